@@ -1,0 +1,107 @@
+//! Where the kernel maps page frames: learned from the trace by vote (rule R8 of the ledger).
+
+use std::collections::HashMap;
+
+/// The direct map's base, and how sure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectMap {
+    /// Address of page frame 0, in the low 56 bits.
+    pub base: u64,
+    /// Votes for it.
+    pub votes: u64,
+    /// All votes.
+    pub votes_all: u64,
+}
+
+impl DirectMap {
+    /// The frame that holds an address.
+    #[inline]
+    pub fn frame(&self, address: u64, page_shift: u32) -> u64 {
+        (address.wrapping_sub(self.base) & super::addresses::ADDRESS_BITS) >> page_shift
+    }
+
+    /// Share of the votes in percent.
+    pub fn share_percent(&self) -> f64 {
+        100.0 * self.votes as f64 / self.votes_all.max(1) as f64
+    }
+}
+
+/// Collects votes: a page allocation that is not MOVABLE is likely the new slab page of the next slab allocation of
+/// the same task on the same CPU.
+#[derive(Debug, Default)]
+pub struct Election {
+    votes: HashMap<u64, u64>,
+    votes_all: u64,
+    /// Page allocations since the CPU's last slab event: page frame, order, task.
+    pending: Vec<(u64, u8, i32)>,
+    page_shift: u32,
+}
+
+/// Bases are multiples of this.
+const BASE_STEP: u64 = 2 << 20;
+/// Fewest votes that decide anything.
+const VOTES_MIN: u64 = 5;
+
+impl Election {
+    /// For a target with pages of 2^`page_shift` bytes.
+    pub fn new(page_shift: u32) -> Self {
+        Self { page_shift, ..Self::default() }
+    }
+
+    /// The next events are another CPU's.
+    pub fn next_cpu(&mut self) {
+        self.pending.clear();
+    }
+
+    /// A page allocation that is not MOVABLE and did not fail.
+    pub fn page_alloc(&mut self, pfn: u64, order: u8, pid: i32) {
+        self.pending.push((pfn, order, pid));
+    }
+
+    /// The CPU's next slab event; `ptr` of a successful allocation.
+    pub fn slab_event(&mut self, ptr: Option<u64>, pid: i32) {
+        for (pfn, order, page_pid) in self.pending.drain(..) {
+            let Some(ptr) = ptr.filter(|_| page_pid == pid) else { continue };
+            let block = 1u64 << (self.page_shift + u32::from(order)).min(63);
+            let base =
+                (ptr & !(block - 1)).wrapping_sub(pfn << self.page_shift) & super::addresses::ADDRESS_BITS;
+            if base % BASE_STEP == 0 {
+                self.votes_all += 1;
+                *self.votes.entry(base).or_default() += 1;
+            }
+        }
+    }
+
+    /// The winner: more than half of five or more votes.
+    pub fn result(&self) -> Option<DirectMap> {
+        let (&base, &votes) =
+            self.votes.iter().max_by_key(|&(&base, &votes)| (votes, std::cmp::Reverse(base)))?;
+        let wins = self.votes_all >= VOTES_MIN && votes * 2 > self.votes_all;
+        wins.then_some(DirectMap { base, votes, votes_all: self.votes_all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn majority_of_five_wins() {
+        let mut election = Election::new(12);
+        let base = 0x00ff_8880_0000_0000u64;
+        for i in 0..5u64 {
+            election.page_alloc(1000 + i, 0, 7);
+            election.slab_event(Some(base + ((1000 + i) << 12) + 64), 7);
+            assert_eq!(election.result().is_some(), i == 4);
+        }
+        // Another task's allocation, a free, or an odd distance is no vote.
+        election.page_alloc(1, 0, 7);
+        election.slab_event(Some(base), 8);
+        election.page_alloc(1, 0, 7);
+        election.slab_event(None, 7);
+        election.page_alloc(1, 0, 7);
+        election.slab_event(Some(base + (5 << 12)), 7);
+        assert_eq!(election.result(), Some(DirectMap { base, votes: 5, votes_all: 5 }));
+        assert_eq!(election.result().unwrap().frame(base + 0x5008, 12), 5);
+    }
+}

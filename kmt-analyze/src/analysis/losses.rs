@@ -1,0 +1,186 @@
+//! What was lost, on which CPU, and where.
+
+use kmt_format::kernel::CpuStats;
+use kmt_format::read::Trace;
+
+/// A place in a CPU's stream where events are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossPlace {
+    /// Time of the last event before it; `None` at the start of the stream.
+    pub after: Option<u64>,
+    /// Time of the first event behind it; `None` at the end of the stream.
+    pub before: Option<u64>,
+    /// Events lost as the kernel counted them.
+    pub counted: u64,
+    /// The kernel did not count all of them.
+    pub uncounted: bool,
+    /// Part of the input was damaged here.
+    pub damaged_input: bool,
+    /// Events of chunks that are missing from the file.
+    pub events_missing: u64,
+}
+
+/// What is known of one CPU's losses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CpuLosses {
+    /// CPU.
+    pub cpu: u32,
+    /// Events in the file.
+    pub events: u64,
+    /// The kernel's own counters, if the file has them.
+    pub stats: Option<CpuStats>,
+    /// Where events are missing.
+    pub places: Vec<LossPlace>,
+}
+
+impl CpuLosses {
+    /// Events that sub-buffers counted as lost.
+    pub fn counted(&self) -> u64 {
+        self.places.iter().fold(0, |sum, p| sum.saturating_add(p.counted))
+    }
+
+    /// Places where the kernel did not count.
+    pub fn uncounted_places(&self) -> usize {
+        self.places.iter().filter(|p| p.uncounted).count()
+    }
+
+    /// Events lost while recording: by the kernel's counters, without them by the sub-buffers.
+    pub fn lost_events(&self) -> u64 {
+        self.stats.and_then(|s| s.lost_events()).unwrap_or_else(|| self.counted())
+    }
+
+    /// Whether there may be more: no counters, and a place where the kernel did not count.
+    pub fn is_minimum(&self) -> bool {
+        self.stats.and_then(|s| s.lost_events()).is_none() && self.uncounted_places() > 0
+    }
+
+    /// Overwritten events that the counters tell beyond those counted in place: they were lost at the uncounted
+    /// places, together. `None` without the counters or without such a place.
+    pub fn lost_at_uncounted_places(&self) -> Option<u64> {
+        let overrun = self.stats?.overrun?;
+        (self.uncounted_places() > 0).then(|| overrun.saturating_sub(self.counted()))
+    }
+
+    /// Events of which nobody says where they are missing: dropped ones never mark a sub-buffer, nor do those of
+    /// nested storms.
+    pub fn unplaced(&self) -> u64 {
+        let Some(stats) = self.stats else { return 0 };
+        let refused = stats.dropped.unwrap_or(0).saturating_add(stats.commit_overrun.unwrap_or(0));
+        let overrun_rest = stats.overrun.unwrap_or(0).saturating_sub(self.counted());
+        refused.saturating_add(if self.uncounted_places() == 0 { overrun_rest } else { 0 })
+    }
+}
+
+/// What is known of all losses of a trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// By CPU.
+    pub cpus: Vec<CpuLosses>,
+    /// Spans of time in which something is missing, sorted by start; the second number is the latest end so far.
+    spans: Vec<(u64, u64)>,
+}
+
+impl Losses {
+    /// Collects what the heads of the event chunks and the kernel's counters say; no event is read.
+    pub fn of(trace: &Trace<'_>) -> Self {
+        let counters = &trace.metadata().counters;
+        let mut numbers: Vec<u32> = trace.streams().keys().chain(counters.keys()).copied().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut losses = Self::default();
+        for cpu in numbers {
+            let counters = counters.get(&cpu);
+            let stats = counters.and_then(|c| c.before.filter(|s| s.lost_events().is_some()).or(c.after));
+            let stream = trace.streams().get(&cpu);
+            let mut one =
+                CpuLosses { cpu, events: stream.map_or(0, |s| s.event_count()), stats, places: Vec::new() };
+            let mut after = None;
+            let mut events_seen = 0;
+            for (_, info) in stream.iter().flat_map(|s| &s.chunks) {
+                let events_missing = info.first_event.saturating_sub(events_seen);
+                let has_events = info.event_count > 0;
+                if info.loss != Default::default() || events_missing > 0 {
+                    one.places.push(LossPlace {
+                        after,
+                        before: has_events.then_some(info.t_first),
+                        counted: info.loss.counted,
+                        uncounted: info.loss.uncounted,
+                        damaged_input: info.loss.damaged_input,
+                        events_missing,
+                    });
+                }
+                events_seen = info.first_event.max(events_seen) + u64::from(info.event_count);
+                if has_events {
+                    after = Some(info.t_last);
+                }
+            }
+            losses.cpus.push(one);
+        }
+        losses.find_spans();
+        losses
+    }
+
+    fn find_spans(&mut self) {
+        let mut spans = Vec::new();
+        for cpu in &self.cpus {
+            spans.extend(cpu.places.iter().map(|p| (p.after.unwrap_or(0), p.before.unwrap_or(u64::MAX))));
+            if cpu.unplaced() > 0 {
+                spans.push((0, u64::MAX));
+            }
+        }
+        spans.sort_unstable();
+        let mut latest = 0;
+        for span in &mut spans {
+            latest = latest.max(span.1);
+            span.1 = latest;
+        }
+        self.spans = spans;
+    }
+
+    /// Whether something is missing between the two times.
+    pub fn overlaps(&self, from: u64, to: u64) -> bool {
+        let starting_before = self.spans.partition_point(|s| s.0 <= to);
+        starting_before.checked_sub(1).and_then(|i| self.spans.get(i)).is_some_and(|s| s.1 >= from)
+    }
+
+    /// Events lost while recording, on all CPUs.
+    pub fn lost_events(&self) -> u64 {
+        self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.lost_events()))
+    }
+
+    /// Whether there may be more.
+    pub fn is_minimum(&self) -> bool {
+        self.cpus.iter().any(CpuLosses::is_minimum)
+    }
+
+    /// Whether anything is missing at all.
+    pub fn any(&self) -> bool {
+        self.lost_events() > 0 || self.cpus.iter().any(|c| !c.places.is_empty())
+    }
+
+    /// Whether the file tells the kernel's own counters of every CPU.
+    pub fn has_all_stats(&self) -> bool {
+        self.cpus.iter().all(|c| c.stats.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_found_by_overlap() {
+        let mut losses = Losses { spans: vec![(10, 20), (15, 18), (50, 60)], ..Losses::default() };
+        losses.spans[1].1 = 20;
+        for ((from, to), expected) in [
+            ((0, 9), false),
+            ((0, 10), true),
+            ((19, 30), true),
+            ((21, 49), false),
+            ((55, 56), true),
+            ((61, 99), false),
+        ] {
+            assert_eq!(losses.overlaps(from, to), expected, "{from}..{to}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `dump`: the events as the kernel's own `trace` file prints them, or as JSON lines.
+
+use std::collections::HashMap;
+
+use kmt_format::kernel::FieldKind;
+use kmt_format::print::{EventText, PrintEnv};
+use kmt_format::read::Event;
+use kmt_format::schema::Role;
+
+use super::session::{Out, Session};
+use crate::failure::{Outcome, Result};
+use crate::open::outcome;
+use crate::render::kernel_line::LineStart;
+use crate::render::text::escaped;
+use crate::time_range::TimeRange;
+
+/// How events are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// As the kernel prints them.
+    Kernel,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// What to print.
+#[derive(Debug)]
+pub struct Options {
+    /// How.
+    pub format: Format,
+    /// When.
+    pub time: Option<TimeRange>,
+    /// On which CPUs; empty: all.
+    pub cpus: Vec<u32>,
+    /// Of which tasks; empty: all.
+    pub pids: Vec<i32>,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+/// Prints events.
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+    let trace = session.trace;
+    let env = session.print_env();
+    let start = LineStart::new(trace.metadata(), session.version());
+    if session.version().is_none() {
+        eprintln!("note: the file does not tell the kernel's version; columns follow the newest kernel");
+    }
+    let mut texts: HashMap<usize, EventText> = HashMap::new();
+    for (index, class) in trace.schema().classes() {
+        texts.insert(index, EventText::new(class, &env));
+    }
+    let mut printer = Printer { env, start, texts, line: Vec::new(), tame: Out::is_terminal() };
+    let mut out = Out::stdout();
+    let mut merge = match &options.time {
+        Some(range) => {
+            let (first, last) = range.resolve(session.unit(), session.first_time().unwrap_or(0));
+            trace.merge_between(first, last)
+        }
+        None => trace.merge(),
+    };
+    let mut left = options.limit.unwrap_or(u64::MAX);
+    'all: while let Some(run) = merge.next_run() {
+        if !options.cpus.is_empty() && !options.cpus.contains(&run.cpu) {
+            continue;
+        }
+        for index in run.range {
+            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+            if !options.pids.is_empty() && !options.pids.contains(&event.pid()) {
+                continue;
+            }
+            if left == 0 {
+                break 'all;
+            }
+            left -= 1;
+            let line = match options.format {
+                Format::Kernel => printer.kernel(&event),
+                Format::Jsonl => printer.json(&event),
+            };
+            if !out.write(line)? {
+                break 'all;
+            }
+        }
+    }
+    let damages = merge.damages().to_vec();
+    out.finish()?;
+    tell_losses(session);
+    let unresolved = printer.env.unresolved();
+    if !unresolved.is_empty() {
+        let list: Vec<String> = unresolved.iter().take(8).map(|u| escaped(u.as_bytes())).collect();
+        eprintln!("note: printed as ?, because the file does not tell: {}", list.join("; "));
+    }
+    if trace.symbols().is_none() {
+        eprintln!("note: the file has no symbols; addresses are printed in hex");
+    }
+    Ok(outcome(&session.path, trace, &damages, session.losses.any()))
+}
+
+fn tell_losses(session: &Session<'_>) {
+    if session.losses.any() {
+        let least = if session.losses.is_minimum() { "at least " } else { "" };
+        let name = session.path.display();
+        eprintln!(
+            "warning: {name}: {least}{} events were lost while recording; kmt-analyze info tells where",
+            session.losses.lost_events()
+        );
+    }
+}
+
+struct Printer<'d> {
+    env: PrintEnv<'d>,
+    start: LineStart<'d>,
+    texts: HashMap<usize, EventText>,
+    line: Vec<u8>,
+    /// The output is a terminal, which text from the target must not steer.
+    tame: bool,
+}
+
+impl Printer<'_> {
+    fn kernel(&mut self, event: &Event<'_>) -> &[u8] {
+        self.line.clear();
+        self.start.write(&mut self.line, event);
+        if let Some(text) = self.texts.get(&event.class_index()) {
+            text.write(&mut self.line, event, &self.env);
+        }
+        if self.tame {
+            let lines: Vec<String> =
+                self.line.split(|&b| b == b'\n').map(|l| escaped(l).replace("\\x09", "\t")).collect();
+            self.line = lines.join("\n").into_bytes();
+        }
+        &self.line
+    }
+
+    fn json(&mut self, event: &Event<'_>) -> &[u8] {
+        let out = &mut self.line;
+        out.clear();
+        let class = event.class();
+        let pid = event.pid();
+        out.extend_from_slice(
+            format!("{{\"ts\":{},\"cpu\":{},\"pid\":{pid},\"comm\":", event.time(), event.cpu()).as_bytes(),
+        );
+        string(out, self.start.comm(pid));
+        out.extend_from_slice(b",\"event\":");
+        string(out, format!("{}:{}", class.system, class.name).as_bytes());
+        out.extend_from_slice(b",\"fields\":{");
+        let text = self.texts.get(&event.class_index());
+        let mut first = true;
+        for index in class.common_count..class.fields.len() {
+            if !first {
+                out.push(b',');
+            }
+            first = false;
+            field(out, event, index, text, &self.env);
+        }
+        out.extend_from_slice(b"}}\n");
+        out
+    }
+}
+
+fn field(out: &mut Vec<u8>, event: &Event<'_>, index: usize, text: Option<&EventText>, env: &PrintEnv<'_>) {
+    let (Some(field), Some(role)) = (event.field(index), event.class().roles.get(index)) else { return };
+    string(out, field.name.as_bytes());
+    out.push(b':');
+    let is_code = *role == Role::CALL_SITE || matches!(field.name.as_str(), "ip" | "parent_ip" | "func");
+    let is_address = is_code || *role == Role::PTR || field.is_pointer();
+    if field.kind == FieldKind::Scalar {
+        let value = event.uint(index).unwrap_or(0);
+        let text_of = |value: u64| match (is_address, field.type_text.as_str(), field.signed) {
+            (true, _, _) => format!("\"{value:#x}\""),
+            (false, "bool", _) => (value != 0).to_string(),
+            (false, _, true) => (value as i64).to_string(),
+            (false, _, false) => value.to_string(),
+        };
+        out.extend_from_slice(text_of(value).as_bytes());
+        let named = if is_code {
+            Some(env.symbol_with_offset(value))
+        } else {
+            text.and_then(|t| t.field_text(index, event, env))
+        };
+        if let Some(named) = named {
+            out.push(b',');
+            string(out, format!("{}_text", field.name).as_bytes());
+            out.push(b':');
+            string(out, &named);
+        }
+        return;
+    }
+    let bytes = event.bytes(index).unwrap_or_default();
+    if field.is_text() {
+        string(out, bytes.split(|&b| b == 0).next().unwrap_or_default());
+        return;
+    }
+    out.push(b'[');
+    let size = (field.element_size.max(1)) as usize;
+    let is_stack = *role == Role::STACK;
+    for (i, element) in bytes.chunks_exact(size).enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        let value = event.order().uint(element);
+        let shift = 64 - 8 * size.min(8);
+        let text = match (is_stack || is_address, field.signed) {
+            (true, _) => format!("\"{value:#x}\""),
+            (false, true) => ((value << shift) as i64 >> shift).to_string(),
+            (false, false) => value.to_string(),
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.push(b']');
+}
+
+/// A JSON string; bytes that are not UTF-8 as `\xNN`.
+fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    let plain = bytes.iter().all(|&b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\');
+    if plain {
+        out.push(b'"');
+        out.extend_from_slice(bytes);
+        out.push(b'"');
+        return;
+    }
+    let text = crate::render::json::text(bytes);
+    out.extend_from_slice(text.to_string().as_bytes());
+}

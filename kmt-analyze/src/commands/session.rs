@@ -1,0 +1,134 @@
+//! What every command starts from: the opened trace and what surrounds it.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use kmt_format::kernel::{ClockUnit, KernelVersion, Uname};
+use kmt_format::print::PrintEnv;
+use kmt_format::read::Trace;
+
+use crate::analysis::losses::Losses;
+use crate::failure::{Failure, Result};
+
+/// An opened trace.
+pub struct Session<'d> {
+    /// File.
+    pub path: PathBuf,
+    /// Its contents.
+    pub trace: &'d Trace<'d>,
+    /// What was lost.
+    pub losses: Losses,
+}
+
+impl<'d> Session<'d> {
+    /// For a trace opened from `path`.
+    pub fn new(path: &Path, trace: &'d Trace<'d>) -> Self {
+        Self { path: path.to_owned(), trace, losses: Losses::of(trace) }
+    }
+
+    /// Version of the traced kernel.
+    pub fn version(&self) -> Option<KernelVersion> {
+        let metadata = self.trace.metadata();
+        let release = metadata.text("kernel.release").and_then(KernelVersion::parse);
+        release.or_else(|| metadata.text("uname").and_then(Uname::parse)?.version())
+    }
+
+    /// The clock's unit.
+    pub fn unit(&self) -> ClockUnit {
+        self.trace.metadata().clock.as_ref().map_or(ClockUnit::Nanoseconds, |c| c.unit)
+    }
+
+    /// Time of the first event.
+    pub fn first_time(&self) -> Option<u64> {
+        let infos = self.trace.streams().values().flat_map(|s| &s.chunks).map(|(_, info)| info);
+        infos.filter(|i| i.event_count > 0).map(|i| i.t_first).min()
+    }
+
+    /// Time of the last event.
+    pub fn last_time(&self) -> Option<u64> {
+        let infos = self.trace.streams().values().flat_map(|s| &s.chunks).map(|(_, info)| info);
+        infos.filter(|i| i.event_count > 0).map(|i| i.t_last).max()
+    }
+
+    /// What the texts of events refer to.
+    pub fn print_env(&self) -> PrintEnv<'d> {
+        let header = self.trace.header();
+        let metadata = self.trace.metadata();
+        let options = metadata.text("tracefs/trace_options").unwrap_or_default();
+        let option = |name| options.split_ascii_whitespace().any(|o| o == name);
+        let env = PrintEnv::new(header.order, header.long_size)
+            .with_symbols(self.trace.symbols())
+            .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
+            .with_version(self.version())
+            .with_symbol_options(option("sym-offset"), option("sym-addr"));
+        match self.pageblock_order() {
+            Some(order) => env.with_constant("pageblock_order", order),
+            None => env,
+        }
+    }
+
+    /// The kernel prints its pageblock order in /proc/pagetypeinfo: `Page block order: 9`.
+    fn pageblock_order(&self) -> Option<i64> {
+        let names = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
+        let text = names.iter().find_map(|n| self.trace.metadata().attachment(n))?;
+        let text = std::str::from_utf8(text).ok()?;
+        text.lines().find_map(|l| l.strip_prefix("Page block order:"))?.trim().parse().ok()
+    }
+}
+
+/// Standard output, buffered; a reader that went away ends the output and is no failure.
+pub struct Out {
+    inner: io::BufWriter<io::Stdout>,
+    closed: bool,
+}
+
+impl Out {
+    /// Standard output.
+    pub fn stdout() -> Self {
+        Self { inner: io::BufWriter::with_capacity(1 << 18, io::stdout()), closed: false }
+    }
+
+    /// Whether it is a terminal.
+    pub fn is_terminal() -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// Writes; returns false once nobody reads any more.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<bool> {
+        if !self.closed {
+            let written = self.inner.write_all(bytes);
+            self.note(written)?;
+        }
+        Ok(!self.closed)
+    }
+
+    /// Writes what is buffered.
+    pub fn finish(mut self) -> Result<()> {
+        if !self.closed {
+            let flushed = self.inner.flush();
+            self.note(flushed)?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, result: io::Result<()>) -> Result<()> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(error) => Err(Failure::new(format!("writing to standard output: {error}"))),
+        }
+    }
+}
+
+/// Prints a JSON document.
+pub fn print_json(value: serde_json::Map<String, serde_json::Value>) -> Result<()> {
+    let mut out = Out::stdout();
+    let text = serde_json::to_string_pretty(&serde_json::Value::Object(value))
+        .map_err(|e| Failure::new(format!("making JSON: {e}")))?;
+    out.write(text.as_bytes())?;
+    out.write(b"\n")?;
+    out.finish()
+}

@@ -1,0 +1,204 @@
+//! What summary, callers and caches have in common: options, filters, and the lines on how far to trust them.
+
+use kmt_format::schema::Meaning;
+
+use super::session::Session;
+use crate::analysis::pass::{self, Filter};
+use crate::analysis::totals::Totals;
+use crate::render::text::{count, span};
+use crate::time_range::TimeRange;
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// When.
+    pub time: Option<TimeRange>,
+    /// Allocations of these tasks.
+    pub pids: Vec<i32>,
+    /// Allocations of tasks of these names.
+    pub comms: Vec<String>,
+    /// Allocations on these CPUs.
+    pub cpus: Vec<u32>,
+}
+
+/// What a table of sums is sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SortKey {
+    /// Bytes handed out
+    Alloc,
+    /// Bytes asked for
+    Req,
+    /// Bytes handed out beyond those asked for
+    Waste,
+    /// Allocations
+    Count,
+    /// Bytes live at the end
+    Live,
+    /// Objects live at the end
+    LiveCount,
+    /// Bytes freed
+    Freed,
+    /// Internal fragmentation in percent
+    Frag,
+    /// Name
+    Name,
+}
+
+impl SortKey {
+    /// Compares two rows: numbers fall, names rise.
+    pub fn compare(self, a: (&Totals, &str), b: (&Totals, &str)) -> std::cmp::Ordering {
+        let number = |t: &Totals| match self {
+            Self::Alloc => t.bytes_alloc,
+            Self::Req => t.bytes_req,
+            Self::Waste => t.bytes_wasted(),
+            Self::Count => t.alloc_events,
+            Self::Live => t.bytes_live,
+            Self::LiveCount => t.live,
+            Self::Freed => t.bytes_freed,
+            // Parts per million: a total order without floating point.
+            Self::Frag => (t.bytes_wasted() as u128 * 1_000_000 / u128::from(t.bytes_alloc.max(1))) as u64,
+            Self::Name => 0,
+        };
+        number(b.0).cmp(&number(a.0))
+    }
+}
+
+/// Sorts rows by several keys, then by name.
+pub fn sort_rows<R>(rows: &mut [R], keys: &[SortKey], view: impl Fn(&R) -> (&Totals, &str)) {
+    rows.sort_by(|a, b| {
+        let (a, b) = (view(a), view(b));
+        keys.iter()
+            .take_while(|&&k| k != SortKey::Name)
+            .map(|k| k.compare(a, b))
+            .find(|o| o.is_ne())
+            .unwrap_or_else(|| a.1.cmp(b.1))
+    });
+}
+
+/// Runs the ledger over what is selected.
+pub fn analyse(session: &Session<'_>, selection: &Selection) -> pass::Result {
+    let window =
+        selection.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
+    let filter = Filter {
+        pids: selection.pids.clone(),
+        comms: selection.comms.iter().map(|c| c.as_bytes().to_vec()).collect(),
+        cpus: selection.cpus.clone(),
+        window,
+    };
+    pass::run(session.trace, &session.losses, &filter)
+}
+
+/// Whether events of that meaning were recorded: `None` if none was seen and the file does not tell.
+pub fn recorded(session: &Session<'_>, result: &pass::Result, meaning: Meaning) -> Option<bool> {
+    let classes = || session.trace.schema().classes().filter(move |(_, c)| c.meaning == meaning);
+    if classes().any(|(i, _)| result.class_events.get(i).is_some_and(|&n| n > 0)) {
+        return Some(true);
+    }
+    let conditions = session.trace.metadata().attachment("event_conditions")?;
+    let conditions = std::str::from_utf8(conditions).ok()?;
+    let enabled = |name: String| {
+        conditions.lines().find_map(|l| l.strip_prefix(&format!("{name} enable="))).map(|v| v.trim() != "0")
+    };
+    let known: Vec<bool> =
+        classes().filter_map(|(_, c)| enabled(format!("{}:{}", c.system, c.name))).collect();
+    (!known.is_empty()).then(|| known.contains(&true))
+}
+
+/// How far the numbers can be trusted, a sentence each; the first one is about losses.
+pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -> Vec<String> {
+    let mut lines = vec![loss_line(session)];
+    if all.uncertain > 0 {
+        lines.push(format!(
+            "uncertain: {} lives, {} of the live bytes: they cross a loss, or their free is ambiguous",
+            count(all.uncertain),
+            count(all.bytes_live_uncertain)
+        ));
+    }
+    match result.direct_map {
+        Some(map) => lines.push(format!(
+            "page frames are mapped from {:#x} on, by {} of {} votes ({:.0} %)",
+            sign_extended(map.base, session.trace.header().long_size),
+            count(map.votes),
+            count(map.votes_all),
+            map.share_percent()
+        )),
+        None => lines.push(
+            "page frames could not be placed in memory, so pages freed under objects were not looked at"
+                .to_owned(),
+        ),
+    }
+    let (page_size, assumed) = result.page_size;
+    if assumed {
+        lines.push(format!("the file does not tell the page size; {page_size} bytes are assumed"));
+    }
+    if let Some(bound) = result.late_bound_assumed {
+        lines.push(format!(
+            "the clock's rate is not known; {} ticks are taken for a millisecond",
+            count(bound)
+        ));
+    }
+    let clock = session.trace.metadata().clock.as_ref();
+    if clock.is_some_and(|c| c.name == "local") && session.trace.streams().len() > 1 {
+        lines.push(
+            "the clock is `local`: times of different CPUs may disagree, and a free can sort before its allocation"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// The base is kept in 56 bits; addresses of a 64-bit kernel have the upper bits set.
+fn sign_extended(base: u64, long_size: usize) -> u64 {
+    match long_size {
+        8 => ((base << 8) as i64 >> 8) as u64,
+        _ => base & 0xffff_ffff,
+    }
+}
+
+fn loss_line(session: &Session<'_>) -> String {
+    let losses = &session.losses;
+    let least = if losses.is_minimum() { "at least " } else { "" };
+    let events = session.trace.event_count();
+    match (losses.any(), losses.has_all_stats()) {
+        (false, true) => "lost events: none, by the kernel's own counters".to_owned(),
+        (false, false) => {
+            "lost events: none seen; without the kernel's counters dropped events would not show".to_owned()
+        }
+        (true, _) => {
+            let lost = losses.lost_events();
+            let share = 100.0 * lost as f64 / (lost + events).max(1) as f64;
+            format!(
+                "lost events: {least}{} ({share:.1} % of what happened): every total below is a lower bound",
+                count(lost)
+            )
+        }
+    }
+}
+
+/// One line on what the trace is.
+pub fn title(session: &Session<'_>) -> String {
+    let metadata = session.trace.metadata();
+    let release =
+        metadata.text("kernel.release").map_or("unknown kernel".to_owned(), |r| format!("Linux {r}"));
+    let machine = metadata.text("kernel.machine").unwrap_or_default();
+    let clock = metadata.clock.as_ref().map_or("not told", |c| c.name.as_str());
+    let length = session.first_time().zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
+    format!(
+        "{} events of {} CPUs in {}, {release} {machine}, clock {clock}",
+        count(session.trace.event_count()),
+        session.losses.cpus.len(),
+        span(length, session.unit()),
+    )
+}
+
+/// The sums of all sites of one interface.
+pub fn sum_of(result: &pass::Result, api: Option<crate::analysis::sites::Api>) -> Totals {
+    let mut sum = Totals::default();
+    for (number, parts) in result.balance.sites.iter().enumerate() {
+        let site = result.sites.site(number as u32);
+        if site.is_some_and(|s| api.is_none_or(|a| a == s.api)) {
+            parts.iter().for_each(|(_, totals)| sum += totals);
+        }
+    }
+    sum
+}

@@ -1,0 +1,61 @@
+//! What ends the program: one message that names file, fact and remedy; and the exit codes of what does not.
+
+use std::fmt;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Why the program cannot go on.
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    hint: Option<String>,
+}
+
+/// A result whose error ends the program.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// A failure that says `what`.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: None }
+    }
+
+    /// A failure of `action` on a file.
+    pub fn io(action: &str, path: &Path, error: &std::io::Error) -> Self {
+        Self::new(format!("{action} {}: {error}", path.display()))
+    }
+
+    /// With what the user can do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.what)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a run that came to its end went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well: exit code 0.
+    Done,
+    /// Done, but events were lost or the input was damaged: exit code 3.
+    Incomplete,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Incomplete => Self::from(3),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Machine-readable reports. Their shape is written down in docs/json.md; it only ever grows.
+
+use kmt_format::kernel::ClockUnit;
+use kmt_format::read::Trace;
+use serde_json::{Map, Value, json};
+
+use super::text::escaped;
+use crate::analysis::losses::Losses;
+use crate::analysis::totals::{EventCounts, Totals};
+
+/// An address.
+pub fn address(value: u64) -> Value {
+    Value::String(format!("{value:#x}"))
+}
+
+/// Text from the target.
+pub fn text(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::String(text.to_owned()),
+        Err(_) => Value::String(escaped(bytes)),
+    }
+}
+
+/// `trace` and `clock`, which every report has.
+pub fn head(trace: &Trace<'_>, losses: &Losses) -> Map<String, Value> {
+    let firsts = trace.streams().values().filter_map(|s| {
+        s.chunks.iter().map(|(_, i)| i).filter(|i| i.event_count > 0).map(|i| i.t_first).min()
+    });
+    let lasts = trace.streams().values().filter_map(|s| {
+        s.chunks.iter().map(|(_, i)| i).filter(|i| i.event_count > 0).map(|i| i.t_last).max()
+    });
+    let per_cpu: Vec<Value> = losses
+        .cpus
+        .iter()
+        .map(|c| {
+            json!({
+                "cpu": c.cpu,
+                "events": c.events,
+                "lost_events": c.lost_events(),
+                "lost_events_is_minimum": c.is_minimum(),
+            })
+        })
+        .collect();
+    let clock = trace.metadata().clock.as_ref();
+    let unit = clock.map_or(ClockUnit::Nanoseconds, |c| c.unit);
+    let mut out = Map::new();
+    out.insert(
+        "trace".into(),
+        json!({
+            "events": trace.event_count(),
+            "lost_events": losses.lost_events(),
+            "lost_events_is_minimum": losses.is_minimum(),
+            "cpus": losses.cpus.len(),
+            "first": firsts.min(),
+            "last": lasts.max(),
+            "per_cpu": per_cpu,
+        }),
+    );
+    out.insert(
+        "clock".into(),
+        json!({
+            "name": clock.map(|c| c.name.as_str()).filter(|n| !n.is_empty()),
+            "unit": if unit == ClockUnit::Nanoseconds { "ns" } else { "ticks" },
+        }),
+    );
+    out
+}
+
+/// Sums and counts of one interface, or of both.
+pub fn slab_part(totals: &Totals, counts: &EventCounts) -> Map<String, Value> {
+    let value = json!({
+        "alloc_events": totals.alloc_events,
+        "free_events": totals.frees_matched + counts.unmatched_frees(),
+        "alloc_failures": counts.alloc_failures,
+        "bytes_req": totals.bytes_req,
+        "bytes_alloc": totals.bytes_alloc,
+        "bytes_freed": totals.bytes_freed,
+        "bytes_live": totals.bytes_live,
+        "bytes_wasted": totals.bytes_wasted(),
+        "bytes_wasted_live": totals.bytes_wasted_live(),
+        "internal_fragmentation_percent": totals.internal_fragmentation_percent(),
+        "live": totals.live,
+        "frees_matched": totals.frees_matched,
+        "frees_unmatched": counts.unmatched_frees(),
+        "frees_allocated_before": counts.allocated_before,
+        "frees_untraced_birth": counts.untraced_birth,
+        "freed_unseen": totals.freed_unseen,
+        "bytes_freed_unseen": totals.bytes_freed_unseen,
+        "late_frees": counts.late_frees,
+        "double_reports": counts.double_reports,
+        "null_frees": counts.null_frees,
+        "zero_size_frees": counts.zero_size_frees,
+        "cross_cpu_frees": counts.cross_cpu_frees,
+        "mixed_api_frees": counts.mixed_api_frees,
+        "uncertain": totals.uncertain,
+        "bytes_live_uncertain": totals.bytes_live_uncertain,
+    });
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// The sums of a row of a table.
+pub fn row(totals: &Totals) -> Map<String, Value> {
+    let value = json!({
+        "alloc_events": totals.alloc_events,
+        "bytes_req": totals.bytes_req,
+        "bytes_alloc": totals.bytes_alloc,
+        "bytes_wasted": totals.bytes_wasted(),
+        "internal_fragmentation_percent": totals.internal_fragmentation_percent(),
+        "frees_matched": totals.frees_matched,
+        "bytes_freed": totals.bytes_freed,
+        "freed_unseen": totals.freed_unseen,
+        "bytes_freed_unseen": totals.bytes_freed_unseen,
+        "live": totals.live,
+        "bytes_live": totals.bytes_live,
+        "bytes_wasted_live": totals.bytes_wasted_live(),
+        "uncertain": totals.uncertain,
+        "bytes_live_uncertain": totals.bytes_live_uncertain,
+    });
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

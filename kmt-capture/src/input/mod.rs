@@ -1,0 +1,7 @@
+//! Where events come from.
+
+mod directory;
+mod target;
+
+pub use directory::{CpuFiles, Directory};
+pub use target::{Target, read_up_to};

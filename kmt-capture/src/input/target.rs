@@ -1,0 +1,164 @@
+//! What the saved files tell of the target, and what they leave open.
+
+use std::fs::File;
+use std::io::Read;
+
+use kmt_format::kernel::{
+    ByteOrder, HeaderPage, KernelVersion, OrderVote, TraceClock, Uname, page_size_from_snapshots,
+    vote_byte_order,
+};
+
+use super::{CpuFiles, Directory};
+use crate::failure::{Failure, Result};
+
+/// Sub-buffers of each CPU that are asked for the byte order.
+const ORDER_SAMPLES: usize = 16;
+
+/// The target as its files describe it.
+#[derive(Debug)]
+pub struct Target {
+    /// Layout of sub-buffers.
+    pub header_page: HeaderPage,
+    /// Byte order.
+    pub order: ByteOrder,
+    /// What `uname -a` said.
+    pub uname: Option<Uname>,
+    /// The whole line.
+    pub uname_text: Option<String>,
+    /// Page size in bytes, and how it is known.
+    pub page_size: Option<(u64, &'static str)>,
+    /// The trace clock.
+    pub clock: Option<TraceClock>,
+    /// What is missing and what follows from it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Target {
+    /// Reads what there is. `knows_id` tells whether an event id has a format.
+    pub fn read(directory: &Directory, cpus: &[CpuFiles], knows_id: impl Fn(u16) -> bool) -> Result<Self> {
+        let header_page = header_page(directory)?;
+        let order = byte_order(cpus, &header_page, knows_id)?;
+        let mut notes = Vec::new();
+        let uname_text = directory.beside_text("uname").or_else(|| directory.beside_text("version"));
+        let uname = uname_text.as_deref().and_then(Uname::parse);
+        if uname.is_none() {
+            notes.push("no uname: flag columns and widths will follow the newest kernel".to_owned());
+        }
+        let page_size = page_size(directory, &header_page, uname.as_ref());
+        match page_size {
+            None => {
+                notes.push("no pagesize: rules that need the page size will assume 4096 bytes".to_owned())
+            }
+            Some((size, how)) if how != "pagesize" => {
+                notes.push(format!("no pagesize: {size} bytes, from {how}"))
+            }
+            Some(_) => {}
+        }
+        let clock = directory.text("trace_clock").as_deref().and_then(TraceClock::parse);
+        if clock.is_none() {
+            notes.push("no trace_clock: time stamps are taken for nanoseconds".to_owned());
+        }
+        if cpus.iter().any(|c| c.stats.is_none()) {
+            notes.push("no stats: losses that no sub-buffer is marked with cannot be known".to_owned());
+        }
+        for (name, consequence) in [
+            ("saved_cmdlines", "tasks have no names"),
+            ("trace_options", "options that shape the text are taken for the kernel's defaults"),
+        ] {
+            if directory.bytes(name).is_none() {
+                notes.push(format!("no {name}: {consequence}"));
+            }
+        }
+        Ok(Self { header_page, order, uname, uname_text, page_size, clock, notes })
+    }
+
+    /// Alignment of u64 in the kernel's structures, where the machine is known: 4 on 32-bit x86.
+    pub fn align_u64(&self) -> Option<u8> {
+        let machine = self.uname.as_ref().map(|u| u.machine.as_str()).filter(|m| !m.is_empty())?;
+        let is_i386 = machine.len() == 4 && machine.starts_with('i') && machine.ends_with("86");
+        Some(if is_i386 { 4 } else { 8 })
+    }
+}
+
+fn header_page(directory: &Directory) -> Result<HeaderPage> {
+    let path = directory.root().join("events/header_page");
+    let hint = "copy events/header_page of the traced kernel: it tells the size of sub-buffers and of long";
+    let text = directory
+        .text("events/header_page")
+        .ok_or_else(|| Failure::new(format!("{} is missing", path.display())).hint(hint))?;
+    HeaderPage::parse(&text).map_err(|e| Failure::new(format!("{}: {e}", path.display())).hint(hint))
+}
+
+/// Asks the first sub-buffers of every CPU.
+fn byte_order(
+    cpus: &[CpuFiles],
+    header_page: &HeaderPage,
+    knows_id: impl Fn(u16) -> bool,
+) -> Result<ByteOrder> {
+    let mut strict = OrderVote::default();
+    let mut lenient = OrderVote::default();
+    for cpu in cpus {
+        let mut file = File::open(&cpu.raw).map_err(|e| Failure::io("opening", &cpu.raw, &e))?;
+        let mut sub_buffer = vec![0; header_page.sub_buffer_len()];
+        for _ in 0..ORDER_SAMPLES {
+            let len =
+                read_up_to(&mut file, &mut sub_buffer).map_err(|e| Failure::io("reading", &cpu.raw, &e))?;
+            if len == 0 {
+                break;
+            }
+            let sample = sub_buffer.get(..len).unwrap_or_default();
+            vote_byte_order(&mut strict, sample, header_page, &knows_id);
+            vote_byte_order(&mut lenient, sample, header_page, |_| true);
+        }
+    }
+    // Where no event has a format the lengths alone decide, so that the missing format can be named.
+    strict.winner().or(lenient.winner()).ok_or_else(|| {
+        let bytes: u64 = cpus.iter().map(|c| c.raw_len).sum();
+        if bytes == 0 {
+            Failure::new(format!("the ring buffers are empty: all {} trace_pipe_raw files have no bytes", cpus.len()))
+                .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once")
+        } else {
+            Failure::new("no sub-buffer holds events, so the byte order is unknown").hint(
+                "the buffers were empty when they were copied, or events/header_page belongs to another kernel \
+                 or to another size of sub-buffers",
+            )
+        }
+    })
+}
+
+/// Reads until the buffer is full or the file ends.
+pub fn read_up_to(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut len = 0;
+    while let Some(rest) = buffer.get_mut(len..).filter(|r| !r.is_empty()) {
+        match file.read(rest) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
+}
+
+/// The page size as the target told it; else from what follows it. Sub-buffers were pages before 6.8.
+fn page_size(
+    directory: &Directory,
+    header_page: &HeaderPage,
+    uname: Option<&Uname>,
+) -> Option<(u64, &'static str)> {
+    if let Some(size) = directory.beside_text("pagesize").and_then(|t| t.trim().parse::<u64>().ok()) {
+        return Some((size, "pagesize")).filter(|_| size.is_power_of_two());
+    }
+    for when in [".before", ".after", ""] {
+        let pair = directory
+            .beside_text(&format!("meminfo{when}"))
+            .zip(directory.beside_text(&format!("vmstat{when}")));
+        if let Some(size) = pair.and_then(|(meminfo, vmstat)| page_size_from_snapshots(&meminfo, &vmstat)) {
+            return Some((size, "meminfo and vmstat"));
+        }
+    }
+    let version = uname.and_then(Uname::version);
+    let sub_buffer_is_page = version.is_some_and(|v| v < KernelVersion::new(6, 8))
+        && directory.bytes("buffer_subbuf_size_kb").is_none();
+    sub_buffer_is_page.then_some((header_page.sub_buffer_len() as u64, "the size of a sub-buffer"))
+}

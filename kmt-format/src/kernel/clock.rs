@@ -1,0 +1,53 @@
+//! `trace_clock`: which clock stamped the events.
+
+/// What a time stamp counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockUnit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Ticks of a clock whose rate the trace does not tell (cycles, jiffies, or one per event).
+    Ticks,
+}
+
+/// The trace clock of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceClock {
+    /// Name as the kernel prints it; empty where it is not known.
+    pub name: String,
+    /// What a time stamp counts.
+    pub unit: ClockUnit,
+}
+
+impl TraceClock {
+    /// The clock of that name (`trace_clocks[]`, kernel/trace/trace.c 4.4 to 7.2: all but these are in nanoseconds).
+    pub fn named(name: &str) -> Self {
+        let ticks = matches!(name, "counter" | "uptime" | "x86-tsc" | "ppc-tb" | "s390-tod");
+        let unit = if ticks { ClockUnit::Ticks } else { ClockUnit::Nanoseconds };
+        Self { name: name.to_owned(), unit }
+    }
+
+    /// Parses `trace_clock`, where the active clock stands in brackets; `None` if none does.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (_, rest) = text.split_once('[')?;
+        let (name, _) = rest.split_once(']')?;
+        Some(Self::named(name.trim()))
+    }
+
+    /// Whether time stamps of different CPUs can be compared, as far as the clock's kind tells.
+    pub fn is_comparable_across_cpus(&self) -> bool {
+        self.name != "local" && !self.name.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_active_clock() {
+        let clock = TraceClock::parse("local global counter [x86-tsc] mono\n").unwrap();
+        assert_eq!((clock.name.as_str(), clock.unit), ("x86-tsc", ClockUnit::Ticks));
+        assert_eq!(TraceClock::parse("[local] global\n").unwrap().unit, ClockUnit::Nanoseconds);
+        assert_eq!(TraceClock::parse("local global\n"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! The traced kernel's byte order: reading with it, and finding it out.
+
+use byteorder::{BigEndian, ByteOrder as _, LittleEndian};
+
+use super::{HeaderPage, Item, SubBuffer};
+
+/// The byte order of the traced kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl ByteOrder {
+    /// The unsigned integer in `bytes`, 1 to 8 of them; 0 for any other length.
+    pub fn uint(self, bytes: &[u8]) -> u64 {
+        match (self, bytes.len()) {
+            (Self::Little, n @ 1..=8) => LittleEndian::read_uint(bytes, n),
+            (Self::Big, n @ 1..=8) => BigEndian::read_uint(bytes, n),
+            _ => 0,
+        }
+    }
+
+    /// The unsigned integer of `size` bytes at `offset`, or `None` where `bytes` ends before it.
+    pub fn uint_at(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
+        bytes.get(offset..offset.checked_add(size)?).map(|b| self.uint(b))
+    }
+
+    /// Appends the low `size` bytes (1 to 8) of `value` to `out`.
+    pub fn push(self, out: &mut Vec<u8>, value: u64, size: usize) {
+        let size = size.min(8);
+        match self {
+            Self::Little => out.extend(value.to_le_bytes().iter().take(size)),
+            Self::Big => out.extend(value.to_be_bytes().iter().skip(8 - size)),
+        }
+    }
+
+    /// Name as reports print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Little => "little",
+            Self::Big => "big",
+        }
+    }
+}
+
+/// What sub-buffers said about their byte order: how many decode wholly under each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OrderVote {
+    /// Sub-buffers that decode as little endian.
+    pub little: u32,
+    /// Sub-buffers that decode as big endian.
+    pub big: u32,
+}
+
+impl OrderVote {
+    /// The order with more sub-buffers; `None` where there is no evidence or a draw.
+    pub fn winner(self) -> Option<ByteOrder> {
+        match self.little.cmp(&self.big) {
+            core::cmp::Ordering::Greater => Some(ByteOrder::Little),
+            core::cmp::Ordering::Less => Some(ByteOrder::Big),
+            core::cmp::Ordering::Equal => None,
+        }
+    }
+}
+
+/// Adds one sub-buffer's evidence to `vote`.
+///
+/// A sub-buffer speaks for an order if its whole commit word is plausible under it (upper half all zeros or all
+/// ones, size within the data area) and a walk over all its events succeeds, each with an id that `knows_id`. A
+/// single word is not enough: a size of 0x0f0f reads alike both ways. Sub-buffers without events say nothing.
+pub fn vote_byte_order(
+    vote: &mut OrderVote,
+    sub_buffer: &[u8],
+    header: &HeaderPage,
+    knows_id: impl Fn(u16) -> bool,
+) {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        if speaks_for(order, sub_buffer, header, &knows_id) {
+            match order {
+                ByteOrder::Little => vote.little += 1,
+                ByteOrder::Big => vote.big += 1,
+            }
+        }
+    }
+}
+
+fn speaks_for(order: ByteOrder, bytes: &[u8], header: &HeaderPage, knows_id: &impl Fn(u16) -> bool) -> bool {
+    let Some(word) = order.uint_at(bytes, header.commit_offset, header.commit_size) else { return false };
+    if !matches!(word >> 32, 0 | 0xffff_ffff) || word & 0x3800_0000 != 0 {
+        return false;
+    }
+    let Ok(sub_buffer) = SubBuffer::parse(bytes, header, order) else { return false };
+    let mut events = 0u32;
+    for item in sub_buffer.items() {
+        match item {
+            Ok(Item::Event { record, .. }) => {
+                let Some(id) = order.uint_at(record, 0, 2) else { return false };
+                if !knows_id(id as u16) {
+                    return false;
+                }
+                events += 1;
+            }
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    events > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_pushes_every_width_in_both_orders() {
+        for size in 1..=8 {
+            for order in [ByteOrder::Little, ByteOrder::Big] {
+                let value = 0x0102_0304_0506_0708u64 & (u64::MAX >> (64 - 8 * size));
+                let mut out = Vec::new();
+                order.push(&mut out, value, size);
+                assert_eq!(out.len(), size);
+                assert_eq!(order.uint(&out), value);
+            }
+        }
+        assert_eq!(ByteOrder::Big.uint(&[1, 2]), 0x102);
+        assert_eq!(ByteOrder::Little.uint_at(&[1, 2], 1, 2), None);
+    }
+}

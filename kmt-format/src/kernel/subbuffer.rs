@@ -1,0 +1,250 @@
+//! One sub-buffer of the ring buffer: header, commit word, and the walk over its events.
+
+use super::{ByteOrder, HeaderPage};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Bit 31 of the commit word: events were lost just before this sub-buffer's first (`RB_MISSED_EVENTS`).
+const MISSED_EVENTS: u64 = 1 << 31;
+/// Bit 30 of the commit word: how many were lost stands behind the data (`RB_MISSED_STORED`).
+const MISSED_STORED: u64 = 1 << 30;
+/// Bits of the commit word that hold the number of valid bytes.
+const COMMIT_SIZE: u64 = 0x07ff_ffff;
+
+const TYPE_DATA_MAX: u32 = 28;
+const TYPE_PADDING: u32 = 29;
+const TYPE_TIME_EXTEND: u32 = 30;
+
+/// Bits 59 to 63, which an absolute stamp does not store (`TS_MSB`).
+const STAMP_UPPER: u64 = 0xf8 << 56;
+
+/// What a sub-buffer says about events lost just before its first event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// Nothing was lost, as far as the sub-buffer says. Events dropped with `overwrite=0` never set a flag.
+    No,
+    /// So many events were overwritten.
+    Count(u64),
+    /// At least one event was lost; the kernel did not say how many.
+    Unknown,
+}
+
+/// One thing found in a sub-buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// An event: its time in the trace clock's unit, and its record from `common_type` on.
+    ///
+    /// The record may be longer than the event (its length is rounded up), and padding between its fields is
+    /// uninitialised kernel memory.
+    Event {
+        /// Time in the trace clock's unit.
+        time: u64,
+        /// Bytes from `common_type` to the (rounded) end.
+        record: &'a [u8],
+        /// Offset of the event header in the sub-buffer.
+        offset: usize,
+    },
+    /// An event that the kernel took back, or the filler at the end of a full sub-buffer.
+    Discarded,
+}
+
+/// One sub-buffer, as one read of `trace_pipe_raw` returns it.
+#[derive(Debug, Clone, Copy)]
+pub struct SubBuffer<'a> {
+    timestamp: u64,
+    missed: Missed,
+    data: &'a [u8],
+    data_offset: usize,
+    order: ByteOrder,
+}
+
+impl<'a> SubBuffer<'a> {
+    /// Reads the header of a sub-buffer.
+    ///
+    /// `bytes` may end before the full sub-buffer as long as it holds everything that was committed. The commit
+    /// word's upper half differs between kernels and read paths (sign-extended or not), so only its low 32 bits
+    /// count.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bytes end before the committed data, or the commit word claims more than fits.
+    pub fn parse(bytes: &'a [u8], header: &HeaderPage, order: ByteOrder) -> Result<Self> {
+        let truncated = |needed| Error::at(0, ErrorKind::Truncated { needed, available: bytes.len() as u64 });
+        let timestamp = order
+            .uint_at(bytes, header.timestamp_offset, 8)
+            .ok_or_else(|| truncated(header.data_offset as u64))?;
+        let commit = order
+            .uint_at(bytes, header.commit_offset, header.commit_size)
+            .ok_or_else(|| truncated(header.data_offset as u64))?;
+        let size = (commit & COMMIT_SIZE) as usize;
+        if size > header.data_size {
+            let what = "the commit word claims more data than a sub-buffer holds";
+            return Err(Error::at(header.commit_offset as u64, ErrorKind::SubBuffer(what)));
+        }
+        let end = header.data_offset + size;
+        let data = bytes.get(header.data_offset..end).ok_or_else(|| truncated(end as u64))?;
+        let missed = missed_events(commit, bytes, end, header, order);
+        Ok(Self { timestamp, missed, data, data_offset: header.data_offset, order })
+    }
+
+    /// Time stamp of the sub-buffer, in the trace clock's unit.
+    pub fn timestamp(&self) -> u64 {
+        self.timestamp
+    }
+
+    /// What was lost just before the first event.
+    pub fn missed(&self) -> Missed {
+        self.missed
+    }
+
+    /// Bytes that hold events.
+    pub fn data_len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Walks over the events in the order the kernel wrote them.
+    pub fn items(&self) -> Items<'a> {
+        Items {
+            data: self.data,
+            data_offset: self.data_offset,
+            position: 0,
+            time: self.timestamp,
+            order: self.order,
+        }
+    }
+}
+
+/// The lost count stands right behind the data, one kernel `long`, where there was room for it. Bit 30 without bit
+/// 31 arises where a recovered sub-buffer of 7.2 adds bit 31 twice.
+fn missed_events(commit: u64, bytes: &[u8], end: usize, header: &HeaderPage, order: ByteOrder) -> Missed {
+    if commit & (MISSED_EVENTS | MISSED_STORED) == 0 {
+        return Missed::No;
+    }
+    if commit & MISSED_STORED == 0 || end + header.commit_size > header.sub_buffer_len() {
+        return Missed::Unknown;
+    }
+    match order.uint_at(bytes, end, header.commit_size) {
+        Some(count) if count > 0 => Missed::Count(count),
+        _ => Missed::Unknown,
+    }
+}
+
+/// Iterator over the items of a sub-buffer. After an error it ends.
+#[derive(Debug, Clone)]
+pub struct Items<'a> {
+    data: &'a [u8],
+    data_offset: usize,
+    position: usize,
+    time: u64,
+    order: ByteOrder,
+}
+
+impl<'a> Items<'a> {
+    #[inline]
+    fn word(&self, position: usize) -> Option<u32> {
+        let bytes: [u8; 4] = self.data.get(position..position.checked_add(4)?)?.try_into().ok()?;
+        Some(match self.order {
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    /// Steps over the header at the current position, or says what is wrong with it.
+    #[inline]
+    fn step(&mut self, header: u32) -> core::result::Result<Option<Item<'a>>, &'static str> {
+        // C bit-field order: the type is in the low 5 bits on little endian, in the high 5 on big endian.
+        let (type_len, delta) = match self.order {
+            ByteOrder::Little => (header & 31, header >> 5),
+            ByteOrder::Big => (header >> 27, header & 0x07ff_ffff),
+        };
+        let start = self.position;
+        if (1..=TYPE_DATA_MAX).contains(&type_len) {
+            self.time = self.time.wrapping_add(u64::from(delta));
+            return self.event(start, 4, type_len as usize * 4).map(Some);
+        }
+        if type_len == TYPE_PADDING && delta == 0 {
+            // Null padding: the rest of the sub-buffer is void.
+            self.position = self.data.len();
+            return Ok(None);
+        }
+        let word = self.word(start + 4).ok_or("an event header is cut off")?;
+        if type_len == 0 {
+            // The long form: the word holds the length of itself and the record.
+            self.time = self.time.wrapping_add(u64::from(delta));
+            let len = word as usize;
+            if len < 4 {
+                return Err("an event is shorter than its own length word");
+            }
+            return self.event(start, 8, len - 4).map(Some);
+        }
+        if type_len == TYPE_PADDING {
+            // A discarded event still carries time; a delta of 1 stands for 0 (`rb_event_discard`).
+            self.time = self.time.wrapping_add(if delta == 1 { 0 } else { u64::from(delta) });
+            let end = start.checked_add(4).and_then(|p| p.checked_add(word as usize));
+            let end = end.filter(|&e| word >= 4 && e <= self.data.len());
+            self.position = end.ok_or("a discarded event reaches past the committed data")?;
+            return Ok(Some(Item::Discarded));
+        }
+        let value = (u64::from(word) << 27) + u64::from(delta);
+        self.time = if type_len == TYPE_TIME_EXTEND {
+            self.time.wrapping_add(value)
+        } else {
+            absolute_stamp(value, self.time)
+        };
+        self.position = start + 8;
+        Ok(None)
+    }
+
+    #[inline]
+    fn event(
+        &mut self,
+        start: usize,
+        head: usize,
+        len: usize,
+    ) -> core::result::Result<Item<'a>, &'static str> {
+        let begin = start + head;
+        let end = begin.checked_add(len).ok_or("an event is longer than any sub-buffer")?;
+        let record = self.data.get(begin..end).ok_or("an event reaches past the committed data")?;
+        // All records start with the event id; an empty one cannot come from a tracepoint.
+        if record.len() < 2 {
+            return Err("an event is too short for its id");
+        }
+        // The next header is 4-aligned; a long form with an odd length is rounded up (libtraceevent does so too).
+        self.position = (end + 3) & !3;
+        Ok(Item::Event { time: self.time, record, offset: self.data_offset + start })
+    }
+}
+
+/// Repairs the 59 bits of an absolute stamp from the last full time.
+///
+/// As `rb_fix_abs_ts` (kernel/trace/ring_buffer.c, 5.19 to 7.2) where the last time has upper bits; where it has
+/// none, only the step over 2^59 itself is a wrap, any smaller step back is the clock's own.
+fn absolute_stamp(stamp: u64, last: u64) -> u64 {
+    if last & STAMP_UPPER != 0 {
+        let full = stamp | (last & STAMP_UPPER);
+        return if full < last { full.wrapping_add(1 << 59) } else { full };
+    }
+    if stamp < last && last - stamp > 1 << 58 { stamp + (1 << 59) } else { stamp }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Result<Item<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let header = self.word(self.position)?;
+            let at = self.data_offset + self.position;
+            match self.step(header) {
+                Ok(Some(item)) => return Some(Ok(item)),
+                Ok(None) => {}
+                Err(what) => {
+                    self.position = self.data.len();
+                    return Some(Err(Error::at(at as u64, ErrorKind::SubBuffer(what))));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! Evaluating expressions for one event.
+
+use std::borrow::Cow;
+
+use super::expr::{Binary, CastTo, ContextTest, Expr, Int, ListEntry, Unary};
+use crate::kernel::{ByteOrder, FieldKind};
+use crate::read::Event;
+use crate::schema::Role;
+
+/// What an expression comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value<'e> {
+    Int(u64, Int),
+    /// Text, or the bytes of an array.
+    Bytes(Cow<'e, [u8]>),
+    /// The null pointer.
+    Null,
+    /// Something that the file does not tell.
+    Unknown(&'e str),
+}
+
+/// Evaluates expressions of one event.
+pub(super) struct Evaluator<'e> {
+    pub event: &'e Event<'e>,
+    pub long_size: u8,
+    pub order: ByteOrder,
+}
+
+impl<'e> Evaluator<'e> {
+    pub fn eval(&self, expr: &'e Expr) -> Value<'e> {
+        match expr {
+            Expr::Const(value, ty) => Value::Int(*value, *ty),
+            Expr::Text(text) => Value::Bytes(Cow::Borrowed(text)),
+            Expr::Null => Value::Null,
+            Expr::Field(index) => self.field(*index),
+            Expr::Index(base, index, element) => self.element(base, index, *element),
+            Expr::Unary(operator, inner) => match self.eval(inner) {
+                Value::Int(value, ty) => int(unary(*operator, value, ty)),
+                Value::Null if *operator == Unary::Not => Value::Int(1, Int::INT),
+                Value::Bytes(_) if *operator == Unary::Not => Value::Int(0, Int::INT),
+                Value::Unknown(what) => Value::Unknown(what),
+                _ => Value::Unknown("an operator on a pointer"),
+            },
+            Expr::Binary(operator, left, right) => self.binary(*operator, left, right),
+            Expr::Ternary(condition, then, otherwise) => match self.truth(condition) {
+                Ok(true) => self.eval(then),
+                Ok(false) => self.eval(otherwise),
+                Err(what) => Value::Unknown(what),
+            },
+            Expr::Cast(to, inner) => self.cast(*to, inner),
+            Expr::Flags(value, delimiter, list, ty) => match self.eval(value) {
+                Value::Int(value, _) => Value::Bytes(flags(ty.wrap(value), delimiter, list).into()),
+                Value::Null => Value::Bytes(Cow::Borrowed(&[])),
+                other => unknown_of(other),
+            },
+            Expr::Symbolic(value, list, ty) => match self.eval(value) {
+                Value::Int(value, _) => symbolic(ty.wrap(value), list),
+                Value::Null => symbolic(0, list),
+                other => unknown_of(other),
+            },
+            Expr::Hex(bytes, len, separator) => self.hex(bytes, len, separator),
+            Expr::Array(bytes, count, size) => self.array(bytes, count.as_deref(), size),
+            Expr::Str(index) => match self.event.text(*index) {
+                Some(text) => Value::Bytes(Cow::Borrowed(text)),
+                None => Value::Unknown("a string field"),
+            },
+            Expr::Len(index) => Value::Int(self.event.bytes(*index).map_or(0, |b| b.len() as u64), Int::INT),
+            Expr::Bitmask(index) => {
+                let bytes = self.event.bytes(*index).unwrap_or_default();
+                let mut out = Vec::new();
+                super::pointer::bitmap_hex(
+                    &mut out,
+                    bytes,
+                    bytes.len() * 8,
+                    self.order,
+                    self.long_size.into(),
+                );
+                Value::Bytes(out.into())
+            }
+            Expr::Seconds(inner) => self.arithmetic(inner, |ns| ns / 1_000_000_000),
+            Expr::SubSeconds(inner) => self.arithmetic(inner, |ns| ns % 1_000_000_000),
+            Expr::Swap(inner, bytes) => match self.eval(inner) {
+                Value::Int(value, _) => {
+                    let ty = Int::new(*bytes, false);
+                    Value::Int(value.swap_bytes() >> (64 - 8 * u32::from((*bytes).clamp(1, 8))), ty)
+                }
+                other => unknown_of(other),
+            },
+            Expr::Context(test) => self.context(*test),
+            Expr::Unknown(what) => Value::Unknown(what),
+        }
+    }
+
+    fn field(&self, index: usize) -> Value<'e> {
+        let Some(field) = self.event.field(index) else { return Value::Unknown("a field") };
+        if field.kind == FieldKind::Scalar {
+            let ty = Int::new(field.size as u8, field.signed);
+            return Value::Int(self.event.uint(index).unwrap_or(0), ty);
+        }
+        match self.event.bytes(index) {
+            Some(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
+            None => Value::Unknown("an array field"),
+        }
+    }
+
+    fn element(&self, base: &'e Expr, index: &'e Expr, element: Int) -> Value<'e> {
+        let (Value::Bytes(bytes), Value::Int(index, _)) = (self.eval(base), self.eval(index)) else {
+            return Value::Unknown("an element of something that is no array");
+        };
+        let size = usize::from(element.size);
+        let start = usize::try_from(index).ok().and_then(|i| i.checked_mul(size));
+        match start.and_then(|s| self.order.uint_at(&bytes, s, size)) {
+            Some(value) => Value::Int(element.wrap(value), element),
+            // Fixed text is kept without the NUL bytes behind it.
+            None => Value::Int(0, element),
+        }
+    }
+
+    fn arithmetic(&self, inner: &'e Expr, f: impl Fn(u64) -> u64) -> Value<'e> {
+        match self.eval(inner) {
+            Value::Int(value, _) => Value::Int(f(value), Int::new(8, false)),
+            other => unknown_of(other),
+        }
+    }
+
+    fn truth(&self, condition: &'e Expr) -> Result<bool, &'e str> {
+        match self.eval(condition) {
+            Value::Int(value, _) => Ok(value != 0),
+            Value::Bytes(_) => Ok(true),
+            Value::Null => Ok(false),
+            Value::Unknown(what) => Err(what),
+        }
+    }
+
+    fn binary(&self, operator: Binary, left: &'e Expr, right: &'e Expr) -> Value<'e> {
+        if matches!(operator, Binary::AndAnd | Binary::OrOr) {
+            let stop_at = operator == Binary::OrOr;
+            return match self.truth(left) {
+                Ok(value) if value == stop_at => Value::Int(stop_at.into(), Int::INT),
+                Ok(_) => match self.truth(right) {
+                    Ok(value) => Value::Int(value.into(), Int::INT),
+                    Err(what) => Value::Unknown(what),
+                },
+                Err(what) => Value::Unknown(what),
+            };
+        }
+        let pointer = Int::new(self.long_size, false);
+        let (left, right) = (self.eval(left), self.eval(right));
+        let number = |value: &Value<'e>| match value {
+            Value::Int(value, ty) => Some((*value, *ty)),
+            Value::Null => Some((0, pointer)),
+            _ => None,
+        };
+        match (number(&left), number(&right)) {
+            (Some(a), Some(b)) => match binary(operator, a, b) {
+                Some(value) => int(value),
+                None => Value::Unknown("a division by zero"),
+            },
+            (None, _) => unknown_of(left),
+            _ => unknown_of(right),
+        }
+    }
+
+    fn cast(&self, to: CastTo, inner: &'e Expr) -> Value<'e> {
+        let value = self.eval(inner);
+        match (to, value) {
+            (CastTo::Int(ty), Value::Int(value, _)) => Value::Int(ty.wrap(value), ty),
+            (CastTo::Int(ty), Value::Null) => Value::Int(0, ty),
+            (CastTo::Bool, Value::Int(value, _)) => Value::Int(u64::from(value != 0), Int::BOOL),
+            (CastTo::Pointer(_), Value::Int(value, _)) => {
+                let ty = Int::new(self.long_size, false);
+                Value::Int(ty.wrap(value), ty)
+            }
+            (_, value) => value,
+        }
+    }
+
+    fn hex(&self, bytes: &'e Expr, len: &'e Expr, separator: &[u8]) -> Value<'e> {
+        let (Value::Bytes(bytes), Value::Int(len, _)) = (self.eval(bytes), self.eval(len)) else {
+            return Value::Unknown("bytes that are not in the event");
+        };
+        let mut out = Vec::new();
+        for (i, byte) in bytes.iter().take(usize::try_from(len).unwrap_or(0)).enumerate() {
+            if i > 0 {
+                out.extend_from_slice(separator);
+            }
+            out.extend_from_slice(format!("{byte:02x}").as_bytes());
+        }
+        Value::Bytes(out.into())
+    }
+
+    fn array(&self, bytes: &'e Expr, count: Option<&'e Expr>, size: &'e Expr) -> Value<'e> {
+        let (Value::Bytes(bytes), Value::Int(size, _)) = (self.eval(bytes), self.eval(size)) else {
+            return Value::Unknown("an array that is not in the event");
+        };
+        if !matches!(size, 1 | 2 | 4 | 8) {
+            return Value::Unknown("an array of odd elements");
+        }
+        let count = match count.map(|c| self.eval(c)) {
+            None => usize::MAX,
+            Some(Value::Int(count, _)) => usize::try_from(count).unwrap_or(usize::MAX),
+            Some(_) => return Value::Unknown("the length of an array"),
+        };
+        let mut out = b"{".to_vec();
+        for (i, element) in bytes.chunks_exact(size as usize).take(count).enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(format!("{:#x}", self.order.uint(element)).as_bytes());
+        }
+        out.push(b'}');
+        Value::Bytes(out.into())
+    }
+
+    fn context(&self, test: ContextTest) -> Value<'e> {
+        const HARDIRQ: u64 = 8;
+        const SOFTIRQ: u64 = 16;
+        const NMI: u64 = 64;
+        let flags = self.event.uint_with(Role::FLAGS).unwrap_or(0);
+        let mask = match test {
+            ContextTest::HardIrq => HARDIRQ,
+            ContextTest::SoftIrq => SOFTIRQ,
+            ContextTest::Irq => HARDIRQ | SOFTIRQ | NMI,
+        };
+        Value::Int(u64::from(flags & mask != 0), Int::INT)
+    }
+}
+
+fn int<'e>((value, ty): (u64, Int)) -> Value<'e> {
+    Value::Int(value, ty)
+}
+
+fn unknown_of(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Unknown(what) => Value::Unknown(what),
+        _ => Value::Unknown("arithmetic on a pointer"),
+    }
+}
+
+pub(super) fn unary(operator: Unary, value: u64, ty: Int) -> (u64, Int) {
+    let promoted = ty.promoted();
+    match operator {
+        Unary::Neg => (promoted.wrap(value.wrapping_neg()), promoted),
+        Unary::BitNot => (promoted.wrap(!value), promoted),
+        Unary::Plus => (promoted.wrap(value), promoted),
+        Unary::Not => (u64::from(value == 0), Int::INT),
+    }
+}
+
+/// A binary operator under C's conversions; `None` for a division by zero.
+pub(super) fn binary(operator: Binary, (a, ta): (u64, Int), (b, tb): (u64, Int)) -> Option<(u64, Int)> {
+    if matches!(operator, Binary::Shl | Binary::Shr) {
+        let ty = ta.promoted();
+        let bits = (b & 63) as u32;
+        let value = match operator {
+            Binary::Shl => a << bits,
+            _ if ty.signed => ((ty.wrap(a) as i64) >> bits) as u64,
+            _ => ty.wrap(a) >> bits,
+        };
+        return Some((ty.wrap(value), ty));
+    }
+    let ty = ta.common(tb);
+    let (a, b) = (ty.wrap(a), ty.wrap(b));
+    let (sa, sb) = (a as i64, b as i64);
+    let less = if ty.signed { sa < sb } else { a < b };
+    let value = match operator {
+        Binary::Mul => a.wrapping_mul(b),
+        Binary::Div if b == 0 => return None,
+        Binary::Rem if b == 0 => return None,
+        Binary::Div => {
+            if ty.signed {
+                sa.wrapping_div(sb) as u64
+            } else {
+                a / b
+            }
+        }
+        Binary::Rem => {
+            if ty.signed {
+                sa.wrapping_rem(sb) as u64
+            } else {
+                a % b
+            }
+        }
+        Binary::Add => a.wrapping_add(b),
+        Binary::Sub => a.wrapping_sub(b),
+        Binary::And => a & b,
+        Binary::Xor => a ^ b,
+        Binary::Or => a | b,
+        Binary::Lt => return Some((less.into(), Int::INT)),
+        Binary::Ge => return Some(((!less).into(), Int::INT)),
+        Binary::Gt => return Some(((!less && a != b).into(), Int::INT)),
+        Binary::Le => return Some(((less || a == b).into(), Int::INT)),
+        Binary::Eq => return Some(((a == b).into(), Int::INT)),
+        Binary::Ne => return Some(((a != b).into(), Int::INT)),
+        Binary::AndAnd => return Some(((a != 0 && b != 0).into(), Int::INT)),
+        Binary::OrOr => return Some(((a != 0 || b != 0).into(), Int::INT)),
+        Binary::Shl | Binary::Shr => return None,
+    };
+    Some((ty.wrap(value), ty))
+}
+
+/// `trace_print_flags_seq`, kernel/trace/trace_output.c: greedy in the order of the list, the rest in hex.
+fn flags(mut value: u64, delimiter: &[u8], list: &[ListEntry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut first = true;
+    let mut separate = |out: &mut Vec<u8>| {
+        if !first {
+            out.extend_from_slice(delimiter);
+        }
+        first = false;
+    };
+    for (mask, name) in list {
+        if value == 0 {
+            break;
+        }
+        if value & mask == *mask {
+            value &= !mask;
+            separate(&mut out);
+            out.extend_from_slice(name);
+        }
+    }
+    if value != 0 {
+        separate(&mut out);
+        out.extend_from_slice(format!("{value:#x}").as_bytes());
+    }
+    out
+}
+
+/// `trace_print_symbols_seq`, kernel/trace/trace_output.c.
+fn symbolic(value: u64, list: &[ListEntry]) -> Value<'_> {
+    match list.iter().find(|(number, _)| *number == value) {
+        Some((_, name)) => Value::Bytes(Cow::Borrowed(name)),
+        None => Value::Bytes(format!("{value:#x}").into_bytes().into()),
+    }
+}

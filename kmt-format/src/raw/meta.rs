@@ -1,0 +1,99 @@
+//! The bodies of the small chunks. Spec sections "CLOK", "TASK" and "STAT".
+
+use zerocopy::{ByteOrder, FromBytes, Immutable, IntoBytes, KnownLayout, U32, U64, Unaligned};
+
+/// Head of a clock chunk; the name follows.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ClockHead<O: ByteOrder> {
+    /// Length of this head in bytes; a later minor version may append fields.
+    pub head_len: U32<O>,
+    /// 0 nanoseconds, 1 ticks of unknown length.
+    pub unit: u8,
+    /// 1 if time stamps of different CPUs can be compared.
+    pub comparable: u8,
+    /// Written as 0, ignored by readers.
+    pub reserved: [u8; 2],
+    /// Length of the name in bytes; 0 if the clock is not known.
+    pub name_len: U32<O>,
+}
+
+/// A task's name. The body of a TASK chunk is an array of these.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct TaskRow<O: ByteOrder> {
+    /// Since when, in the clock's unit; 0 if not known.
+    pub time: U64<O>,
+    /// Thread id in the initial namespace, as a signed number.
+    pub pid: U32<O>,
+    /// Thread group id; 0 if not known.
+    pub tgid: U32<O>,
+    /// Name, filled up with NUL.
+    pub comm: [u8; 16],
+}
+
+/// The counters of one CPU. The body of a STAT chunk is an array of these.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct StatsRow<O: ByteOrder> {
+    /// CPU number.
+    pub cpu: U32<O>,
+    /// 0 the kernel's counters before its buffer was drained, 1 after, 2 the writer's own.
+    pub taken: U32<O>,
+    /// [`stats_present`]: which of the numbers below were told.
+    pub present: U32<O>,
+    /// Written as 0, ignored by readers.
+    pub reserved: U32<O>,
+    /// Events not yet read; of the writer: events in this file.
+    pub entries: U64<O>,
+    /// Events overwritten.
+    pub overrun: U64<O>,
+    /// Events lost in nested storms.
+    pub commit_overrun: U64<O>,
+    /// Unread bytes; of the writer: bytes of input.
+    pub bytes: U64<O>,
+    /// Events refused because the buffer was full.
+    pub dropped: U64<O>,
+    /// Events read.
+    pub read: U64<O>,
+    /// Time of the oldest unread event.
+    pub oldest_time: U64<O>,
+    /// Time when the counters were read.
+    pub now_time: U64<O>,
+    /// Of the writer: sub-buffers read.
+    pub sub_buffers: U64<O>,
+    /// Of the writer: sub-buffers that could not be decoded to their end.
+    pub sub_buffers_damaged: U64<O>,
+    /// Of the writer: discarded events and fillers passed over.
+    pub discarded: U64<O>,
+}
+
+/// Bits of [`StatsRow::present`], in the order of the numbers.
+pub mod stats_present {
+    /// `entries`.
+    pub const ENTRIES: u32 = 1;
+    /// `overrun`.
+    pub const OVERRUN: u32 = 1 << 1;
+    /// `commit_overrun`.
+    pub const COMMIT_OVERRUN: u32 = 1 << 2;
+    /// `bytes`.
+    pub const BYTES: u32 = 1 << 3;
+    /// `dropped`.
+    pub const DROPPED: u32 = 1 << 4;
+    /// `read`.
+    pub const READ: u32 = 1 << 5;
+    /// `oldest_time`.
+    pub const OLDEST_TIME: u32 = 1 << 6;
+    /// `now_time`.
+    pub const NOW_TIME: u32 = 1 << 7;
+    /// `sub_buffers`.
+    pub const SUB_BUFFERS: u32 = 1 << 8;
+    /// `sub_buffers_damaged`.
+    pub const SUB_BUFFERS_DAMAGED: u32 = 1 << 9;
+    /// `discarded`.
+    pub const DISCARDED: u32 = 1 << 10;
+}
+
+const _: () = assert!(size_of::<ClockHead<zerocopy::LE>>() == 12);
+const _: () = assert!(size_of::<TaskRow<zerocopy::LE>>() == 32);
+const _: () = assert!(size_of::<StatsRow<zerocopy::LE>>() == 104);

@@ -1,0 +1,146 @@
+//! One event, with its fields.
+
+use super::{EventChunk, Record, Schema};
+use crate::kernel::{ByteOrder, Field, FieldKind};
+use crate::schema::{EventClass, Place, Role, Shape, Transform};
+
+/// One event of a trace. Fields are read from the file when they are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'t> {
+    chunk: &'t EventChunk<'t>,
+    class: &'t EventClass,
+    shape: &'t Shape,
+    descriptor: &'t [u8],
+    record: Record,
+    time: u64,
+}
+
+impl<'t> Event<'t> {
+    /// The event of that index in a chunk; `None` if there is none.
+    pub fn new(schema: &'t Schema, chunk: &'t EventChunk<'t>, index: usize) -> Option<Self> {
+        let record = chunk.records.get(index)?;
+        let (shape, descriptor) = *chunk.descriptors.get(usize::from(record.descriptor))?;
+        let shape = schema.shape(usize::from(shape))?;
+        let class = schema.class(shape.class)?;
+        let time = chunk.time_of(index, record.time_offset);
+        Some(Self { chunk, class, shape, descriptor, record, time })
+    }
+
+    /// CPU that recorded the event.
+    pub fn cpu(&self) -> u32 {
+        self.chunk.cpu
+    }
+
+    /// Time in the clock's unit.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// The class.
+    pub fn class(&self) -> &'t EventClass {
+        self.class
+    }
+
+    /// Index of the class in the schema.
+    pub fn class_index(&self) -> usize {
+        self.shape.class
+    }
+
+    /// The record.
+    pub fn record(&self) -> Record {
+        self.record
+    }
+
+    /// Byte order of the traced kernel, in which [`Event::bytes`] holds numbers.
+    pub fn order(&self) -> ByteOrder {
+        self.chunk.order
+    }
+
+    /// The number in that field, zero-extended, or sign-extended if the field is signed; `None` for arrays.
+    #[inline]
+    pub fn uint(&self, field: usize) -> Option<u64> {
+        let slot = self.shape.slots.get(field)?;
+        let info = self.class.fields.get(field)?;
+        if info.kind != FieldKind::Scalar {
+            return None;
+        }
+        let stored = self.stored(field)?;
+        let value = match slot.transform {
+            Transform::None if info.signed => sign_extend(stored, slot.stored),
+            Transform::None => stored,
+            Transform::BeforeTime => self.time.wrapping_sub(stored),
+            // The base of a difference is never itself a difference of a field.
+            Transform::BeforeField(base) => {
+                let base = usize::from(base);
+                let base_slot = self.shape.slots.get(base)?;
+                let base_value = match base_slot.transform {
+                    Transform::None => self.stored(base)?,
+                    Transform::BeforeTime => self.time.wrapping_sub(self.stored(base)?),
+                    Transform::BeforeField(_) => return None,
+                };
+                base_value.wrapping_sub(stored)
+            }
+        };
+        Some(value)
+    }
+
+    /// The number in the first field with that role.
+    pub fn uint_with(&self, role: Role) -> Option<u64> {
+        self.uint(self.class.field_with(role)?)
+    }
+
+    /// The bytes of an array field, in the traced kernel's byte order; `None` for scalars.
+    ///
+    /// Fixed text comes without the NUL bytes that fill it up; dynamic text as the kernel stored it, NUL included.
+    pub fn bytes(&self, field: usize) -> Option<&'t [u8]> {
+        if self.class.fields.get(field)?.kind == FieldKind::Scalar {
+            return None;
+        }
+        self.chunk.array(self.stored(field)?)
+    }
+
+    /// The text of an array field, without its closing NUL.
+    pub fn text(&self, field: usize) -> Option<&'t [u8]> {
+        let bytes = self.bytes(field)?;
+        bytes.split(|&b| b == 0).next()
+    }
+
+    /// Field of that index in the class.
+    pub fn field(&self, field: usize) -> Option<&'t Field> {
+        self.class.fields.get(field)
+    }
+
+    /// Thread that was running, as the common fields tell.
+    pub fn pid(&self) -> i32 {
+        self.uint_with(Role::PID).unwrap_or(0) as i32
+    }
+
+    #[inline]
+    fn stored(&self, field: usize) -> Option<u64> {
+        let slot = self.shape.slots.get(field)?;
+        let (offset, len) = (slot.offset as usize, usize::from(slot.stored));
+        let order = self.chunk.order;
+        match slot.place {
+            Place::ClassId => Some(u64::from(self.class.id)),
+            Place::Descriptor => order.uint_at(self.descriptor, offset, len),
+            Place::Value => {
+                let shifted = self.record.value.checked_shr(8 * slot.offset)?;
+                Some(shifted & (u64::MAX >> (64 - 8 * len.clamp(1, 8))))
+            }
+            Place::Context => {
+                let start = usize::from(self.record.context) * self.chunk.context_stride;
+                order.uint_at(self.chunk.contexts, start + offset, len)
+            }
+            Place::Payload => {
+                let payload = self.chunk.payload(self.record.value, self.shape.payload_len)?;
+                order.uint_at(payload, offset, len)
+            }
+        }
+    }
+}
+
+#[inline]
+fn sign_extend(value: u64, bytes: u8) -> u64 {
+    let shift = 64 - 8 * u32::from(bytes.clamp(1, 8));
+    ((value << shift) as i64 >> shift) as u64
+}

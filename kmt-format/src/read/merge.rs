@@ -1,0 +1,215 @@
+//! Merging the CPUs' streams in the order in which the kernel itself would print them.
+
+use core::ops::Range;
+
+use super::{Damage, EventChunk, Trace};
+use crate::write::Loss;
+
+/// Events that are missing from a CPU's stream just before a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// What was lost on the target.
+    pub loss: Loss,
+    /// Events of chunks that are missing from the file or damaged.
+    pub events_damaged: u64,
+    /// Time of the last event before the gap; `None` if there is none.
+    pub after: Option<u64>,
+}
+
+impl Gap {
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
+        self.loss == Loss::default() && self.events_damaged == 0
+    }
+}
+
+/// Events of one CPU that follow each other in the merged order.
+#[derive(Debug)]
+pub struct Run<'m, 'd> {
+    /// CPU.
+    pub cpu: u32,
+    /// Rises with every chunk: equal numbers mean the same chunk, and so the same descriptors.
+    pub chunk_number: u64,
+    /// The chunk.
+    pub chunk: &'m EventChunk<'d>,
+    /// The records of the run; may be empty where only a gap is told.
+    pub range: Range<usize>,
+    /// What is missing just before the run.
+    pub gap: Option<Gap>,
+}
+
+/// The CPUs' streams merged: always on with the CPU whose next event is the oldest, the lowest CPU where several are.
+///
+/// That is what the kernel does for its `trace` file (`__find_next_entry`, kernel/trace/trace.c 4.4 to 7.2). The
+/// order within a CPU never changes, also where a clock steps back. Damaged chunks are passed over and told as gaps.
+#[derive(Debug)]
+pub struct Merge<'t, 'd> {
+    trace: &'t Trace<'d>,
+    cursors: Vec<Cursor<'d>>,
+    window: Option<(u64, u64)>,
+    chunk_numbers: u64,
+    damages: Vec<Damage>,
+}
+
+#[derive(Debug)]
+struct Cursor<'d> {
+    cpu: u32,
+    /// Index of the next chunk in the stream.
+    next_chunk: usize,
+    chunk: Option<EventChunk<'d>>,
+    chunk_number: u64,
+    position: usize,
+    end: usize,
+    /// Time of the event at `position`; of the chunk where it has none.
+    time: u64,
+    gap: Gap,
+    events_seen: u64,
+    last_time: Option<u64>,
+}
+
+impl<'t, 'd> Merge<'t, 'd> {
+    pub(super) fn new(trace: &'t Trace<'d>, window: Option<(u64, u64)>) -> Self {
+        let cursors = trace.streams().keys().map(|&cpu| Cursor {
+            cpu,
+            next_chunk: 0,
+            chunk: None,
+            chunk_number: 0,
+            position: 0,
+            end: 0,
+            time: 0,
+            gap: Gap::default(),
+            events_seen: 0,
+            last_time: None,
+        });
+        let mut merge =
+            Self { trace, cursors: cursors.collect(), window, chunk_numbers: 0, damages: Vec::new() };
+        for index in 0..merge.cursors.len() {
+            merge.load(index);
+        }
+        merge
+    }
+
+    /// Damage found in event chunks so far.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// The next run; `None` at the end.
+    pub fn next_run(&mut self) -> Option<Run<'_, 'd>> {
+        let (index, limit) = self.oldest()?;
+        if self.cursors.get(index)?.position >= self.cursors.get(index)?.end {
+            // Only a gap is left to tell of this chunk, or nothing at all.
+            return self.gap_run(index);
+        }
+        let cursor = self.cursors.get_mut(index)?;
+        let chunk = cursor.chunk.as_ref()?;
+        let start = cursor.position;
+        let mut end = start + 1;
+        let mut time = cursor.time;
+        while end < cursor.end {
+            time = chunk.time(end)?;
+            if limit.is_some_and(|limit| time >= limit) {
+                break;
+            }
+            end += 1;
+        }
+        let gap = core::mem::take(&mut cursor.gap);
+        cursor.last_time = chunk.time(end - 1);
+        cursor.position = end;
+        cursor.time = time;
+        let gap = Some(gap).filter(|g| !g.is_empty());
+        let cursor = self.cursors.get(index)?;
+        let chunk = cursor.chunk.as_ref()?;
+        Some(Run { cpu: cursor.cpu, chunk_number: cursor.chunk_number, chunk, range: start..end, gap })
+    }
+
+    fn gap_run(&mut self, index: usize) -> Option<Run<'_, 'd>> {
+        let cursor = self.cursors.get_mut(index)?;
+        let gap = core::mem::take(&mut cursor.gap);
+        let position = cursor.position;
+        let cursor = self.cursors.get(index)?;
+        let chunk = cursor.chunk.as_ref()?;
+        let gap = Some(gap).filter(|g| !g.is_empty());
+        Some(Run {
+            cpu: cursor.cpu,
+            chunk_number: cursor.chunk_number,
+            chunk,
+            range: position..position,
+            gap,
+        })
+    }
+
+    /// The cursor to go on with, and the time at which another one's turn comes.
+    fn oldest(&mut self) -> Option<(usize, Option<u64>)> {
+        for index in 0..self.cursors.len() {
+            let used_up = self.cursors.get(index).is_some_and(|c| c.position >= c.end && c.gap.is_empty());
+            if used_up {
+                self.load(index);
+            }
+        }
+        let mut best: Option<(u64, usize)> = None;
+        let mut second: Option<(u64, usize)> = None;
+        for (index, cursor) in self.cursors.iter().enumerate().filter(|(_, c)| c.chunk.is_some()) {
+            let key = (cursor.time, index);
+            if best.is_none_or(|b| key < b) {
+                second = best;
+                best = Some(key);
+            } else if second.is_none_or(|s| key < s) {
+                second = Some(key);
+            }
+        }
+        let (_, index) = best?;
+        // The run goes on while (time, CPU) stays below the second; a higher CPU index wins ties.
+        let limit = second.map(|(time, other)| if other < index { time } else { time.saturating_add(1) });
+        Some((index, limit))
+    }
+
+    /// Makes the next sound chunk of a cursor current; drops the old one.
+    fn load(&mut self, index: usize) {
+        let Some(cursor) = self.cursors.get_mut(index) else { return };
+        let carrier = cursor.chunk.take();
+        let Some(stream) = self.trace.streams().get(&cursor.cpu) else { return };
+        while let Some((chunk, info)) = stream.chunks.get(cursor.next_chunk) {
+            cursor.next_chunk += 1;
+            let missing = info.first_event.saturating_sub(cursor.events_seen);
+            cursor.events_seen = info.first_event.max(cursor.events_seen) + u64::from(info.event_count);
+            let outside = self.window.is_some_and(|(first, last)| info.t_last < first || info.t_first > last);
+            if outside {
+                cursor.last_time = Some(info.t_last);
+                continue;
+            }
+            cursor.gap.events_damaged += missing;
+            cursor.gap.after = cursor.last_time;
+            match self.trace.read(chunk) {
+                Ok(read) => {
+                    // What was lost before a damaged chunk is told with the next sound one.
+                    cursor.gap.loss = cursor.gap.loss.and(info.loss);
+                    (cursor.position, cursor.end) = match self.window {
+                        None => (0, read.records().len()),
+                        Some((first, last)) => (
+                            read.first_at_or_after(first),
+                            last.checked_add(1).map_or(read.records().len(), |l| read.first_at_or_after(l)),
+                        ),
+                    };
+                    cursor.time = read.time(cursor.position).unwrap_or(info.t_last);
+                    self.chunk_numbers += 1;
+                    cursor.chunk_number = self.chunk_numbers;
+                    let is_silent = cursor.position >= cursor.end && cursor.gap.is_empty();
+                    cursor.chunk = Some(read);
+                    if is_silent {
+                        continue;
+                    }
+                    return;
+                }
+                Err(error) => {
+                    cursor.gap.events_damaged += u64::from(info.event_count);
+                    self.damages.push(Damage { offset: chunk.offset, len: chunk.total_len, error });
+                }
+            }
+        }
+        // A gap behind the last sound chunk is told with an empty run of that chunk.
+        cursor.chunk = carrier.filter(|_| !cursor.gap.is_empty());
+        cursor.position = cursor.end;
+        cursor.time = cursor.last_time.unwrap_or(cursor.time);
+    }
+}

@@ -1,0 +1,216 @@
+//! Reading the chunks that are not events.
+
+use std::collections::BTreeMap;
+use zerocopy::{ByteOrder as Order, FromBytes};
+
+use super::cast::{head_len, struct_at};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
+use crate::raw::{ClockHead, StatsRow, TaskRow, Trailer};
+
+/// A file of the target, verbatim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attachment<'d> {
+    /// Name, such as `slabinfo.before`.
+    pub name: &'d str,
+    /// Contents.
+    pub contents: &'d [u8],
+}
+
+/// A task's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskRecord<'d> {
+    /// Since when, in the clock's unit; 0 if not known.
+    pub time: u64,
+    /// Thread id.
+    pub pid: i32,
+    /// Thread group id; 0 if not known.
+    pub tgid: i32,
+    /// Name.
+    pub comm: &'d [u8],
+}
+
+/// What the writer's input of one CPU held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WriterCounters {
+    /// Events written.
+    pub events: u64,
+    /// Bytes of input.
+    pub bytes: u64,
+    /// Sub-buffers read.
+    pub sub_buffers: u64,
+    /// Sub-buffers that could not be decoded to their end.
+    pub sub_buffers_damaged: u64,
+    /// Discarded events and fillers passed over.
+    pub discarded: u64,
+}
+
+/// The counters of one CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuCounters {
+    /// The kernel's, before its buffer was drained.
+    pub before: Option<CpuStats>,
+    /// The kernel's, after.
+    pub after: Option<CpuStats>,
+    /// The writer's.
+    pub writer: Option<WriterCounters>,
+}
+
+/// What the trailer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrailerInfo {
+    /// Number of chunks in the file.
+    pub chunk_count: u32,
+    /// Length of the file in bytes.
+    pub file_len: u64,
+    /// Events in all event chunks.
+    pub event_count: u64,
+    /// Bytes of all event chunks.
+    pub event_bytes: u64,
+}
+
+/// Everything in a file besides events, schema and symbols.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metadata<'d> {
+    /// The trace clock; `None` if the file does not say.
+    pub clock: Option<TraceClock>,
+    /// Keys and values, in the order of the file.
+    pub pairs: Vec<(&'d str, &'d [u8])>,
+    /// Files of the target.
+    pub attachments: Vec<Attachment<'d>>,
+    /// Names of tasks.
+    pub tasks: Vec<TaskRecord<'d>>,
+    /// Counters by CPU.
+    pub counters: BTreeMap<u32, CpuCounters>,
+    /// The trailer; `None` in an unfinished file.
+    pub trailer: Option<TrailerInfo>,
+}
+
+impl<'d> Metadata<'d> {
+    /// The value of that key.
+    pub fn value(&self, key: &str) -> Option<&'d [u8]> {
+        self.pairs.iter().find(|(k, _)| *k == key).map(|(_, v)| *v)
+    }
+
+    /// The value of that key as trimmed text; `None` also if it is not UTF-8.
+    pub fn text(&self, key: &str) -> Option<&'d str> {
+        core::str::from_utf8(self.value(key)?).ok().map(str::trim)
+    }
+
+    /// The target's file of that name.
+    pub fn attachment(&self, name: &str) -> Option<&'d [u8]> {
+        self.attachments.iter().find(|a| a.name == name).map(|a| a.contents)
+    }
+
+    pub(super) fn add_clock<O: Order>(&mut self, body: &[u8], base: u64) -> Result<()> {
+        let head = struct_at::<ClockHead<O>>(body, 0, base)?;
+        let start = head_len::<ClockHead<O>>(head.head_len.get(), body, base)?;
+        let name = start.checked_add(head.name_len.get() as usize).and_then(|end| body.get(start..end));
+        let name = name.and_then(|n| core::str::from_utf8(n).ok());
+        let name = name.ok_or_else(|| malformed(base, "the clock's name is missing or not UTF-8"))?;
+        let unit = match head.unit {
+            0 => ClockUnit::Nanoseconds,
+            1 => ClockUnit::Ticks,
+            _ => return Err(malformed(base, "the clock has an unknown unit")),
+        };
+        self.clock = Some(TraceClock { name: name.to_owned(), unit });
+        Ok(())
+    }
+
+    pub(super) fn add_pairs(&mut self, body: &'d [u8], base: u64, order: ByteOrder) -> Result<()> {
+        let mut at = 0usize;
+        while at < body.len() {
+            let pair = (|| {
+                let key_len = order.uint_at(body, at, 4)? as usize;
+                let value_len = order.uint_at(body, at.checked_add(4)?, 4)? as usize;
+                let key_start = at + 8;
+                let value_start = key_start.checked_add(key_len)?;
+                let end = value_start.checked_add(value_len)?;
+                let key = core::str::from_utf8(body.get(key_start..value_start)?).ok()?;
+                Some((key, body.get(value_start..end)?, end.next_multiple_of(4)))
+            })();
+            let (key, value, next) =
+                pair.ok_or_else(|| malformed(base, "a key or value lies outside its chunk"))?;
+            self.pairs.push((key, value));
+            at = next;
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_file(&mut self, body: &'d [u8], base: u64, order: ByteOrder) -> Result<()> {
+        let file = (|| {
+            let len = usize::try_from(order.uint_at(body, 0, 8)?).ok()?;
+            let name_end = 16usize.checked_add(order.uint_at(body, 8, 4)? as usize)?;
+            let name = core::str::from_utf8(body.get(16..name_end)?).ok()?;
+            let start = name_end.next_multiple_of(8);
+            Some(Attachment { name, contents: body.get(start..start.checked_add(len)?)? })
+        })();
+        self.attachments.push(file.ok_or_else(|| malformed(base, "an attachment lies outside its chunk"))?);
+        Ok(())
+    }
+
+    pub(super) fn add_tasks<O: Order + 'd>(&mut self, body: &'d [u8], base: u64) -> Result<()> {
+        for row in rows::<TaskRow<O>>(body, base)? {
+            let comm = row.comm.split(|&b| b == 0).next().unwrap_or_default();
+            let (pid, tgid) = (row.pid.get() as i32, row.tgid.get() as i32);
+            self.tasks.push(TaskRecord { time: row.time.get(), pid, tgid, comm });
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_stats<O: Order>(&mut self, body: &[u8], base: u64) -> Result<()> {
+        for row in rows::<StatsRow<O>>(body, base)? {
+            let present = row.present.get();
+            let number = |bit: u32, value: u64| (present & 1 << bit != 0).then_some(value);
+            let counters = self.counters.entry(row.cpu.get()).or_default();
+            let kernel = CpuStats {
+                entries: number(0, row.entries.get()),
+                overrun: number(1, row.overrun.get()),
+                commit_overrun: number(2, row.commit_overrun.get()),
+                bytes: number(3, row.bytes.get()),
+                dropped: number(4, row.dropped.get()),
+                read: number(5, row.read.get()),
+                oldest_time: number(6, row.oldest_time.get()),
+                now_time: number(7, row.now_time.get()),
+            };
+            match row.taken.get() {
+                0 => counters.before = Some(kernel),
+                1 => counters.after = Some(kernel),
+                2 => {
+                    counters.writer = Some(WriterCounters {
+                        events: row.entries.get(),
+                        bytes: row.bytes.get(),
+                        sub_buffers: row.sub_buffers.get(),
+                        sub_buffers_damaged: row.sub_buffers_damaged.get(),
+                        discarded: row.discarded.get(),
+                    });
+                }
+                // A later minor version may count more.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_trailer<O: Order>(&mut self, body: &[u8], base: u64) -> Result<()> {
+        let trailer = struct_at::<Trailer<O>>(body, 0, base)?;
+        self.trailer = Some(TrailerInfo {
+            chunk_count: trailer.chunk_count.get(),
+            file_len: trailer.file_len.get(),
+            event_count: trailer.event_count.get(),
+            event_bytes: trailer.event_bytes.get(),
+        });
+        Ok(())
+    }
+}
+
+fn rows<T>(body: &[u8], base: u64) -> Result<&[T]>
+where
+    T: zerocopy::FromBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned,
+{
+    <[T]>::ref_from_bytes(body).map_err(|_| malformed(base, "a table ends in the middle of a row"))
+}
+
+fn malformed(base: u64, what: &'static str) -> Error {
+    Error::at(base, ErrorKind::Malformed(what))
+}

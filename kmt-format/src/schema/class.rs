@@ -1,0 +1,60 @@
+//! An event class: one tracepoint as the traced kernel described it.
+
+use core::ops::Range;
+
+use super::{Meaning, Role};
+use crate::error::Result;
+use crate::kernel::{EventFormat, Field};
+
+/// One tracepoint as the traced kernel described it, and what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventClass {
+    /// `common_type` of its records.
+    pub id: u16,
+    /// System, such as `kmem`.
+    pub system: String,
+    /// Name, such as `kmalloc`.
+    pub name: String,
+    /// What the event means.
+    pub meaning: Meaning,
+    /// All fields, the common ones first.
+    pub fields: Vec<Field>,
+    /// What each field means.
+    pub roles: Vec<Role>,
+    /// How many of the fields are common to all events.
+    pub common_count: usize,
+    /// The kernel's whole `format` file.
+    pub format_text: String,
+    /// Where the text behind `print fmt: ` stands in it.
+    pub print_fmt: Range<usize>,
+}
+
+impl EventClass {
+    /// The class that a `format` file in `events/SYSTEM/` describes; `long_size` is the kernel's, 4 or 8 bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not that of a `format` file.
+    pub fn from_format(system: &str, text: &str, long_size: usize) -> Result<Self> {
+        let EventFormat { name, id, fields, common_count, print_fmt } = EventFormat::parse(text, long_size)?;
+        let roles = fields.iter().map(|f| Role::of(system, &name, &f.name)).collect();
+        let meaning = Meaning::of(system, &name);
+        let (system, format_text) = (system.to_owned(), text.to_owned());
+        Ok(Self { id, system, name, meaning, fields, roles, common_count, format_text, print_fmt })
+    }
+
+    /// Index of the first field with that role.
+    pub fn field_with(&self, role: Role) -> Option<usize> {
+        self.roles.iter().position(|&r| r == role)
+    }
+
+    /// Index of the field of that name.
+    pub fn field_named(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|f| f.name == name)
+    }
+
+    /// The text behind `print fmt: `.
+    pub fn print_fmt(&self) -> &str {
+        self.format_text.get(self.print_fmt.clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,138 @@
+//! What classes and fields mean: the stable part of a format whose names and layouts change with every kernel.
+
+/// What an event class means. Open: unknown values are legal and mean "other".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Meaning(pub u16);
+
+impl Meaning {
+    /// No meaning that this library knows.
+    pub const OTHER: Self = Self(0);
+    /// An allocation by size: `kmem:kmalloc`, `kmem:kmalloc_node`.
+    pub const KMALLOC: Self = Self(1);
+    /// A free by address: `kmem:kfree`.
+    pub const KFREE: Self = Self(2);
+    /// An allocation from a cache: `kmem:kmem_cache_alloc`, `kmem:kmem_cache_alloc_node`.
+    pub const CACHE_ALLOC: Self = Self(3);
+    /// A free to a cache: `kmem:kmem_cache_free`.
+    pub const CACHE_FREE: Self = Self(4);
+    /// `kmem:mm_page_alloc`.
+    pub const PAGE_ALLOC: Self = Self(5);
+    /// `kmem:mm_page_free`.
+    pub const PAGE_FREE: Self = Self(6);
+    /// `kmem:mm_page_free_batched`: comes besides `mm_page_free`, is never a free of its own.
+    pub const PAGE_FREE_BATCHED: Self = Self(7);
+    /// `kmem:rss_stat`.
+    pub const RSS_STAT: Self = Self(8);
+    /// `ftrace:kernel_stack`.
+    pub const KERNEL_STACK: Self = Self(9);
+
+    /// The meaning of `system:name`.
+    pub fn of(system: &str, name: &str) -> Self {
+        match (system, name) {
+            ("kmem", "kmalloc" | "kmalloc_node") => Self::KMALLOC,
+            ("kmem", "kfree") => Self::KFREE,
+            ("kmem", "kmem_cache_alloc" | "kmem_cache_alloc_node") => Self::CACHE_ALLOC,
+            ("kmem", "kmem_cache_free") => Self::CACHE_FREE,
+            ("kmem", "mm_page_alloc") => Self::PAGE_ALLOC,
+            ("kmem", "mm_page_free") => Self::PAGE_FREE,
+            ("kmem", "mm_page_free_batched") => Self::PAGE_FREE_BATCHED,
+            ("kmem", "rss_stat") => Self::RSS_STAT,
+            ("ftrace", "kernel_stack") => Self::KERNEL_STACK,
+            _ => Self::OTHER,
+        }
+    }
+
+    /// Whether the class allocates a slab object.
+    pub fn is_slab_alloc(self) -> bool {
+        self == Self::KMALLOC || self == Self::CACHE_ALLOC
+    }
+
+    /// Whether the class frees a slab object.
+    pub fn is_slab_free(self) -> bool {
+        self == Self::KFREE || self == Self::CACHE_FREE
+    }
+}
+
+/// What a field means. Open: unknown values are legal and mean "none".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Role(pub u16);
+
+impl Role {
+    /// No meaning that this library knows.
+    pub const NONE: Self = Self(0);
+    /// Event id, `common_type`.
+    pub const EVENT_ID: Self = Self(1);
+    /// `common_flags`.
+    pub const FLAGS: Self = Self(2);
+    /// `common_preempt_count`.
+    pub const PREEMPT_COUNT: Self = Self(3);
+    /// Thread id, `common_pid`.
+    pub const PID: Self = Self(4);
+    /// Address of a slab object.
+    pub const PTR: Self = Self(5);
+    /// Return address of the allocator's caller.
+    pub const CALL_SITE: Self = Self(6);
+    /// Bytes asked for.
+    pub const BYTES_REQ: Self = Self(7);
+    /// Bytes handed out.
+    pub const BYTES_ALLOC: Self = Self(8);
+    /// Allocation flags of the traced kernel.
+    pub const GFP_FLAGS: Self = Self(9);
+    /// NUMA node asked for; -1 any.
+    pub const NODE: Self = Self(10);
+    /// Name of the cache.
+    pub const CACHE_NAME: Self = Self(11);
+    /// Whether memory-cgroup accounting was asked for.
+    pub const ACCOUNTED: Self = Self(12);
+    /// Page frame number; all ones in an allocation that failed.
+    pub const PFN: Self = Self(13);
+    /// log2 of a number of pages.
+    pub const ORDER: Self = Self(14);
+    /// Migrate type asked for.
+    pub const MIGRATETYPE: Self = Self(15);
+    /// A size of an address space, `rss_stat`.
+    pub const RSS_SIZE: Self = Self(16);
+    /// Return addresses, innermost first.
+    pub const STACK: Self = Self(17);
+    /// Number of return addresses.
+    pub const STACK_DEPTH: Self = Self(18);
+    /// Time when a function was entered.
+    pub const ENTRY_TIME: Self = Self(19);
+    /// Time when a function returned.
+    pub const RETURN_TIME: Self = Self(20);
+
+    /// The role of field `field` of `system:name`.
+    pub fn of(system: &str, name: &str, field: &str) -> Self {
+        match field {
+            "common_type" => return Self::EVENT_ID,
+            "common_flags" => return Self::FLAGS,
+            "common_preempt_count" => return Self::PREEMPT_COUNT,
+            "common_pid" => return Self::PID,
+            _ => {}
+        }
+        match (system, field) {
+            ("kmem", "ptr") => Self::PTR,
+            ("kmem", "call_site") => Self::CALL_SITE,
+            ("kmem", "bytes_req") => Self::BYTES_REQ,
+            ("kmem", "bytes_alloc") => Self::BYTES_ALLOC,
+            ("kmem", "gfp_flags") => Self::GFP_FLAGS,
+            ("kmem", "node") => Self::NODE,
+            ("kmem", "name") if name.starts_with("kmem_cache_") => Self::CACHE_NAME,
+            ("kmem", "accounted") => Self::ACCOUNTED,
+            ("kmem", "pfn") => Self::PFN,
+            ("kmem", "order") => Self::ORDER,
+            ("kmem", "migratetype") => Self::MIGRATETYPE,
+            ("kmem", "size") if name == "rss_stat" => Self::RSS_SIZE,
+            ("ftrace", "caller") if name == "kernel_stack" => Self::STACK,
+            ("ftrace", "size") if name == "kernel_stack" => Self::STACK_DEPTH,
+            ("ftrace", "calltime") => Self::ENTRY_TIME,
+            ("ftrace", "rettime") => Self::RETURN_TIME,
+            _ => Self::NONE,
+        }
+    }
+
+    /// Whether the field moves with nearly every event, so that it belongs into the value word.
+    pub(crate) fn is_moving(self) -> bool {
+        matches!(self, Self::PTR | Self::PFN | Self::RSS_SIZE)
+    }
+}

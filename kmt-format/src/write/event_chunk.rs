@@ -1,0 +1,402 @@
+//! Building one event chunk: tables of what repeats, and an array of records.
+
+use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+
+use super::interner::Interner;
+use super::plan::{ClassPlan, ValuePlan, array_bytes, stack_bytes};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{ByteOrder, FieldKind};
+use crate::raw::{Epoch, EventsHead, loss_flags};
+use crate::schema::{Place, Role, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
+
+use super::writer::Loss;
+
+/// Records of one chunk at most: a chunk of 1 MiB on 64-bit targets.
+pub(super) const RECORDS_MAX: usize = 65_536;
+/// Descriptors, and contexts, of one chunk at most.
+const INTERNED_MAX: usize = 65_000;
+/// Heap length at which a chunk is closed, in bytes. One more event may follow (1 MiB at most).
+const HEAP_LEN_MAX: usize = 8 << 20;
+
+/// The event chunk of one CPU that is being filled.
+#[derive(Debug)]
+pub(super) struct EventChunkBuilder {
+    order: ByteOrder,
+    long_size: usize,
+    record_count: usize,
+    records: Vec<u8>,
+    t_base: u64,
+    t_last: u64,
+    upper: u32,
+    epochs: Vec<(u32, u32)>,
+    loss: Loss,
+    first_event: u64,
+    descriptors: Interner,
+    /// Offset of each descriptor in `descriptor_data`.
+    descriptor_offsets: Vec<u32>,
+    descriptor_data: Vec<u8>,
+    contexts: Interner,
+    context_len_max: usize,
+    arrays: Interner,
+    array_offsets: Vec<u32>,
+    heap: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// How the last event of the class went, for the choice between descriptor and payload.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Habit {
+    pub events: u32,
+    pub misses: u32,
+    /// The class hardly ever repeats: its fields go into the heap.
+    pub in_payload: bool,
+}
+
+impl Habit {
+    fn note(&mut self, missed: bool) {
+        self.events = self.events.saturating_add(1);
+        self.misses = self.misses.saturating_add(u32::from(missed));
+        if self.misses > 256 && self.misses > self.events / 2 {
+            self.in_payload = true;
+        }
+    }
+}
+
+impl EventChunkBuilder {
+    pub fn new(order: ByteOrder, long_size: usize) -> Self {
+        Self {
+            order,
+            long_size,
+            record_count: 0,
+            records: Vec::new(),
+            t_base: 0,
+            t_last: 0,
+            upper: 0,
+            epochs: Vec::new(),
+            loss: Loss::default(),
+            first_event: 0,
+            descriptors: Interner::default(),
+            descriptor_offsets: Vec::new(),
+            descriptor_data: Vec::new(),
+            contexts: Interner::default(),
+            context_len_max: 0,
+            arrays: Interner::default(),
+            array_offsets: Vec::new(),
+            heap: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    pub fn record_count(&self) -> usize {
+        self.record_count
+    }
+
+    pub fn t_last(&self) -> u64 {
+        self.t_last
+    }
+
+    /// Notes a loss before the first event.
+    pub fn add_loss(&mut self, loss: Loss) {
+        self.loss = self.loss.and(loss);
+    }
+
+    /// Whether there is something to write.
+    pub fn is_empty(&self) -> bool {
+        self.record_count == 0 && self.loss == Loss::default()
+    }
+
+    /// Whether the chunk has to be closed before an event at `time`.
+    pub fn must_close_before(&self, time: u64) -> bool {
+        self.record_count > 0
+            && (time < self.t_last
+                || self.record_count >= RECORDS_MAX
+                || self.descriptors.len() >= INTERNED_MAX
+                || self.contexts.len() >= INTERNED_MAX
+                || self.heap.len() >= HEAP_LEN_MAX)
+    }
+
+    /// Adds an event. [`Self::must_close_before`] has said no.
+    pub fn push(&mut self, plan: &ClassPlan, habit: &mut Habit, time: u64, record: &[u8]) -> Result<()> {
+        if record.len() < plan.record_len_min {
+            let what = "an event is shorter than the fields of its format";
+            return Err(Error::new(ErrorKind::SubBuffer(what)));
+        }
+        self.note_time(time);
+        let context = self.context(plan, record);
+        let value = if habit.in_payload { None } else { self.value(plan, time, record) };
+        let (descriptor, value) = match value {
+            Some(value) => {
+                let (descriptor, is_new) = self.descriptor(plan, record);
+                habit.note(is_new);
+                (descriptor, value)
+            }
+            None => self.payload(plan, record),
+        };
+        let offset = time.wrapping_sub(self.t_base) as u32;
+        match self.order {
+            ByteOrder::Little => {
+                self.records.extend_from_slice(&offset.to_le_bytes());
+                self.records.extend_from_slice(&descriptor.to_le_bytes());
+                self.records.extend_from_slice(&context.to_le_bytes());
+            }
+            ByteOrder::Big => {
+                self.records.extend_from_slice(&offset.to_be_bytes());
+                self.records.extend_from_slice(&descriptor.to_be_bytes());
+                self.records.extend_from_slice(&context.to_be_bytes());
+            }
+        }
+        self.order.push(&mut self.records, value, self.long_size);
+        self.record_count += 1;
+        Ok(())
+    }
+
+    fn note_time(&mut self, time: u64) {
+        if self.record_count == 0 {
+            self.t_base = time;
+        }
+        let upper = (time.wrapping_sub(self.t_base) >> 32) as u32;
+        if upper != self.upper {
+            self.upper = upper;
+            self.epochs.push((self.record_count as u32, upper));
+        }
+        self.t_last = time;
+    }
+
+    #[inline]
+    fn context(&mut self, plan: &ClassPlan, record: &[u8]) -> u16 {
+        self.scratch.clear();
+        for segment in &plan.context {
+            self.scratch.extend_from_slice(part(record, segment.offset, segment.len));
+        }
+        self.context_len_max = self.context_len_max.max(self.scratch.len());
+        self.contexts.intern(&self.scratch).index as u16
+    }
+
+    /// The value word of the compact and wide shapes; `None` if it does not fit.
+    #[inline]
+    fn value(&self, plan: &ClassPlan, time: u64, record: &[u8]) -> Option<u64> {
+        match plan.value {
+            ValuePlan::Zero => Some(0),
+            ValuePlan::Field(s) => Some(self.order.uint(part(record, s.offset, s.len))),
+            ValuePlan::Timed { entry, returned } => {
+                let entry = self.order.uint(part(record, entry.offset, 8));
+                let returned = self.order.uint(part(record, returned.offset, 8));
+                let low = u32::try_from(time.checked_sub(returned)?).ok()?;
+                let high = u32::try_from(returned.checked_sub(entry)?).ok()?;
+                Some(u64::from(high) << 32 | u64::from(low))
+            }
+        }
+    }
+
+    /// Index of the descriptor with this record's repeating fields, and whether it is new.
+    #[inline]
+    fn descriptor(&mut self, plan: &ClassPlan, record: &[u8]) -> (u16, bool) {
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&(plan.index as u32).to_le_bytes());
+        for segment in &plan.key {
+            self.scratch.extend_from_slice(part(record, segment.offset, segment.len));
+        }
+        for &field in &plan.arrays {
+            let bytes = self.field_bytes(plan, field, record);
+            self.scratch.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            self.scratch.extend_from_slice(bytes);
+        }
+        let found = self.descriptors.intern(&self.scratch);
+        if found.is_new {
+            let shape =
+                if self.fits(&plan.shapes[SHAPE_COMPACT], plan, record) { SHAPE_COMPACT } else { SHAPE_WIDE };
+            self.add_descriptor(plan, shape, Some(record));
+        }
+        (found.index as u16, found.is_new)
+    }
+
+    /// Whether every number fits into the bytes that the shape keeps of it.
+    fn fits(&self, shape: &Shape, plan: &ClassPlan, record: &[u8]) -> bool {
+        plan.class.fields.iter().zip(&shape.slots).all(|(field, slot)| {
+            if slot.place != Place::Descriptor
+                || field.kind != FieldKind::Scalar
+                || slot.stored as u32 == field.size
+            {
+                return true;
+            }
+            let value = self.order.uint(part(record, field.offset, field.size));
+            if field.signed { i32::try_from(value as i64).is_ok() } else { u32::try_from(value).is_ok() }
+        })
+    }
+
+    fn add_descriptor(&mut self, plan: &ClassPlan, shape_index: usize, record: Option<&[u8]>) {
+        let shape = &plan.shapes[shape_index];
+        self.descriptor_offsets.push(self.descriptor_data.len() as u32);
+        let mut data = core::mem::take(&mut self.descriptor_data);
+        self.order.push(&mut data, (plan.first_shape + shape_index) as u64, 2);
+        self.order.push(&mut data, u64::from(shape.descriptor_len), 2);
+        if let Some(record) = record {
+            self.push_fields(&mut data, shape, plan, Place::Descriptor, record);
+        }
+        data.resize(data.len().next_multiple_of(4), 0);
+        self.descriptor_data = data;
+    }
+
+    /// Appends the fields that `shape` keeps in `place`, in order.
+    fn push_fields(
+        &mut self,
+        out: &mut Vec<u8>,
+        shape: &Shape,
+        plan: &ClassPlan,
+        place: Place,
+        record: &[u8],
+    ) {
+        for (i, (field, slot)) in plan.class.fields.iter().zip(&shape.slots).enumerate() {
+            if slot.place != place {
+                continue;
+            }
+            let stored = if field.kind == FieldKind::Scalar {
+                self.order.uint(part(record, field.offset, field.size))
+            } else {
+                u64::from(self.array(self.field_bytes(plan, i, record)))
+            };
+            self.order.push(out, stored, usize::from(slot.stored));
+        }
+    }
+
+    fn field_bytes<'r>(&self, plan: &ClassPlan, index: usize, record: &'r [u8]) -> &'r [u8] {
+        let Some(field) = plan.class.fields.get(index) else { return &[] };
+        if plan.class.roles.get(index) == Some(&Role::STACK) {
+            let depth = plan.class.field_with(Role::STACK_DEPTH).and_then(|d| plan.class.fields.get(d));
+            if let Some(depth) = depth {
+                return stack_bytes(field, depth, record, self.order, self.long_size);
+            }
+        }
+        let bytes = array_bytes(field, record, self.order);
+        if field.is_fixed_text() {
+            let text_len = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+            return bytes.get(..text_len).unwrap_or(bytes);
+        }
+        bytes
+    }
+
+    /// Heap offset of an array with these contents.
+    fn array(&mut self, bytes: &[u8]) -> u32 {
+        let found = self.arrays.intern(bytes);
+        if found.is_new {
+            self.heap.resize(self.heap.len().next_multiple_of(4), 0);
+            self.array_offsets.push(self.heap.len() as u32);
+            self.order.push(&mut self.heap, bytes.len() as u64, 4);
+            self.heap.extend_from_slice(bytes);
+        }
+        self.array_offsets.get(found.index).copied().unwrap_or(0)
+    }
+
+    /// Stores all fields in the heap; returns descriptor and value word.
+    fn payload(&mut self, plan: &ClassPlan, record: &[u8]) -> (u16, u64) {
+        let mut data = Vec::new();
+        self.push_fields(&mut data, &plan.shapes[SHAPE_PAYLOAD], plan, Place::Payload, record);
+        self.heap.resize(self.heap.len().next_multiple_of(8), 0);
+        let offset = self.heap.len() as u64;
+        self.heap.extend_from_slice(&data);
+        // A key that no descriptor of the other shapes can have: the class with its upper bit set.
+        let found = self.descriptors.intern(&(plan.index as u32 | 1 << 31).to_le_bytes());
+        if found.is_new {
+            self.add_descriptor(plan, SHAPE_PAYLOAD, None);
+        }
+        (found.index as u16, offset)
+    }
+
+    /// The body of the chunk. Empties the builder; the next chunk starts at `first_event` plus these events.
+    pub fn take_body(&mut self) -> Vec<u8> {
+        let body = match self.order {
+            ByteOrder::Little => self.layout::<LittleEndian>(),
+            ByteOrder::Big => self.layout::<BigEndian>(),
+        };
+        self.first_event += self.record_count as u64;
+        self.record_count = 0;
+        self.records.clear();
+        self.epochs.clear();
+        self.upper = 0;
+        self.loss = Loss::default();
+        self.descriptors.clear();
+        self.descriptor_offsets.clear();
+        self.descriptor_data.clear();
+        self.contexts.clear();
+        self.context_len_max = 0;
+        self.arrays.clear();
+        self.array_offsets.clear();
+        self.heap.clear();
+        body
+    }
+
+    fn layout<O: zerocopy::ByteOrder>(&self) -> Vec<u8> {
+        let head_len = size_of::<EventsHead<O>>();
+        let context_stride = self.context_len_max.next_multiple_of(4);
+        let epochs = head_len;
+        let descriptors = epochs + self.epochs.len() * size_of::<Epoch<O>>();
+        let descriptor_data = descriptors + self.descriptor_offsets.len() * 4;
+        let contexts = (descriptor_data + self.descriptor_data.len()).next_multiple_of(8);
+        let records = (contexts + self.contexts.len() * context_stride).next_multiple_of(16);
+        let heap = (records + self.records.len()).next_multiple_of(8);
+        let is_empty = self.record_count == 0;
+        let head = EventsHead::<O> {
+            head_len: (head_len as u32).into(),
+            loss_flags: self.loss.flags().into(),
+            lost_events: self.loss.counted.into(),
+            t_base: if is_empty { self.t_last } else { self.t_base }.into(),
+            t_last: self.t_last.into(),
+            first_event: self.first_event.into(),
+            record_count: (self.record_count as u32).into(),
+            descriptor_count: (self.descriptor_offsets.len() as u32).into(),
+            context_count: (self.contexts.len() as u32).into(),
+            epoch_count: (self.epochs.len() as u32).into(),
+            epochs_offset: (epochs as u32).into(),
+            descriptors_offset: (descriptors as u32).into(),
+            contexts_offset: (contexts as u32).into(),
+            records_offset: (records as u32).into(),
+            heap_offset: (heap as u32).into(),
+            heap_len: (self.heap.len() as u32).into(),
+            record_stride: (8 + self.long_size as u16).into(),
+            context_stride: (context_stride as u16).into(),
+            reserved: [0; 12],
+        };
+        let mut out = Vec::with_capacity(heap + self.heap.len());
+        out.extend_from_slice(head.as_bytes());
+        for &(first_record, upper) in &self.epochs {
+            let epoch = Epoch::<O> { first_record: first_record.into(), upper: upper.into() };
+            out.extend_from_slice(epoch.as_bytes());
+        }
+        for offset in &self.descriptor_offsets {
+            self.order.push(&mut out, (descriptor_data as u32 + offset).into(), 4);
+        }
+        out.extend_from_slice(&self.descriptor_data);
+        out.resize(contexts, 0);
+        for i in 0..self.contexts.len() {
+            out.extend_from_slice(self.contexts.key(i));
+            out.resize(contexts + (i + 1) * context_stride, 0);
+        }
+        out.resize(records, 0);
+        out.extend_from_slice(&self.records);
+        out.resize(heap, 0);
+        out.extend_from_slice(&self.heap);
+        out
+    }
+}
+
+impl Loss {
+    fn flags(&self) -> u32 {
+        let mut flags = 0;
+        if self.counted > 0 {
+            flags |= loss_flags::COUNTED;
+        }
+        if self.uncounted {
+            flags |= loss_flags::UNCOUNTED;
+        }
+        if self.damaged_input {
+            flags |= loss_flags::DAMAGED_INPUT;
+        }
+        flags
+    }
+}
+
+/// Part of a record; empty where the record is too short, which `record_len_min` has ruled out.
+#[inline]
+fn part(record: &[u8], offset: u32, len: u32) -> &[u8] {
+    record.get(offset as usize..(offset + len) as usize).unwrap_or(&[])
+}

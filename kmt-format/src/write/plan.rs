@@ -1,0 +1,134 @@
+//! How to take the records of one event class apart, worked out once.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{ByteOrder, Field, FieldKind};
+use crate::schema::{EventClass, Place, SHAPE_COMPACT, Shape, Transform, shapes_of};
+
+/// A run of bytes of the kernel's record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    pub offset: u32,
+    pub len: u32,
+}
+
+/// How the value word of the compact and wide shapes is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ValuePlan {
+    /// No field moves.
+    Zero,
+    /// The scalar there.
+    Field(Segment),
+    /// Entry and return time of a function, 8 bytes each.
+    Timed { entry: Segment, returned: Segment },
+}
+
+/// One event class, ready for writing.
+#[derive(Debug)]
+pub(super) struct ClassPlan {
+    pub class: EventClass,
+    /// Indexed by `SHAPE_*`; the file's index of the first one is `first_shape`.
+    pub shapes: [Shape; 3],
+    pub index: usize,
+    pub first_shape: usize,
+    /// Bytes that make up the context.
+    pub context: Vec<Segment>,
+    /// Bytes of the scalars that make up the descriptor.
+    pub key: Vec<Segment>,
+    /// Arrays, whose contents belong to the descriptor too.
+    pub arrays: Vec<usize>,
+    pub value: ValuePlan,
+    /// Shortest record that holds all fixed fields.
+    pub record_len_min: usize,
+}
+
+impl ClassPlan {
+    pub fn new(class: EventClass, index: usize, first_shape: usize, long_size: usize) -> Result<Self> {
+        let shapes = shapes_of(&class, index, long_size);
+        let compact = &shapes[SHAPE_COMPACT];
+        let mut plan = Self {
+            index,
+            first_shape,
+            context: Vec::new(),
+            key: Vec::new(),
+            arrays: Vec::new(),
+            value: ValuePlan::Zero,
+            record_len_min: 0,
+            shapes: [compact.clone(), shapes[1].clone(), shapes[2].clone()],
+            class,
+        };
+        let mut timed = (None, None);
+        for (i, (field, slot)) in plan.class.fields.iter().zip(&compact.slots).enumerate() {
+            let segment = Segment { offset: field.offset, len: field.size };
+            plan.record_len_min = plan.record_len_min.max(field.offset as usize + field.size as usize);
+            let is_scalar = field.kind == FieldKind::Scalar;
+            match (slot.place, slot.transform) {
+                (Place::ClassId, _) => {}
+                (Place::Context, _) if is_scalar => plan.context.push(segment),
+                (Place::Context, _) => {
+                    let what = "a common field is no scalar";
+                    return Err(Error::new(ErrorKind::KernelText { file: "format", what }));
+                }
+                (Place::Value, Transform::None) => plan.value = ValuePlan::Field(segment),
+                (Place::Value, Transform::BeforeTime) => timed.1 = Some(segment),
+                (Place::Value, Transform::BeforeField(_)) => timed.0 = Some(segment),
+                _ if is_scalar => plan.key.push(segment),
+                _ => plan.arrays.push(i),
+            }
+        }
+        if let (Some(entry), Some(returned)) = timed {
+            plan.value = ValuePlan::Timed { entry, returned };
+        }
+        plan.key = merged(&plan.key);
+        Ok(plan)
+    }
+}
+
+/// Neighbouring segments joined, so that a descriptor key is made of few copies.
+fn merged(segments: &[Segment]) -> Vec<Segment> {
+    let mut sorted = segments.to_vec();
+    sorted.sort_by_key(|s| s.offset);
+    let mut out: Vec<Segment> = Vec::with_capacity(sorted.len());
+    for segment in sorted {
+        match out.last_mut() {
+            Some(last) if last.offset + last.len == segment.offset => last.len += segment.len,
+            _ => out.push(segment),
+        }
+    }
+    out
+}
+
+/// The contents of an array field, cut to what the record holds.
+///
+/// A fixed array of plain `char` ends at its first NUL; what the kernel left behind it is filled with NUL.
+pub(super) fn array_bytes<'r>(field: &Field, record: &'r [u8], order: ByteOrder) -> &'r [u8] {
+    let start = field.offset as usize;
+    let (from, len) = match field.kind {
+        FieldKind::Scalar | FieldKind::Array { .. } => (start, field.size as usize),
+        FieldKind::Tail => (start, record.len().saturating_sub(start)),
+        FieldKind::DataLoc | FieldKind::RelLoc => {
+            // Before 2.6.39 the locator had 2 bytes and no length; nothing here needs to read those.
+            let locator = order.uint_at(record, start, 4).unwrap_or(0);
+            let base = if field.kind == FieldKind::RelLoc { start + 4 } else { 0 };
+            (base + (locator & 0xffff) as usize, (locator >> 16) as usize)
+        }
+    };
+    let from = from.min(record.len());
+    record.get(from..record.len().min(from + len)).unwrap_or(&[])
+}
+
+/// The contents of `ftrace:kernel_stack`'s `caller`, whose real length is in `size` and not in the format file.
+///
+/// Old kernels reserve more than they fill, newer ones more or less than the 8 entries that the format tells
+/// (`__ftrace_trace_stack`, kernel/trace/trace.c 4.4 to 7.2).
+pub(super) fn stack_bytes<'r>(
+    caller: &Field,
+    depth: &Field,
+    record: &'r [u8],
+    order: ByteOrder,
+    long_size: usize,
+) -> &'r [u8] {
+    let count = order.uint_at(record, depth.offset as usize, depth.size as usize).unwrap_or(0) as usize;
+    let from = (caller.offset as usize).min(record.len());
+    let room = (record.len() - from) / long_size;
+    record.get(from..from + count.min(room) * long_size).unwrap_or(&[])
+}
