@@ -7,6 +7,8 @@ use std::collections::HashMap;
 pub struct DirectMap {
     /// Address of page frame 0, in the low 56 bits.
     pub base: u64,
+    /// The same as the kernel's pointers have it, upper byte included.
+    pub base_address: u64,
     /// Votes for it.
     pub votes: u64,
     /// All votes.
@@ -30,7 +32,8 @@ impl DirectMap {
 /// the same task on the same CPU.
 #[derive(Debug, Default)]
 pub struct Election {
-    votes: HashMap<u64, u64>,
+    /// By base: votes, and the base with the upper byte of the pointers that voted.
+    votes: HashMap<u64, (u64, u64)>,
     votes_all: u64,
     /// Page allocations since the CPU's last slab event: page frame, order, task.
     pending: Vec<(u64, u8, i32)>,
@@ -63,21 +66,21 @@ impl Election {
         for (pfn, order, page_pid) in self.pending.drain(..) {
             let Some(ptr) = ptr.filter(|_| page_pid == pid) else { continue };
             let block = 1u64 << (self.page_shift + u32::from(order)).min(63);
-            let base =
-                (ptr & !(block - 1)).wrapping_sub(pfn << self.page_shift) & super::addresses::ADDRESS_BITS;
+            let base_address = (ptr & !(block - 1)).wrapping_sub(pfn << self.page_shift);
+            let base = base_address & super::addresses::ADDRESS_BITS;
             if base % BASE_STEP == 0 {
                 self.votes_all += 1;
-                *self.votes.entry(base).or_default() += 1;
+                self.votes.entry(base).or_insert((0, base_address)).0 += 1;
             }
         }
     }
 
     /// The winner: more than half of five or more votes.
     pub fn result(&self) -> Option<DirectMap> {
-        let (&base, &votes) =
-            self.votes.iter().max_by_key(|&(&base, &votes)| (votes, std::cmp::Reverse(base)))?;
+        let best = self.votes.iter().max_by_key(|&(&base, &(votes, _))| (votes, std::cmp::Reverse(base)))?;
+        let (&base, &(votes, base_address)) = best;
         let wins = self.votes_all >= VOTES_MIN && votes * 2 > self.votes_all;
-        wins.then_some(DirectMap { base, votes, votes_all: self.votes_all })
+        wins.then_some(DirectMap { base, base_address, votes, votes_all: self.votes_all })
     }
 }
 
@@ -88,20 +91,21 @@ mod tests {
     #[test]
     fn majority_of_five_wins() {
         let mut election = Election::new(12);
+        let base_address = 0xffff_8880_0000_0000u64;
         let base = 0x00ff_8880_0000_0000u64;
         for i in 0..5u64 {
             election.page_alloc(1000 + i, 0, 7);
-            election.slab_event(Some(base + ((1000 + i) << 12) + 64), 7);
+            election.slab_event(Some(base_address + ((1000 + i) << 12) + 64), 7);
             assert_eq!(election.result().is_some(), i == 4);
         }
         // Another task's allocation, a free, or an odd distance is no vote.
         election.page_alloc(1, 0, 7);
-        election.slab_event(Some(base), 8);
+        election.slab_event(Some(base_address), 8);
         election.page_alloc(1, 0, 7);
         election.slab_event(None, 7);
         election.page_alloc(1, 0, 7);
-        election.slab_event(Some(base + (5 << 12)), 7);
-        assert_eq!(election.result(), Some(DirectMap { base, votes: 5, votes_all: 5 }));
+        election.slab_event(Some(base_address + (5 << 12)), 7);
+        assert_eq!(election.result(), Some(DirectMap { base, base_address, votes: 5, votes_all: 5 }));
         assert_eq!(election.result().unwrap().frame(base + 0x5008, 12), 5);
     }
 }

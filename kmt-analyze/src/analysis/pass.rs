@@ -152,7 +152,7 @@ fn elect(trace: &Trace<'_>, sites: &mut Sites, page_size: u64) -> Option<DirectM
                         election.page_alloc(seen.value, order, view.pid(trace, &chunk, index, seen.context));
                     }
                     Kind::Alloc(_) => {
-                        let ptr = seen.value & super::addresses::ADDRESS_BITS;
+                        let ptr = seen.value;
                         let pid = view.pid(trace, &chunk, index, seen.context);
                         election.slab_event(Some(ptr).filter(|&p| p != 0), pid);
                     }

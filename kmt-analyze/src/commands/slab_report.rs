@@ -117,7 +117,7 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
     match result.direct_map {
         Some(map) => lines.push(format!(
             "page frames are mapped from {:#x} on, by {} of {} votes ({:.0} %)",
-            sign_extended(map.base, session.trace.header().long_size),
+            map.base_address,
             count(map.votes),
             count(map.votes_all),
             map.share_percent()
@@ -145,14 +145,6 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
         );
     }
     lines
-}
-
-/// The base is kept in 56 bits; addresses of a 64-bit kernel have the upper bits set.
-fn sign_extended(base: u64, long_size: usize) -> u64 {
-    match long_size {
-        8 => ((base << 8) as i64 >> 8) as u64,
-        _ => base & 0xffff_ffff,
-    }
 }
 
 fn loss_line(session: &Session<'_>) -> String {
