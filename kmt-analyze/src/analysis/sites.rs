@@ -69,6 +69,16 @@ pub struct Sites {
 const MOVABLE: u64 = 1;
 
 impl Sites {
+    /// These sites, numbered in order.
+    #[cfg(test)]
+    pub fn of(sites: &[Site]) -> Self {
+        let mut out = Self::default();
+        sites.iter().for_each(|s| {
+            out.intern(*s);
+        });
+        out
+    }
+
     /// The site of that number.
     pub fn site(&self, number: u32) -> Option<&Site> {
         self.sites.get(number as usize)

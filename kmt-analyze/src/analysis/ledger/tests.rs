@@ -1,1 +1,335 @@
+//! Each rule on crafted events, and random events against a slow model.
 
+use super::*;
+use crate::analysis::sites::Site;
+
+const MS: u64 = 1_000_000;
+const PTR: u64 = 0xffff_8880_0012_3000;
+const BASE: u64 = 0xffff_8880_0000_0000;
+
+struct Bench<'l> {
+    ledger: Ledger<'l>,
+    sites: Sites,
+}
+
+/// Site numbers of the test bench.
+const SMALL: u32 = 0;
+const CACHE: u32 = 1;
+const LARGE_INNER: u32 = 2;
+const LARGE_OUTER: u32 = 3;
+
+fn sites() -> Sites {
+    let site =
+        |api, call_site, bytes_req, bytes_alloc| Site { api, call_site, bytes_req, bytes_alloc, cache: None };
+    Sites::of(&[
+        site(Api::Kmalloc, 1, 100, 128),
+        site(Api::Cache, 2, 256, 256),
+        site(Api::Kmalloc, 3, 16_000, 16_384),
+        site(Api::Kmalloc, 4, 16_000, 16_384),
+    ])
+}
+
+fn direct_map() -> DirectMap {
+    DirectMap { base: BASE & ADDRESS_BITS, base_address: BASE, votes: 9, votes_all: 9 }
+}
+
+fn bench_in(losses: &Losses, window: (u64, u64)) -> Bench<'_> {
+    let rules = Rules { page_size: 4096, late_bound: MS, direct_map: Some(direct_map()), window };
+    Bench { ledger: Ledger::new(rules, losses), sites: sites() }
+}
+
+fn at(time: u64) -> At {
+    At { time, cpu: 0, pid: 7, selected: true }
+}
+
+impl Bench<'_> {
+    fn alloc(&mut self, site: u32, ptr: u64, time: u64) -> &mut Self {
+        self.ledger.alloc(&self.sites, site, ptr, at(time));
+        self
+    }
+
+    fn kfree(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.ledger.free(&self.sites, Api::Kmalloc, None, ptr, at(time));
+        self
+    }
+
+    fn cache_free(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.ledger.free(&self.sites, Api::Cache, None, ptr, at(time));
+        self
+    }
+
+    fn page_free(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.ledger.page_free(&self.sites, (ptr - BASE) >> 12, 0, time);
+        self
+    }
+
+    fn page_alloc(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.ledger.page_alloc(&self.sites, (ptr - BASE) >> 12, 0, time);
+        self
+    }
+}
+
+/// Totals of all sites, and the counts of both interfaces.
+fn balance(bench: Bench<'_>) -> (Totals, EventCounts, Balance) {
+    let balance = bench.ledger.finish(&bench.sites);
+    let mut totals = Totals::default();
+    balance.sites.iter().flatten().for_each(|(_, t)| totals += t);
+    let mut counts = balance.counts[0];
+    counts += &balance.counts[1];
+    (totals, counts, balance)
+}
+
+fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance)) {
+    let losses = Losses::default();
+    let mut bench = bench_in(&losses, (0, u64::MAX));
+    events(&mut bench);
+    let (totals, counts, balance) = balance(bench);
+    let lives = totals.frees_matched + totals.freed_unseen + totals.live;
+    assert_eq!(totals.alloc_events, lives, "every life has one end");
+    assert_eq!(totals.bytes_alloc, totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live);
+    expected(&totals, &counts, &balance);
+}
+
+#[test]
+fn r1_addresses_ignore_the_tag_byte() {
+    check(
+        |b| {
+            b.alloc(SMALL, PTR, 1).kfree(PTR & !(0xff << 56) | 0xf3 << 56, 2);
+        },
+        |t, _, _| assert_eq!((t.frees_matched, t.live), (1, 0)),
+    );
+}
+
+#[test]
+fn r2_address_zero_is_a_failure() {
+    check(
+        |b| {
+            b.alloc(SMALL, 0, 1).alloc(CACHE, 0, 2);
+        },
+        |t, c, b| {
+            assert_eq!((t.alloc_events, t.bytes_alloc, c.alloc_failures), (0, 0, 2));
+            assert_eq!((b.raw.alloc_events, b.raw.bytes_alloc), (2, 384), "raw sums leave nothing out");
+        },
+    );
+}
+
+#[test]
+fn r3_frees_of_no_object() {
+    check(
+        |b| {
+            b.kfree(0, 1).kfree(16, 2).kfree(1, 3).kfree(PTR, 4);
+        },
+        |t, c, b| {
+            assert_eq!((c.null_frees, c.zero_size_frees, c.unmatched_frees()), (1, 2, 1));
+            assert_eq!((t.frees_matched, b.raw.free_events), (0, 4));
+        },
+    );
+}
+
+#[test]
+fn r4_double_report_is_one_life_at_the_outer_site() {
+    check(
+        |b| {
+            b.alloc(LARGE_INNER, PTR, 10).alloc(LARGE_OUTER, PTR, 10 + MS).kfree(PTR, 20 + MS);
+        },
+        |t, c, b| {
+            assert_eq!((t.alloc_events, c.double_reports, t.frees_matched), (1, 1, 1));
+            assert_eq!(b.sites[LARGE_OUTER as usize][0].1.alloc_events, 1);
+            assert!(b.sites[LARGE_INNER as usize].is_empty());
+        },
+    );
+    // Too late, too small, or by another task: an allocation of a live address.
+    check(
+        |b| {
+            b.alloc(LARGE_INNER, PTR, 10).alloc(LARGE_OUTER, PTR, 11 + MS);
+        },
+        |t, c, _| assert_eq!((t.alloc_events, c.double_reports, t.freed_unseen), (2, 0, 1)),
+    );
+    check(
+        |b| {
+            b.alloc(SMALL, PTR, 10).alloc(SMALL, PTR, 11);
+        },
+        |t, c, _| assert_eq!((t.alloc_events, c.double_reports, t.freed_unseen), (2, 0, 1)),
+    );
+    check(
+        |b| {
+            b.alloc(LARGE_INNER, PTR, 10);
+            let other = At { pid: 8, ..at(11) };
+            b.ledger.alloc(&b.sites, LARGE_OUTER, PTR, other);
+        },
+        |t, c, _| assert_eq!((t.alloc_events, c.double_reports), (2, 0)),
+    );
+}
+
+#[test]
+fn r5_allocation_of_a_live_address_ends_the_old_life_unseen() {
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).alloc(SMALL, PTR, 5).kfree(PTR, 9);
+        },
+        |t, c, _| {
+            assert_eq!((t.freed_unseen, t.bytes_freed_unseen), (1, 256));
+            assert_eq!((t.frees_matched, t.bytes_freed), (1, 128));
+            assert_eq!((t.uncertain, c.late_frees), (0, 0));
+        },
+    );
+}
+
+#[test]
+fn r6_two_frees_behind_two_allocations_are_a_late_free() {
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6).cache_free(PTR, 90);
+        },
+        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, t.uncertain, c.late_frees), (2, 0, 0, 1)),
+    );
+    // Without the second free the first one is the new life's; the old one is uncertain.
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6);
+        },
+        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, t.uncertain, c.late_frees), (1, 1, 1, 0)),
+    );
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6).alloc(CACHE, PTR, 7);
+        },
+        |t, _, _| assert_eq!((t.frees_matched, t.freed_unseen, t.live, t.uncertain), (1, 1, 1, 1)),
+    );
+    // Too late for a late free, or a kfree: plainly unseen, and the second free has no life.
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6 + MS).cache_free(PTR, 7 + MS);
+        },
+        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, t.uncertain, c.untraced_birth), (1, 1, 0, 1)),
+    );
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).kfree(PTR, 6).cache_free(PTR, 7);
+        },
+        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, c.untraced_birth), (1, 1, 1)),
+    );
+}
+
+#[test]
+fn r7_a_page_event_under_an_object_ends_it() {
+    for by_alloc in [false, true] {
+        check(
+            |b| {
+                b.alloc(CACHE, PTR + 64, 1).alloc(SMALL, PTR + 4096, 1);
+                if by_alloc {
+                    b.page_alloc(PTR, 5)
+                } else {
+                    b.page_free(PTR, 5)
+                };
+            },
+            |t, _, _| assert_eq!((t.freed_unseen, t.live, t.uncertain), (1, 1, 0)),
+        );
+    }
+    // Kernels that log late free the page first.
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).page_free(PTR, 5).cache_free(PTR, 6);
+        },
+        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, c.late_frees), (1, 0, 1)),
+    );
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).page_free(PTR, 5).cache_free(PTR, 6 + MS);
+        },
+        |t, c, _| assert_eq!((t.freed_unseen, c.late_frees, c.untraced_birth), (1, 0, 1)),
+    );
+    // A page of 2^2 frames ends what lies in its last frame.
+    check(
+        |b| {
+            b.alloc(CACHE, BASE + (7 << 12), 1);
+            b.ledger.page_free(&b.sites, 4, 2, 5);
+        },
+        |t, _, _| assert_eq!(t.freed_unseen, 1),
+    );
+}
+
+#[test]
+fn r9_a_free_matches_by_whichever_interface_it_came() {
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1)
+                .kfree(PTR, 2)
+                .alloc(SMALL, PTR, 3)
+                .cache_free(PTR, 4)
+                .cache_free(PTR + 64, 5);
+        },
+        |t, c, b| {
+            assert_eq!((t.frees_matched, c.mixed_api_frees), (2, 2));
+            assert_eq!(
+                b.counts[Api::Cache as usize].unmatched_frees(),
+                1,
+                "an unmatched free counts under its own"
+            );
+            assert_eq!(b.sites[CACHE as usize][0].1.frees_matched, 1, "a matched one under the life's");
+        },
+    );
+}
+
+#[test]
+fn r10_unmatched_frees_are_told_apart() {
+    check(
+        |b| {
+            b.kfree(PTR, 1).kfree(PTR, 2);
+            b.page_alloc(PTR + 4096, 3).kfree(PTR + 4096, 4);
+            b.page_alloc(PTR + 8192, 5).page_free(PTR + 8192, 6).kfree(PTR + 8192, 7);
+        },
+        |_, c, _| assert_eq!((c.allocated_before, c.untraced_birth), (2, 2)),
+    );
+}
+
+#[test]
+fn r11_frees_on_another_cpu() {
+    check(
+        |b| {
+            b.alloc(SMALL, PTR, 1).alloc(SMALL, PTR + 64, 1);
+            let elsewhere = At { cpu: 3, ..at(2) };
+            b.ledger.free(&b.sites, Api::Kmalloc, None, PTR, elsewhere);
+            b.kfree(PTR + 64, 3);
+        },
+        |t, c, _| assert_eq!((t.frees_matched, c.cross_cpu_frees), (2, 1)),
+    );
+}
+
+#[test]
+fn a_window_selects_what_counts_and_not_what_matches() {
+    let losses = Losses::default();
+    let mut bench = bench_in(&losses, (10, 20));
+    bench.alloc(SMALL, PTR, 1).kfree(PTR, 12); // freed in the window
+    bench.alloc(SMALL, PTR + 64, 2); // lives through it
+    bench.alloc(SMALL, PTR + 128, 11).kfree(PTR + 128, 30); // born in it, live at its end
+    bench.alloc(SMALL, PTR + 192, 25).kfree(PTR + 192, 26); // behind it
+    bench.alloc(SMALL, PTR + 256, 3).kfree(PTR + 256, 4); // before it
+    let (t, c, _) = balance(bench);
+    assert_eq!((t.alloc_events, t.frees_matched, t.live), (1, 1, 2));
+    assert_eq!((t.bytes_freed, t.bytes_live, c.unmatched_frees()), (128, 256, 0));
+}
+
+/// Random events against a model that knows only allocations, frees and addresses in use.
+#[test]
+fn without_overlaps_the_ledger_is_a_plain_map() {
+    let losses = Losses::default();
+    let mut bench = bench_in(&losses, (0, u64::MAX));
+    let mut model: HashMap<u64, u64> = HashMap::new();
+    let (mut allocs, mut matched, mut unmatched, mut seed) = (0, 0, 0, 1u64);
+    for time in 0..20_000u64 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+        let ptr = PTR + (seed >> 33) % 500 * 64;
+        if model.contains_key(&ptr) || (seed >> 60) == 0 {
+            bench.kfree(ptr, time);
+            if model.remove(&ptr).is_some() { matched += 1 } else { unmatched += 1 }
+        } else {
+            bench.alloc(SMALL, ptr, time);
+            model.insert(ptr, 128);
+            allocs += 1;
+        }
+    }
+    let (t, c, _) = balance(bench);
+    assert_eq!((t.alloc_events, t.frees_matched, c.unmatched_frees()), (allocs, matched, unmatched));
+    assert_eq!((t.live, t.bytes_live), (model.len() as u64, model.values().sum::<u64>()));
+}

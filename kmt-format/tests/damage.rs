@@ -1,0 +1,226 @@
+//! Whatever happens to a file: no panic, no endless loop, no wrong data taken for right, and what is undamaged is read.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use kmt_format::kernel::ByteOrder;
+use kmt_format::read::{Event, Trace};
+use kmt_format::{ErrorKind, Limits};
+use support::model::{self, Op};
+
+fn small_file(order: ByteOrder, long: usize) -> Vec<u8> {
+    let mut ops = Vec::new();
+    for i in 0..60u64 {
+        let cpu = (i % 2) as u32;
+        ops.push(Op::Event { cpu, class: (i % 6) as usize, step: 10, seed: i, repeat: i % 3 > 0 });
+        if i % 20 == 19 {
+            ops.push(Op::Lost { cpu, counted: 5, uncounted: i == 39 });
+        }
+        if i % 15 == 14 {
+            ops.push(Op::Flush { cpu });
+        }
+    }
+    model::write(&ops, order, long).0
+}
+
+/// Every event that can be read, by CPU and number: its text is its fields.
+type Read = BTreeMap<(u32, u64), String>;
+
+/// Reads what can be read; the second value says whether anything was told to be wrong.
+fn read_all(file: &[u8]) -> Result<(Read, bool), ErrorKind> {
+    let trace = Trace::open(file, Limits::default()).map_err(|e| e.kind().clone())?;
+    let mut out = Read::new();
+    let mut told = trace.damage_count() > 0 || !trace.is_finished();
+    for (cpu, stream) in trace.streams() {
+        told |= stream.events_missing > 0;
+        for (chunk, info) in &stream.chunks {
+            let Ok(chunk) = trace.read(chunk) else {
+                told = true;
+                continue;
+            };
+            for index in 0..chunk.records().len() {
+                let event = Event::new(trace.schema(), &chunk, index).unwrap();
+                let fields: Vec<String> = (0..event.class().fields.len())
+                    .map(|i| format!("{:?}{:?}", event.uint(i), event.bytes(i)))
+                    .collect();
+                let text = format!("{} {} {fields:?}", event.time(), event.class().name);
+                out.insert((*cpu, info.first_event + index as u64), text);
+            }
+        }
+    }
+    let mut merge = trace.merge();
+    let mut merged = 0;
+    while let Some(run) = merge.next_run() {
+        merged += run.range.len();
+    }
+    assert_eq!(merged, out.len(), "the merge gives what the streams hold");
+    Ok((out, told))
+}
+
+/// Start and end of each event chunk, and how many events it holds.
+fn event_chunks(file: &[u8]) -> Vec<(u64, u64, u64)> {
+    let trace = Trace::open(file, Limits::default()).unwrap();
+    let chunks = trace.streams().values().flat_map(|s| s.chunks.clone());
+    chunks.map(|(c, info)| (c.offset, c.offset + c.total_len, u64::from(info.event_count))).collect()
+}
+
+fn kinds() -> [(ByteOrder, usize); 2] {
+    [(ByteOrder::Little, 8), (ByteOrder::Big, 4)]
+}
+
+#[test]
+fn every_truncation_gives_what_is_whole() {
+    for (order, long) in kinds() {
+        let file = small_file(order, long);
+        let (whole, told) = read_all(&file).unwrap();
+        assert!(!told);
+        let chunks = event_chunks(&file);
+        for len in 0..file.len() {
+            match read_all(&file[..len]) {
+                Err(_) => assert!(len < 64, "a header is enough to open a file: {len}"),
+                Ok((events, told)) => {
+                    assert!(told, "a cut file must say so: {len}");
+                    assert!(events.iter().all(|(k, v)| whole.get(k) == Some(v)));
+                    let expected: u64 = chunks.iter().filter(|c| c.1 <= len as u64).map(|c| c.2).sum();
+                    assert_eq!(events.len() as u64, expected, "cut at {len}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_noticed_and_costs_only_its_chunk() {
+    for (order, long) in kinds() {
+        let mut file = small_file(order, long);
+        let (whole, _) = read_all(&file).unwrap();
+        let chunks = event_chunks(&file);
+        for at in 0..file.len() {
+            // One of three flips a byte: all of them take minutes on an emulated machine.
+            for flip in [[0x01u8, 0x80, 0xff][at % 3]] {
+                file[at] ^= flip;
+                let (events, told) = read_all(&file).unwrap_or_else(|e| panic!("byte {at} ^ {flip:#x}: {e}"));
+                assert!(told, "byte {at} ^ {flip:#x} went unnoticed");
+                assert!(events.iter().all(|(k, v)| whole.get(k) == Some(v)), "byte {at}: wrong data");
+                let hit =
+                    chunks.iter().filter(|c| (c.0..c.1).contains(&(at as u64))).map(|c| c.2).sum::<u64>();
+                assert_eq!(events.len() as u64, whole.len() as u64 - hit, "byte {at} ^ {flip:#x}");
+                file[at] ^= flip;
+            }
+        }
+    }
+}
+
+#[test]
+fn removed_and_inserted_bytes_cost_only_what_they_touch() {
+    let file = small_file(ByteOrder::Little, 8);
+    let (whole, _) = read_all(&file).unwrap();
+    let chunks = event_chunks(&file);
+    let (start, end, events) = chunks[1];
+    let without = [&file[..start as usize], &file[end as usize..]].concat();
+    let (read, told) = read_all(&without).unwrap();
+    assert!(told);
+    assert_eq!(read.len() as u64, whole.len() as u64 - events);
+    // Zeros between chunks, as a file system may leave after a crash.
+    let with = [&file[..start as usize], &[0; 640], &file[start as usize..]].concat();
+    let (read, told) = read_all(&with).unwrap();
+    assert!(told);
+    assert_eq!(read, whole);
+    // The same chunk a second time counts once.
+    let twice = [&file[..end as usize], &file[start as usize..]].concat();
+    let (read, told) = read_all(&twice).unwrap();
+    assert!(told);
+    assert_eq!(read, whole);
+}
+
+#[test]
+fn a_missing_chunk_is_counted_to_the_event() {
+    let file = small_file(ByteOrder::Little, 8);
+    let (start, end, events) = event_chunks(&file)[1];
+    let without = [&file[..start as usize], &file[end as usize..]].concat();
+    let trace = Trace::open(&without, Limits::default()).unwrap();
+    assert_eq!(trace.streams().values().map(|s| s.events_missing).sum::<u64>(), events);
+    let mut merge = trace.merge();
+    let mut missing = 0;
+    while let Some(run) = merge.next_run() {
+        missing += run.gap.map_or(0, |g| g.events_damaged);
+    }
+    assert_eq!(missing, events);
+}
+
+/// A file with one byte changed and the header's checksum made right again.
+fn with_header_byte(at: usize, value: u8) -> Vec<u8> {
+    let mut file = small_file(ByteOrder::Little, 8);
+    for copy in [0, 128] {
+        file[copy + at] = value;
+        let crc = support::naive::crc32(&file[copy..copy + 60]);
+        file[copy + 60..copy + 64].copy_from_slice(&crc.to_le_bytes());
+    }
+    file
+}
+
+#[test]
+fn versions_and_features_decide() {
+    let open = |file: &[u8]| Trace::open(file, Limits::default()).map(|_| ()).map_err(|e| e.kind().clone());
+    assert_eq!(open(&with_header_byte(12, 1)), Err(ErrorKind::MajorVersion { found: 1, supported: 0 }));
+    assert_eq!(open(&with_header_byte(14, 9)), Ok(()), "a later minor version is read");
+    assert_eq!(open(&with_header_byte(20, 2)), Err(ErrorKind::IncompatibleFeatures { bits: 2 }));
+    assert_eq!(open(&with_header_byte(24, 2)), Ok(()), "compatible features are ignored");
+    assert_eq!(open(b""), Err(ErrorKind::NotKmt));
+    assert_eq!(
+        open(b"hello, this is some text and no trace at all, whatever its length may come to be"),
+        Err(ErrorKind::NotKmt)
+    );
+    let mut text_mode = small_file(ByteOrder::Little, 8);
+    text_mode.remove(4);
+    assert_eq!(open(&text_mode), Err(ErrorKind::MagicDamaged));
+}
+
+/// Inserts a chunk of an unknown kind before the first event chunk.
+fn with_unknown_chunk(flags: u8) -> Vec<u8> {
+    let file = small_file(ByteOrder::Little, 8);
+    let at = event_chunks(&file).iter().map(|c| c.0).min().unwrap() as usize;
+    let mut chunk = file[at..at + 64].to_vec();
+    chunk[8..12].copy_from_slice(b"NEWK");
+    chunk[12] = flags;
+    chunk[16..24].copy_from_slice(&64u64.to_le_bytes());
+    chunk[24..40].fill(0);
+    chunk[40..44].fill(0xff);
+    chunk[48..52].copy_from_slice(&support::naive::crc32(b"").to_le_bytes());
+    let crc = support::naive::crc32(&chunk[..60]);
+    chunk[60..64].copy_from_slice(&crc.to_le_bytes());
+    [&file[..at], &chunk, &file[at..]].concat()
+}
+
+#[test]
+fn unknown_kinds_are_skipped_or_refused_by_rule() {
+    let ancillary = with_unknown_chunk(0);
+    let trace = Trace::open(&ancillary, Limits::default()).unwrap();
+    assert_eq!(trace.unknown_kinds().get(b"NEWK"), Some(&1));
+    assert_eq!(trace.event_count(), 60);
+    let error = Trace::open(&with_unknown_chunk(1), Limits::default()).unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::UnknownCriticalChunk { kind: *b"NEWK" });
+    assert!(error.offset().is_some());
+}
+
+#[test]
+fn limits_are_kept() {
+    let file = small_file(ByteOrder::Little, 8);
+    for limits in [
+        Limits { chunk_len: 128, ..Limits::default() },
+        Limits { event_body_len: 64, ..Limits::default() },
+        Limits { records: 1, ..Limits::default() },
+        Limits { descriptors: 1, ..Limits::default() },
+        Limits { streams: 1, ..Limits::default() },
+        Limits { classes: 1, ..Limits::default() },
+        Limits { fields: 3, ..Limits::default() },
+    ] {
+        let trace = Trace::open(&file, limits).unwrap();
+        let damaged = trace.damage_count() > 0
+            || trace.streams().values().flat_map(|s| &s.chunks).any(|(c, _)| trace.read(c).is_err());
+        assert!(damaged, "{limits:?}");
+    }
+    let error = Trace::open(&file, Limits { chunks: 3, ..Limits::default() }).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::LimitExceeded { found: 4, limit: 3, .. }));
+}

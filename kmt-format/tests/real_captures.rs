@@ -1,0 +1,89 @@
+//! Slices of real captures: every event comes back, and prints as the kernel that recorded it printed it.
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs;
+
+use kmt_format::Limits;
+use kmt_format::kernel::KernelVersion;
+use kmt_format::print::{EventText, PrintEnv};
+use kmt_format::read::{Event, Trace};
+use support::{captures, naive};
+
+/// The kernel's text behind the time stamp, without the `page=` pointer, which the ring buffer does not hold.
+fn kernel_texts(name: &str) -> Vec<String> {
+    let text = fs::read_to_string(captures::dir(name).join("trace.txt")).unwrap();
+    text.lines().map(|l| without_page(l.split_once(": ").unwrap().1)).collect()
+}
+
+fn without_page(text: &str) -> String {
+    text.split(' ').map(|w| if w.starts_with("page=") { "page=*" } else { w }).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn events_print_as_the_kernel_printed_them() {
+    for name in captures::NAMES {
+        let capture = captures::convert(name);
+        let trace = Trace::open(&capture.file, Limits::default()).unwrap();
+        let header = trace.header();
+        let env = PrintEnv::new(header.order, header.long_size)
+            .with_symbols(trace.symbols())
+            .with_version(Some(KernelVersion::new(6, 1)));
+        let texts: HashMap<usize, EventText> =
+            trace.schema().classes().map(|(i, c)| (i, EventText::new(c, &env))).collect();
+        let mut ours = Vec::new();
+        let mut merge = trace.merge();
+        while let Some(run) = merge.next_run() {
+            for index in run.range {
+                let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+                let mut line = Vec::new();
+                texts[&event.class_index()].write(&mut line, &event, &env);
+                ours.push(without_page(String::from_utf8(line).unwrap().trim_end_matches('\n')));
+            }
+        }
+        let kernel = kernel_texts(name);
+        assert_eq!(ours.len(), kernel.len(), "{name}");
+        for (number, (ours, kernel)) in ours.iter().zip(&kernel).enumerate() {
+            assert_eq!(ours, kernel, "{name}, line {}", number + 1);
+        }
+    }
+}
+
+#[test]
+fn naive_reader_and_library_agree_with_the_sub_buffers() {
+    for name in captures::NAMES {
+        let capture = captures::convert(name);
+        let trace = Trace::open(&capture.file, Limits::default()).unwrap();
+        let read = naive::read(&capture.file);
+        for (cpu, raw) in &capture.raw {
+            let by_naive = &read.events[cpu];
+            assert_eq!(by_naive.len(), raw.len());
+            let chunks = &trace.streams()[cpu].chunks;
+            let mut number = 0;
+            for (chunk, _) in chunks {
+                let chunk = trace.read(chunk).unwrap();
+                for index in 0..chunk.records().len() {
+                    let event = Event::new(trace.schema(), &chunk, index).unwrap();
+                    let (time, record) = &raw[number];
+                    let other = &by_naive[number];
+                    assert_eq!((event.time(), other.time), (*time, *time));
+                    for (i, field) in event.class().fields.iter().enumerate() {
+                        let Some(value) = event.uint(i) else {
+                            let bytes = naive::Value::Bytes(event.bytes(i).unwrap().to_vec());
+                            assert_eq!(other.fields[i].1, bytes);
+                            continue;
+                        };
+                        let size = field.size as usize;
+                        let kernel = capture.order.uint_at(record, field.offset as usize, size).unwrap();
+                        let mask = u64::MAX >> (64 - 8 * size);
+                        assert_eq!(value & mask, kernel, "{name} {}", field.name);
+                        assert_eq!(other.fields[i], (field.name.clone(), naive::Value::Number(value)));
+                    }
+                    number += 1;
+                }
+            }
+            assert_eq!(number, raw.len());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Any sequence of events, losses and flushes comes back as it was written: by the library and by the naive reader.
+
+mod support;
+
+use kmt_format::Limits;
+use kmt_format::kernel::ByteOrder;
+use kmt_format::read::{Event, Trace};
+use kmt_format::write::Loss;
+use proptest::prelude::*;
+use support::model::{self, FieldValue, ModelEvent, Op};
+use support::naive;
+
+fn fields(event: &Event<'_>) -> Vec<FieldValue> {
+    (0..event.class().fields.len())
+        .map(|i| match event.uint(i) {
+            Some(number) => FieldValue::Number(number),
+            None => FieldValue::Bytes(event.bytes(i).unwrap().to_vec()),
+        })
+        .collect()
+}
+
+fn check(ops: &[Op], order: ByteOrder, long: usize) {
+    let (file, events, losses) = model::write(ops, order, long);
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    assert!(trace.is_finished() && trace.damage_count() == 0);
+    assert_eq!(trace.event_count(), events.iter().map(|e| e.len() as u64).sum::<u64>());
+    check_streams(&trace, &events, &losses);
+    check_merge(&trace, &events, &losses);
+    check_naive(&file, &events, &losses);
+}
+
+/// Losses at one place joined: a flush between two of them makes them two chunks.
+fn joined(losses: Vec<(u64, Loss)>) -> Vec<(u64, Loss)> {
+    let mut out: Vec<(u64, Loss)> = Vec::new();
+    for (at, loss) in losses {
+        match out.last_mut() {
+            Some((last, sum)) if *last == at => *sum = sum.and(loss),
+            _ => out.push((at, loss)),
+        }
+    }
+    out
+}
+
+fn check_streams(trace: &Trace<'_>, events: &[Vec<ModelEvent>], losses: &[Vec<(u64, Loss)>]) {
+    for (cpu, stream) in trace.streams() {
+        let mut read = Vec::new();
+        let mut lost = Vec::new();
+        for (chunk, info) in &stream.chunks {
+            if info.loss != Loss::default() {
+                lost.push((read.len() as u64, info.loss));
+            }
+            let chunk = trace.read(chunk).unwrap();
+            for index in 0..chunk.records().len() {
+                let event = Event::new(trace.schema(), &chunk, index).unwrap();
+                let name = model::CLASSES.iter().find(|c| c.name == event.class().name).unwrap().name;
+                read.push(ModelEvent { time: event.time(), name, fields: fields(&event) });
+            }
+        }
+        assert_eq!(read, events[*cpu as usize]);
+        assert_eq!(joined(lost), losses[*cpu as usize]);
+    }
+}
+
+/// The merge gives the kernel's order: always the oldest head, the lowest CPU where several are equal.
+fn check_merge(trace: &Trace<'_>, events: &[Vec<ModelEvent>], losses: &[Vec<(u64, Loss)>]) {
+    let mut heads = [0usize; 3];
+    let mut lost = vec![Vec::new(); 3];
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        let cpu = run.cpu as usize;
+        if let Some(gap) = run.gap {
+            lost[cpu].push((heads[cpu] as u64, gap.loss));
+        }
+        for index in run.range {
+            let time = run.chunk.time(index).unwrap();
+            let expected = (0..3)
+                .filter(|&c| heads[c] < events[c].len())
+                .min_by_key(|&c| (events[c][heads[c]].time, c))
+                .unwrap();
+            assert_eq!((cpu, time), (expected, events[expected][heads[expected]].time));
+            heads[cpu] += 1;
+        }
+    }
+    assert!((0..3).all(|c| heads[c] == events[c].len()));
+    let lost: Vec<_> = lost.into_iter().map(joined).collect();
+    assert_eq!(lost, losses);
+}
+
+fn check_naive(file: &[u8], events: &[Vec<ModelEvent>], losses: &[Vec<(u64, Loss)>]) {
+    let read = naive::read(file);
+    for (cpu, expected) in events.iter().enumerate() {
+        let got: Vec<ModelEvent> = read
+            .events
+            .get(&(cpu as u32))
+            .into_iter()
+            .flatten()
+            .map(|event| ModelEvent {
+                time: event.time,
+                name: model::CLASSES.iter().find(|c| c.name == event.name).unwrap().name,
+                fields: event
+                    .fields
+                    .iter()
+                    .map(|(_, value)| match value {
+                        naive::Value::Number(n) => FieldValue::Number(*n),
+                        naive::Value::Bytes(b) => FieldValue::Bytes(b.clone()),
+                    })
+                    .collect(),
+            })
+            .collect();
+        assert_eq!(&got, expected);
+        let got = read.losses.iter().filter(|l| l.cpu as usize == cpu);
+        let got = got.map(|l| {
+            let (counted, uncounted) = (if l.flags & 1 == 1 { l.count } else { 0 }, l.flags & 2 == 2);
+            (l.at, Loss { counted, uncounted, damaged_input: l.flags & 4 == 4 })
+        });
+        assert_eq!(joined(got.collect()), losses[cpu]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read(ops in model::ops(), big in any::<bool>(), wide in any::<bool>()) {
+        let order = if big { ByteOrder::Big } else { ByteOrder::Little };
+        check(&ops, order, if wide { 8 } else { 4 });
+    }
+}
+
+#[test]
+fn a_class_that_never_repeats_moves_into_the_payload() {
+    let ops: Vec<Op> =
+        (0..3_000).map(|i| Op::Event { cpu: 0, class: 5, step: 1, seed: i * 77, repeat: false }).collect();
+    check(&ops, ByteOrder::Big, 8);
+    let (file, _, _) = model::write(&ops, ByteOrder::Big, 8);
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
+    assert!(chunk.descriptor_count() < 1_000, "{} descriptors for 3,000 events", chunk.descriptor_count());
+}
+
+#[test]
+fn a_full_chunk_is_followed_by_another() {
+    let ops: Vec<Op> =
+        (0..70_000).map(|i| Op::Event { cpu: 1, class: 0, step: 3, seed: i, repeat: true }).collect();
+    check(&ops, ByteOrder::Little, 4);
+    let (file, _, _) = model::write(&ops, ByteOrder::Little, 4);
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    assert_eq!(trace.streams()[&1].chunks.len(), 2);
+}
+
+#[test]
+fn stale_bytes_never_reach_the_file() {
+    let ops: Vec<Op> = (0..200)
+        .map(|i| Op::Event { cpu: 0, class: (i % 5) as usize, step: 1, seed: i % 4, repeat: true })
+        .collect();
+    for long in [4, 8] {
+        let (file, _, _) = model::write(&ops, ByteOrder::Little, long);
+        assert!(!file.windows(3).any(|w| w == [0xa5; 3]), "padding of the kernel's records is in the file");
+    }
+}
+
+#[test]
+fn time_slices_hold_what_they_should() {
+    let ops: Vec<Op> = (0..500)
+        .map(|i| Op::Event { cpu: (i % 3) as u32, class: 0, step: 1 << 30, seed: i, repeat: true })
+        .collect();
+    let (file, events, _) = model::write(&ops, ByteOrder::Little, 8);
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let all: Vec<u64> = events.iter().flatten().map(|e| e.time).collect();
+    let (first, last) = (all[100], all[140]);
+    let mut merge = trace.merge_between(first, last);
+    let mut got = 0;
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            assert!((first..=last).contains(&run.chunk.time(index).unwrap()));
+            got += 1;
+        }
+    }
+    assert_eq!(got, all.iter().filter(|t| (first..=last).contains(t)).count());
+}

@@ -1,0 +1,6 @@
+//! What the integration tests share.
+#![allow(dead_code)]
+
+pub mod captures;
+pub mod model;
+pub mod naive;

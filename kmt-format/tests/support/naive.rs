@@ -1,0 +1,264 @@
+//! A second reader, written from format-spec/spec.md alone: slow, obvious, sharing no code with the library.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Number(u64),
+    Bytes(Vec<u8>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub cpu: u32,
+    pub time: u64,
+    pub system: String,
+    pub name: String,
+    pub fields: Vec<(String, Value)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    pub cpu: u32,
+    /// Events of that CPU before the loss.
+    pub at: u64,
+    pub flags: u32,
+    pub count: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct File {
+    pub big: bool,
+    pub long: usize,
+    /// By CPU, in the order of the file.
+    pub events: BTreeMap<u32, Vec<Event>>,
+    pub losses: Vec<Loss>,
+    pub kinds: Vec<String>,
+}
+
+struct Field {
+    name: String,
+    size: usize,
+    kind: u8,
+    signed: bool,
+}
+
+struct Class {
+    id: u64,
+    system: String,
+    name: String,
+    fields: Vec<Field>,
+}
+
+struct Slot {
+    place: u8,
+    stored: usize,
+    transform: u8,
+    base: usize,
+    offset: usize,
+}
+
+struct Shape {
+    class: usize,
+    slots: Vec<Slot>,
+    payload_len: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Bytes<'a> {
+    data: &'a [u8],
+    big: bool,
+}
+
+impl<'a> Bytes<'a> {
+    fn number(&self, at: usize, len: usize) -> u64 {
+        let bytes = &self.data[at..at + len];
+        let fold = |n: u64, b: &u8| n << 8 | u64::from(*b);
+        if self.big { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) }
+    }
+
+    fn u32(&self, at: usize) -> usize {
+        self.number(at, 4) as usize
+    }
+
+    fn from(&self, at: usize, len: usize) -> Bytes<'a> {
+        Bytes { data: &self.data[at..at + len], big: self.big }
+    }
+}
+
+/// CRC-32 of the spec's section "Checksums", bit by bit.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
+/// Reads a sound file; panics on any other.
+pub fn read(data: &[u8]) -> File {
+    assert_eq!(data[..8], [0x89, 0x4b, 0x4d, 0x54, 0x0d, 0x0a, 0x1a, 0x0a]);
+    let big = match data[8..12] {
+        [4, 3, 2, 1] => false,
+        [1, 2, 3, 4] => true,
+        _ => panic!("byte order"),
+    };
+    let all = Bytes { data, big };
+    let header_len = all.u32(16);
+    assert_eq!(all.u32(header_len - 4) as u32, crc32(&data[..header_len - 4]));
+    let mut file = File { big, long: data[26].into(), ..File::default() };
+    let salt = &data[40..44];
+    let mut at = header_len;
+    let mut classes: BTreeMap<usize, Class> = BTreeMap::new();
+    let mut shapes: BTreeMap<usize, Shape> = BTreeMap::new();
+    while at < data.len() {
+        let header = all.from(at, 64);
+        assert_eq!(&header.data[..4], b"KMTC");
+        assert_eq!(&header.data[4..8], salt);
+        assert_eq!(header.u32(60) as u32, crc32(&header.data[..60]));
+        let total = header.number(16, 8) as usize;
+        let body_len = header.number(24, 8) as usize;
+        assert_eq!(total % 64, 0);
+        assert_eq!(header.u32(48) as u32, crc32(&data[at + 64..at + total]));
+        let body = all.from(at + 64, body_len);
+        let kind = String::from_utf8(header.data[8..12].to_vec()).unwrap();
+        match kind.as_str() {
+            "SCHM" => schema(body, &mut classes, &mut shapes),
+            "EVNT" => events(body, header.u32(40) as u32, &classes, &shapes, &mut file),
+            _ => {}
+        }
+        file.kinds.push(kind);
+        at += total;
+    }
+    file
+}
+
+fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BTreeMap<usize, Shape>) {
+    let [head_len, first_class, first_shape, class_count, field_count, shape_count, slot_count, heap_len] =
+        [0, 4, 8, 12, 16, 20, 24, 28].map(|at| body.u32(at));
+    let class_at = head_len;
+    let field_at = class_at + class_count * 44;
+    let shape_at = field_at + field_count * 32;
+    let slot_at = shape_at + shape_count * 16;
+    let heap = body.from(slot_at + slot_count * 8, heap_len);
+    let text = |at: usize| {
+        let (offset, len) = (body.u32(at), body.u32(at + 4));
+        String::from_utf8(heap.data[offset..offset + len].to_vec()).unwrap()
+    };
+    for i in 0..class_count {
+        let at = class_at + i * 44;
+        let count = body.number(at + 4, 2) as usize;
+        let first = body.u32(at + 8);
+        let fields = (first..first + count)
+            .map(|f| {
+                let at = field_at + f * 32;
+                let (kind, signed) = (body.data[at + 24], body.data[at + 25] == 1);
+                Field { name: text(at), size: body.u32(at + 20), kind, signed }
+            })
+            .collect();
+        let class = Class { id: body.number(at, 2), system: text(at + 12), name: text(at + 20), fields };
+        classes.entry(first_class + i).or_insert(class);
+    }
+    for i in 0..shape_count {
+        let at = shape_at + i * 16;
+        let (class, first, payload_len) = (body.u32(at), body.u32(at + 4), body.u32(at + 12));
+        let slots = (first..first + classes[&class].fields.len())
+            .map(|s| {
+                let at = slot_at + s * 8;
+                let [place, stored, transform, base] = [0, 1, 2, 3].map(|n| body.data[at + n]);
+                Slot { place, stored: stored.into(), transform, base: base.into(), offset: body.u32(at + 4) }
+            })
+            .collect();
+        shapes.entry(first_shape + i).or_insert(Shape { class, slots, payload_len });
+    }
+}
+
+fn events(
+    body: Bytes<'_>,
+    cpu: u32,
+    classes: &BTreeMap<usize, Class>,
+    shapes: &BTreeMap<usize, Shape>,
+    file: &mut File,
+) {
+    let [
+        flags,
+        records,
+        _descriptors,
+        _contexts,
+        epochs,
+        epochs_at,
+        descriptors_at,
+        contexts_at,
+        records_at,
+        heap_at,
+        heap_len,
+    ] = [4, 40, 44, 48, 52, 56, 60, 64, 68, 72, 76].map(|at| body.u32(at));
+    let (t_base, first_event) = (body.number(16, 8), body.number(32, 8));
+    let (stride, context_stride) = (body.number(80, 2) as usize, body.number(82, 2) as usize);
+    let heap = body.from(heap_at, heap_len);
+    let list = file.events.entry(cpu).or_default();
+    assert_eq!(list.len() as u64, first_event);
+    if flags != 0 {
+        file.losses.push(Loss { cpu, at: first_event, flags: flags as u32, count: body.number(8, 8) });
+    }
+    for i in 0..records {
+        let at = records_at + i * stride;
+        let upper = (0..epochs)
+            .map(|e| epochs_at + e * 8)
+            .filter(|&e| body.u32(e) <= i)
+            .map(|e| body.number(e + 4, 4))
+            .last()
+            .unwrap_or(0);
+        let time = t_base.wrapping_add(upper << 32 | body.number(at, 4));
+        let descriptor = body.u32(descriptors_at + body.number(at + 4, 2) as usize * 4);
+        let shape = &shapes[&(body.number(descriptor, 2) as usize)];
+        let context = contexts_at + body.number(at + 6, 2) as usize * context_stride;
+        let value = body.number(at + 8, stride - 8);
+        let class = &classes[&shape.class];
+        let stored = |n: usize| {
+            let slot = &shape.slots[n];
+            match slot.place {
+                0 => class.id,
+                1 => body.number(context + slot.offset, slot.stored),
+                2 => body.number(descriptor + 4 + slot.offset, slot.stored),
+                3 => value >> (8 * slot.offset) & (u64::MAX >> (64 - 8 * slot.stored)),
+                4 => {
+                    assert!(shape.payload_len >= slot.offset + slot.stored);
+                    heap.number(value as usize + slot.offset, slot.stored)
+                }
+                other => panic!("place {other}"),
+            }
+        };
+        let timed =
+            |n: usize| if shape.slots[n].transform == 1 { time.wrapping_sub(stored(n)) } else { stored(n) };
+        let fields = class.fields.iter().enumerate().map(|(n, field)| {
+            let slot = &shape.slots[n];
+            let value = match (field.kind, slot.transform) {
+                (0, 0) => {
+                    let shift = 64 - 8 * slot.stored;
+                    let raw = stored(n) << shift;
+                    Value::Number(if field.signed { (raw as i64 >> shift) as u64 } else { raw >> shift })
+                }
+                (0, 1) => Value::Number(timed(n)),
+                (0, 2) => Value::Number(timed(slot.base).wrapping_sub(stored(n))),
+                _ => {
+                    let at = stored(n) as usize;
+                    let len = heap.u32(at);
+                    Value::Bytes(heap.data[at + 4..at + 4 + len].to_vec())
+                }
+            };
+            let _ = field.size;
+            (field.name.clone(), value)
+        });
+        list.push(Event {
+            cpu,
+            time,
+            system: class.system.clone(),
+            name: class.name.clone(),
+            fields: fields.collect(),
+        });
+    }
+}
