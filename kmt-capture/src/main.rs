@@ -1,16 +1,9 @@
-//! kmt-capture: turns a Linux kernel's trace ring buffers into .kmt files.
-
-mod cli;
-mod convert;
-mod failure;
-mod input;
-mod output;
-mod uuid;
+//! The program; see the library.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match cli::run() {
+    match kmt_capture::cli::run() {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             eprintln!("kmt-capture: {failure}");

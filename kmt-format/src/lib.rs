@@ -1,5 +1,61 @@
-//! Kernel memory traces: what the kernel's ring buffer holds, what a .kmt file holds, and how to read and write it.
+//! The .kmt format: kernel memory traces that can be read anywhere, in place, for a long time.
+//!
+//! A .kmt file holds the events of a Linux kernel's trace ring buffers and what it takes to understand them on
+//! another machine: event classes with their `print fmt`, symbols, task names, the clock, counters, snapshots. It is
+//! described byte by byte in `format-spec/spec.md`. This library has three faces:
+//!
+//! - [`kernel`]: what the *kernel* wrote. Sub-buffers of `trace_pipe_raw`, `format` files, `header_page`, kallsyms,
+//!   of any version from 4.4 to 7.2, any word size, byte order and page size.
+//! - [`raw`] and [`schema`]: what the *file* holds. Structures as they lie on disk, and what fields mean.
+//! - [`write`](mod@write) and [`read`]: making files and using them. [`write::Writer`] turns events into bytes and does no I/O;
+//!   [`read::Trace`] opens a byte slice and gives records in place.
+//!
+//! [`print`](mod@print) renders any event through its own `print fmt`, also events that did not exist when this was built.
+//!
+//! Nothing here panics on file content, allocates in proportion to a file, or is `unsafe`. Errors say what, where, and
+//! whose fault; [`Limits`] bounds what a file may ask for.
+//!
+//! # Example
+//!
+//! ```
+//! use kmt_format::kernel::ByteOrder;
+//! use kmt_format::read::{Event, Trace};
+//! use kmt_format::schema::Role;
+//! use kmt_format::write::{Writer, WriterOptions};
+//! use kmt_format::Limits;
+//!
+//! // The format file of an event, as the traced kernel printed it.
+//! let format = "name: kfree\nID: 458\nformat:\n\
+//!     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+//!     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+//!     \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
+//!     \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\n\
+//!     print fmt: \"call_site=%lx ptr=%p\", REC->call_site, REC->ptr\n";
+//! let mut writer = Writer::new(WriterOptions {
+//!     order: ByteOrder::Little,
+//!     long_size: 8,
+//!     align_u64: Some(8),
+//!     page_size: Some(4096),
+//!     trace_uuid: *b"an example trace",
+//! })?;
+//! writer.add_format("kmem", format)?;
+//! let mut record = vec![0; 24];
+//! record[..2].copy_from_slice(&458u16.to_le_bytes());
+//! record[16..].copy_from_slice(&0xffff_8880_1234_5000u64.to_le_bytes());
+//! writer.event(1, 1_000_000, &record)?;
+//! let file = writer.finish();
+//!
+//! let trace = Trace::open(&file, Limits::default())?;
+//! assert_eq!(trace.event_count(), 1);
+//! let mut merge = trace.merge();
+//! let run = merge.next_run().expect("one event");
+//! let event = Event::new(trace.schema(), run.chunk, run.range.start).expect("it is there");
+//! assert_eq!((event.cpu(), event.time()), (1, 1_000_000));
+//! assert_eq!(event.uint_with(Role::PTR), Some(0xffff_8880_1234_5000));
+//! # Ok::<(), kmt_format::Error>(())
+//! ```
 #![forbid(unsafe_code)]
+
 mod error;
 pub mod kernel;
 mod limits;
@@ -8,5 +64,6 @@ pub mod raw;
 pub mod read;
 pub mod schema;
 pub mod write;
+
 pub use error::{Error, ErrorKind, Fault, Result};
 pub use limits::Limits;

@@ -65,7 +65,10 @@ pub fn parse_kallsyms<'a>(text: &'a [u8], modules: &[Module], page_size: u64) ->
     out
 }
 
-fn parse_line(line: &[u8]) -> Option<(u64, u8, &[u8], Option<&[u8]>)> {
+/// Address, letter, name, owner.
+type Line<'a> = (u64, u8, &'a [u8], Option<&'a [u8]>);
+
+fn parse_line(line: &[u8]) -> Option<Line<'_>> {
     let blank = line.iter().position(|&b| b == b' ')?;
     let address = core::str::from_utf8(line.get(..blank)?).ok()?;
     let address = u64::from_str_radix(address, 16).ok()?;

@@ -390,6 +390,9 @@ impl<'t> Parser<'t, '_> {
             "__event_in_hardirq" => Some(Expr::Context(ContextTest::HardIrq)),
             "__event_in_softirq" => Some(Expr::Context(ContextTest::SoftIrq)),
             "__event_in_irq" => Some(Expr::Context(ContextTest::Irq)),
+            // Hints for the compiler.
+            "__builtin_expect" | "likely" | "unlikely" => self.parse_one(argument(0)?),
+            "__builtin_constant_p" => Some(Expr::Const(0, Int::INT)),
             "__builtin_bswap16" | "__fswab16" | "__swab16" => self.swap(argument(0)?, 2),
             "__builtin_bswap32" | "__fswab32" | "__swab32" => self.swap(argument(0)?, 4),
             "__builtin_bswap64" | "__fswab64" | "__swab64" => self.swap(argument(0)?, 8),
@@ -523,7 +526,7 @@ fn int_type(names: &[&str], long_size: u8) -> Option<Int> {
 fn basic_type(names: &[&str], long_size: u8) -> Option<Int> {
     let count = |word: &str| names.iter().filter(|n| **n == word).count();
     let is_basic = |n: &&str| matches!(*n, "unsigned" | "signed" | "long" | "short" | "int" | "char");
-    if !names.iter().all(|n| is_basic(&n)) {
+    if !names.iter().all(is_basic) {
         return None;
     }
     let size = match (count("char"), count("short"), count("long")) {

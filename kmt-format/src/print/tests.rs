@@ -104,6 +104,7 @@ fn c_types_decide() {
     check(r#""%d", (( gfp_t)0x40u) | ((((1UL))) << (10))"#, "1088");
     check(r#""%d %d", REC->yes && REC->num, !REC->yes || 0"#, "1 0");
     check(r#""%d", ((unsigned int) ((REC->addr) & ((1U << 20) - 1)))"#, "291");
+    check(r#""%d", __builtin_expect(!!(REC->addr >= (unsigned long)-4095), 0) ? 1 : 2"#, "2");
     check(r#""%d", sizeof(unsigned long) * pageblock_order"#, "72");
     check(r#""%d", (((unsigned int)((21 - 12))) < ((unsigned int)(10)) ? 7 : 8)"#, "7");
 }

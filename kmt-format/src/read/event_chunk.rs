@@ -315,7 +315,7 @@ impl<'d> EventChunk<'d> {
         });
         let first_offset = self.records.get(0).map_or(0, |r| r.time_offset);
         let t_last = self.info.t_first.wrapping_add(last);
-        if self.records.len() > 0 && (first_offset != 0 || t_last != self.info.t_last) {
+        if !self.records.is_empty() && (first_offset != 0 || t_last != self.info.t_last) {
             wrong = Some("the head of a chunk has other times than its records");
         }
         wrong.map_or(Ok(()), Err)

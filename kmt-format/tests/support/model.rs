@@ -228,12 +228,13 @@ pub fn record(
     (record, ModelEvent { time, name: class.name, fields: values })
 }
 
+/// The events of each CPU.
+pub type Events = Vec<Vec<ModelEvent>>;
+/// The losses of each CPU: events before, and the loss.
+pub type Losses = Vec<Vec<(u64, Loss)>>;
+
 /// Runs the operations: the file, each CPU's events, and each CPU's losses as (events before, loss).
-pub fn write(
-    ops: &[Op],
-    order: ByteOrder,
-    long: usize,
-) -> (Vec<u8>, Vec<Vec<ModelEvent>>, Vec<Vec<(u64, Loss)>>) {
+pub fn write(ops: &[Op], order: ByteOrder, long: usize) -> (Vec<u8>, Events, Losses) {
     let options =
         WriterOptions { order, long_size: long, align_u64: None, page_size: None, trace_uuid: [7; 16] };
     let mut writer = Writer::new(options).unwrap();

@@ -208,9 +208,8 @@ fn events(
         let at = records_at + i * stride;
         let upper = (0..epochs)
             .map(|e| epochs_at + e * 8)
-            .filter(|&e| body.u32(e) <= i)
+            .rfind(|&e| body.u32(e) <= i)
             .map(|e| body.number(e + 4, 4))
-            .last()
             .unwrap_or(0);
         let time = t_base.wrapping_add(upper << 32 | body.number(at, 4));
         let descriptor = body.u32(descriptors_at + body.number(at + 4, 2) as usize * 4);

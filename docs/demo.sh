@@ -1,0 +1,20 @@
+#!/bin/sh
+# Builds everything and runs the main job on the real capture in docs/sample: convert, verify, summarise.
+# Needs no root and no network beyond crates.io; takes a minute on a fresh machine.
+set -eu
+cd "$(dirname "$0")/.."
+command -v cargo > /dev/null || {
+    echo "cargo is missing: install Rust 1.85 or later from https://rustup.rs, or your distribution's package" >&2
+    exit 1
+}
+cargo build --release --quiet
+PATH=$PWD/target/release:$PATH
+trace=target/sample.kmt
+say() { printf '\n$ %s\n' "$*"; "$@"; }
+
+say kmt-capture convert docs/sample/x86_64-6.1 --force -o "$trace"
+say kmt-analyze info "$trace"
+say kmt-analyze summary "$trace"
+say kmt-analyze callers -l 8 --sort live "$trace"
+say kmt-analyze caches -l 8 --sort waste,live "$trace"
+say kmt-analyze dump -l 5 "$trace"

@@ -1,0 +1,326 @@
+//! The process boundary of kmt-analyze, on files made of real captures.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+const CAPTURES: [&str; 4] = ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"];
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data").join(name)
+}
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("kmt-analyze-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn convert(&self, input: &Path) -> PathBuf {
+        let output = self.0.join("trace.kmt");
+        let options = kmt_capture::convert::Options {
+            input: input.to_owned(),
+            output: output.clone(),
+            force: true,
+            quiet: true,
+        };
+        kmt_capture::convert::convert(&options).unwrap();
+        output
+    }
+
+    /// A capture of which a test changes something before it is converted.
+    fn changed(&self, name: &str, change: impl FnOnce(&Path)) -> PathBuf {
+        let to = self.0.join(name);
+        copy(&data(name), &to);
+        change(&to);
+        self.convert(&to)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
+        let target = to.join(entry.file_name().unwrap());
+        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
+    }
+}
+
+fn run(args: &[&str], file: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).arg(file).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(args: &[&str], file: &Path) -> Value {
+    let output = run(args, file);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}: {}", stderr(&output)))
+}
+
+fn without_page(line: &str) -> String {
+    line.split(' ').map(|w| if w.starts_with("page=") { "page=*" } else { w }).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn dump_is_the_kernels_own_text() {
+    for name in CAPTURES {
+        let scratch = Scratch::new();
+        let output = run(&["dump"], &scratch.convert(&data(name)));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let kernel = fs::read_to_string(data(name).join("trace.txt")).unwrap();
+        let ours = stdout(&output);
+        assert_eq!(ours.lines().count(), kernel.lines().count());
+        for (ours, kernel) in ours.lines().zip(kernel.lines()) {
+            assert_eq!(without_page(ours), without_page(kernel), "{name}");
+        }
+        assert_eq!(stderr(&output).matches("printed as ?").count(), 1, "told once: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn jsonl_has_one_object_an_event() {
+    let scratch = Scratch::new();
+    let output = run(&["dump", "--format", "jsonl"], &scratch.convert(&data("s390x-6.1")));
+    let lines: Vec<Value> = stdout(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines.len(), fs::read_to_string(data("s390x-6.1").join("trace.txt")).unwrap().lines().count());
+    let alloc = lines.iter().find(|l| l["event"] == "kmem:kmem_cache_alloc").unwrap();
+    assert_eq!(alloc["comm"], "sh");
+    assert!(alloc["ts"].is_u64() && alloc["cpu"].is_u64() && alloc["pid"].is_i64());
+    let fields = &alloc["fields"];
+    assert!(fields["ptr"].as_str().unwrap().starts_with("0x"));
+    assert!(fields["call_site_text"].as_str().unwrap().contains("+0x"));
+    assert!(fields["gfp_flags"].is_u64() && fields["gfp_flags_text"].as_str().unwrap().contains("GFP_"));
+    assert_eq!(fields["node"], -1);
+    assert!(fields["accounted"].is_boolean());
+    let free = lines.iter().find(|l| l["event"] == "kmem:kmem_cache_free").unwrap();
+    assert!(free["fields"]["name"].is_string());
+}
+
+#[test]
+fn summary_has_every_key_of_the_contract() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.12"));
+    let summary = json(&["summary", "--json"], &file);
+    for key in ["events", "lost_events", "lost_events_is_minimum", "cpus", "first", "last", "per_cpu"] {
+        assert!(!summary["trace"][key].is_null(), "{key}");
+    }
+    assert_eq!(summary["clock"]["name"], "global");
+    assert_eq!(summary["clock"]["unit"], "ns");
+    for part in [&summary["slab"], &summary["slab"]["kmalloc"], &summary["slab"]["cache"]] {
+        for key in [
+            "alloc_events",
+            "free_events",
+            "alloc_failures",
+            "bytes_req",
+            "bytes_alloc",
+            "bytes_freed",
+            "bytes_live",
+            "bytes_wasted",
+            "bytes_wasted_live",
+            "internal_fragmentation_percent",
+        ] {
+            assert!(part[key].is_number(), "{key}");
+        }
+    }
+    let number = |part: &Value, key: &str| part[key].as_u64().unwrap();
+    let slab = &summary["slab"];
+    for key in ["alloc_events", "free_events", "bytes_alloc", "bytes_live", "bytes_freed"] {
+        assert_eq!(number(slab, key), number(&slab["kmalloc"], key) + number(&slab["cache"], key));
+    }
+    assert!(number(&slab["raw"], "alloc_events") >= number(slab, "alloc_events"));
+    // Reports over the same events add up to the same.
+    for (report, key) in [("callers", "callers"), ("caches", "caches")] {
+        let rows = json(&[report, "--json"], &file);
+        for sum in ["alloc_events", "bytes_alloc", "bytes_live", "bytes_freed"] {
+            let total: u64 = rows[key].as_array().unwrap().iter().map(|r| r[sum].as_u64().unwrap()).sum();
+            assert_eq!(total, number(slab, sum), "{report} {sum}");
+        }
+    }
+}
+
+#[test]
+fn rows_are_sorted_cut_and_filtered() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.12"));
+    let rows = json(&["callers", "--json", "--sort", "count", "-l", "3"], &file);
+    let counts: Vec<u64> =
+        rows["callers"].as_array().unwrap().iter().map(|r| r["alloc_events"].as_u64().unwrap()).collect();
+    assert!(counts.len() == 3 && counts.is_sorted_by(|a, b| a >= b));
+    assert!(rows["callers_total"].as_u64().unwrap() > 3);
+    let some = json(&["caches", "--json", "--cache", "kmalloc-"], &file);
+    let some = some["caches"].as_array().unwrap();
+    assert!(!some.is_empty() && some.iter().all(|r| r["cache"].as_str().unwrap().starts_with("kmalloc-")));
+    let per_cpu: u64 = (0..4)
+        .map(|cpu| {
+            json(&["summary", "--json", "--cpu", &cpu.to_string()], &file)["slab"]["alloc_events"]
+                .as_u64()
+                .unwrap()
+        })
+        .sum();
+    assert_eq!(per_cpu, json(&["summary", "--json"], &file)["slab"]["alloc_events"].as_u64().unwrap());
+    let text = stdout(&run(&["callers", "-l", "2"], &file));
+    assert!(text.contains("more call sites"), "{text}");
+}
+
+#[test]
+fn windows_split_the_trace_without_losing_anything() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let all = json(&["summary", "--json"], &file);
+    let (first, last) = (all["trace"]["first"].as_u64().unwrap(), all["trace"]["last"].as_u64().unwrap());
+    let middle = (first + last) / 2;
+    let seconds = |t: u64| format!("{}.{:09}", t / 1_000_000_000, t % 1_000_000_000);
+    let before = json(&["summary", "--json", "--time", &format!("..{}", seconds(middle))], &file);
+    let after = json(&["summary", "--json", "--time", &format!("{}..", seconds(middle + 1))], &file);
+    for key in ["alloc_events", "free_events", "bytes_alloc", "bytes_freed"] {
+        let number = |v: &Value| v["slab"][key].as_u64().unwrap();
+        assert_eq!(number(&before) + number(&after), number(&all), "{key}");
+    }
+    assert_eq!(after["slab"]["bytes_live"], all["slab"]["bytes_live"], "live at the end is live at the end");
+    let lines = |args: &[&str]| stdout(&run(args, &file)).lines().count();
+    let (head, tail) = (format!("..{}", seconds(middle)), format!("{}..", seconds(middle + 1)));
+    assert_eq!(lines(&["dump", "--time", &head]) + lines(&["dump", "--time", &tail]), lines(&["dump"]));
+    assert_eq!(lines(&["dump", "--time", "+0..", "-l", "7"]), 7);
+}
+
+#[test]
+fn losses_are_told_everywhere_and_end_with_3() {
+    let scratch = Scratch::new();
+    let file = scratch.changed("x86_64-6.1", |dir| {
+        let raw = dir.join("tracefs/per_cpu/cpu1/trace_pipe_raw");
+        let mut bytes = fs::read(&raw).unwrap();
+        // The third sub-buffer: events were lost before it, and the kernel had no room for their number.
+        bytes[2 * 4096 + 8 + 3] |= 0x80;
+        fs::write(&raw, bytes).unwrap();
+        let stats = dir.join("tracefs/per_cpu/cpu1/stats");
+        let text = fs::read_to_string(&stats).unwrap();
+        fs::write(stats, text.replace("overrun: 0\ncommit", "overrun: 33\ncommit")).unwrap();
+    });
+    for args in [vec!["info"], vec!["summary"], vec!["callers"], vec!["caches"], vec!["dump", "-l", "1"]] {
+        assert_eq!(run(&args, &file).status.code(), Some(3), "{args:?}");
+    }
+    let info = json(&["info", "--json"], &file);
+    assert_eq!(info["trace"]["lost_events"], 33);
+    let cpu = &info["trace"]["per_cpu"][1];
+    assert_eq!((&cpu["lost_events"], &cpu["uncounted_places"]), (&33.into(), &1.into()));
+    assert_eq!(cpu["lost_events_at_uncounted_places"], 33);
+    let place = &cpu["losses"][0];
+    assert!(place["uncounted"] == true && place["after"].as_u64() < place["before"].as_u64());
+    assert!(stdout(&run(&["summary"], &file)).contains("every total below is a lower bound"));
+    assert!(json(&["summary", "--json"], &file)["slab"]["uncertain"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn without_stats_a_loss_is_a_minimum() {
+    let scratch = Scratch::new();
+    let file = scratch.changed("s390x-6.1", |dir| {
+        let cpu = dir.join("tracefs/per_cpu/cpu0");
+        fs::remove_file(cpu.join("stats")).unwrap();
+        let mut bytes = fs::read(cpu.join("trace_pipe_raw")).unwrap();
+        bytes[2 * 4096 + 8 + 4] |= 0x80; // big endian: the upper byte of the low half
+        fs::write(cpu.join("trace_pipe_raw"), bytes).unwrap();
+    });
+    let info = json(&["info", "--json"], &file);
+    assert_eq!(info["trace"]["lost_events_is_minimum"], true);
+    assert_eq!(info["trace"]["per_cpu"][0]["losses"][0]["lost_events"], Value::Null);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let scratch = Scratch::new();
+    let good = fs::read(scratch.convert(&data("armhf-6.1"))).unwrap();
+    let check = |name: &str, bytes: &[u8], part: &str| {
+        let path = scratch.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        let output = run(&["info"], &path);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let message = stderr(&output);
+        assert!(message.contains(name) && message.contains(part), "{message}");
+        assert_eq!(stdout(&output), "");
+    };
+    check(
+        "text",
+        b"certainly not a trace, but long enough to hold the header of one, had it one",
+        "not a .kmt file",
+    );
+    check("empty", b"", "is empty");
+    check("short", &good[..40], "needs 64 bytes");
+    let mut newer = good.clone();
+    for copy in [0, 128] {
+        newer[copy + 12] = 7;
+    }
+    check("newer", &newer, "format version 7.x");
+    let missing = run(&["info"], Path::new("/no/such/file"));
+    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(run(&["info"], &scratch.0).status.code(), Some(1), "a directory");
+    assert_eq!(run(&["summary", "--time", "nonsense"], Path::new("x")).status.code(), Some(2));
+}
+
+#[test]
+fn cut_and_damaged_files_give_what_is_whole_and_end_with_3() {
+    let scratch = Scratch::new();
+    let good = fs::read(scratch.convert(&data("x86_64-6.12"))).unwrap();
+    let path = scratch.0.join("cut");
+    fs::write(&path, &good[..good.len() * 3 / 4]).unwrap();
+    let output = run(&["dump"], &path);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("has no end"), "{}", stderr(&output));
+    let whole = stdout(&run(&["dump"], &scratch.0.join("trace.kmt")));
+    let some = stdout(&output);
+    assert!(some.lines().count() > 0 && some.lines().count() < whole.lines().count());
+    let mut damaged = good.clone();
+    let middle = damaged.len() - 60_000;
+    damaged[middle] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    assert_eq!(run(&["info"], &path).status.code(), Some(3));
+    assert_eq!(json(&["info", "--json"], &path)["integrity"]["sound"], false);
+}
+
+#[test]
+fn a_file_alone_is_summarised_and_stdin_works() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("armhf-6.1"));
+    assert_eq!(stdout(&run(&[], &file)), stdout(&run(&["summary"], &file)));
+    let input = fs::File::open(&file).unwrap();
+    let program = env!("CARGO_BIN_EXE_kmt-analyze");
+    let piped = Command::new(program).args(["summary", "-"]).stdin(input).output().unwrap();
+    assert_eq!(stdout(&piped), stdout(&run(&["summary"], &file)));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.12"));
+    let program = env!("CARGO_BIN_EXE_kmt-analyze");
+    let mut child = Command::new(program)
+        .arg("dump")
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

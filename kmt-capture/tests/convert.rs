@@ -1,0 +1,248 @@
+//! The process boundary of kmt-capture: exit codes, messages, and what is left behind.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory of its own, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("kmt-capture-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A copy of a real capture that a test may damage.
+    fn capture(&self, name: &str) -> PathBuf {
+        let to = self.0.join(name);
+        copy(&data(name), &to);
+        to
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Names of what is there besides the captures.
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap().map(|e| e.unwrap());
+        entries.filter(|e| !e.path().is_dir()).map(|e| e.file_name().into_string().unwrap()).collect()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data").join(name)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
+        let target = to.join(entry.file_name().unwrap());
+        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
+    }
+}
+
+fn run(args: &[&dyn AsRef<std::ffi::OsStr>]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kmt-capture")).args(args.iter().map(|a| a.as_ref())).output().unwrap()
+}
+
+fn convert(input: &Path, output: &Path) -> Output {
+    run(&[&"convert", &input, &"-o", &output])
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The conversion fails with exit code 1 and a message that says all of `parts`, and leaves nothing behind.
+fn fails(scratch: &Scratch, input: &Path, parts: &[&str]) {
+    let output = convert(input, &scratch.path("out.kmt"));
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    for part in parts.iter().chain(&["hint: "]) {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+    assert!(scratch.files().is_empty(), "{:?}", scratch.files());
+}
+
+#[test]
+fn converts_every_kind_of_target() {
+    for name in ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"] {
+        let scratch = Scratch::new();
+        let out = scratch.path("out.kmt");
+        let output = convert(&data(name), &out);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let events = fs::read_to_string(data(name).join("trace.txt")).unwrap().lines().count();
+        assert!(stderr(&output).contains(&format!("{events} events of ")), "{}", stderr(&output));
+        assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(scratch.files(), ["out.kmt"]);
+        // The same input gives the same file, also when the tracefs tree itself is named, and through a pipe.
+        let again = scratch.path("again.kmt");
+        assert_eq!(convert(&data(name).join("tracefs"), &again).status.code(), Some(0));
+        assert_eq!(fs::read(&out).unwrap(), fs::read(&again).unwrap());
+        let piped = run(&[&"convert", &data(name), &"-o", &"-"]);
+        assert_eq!(piped.stdout, fs::read(&out).unwrap());
+    }
+}
+
+#[test]
+fn optional_files_are_optional_and_missed() {
+    let scratch = Scratch::new();
+    let capture = scratch.capture("x86_64-6.1");
+    for file in ["kallsyms", "modules", "uname", "pagesize"] {
+        fs::remove_file(capture.join(file)).unwrap();
+    }
+    for file in ["trace_clock", "trace_options", "saved_cmdlines", "per_cpu/cpu1/stats"] {
+        fs::remove_file(capture.join("tracefs").join(file)).unwrap();
+    }
+    let output = convert(&capture, &scratch.path("out.kmt"));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for missing in [
+        "kallsyms",
+        "modules",
+        "uname",
+        "pagesize",
+        "trace_clock",
+        "trace_options",
+        "saved_cmdlines",
+        "stats",
+    ] {
+        assert!(stderr(&output).contains(&format!("note: no {missing}")), "{missing}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_directory_that_is_no_tracefs() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("empty")).unwrap();
+    fails(&scratch, &scratch.path("empty"), &["empty is no tracefs", "per_cpu/"]);
+    let capture = scratch.capture("armhf-6.1");
+    fails(&scratch, &capture.join("trace.txt"), &["trace.txt is not a directory"]);
+    fs::write(capture.join("tracefs/trace_marker"), "").unwrap();
+    fails(&scratch, &capture, &["live tracefs"]);
+}
+
+#[test]
+fn missing_formats_and_header() {
+    let scratch = Scratch::new();
+    let capture = scratch.capture("s390x-6.1");
+    let tracefs = capture.join("tracefs");
+    fs::remove_file(tracefs.join("events/kmem/kmem_cache_free/format")).unwrap();
+    fails(
+        &scratch,
+        &capture,
+        &["trace_pipe_raw at offset ", "event id ", "has no format", "copy events/*/*/format"],
+    );
+    fs::remove_dir_all(tracefs.join("events/kmem")).unwrap();
+    fails(&scratch, &capture, &["holds no SYSTEM/EVENT/format"]);
+    fs::remove_file(tracefs.join("events/header_page")).unwrap();
+    let capture = scratch.capture("armhf-6.1");
+    fs::remove_file(capture.join("tracefs/events/header_page")).unwrap();
+    fails(&scratch, &capture, &["events/header_page is missing"]);
+    fs::write(capture.join("tracefs/events/header_page"), "nonsense").unwrap();
+    fails(&scratch, &capture, &["events/header_page", "no field `timestamp`"]);
+}
+
+#[test]
+fn empty_buffers() {
+    let scratch = Scratch::new();
+    let capture = scratch.capture("armhf-6.1");
+    let raw = |cpu: u32| capture.join(format!("tracefs/per_cpu/cpu{cpu}/trace_pipe_raw"));
+    (0..3).for_each(|cpu| fs::write(raw(cpu), "").unwrap());
+    fails(&scratch, &capture, &["the ring buffers are empty"]);
+    (0..3).for_each(|cpu| fs::write(raw(cpu), vec![0; 8192]).unwrap());
+    fails(&scratch, &capture, &["no sub-buffer holds events"]);
+    (0..3).for_each(|cpu| fs::remove_file(raw(cpu)).unwrap());
+    fails(&scratch, &capture, &["holds no cpuN/trace_pipe_raw"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let scratch = Scratch::new();
+    let nowhere = convert(&data("armhf-6.1"), &scratch.path("no/such/out.kmt"));
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(
+        stderr(&nowhere).contains("creating ") && stderr(&nowhere).contains("hint: "),
+        "{}",
+        stderr(&nowhere)
+    );
+    let full = convert(&data("armhf-6.1"), Path::new("/dev/full"));
+    assert_eq!(full.status.code(), Some(1));
+    assert!(
+        stderr(&full).contains("writing /dev/full: No space left") && stderr(&full).contains("hint: "),
+        "{}",
+        stderr(&full)
+    );
+    let directory = convert(&data("armhf-6.1"), &scratch.0);
+    assert_eq!(directory.status.code(), Some(1));
+}
+
+#[test]
+fn existing_files_are_kept_unless_forced() {
+    let scratch = Scratch::new();
+    let (out, precious) = (scratch.path("out.kmt"), scratch.path("precious"));
+    fs::write(&precious, "precious").unwrap();
+    symlink(&precious, &out).unwrap();
+    let refused = convert(&data("armhf-6.1"), &out);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("is already there\nhint: --force"), "{}", stderr(&refused));
+    let forced = run(&[&"convert", &data("armhf-6.1"), &"--force", &"-q", &"-o", &out]);
+    assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
+    assert_eq!(stderr(&forced), "");
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "a link is replaced, not followed");
+    assert!(fs::symlink_metadata(&out).unwrap().is_file());
+}
+
+#[test]
+fn damaged_input_costs_only_itself() {
+    let scratch = Scratch::new();
+    let capture = scratch.capture("x86_64-6.1");
+    let path = capture.join("tracefs/per_cpu/cpu1/trace_pipe_raw");
+    let mut raw = fs::read(&path).unwrap();
+    // The first event of the second sub-buffer gets a length that reaches past the committed data.
+    raw[4096 + 16..4096 + 24].copy_from_slice(&[0, 0, 0, 0, 0xff, 0xff, 0, 0]);
+    fs::write(&path, raw).unwrap();
+    let output = convert(&capture, &scratch.path("out.kmt"));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("cpu1/trace_pipe_raw at offset 4112: damaged sub-buffer"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(scratch.path("out.kmt").exists());
+}
+
+#[test]
+fn losses_end_with_exit_code_3() {
+    let scratch = Scratch::new();
+    let capture = scratch.capture("x86_64-6.1");
+    let path = capture.join("tracefs/per_cpu/cpu2/stats");
+    let stats = fs::read_to_string(&path).unwrap();
+    fs::write(&path, stats.replace("dropped events: 0", "dropped events: 17")).unwrap();
+    let output = convert(&capture, &scratch.path("out.kmt"));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("17 by the kernel's stats"), "{}", stderr(&output));
+}
+
+#[test]
+fn usage_errors_and_help() {
+    assert_eq!(run(&[&"convert"]).status.code(), Some(2));
+    assert_eq!(run(&[&"frobnicate"]).status.code(), Some(2));
+    assert_eq!(run(&[]).status.code(), Some(2), "no arguments: the help, and not success");
+    assert_eq!(run(&[&"--help"]).status.code(), Some(0));
+    assert!(String::from_utf8(run(&[&"completions", &"bash"]).stdout).unwrap().contains("kmt-capture"));
+    assert!(String::from_utf8(run(&[&"man"]).stdout).unwrap().contains(".TH"));
+}

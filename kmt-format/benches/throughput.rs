@@ -1,0 +1,209 @@
+//! Cost per event, from bytes in memory to bytes in memory.
+//!
+//!     cargo bench -p kmt-format                                  the sample capture, over and over
+//!     KMT_BENCH_DIR=saved/ cargo bench -p kmt-format             a capture of your own; 4 million events are telling
+//!
+//! Prints `area/case`, nanoseconds an event (best of the rounds, and the median), and what was checked.
+
+use std::collections::HashMap;
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use kmt_format::Limits;
+use kmt_format::kernel::{ByteOrder, HeaderPage, Item, OrderVote, SubBuffer, vote_byte_order};
+use kmt_format::print::{EventText, PrintEnv};
+use kmt_format::read::{Event, Trace};
+use kmt_format::write::{Writer, WriterOptions};
+
+struct Input {
+    header: HeaderPage,
+    order: ByteOrder,
+    formats: Vec<(String, String)>,
+    raw: Vec<(u32, Vec<u8>)>,
+}
+
+fn main() {
+    // `cargo test` runs benches too; there is nothing to time then.
+    if std::env::args().any(|a| a == "--test") {
+        return;
+    }
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1");
+    let dir = std::env::var_os("KMT_BENCH_DIR").map_or(default, PathBuf::from);
+    let input = load(&dir);
+    let file = convert(&input);
+    let trace = Trace::open(&file, Limits::default()).expect("our own file");
+    let events = trace.event_count();
+    let raw_bytes: usize = input.raw.iter().map(|(_, r)| r.len()).sum();
+    println!(
+        "{}: {events} events, {:.1} raw bytes an event",
+        dir.display(),
+        raw_bytes as f64 / events as f64
+    );
+    println!("event chunks: {:.2} bytes an event", trace.event_bytes() as f64 / events as f64);
+    let rounds = if events > 1_000_000 { 7 } else { 25 };
+    let time = |name: &str, work: &dyn Fn() -> u64| {
+        let mut nanos: Vec<f64> = (0..rounds)
+            .map(|_| {
+                let start = Instant::now();
+                assert_eq!(black_box(work()), events, "{name}");
+                start.elapsed().as_nanos() as f64 / events as f64
+            })
+            .collect();
+        nanos.sort_by(f64::total_cmp);
+        println!("{name:<28}{:8.1} ns/event  (median {:.1})", nanos[0], nanos[nanos.len() / 2]);
+    };
+    time("kernel/walk", &|| walk(&input));
+    time("write/convert", &|| {
+        black_box(convert(&input));
+        events
+    });
+    time("read/open", &|| Trace::open(&file, Limits::default()).expect("our own file").event_count());
+    time("read/records", &|| records(&trace));
+    time("read/merge", &|| merge(&trace));
+    time("read/all-fields", &|| all_fields(&trace));
+    time("print/text", &|| text(&trace));
+}
+
+fn load(dir: &Path) -> Input {
+    let tracefs = if dir.join("tracefs").is_dir() { dir.join("tracefs") } else { dir.to_owned() };
+    let text = fs::read_to_string(tracefs.join("events/header_page")).expect("events/header_page");
+    let header = HeaderPage::parse(&text).expect("events/header_page");
+    let mut formats = Vec::new();
+    for system in dirs(&tracefs.join("events")) {
+        for event in dirs(&system) {
+            if let Ok(text) = fs::read_to_string(event.join("format")) {
+                formats.push((system.file_name().unwrap_or_default().to_string_lossy().into_owned(), text));
+            }
+        }
+    }
+    let mut raw = Vec::new();
+    for cpu in dirs(&tracefs.join("per_cpu")) {
+        let number = cpu.file_name().unwrap_or_default().to_string_lossy().trim_start_matches("cpu").parse();
+        raw.push((number.expect("cpuN"), fs::read(cpu.join("trace_pipe_raw")).expect("trace_pipe_raw")));
+    }
+    let mut vote = OrderVote::default();
+    for page in raw.iter().flat_map(|(_, r)| r.chunks(header.sub_buffer_len()).take(8)) {
+        vote_byte_order(&mut vote, page, &header, |_| true);
+    }
+    Input { header, order: vote.winner().expect("events"), formats, raw }
+}
+
+fn dirs(path: &Path) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> =
+        fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.is_dir()).collect();
+    out.sort();
+    out
+}
+
+/// The events of the sub-buffers, and nothing done with them.
+fn walk(input: &Input) -> u64 {
+    let mut events = 0;
+    for page in input.raw.iter().flat_map(|(_, r)| r.chunks(input.header.sub_buffer_len())) {
+        for item in SubBuffer::parse(page, &input.header, input.order).expect("a sound capture").items() {
+            if let Ok(Item::Event { time, .. }) = item {
+                black_box(time);
+                events += 1;
+            }
+        }
+    }
+    events
+}
+
+/// Sub-buffers to a whole file in memory.
+fn convert(input: &Input) -> Vec<u8> {
+    let mut writer = Writer::new(WriterOptions {
+        order: input.order,
+        long_size: input.header.long_size(),
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [5; 16],
+    })
+    .expect("options");
+    for (system, text) in &input.formats {
+        writer.add_format(system, text).expect("format");
+    }
+    let mut file = Vec::new();
+    for (cpu, raw) in &input.raw {
+        for page in raw.chunks(input.header.sub_buffer_len()) {
+            for item in SubBuffer::parse(page, &input.header, input.order).expect("a sound capture").items() {
+                if let Ok(Item::Event { time, record, .. }) = item {
+                    writer.event(*cpu, time, record).expect("event");
+                }
+            }
+        }
+        writer.flush(*cpu);
+        file.append(&mut writer.take());
+    }
+    file.append(&mut writer.finish());
+    file
+}
+
+/// Every chunk checked, checksum and all, and every record looked at.
+fn records(trace: &Trace<'_>) -> u64 {
+    let mut events = 0;
+    for (chunk, _) in trace.streams().values().flat_map(|s| &s.chunks) {
+        let chunk = trace.read(chunk).expect("a sound file");
+        let mut sum = 0u64;
+        chunk.records().for_each(|r| {
+            sum = sum.wrapping_add(r.value).wrapping_add(u64::from(r.time_offset)) ^ u64::from(r.descriptor);
+            events += 1;
+        });
+        black_box(sum);
+    }
+    events
+}
+
+/// The same in the kernel's order, with the time of each.
+fn merge(trace: &Trace<'_>) -> u64 {
+    let mut events = 0;
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            black_box(run.chunk.time(index));
+            events += 1;
+        }
+    }
+    events
+}
+
+/// Every field of every event, by the schema.
+fn all_fields(trace: &Trace<'_>) -> u64 {
+    let mut events = 0;
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            let event = Event::new(trace.schema(), run.chunk, index).expect("an event");
+            for field in 0..event.class().fields.len() {
+                black_box(event.uint(field));
+            }
+            events += 1;
+        }
+    }
+    events
+}
+
+/// Every event through its print fmt.
+fn text(trace: &Trace<'_>) -> u64 {
+    let env = PrintEnv::new(trace.header().order, trace.header().long_size);
+    let texts: HashMap<usize, EventText> =
+        trace.schema().classes().map(|(i, c)| (i, EventText::new(c, &env))).collect();
+    let mut events = 0;
+    let mut out = Vec::new();
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            let event = Event::new(trace.schema(), run.chunk, index).expect("an event");
+            if let Some(text) = texts.get(&event.class_index()) {
+                text.write(&mut out, &event, &env);
+            }
+            if out.len() > 1 << 16 {
+                black_box(&out);
+                out.clear();
+            }
+            events += 1;
+        }
+    }
+    events
+}

@@ -1,0 +1,209 @@
+//! The tables of format-spec/ against the code.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use kmt_format::raw;
+use kmt_format::schema::{Meaning, Role};
+use zerocopy::LittleEndian;
+
+/// Rows of the table under each `### NAME`: offset, size, name.
+fn tables() -> HashMap<String, Vec<(usize, usize, String)>> {
+    let mut out: HashMap<String, Vec<(usize, usize, String)>> = HashMap::new();
+    let mut heading = String::new();
+    for line in spec("spec.md").lines() {
+        if let Some(name) = line.strip_prefix("### ") {
+            heading = name.to_owned();
+        } else if line.starts_with("## ") {
+            heading.clear();
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if let [_, offset, size, name, ..] = cells.as_slice() {
+            if let (Ok(offset), Ok(size)) = (offset.parse(), size.parse()) {
+                out.entry(heading.clone()).or_default().push((offset, size, (*name).to_owned()));
+            }
+        }
+    }
+    out
+}
+
+fn spec(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec").join(name)).unwrap()
+}
+
+macro_rules! check {
+    ($tables:expr, $name:ident { $($field:ident),* $(,)? }) => {{
+        type S = raw::$name<LittleEndian>;
+        let mut offsets = vec![$((core::mem::offset_of!(S, $field), stringify!($field))),*];
+        offsets.push((size_of::<S>(), ""));
+        let code: Vec<(usize, usize, String)> =
+            offsets.windows(2).map(|w| (w[0].0, w[1].0 - w[0].0, w[0].1.to_owned())).collect();
+        assert_eq!($tables.remove(stringify!($name)), Some(code), stringify!($name));
+    }};
+}
+
+#[test]
+fn every_table_is_the_code() {
+    let mut t = tables();
+    check!(
+        t,
+        FileHeader {
+            magic,
+            bom,
+            version_major,
+            version_minor,
+            header_len,
+            incompatible,
+            compatible,
+            size_short,
+            size_int,
+            size_long,
+            size_long_long,
+            size_pointer,
+            align_u64,
+            page_shift,
+            size_user_long,
+            reserved_a,
+            trace_uuid,
+            reserved_b,
+            header_crc,
+        }
+    );
+    check!(
+        t,
+        ChunkHeader {
+            sync,
+            salt,
+            kind,
+            flags,
+            codec,
+            body_version,
+            total_len,
+            body_len,
+            raw_len,
+            stream,
+            sequence,
+            body_crc,
+            reserved,
+            header_crc,
+        }
+    );
+    check!(
+        t,
+        SchemaHead {
+            head_len,
+            first_class,
+            first_shape,
+            class_count,
+            field_count,
+            shape_count,
+            slot_count,
+            heap_len,
+        }
+    );
+    check!(
+        t,
+        ClassRow {
+            id,
+            meaning,
+            field_count,
+            common_count,
+            first_field,
+            system,
+            name,
+            format_text,
+            print_fmt,
+        }
+    );
+    check!(
+        t,
+        FieldRow { name, type_text, offset, size, kind, signed, element_size, reserved, role, reserved_b }
+    );
+    check!(t, ShapeRow { class, first_slot, descriptor_len, payload_len });
+    check!(t, SlotRow { place, stored, transform, base, offset });
+    check!(
+        t,
+        EventsHead {
+            head_len,
+            loss_flags,
+            lost_events,
+            t_base,
+            t_last,
+            first_event,
+            record_count,
+            descriptor_count,
+            context_count,
+            epoch_count,
+            epochs_offset,
+            descriptors_offset,
+            contexts_offset,
+            records_offset,
+            heap_offset,
+            heap_len,
+            record_stride,
+            context_stride,
+            reserved,
+        }
+    );
+    check!(t, Record64 { time_offset, descriptor, context, value });
+    check!(t, Record32 { time_offset, descriptor, context, value });
+    check!(t, Epoch { first_record, upper });
+    check!(t, ClockHead { head_len, unit, comparable, reserved, name_len });
+    check!(t, SymbolsHead { head_len, owner_count, symbol_count, heap_len, core_start, core_end });
+    check!(t, SymbolOwnerRow { base, size, name_offset, name_len });
+    check!(t, SymbolRow64 { address, size, name_offset, name_len, owner, kind, reserved });
+    check!(t, SymbolRow32 { address, size, name_offset, name_len, owner, kind, reserved });
+    check!(t, TaskRow { time, pid, tgid, comm });
+    check!(
+        t,
+        StatsRow {
+            cpu,
+            taken,
+            present,
+            reserved,
+            entries,
+            overrun,
+            commit_overrun,
+            bytes,
+            dropped,
+            read,
+            oldest_time,
+            now_time,
+            sub_buffers,
+            sub_buffers_damaged,
+            discarded,
+        }
+    );
+    check!(t, Trailer { head_len, chunk_count, file_len, event_count, event_bytes });
+    assert!(t.is_empty(), "tables without a structure: {:?}", t.keys());
+}
+
+/// Rows of the table under `## TITLE`: the first two cells.
+fn registry(title: &str) -> Vec<(String, String)> {
+    let text = spec("registry.md");
+    let section = text.split("\n## ").find(|s| s.starts_with(title)).unwrap();
+    let rows = section.lines().filter(|l| l.starts_with('|')).skip(2);
+    rows.map(|l| l.split('|').map(|c| c.trim().to_owned()).collect::<Vec<_>>())
+        .map(|cells| (cells[1].clone(), cells[2].clone()))
+        .collect()
+}
+
+#[test]
+fn registry_is_the_code() {
+    let kinds = registry("Chunk kinds");
+    assert_eq!(kinds.len(), 10);
+    for (kind, _) in &kinds {
+        assert!(raw::ChunkKind(kind.as_bytes().try_into().unwrap()).is_known(), "{kind}");
+    }
+    let meanings = registry("Meanings of event classes");
+    for (number, text) in &meanings {
+        for name in text.split([' ', ',']).filter(|w| w.contains(':') && !w.ends_with(':')) {
+            let (system, name) = name.split_once(':').unwrap();
+            assert_eq!(Meaning::of(system, name).0.to_string(), *number, "{system}:{name}");
+        }
+    }
+    let last = |rows: &[(String, String)]| rows.last().unwrap().0.parse::<u16>().unwrap();
+    assert_eq!(last(&meanings), Meaning::KERNEL_STACK.0);
+    assert_eq!(last(&registry("Roles of fields")), Role::RETURN_TIME.0);
+}
