@@ -83,7 +83,7 @@ pub fn outcome(path: &Path, trace: &Trace<'_>, found: &[kmt_format::read::Damage
     if !trace.is_finished() {
         eprintln!("warning: {name} has no end: its writer was interrupted, or the copy was cut");
     }
-    let missing: u64 = trace.streams().values().map(|s| s.events_missing).sum();
+    let missing: u64 = trace.streams().values().fold(0, |sum, s| sum.saturating_add(s.events_missing));
     if missing > 0 {
         eprintln!("warning: {name}: {missing} events are missing with the chunks that held them");
     }

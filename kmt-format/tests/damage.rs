@@ -222,3 +222,24 @@ fn limits_are_kept() {
     let error = Trace::open(&file, Limits { chunks: 3, ..Limits::default() }).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::LimitExceeded { found: 4, limit: 3, .. }));
 }
+
+/// Found by fuzzing: a head whose event number is near the end of what 64 bits hold.
+#[test]
+fn event_numbers_that_overflow_are_no_panic() {
+    let mut file = small_file(ByteOrder::Little, 8);
+    let (start, end, _) = event_chunks(&file)[1];
+    let (start, end) = (start as usize, end as usize);
+    file[start + 64 + 32..start + 64 + 40].fill(0xff);
+    let body = support::naive::crc32(&file[start + 64..end]).to_le_bytes();
+    file[start + 48..start + 52].copy_from_slice(&body);
+    let header = support::naive::crc32(&file[start..start + 60]).to_le_bytes();
+    file[start + 60..start + 64].copy_from_slice(&header);
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    assert!(trace.streams().values().any(|s| s.events_missing > 1 << 60));
+    let mut merge = trace.merge();
+    let mut events = 0;
+    while let Some(run) = merge.next_run() {
+        events += run.range.len() as u64;
+    }
+    assert_eq!(events, trace.event_count());
+}

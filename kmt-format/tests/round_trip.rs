@@ -178,3 +178,24 @@ fn time_slices_hold_what_they_should() {
     }
     assert_eq!(got, all.iter().filter(|t| (first..=last).contains(t)).count());
 }
+
+/// Found by fuzzing: a kernel whose only common field is the id has contexts of no bytes.
+#[test]
+fn events_without_common_fields_are_read() {
+    let format = "name: bare\nID: 9\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+        \tfield:u16 x;\toffset:2;\tsize:2;\tsigned:0;\n\nprint fmt: \"\"\n";
+    let options = kmt_format::write::WriterOptions {
+        order: ByteOrder::Big,
+        long_size: 4,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [1; 16],
+    };
+    let mut writer = kmt_format::write::Writer::new(options).unwrap();
+    writer.add_format("odd", format).unwrap();
+    writer.event(0, 5, &[0, 9, 0, 77]).unwrap();
+    let file = writer.finish();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
+    assert_eq!(Event::new(trace.schema(), &chunk, 0).unwrap().uint(1), Some(77));
+}

@@ -109,7 +109,7 @@ impl Losses {
                         events_missing,
                     });
                 }
-                events_seen = info.first_event.max(events_seen) + u64::from(info.event_count);
+                events_seen = info.first_event.max(events_seen).saturating_add(info.event_count.into());
                 if has_events {
                     after = Some(info.t_last);
                 }

@@ -110,7 +110,7 @@ fn document(session: &Session<'_>, classes: &BTreeMap<usize, u64>, damages: &[Da
     let damages: Vec<Value> = all
         .map(|d| json!({"offset": d.offset, "bytes": d.len, "error": d.error.to_string(), "code": d.error.code()}))
         .collect();
-    let missing: u64 = trace.streams().values().map(|s| s.events_missing).sum();
+    let missing: u64 = trace.streams().values().fold(0, |sum, s| sum.saturating_add(s.events_missing));
     out.insert(
         "integrity".into(),
         json!({

@@ -15,8 +15,16 @@ pub enum ByteOrder {
 
 impl ByteOrder {
     /// The unsigned integer in `bytes`, 1 to 8 of them; 0 for any other length.
+    #[inline]
     pub fn uint(self, bytes: &[u8]) -> u64 {
         match (self, bytes.len()) {
+            // The common sizes, which compile to one load each.
+            (Self::Little, 8) => LittleEndian::read_u64(bytes),
+            (Self::Little, 4) => LittleEndian::read_u32(bytes).into(),
+            (Self::Little, 2) => LittleEndian::read_u16(bytes).into(),
+            (Self::Big, 8) => BigEndian::read_u64(bytes),
+            (Self::Big, 4) => BigEndian::read_u32(bytes).into(),
+            (Self::Big, 2) => BigEndian::read_u16(bytes).into(),
             (Self::Little, n @ 1..=8) => LittleEndian::read_uint(bytes, n),
             (Self::Big, n @ 1..=8) => BigEndian::read_uint(bytes, n),
             _ => 0,
@@ -24,6 +32,7 @@ impl ByteOrder {
     }
 
     /// The unsigned integer of `size` bytes at `offset`, or `None` where `bytes` ends before it.
+    #[inline]
     pub fn uint_at(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
         bytes.get(offset..offset.checked_add(size)?).map(|b| self.uint(b))
     }

@@ -172,13 +172,14 @@ impl<'t, 'd> Merge<'t, 'd> {
         while let Some((chunk, info)) = stream.chunks.get(cursor.next_chunk) {
             cursor.next_chunk += 1;
             let missing = info.first_event.saturating_sub(cursor.events_seen);
-            cursor.events_seen = info.first_event.max(cursor.events_seen) + u64::from(info.event_count);
+            cursor.events_seen =
+                info.first_event.max(cursor.events_seen).saturating_add(info.event_count.into());
             let outside = self.window.is_some_and(|(first, last)| info.t_last < first || info.t_first > last);
             if outside {
                 cursor.last_time = Some(info.t_last);
                 continue;
             }
-            cursor.gap.events_damaged += missing;
+            cursor.gap.events_damaged = cursor.gap.events_damaged.saturating_add(missing);
             cursor.gap.after = cursor.last_time;
             match self.trace.read(chunk) {
                 Ok(read) => {
@@ -202,7 +203,8 @@ impl<'t, 'd> Merge<'t, 'd> {
                     return;
                 }
                 Err(error) => {
-                    cursor.gap.events_damaged += u64::from(info.event_count);
+                    let damaged = cursor.gap.events_damaged.saturating_add(info.event_count.into());
+                    cursor.gap.events_damaged = damaged;
                     self.damages.push(Damage { offset: chunk.offset, len: chunk.total_len, error });
                 }
             }

@@ -157,7 +157,8 @@ impl<'d, O: Order> Table<'d, O> {
         }
         let format_text = self.text(&row.format_text)?.to_owned();
         let start = row.print_fmt.offset.get().checked_sub(row.format_text.offset.get());
-        let print_fmt = start.map(|s| s as usize..s as usize + row.print_fmt.len.get() as usize);
+        let end = start.and_then(|s| s.checked_add(row.print_fmt.len.get()));
+        let print_fmt = start.zip(end).map(|(s, e)| s as usize..e as usize);
         let print_fmt = print_fmt.filter(|range| format_text.get(range.clone()).is_some());
         Ok(EventClass {
             id: row.id.get(),
@@ -203,10 +204,9 @@ impl<'d, O: Order> Table<'d, O> {
             let slot = self.slot(slot, field_count)?;
             let end = u64::from(slot.offset) + u64::from(slot.stored);
             let room = match slot.place {
-                Place::ClassId => u64::MAX,
                 Place::Context => 4096,
                 Place::Descriptor => descriptor_len.into(),
-                Place::Value => 8,
+                Place::ClassId | Place::Value => 8,
                 Place::Payload => payload_len.into(),
             };
             if end > room {

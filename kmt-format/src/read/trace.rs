@@ -189,10 +189,11 @@ impl<'d> Trace<'d> {
             let (mut sequence, mut events) = (0u64, 0u64);
             for (chunk, info) in &stream.chunks {
                 let missing = u64::from(chunk.sequence).saturating_sub(sequence);
-                stream.chunks_missing += missing;
-                stream.events_missing += info.first_event.saturating_sub(events);
+                stream.chunks_missing = stream.chunks_missing.saturating_add(missing);
+                let events_missing = info.first_event.saturating_sub(events);
+                stream.events_missing = stream.events_missing.saturating_add(events_missing);
                 sequence = u64::from(chunk.sequence) + 1;
-                events = info.first_event.max(events) + u64::from(info.event_count);
+                events = info.first_event.max(events).saturating_add(info.event_count.into());
             }
         }
         let trailer = self.metadata.trailer.filter(|_| self.finished);

@@ -2,7 +2,7 @@
 
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
-use super::interner::Interner;
+use super::interner::{Interner, Key};
 use super::plan::{ClassPlan, ValuePlan, array_bytes, stack_bytes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, FieldKind};
@@ -36,11 +36,16 @@ pub(super) struct EventChunkBuilder {
     descriptor_offsets: Vec<u32>,
     descriptor_data: Vec<u8>,
     contexts: Interner,
-    context_len_max: usize,
+    /// Key and index of the last event's context.
+    last_context: Option<(u64, u16)>,
+    /// Bytes of the contexts, and where each one ends.
+    context_data: Vec<u8>,
+    context_ends: Vec<u32>,
     arrays: Interner,
     array_offsets: Vec<u32>,
     heap: Vec<u8>,
-    scratch: Vec<u8>,
+    key: Key,
+    array_key: Key,
 }
 
 /// How the last event of the class went, for the choice between descriptor and payload.
@@ -79,11 +84,14 @@ impl EventChunkBuilder {
             descriptor_offsets: Vec::new(),
             descriptor_data: Vec::new(),
             contexts: Interner::default(),
-            context_len_max: 0,
+            last_context: None,
+            context_data: Vec::new(),
+            context_ends: Vec::new(),
             arrays: Interner::default(),
             array_offsets: Vec::new(),
             heap: Vec::new(),
-            scratch: Vec::new(),
+            key: Key::default(),
+            array_key: Key::default(),
         }
     }
 
@@ -133,21 +141,30 @@ impl EventChunkBuilder {
             None => self.payload(plan, record),
         };
         let offset = time.wrapping_sub(self.t_base) as u32;
-        match self.order {
-            ByteOrder::Little => {
-                self.records.extend_from_slice(&offset.to_le_bytes());
-                self.records.extend_from_slice(&descriptor.to_le_bytes());
-                self.records.extend_from_slice(&context.to_le_bytes());
+        self.push_record(offset, descriptor, context, value);
+        self.record_count += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn push_record(&mut self, offset: u32, descriptor: u16, context: u16, value: u64) {
+        let head = u64::from(offset) | u64::from(descriptor) << 32 | u64::from(context) << 48;
+        match (self.order, self.long_size) {
+            (ByteOrder::Little, 8) => {
+                let record = u128::from(head) | u128::from(value) << 64;
+                self.records.extend_from_slice(&record.to_le_bytes());
             }
-            ByteOrder::Big => {
+            (ByteOrder::Little, _) => {
+                self.records.extend_from_slice(&head.to_le_bytes());
+                self.records.extend_from_slice(&(value as u32).to_le_bytes());
+            }
+            (ByteOrder::Big, _) => {
                 self.records.extend_from_slice(&offset.to_be_bytes());
                 self.records.extend_from_slice(&descriptor.to_be_bytes());
                 self.records.extend_from_slice(&context.to_be_bytes());
+                self.order.push(&mut self.records, value, self.long_size);
             }
         }
-        self.order.push(&mut self.records, value, self.long_size);
-        self.record_count += 1;
-        Ok(())
     }
 
     fn note_time(&mut self, time: u64) {
@@ -164,12 +181,30 @@ impl EventChunkBuilder {
 
     #[inline]
     fn context(&mut self, plan: &ClassPlan, record: &[u8]) -> u16 {
-        self.scratch.clear();
-        for segment in &plan.context {
-            self.scratch.extend_from_slice(part(record, segment.offset, segment.len));
+        // Contexts change every few events only; nearly all kernels' fit into one word.
+        let word = match plan.context_key.as_slice() {
+            [load] => Some(load.word(record)),
+            _ => None,
+        };
+        if let (Some(word), Some((last, index))) = (word, self.last_context) {
+            if word == last {
+                return index;
+            }
         }
-        self.context_len_max = self.context_len_max.max(self.scratch.len());
-        self.contexts.intern(&self.scratch).index as u16
+        self.key.start(0);
+        for load in &plan.context_key {
+            self.key.push(load.word(record));
+        }
+        let found = self.contexts.intern(self.key.words());
+        if found.is_new {
+            for segment in &plan.context {
+                self.context_data.extend_from_slice(part(record, segment.offset, segment.len));
+            }
+            self.context_ends.push(self.context_data.len() as u32);
+        }
+        let index = found.index as u16;
+        self.last_context = word.map(|word| (word, index));
+        index
     }
 
     /// The value word of the compact and wide shapes; `None` if it does not fit.
@@ -191,17 +226,14 @@ impl EventChunkBuilder {
     /// Index of the descriptor with this record's repeating fields, and whether it is new.
     #[inline]
     fn descriptor(&mut self, plan: &ClassPlan, record: &[u8]) -> (u16, bool) {
-        self.scratch.clear();
-        self.scratch.extend_from_slice(&(plan.index as u32).to_le_bytes());
-        for segment in &plan.key {
-            self.scratch.extend_from_slice(part(record, segment.offset, segment.len));
+        self.key.start(plan.index as u64);
+        for load in &plan.key {
+            self.key.push(load.word(record));
         }
         for &field in &plan.arrays {
-            let bytes = self.field_bytes(plan, field, record);
-            self.scratch.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-            self.scratch.extend_from_slice(bytes);
+            self.key.push_bytes(field_bytes(self.order, self.long_size, plan, field, record));
         }
-        let found = self.descriptors.intern(&self.scratch);
+        let found = self.descriptors.intern(self.key.words());
         if found.is_new {
             let shape =
                 if self.fits(&plan.shapes[SHAPE_COMPACT], plan, record) { SHAPE_COMPACT } else { SHAPE_WIDE };
@@ -253,31 +285,17 @@ impl EventChunkBuilder {
             let stored = if field.kind == FieldKind::Scalar {
                 self.order.uint(part(record, field.offset, field.size))
             } else {
-                u64::from(self.array(self.field_bytes(plan, i, record)))
+                u64::from(self.array(field_bytes(self.order, self.long_size, plan, i, record)))
             };
             self.order.push(out, stored, usize::from(slot.stored));
         }
     }
 
-    fn field_bytes<'r>(&self, plan: &ClassPlan, index: usize, record: &'r [u8]) -> &'r [u8] {
-        let Some(field) = plan.class.fields.get(index) else { return &[] };
-        if plan.class.roles.get(index) == Some(&Role::STACK) {
-            let depth = plan.class.field_with(Role::STACK_DEPTH).and_then(|d| plan.class.fields.get(d));
-            if let Some(depth) = depth {
-                return stack_bytes(field, depth, record, self.order, self.long_size);
-            }
-        }
-        let bytes = array_bytes(field, record, self.order);
-        if field.is_fixed_text() {
-            let text_len = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-            return bytes.get(..text_len).unwrap_or(bytes);
-        }
-        bytes
-    }
-
     /// Heap offset of an array with these contents.
     fn array(&mut self, bytes: &[u8]) -> u32 {
-        let found = self.arrays.intern(bytes);
+        self.array_key.start(0);
+        self.array_key.push_bytes(bytes);
+        let found = self.arrays.intern(self.array_key.words());
         if found.is_new {
             self.heap.resize(self.heap.len().next_multiple_of(4), 0);
             self.array_offsets.push(self.heap.len() as u32);
@@ -295,7 +313,7 @@ impl EventChunkBuilder {
         let offset = self.heap.len() as u64;
         self.heap.extend_from_slice(&data);
         // A key that no descriptor of the other shapes can have: the class with its upper bit set.
-        let found = self.descriptors.intern(&(plan.index as u32 | 1 << 31).to_le_bytes());
+        let found = self.descriptors.intern(&[plan.index as u64 | 1 << 63]);
         if found.is_new {
             self.add_descriptor(plan, SHAPE_PAYLOAD, None);
         }
@@ -318,7 +336,9 @@ impl EventChunkBuilder {
         self.descriptor_offsets.clear();
         self.descriptor_data.clear();
         self.contexts.clear();
-        self.context_len_max = 0;
+        self.last_context = None;
+        self.context_data.clear();
+        self.context_ends.clear();
         self.arrays.clear();
         self.array_offsets.clear();
         self.heap.clear();
@@ -327,7 +347,11 @@ impl EventChunkBuilder {
 
     fn layout<O: zerocopy::ByteOrder>(&self) -> Vec<u8> {
         let head_len = size_of::<EventsHead<O>>();
-        let context_stride = self.context_len_max.next_multiple_of(4);
+        let starts = core::iter::once(0).chain(self.context_ends.iter().copied());
+        let context_ranges = starts.zip(&self.context_ends).map(|(start, &end)| start as usize..end as usize);
+        let longest = context_ranges.clone().map(|range| range.len()).max().unwrap_or(0);
+        // Never 0, also where a kernel has no common fields besides the id: readers count contexts by it.
+        let context_stride = longest.max(1).next_multiple_of(4);
         let epochs = head_len;
         let descriptors = epochs + self.epochs.len() * size_of::<Epoch<O>>();
         let descriptor_data = descriptors + self.descriptor_offsets.len() * 4;
@@ -367,8 +391,8 @@ impl EventChunkBuilder {
         }
         out.extend_from_slice(&self.descriptor_data);
         out.resize(contexts, 0);
-        for i in 0..self.contexts.len() {
-            out.extend_from_slice(self.contexts.key(i));
+        for (i, range) in context_ranges.enumerate() {
+            out.extend_from_slice(self.context_data.get(range).unwrap_or_default());
             out.resize(contexts + (i + 1) * context_stride, 0);
         }
         out.resize(records, 0);
@@ -399,4 +423,27 @@ impl Loss {
 #[inline]
 fn part(record: &[u8], offset: u32, len: u32) -> &[u8] {
     record.get(offset as usize..(offset + len) as usize).unwrap_or(&[])
+}
+
+/// The contents of an array field, as they are stored.
+fn field_bytes<'r>(
+    order: ByteOrder,
+    long_size: usize,
+    plan: &ClassPlan,
+    index: usize,
+    record: &'r [u8],
+) -> &'r [u8] {
+    let Some(field) = plan.class.fields.get(index) else { return &[] };
+    if plan.class.roles.get(index) == Some(&Role::STACK) {
+        let depth = plan.class.field_with(Role::STACK_DEPTH).and_then(|d| plan.class.fields.get(d));
+        if let Some(depth) = depth {
+            return stack_bytes(field, depth, record, order, long_size);
+        }
+    }
+    let bytes = array_bytes(field, record, order);
+    if field.is_fixed_text() {
+        let text_len = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+        return bytes.get(..text_len).unwrap_or(bytes);
+    }
+    bytes
 }

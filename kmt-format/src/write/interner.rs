@@ -1,21 +1,58 @@
-//! Byte strings to small numbers, within one chunk.
+//! Keys to small numbers, within one chunk.
 
-/// Gives equal byte strings the same index, counted from 0 in order of first sight.
-///
-/// Open addressing with linear probing; the strings lie in one arena, so that nothing is allocated per string.
+/// A key under construction: words, so that it is made, hashed and compared eight bytes at a time.
 #[derive(Debug, Default)]
-pub(super) struct Interner {
-    /// Index + 1 of the entry in each slot, 0 if free; a power of two long.
-    slots: Vec<u32>,
-    entries: Vec<Entry>,
-    arena: Vec<u8>,
+pub(super) struct Key {
+    words: Vec<u64>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    hash: u64,
-    start: u32,
-    len: u32,
+impl Key {
+    /// Starts a key with one word.
+    #[inline]
+    pub fn start(&mut self, word: u64) {
+        self.words.clear();
+        self.words.push(word);
+    }
+
+    #[inline]
+    pub fn push(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    /// Adds a byte string with its length, so that no two different ones make the same words.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        self.words.push(bytes.len() as u64);
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            self.words.push(chunk.try_into().map_or(0, u64::from_le_bytes));
+        }
+        let rest = chunks.remainder();
+        if !rest.is_empty() {
+            self.words.push(partial_word(rest));
+        }
+    }
+
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+/// Up to eight bytes as a word, filled up with zeros.
+pub(super) fn partial_word(bytes: &[u8]) -> u64 {
+    bytes.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+/// Gives equal keys the same index, counted from 0 in order of first sight.
+///
+/// Open addressing with linear probing; the keys lie in one arena, so that nothing is allocated for each.
+#[derive(Debug, Default)]
+pub(super) struct Interner {
+    /// Upper half of the hash above index + 1; 0 if free. A power of two long.
+    slots: Vec<u64>,
+    /// Hash, and where the key starts and ends in the arena.
+    entries: Vec<(u64, u32, u32)>,
+    arena: Vec<u64>,
 }
 
 /// What [`Interner::intern`] found.
@@ -39,42 +76,44 @@ impl Interner {
     }
 
     #[inline]
-    pub fn intern(&mut self, key: &[u8]) -> Interned {
+    pub fn intern(&mut self, key: &[u64]) -> Interned {
         if self.entries.len() * 2 >= self.slots.len() {
             self.grow();
         }
         let hash = hash(key);
         let mask = self.slots.len() - 1;
-        let mut slot = (hash >> 32) as usize & mask;
+        let mut at = hash as usize & mask;
         loop {
-            match self.slots.get(slot).copied().unwrap_or(0) {
-                0 => break,
-                taken => {
-                    let index = taken as usize - 1;
-                    if self.entries.get(index).is_some_and(|e| e.hash == hash && self.key_of(e) == key) {
-                        return Interned { index, is_new: false };
-                    }
+            let slot = self.slots.get(at).copied().unwrap_or(0);
+            if slot == 0 {
+                break;
+            }
+            if slot >> 32 == hash >> 32 {
+                let index = (slot as u32 - 1) as usize;
+                if is_same(self.key(index), key) {
+                    return Interned { index, is_new: false };
                 }
             }
-            slot = (slot + 1) & mask;
+            at = (at + 1) & mask;
         }
         let index = self.entries.len();
-        self.entries.push(Entry { hash, start: self.arena.len() as u32, len: key.len() as u32 });
+        let start = self.arena.len() as u32;
         self.arena.extend_from_slice(key);
-        if let Some(free) = self.slots.get_mut(slot) {
-            *free = index as u32 + 1;
-        }
+        self.entries.push((hash, start, self.arena.len() as u32));
+        self.occupy(at, hash, index);
         Interned { index, is_new: true }
     }
 
-    /// The string of that index.
-    pub fn key(&self, index: usize) -> &[u8] {
-        self.entries.get(index).map_or(&[], |e| self.key_of(e))
+    #[inline]
+    fn key(&self, index: usize) -> &[u64] {
+        let range = self.entries.get(index).map_or(0..0, |e| e.1 as usize..e.2 as usize);
+        self.arena.get(range).unwrap_or(&[])
     }
 
-    fn key_of(&self, entry: &Entry) -> &[u8] {
-        let start = entry.start as usize;
-        self.arena.get(start..start + entry.len as usize).unwrap_or(&[])
+    fn occupy(&mut self, at: usize, hash: u64, index: usize) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = hash >> 32 << 32 | (index as u64 + 1);
+        }
     }
 
     fn grow(&mut self) {
@@ -82,55 +121,42 @@ impl Interner {
         self.slots.clear();
         self.slots.resize(len, 0);
         let mask = len - 1;
-        for (index, entry) in self.entries.iter().enumerate() {
-            let mut slot = (entry.hash >> 32) as usize & mask;
-            while self.slots.get(slot).copied().unwrap_or(0) != 0 {
-                slot = (slot + 1) & mask;
+        for index in 0..self.entries.len() {
+            let hash = self.entries.get(index).map_or(0, |e| e.0);
+            let mut at = hash as usize & mask;
+            while self.slots.get(at).copied().unwrap_or(0) != 0 {
+                at = (at + 1) & mask;
             }
-            if let Some(free) = self.slots.get_mut(slot) {
-                *free = index as u32 + 1;
-            }
+            self.occupy(at, hash, index);
         }
     }
 }
 
-/// Eight bytes at a time: multiply, fold. Not for hostile keys beyond one chunk: a chunk holds at most 65,520.
+/// Multiply and fold, two words at a time. A chunk holds at most 65,520 keys, whatever a hostile target does.
 #[inline]
-fn hash(key: &[u8]) -> u64 {
-    const K: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut state = key.len() as u64 ^ K;
-    let (words, rest) = key.as_chunks_compat();
-    for word in words {
-        state = fold(state ^ u64::from_le_bytes(*word), K);
+fn hash(key: &[u64]) -> u64 {
+    const A: u64 = 0x9e37_79b9_7f4a_7c15;
+    const B: u64 = 0xd6e8_feb8_6659_fd93;
+    let mut state = A;
+    let mut pairs = key.chunks_exact(2);
+    for pair in &mut pairs {
+        if let [first, second] = pair {
+            state = fold(state ^ first, B ^ second);
+        }
     }
-    let mut tail = [0u8; 8];
-    for (to, from) in tail.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    fold(state ^ u64::from_le_bytes(tail), K)
+    fold(state ^ pairs.remainder().first().copied().unwrap_or(0), B)
 }
 
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
-    (product as u64) ^ ((product >> 64) as u64)
+    product as u64 ^ (product >> 64) as u64
 }
 
-/// `as_chunks` of newer Rust, on 1.85.
-trait AsChunks {
-    fn as_chunks_compat(&self) -> (&[[u8; 8]], &[u8]);
-}
-
-impl AsChunks for [u8] {
-    #[inline]
-    fn as_chunks_compat(&self) -> (&[[u8; 8]], &[u8]) {
-        use zerocopy::FromBytes;
-        let words = self.len() / 8;
-        match <[[u8; 8]]>::ref_from_prefix_with_elems(self, words) {
-            Ok((chunks, rest)) => (chunks, rest),
-            Err(_) => (&[], self),
-        }
-    }
+/// Keys are a few words: a loop is faster than a call to memcmp.
+#[inline]
+fn is_same(a: &[u64], b: &[u64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 #[cfg(test)]
@@ -138,19 +164,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_strings_share_an_index() {
+    fn equal_keys_share_an_index() {
         let mut interner = Interner::default();
+        let mut key = Key::default();
         for round in 0..2 {
             for i in 0..5_000u32 {
-                let key = [&i.to_le_bytes()[..], &[7; 9][..(i % 9) as usize]].concat();
-                let found = interner.intern(&key);
+                key.start(u64::from(i % 7));
+                key.push_bytes(&[&i.to_le_bytes()[..], &[0; 9][..(i % 9) as usize]].concat());
+                let found = interner.intern(key.words());
                 assert_eq!((found.index, found.is_new), (i as usize, round == 0));
-                assert_eq!(interner.key(i as usize), key);
             }
         }
         interner.clear();
         assert_eq!(interner.len(), 0);
-        assert!(interner.intern(b"").is_new);
-        assert!(!interner.intern(b"").is_new);
+        assert!(interner.intern(&[]).is_new);
+        assert!(!interner.intern(&[]).is_new);
+    }
+
+    #[test]
+    fn strings_of_zeros_differ_by_their_length() {
+        let words = |bytes: &[u8]| {
+            let mut key = Key::default();
+            key.start(0);
+            key.push_bytes(bytes);
+            key.words().to_vec()
+        };
+        assert_ne!(words(&[0; 3]), words(&[0; 4]));
+        assert_eq!(partial_word(&[1, 2]), 0x201);
     }
 }

@@ -1,5 +1,6 @@
 //! How to take the records of one event class apart, worked out once.
 
+use super::interner::partial_word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, Field, FieldKind};
 use crate::schema::{EventClass, Place, SHAPE_COMPACT, Shape, Transform, shapes_of};
@@ -9,6 +10,40 @@ use crate::schema::{EventClass, Place, SHAPE_COMPACT, Shape, Transform, shapes_o
 pub(super) struct Segment {
     pub offset: u32,
     pub len: u32,
+}
+
+/// Up to eight bytes of the kernel's record, as one word of a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    offset: u32,
+    len: u32,
+    mask: u64,
+}
+
+impl Load {
+    /// The word; bytes behind `len` count as zero. The record holds at least `offset + len` bytes.
+    #[inline]
+    pub fn word(self, record: &[u8]) -> u64 {
+        let start = self.offset as usize;
+        match record.get(start..start + 8).and_then(|b| <[u8; 8]>::try_from(b).ok()) {
+            Some(bytes) => u64::from_le_bytes(bytes) & self.mask,
+            None => partial_word(record.get(start..start + self.len as usize).unwrap_or(&[])),
+        }
+    }
+}
+
+/// The loads that cover these segments.
+fn loads(segments: &[Segment]) -> Vec<Load> {
+    let mut out = Vec::new();
+    for segment in segments {
+        let mut at = 0;
+        while at < segment.len {
+            let len = (segment.len - at).min(8);
+            out.push(Load { offset: segment.offset + at, len, mask: u64::MAX >> (64 - 8 * len) });
+            at += len;
+        }
+    }
+    out
 }
 
 /// How the value word of the compact and wide shapes is made.
@@ -32,8 +67,10 @@ pub(super) struct ClassPlan {
     pub first_shape: usize,
     /// Bytes that make up the context.
     pub context: Vec<Segment>,
-    /// Bytes of the scalars that make up the descriptor.
-    pub key: Vec<Segment>,
+    /// The same as words of a key.
+    pub context_key: Vec<Load>,
+    /// The scalars that make up the descriptor, as words of a key.
+    pub key: Vec<Load>,
     /// Arrays, whose contents belong to the descriptor too.
     pub arrays: Vec<usize>,
     pub value: ValuePlan,
@@ -49,6 +86,7 @@ impl ClassPlan {
             index,
             first_shape,
             context: Vec::new(),
+            context_key: Vec::new(),
             key: Vec::new(),
             arrays: Vec::new(),
             value: ValuePlan::Zero,
@@ -57,6 +95,7 @@ impl ClassPlan {
             class,
         };
         let mut timed = (None, None);
+        let mut key = Vec::new();
         for (i, (field, slot)) in plan.class.fields.iter().zip(&compact.slots).enumerate() {
             let segment = Segment { offset: field.offset, len: field.size };
             plan.record_len_min = plan.record_len_min.max(field.offset as usize + field.size as usize);
@@ -71,14 +110,15 @@ impl ClassPlan {
                 (Place::Value, Transform::None) => plan.value = ValuePlan::Field(segment),
                 (Place::Value, Transform::BeforeTime) => timed.1 = Some(segment),
                 (Place::Value, Transform::BeforeField(_)) => timed.0 = Some(segment),
-                _ if is_scalar => plan.key.push(segment),
+                _ if is_scalar => key.push(segment),
                 _ => plan.arrays.push(i),
             }
         }
         if let (Some(entry), Some(returned)) = timed {
             plan.value = ValuePlan::Timed { entry, returned };
         }
-        plan.key = merged(&plan.key);
+        plan.key = loads(&merged(&key));
+        plan.context_key = loads(&merged(&plan.context));
         Ok(plan)
     }
 }

@@ -1,6 +1,6 @@
 //! The writer: decides which chunk comes when, and frames it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::event_chunk::{EventChunkBuilder, Habit};
@@ -109,7 +109,10 @@ pub struct Writer {
     /// Index in `plans` by event id; `u16::MAX` if none.
     plan_of_id: Vec<u16>,
     plans_written: usize,
-    streams: BTreeMap<u32, Stream>,
+    /// By CPU, in order of first sight.
+    streams: Vec<(u32, Stream)>,
+    /// Index of the stream that was used last: events of one CPU mostly come together.
+    current: usize,
 }
 
 #[derive(Debug)]
@@ -147,7 +150,8 @@ impl Writer {
             habits: Vec::new(),
             plan_of_id: vec![u16::MAX; 1 << 16],
             plans_written: 0,
-            streams: BTreeMap::new(),
+            streams: Vec::new(),
+            current: 0,
         };
         let copy = writer.header.clone();
         writer.loose_chunk(ChunkKind::HEADER_COPY, 0, &copy);
@@ -224,11 +228,13 @@ impl Writer {
     pub fn event(&mut self, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
         let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
         let index = self.plan_index(id)?;
-        if self.stream(cpu)?.builder.must_close_before(time) {
+        let mut stream = self.stream(cpu)?;
+        if self.streams.get(stream).is_some_and(|(_, s)| s.builder.must_close_before(time)) {
             self.close_chunk(cpu);
+            stream = self.stream(cpu)?;
         }
-        let (Some(plan), Some(habit), Some(stream)) =
-            (self.plans.get(index), self.habits.get_mut(index), self.streams.get_mut(&cpu))
+        let (Some(plan), Some(habit), Some((_, stream))) =
+            (self.plans.get(index), self.habits.get_mut(index), self.streams.get_mut(stream))
         else {
             return Err(Error::new(ErrorKind::Usage("no such stream")));
         };
@@ -241,35 +247,47 @@ impl Writer {
     ///
     /// Returns an error if the CPU number cannot be expressed.
     pub fn lost(&mut self, cpu: u32, loss: Loss) -> Result<()> {
-        if self.stream(cpu)?.builder.record_count() > 0 {
+        let stream = self.stream(cpu)?;
+        if self.streams.get(stream).is_some_and(|(_, s)| s.builder.record_count() > 0) {
             self.close_chunk(cpu);
         }
-        self.stream(cpu)?.builder.add_loss(loss);
+        if let Some((_, stream)) = self.streams.get_mut(stream) {
+            stream.builder.add_loss(loss);
+        }
         Ok(())
     }
 
-    fn stream(&mut self, cpu: u32) -> Result<&mut Stream> {
+    /// Index of the stream of `cpu`.
+    #[inline]
+    fn stream(&mut self, cpu: u32) -> Result<usize> {
+        match self.streams.get(self.current) {
+            Some((current, _)) if *current == cpu => Ok(self.current),
+            _ => self.other_stream(cpu),
+        }
+    }
+
+    fn other_stream(&mut self, cpu: u32) -> Result<usize> {
         if cpu == ChunkHeader::<LittleEndian>::NO_STREAM {
             return Err(Error::new(ErrorKind::Usage("no CPU has that number")));
         }
-        let (order, long_size) = (self.options.order, self.options.long_size);
-        Ok(self.streams.entry(cpu).or_insert_with(|| Stream {
-            builder: EventChunkBuilder::new(order, long_size),
-            sequence: 0,
-            last_time: None,
-        }))
+        self.current = self.streams.iter().position(|(c, _)| *c == cpu).unwrap_or_else(|| {
+            let builder = EventChunkBuilder::new(self.options.order, self.options.long_size);
+            self.streams.push((cpu, Stream { builder, sequence: 0, last_time: None }));
+            self.streams.len() - 1
+        });
+        Ok(self.current)
     }
 
     /// Closes the open chunk of `cpu`, if there is one.
     pub fn flush(&mut self, cpu: u32) {
-        if self.streams.get(&cpu).is_some_and(|s| !s.builder.is_empty()) {
+        if self.streams.iter().any(|(c, s)| *c == cpu && !s.builder.is_empty()) {
             self.close_chunk(cpu);
         }
     }
 
     fn close_chunk(&mut self, cpu: u32) {
         self.write_schema();
-        let Some(stream) = self.streams.get_mut(&cpu) else { return };
+        let Some((_, stream)) = self.streams.iter_mut().find(|(c, _)| *c == cpu) else { return };
         let count = stream.builder.record_count() as u64;
         let t_last = stream.builder.t_last();
         let body = stream.builder.take_body();
@@ -387,7 +405,8 @@ impl Writer {
 
     /// Closes all chunks and writes the trailer; returns the last bytes of the file.
     pub fn finish(mut self) -> Vec<u8> {
-        let cpus: Vec<u32> = self.streams.keys().copied().collect();
+        let mut cpus: Vec<u32> = self.streams.iter().map(|(cpu, _)| *cpu).collect();
+        cpus.sort_unstable();
         for cpu in cpus {
             self.flush(cpu);
         }
