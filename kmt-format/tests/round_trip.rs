@@ -199,3 +199,42 @@ fn events_without_common_fields_are_read() {
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     assert_eq!(Event::new(trace.schema(), &chunk, 0).unwrap().uint(1), Some(77));
 }
+
+/// `ftrace:kernel_stack` claims 8 callers in its format and has as many as `size` says: fewer, or more.
+#[test]
+fn stacks_have_their_real_length() {
+    let format = "name: kernel_stack\nID: 4\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n\
+        \tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n\nprint fmt: \"\"\n";
+    let options = kmt_format::write::WriterOptions {
+        order: ByteOrder::Little,
+        long_size: 8,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [1; 16],
+    };
+    let mut writer = kmt_format::write::Writer::new(options).unwrap();
+    writer.add_format("ftrace", format).unwrap();
+    let depths = [1u32, 3, 20, 8, 3];
+    for (time, depth) in depths.iter().enumerate() {
+        let mut record = vec![4, 0, 0, 0, 7, 0, 0, 0];
+        record.extend(depth.to_le_bytes());
+        record.extend([0xff; 4]);
+        (0..*depth).for_each(|i| record.extend((0x1000 + u64::from(i)).to_le_bytes()));
+        writer.event(0, time as u64, &record).unwrap();
+    }
+    // 4.4 reserves more than it fills.
+    let mut roomy = vec![4, 0, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
+    roomy.extend([0x11; 80]);
+    writer.event(0, 100, &roomy).unwrap();
+    let file = writer.finish();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
+    let lengths: Vec<usize> = (0..chunk.records().len())
+        .map(|i| Event::new(trace.schema(), &chunk, i).unwrap().bytes(3).unwrap().len() / 8)
+        .collect();
+    assert_eq!(lengths, [1, 3, 20, 8, 3, 2]);
+    assert_eq!(chunk.descriptor_count(), 5, "equal stacks are kept once");
+}

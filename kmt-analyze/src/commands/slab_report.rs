@@ -116,8 +116,7 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
     }
     match result.direct_map {
         Some(map) => lines.push(format!(
-            "page frames are mapped from {:#x} on, by {} of {} votes ({:.0} %)",
-            map.base_address,
+            "page frames were placed in memory by {} of {} votes ({:.0} %)",
             count(map.votes),
             count(map.votes_all),
             map.share_percent()

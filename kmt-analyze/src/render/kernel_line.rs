@@ -197,3 +197,6 @@ impl RealtimeFields {
         lazy.or(migrate).map(|_| Self { lazy, migrate })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,8 +122,8 @@ impl EventFormat {
         }
         let bad = |what| Error::new(ErrorKind::KernelText { file: "format", what });
         let common_count = fields.iter().take_while(|f| f.name.starts_with("common_")).count();
-        if fields.first().is_none_or(|f| f.name != "common_type" || f.size != 2) {
-            return Err(bad("the first field is not a 2-byte common_type"));
+        if fields.first().is_none_or(|f| f.name != "common_type" || (f.offset, f.size) != (0, 2)) {
+            return Err(bad("the first field is not common_type, 2 bytes at offset 0"));
         }
         Ok(Self {
             name: name.filter(|n| !n.is_empty()).ok_or_else(|| bad("no line `name:`"))?,

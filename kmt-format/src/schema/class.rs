@@ -37,7 +37,12 @@ impl EventClass {
     /// Returns an error if the text is not that of a `format` file.
     pub fn from_format(system: &str, text: &str, long_size: usize) -> Result<Self> {
         let EventFormat { name, id, fields, common_count, print_fmt } = EventFormat::parse(text, long_size)?;
-        let roles = fields.iter().map(|f| Role::of(system, &name, &f.name)).collect();
+        let role = |(i, field): (usize, &Field)| match Role::of(system, &name, &field.name) {
+            // The id stands at the start of every record; what else is called so is a field like any other.
+            Role::EVENT_ID if i > 0 => Role::NONE,
+            role => role,
+        };
+        let roles = fields.iter().enumerate().map(role).collect();
         let meaning = Meaning::of(system, &name);
         let (system, format_text) = (system.to_owned(), text.to_owned());
         Ok(Self { id, system, name, meaning, fields, roles, common_count, format_text, print_fmt })

@@ -3,7 +3,7 @@
 use super::interner::partial_word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, Field, FieldKind};
-use crate::schema::{EventClass, Place, SHAPE_COMPACT, Shape, Transform, shapes_of};
+use crate::schema::{EventClass, Place, Role, SHAPE_COMPACT, Shape, Transform, shapes_of};
 
 /// A run of bytes of the kernel's record.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,10 @@ impl ClassPlan {
         let mut key = Vec::new();
         for (i, (field, slot)) in plan.class.fields.iter().zip(&compact.slots).enumerate() {
             let segment = Segment { offset: field.offset, len: field.size };
-            plan.record_len_min = plan.record_len_min.max(field.offset as usize + field.size as usize);
+            // The format of a kernel stack tells 8 entries; the record has as many as the stack.
+            let is_stack = plan.class.roles.get(i) == Some(&Role::STACK);
+            let end = field.offset as usize + if is_stack { 0 } else { field.size as usize };
+            plan.record_len_min = plan.record_len_min.max(end);
             let is_scalar = field.kind == FieldKind::Scalar;
             match (slot.place, slot.transform) {
                 (Place::ClassId, _) => {}
