@@ -99,6 +99,10 @@ impl EventChunkBuilder {
         self.record_count
     }
 
+    pub fn t_base(&self) -> u64 {
+        self.t_base
+    }
+
     pub fn t_last(&self) -> u64 {
         self.t_last
     }
@@ -192,9 +196,7 @@ impl EventChunkBuilder {
             }
         }
         self.key.start(0);
-        for load in &plan.context_key {
-            self.key.push(load.word(record));
-        }
+        self.key.extend(plan.context_key.iter().map(|load| load.word(record)));
         let found = self.contexts.intern(self.key.words());
         if found.is_new {
             for segment in &plan.context {
@@ -227,9 +229,7 @@ impl EventChunkBuilder {
     #[inline]
     fn descriptor(&mut self, plan: &ClassPlan, record: &[u8]) -> (u16, bool) {
         self.key.start(plan.index as u64);
-        for load in &plan.key {
-            self.key.push(load.word(record));
-        }
+        self.key.extend(plan.key.iter().map(|load| load.word(record)));
         for &field in &plan.arrays {
             self.key.push_bytes(field_bytes(self.order, self.long_size, plan, field, record));
         }
@@ -320,12 +320,12 @@ impl EventChunkBuilder {
         (found.index as u16, offset)
     }
 
-    /// The body of the chunk. Empties the builder; the next chunk starts at `first_event` plus these events.
-    pub fn take_body(&mut self) -> Vec<u8> {
-        let body = match self.order {
-            ByteOrder::Little => self.layout::<LittleEndian>(),
-            ByteOrder::Big => self.layout::<BigEndian>(),
-        };
+    /// Appends the body of the chunk. Empties the builder; the next chunk starts at `first_event` plus these events.
+    pub fn take_body(&mut self, out: &mut Vec<u8>) {
+        match self.order {
+            ByteOrder::Little => self.layout::<LittleEndian>(out),
+            ByteOrder::Big => self.layout::<BigEndian>(out),
+        }
         self.first_event += self.record_count as u64;
         self.record_count = 0;
         self.records.clear();
@@ -342,10 +342,9 @@ impl EventChunkBuilder {
         self.arrays.clear();
         self.array_offsets.clear();
         self.heap.clear();
-        body
     }
 
-    fn layout<O: zerocopy::ByteOrder>(&self) -> Vec<u8> {
+    fn layout<O: zerocopy::ByteOrder>(&self, out: &mut Vec<u8>) {
         let head_len = size_of::<EventsHead<O>>();
         let starts = core::iter::once(0).chain(self.context_ends.iter().copied());
         let context_ranges = starts.zip(&self.context_ends).map(|(start, &end)| start as usize..end as usize);
@@ -380,26 +379,26 @@ impl EventChunkBuilder {
             context_stride: (context_stride as u16).into(),
             reserved: [0; 12],
         };
-        let mut out = Vec::with_capacity(heap + self.heap.len());
+        let start = out.len();
+        out.reserve(heap + self.heap.len());
         out.extend_from_slice(head.as_bytes());
         for &(first_record, upper) in &self.epochs {
             let epoch = Epoch::<O> { first_record: first_record.into(), upper: upper.into() };
             out.extend_from_slice(epoch.as_bytes());
         }
         for offset in &self.descriptor_offsets {
-            self.order.push(&mut out, (descriptor_data as u32 + offset).into(), 4);
+            self.order.push(out, (descriptor_data as u32 + offset).into(), 4);
         }
         out.extend_from_slice(&self.descriptor_data);
-        out.resize(contexts, 0);
+        out.resize(start + contexts, 0);
         for (i, range) in context_ranges.enumerate() {
             out.extend_from_slice(self.context_data.get(range).unwrap_or_default());
-            out.resize(contexts + (i + 1) * context_stride, 0);
+            out.resize(start + contexts + (i + 1) * context_stride, 0);
         }
-        out.resize(records, 0);
+        out.resize(start + records, 0);
         out.extend_from_slice(&self.records);
-        out.resize(heap, 0);
+        out.resize(start + heap, 0);
         out.extend_from_slice(&self.heap);
-        out
     }
 }
 

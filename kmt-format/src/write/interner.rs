@@ -14,20 +14,19 @@ impl Key {
         self.words.push(word);
     }
 
+    /// Adds words; one reservation for all of them.
     #[inline]
-    pub fn push(&mut self, word: u64) {
-        self.words.push(word);
+    pub fn extend(&mut self, words: impl Iterator<Item = u64>) {
+        self.words.extend(words);
     }
 
     /// Adds a byte string with its length, so that no two different ones make the same words.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         self.words.push(bytes.len() as u64);
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            self.words.push(chunk.try_into().map_or(0, u64::from_le_bytes));
-        }
+        let chunks = bytes.chunks_exact(8);
         let rest = chunks.remainder();
+        self.words.extend(chunks.map(|chunk| chunk.try_into().map_or(0, u64::from_le_bytes)));
         if !rest.is_empty() {
             self.words.push(partial_word(rest));
         }

@@ -289,9 +289,7 @@ impl Writer {
         self.write_schema();
         let Some((_, stream)) = self.streams.iter_mut().find(|(c, _)| *c == cpu) else { return };
         let count = stream.builder.record_count() as u64;
-        let t_last = stream.builder.t_last();
-        let body = stream.builder.take_body();
-        let t_base = self.options.order.uint_at(&body, 16, 8).unwrap_or(0);
+        let (t_base, t_last) = (stream.builder.t_base(), stream.builder.t_last());
         let mut flags = chunk_flags::CRITICAL;
         if count > 0 {
             if stream.last_time.is_some_and(|last| t_base < last) {
@@ -301,8 +299,11 @@ impl Writer {
         }
         let sequence = stream.sequence;
         stream.sequence = stream.sequence.wrapping_add(1);
+        let start = self.out.len();
+        self.out.resize(start + ALIGNMENT, 0);
+        stream.builder.take_body(&mut self.out);
         let before = self.file_len;
-        self.chunk(ChunkKind::EVENTS, flags, cpu, sequence, &body);
+        self.frame(start, ChunkKind::EVENTS, flags, cpu, sequence);
         self.event_count += count;
         self.event_bytes += self.file_len - before;
     }
@@ -439,17 +440,19 @@ impl Writer {
     fn loose_chunk(&mut self, kind: ChunkKind, flags: u8, body: &[u8]) {
         let sequence = self.loose_sequence;
         self.loose_sequence = self.loose_sequence.wrapping_add(1);
-        self.chunk(kind, flags, ChunkHeader::<LittleEndian>::NO_STREAM, sequence, body);
-    }
-
-    fn chunk(&mut self, kind: ChunkKind, flags: u8, stream: u32, sequence: u32, body: &[u8]) {
-        let total_len = (ALIGNMENT + body.len()).next_multiple_of(ALIGNMENT);
         let start = self.out.len();
         self.out.resize(start + ALIGNMENT, 0);
         self.out.extend_from_slice(body);
+        self.frame(start, kind, flags, ChunkHeader::<LittleEndian>::NO_STREAM, sequence);
+    }
+
+    /// Makes a chunk of the body that stands at the end of `out`, behind room for its header at `start`.
+    fn frame(&mut self, start: usize, kind: ChunkKind, flags: u8, stream: u32, sequence: u32) {
+        let body_len = self.out.len() - start - ALIGNMENT;
+        let total_len = (ALIGNMENT + body_len).next_multiple_of(ALIGNMENT);
         self.out.resize(start + total_len, 0);
         let body_crc = crc32fast::hash(self.out.get(start + ALIGNMENT..).unwrap_or_default());
-        let frame = Frame { kind, flags, stream, sequence, total_len, body_len: body.len(), body_crc };
+        let frame = Frame { kind, flags, stream, sequence, total_len, body_len, body_crc };
         let salt = self.options.trace_uuid;
         let header = match self.options.order {
             ByteOrder::Little => frame.header::<LittleEndian>(salt),
