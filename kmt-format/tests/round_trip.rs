@@ -184,14 +184,7 @@ fn time_slices_hold_what_they_should() {
 fn events_without_common_fields_are_read() {
     let format = "name: bare\nID: 9\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
         \tfield:u16 x;\toffset:2;\tsize:2;\tsigned:0;\n\nprint fmt: \"\"\n";
-    let options = kmt_format::write::WriterOptions {
-        order: ByteOrder::Big,
-        long_size: 4,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [1; 16],
-    };
-    let mut writer = kmt_format::write::Writer::new(options).unwrap();
+    let mut writer = support::model::writer(ByteOrder::Big, 4);
     writer.add_format("odd", format).unwrap();
     writer.event(0, 5, &[0, 9, 0, 77]).unwrap();
     let file = writer.finish();
@@ -208,14 +201,7 @@ fn stacks_have_their_real_length() {
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
         \tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n\
         \tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n\nprint fmt: \"\"\n";
-    let options = kmt_format::write::WriterOptions {
-        order: ByteOrder::Little,
-        long_size: 8,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [1; 16],
-    };
-    let mut writer = kmt_format::write::Writer::new(options).unwrap();
+    let mut writer = support::model::writer(ByteOrder::Little, 8);
     writer.add_format("ftrace", format).unwrap();
     let depths = [1u32, 3, 20, 8, 3];
     for (time, depth) in depths.iter().enumerate() {

@@ -11,6 +11,7 @@ mod parse;
 mod pointer;
 mod printf;
 mod template;
+mod types;
 
 pub use template::{EventText, PrintEnv, Unresolved};
 

@@ -1,8 +1,10 @@
 //! Writing files: events and metadata in, bytes out. No I/O.
 
 mod event_chunk;
+mod frame;
 mod interner;
 mod plan;
+mod rows;
 mod schema_chunk;
 mod symbols_chunk;
 mod writer;

@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::event_chunk::{EventChunkBuilder, Habit};
+use super::frame::{Frame, file_header};
 use super::plan::ClassPlan;
+use super::rows::{clock_head, stats_row, task_row, writer_stats_row};
 use super::schema_chunk::schema_body;
 use super::symbols_chunk::symbols_body;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, ClockUnit, CpuStats, KernelSymbols, Module, TraceClock};
-use crate::raw::{
-    ALIGNMENT, BOM, ChunkHeader, ChunkKind, ClockHead, FileHeader, HEADER_LEN, MAGIC, StatsRow, TaskRow,
-    Trailer, VERSION_MAJOR, VERSION_MINOR, chunk_flags, stats_present,
-};
+use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
+use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, Trailer, chunk_flags};
 use crate::schema::EventClass;
 
 /// What a file says of the target in its header.
@@ -464,146 +463,4 @@ impl Writer {
         self.file_len += total_len as u64;
         self.chunk_count += 1;
     }
-}
-
-struct Frame {
-    kind: ChunkKind,
-    flags: u8,
-    stream: u32,
-    sequence: u32,
-    total_len: usize,
-    body_len: usize,
-    body_crc: u32,
-}
-
-impl Frame {
-    fn header<O: zerocopy::ByteOrder>(&self, uuid: [u8; 16]) -> [u8; 64] {
-        let [a, b, c, d, ..] = uuid;
-        let mut header = ChunkHeader::<O> {
-            sync: ChunkHeader::<O>::SYNC,
-            salt: [a, b, c, d],
-            kind: self.kind.0,
-            flags: self.flags,
-            codec: 0,
-            body_version: 0.into(),
-            total_len: (self.total_len as u64).into(),
-            body_len: (self.body_len as u64).into(),
-            raw_len: (self.body_len as u64).into(),
-            stream: self.stream.into(),
-            sequence: self.sequence.into(),
-            body_crc: self.body_crc.into(),
-            reserved: [0; 8],
-            header_crc: 0.into(),
-        };
-        let crc = crc32fast::hash(header.as_bytes().get(..60).unwrap_or_default());
-        header.header_crc = crc.into();
-        zerocopy::transmute!(header)
-    }
-}
-
-fn file_header<O: zerocopy::ByteOrder>(options: &WriterOptions) -> Vec<u8> {
-    let mut header = FileHeader::<O> {
-        magic: MAGIC,
-        bom: BOM.into(),
-        version_major: VERSION_MAJOR.into(),
-        version_minor: VERSION_MINOR.into(),
-        header_len: (HEADER_LEN as u32).into(),
-        incompatible: 0.into(),
-        compatible: 0.into(),
-        size_short: 2,
-        size_int: 4,
-        size_long: options.long_size as u8,
-        size_long_long: 8,
-        size_pointer: options.long_size as u8,
-        align_u64: options.align_u64.unwrap_or(0),
-        page_shift: options.page_size.filter(|s| s.is_power_of_two()).map_or(0, |s| s.trailing_zeros() as u8),
-        size_user_long: 0,
-        reserved_a: 0.into(),
-        trace_uuid: options.trace_uuid,
-        reserved_b: 0.into(),
-        header_crc: 0.into(),
-    };
-    let crc = crc32fast::hash(header.as_bytes().get(..HEADER_LEN - 4).unwrap_or_default());
-    header.header_crc = crc.into();
-    header.as_bytes().to_vec()
-}
-
-fn clock_head<O: zerocopy::ByteOrder>(clock: &TraceClock) -> Vec<u8> {
-    let head = ClockHead::<O> {
-        head_len: (size_of::<ClockHead<O>>() as u32).into(),
-        unit: if clock.unit == ClockUnit::Nanoseconds { 0 } else { 1 },
-        comparable: clock.is_comparable_across_cpus().into(),
-        reserved: [0; 2],
-        name_len: (clock.name.len() as u32).into(),
-    };
-    head.as_bytes().to_vec()
-}
-
-fn task_row<O: zerocopy::ByteOrder>(task: &Task) -> Vec<u8> {
-    let mut comm = [0; 16];
-    for (to, from) in comm.iter_mut().zip(&task.comm) {
-        *to = *from;
-    }
-    let (pid, tgid) = (task.pid as u32, task.tgid as u32);
-    TaskRow::<O> { time: task.time.into(), pid: pid.into(), tgid: tgid.into(), comm }.as_bytes().to_vec()
-}
-
-fn stats_row<O: zerocopy::ByteOrder>(cpu: u32, taken: u32, stats: &CpuStats) -> Vec<u8> {
-    let numbers = [
-        stats.entries,
-        stats.overrun,
-        stats.commit_overrun,
-        stats.bytes,
-        stats.dropped,
-        stats.read,
-        stats.oldest_time,
-        stats.now_time,
-    ];
-    let present =
-        numbers.iter().enumerate().filter(|(_, n)| n.is_some()).fold(0u32, |bits, (i, _)| bits | 1 << i);
-    let [entries, overrun, commit_overrun, bytes, dropped, read, oldest_time, now_time] =
-        numbers.map(|n| n.unwrap_or(0).into());
-    StatsRow::<O> {
-        cpu: cpu.into(),
-        taken: taken.into(),
-        present: present.into(),
-        reserved: 0.into(),
-        entries,
-        overrun,
-        commit_overrun,
-        bytes,
-        dropped,
-        read,
-        oldest_time,
-        now_time,
-        sub_buffers: 0.into(),
-        sub_buffers_damaged: 0.into(),
-        discarded: 0.into(),
-    }
-    .as_bytes()
-    .to_vec()
-}
-
-fn writer_stats_row<O: zerocopy::ByteOrder>(cpu: u32, stats: &WriterStats) -> Vec<u8> {
-    use stats_present as p;
-    let present = p::ENTRIES | p::BYTES | p::SUB_BUFFERS | p::SUB_BUFFERS_DAMAGED | p::DISCARDED;
-    StatsRow::<O> {
-        cpu: cpu.into(),
-        taken: 2.into(),
-        present: present.into(),
-        reserved: 0.into(),
-        entries: stats.events.into(),
-        overrun: 0.into(),
-        commit_overrun: 0.into(),
-        bytes: stats.bytes.into(),
-        dropped: 0.into(),
-        read: 0.into(),
-        oldest_time: 0.into(),
-        now_time: 0.into(),
-        sub_buffers: stats.sub_buffers.into(),
-        sub_buffers_damaged: stats.sub_buffers_damaged.into(),
-        discarded: stats.discarded.into(),
-    }
-    .as_bytes()
-    .to_vec()
 }

@@ -228,6 +228,13 @@ pub fn record(
     (record, ModelEvent { time, name: class.name, fields: values })
 }
 
+/// A writer without any class.
+pub fn writer(order: ByteOrder, long: usize) -> Writer {
+    let options =
+        WriterOptions { order, long_size: long, align_u64: None, page_size: None, trace_uuid: [7; 16] };
+    Writer::new(options).unwrap()
+}
+
 /// The events of each CPU.
 pub type Events = Vec<Vec<ModelEvent>>;
 /// The losses of each CPU: events before, and the loss.

@@ -1,0 +1,87 @@
+//! Rows of the small chunks, as bytes. Spec sections "CLOK", "TASK" and "STAT".
+
+use zerocopy::IntoBytes;
+
+use super::writer::{Task, WriterStats};
+use crate::kernel::{ClockUnit, CpuStats, TraceClock};
+use crate::raw::{ClockHead, StatsRow, TaskRow, stats_present};
+
+pub(super) fn clock_head<O: zerocopy::ByteOrder>(clock: &TraceClock) -> Vec<u8> {
+    let head = ClockHead::<O> {
+        head_len: (size_of::<ClockHead<O>>() as u32).into(),
+        unit: if clock.unit == ClockUnit::Nanoseconds { 0 } else { 1 },
+        comparable: clock.is_comparable_across_cpus().into(),
+        reserved: [0; 2],
+        name_len: (clock.name.len() as u32).into(),
+    };
+    head.as_bytes().to_vec()
+}
+
+pub(super) fn task_row<O: zerocopy::ByteOrder>(task: &Task) -> Vec<u8> {
+    let mut comm = [0; 16];
+    for (to, from) in comm.iter_mut().zip(&task.comm) {
+        *to = *from;
+    }
+    let (pid, tgid) = (task.pid as u32, task.tgid as u32);
+    TaskRow::<O> { time: task.time.into(), pid: pid.into(), tgid: tgid.into(), comm }.as_bytes().to_vec()
+}
+
+pub(super) fn stats_row<O: zerocopy::ByteOrder>(cpu: u32, taken: u32, stats: &CpuStats) -> Vec<u8> {
+    let numbers = [
+        stats.entries,
+        stats.overrun,
+        stats.commit_overrun,
+        stats.bytes,
+        stats.dropped,
+        stats.read,
+        stats.oldest_time,
+        stats.now_time,
+    ];
+    let present =
+        numbers.iter().enumerate().filter(|(_, n)| n.is_some()).fold(0u32, |bits, (i, _)| bits | 1 << i);
+    let [entries, overrun, commit_overrun, bytes, dropped, read, oldest_time, now_time] =
+        numbers.map(|n| n.unwrap_or(0).into());
+    StatsRow::<O> {
+        cpu: cpu.into(),
+        taken: taken.into(),
+        present: present.into(),
+        reserved: 0.into(),
+        entries,
+        overrun,
+        commit_overrun,
+        bytes,
+        dropped,
+        read,
+        oldest_time,
+        now_time,
+        sub_buffers: 0.into(),
+        sub_buffers_damaged: 0.into(),
+        discarded: 0.into(),
+    }
+    .as_bytes()
+    .to_vec()
+}
+
+pub(super) fn writer_stats_row<O: zerocopy::ByteOrder>(cpu: u32, stats: &WriterStats) -> Vec<u8> {
+    use stats_present as p;
+    let present = p::ENTRIES | p::BYTES | p::SUB_BUFFERS | p::SUB_BUFFERS_DAMAGED | p::DISCARDED;
+    StatsRow::<O> {
+        cpu: cpu.into(),
+        taken: 2.into(),
+        present: present.into(),
+        reserved: 0.into(),
+        entries: stats.events.into(),
+        overrun: 0.into(),
+        commit_overrun: 0.into(),
+        bytes: stats.bytes.into(),
+        dropped: 0.into(),
+        read: 0.into(),
+        oldest_time: 0.into(),
+        now_time: 0.into(),
+        sub_buffers: stats.sub_buffers.into(),
+        sub_buffers_damaged: stats.sub_buffers_damaged.into(),
+        discarded: stats.discarded.into(),
+    }
+    .as_bytes()
+    .to_vec()
+}
