@@ -224,3 +224,32 @@ fn stacks_have_their_real_length() {
     assert_eq!(lengths, [1, 3, 20, 8, 3, 2]);
     assert_eq!(chunk.descriptor_count(), 5, "equal stacks are kept once");
 }
+
+/// Kernels give all events the same common fields, but nothing says that they must.
+#[test]
+fn classes_may_differ_in_their_common_fields() {
+    let format = |name: &str, id: u16, commons: &[(&str, u32, u32)]| {
+        let mut text = format!("name: {name}\nID: {id}\nformat:\n");
+        text += "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n";
+        for (name, offset, size) in commons {
+            text += &format!("\tfield:u32 {name};\toffset:{offset};\tsize:{size};\tsigned:0;\n");
+        }
+        text + "\n\nprint fmt: \"\"\n"
+    };
+    let mut writer = support::model::writer(ByteOrder::Little, 8);
+    writer.add_format("a", &format("short", 1, &[("common_x", 4, 4)])).unwrap();
+    writer.add_format("a", &format("long", 2, &[("common_x", 4, 4), ("common_y", 8, 2)])).unwrap();
+    for (time, id) in [1u8, 2, 1, 2].into_iter().enumerate() {
+        writer.event(0, time as u64, &[id, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    }
+    let file = writer.finish();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
+    let values: Vec<_> = (0..4)
+        .map(|i| {
+            let event = Event::new(trace.schema(), &chunk, i).unwrap();
+            (event.uint(1), event.uint(2))
+        })
+        .collect();
+    assert_eq!(values, [(Some(9), None), (Some(9), Some(0)), (Some(9), None), (Some(9), Some(0))]);
+}

@@ -37,7 +37,7 @@ pub(super) struct EventChunkBuilder {
     descriptor_data: Vec<u8>,
     contexts: Interner,
     /// Key and index of the last event's context.
-    last_context: Option<(u64, u16)>,
+    last_context: Option<((u32, u64), u16)>,
     /// Bytes of the contexts, and where each one ends.
     context_data: Vec<u8>,
     context_ends: Vec<u32>,
@@ -187,7 +187,7 @@ impl EventChunkBuilder {
     fn context(&mut self, plan: &ClassPlan, record: &[u8]) -> u16 {
         // Contexts change every few events only; nearly all kernels' fit into one word.
         let word = match plan.context_key.as_slice() {
-            [load] => Some(load.word(record)),
+            [load] => Some((plan.context_len, load.word(record))),
             _ => None,
         };
         if let (Some(word), Some((last, index))) = (word, self.last_context) {
@@ -195,7 +195,7 @@ impl EventChunkBuilder {
                 return index;
             }
         }
-        self.key.start(0);
+        self.key.start(plan.context_len.into());
         self.key.extend(plan.context_key.iter().map(|load| load.word(record)));
         let found = self.contexts.intern(self.key.words());
         if found.is_new {

@@ -67,6 +67,8 @@ pub(super) struct ClassPlan {
     pub first_shape: usize,
     /// Bytes that make up the context.
     pub context: Vec<Segment>,
+    /// Their number.
+    pub context_len: u32,
     /// The same as words of a key.
     pub context_key: Vec<Load>,
     /// The scalars that make up the descriptor, as words of a key.
@@ -86,6 +88,7 @@ impl ClassPlan {
             index,
             first_shape,
             context: Vec::new(),
+            context_len: 0,
             context_key: Vec::new(),
             key: Vec::new(),
             arrays: Vec::new(),
@@ -121,6 +124,7 @@ impl ClassPlan {
             plan.value = ValuePlan::Timed { entry, returned };
         }
         plan.key = loads(&merged(&key));
+        plan.context_len = plan.context.iter().map(|s| s.len).sum();
         plan.context_key = loads(&merged(&plan.context));
         Ok(plan)
     }
