@@ -28,7 +28,13 @@ use crate::time_range::TimeRange;
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Without a command: the file to summarise
+    // Without a command the options are those of summary.
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Machine-readable output; docs/json.md tells its shape
+    #[arg(long)]
+    json: bool,
+    /// Without a command: the .kmt file to summarise; - is standard input
     file: Option<PathBuf>,
 }
 
@@ -127,6 +133,9 @@ struct DumpArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t = DumpFormat::Kernel)]
     format: DumpFormat,
+    /// The same as --format jsonl
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Events from A to B: seconds as the dump prints them, or +seconds from the start
     #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
     time: Option<TimeRange>,
@@ -157,10 +166,12 @@ pub fn run() -> Result<Outcome> {
     let command = match (cli.command, cli.file) {
         (Some(command), _) => command,
         (None, Some(file)) => {
-            return with(&file, |session| summary::run(session, &Selection::default(), false));
+            let selection = Selection::from(cli.select);
+            return with(&file, |session| summary::run(session, &selection, cli.json));
         }
-        // clap prints the help for no arguments at all.
-        (None, None) => return Ok(Outcome::Done),
+        (None, None) => {
+            return Err(Failure::new("no file to summarise").hint("kmt-analyze --help lists the commands"));
+        }
     };
     match command {
         Command::Summary { select, target } => {
@@ -170,7 +181,8 @@ pub fn run() -> Result<Outcome> {
         Command::Info { target } => with(&target.file, |session| info::run(session, target.json)),
         Command::Dump(args) => {
             let format = match args.format {
-                DumpFormat::Kernel => dump::Format::Kernel,
+                DumpFormat::Kernel if !args.json => dump::Format::Kernel,
+                DumpFormat::Kernel => dump::Format::Jsonl,
                 DumpFormat::Jsonl => dump::Format::Jsonl,
             };
             let options =

@@ -302,6 +302,8 @@ fn a_file_alone_is_summarised_and_stdin_works() {
     let scratch = Scratch::new();
     let file = scratch.convert(&data("armhf-6.1"));
     assert_eq!(stdout(&run(&[], &file)), stdout(&run(&["summary"], &file)));
+    assert_eq!(json(&["--json"], &file), json(&["summary", "--json"], &file));
+    assert_eq!(stdout(&run(&["dump", "--json"], &file)), stdout(&run(&["dump", "--format", "jsonl"], &file)));
     let input = fs::File::open(&file).unwrap();
     let program = env!("CARGO_BIN_EXE_kmt-analyze");
     let piped = Command::new(program).args(["summary", "-"]).stdin(input).output().unwrap();

@@ -122,7 +122,7 @@ impl<'l> Ledger<'l> {
             self.counts[site.api as usize].alloc_failures += u64::from(counted);
             return;
         }
-        let state = self.addresses.remove(&address).unwrap_or(State::Empty);
+        let state = self.take(address).unwrap_or(State::Empty);
         let current = match &state {
             State::Live(live) => Some(*live),
             State::Replaced(replaced) => Some(replaced.live),
@@ -198,10 +198,11 @@ impl<'l> Ledger<'l> {
             return;
         }
         let free = Free { time: at.time, cpu: at.cpu, api, cache, selected: at.selected };
-        let next = match self.addresses.remove(&address) {
+        let next = match self.take(address) {
             None => {
                 let known_page = self.frame(address).is_some_and(|f| self.frames_allocated.contains(&f));
                 self.unmatched(&free, known_page);
+                self.addresses.insert(address, State::Empty);
                 State::Empty
             }
             Some(State::Empty) => {
@@ -241,7 +242,15 @@ impl<'l> Ledger<'l> {
                 State::Empty
             }
         };
-        self.addresses.insert(address, next);
+        if !matches!(next, State::Empty) {
+            self.addresses.insert(address, next);
+        }
+    }
+
+    /// What is known of an address, which counts as empty from then on; `None` if it had no event.
+    #[inline]
+    fn take(&mut self, address: u64) -> Option<State> {
+        self.addresses.get_mut(&address).map(|state| std::mem::replace(state, State::Empty))
     }
 
     fn unmatched(&mut self, free: &Free, untraced: bool) {

@@ -173,6 +173,25 @@ impl<'d> EventChunk<'d> {
         low
     }
 
+    /// Where the run that starts at `start` ends: the first record behind it at `limit` or later, `end` at most.
+    ///
+    /// Times never fall within a chunk, so this steps on in growing strides and halves the last one.
+    pub(super) fn run_end(&self, start: usize, end: usize, limit: u64) -> usize {
+        let is_before = |index: usize| self.time(index).is_some_and(|t| t < limit);
+        let (mut low, mut stride) = (start, 1);
+        while low + stride < end && is_before(low + stride) {
+            low += stride;
+            stride *= 2;
+        }
+        let mut high = (low + stride).min(end);
+        low += 1;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
     /// The head alone, without looking at the rest.
     pub(super) fn head(body: &[u8], chunk: &ChunkRef, order: ByteOrder) -> Result<EventsInfo> {
         match order {

@@ -104,15 +104,11 @@ impl<'t, 'd> Merge<'t, 'd> {
         let cursor = self.cursors.get_mut(index)?;
         let chunk = cursor.chunk.as_ref()?;
         let start = cursor.position;
-        let mut end = start + 1;
-        let mut time = cursor.time;
-        while end < cursor.end {
-            time = chunk.time(end)?;
-            if limit.is_some_and(|limit| time >= limit) {
-                break;
-            }
-            end += 1;
-        }
+        let end = match limit {
+            None => cursor.end,
+            Some(limit) => chunk.run_end(start, cursor.end, limit),
+        };
+        let time = chunk.time(end).unwrap_or(cursor.time);
         let gap = core::mem::take(&mut cursor.gap);
         cursor.last_time = chunk.time(end - 1);
         cursor.position = end;
