@@ -326,3 +326,82 @@ fn a_reader_that_goes_away_is_no_failure() {
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+/// A sub-buffer as a 4.4 kernel writes it, by its sources: filtered events that went through the ring buffer and were
+/// discarded, 4-byte gfp_flags, flags without underscores, four flag columns and a pid column of five.
+#[test]
+fn kernel_4_4_prints_as_it_did() {
+    let scratch = Scratch::new();
+    let dir = scratch.0.join("4.4");
+    let write = |name: &str, contents: &[u8]| {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, contents).unwrap();
+    };
+    write(
+        "uname",
+        b"Linux board 4.4.0-210-generic #242-Ubuntu SMP Fri Apr 16 x86_64 x86_64 x86_64 GNU/Linux\n",
+    );
+    write("tracefs/trace_clock", b"[local] global\n");
+    write("tracefs/saved_cmdlines", b"42 sh\n");
+    write(
+        "tracefs/events/header_page",
+        b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+        \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n",
+    );
+    let common = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n";
+    let flags = "(REC->gfp_flags) ? __print_flags(REC->gfp_flags, \"|\", {(unsigned long)((((( gfp_t)(0x400000u|0x2000000u)) | \
+        (( gfp_t)0x40u) | (( gfp_t)0x80u)))), \"GFP_KERNEL\"}, {(unsigned long)(( gfp_t)0x8000u), \"GFP_ZERO\"}) : \"GFP_NOWAIT\"";
+    let kmalloc = format!(
+        "name: kmalloc\nID: 451\nformat:\n{common}\tfield:size_t bytes_req;\toffset:24;\tsize:8;\tsigned:0;\n\
+        \tfield:size_t bytes_alloc;\toffset:32;\tsize:8;\tsigned:0;\n\tfield:gfp_t gfp_flags;\toffset:40;\tsize:4;\tsigned:0;\n\n\
+        print fmt: \"call_site=%lx ptr=%p bytes_req=%zu bytes_alloc=%zu gfp_flags=%s\", REC->call_site, REC->ptr, \
+        REC->bytes_req, REC->bytes_alloc, {flags}\n"
+    );
+    let free = format!(
+        "name: kmem_cache_free\nID: 449\nformat:\n{common}\nprint fmt: \"call_site=%lx ptr=%p\", REC->call_site, REC->ptr\n"
+    );
+    write("tracefs/events/kmem/kmalloc/format", kmalloc.as_bytes());
+    write("tracefs/events/kmem/kmem_cache_free/format", free.as_bytes());
+    let event = |type_len: u32, delta: u32, id: u16, flags: u8, preempt: u8, words: &[u64], tail: &[u8]| {
+        let mut out = (type_len | delta << 5).to_le_bytes().to_vec();
+        out.extend(id.to_le_bytes());
+        out.extend([flags, preempt, 42, 0, 0, 0]);
+        words.iter().for_each(|w| out.extend(w.to_le_bytes()));
+        out.extend(tail);
+        out
+    };
+    let (site, ptr) = (0xffff_ffff_8100_0123u64, 0xffff_8800_1234_5680u64);
+    let mut data =
+        event(12, 0, 451, 0x09, 0x11, &[site, ptr, 100, 128], &[0xc0, 0x80, 0x40, 0x02, 9, 9, 9, 9]);
+    // Discarded: type 29, a delta of 2 us, and the length of what is skipped.
+    data.extend((29u32 | 2_000 << 5).to_le_bytes());
+    data.extend(28u32.to_le_bytes());
+    data.extend([0xaa; 24]);
+    data.extend(event(12, 500_000, 451, 0, 0, &[site, 0, 8192, 8192], &[0, 0, 0, 0, 9, 9, 9, 9]));
+    data.extend(event(6, 1_000_000, 449, 0x10, 0, &[site, ptr], &[]));
+    let mut page = 1_000_000_000u64.to_le_bytes().to_vec();
+    page.extend((data.len() as u64).to_le_bytes());
+    page.extend(&data);
+    page.resize(4096, 0);
+    write("tracefs/per_cpu/cpu0/trace_pipe_raw", &page);
+    let file = scratch.convert(&dir);
+    assert_eq!(
+        stdout(&run(&["dump"], &file)),
+        "              sh-42    [000] d.h11     1.000000: kmalloc: call_site=ffffffff81000123 ptr=ffff880012345680 \
+         bytes_req=100 bytes_alloc=128 gfp_flags=GFP_KERNEL|GFP_ZERO\n              \
+         sh-42    [000] ....     1.000502: kmalloc: call_site=ffffffff81000123 ptr=0000000000000000 \
+         bytes_req=8192 bytes_alloc=8192 gfp_flags=GFP_NOWAIT\n              \
+         sh-42    [000] ..s.     1.001502: kmem_cache_free: call_site=ffffffff81000123 ptr=ffff880012345680\n"
+    );
+    let slab = json(&["summary", "--json"], &file)["slab"].clone();
+    assert_eq!(
+        (&slab["alloc_failures"], &slab["mixed_api_frees"], &slab["bytes_live"]),
+        (&1.into(), &1.into(), &0.into())
+    );
+}
