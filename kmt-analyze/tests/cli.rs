@@ -202,6 +202,12 @@ fn windows_split_the_trace_without_losing_anything() {
     let (head, tail) = (format!("..{}", seconds(middle)), format!("{}..", seconds(middle + 1)));
     assert_eq!(lines(&["dump", "--time", &head]) + lines(&["dump", "--time", &tail]), lines(&["dump"]));
     assert_eq!(lines(&["dump", "--time", "+0..", "-l", "7"]), 7);
+    // Nothing happened there: that is 0, and not "not recorded".
+    let nothing = json(&["summary", "--json", "--time", "1..2"], &file);
+    assert_eq!(
+        (&nothing["slab"]["alloc_events"], &nothing["slab"]["recorded"]["kmalloc"]),
+        (&0.into(), &true.into())
+    );
 }
 
 #[test]
@@ -287,6 +293,10 @@ fn cut_and_damaged_files_give_what_is_whole_and_end_with_3() {
     assert_eq!(output.status.code(), Some(3));
     assert!(stderr(&output).contains("has no end"), "{}", stderr(&output));
     let whole = stdout(&run(&["dump"], &scratch.0.join("trace.kmt")));
+    assert!(
+        stdout(&run(&["summary"], &path)).contains("it has no end): every total"),
+        "told beside the totals"
+    );
     let some = stdout(&output);
     assert!(some.lines().count() > 0 && some.lines().count() < whole.lines().count());
     let mut damaged = good.clone();
@@ -295,6 +305,7 @@ fn cut_and_damaged_files_give_what_is_whole_and_end_with_3() {
     fs::write(&path, &damaged).unwrap();
     assert_eq!(run(&["info"], &path).status.code(), Some(3));
     assert_eq!(json(&["info", "--json"], &path)["integrity"]["sound"], false);
+    assert!(stdout(&run(&["summary"], &path)).contains("the file is not whole"), "told beside the totals");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct Result {
     pub page_size: (u64, bool),
     /// One millisecond in the clock's unit, where that is only an assumption.
     pub late_bound_assumed: Option<u64>,
-    /// Events of each class, in the window.
+    /// Events of each class in the whole trace, also outside the window: what was recorded does not depend on it.
     pub class_events: Vec<u64>,
     /// Damaged chunks.
     pub damages: Vec<Damage>,
@@ -73,10 +73,8 @@ pub fn run(trace: &Trace<'_>, losses: &Losses, filter: &Filter) -> Result {
         for index in run.range {
             let Some(seen) = view.see(trace, run.chunk, index, &mut sites) else { continue };
             let time = seen.time;
-            if (rules.window.0..=rules.window.1).contains(&time) {
-                if let Some(count) = class_events.get_mut(seen.class) {
-                    *count += 1;
-                }
+            if let Some(count) = class_events.get_mut(seen.class) {
+                *count += 1;
             }
             let at = |view: &mut View| {
                 let pid = view.pid(trace, run.chunk, index, seen.context);

@@ -98,12 +98,13 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
 
 fn tell_losses(session: &Session<'_>) {
     if session.losses.any() {
-        let least = if session.losses.is_minimum() { "at least " } else { "" };
         let name = session.path.display();
-        eprintln!(
-            "warning: {name}: {least}{} events were lost while recording; kmt-analyze info tells where",
-            session.losses.lost_events()
-        );
+        let lost = match (session.losses.lost_events(), session.losses.is_minimum()) {
+            (0, _) => "parts of the recording are missing, uncounted".to_owned(),
+            (lost, true) => format!("at least {lost} events were lost while recording"),
+            (lost, false) => format!("{lost} events were lost while recording"),
+        };
+        eprintln!("warning: {name}: {lost}; kmt-analyze info tells where");
     }
 }
 

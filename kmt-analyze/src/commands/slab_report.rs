@@ -107,6 +107,20 @@ pub fn recorded(session: &Session<'_>, result: &pass::Result, meaning: Meaning) 
 /// How far the numbers can be trusted, a sentence each; the first one is about losses.
 pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -> Vec<String> {
     let mut lines = vec![loss_line(session)];
+    let damaged = result.damages.len() as u64 + session.trace.damage_count();
+    let mut flaws = Vec::new();
+    if damaged > 0 {
+        flaws.push(format!("damaged places: {}", count(damaged)));
+    }
+    if !session.trace.is_finished() {
+        flaws.push("it has no end".to_owned());
+    }
+    if !flaws.is_empty() {
+        lines.push(format!(
+            "the file is not whole ({}): every total below is a lower bound",
+            flaws.join(", ")
+        ));
+    }
     if all.uncertain > 0 {
         lines.push(format!(
             "uncertain: {} lives, {} of the live bytes: they cross a loss, or their free is ambiguous",
@@ -157,6 +171,10 @@ fn loss_line(session: &Session<'_>) -> String {
         }
         (true, _) => {
             let lost = losses.lost_events();
+            if lost == 0 {
+                return "lost events: not counted, but parts of the recording are missing: every total below is a lower bound"
+                    .to_owned();
+            }
             let share = 100.0 * lost as f64 / (lost + events).max(1) as f64;
             format!(
                 "lost events: {least}{} ({share:.1} % of what happened): every total below is a lower bound",

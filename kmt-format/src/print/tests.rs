@@ -196,3 +196,23 @@ fn hostile_formats_do_not_hang_or_overflow() {
         printed(odd, ByteOrder::Big);
     }
 }
+
+/// A kallsyms cut by hand has no `_end`: what lies between two symbols is named all the same.
+#[test]
+fn symbols_without_the_bounds_of_the_image() {
+    let options = WriterOptions {
+        order: ByteOrder::Big,
+        long_size: 4,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [0; 16],
+    };
+    let mut writer = Writer::new(options).unwrap();
+    writer.symbols(&parse_kallsyms(b"c0000000 T _stext\nc0000100 t a\nc0000200 t b\n", &[], 4096), &[]);
+    let file = writer.finish();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| (r.name, r.offset));
+    assert_eq!(resolve(0xc000_0104), Some((&b"a"[..], 4)));
+    assert_eq!(resolve(0xc000_0204), None, "nobody knows where the last symbol ends");
+    assert_eq!(resolve(0xbfff_ffff), None);
+}

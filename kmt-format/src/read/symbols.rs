@@ -176,8 +176,10 @@ impl<'d> SymbolTable<'d> {
         }
         let module = match row.owner.checked_sub(1) {
             None => {
-                let inside = self.core_start == 0 || (self.core_start..=self.core_end).contains(&address);
-                if !inside {
+                // A bound that is 0 is not known. Without an end the last symbol has none either.
+                let from = self.core_start == 0 || address >= self.core_start;
+                let to = if self.core_end == 0 { row.size != 0 } else { address <= self.core_end };
+                if !from || !to {
                     return None;
                 }
                 None

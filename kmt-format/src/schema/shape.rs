@@ -125,9 +125,8 @@ fn repeating(class: &EventClass, index: usize, long_size: usize, compact: bool) 
     for (i, field) in class.fields.iter().enumerate().skip(class.common_count) {
         let size = stored_size(field.kind, field.size);
         match timed {
-            Some((entry, returned)) if i == returned => {
+            Some((_, returned)) if i == returned => {
                 builder.push(Place::Value, 4, Transform::BeforeTime, 0);
-                debug_assert_ne!(entry, returned);
             }
             Some((entry, returned)) if i == entry => {
                 builder.push(Place::Value, 4, Transform::BeforeField(returned as u8), 4);

@@ -38,7 +38,6 @@ pub struct File {
 
 struct Field {
     name: String,
-    size: usize,
     kind: u8,
     signed: bool,
 }
@@ -156,7 +155,7 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
             .map(|f| {
                 let at = field_at + f * 32;
                 let (kind, signed) = (body.data[at + 24], body.data[at + 25] == 1);
-                Field { name: text(at), size: body.u32(at + 20), kind, signed }
+                Field { name: text(at), kind, signed }
             })
             .collect();
         let class = Class { id: body.number(at, 2), system: text(at + 12), name: text(at + 20), fields };
@@ -249,7 +248,6 @@ fn events(
                     Value::Bytes(heap.data[at + 4..at + 4 + len].to_vec())
                 }
             };
-            let _ = field.size;
             (field.name.clone(), value)
         });
         list.push(Event {
