@@ -32,6 +32,8 @@ impl Scratch {
             input: input.to_owned(),
             output: output.clone(),
             force: true,
+            compression: kmt_format::Compression::None,
+            verbatim: false,
             quiet: true,
         };
         kmt_capture::convert::convert(&options).unwrap();

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
+use kmt_format::Compression;
+
 use crate::convert::{Options, convert};
 use crate::failure::{Failure, Outcome, Result};
 
@@ -18,6 +20,8 @@ use crate::failure::{Failure, Outcome, Result};
     after_help = "EXAMPLES:\n  \
         kmt-capture convert saved/ -o trace.kmt      from files copied off a target\n  \
         kmt-capture convert saved/ -o - | ssh host 'cat > trace.kmt'\n  \
+        kmt-capture convert broken.kmt -o whole.kmt  what a damaged file still holds\n  \
+        kmt-capture convert big.kmt -o small.kmt --compress zstd\n  \
         kmt-capture completions bash > /etc/bash_completion.d/kmt-capture\n\n\
         EXIT CODES: 0 done, 1 failed, 2 usage, 3 done but events were lost or input was damaged"
 )]
@@ -34,6 +38,9 @@ enum Command {
     /// per_cpu/cpuN/trace_pipe_raw; with stats, trace_clock, trace_options, saved_cmdlines, saved_tgids and
     /// printk_formats where there are such), or the directory that holds it as tracefs/. The files kallsyms, modules,
     /// uname, cmdline, pagesize, slabinfo.before, slabinfo.after and so on are looked for in it and beside it.
+    ///
+    /// INPUT may also be a .kmt file: it is written anew, with the codec asked for. What is damaged is left out, what
+    /// was torn is used as far as it goes, and what is missing is counted.
     Convert(ConvertArgs),
     /// Print a completion script
     Completions {
@@ -46,7 +53,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct ConvertArgs {
-    /// Directory with saved ring buffers
+    /// Directory with saved ring buffers, or a .kmt file
     input: PathBuf,
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE.kmt")]
@@ -54,9 +61,12 @@ struct ConvertArgs {
     /// Overwrite FILE.kmt if it exists
     #[arg(long)]
     force: bool,
-    /// How to compress event chunks
+    /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,
+    /// Keep sub-buffers as the kernel wrote them: three times the bytes, hardly any work
+    #[arg(long)]
+    verbatim: bool,
     /// Do not print what was converted
     #[arg(short, long)]
     quiet: bool,
@@ -64,16 +74,28 @@ struct ConvertArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Compress {
-    /// Not at all: the file can be read in place
     None,
+    Lz4,
+    Zstd,
+}
+
+impl From<Compress> for Compression {
+    fn from(compress: Compress) -> Self {
+        match compress {
+            Compress::None => Self::None,
+            Compress::Lz4 => Self::Lz4,
+            Compress::Zstd => Self::Zstd,
+        }
+    }
 }
 
 /// Parses the command line and does what it says.
 pub fn run() -> Result<Outcome> {
     match Cli::parse().command {
         Command::Convert(args) => {
-            let Compress::None = args.compress;
-            convert(&Options { input: args.input, output: args.output, force: args.force, quiet: args.quiet })
+            let compression = args.compress.into();
+            let ConvertArgs { input, output, force, verbatim, quiet, .. } = args;
+            convert(&Options { input, output, force, compression, verbatim, quiet })
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();

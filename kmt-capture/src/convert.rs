@@ -8,11 +8,12 @@ use kmt_format::kernel::{
     parse_saved_tgids,
 };
 use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
-use kmt_format::{Error, ErrorKind};
+use kmt_format::{Compression, Error, ErrorKind};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::input::{CpuFiles, Directory, Target, read_up_to};
 use crate::output::Output;
+use crate::rewrite::rewrite;
 use crate::uuid::Identity;
 
 /// What to convert, and to where.
@@ -24,6 +25,10 @@ pub struct Options {
     pub output: PathBuf,
     /// Whether an existing file is overwritten.
     pub force: bool,
+    /// How bodies are stored.
+    pub compression: Compression,
+    /// Whether sub-buffers are kept as they are.
+    pub verbatim: bool,
     /// Whether nothing but problems is told.
     pub quiet: bool,
 }
@@ -33,20 +38,23 @@ const READ_LEN: usize = 1 << 20;
 /// Damaged places that are told one by one for each CPU.
 const DAMAGES_TOLD: u64 = 3;
 
-/// Converts a directory.
+/// Converts a directory, or writes a .kmt file anew.
 pub fn convert(options: &Options) -> Result<Outcome> {
+    if options.input.is_file() {
+        return rewrite(options);
+    }
     let directory = Directory::open(&options.input)?;
     let cpus = directory.cpus()?;
     let formats = Formats::read(&directory)?;
     let target = Target::read(&directory, &cpus, |id| formats.ids.contains(&id))?;
     let mut output = Output::create(&options.output, options.force)?;
-    let mut conversion = Conversion::start(&target, &cpus, &formats)?;
-    conversion.metadata(&directory, &target, &cpus);
+    let mut conversion = Conversion::start(&target, &cpus, &formats, options)?;
+    conversion.metadata(&directory, &target, &cpus).map_err(|e| Failure::new(e.to_string()))?;
     let mut writer_stats = Vec::new();
     for cpu in &cpus {
         writer_stats.push((cpu.cpu, conversion.cpu(cpu, &mut output)?));
     }
-    conversion.writer.writer_stats(&writer_stats);
+    conversion.writer.writer_stats(&writer_stats).map_err(|e| Failure::new(e.to_string()))?;
     let events: u64 = writer_stats.iter().map(|(_, s)| s.events).sum();
     if events == 0 && conversion.flagged == Loss::default() {
         return Err(Failure::new(format!(
@@ -56,7 +64,7 @@ pub fn convert(options: &Options) -> Result<Outcome> {
         .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once"));
     }
     let Conversion { writer, flagged, notes, .. } = conversion;
-    output.write(&writer.finish())?;
+    output.write(&writer.finish().map_err(|e| Failure::new(e.to_string()))?)?;
     output.finish()?;
     let lost = cpus.iter().filter_map(stats_of).filter_map(|s| s.lost_events()).fold(0, u64::saturating_add);
     let bytes: u64 = writer_stats.iter().map(|(_, s)| s.bytes).sum();
@@ -122,19 +130,22 @@ struct Conversion {
     writer: Writer,
     header_page: kmt_format::kernel::HeaderPage,
     order: kmt_format::kernel::ByteOrder,
+    /// Whether sub-buffers are kept as they are.
+    verbatim: bool,
     /// What the sub-buffers said was lost, all together.
     flagged: Loss,
     notes: Vec<String>,
 }
 
 impl Conversion {
-    fn start(target: &Target, cpus: &[CpuFiles], formats: &Formats) -> Result<Self> {
+    fn start(target: &Target, cpus: &[CpuFiles], formats: &Formats, options: &Options) -> Result<Self> {
         let mut writer = Writer::new(WriterOptions {
             order: target.order,
             long_size: target.header_page.long_size(),
             align_u64: target.align_u64(),
             page_size: target.page_size.map(|(size, _)| size),
             trace_uuid: identity(target, cpus, target.header_page.sub_buffer_len())?,
+            compression: options.compression,
         })
         .map_err(|e| Failure::new(e.to_string()))?;
         let mut notes = Vec::new();
@@ -147,13 +158,19 @@ impl Conversion {
             }
         }
         let (header_page, order) = (target.header_page, target.order);
-        Ok(Self { writer, header_page, order, flagged: Loss::default(), notes })
+        let verbatim = options.verbatim;
+        Ok(Self { writer, header_page, order, verbatim, flagged: Loss::default(), notes })
     }
 
     /// Everything that is not events, at the start of the file: every prefix of it can be understood.
-    fn metadata(&mut self, directory: &Directory, target: &Target, cpus: &[CpuFiles]) {
+    fn metadata(
+        &mut self,
+        directory: &Directory,
+        target: &Target,
+        cpus: &[CpuFiles],
+    ) -> kmt_format::Result<()> {
         if let Some(clock) = &target.clock {
-            self.writer.clock(clock);
+            self.writer.clock(clock)?;
         }
         let version = concat!("kmt-capture ", env!("CARGO_PKG_VERSION"));
         let mut pairs: Vec<(String, Vec<u8>)> = vec![
@@ -175,9 +192,9 @@ impl Conversion {
             pairs.push((format!("tracefs/{name}"), value.trim_ascii_end().to_vec()));
         }
         let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
-        self.writer.meta(&pairs);
-        self.attachments(directory);
-        self.tasks(directory);
+        self.writer.meta(&pairs)?;
+        self.attachments(directory)?;
+        self.tasks(directory)?;
         let parsed = |text: &Option<String>| text.as_deref().and_then(CpuStats::parse);
         for (taken, pick) in [
             (StatsTaken::Before, (|c: &CpuFiles| c.stats.clone()) as fn(&CpuFiles) -> Option<String>),
@@ -185,25 +202,25 @@ impl Conversion {
         ] {
             let rows: Vec<_> = cpus.iter().filter_map(|c| Some((c.cpu, parsed(&pick(c))?))).collect();
             if !rows.is_empty() {
-                self.writer.stats(taken, &rows);
+                self.writer.stats(taken, &rows)?;
             }
         }
-        self.symbols(directory, target);
+        self.symbols(directory, target)
     }
 
-    fn attachments(&mut self, directory: &Directory) {
+    fn attachments(&mut self, directory: &Directory) -> kmt_format::Result<()> {
         for name in ["events/header_page", "events/header_event", "printk_formats"] {
             if let Some(bytes) = directory.bytes(name) {
-                self.writer.file(name, &bytes);
+                self.writer.file(name, &bytes)?;
             }
         }
         let conditions = directory.event_conditions();
         if !conditions.is_empty() {
-            self.writer.file("event_conditions", conditions.as_bytes());
+            self.writer.file("event_conditions", conditions.as_bytes())?;
         }
         let state = directory.state();
         for (name, bytes) in &state {
-            self.writer.file(name, bytes);
+            self.writer.file(name, bytes)?;
         }
         let missing: Vec<&str> = ["slabinfo", "buddyinfo", "pagetypeinfo", "zoneinfo", "meminfo", "vmstat"]
             .into_iter()
@@ -212,10 +229,11 @@ impl Conversion {
         if !missing.is_empty() {
             self.notes.push(format!("no snapshots of {}", missing.join(", ")));
         }
+        Ok(())
     }
 
-    fn tasks(&mut self, directory: &Directory) {
-        let Some(cmdlines) = directory.bytes("saved_cmdlines") else { return };
+    fn tasks(&mut self, directory: &Directory) -> kmt_format::Result<()> {
+        let Some(cmdlines) = directory.bytes("saved_cmdlines") else { return Ok(()) };
         let tgids: std::collections::HashMap<i32, i32> = directory
             .text("saved_tgids")
             .map(|t| parse_saved_tgids(&t))
@@ -236,13 +254,13 @@ impl Conversion {
         let nameless = tgids.iter().filter(|(pid, _)| !have.contains(pid));
         tasks.extend(nameless.map(|(&pid, &tgid)| Task { time: 0, pid, tgid, comm: Vec::new() }));
         tasks.sort_by_key(|t| t.pid);
-        self.writer.tasks(&tasks);
+        self.writer.tasks(&tasks)
     }
 
-    fn symbols(&mut self, directory: &Directory, target: &Target) {
+    fn symbols(&mut self, directory: &Directory, target: &Target) -> kmt_format::Result<()> {
         let modules: Vec<Module> = match directory.beside_text("modules") {
             Some(text) => {
-                self.writer.file("modules", text.as_bytes());
+                self.writer.file("modules", text.as_bytes())?;
                 parse_modules(&text)
             }
             None => {
@@ -252,7 +270,7 @@ impl Conversion {
         };
         let Some(text) = directory.beside("kallsyms") else {
             self.notes.push("no kallsyms: call sites will print as addresses".to_owned());
-            return;
+            return Ok(());
         };
         let page_size = target.page_size.map_or(4096, |(size, _)| size);
         let symbols = parse_kallsyms(&text, &modules, page_size);
@@ -262,9 +280,9 @@ impl Conversion {
                  `echo 0 > /proc/sys/kernel/kptr_restrict`"
                     .to_owned(),
             );
-            return;
+            return Ok(());
         }
-        self.writer.symbols(&symbols, &modules);
+        self.writer.symbols(&symbols, &modules)
     }
 
     /// Converts one CPU's ring buffer, sub-buffer by sub-buffer.
@@ -292,13 +310,22 @@ impl Conversion {
                 break;
             }
         }
-        self.writer.flush(files.cpu);
+        self.writer.flush(files.cpu).map_err(|e| Failure::new(e.to_string()))?;
         let bytes = self.writer.take();
         output.write(&bytes)?;
         Ok(stats)
     }
 
     fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], stats: &mut WriterStats) -> kmt_format::Result<()> {
+        if self.verbatim {
+            if let Ok(kept) = self.writer.sub_buffer(cpu, bytes, &self.header_page) {
+                self.flagged = self.flagged.and(kept.loss);
+                stats.events += kept.events;
+                stats.discarded += kept.discarded;
+                return Ok(());
+            }
+            // What cannot be decoded to its end is decoded as far as it goes.
+        }
         let sub_buffer = SubBuffer::parse(bytes, &self.header_page, self.order)?;
         let loss = match sub_buffer.missed() {
             Missed::No => Loss::default(),

@@ -7,4 +7,5 @@ pub mod convert;
 pub mod failure;
 mod input;
 mod output;
+mod rewrite;
 mod uuid;

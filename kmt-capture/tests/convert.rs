@@ -130,7 +130,7 @@ fn a_directory_that_is_no_tracefs() {
     fs::create_dir(scratch.path("empty")).unwrap();
     fails(&scratch, &scratch.path("empty"), &["empty is no tracefs", "per_cpu/"]);
     let capture = scratch.capture("armhf-6.1");
-    fails(&scratch, &capture.join("trace.txt"), &["trace.txt is not a directory"]);
+    fails(&scratch, &capture.join("trace.txt"), &["trace.txt is not a directory, and no .kmt file"]);
     fs::write(capture.join("tracefs/trace_marker"), "").unwrap();
     fails(&scratch, &capture, &["live tracefs"]);
 }

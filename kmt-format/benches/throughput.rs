@@ -11,6 +11,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use kmt_format::Compression;
 use kmt_format::Limits;
 use kmt_format::kernel::{ByteOrder, HeaderPage, Item, OrderVote, SubBuffer, vote_byte_order};
 use kmt_format::print::{EventText, PrintEnv};
@@ -119,6 +120,7 @@ fn convert(input: &Input) -> Vec<u8> {
         align_u64: None,
         page_size: None,
         trace_uuid: [5; 16],
+        compression: Compression::None,
     })
     .expect("options");
     for (system, text) in &input.formats {
@@ -133,10 +135,10 @@ fn convert(input: &Input) -> Vec<u8> {
                 }
             }
         }
-        writer.flush(*cpu);
+        writer.flush(*cpu).expect("no codec");
         file.append(&mut writer.take());
     }
-    file.append(&mut writer.finish());
+    file.append(&mut writer.finish().expect("no codec"));
     file
 }
 

@@ -71,6 +71,15 @@ pub enum ErrorKind {
         /// The codec byte.
         codec: u8,
     },
+    /// A codec that this build of the library leaves out.
+    CodecNotBuilt {
+        /// Name of the codec, which is the name of the feature.
+        codec: &'static str,
+    },
+    /// The bytes of a body are not what its codec makes.
+    Codec(&'static str),
+    /// The index says something else than the chunk that it leads to.
+    Index(&'static str),
     /// A named limit is exceeded.
     LimitExceeded {
         /// Which limit.
@@ -135,7 +144,8 @@ impl Error {
             ErrorKind::MajorVersion { .. }
             | ErrorKind::IncompatibleFeatures { .. }
             | ErrorKind::UnknownCriticalChunk { .. }
-            | ErrorKind::UnknownCodec { .. } => Fault::Unsupported,
+            | ErrorKind::UnknownCodec { .. }
+            | ErrorKind::CodecNotBuilt { .. } => Fault::Unsupported,
             ErrorKind::LimitExceeded { .. } => Fault::Limit,
             ErrorKind::Usage(_) => Fault::Usage,
             _ => Fault::Input,
@@ -156,6 +166,9 @@ impl Error {
             ErrorKind::Malformed(_) => "malformed",
             ErrorKind::UnknownCriticalChunk { .. } => "unknown-critical-chunk",
             ErrorKind::UnknownCodec { .. } => "unknown-codec",
+            ErrorKind::CodecNotBuilt { .. } => "codec-not-built",
+            ErrorKind::Codec(_) => "codec",
+            ErrorKind::Index(_) => "index",
             ErrorKind::LimitExceeded { .. } => "limit-exceeded",
             ErrorKind::KernelText { .. } => "kernel-text",
             ErrorKind::SubBuffer(_) => "sub-buffer",
@@ -202,6 +215,14 @@ impl fmt::Display for ErrorKind {
             Self::UnknownCodec { codec } => {
                 write!(f, "codec {codec:#04x} is unknown; a newer kmt reads it")
             }
+            Self::CodecNotBuilt { codec } => {
+                write!(
+                    f,
+                    "stored with {codec}, which this build leaves out; build kmt with the feature `{codec}`"
+                )
+            }
+            Self::Codec(what) => write!(f, "{what}"),
+            Self::Index(what) => write!(f, "the index lies: {what}"),
             Self::LimitExceeded { what, found, limit } => {
                 write!(f, "{what} is {found}, the limit is {limit}")
             }

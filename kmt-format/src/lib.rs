@@ -22,7 +22,7 @@
 //! use kmt_format::read::{Event, Trace};
 //! use kmt_format::schema::Role;
 //! use kmt_format::write::{Writer, WriterOptions};
-//! use kmt_format::Limits;
+//! use kmt_format::{Compression, Limits};
 //!
 //! // The format file of an event, as the traced kernel printed it.
 //! let format = "name: kfree\nID: 458\nformat:\n\
@@ -36,14 +36,14 @@
 //!     long_size: 8,
 //!     align_u64: Some(8),
 //!     page_size: Some(4096),
-//!     trace_uuid: *b"an example trace",
+//!     trace_uuid: *b"an example trace", compression: Compression::None,
 //! })?;
 //! writer.add_format("kmem", format)?;
 //! let mut record = vec![0; 24];
 //! record[..2].copy_from_slice(&458u16.to_le_bytes());
 //! record[16..].copy_from_slice(&0xffff_8880_1234_5000u64.to_le_bytes());
 //! writer.event(1, 1_000_000, &record)?;
-//! let file = writer.finish();
+//! let file = writer.finish()?;
 //!
 //! let trace = Trace::open(&file, Limits::default())?;
 //! assert_eq!(trace.event_count(), 1);
@@ -56,6 +56,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod codec;
+pub mod edit;
 mod error;
 pub mod kernel;
 mod limits;
@@ -65,5 +67,6 @@ pub mod read;
 pub mod schema;
 pub mod write;
 
+pub use codec::Compression;
 pub use error::{Error, ErrorKind, Fault, Result};
 pub use limits::Limits;

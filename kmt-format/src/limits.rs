@@ -10,6 +10,10 @@ pub struct Limits {
     pub chunk_len: u64,
     /// Decoded length of the body of one event chunk, in bytes.
     pub event_body_len: u64,
+    /// Decoded length of the body of one chunk without events, in bytes.
+    pub decoded_len: u64,
+    /// Bytes that an incremental reader keeps of event chunks whose classes have not come yet.
+    pub held_back: u64,
     /// Records in one event chunk.
     pub records: u32,
     /// Descriptors, and contexts, in one event chunk.
@@ -33,6 +37,8 @@ impl Default for Limits {
         Self {
             chunk_len: 1 << 30,
             event_body_len: 64 << 20,
+            decoded_len: 256 << 20,
+            held_back: 64 << 20,
             records: 1 << 24,
             descriptors: 65_520,
             streams: 65_536,

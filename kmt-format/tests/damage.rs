@@ -185,7 +185,7 @@ fn with_unknown_chunk(flags: u8) -> Vec<u8> {
     chunk[16..24].copy_from_slice(&64u64.to_le_bytes());
     chunk[24..40].fill(0);
     chunk[40..44].fill(0xff);
-    chunk[48..52].copy_from_slice(&support::naive::crc32(b"").to_le_bytes());
+    chunk[48..60].fill(0);
     let crc = support::naive::crc32(&chunk[..60]);
     chunk[60..64].copy_from_slice(&crc.to_le_bytes());
     [&file[..at], &chunk, &file[at..]].concat()
@@ -229,9 +229,12 @@ fn event_numbers_that_overflow_are_no_panic() {
     let mut file = small_file(ByteOrder::Little, 8);
     let (start, end, _) = event_chunks(&file)[1];
     let (start, end) = (start as usize, end as usize);
+    let prefix_len = u32::from_le_bytes(file[start + 52..start + 56].try_into().unwrap()) as usize;
     file[start + 64 + 32..start + 64 + 40].fill(0xff);
     let body = support::naive::crc32(&file[start + 64..end]).to_le_bytes();
     file[start + 48..start + 52].copy_from_slice(&body);
+    let prefix = support::naive::crc32(&file[start + 64..start + 64 + prefix_len]).to_le_bytes();
+    file[start + 56..start + 60].copy_from_slice(&prefix);
     let header = support::naive::crc32(&file[start..start + 60]).to_le_bytes();
     file[start + 60..start + 64].copy_from_slice(&header);
     let trace = Trace::open(&file, Limits::default()).unwrap();

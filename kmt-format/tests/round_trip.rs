@@ -187,7 +187,7 @@ fn events_without_common_fields_are_read() {
     let mut writer = support::model::writer(ByteOrder::Big, 4);
     writer.add_format("odd", format).unwrap();
     writer.event(0, 5, &[0, 9, 0, 77]).unwrap();
-    let file = writer.finish();
+    let file = writer.finish().unwrap();
     let trace = Trace::open(&file, Limits::default()).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     assert_eq!(Event::new(trace.schema(), &chunk, 0).unwrap().uint(1), Some(77));
@@ -215,7 +215,7 @@ fn stacks_have_their_real_length() {
     let mut roomy = vec![4, 0, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
     roomy.extend([0x11; 80]);
     writer.event(0, 100, &roomy).unwrap();
-    let file = writer.finish();
+    let file = writer.finish().unwrap();
     let trace = Trace::open(&file, Limits::default()).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     let lengths: Vec<usize> = (0..chunk.records().len())
@@ -242,7 +242,7 @@ fn classes_may_differ_in_their_common_fields() {
     for (time, id) in [1u8, 2, 1, 2].into_iter().enumerate() {
         writer.event(0, time as u64, &[id, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
     }
-    let file = writer.finish();
+    let file = writer.finish().unwrap();
     let trace = Trace::open(&file, Limits::default()).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     let values: Vec<_> = (0..4)

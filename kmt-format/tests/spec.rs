@@ -85,7 +85,8 @@ fn every_table_is_the_code() {
             stream,
             sequence,
             body_crc,
-            reserved,
+            prefix_len,
+            prefix_crc,
             header_crc,
         }
     );
@@ -100,6 +101,10 @@ fn every_table_is_the_code() {
             shape_count,
             slot_count,
             heap_len,
+            class_len,
+            field_len,
+            shape_len,
+            slot_len,
         }
     );
     check!(
@@ -150,7 +155,19 @@ fn every_table_is_the_code() {
     check!(t, Record32 { time_offset, descriptor, context, value });
     check!(t, Epoch { first_record, upper });
     check!(t, ClockHead { head_len, unit, comparable, reserved, name_len });
-    check!(t, SymbolsHead { head_len, owner_count, symbol_count, heap_len, core_start, core_end });
+    check!(
+        t,
+        SymbolsHead {
+            head_len,
+            owner_count,
+            symbol_count,
+            heap_len,
+            core_start,
+            core_end,
+            owner_len,
+            symbol_len
+        }
+    );
     check!(t, SymbolOwnerRow { base, size, name_offset, name_len });
     check!(t, SymbolRow64 { address, size, name_offset, name_len, owner, kind, reserved });
     check!(t, SymbolRow32 { address, size, name_offset, name_len, owner, kind, reserved });
@@ -175,7 +192,31 @@ fn every_table_is_the_code() {
             discarded,
         }
     );
-    check!(t, Trailer { head_len, chunk_count, file_len, event_count, event_bytes });
+    check!(
+        t,
+        SubBuffersHead {
+            head_len,
+            loss_flags,
+            lost_events,
+            t_base,
+            t_last,
+            first_event,
+            record_count,
+            sub_buffer_len,
+            sub_buffer_count,
+            timestamp_offset,
+            commit_offset,
+            commit_size,
+            data_offset,
+            reserved,
+        }
+    );
+    check!(t, TableHead { head_len, row_len, row_count, reserved });
+    check!(
+        t,
+        IndexRow { offset, t_base, t_last, first_event, lost_events, record_count, loss_flags, header }
+    );
+    check!(t, Trailer { head_len, chunk_count, file_len, event_count, event_bytes, index_offset });
     assert!(t.is_empty(), "tables without a structure: {:?}", t.keys());
 }
 
@@ -192,10 +233,14 @@ fn registry(title: &str) -> Vec<(String, String)> {
 #[test]
 fn registry_is_the_code() {
     let kinds = registry("Chunk kinds");
-    assert_eq!(kinds.len(), 10);
+    assert_eq!(kinds.len(), 12);
     for (kind, _) in &kinds {
         assert!(raw::ChunkKind(kind.as_bytes().try_into().unwrap()).is_known(), "{kind}");
     }
+    let codecs = registry("Codecs");
+    assert_eq!(codecs.last().map(|c| c.0.as_str()), Some(raw::codecs::ZSTD.to_string().as_str()));
+    let filters = registry("Filters");
+    assert_eq!(filters.last().map(|f| f.0.as_str()), Some(raw::filters::RECORDS.to_string().as_str()));
     let meanings = registry("Meanings of event classes");
     for (number, text) in &meanings {
         for name in text.split([' ', ',']).filter(|w| w.contains(':') && !w.ends_with(':')) {

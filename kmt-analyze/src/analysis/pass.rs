@@ -262,7 +262,11 @@ struct Selector {
 
 impl Selector {
     fn new(trace: &Trace<'_>, filter: &Filter) -> Self {
-        let named = trace.metadata().tasks.iter().filter(|t| filter.comms.iter().any(|c| c == t.comm));
+        let named = trace
+            .metadata()
+            .tasks
+            .iter()
+            .filter(|t| filter.comms.iter().any(|c| c.as_slice() == t.comm.as_ref()));
         let by_task = !filter.pids.is_empty() || !filter.comms.is_empty();
         let pids = by_task.then(|| filter.pids.iter().copied().chain(named.map(|t| t.pid)).collect());
         Self { open: filter.is_open(), pids, cpus: filter.cpus.clone() }

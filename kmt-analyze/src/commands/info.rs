@@ -96,7 +96,7 @@ fn document(session: &Session<'_>, classes: &BTreeMap<usize, u64>, damages: &[Da
         json!({"uname": text("uname"), "release": text("kernel.release"), "machine": text("kernel.machine")}),
     );
     let meta: Map<String, Value> =
-        metadata.pairs.iter().map(|(k, v)| ((*k).to_owned(), json::text(v))).collect();
+        metadata.pairs.iter().map(|(k, v)| (k.clone().into_owned(), json::text(v))).collect();
     out.insert("meta".into(), meta.into());
     out.insert(
         "events".into(),
@@ -186,7 +186,7 @@ fn page(session: &Session<'_>, classes: &BTreeMap<usize, u64>, damages: &[Damage
     let names: Vec<String> = metadata
         .attachments
         .iter()
-        .map(|a| a.name)
+        .map(|a| a.name.as_ref())
         .filter(|n| !n.starts_with("events/"))
         .map(|n| escaped(n.as_bytes()))
         .collect();

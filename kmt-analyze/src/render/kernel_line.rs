@@ -14,7 +14,7 @@ use kmt_format::schema::{EventClass, Role};
 /// How lines start, for one trace.
 #[derive(Debug)]
 pub struct LineStart<'d> {
-    tasks: HashMap<i32, TaskRecord<'d>>,
+    tasks: HashMap<i32, &'d TaskRecord<'d>>,
     unit: ClockUnit,
     pid_width: usize,
     with_tgid: bool,
@@ -44,7 +44,7 @@ const BH_OFF: u64 = 0x80;
 
 impl<'d> LineStart<'d> {
     /// For the kernel and the options that the file tells; the newest kernel's rules where it does not.
-    pub fn new(metadata: &Metadata<'d>, version: Option<KernelVersion>) -> Self {
+    pub fn new(metadata: &'d Metadata<'d>, version: Option<KernelVersion>) -> Self {
         let options = metadata.text("tracefs/trace_options").unwrap_or_default();
         let option = |name: &str, default: bool| {
             options
@@ -58,7 +58,7 @@ impl<'d> LineStart<'d> {
         };
         let since = |major, minor| version.is_none_or(|v| v >= KernelVersion::new(major, minor));
         Self {
-            tasks: metadata.tasks.iter().map(|t| (t.pid, *t)).collect(),
+            tasks: metadata.tasks.iter().map(|t| (t.pid, t)).collect(),
             unit: metadata.clock.as_ref().map_or(ClockUnit::Nanoseconds, |c| c.unit),
             pid_width: if since(5, 4) { 7 } else { 5 },
             with_tgid: option("record-tgid", false),
@@ -78,7 +78,7 @@ impl<'d> LineStart<'d> {
             i32::MIN..0 => b"<XXX>",
             _ if self.pid_max.is_some_and(|max| pid > max) => b"<...>",
             _ => match self.tasks.get(&pid) {
-                Some(task) if !task.comm.is_empty() => task.comm,
+                Some(task) if !task.comm.is_empty() => &task.comm,
                 _ => b"<...>",
             },
         }

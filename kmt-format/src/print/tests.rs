@@ -1,6 +1,7 @@
 //! One event at a time, through a whole file: the evaluator sees what a reader would give it.
 
 use super::{EventText, PrintEnv};
+use crate::Compression;
 use crate::Limits;
 use crate::kernel::{ByteOrder, parse_kallsyms};
 use crate::read::{Event, Trace};
@@ -45,14 +46,20 @@ fn record(order: ByteOrder) -> Vec<u8> {
 
 /// What the event prints, and what could not be resolved.
 fn printed(print_fmt: &str, order: ByteOrder) -> (String, Vec<String>) {
-    let options =
-        WriterOptions { order, long_size: 8, align_u64: None, page_size: None, trace_uuid: [0; 16] };
+    let options = WriterOptions {
+        order,
+        long_size: 8,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [0; 16],
+        compression: Compression::None,
+    };
     let mut writer = Writer::new(options).unwrap();
     let format = format!("name: ev\nID: 700\nformat:\n{COMMON}{FIELDS}\nprint fmt: {print_fmt}\n");
     writer.add_format("sys", &format).unwrap();
-    writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]);
+    writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
     writer.event(0, 1_000, &record(order)).unwrap();
-    let file = writer.finish();
+    let file = writer.finish().unwrap();
     let trace = Trace::open(&file, Limits::default()).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     let event = Event::new(trace.schema(), &chunk, 0).unwrap();
@@ -206,10 +213,13 @@ fn symbols_without_the_bounds_of_the_image() {
         align_u64: None,
         page_size: None,
         trace_uuid: [0; 16],
+        compression: Compression::None,
     };
     let mut writer = Writer::new(options).unwrap();
-    writer.symbols(&parse_kallsyms(b"c0000000 T _stext\nc0000100 t a\nc0000200 t b\n", &[], 4096), &[]);
-    let file = writer.finish();
+    writer
+        .symbols(&parse_kallsyms(b"c0000000 T _stext\nc0000100 t a\nc0000200 t b\n", &[], 4096), &[])
+        .unwrap();
+    let file = writer.finish().unwrap();
     let trace = Trace::open(&file, Limits::default()).unwrap();
     let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| (r.name, r.offset));
     assert_eq!(resolve(0xc000_0104), Some((&b"a"[..], 4)));

@@ -15,7 +15,7 @@ pub struct ChunkHeader<O: ByteOrder> {
     pub kind: [u8; 4],
     /// [`chunk_flags`].
     pub flags: u8,
-    /// 0: the body is stored as it is. No other codec is defined yet.
+    /// How the body is stored: [`codecs`] in the low half, [`filters`] in the upper half.
     pub codec: u8,
     /// Minor version of the body's layout.
     pub body_version: U16<O>,
@@ -31,8 +31,10 @@ pub struct ChunkHeader<O: ByteOrder> {
     pub sequence: U32<O>,
     /// CRC-32 of everything behind this header: body and padding.
     pub body_crc: U32<O>,
-    /// Written as 0, ignored by readers.
-    pub reserved: [u8; 8],
+    /// Bytes at the start of the body that are stored as they are whatever the codec, and have a checksum of their own.
+    pub prefix_len: U32<O>,
+    /// CRC-32 of the prefix.
+    pub prefix_crc: U32<O>,
     /// CRC-32 of the 60 bytes before this field.
     pub header_crc: U32<O>,
 }
@@ -56,6 +58,26 @@ pub mod chunk_flags {
     pub const SAFE_TO_COPY: u8 = 2;
     /// Event chunk: its first event is older than the last one of the chunk before.
     pub const TIME_REGRESSION: u8 = 4;
+    /// Event chunk: its records were taken from a torn chunk, whose checksum could not be checked.
+    pub const UNVERIFIED: u8 = 8;
+}
+
+/// The low half of [`ChunkHeader::codec`].
+pub mod codecs {
+    /// Stored as it is.
+    pub const NONE: u8 = 0;
+    /// One LZ4 block, without a frame.
+    pub const LZ4: u8 = 1;
+    /// Zstandard frames.
+    pub const ZSTD: u8 = 2;
+}
+
+/// The upper half of [`ChunkHeader::codec`], shifted down.
+pub mod filters {
+    /// Nothing was rearranged.
+    pub const NONE: u8 = 0;
+    /// Event chunk: time offsets as differences, records as planes of bytes.
+    pub const RECORDS: u8 = 1;
 }
 
 /// The four-character code of a chunk kind. Unknown values are legal.
@@ -69,6 +91,8 @@ impl ChunkKind {
     pub const SCHEMA: Self = Self(*b"SCHM");
     /// Events of one CPU.
     pub const EVENTS: Self = Self(*b"EVNT");
+    /// Sub-buffers of one CPU, as the kernel wrote them.
+    pub const SUB_BUFFERS: Self = Self(*b"RAWP");
     /// The trace clock.
     pub const CLOCK: Self = Self(*b"CLOK");
     /// Keys and values.
@@ -81,6 +105,8 @@ impl ChunkKind {
     pub const TASKS: Self = Self(*b"TASK");
     /// The kernel's own counters for each CPU, and the writer's.
     pub const STATS: Self = Self(*b"STAT");
+    /// Where the chunks are, and what they hold.
+    pub const INDEX: Self = Self(*b"INDX");
     /// The last chunk of a finished file.
     pub const TRAILER: Self = Self(*b"TRLR");
 
@@ -90,12 +116,14 @@ impl ChunkKind {
             Self::HEADER_COPY,
             Self::SCHEMA,
             Self::EVENTS,
+            Self::SUB_BUFFERS,
             Self::CLOCK,
             Self::META,
             Self::FILE,
             Self::SYMBOLS,
             Self::TASKS,
             Self::STATS,
+            Self::INDEX,
             Self::TRAILER,
         ]
         .contains(&self)

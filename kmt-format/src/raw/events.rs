@@ -98,3 +98,39 @@ pub struct Record32<O: ByteOrder> {
 
 const _: () = assert!(size_of::<Record64<zerocopy::LE>>() == 16);
 const _: () = assert!(size_of::<Record32<zerocopy::LE>>() == 12);
+
+/// Head of a chunk of sub-buffers; they follow, each `sub_buffer_len` bytes.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct SubBuffersHead<O: ByteOrder> {
+    /// Length of this head in bytes; a later minor version may append fields.
+    pub head_len: U32<O>,
+    /// [`loss_flags`].
+    pub loss_flags: U32<O>,
+    /// Events lost just before the first event of this chunk, where they were counted.
+    pub lost_events: U64<O>,
+    /// Time of the first event, in the clock's unit.
+    pub t_base: U64<O>,
+    /// Time of the last event.
+    pub t_last: U64<O>,
+    /// Number of events of this CPU in the chunks before this one.
+    pub first_event: U64<O>,
+    /// Number of events in the sub-buffers.
+    pub record_count: U32<O>,
+    /// Length of a sub-buffer in bytes.
+    pub sub_buffer_len: U32<O>,
+    /// Number of sub-buffers.
+    pub sub_buffer_count: U32<O>,
+    /// Offset of `timestamp` in `events/header_page`.
+    pub timestamp_offset: U16<O>,
+    /// Offset of `commit`.
+    pub commit_offset: U16<O>,
+    /// Size of `commit`.
+    pub commit_size: U16<O>,
+    /// Offset of `data`.
+    pub data_offset: U16<O>,
+    /// Written as 0, ignored by readers.
+    pub reserved: U32<O>,
+}
+
+const _: () = assert!(size_of::<SubBuffersHead<zerocopy::LE>>() == 64);

@@ -15,7 +15,7 @@ pub const HEADER_LEN: usize = 64;
 pub const VERSION_MAJOR: u16 = 0;
 
 /// Minor version written.
-pub const VERSION_MINOR: u16 = 1;
+pub const VERSION_MINOR: u16 = 2;
 
 /// The file header.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]

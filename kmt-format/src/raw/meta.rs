@@ -18,7 +18,21 @@ pub struct ClockHead<O: ByteOrder> {
     pub name_len: U32<O>,
 }
 
-/// A task's name. The body of a TASK chunk is an array of these.
+/// Head of a table; the rows follow. TASK, STAT and INDX are such tables.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct TableHead<O: ByteOrder> {
+    /// Length of this head in bytes; a later minor version may append fields.
+    pub head_len: U32<O>,
+    /// Bytes from one row to the next; a later minor version may append fields to the rows.
+    pub row_len: U32<O>,
+    /// Number of rows.
+    pub row_count: U32<O>,
+    /// Written as 0, ignored by readers.
+    pub reserved: U32<O>,
+}
+
+/// A task's name, a row of a TASK chunk.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TaskRow<O: ByteOrder> {
@@ -32,7 +46,7 @@ pub struct TaskRow<O: ByteOrder> {
     pub comm: [u8; 16],
 }
 
-/// The counters of one CPU. The body of a STAT chunk is an array of these.
+/// The counters of one CPU, a row of a STAT chunk.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct StatsRow<O: ByteOrder> {
@@ -95,5 +109,6 @@ pub mod stats_present {
 }
 
 const _: () = assert!(size_of::<ClockHead<zerocopy::LE>>() == 12);
+const _: () = assert!(size_of::<TableHead<zerocopy::LE>>() == 16);
 const _: () = assert!(size_of::<TaskRow<zerocopy::LE>>() == 32);
 const _: () = assert!(size_of::<StatsRow<zerocopy::LE>>() == 104);

@@ -11,13 +11,13 @@ mod schema;
 mod symbols;
 mod trailer;
 
-pub use chunk::{ChunkHeader, ChunkKind, chunk_flags};
-pub use events::{Epoch, EventsHead, Record32, Record64, loss_flags};
+pub use chunk::{ChunkHeader, ChunkKind, chunk_flags, codecs, filters};
+pub use events::{Epoch, EventsHead, Record32, Record64, SubBuffersHead, loss_flags};
 pub use header::{BOM, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
-pub use meta::{ClockHead, StatsRow, TaskRow, stats_present};
+pub use meta::{ClockHead, StatsRow, TableHead, TaskRow, stats_present};
 pub use schema::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
 pub use symbols::{SymbolOwnerRow, SymbolRow32, SymbolRow64, SymbolsHead};
-pub use trailer::Trailer;
+pub use trailer::{IndexRow, Trailer};
 
 /// Chunks, record arrays and the file header start at multiples of this many bytes.
 pub const ALIGNMENT: usize = 64;

@@ -22,6 +22,14 @@ pub struct SchemaHead<O: ByteOrder> {
     pub slot_count: U32<O>,
     /// Length of the heap in bytes.
     pub heap_len: U32<O>,
+    /// Bytes from one class to the next; a later minor version may append fields to the rows.
+    pub class_len: U16<O>,
+    /// The same for fields.
+    pub field_len: U16<O>,
+    /// The same for shapes.
+    pub shape_len: U16<O>,
+    /// The same for slots.
+    pub slot_len: U16<O>,
 }
 
 /// A string in the heap of the same chunk.
@@ -114,7 +122,7 @@ pub struct SlotRow<O: ByteOrder> {
     pub offset: U32<O>,
 }
 
-const _: () = assert!(size_of::<SchemaHead<zerocopy::LE>>() == 32);
+const _: () = assert!(size_of::<SchemaHead<zerocopy::LE>>() == 40);
 const _: () = assert!(size_of::<ClassRow<zerocopy::LE>>() == 44);
 const _: () = assert!(size_of::<FieldRow<zerocopy::LE>>() == 32);
 const _: () = assert!(size_of::<ShapeRow<zerocopy::LE>>() == 16);

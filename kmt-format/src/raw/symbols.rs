@@ -18,6 +18,10 @@ pub struct SymbolsHead<O: ByteOrder> {
     pub core_start: U64<O>,
     /// First address behind the kernel image; 0 if not known.
     pub core_end: U64<O>,
+    /// Bytes from one owner to the next; a later minor version may append fields to the rows.
+    pub owner_len: U32<O>,
+    /// The same for symbols.
+    pub symbol_len: U32<O>,
 }
 
 /// A module, or `bpf`, `__builtin__ftrace` and the like.
@@ -74,7 +78,7 @@ pub struct SymbolRow32<O: ByteOrder> {
     pub reserved: [u8; 3],
 }
 
-const _: () = assert!(size_of::<SymbolsHead<zerocopy::LE>>() == 32);
+const _: () = assert!(size_of::<SymbolsHead<zerocopy::LE>>() == 40);
 const _: () = assert!(size_of::<SymbolOwnerRow<zerocopy::LE>>() == 24);
 const _: () = assert!(size_of::<SymbolRow64<zerocopy::LE>>() == 24);
 const _: () = assert!(size_of::<SymbolRow32<zerocopy::LE>>() == 20);

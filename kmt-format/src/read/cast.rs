@@ -29,6 +29,62 @@ where
     })
 }
 
+/// Rows of a table, whose length the file tells: at least what this version knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table<'d, T> {
+    bytes: &'d [u8],
+    row_len: usize,
+    count: usize,
+    row: core::marker::PhantomData<T>,
+}
+
+impl<'d, T> Table<'d, T>
+where
+    T: FromBytes + KnownLayout + Immutable + Unaligned + 'static,
+{
+    /// `count` rows from `offset` of `bytes` on.
+    pub fn at(bytes: &'d [u8], offset: usize, count: usize, row_len: usize, base: u64) -> Result<Self> {
+        if row_len < size_of::<T>() {
+            return Err(Error::at(
+                base,
+                ErrorKind::Malformed("the rows of a table have an impossible length"),
+            ));
+        }
+        let len = count.saturating_mul(row_len);
+        let bytes = array_at::<u8>(bytes, offset, len, base)?;
+        Ok(Self { bytes, row_len, count, row: core::marker::PhantomData })
+    }
+
+    /// Bytes of all rows.
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes from one row to the next.
+    pub fn row_len(&self) -> usize {
+        self.row_len
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// So many rows from `first` on; `None` if they are not all there.
+    pub fn range(&self, first: usize, count: usize) -> Option<impl Iterator<Item = &'d T> + use<'d, T>> {
+        let start = first.checked_mul(self.row_len)?;
+        let bytes = self.bytes.get(start..start.checked_add(count.checked_mul(self.row_len)?)?)?;
+        let rows = bytes.chunks_exact(self.row_len);
+        Some(rows.filter_map(|row| T::ref_from_prefix(row).ok().map(|(row, _)| row)))
+    }
+
+    /// All rows.
+    pub fn iter(&self) -> impl Iterator<Item = &'d T> + use<'d, T> {
+        let rows = self.bytes.chunks_exact(self.row_len);
+        rows.filter_map(|row| T::ref_from_prefix(row).ok().map(|(row, _)| row))
+    }
+}
+
 /// Length of a head that may have grown in a later minor version; at least what this version knows.
 pub(super) fn head_len<T>(stated: u32, body: &[u8], base: u64) -> Result<usize> {
     let stated = stated as usize;

@@ -18,9 +18,9 @@ pub struct Event<'t> {
 impl<'t> Event<'t> {
     /// The event of that index in a chunk; `None` if there is none.
     pub fn new(schema: &'t Schema, chunk: &'t EventChunk<'t>, index: usize) -> Option<Self> {
-        let record = chunk.records.get(index)?;
-        let (shape, descriptor) = *chunk.descriptors.get(usize::from(record.descriptor))?;
-        let shape = schema.shape(usize::from(shape))?;
+        let record = chunk.records().get(index)?;
+        let descriptor = chunk.descriptor_data(record.descriptor.into())?;
+        let shape = schema.shape(chunk.shape_of(record.descriptor.into())?)?;
         let class = schema.class(shape.class)?;
         let time = chunk.time_of(index, record.time_offset);
         Some(Self { chunk, class, shape, descriptor, record, time })
@@ -105,6 +105,18 @@ impl<'t> Event<'t> {
         bytes.split(|&b| b == 0).next()
     }
 
+    /// The call chain of the event: of `ftrace:kernel_stack`, or of any event with such a field.
+    pub fn stack(&self) -> Option<Stack<'t>> {
+        let field = self.class.field_with(Role::STACK)?;
+        let id = self.stored(field)?;
+        Some(Stack {
+            id,
+            bytes: self.bytes(field)?,
+            order: self.chunk.order,
+            long_size: self.chunk.long_size(),
+        })
+    }
+
     /// Field of that index in the class.
     pub fn field(&self, field: usize) -> Option<&'t Field> {
         self.class.fields.get(field)
@@ -127,10 +139,7 @@ impl<'t> Event<'t> {
                 let shifted = self.record.value.checked_shr(8 * slot.offset)?;
                 Some(shifted & (u64::MAX >> (64 - 8 * len.clamp(1, 8))))
             }
-            Place::Context => {
-                let start = usize::from(self.record.context) * self.chunk.context_stride;
-                order.uint_at(self.chunk.contexts, start + offset, len)
-            }
+            Place::Context => order.uint_at(self.chunk.context(self.record.context.into())?, offset, len),
             Place::Payload => {
                 let payload = self.chunk.payload(self.record.value, self.shape.payload_len)?;
                 order.uint_at(payload, offset, len)
@@ -143,4 +152,28 @@ impl<'t> Event<'t> {
 fn sign_extend(value: u64, bytes: u8) -> u64 {
     let shift = 64 - 8 * u32::from(bytes.clamp(1, 8));
     ((value << shift) as i64 >> shift) as u64
+}
+
+/// Return addresses, the innermost first.
+///
+/// A chunk keeps each stack once, whatever the number of events that have it: its heap is the stack table.
+#[derive(Debug, Clone, Copy)]
+pub struct Stack<'t> {
+    id: u64,
+    bytes: &'t [u8],
+    order: ByteOrder,
+    long_size: usize,
+}
+
+impl<'t> Stack<'t> {
+    /// Equal for equal stacks of one chunk, where its writer kept each once; no meaning beyond the chunk.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The addresses. Bytes at the end that are no whole address are left out.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> + use<'t> {
+        let order = self.order;
+        self.bytes.chunks_exact(self.long_size.max(1)).map(move |bytes| order.uint(bytes))
+    }
 }

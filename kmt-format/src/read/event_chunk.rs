@@ -1,13 +1,15 @@
 //! One event chunk, its records cast in place.
 
-use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
+use core::ops::Range;
+use std::borrow::Cow;
+use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
 
 use super::cast::{array_at, head_len, struct_at};
-use super::{ChunkRef, Schema};
+use super::{ChunkRef, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, FieldKind};
-use crate::raw::{Epoch, EventsHead, Record32, Record64, loss_flags};
+use crate::raw::{ChunkKind, Epoch, EventsHead, Record32, Record64, SubBuffersHead, loss_flags};
 use crate::schema::{Place, Shape};
 use crate::write::Loss;
 
@@ -37,13 +39,44 @@ pub struct Record {
     pub value: u64,
 }
 
-macro_rules! native {
-    ($record:expr) => {
-        Record {
-            time_offset: $record.time_offset.get(),
-            descriptor: $record.descriptor.get(),
-            context: $record.context.get(),
-            value: u64::from($record.value.get()),
+/// A record as it lies on disk.
+trait RawRecord {
+    fn time_offset(&self) -> u32;
+    fn native(&self) -> Record;
+}
+
+macro_rules! raw_record {
+    ($name:ident) => {
+        impl<O: Order> RawRecord for $name<O> {
+            #[inline]
+            fn time_offset(&self) -> u32 {
+                self.time_offset.get()
+            }
+
+            #[inline]
+            fn native(&self) -> Record {
+                Record {
+                    time_offset: self.time_offset.get(),
+                    descriptor: self.descriptor.get(),
+                    context: self.context.get(),
+                    value: u64::from(self.value.get()),
+                }
+            }
+        }
+    };
+}
+
+raw_record!(Record64);
+raw_record!(Record32);
+
+/// Does the same with the records of whatever order and width.
+macro_rules! with_records {
+    ($records:expr, $slice:ident => $work:expr) => {
+        match $records {
+            Records::Little64($slice) => $work,
+            Records::Big64($slice) => $work,
+            Records::Little32($slice) => $work,
+            Records::Big32($slice) => $work,
         }
     };
 }
@@ -51,12 +84,7 @@ macro_rules! native {
 impl Records<'_> {
     /// Number of records.
     pub fn len(&self) -> usize {
-        match self {
-            Self::Little64(r) => r.len(),
-            Self::Big64(r) => r.len(),
-            Self::Little32(r) => r.len(),
-            Self::Big32(r) => r.len(),
-        }
+        with_records!(self, r => r.len())
     }
 
     /// Whether there is none.
@@ -67,23 +95,13 @@ impl Records<'_> {
     /// The record of that index.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Record> {
-        Some(match self {
-            Self::Little64(r) => native!(r.get(index)?),
-            Self::Big64(r) => native!(r.get(index)?),
-            Self::Little32(r) => native!(r.get(index)?),
-            Self::Big32(r) => native!(r.get(index)?),
-        })
+        with_records!(self, r => r.get(index).map(RawRecord::native))
     }
 
     /// Calls `visit` with every record; the byte order is chosen once.
     #[inline]
     pub fn for_each(&self, mut visit: impl FnMut(Record)) {
-        match self {
-            Self::Little64(r) => r.iter().for_each(|r| visit(native!(r))),
-            Self::Big64(r) => r.iter().for_each(|r| visit(native!(r))),
-            Self::Little32(r) => r.iter().for_each(|r| visit(native!(r))),
-            Self::Big32(r) => r.iter().for_each(|r| visit(native!(r))),
-        }
+        with_records!(self, r => r.iter().for_each(|r| visit(r.native())));
     }
 }
 
@@ -102,20 +120,73 @@ pub struct EventsInfo {
     pub event_count: u32,
 }
 
+impl EventsInfo {
+    /// Of a chunk without events.
+    pub(crate) const NONE: Self = Self {
+        loss: Loss { counted: 0, uncounted: false, damaged_input: false },
+        t_first: 0,
+        t_last: 0,
+        first_event: 0,
+        event_count: 0,
+    };
+}
+
 /// One event chunk, checked from end to end: every index and offset in it is good.
 #[derive(Debug, Clone)]
 pub struct EventChunk<'d> {
     pub(super) cpu: u32,
     pub(super) order: ByteOrder,
-    pub(super) info: EventsInfo,
-    pub(super) records: Records<'d>,
-    /// Shape and data of each descriptor.
-    pub(super) descriptors: Vec<(u16, &'d [u8])>,
-    pub(super) contexts: &'d [u8],
-    pub(super) context_stride: usize,
-    pub(super) heap: &'d [u8],
+    info: EventsInfo,
+    body: Cow<'d, [u8]>,
+    long_size: usize,
+    records_at: usize,
+    descriptors: Vec<Descriptor>,
+    contexts: Range<usize>,
+    context_stride: usize,
+    heap: Range<usize>,
     /// First record and upper half of the time offset; the first entry is (0, 0).
     epochs: Vec<(u32, u32)>,
+}
+
+/// A shape, and where the data for it lie in the body.
+#[derive(Debug, Clone, Copy)]
+struct Descriptor {
+    shape: u32,
+    start: u32,
+    len: u16,
+}
+
+impl EventChunk<'_> {
+    /// The same, with the bytes of the body copied if they are borrowed.
+    pub fn into_owned(self) -> EventChunk<'static> {
+        let Self {
+            cpu,
+            order,
+            info,
+            body,
+            long_size,
+            records_at,
+            descriptors,
+            contexts,
+            context_stride,
+            heap,
+            epochs,
+        } = self;
+        let body = Cow::Owned(body.into_owned());
+        EventChunk {
+            cpu,
+            order,
+            info,
+            body,
+            long_size,
+            records_at,
+            descriptors,
+            contexts,
+            context_stride,
+            heap,
+            epochs,
+        }
+    }
 }
 
 impl<'d> EventChunk<'d> {
@@ -130,8 +201,15 @@ impl<'d> EventChunk<'d> {
     }
 
     /// The records.
-    pub fn records(&self) -> Records<'d> {
-        self.records
+    #[inline]
+    pub fn records(&self) -> Records<'_> {
+        let (at, count) = (self.records_at, self.info.event_count as usize);
+        match (self.order, self.long_size) {
+            (ByteOrder::Little, 8) => Records::Little64(slice_at(&self.body, at, count)),
+            (ByteOrder::Big, 8) => Records::Big64(slice_at(&self.body, at, count)),
+            (ByteOrder::Little, _) => Records::Little32(slice_at(&self.body, at, count)),
+            (ByteOrder::Big, _) => Records::Big32(slice_at(&self.body, at, count)),
+        }
     }
 
     /// Number of descriptors.
@@ -141,13 +219,33 @@ impl<'d> EventChunk<'d> {
 
     /// Index of the shape of that descriptor.
     pub fn shape_of(&self, descriptor: usize) -> Option<usize> {
-        self.descriptors.get(descriptor).map(|d| usize::from(d.0))
+        self.descriptors.get(descriptor).map(|d| d.shape as usize)
+    }
+
+    /// Data of that descriptor.
+    #[inline]
+    pub(super) fn descriptor_data(&self, descriptor: usize) -> Option<&[u8]> {
+        let d = self.descriptors.get(descriptor)?;
+        let start = d.start as usize;
+        self.body.get(start..start.checked_add(usize::from(d.len))?)
+    }
+
+    /// Size of the traced kernel's `long` in bytes.
+    pub(super) fn long_size(&self) -> usize {
+        self.long_size
+    }
+
+    /// Bytes of that context.
+    #[inline]
+    pub(super) fn context(&self, context: usize) -> Option<&[u8]> {
+        let start = self.contexts.start.checked_add(context.checked_mul(self.context_stride)?)?;
+        self.body.get(start..start.checked_add(self.context_stride)?)
     }
 
     /// Time of the record of that index, in the clock's unit.
     #[inline]
     pub fn time(&self, index: usize) -> Option<u64> {
-        let record = self.records.get(index)?;
+        let record = self.records().get(index)?;
         Some(self.time_of(index, record.time_offset))
     }
 
@@ -163,9 +261,25 @@ impl<'d> EventChunk<'d> {
         self.info.t_first.wrapping_add(u64::from(upper) << 32 | u64::from(time_offset))
     }
 
+    /// Calls `visit` with the time and the record of each of `range`; byte order and epochs are looked at once.
+    #[inline]
+    pub fn for_each_in(&self, range: Range<usize>, mut visit: impl FnMut(u64, Record)) {
+        let start = range.start;
+        if self.epochs.len() == 1 {
+            let base = self.info.t_first;
+            with_records!(self.records(), r => for record in r.get(range).unwrap_or_default() {
+                visit(base.wrapping_add(record.time_offset().into()), record.native());
+            });
+            return;
+        }
+        with_records!(self.records(), r => for (i, record) in r.get(range).unwrap_or_default().iter().enumerate() {
+            visit(self.time_of(start + i, record.time_offset()), record.native());
+        });
+    }
+
     /// Index of the first record at `time` or later.
     pub fn first_at_or_after(&self, time: u64) -> usize {
-        let (mut low, mut high) = (0, self.records.len());
+        let (mut low, mut high) = (0, self.records().len());
         while low < high {
             let middle = low + (high - low) / 2;
             if self.time(middle).is_some_and(|t| t < time) { low = middle + 1 } else { high = middle }
@@ -176,61 +290,65 @@ impl<'d> EventChunk<'d> {
     /// Where the run that starts at `start` ends: the first record behind it at `limit` or later, `end` at most.
     ///
     /// Times never fall within a chunk, so this steps on in growing strides and halves the last one.
+    #[inline]
     pub(super) fn run_end(&self, start: usize, end: usize, limit: u64) -> usize {
-        let is_before = |index: usize| self.time(index).is_some_and(|t| t < limit);
-        let (mut low, mut stride) = (start, 1);
-        while low + stride < end && is_before(low + stride) {
-            low += stride;
-            stride *= 2;
+        if self.epochs.len() > 1 {
+            return gallop(start, end, |i| self.time(i).is_some_and(|t| t < limit));
         }
-        let mut high = (low + stride).min(end);
-        low += 1;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_before(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+        // Without epochs the whole chunk lies within 32 bits of its first event.
+        let Some(offset) = limit.checked_sub(self.info.t_first) else { return end.min(start + 1) };
+        let Ok(offset) = u32::try_from(offset) else { return end };
+        with_records!(self.records(), r => {
+            gallop(start, end, |i| r.get(i).is_some_and(|r| r.time_offset() < offset))
+        })
     }
 
     /// The head alone, without looking at the rest.
-    pub(super) fn head(body: &[u8], chunk: &ChunkRef, order: ByteOrder) -> Result<EventsInfo> {
-        match order {
-            ByteOrder::Little => {
-                Ok(info(struct_at::<EventsHead<LittleEndian>>(body, 0, chunk.body_offset())?))
+    pub(super) fn head(prefix: &[u8], chunk: &ChunkRef, order: ByteOrder) -> Result<EventsInfo> {
+        let base = chunk.body_offset();
+        let info = match (chunk.kind, order) {
+            (ChunkKind::SUB_BUFFERS, ByteOrder::Little) => {
+                struct_at::<SubBuffersHead<LittleEndian>>(prefix, 0, base).map(sub_buffers_info)
             }
-            ByteOrder::Big => Ok(info(struct_at::<EventsHead<BigEndian>>(body, 0, chunk.body_offset())?)),
-        }
+            (ChunkKind::SUB_BUFFERS, ByteOrder::Big) => {
+                struct_at::<SubBuffersHead<BigEndian>>(prefix, 0, base).map(sub_buffers_info)
+            }
+            (_, ByteOrder::Little) => struct_at::<EventsHead<LittleEndian>>(prefix, 0, base).map(info),
+            (_, ByteOrder::Big) => struct_at::<EventsHead<BigEndian>>(prefix, 0, base).map(info),
+        };
+        info.map_err(|_| {
+            Error::at(base, ErrorKind::Malformed("the head of an event chunk is not in its prefix"))
+        })
     }
 
-    pub(super) fn parse(
-        body: &'d [u8],
+    /// Parses a decoded body. `first_shape` is added to the numbers of shapes.
+    pub(crate) fn parse(
+        body: Cow<'d, [u8]>,
         chunk: &ChunkRef,
-        order: ByteOrder,
-        long_size: usize,
+        header: &Header,
         schema: &Schema,
         limits: &Limits,
+        first_shape: u32,
     ) -> Result<Self> {
-        let parsed = match order {
-            ByteOrder::Little => Self::parse_in_order::<LittleEndian>(body, chunk, order, long_size, limits),
-            ByteOrder::Big => Self::parse_in_order::<BigEndian>(body, chunk, order, long_size, limits),
+        let mut parsed = match header.order {
+            ByteOrder::Little => Self::parse_in_order::<LittleEndian>(body, chunk, header, limits),
+            ByteOrder::Big => Self::parse_in_order::<BigEndian>(body, chunk, header, limits),
         }?;
-        parsed
-            .check(schema, long_size)
-            .map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;
+        parsed.descriptors.iter_mut().for_each(|d| d.shape += first_shape);
+        parsed.check(schema).map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;
         Ok(parsed)
     }
 
     fn parse_in_order<O: Order>(
-        body: &'d [u8],
+        body: Cow<'d, [u8]>,
         chunk: &ChunkRef,
-        order: ByteOrder,
-        long_size: usize,
+        header: &Header,
         limits: &Limits,
     ) -> Result<Self> {
         let base = chunk.body_offset();
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
-        let head = struct_at::<EventsHead<O>>(body, 0, base)?;
-        head_len::<EventsHead<O>>(head.head_len.get(), body, base)?;
+        let head = struct_at::<EventsHead<O>>(&body, 0, base)?;
+        head_len::<EventsHead<O>>(head.head_len.get(), &body, base)?;
         let limit = |what, found: u32, limit: u32| {
             let (found, limit) = (u64::from(found), u64::from(limit));
             if found > limit {
@@ -245,83 +363,95 @@ impl<'d> EventChunk<'d> {
         limit("the number of epochs of a chunk", head.epoch_count.get(), limits.records)?;
         let record_count = head.record_count.get() as usize;
         let stride = usize::from(head.record_stride.get());
-        if stride != 8 + long_size {
+        if stride != 8 + header.long_size {
             return Err(bad("the record stride does not fit the word size"));
         }
-        let records_offset = head.records_offset.get() as usize;
-        let records = match (order, long_size) {
-            (ByteOrder::Little, 8) => Records::Little64(array_at(body, records_offset, record_count, base)?),
-            (ByteOrder::Big, 8) => Records::Big64(array_at(body, records_offset, record_count, base)?),
-            (ByteOrder::Little, _) => Records::Little32(array_at(body, records_offset, record_count, base)?),
-            (ByteOrder::Big, _) => Records::Big32(array_at(body, records_offset, record_count, base)?),
-        };
+        let records_at = head.records_offset.get() as usize;
+        array_at::<u8>(&body, records_at, record_count.saturating_mul(stride), base)?;
         let context_stride = usize::from(head.context_stride.get());
-        let contexts_len = context_stride * head.context_count.get() as usize;
-        let contexts = array_at(body, head.contexts_offset.get() as usize, contexts_len, base)?;
-        let heap = array_at(body, head.heap_offset.get() as usize, head.heap_len.get() as usize, base)?;
+        let contexts_len = context_stride.saturating_mul(head.context_count.get() as usize);
+        let contexts = range_at(&body, head.contexts_offset.get(), contexts_len, base)?;
+        let heap = range_at(&body, head.heap_offset.get(), head.heap_len.get() as usize, base)?;
         let offsets: &[zerocopy::U32<O>] = array_at(
-            body,
+            &body,
             head.descriptors_offset.get() as usize,
             head.descriptor_count.get() as usize,
             base,
         )?;
         let mut descriptors = Vec::with_capacity(offsets.len());
         for offset in offsets {
-            descriptors.push(
-                descriptor(body, offset.get() as usize, order)
-                    .ok_or_else(|| bad("a descriptor lies outside its chunk"))?,
-            );
+            let found = descriptor(&body, offset.get(), header.order);
+            descriptors.push(found.ok_or_else(|| bad("a descriptor lies outside its chunk"))?);
         }
         let rows: &[Epoch<O>] =
-            array_at(body, head.epochs_offset.get() as usize, head.epoch_count.get() as usize, base)?;
+            array_at(&body, head.epochs_offset.get() as usize, head.epoch_count.get() as usize, base)?;
         let mut epochs = vec![(0, 0)];
         epochs.extend(rows.iter().map(|e| (e.first_record.get(), e.upper.get())));
         Ok(Self {
             cpu: chunk.cpu.unwrap_or(0),
-            order,
+            order: header.order,
+            long_size: header.long_size,
             info: info(head),
-            records,
+            records_at,
             descriptors,
             contexts,
             context_stride,
             heap,
             epochs,
+            body,
         })
     }
 
+    fn descriptor_bytes(&self, d: &Descriptor) -> &[u8] {
+        let start = d.start as usize;
+        self.body.get(start..start.saturating_add(d.len.into())).unwrap_or_default()
+    }
+
+    fn heap(&self) -> &[u8] {
+        self.body.get(self.heap.clone()).unwrap_or_default()
+    }
+
     /// Checks every index, offset and time once, so that nothing read later can be out of place.
-    fn check(&self, schema: &Schema, long_size: usize) -> core::result::Result<(), &'static str> {
+    fn check(&self, schema: &Schema) -> core::result::Result<(), &'static str> {
         if !self.epochs.windows(2).all(|w| matches!(w, [a, b] if a.0 <= b.0 && a.1 < b.1)) {
             return Err("the epochs of a chunk do not rise");
         }
         // For each descriptor the payload length of its shape, 0 mostly.
         let mut payload_shapes: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
-        for (shape, data) in &self.descriptors {
-            let shape =
-                schema.shape(usize::from(*shape)).ok_or("a descriptor has a shape that no schema defines")?;
+        for descriptor in &self.descriptors {
+            let data = self.descriptor_bytes(descriptor);
+            let shape = schema.shape(descriptor.shape as usize).ok_or(UNKNOWN_SHAPE)?;
             if (data.len() as u64) < u64::from(shape.descriptor_len) {
                 return Err("a descriptor is shorter than its shape");
             }
-            self.check_slots(schema, shape, data, long_size)?;
+            self.check_slots(schema, shape, data)?;
             payload_shapes.push(Some(shape).filter(|s| s.payload_len > 0));
         }
+        self.check_records(schema, &payload_shapes)
+    }
+
+    fn check_records(
+        &self,
+        schema: &Schema,
+        payload_shapes: &[Option<&Shape>],
+    ) -> core::result::Result<(), &'static str> {
         let context_count = self.contexts.len().checked_div(self.context_stride).unwrap_or(0);
-        let mut index = 0usize;
         let mut last = 0u64;
         let mut wrong = None;
-        self.records.for_each(|record| {
-            let offset = self.time_of(index, record.time_offset).wrapping_sub(self.info.t_first);
+        let mut first_offset = None;
+        self.for_each_in(0..self.info.event_count as usize, |time, record| {
+            let offset = time.wrapping_sub(self.info.t_first);
+            first_offset.get_or_insert(offset);
             if offset < last {
                 wrong = Some("the times of a chunk fall");
             }
             last = offset;
-            index += 1;
             if usize::from(record.context) >= context_count {
                 wrong = Some("a record has a context that is not there");
             }
             match payload_shapes.get(usize::from(record.descriptor)) {
-                None => wrong = Some("a record has a descriptor that is not there"),
                 Some(None) => {}
+                None => wrong = Some("a record has a descriptor that is not there"),
                 Some(Some(shape)) => match self.payload(record.value, shape.payload_len) {
                     None => wrong = Some("the payload of a record lies outside the heap"),
                     Some(data) => {
@@ -332,9 +462,8 @@ impl<'d> EventChunk<'d> {
                 },
             }
         });
-        let first_offset = self.records.get(0).map_or(0, |r| r.time_offset);
         let t_last = self.info.t_first.wrapping_add(last);
-        if !self.records.is_empty() && (first_offset != 0 || t_last != self.info.t_last) {
+        if first_offset.is_some_and(|first| first != 0 || t_last != self.info.t_last) {
             wrong = Some("the head of a chunk has other times than its records");
         }
         wrong.map_or(Ok(()), Err)
@@ -345,7 +474,6 @@ impl<'d> EventChunk<'d> {
         schema: &Schema,
         shape: &Shape,
         data: &[u8],
-        long_size: usize,
     ) -> core::result::Result<(), &'static str> {
         for slot in &shape.slots {
             let end = slot.offset as usize + usize::from(slot.stored);
@@ -353,7 +481,7 @@ impl<'d> EventChunk<'d> {
                 Place::Context if end > self.context_stride => {
                     return Err("a context is shorter than its fields");
                 }
-                Place::Value if end > long_size => return Err("a field is wider than the value word"),
+                Place::Value if end > self.long_size => return Err("a field is wider than the value word"),
                 _ => {}
             }
         }
@@ -381,37 +509,96 @@ impl<'d> EventChunk<'d> {
     }
 
     /// The array at that heap offset: a u32 length and the bytes.
-    pub(super) fn array(&self, offset: u64) -> Option<&'d [u8]> {
+    pub(super) fn array(&self, offset: u64) -> Option<&[u8]> {
         let offset = usize::try_from(offset).ok()?;
-        let len = self.order.uint_at(self.heap, offset, 4)? as usize;
-        let start = offset + 4;
-        self.heap.get(start..start.checked_add(len)?)
+        let heap = self.heap();
+        let len = self.order.uint_at(heap, offset, 4)? as usize;
+        let start = offset.checked_add(4)?;
+        heap.get(start..start.checked_add(len)?)
     }
 
-    pub(super) fn payload(&self, offset: u64, len: u32) -> Option<&'d [u8]> {
+    #[inline]
+    pub(super) fn payload(&self, offset: u64, len: u32) -> Option<&[u8]> {
         let offset = usize::try_from(offset).ok()?;
-        self.heap.get(offset..offset.checked_add(len as usize)?)
+        self.heap().get(offset..offset.checked_add(len as usize)?)
     }
+}
+
+/// What [`EventChunk::parse`] says where a schema chunk is missing.
+const UNKNOWN_SHAPE: &str = "a descriptor has a shape that no schema defines";
+
+/// Whether the chunk could be read if more classes were known.
+pub(super) fn lacks_schema(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Malformed(what) if *what == UNKNOWN_SHAPE)
+        || matches!(error.kind(), ErrorKind::UnknownEventId { .. })
+}
+
+/// The first index behind `start`, `end` at most, for which `is_before` says no.
+#[inline]
+fn gallop(start: usize, end: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut stride) = (start, 1);
+    while low + stride < end && is_before(low + stride) {
+        low += stride;
+        stride *= 2;
+    }
+    let mut high = (low + stride).min(end);
+    low += 1;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// Records that [`EventChunk::parse`] has found to be there.
+#[inline]
+fn slice_at<T: FromBytes + KnownLayout + Immutable + Unaligned>(
+    body: &[u8],
+    at: usize,
+    count: usize,
+) -> &[T] {
+    let bytes = body.get(at..).unwrap_or_default();
+    <[T]>::ref_from_prefix_with_elems(bytes, count).map_or(&[], |(records, _)| records)
+}
+
+fn range_at(body: &[u8], offset: u32, len: usize, base: u64) -> Result<Range<usize>> {
+    let start = offset as usize;
+    array_at::<u8>(body, start, len, base).map(|bytes| start..start + bytes.len())
+}
+
+pub(super) fn loss(flags: u32, lost_events: u64) -> Loss {
+    Loss {
+        counted: if flags & loss_flags::COUNTED != 0 { lost_events } else { 0 },
+        uncounted: flags & loss_flags::UNCOUNTED != 0,
+        damaged_input: flags & loss_flags::DAMAGED_INPUT != 0,
+    }
+}
+
+macro_rules! info {
+    ($head:expr) => {
+        EventsInfo {
+            loss: loss($head.loss_flags.get(), $head.lost_events.get()),
+            t_first: $head.t_base.get(),
+            t_last: $head.t_last.get(),
+            first_event: $head.first_event.get(),
+            event_count: $head.record_count.get(),
+        }
+    };
 }
 
 fn info<O: Order>(head: &EventsHead<O>) -> EventsInfo {
-    let flags = head.loss_flags.get();
-    EventsInfo {
-        loss: Loss {
-            counted: if flags & loss_flags::COUNTED != 0 { head.lost_events.get() } else { 0 },
-            uncounted: flags & loss_flags::UNCOUNTED != 0,
-            damaged_input: flags & loss_flags::DAMAGED_INPUT != 0,
-        },
-        t_first: head.t_base.get(),
-        t_last: head.t_last.get(),
-        first_event: head.first_event.get(),
-        event_count: head.record_count.get(),
-    }
+    info!(head)
 }
 
-fn descriptor(body: &[u8], offset: usize, order: ByteOrder) -> Option<(u16, &[u8])> {
-    let shape = order.uint_at(body, offset, 2)? as u16;
-    let len = order.uint_at(body, offset.checked_add(2)?, 2)? as usize;
-    let start = offset + 4;
-    Some((shape, body.get(start..start + len)?))
+fn sub_buffers_info<O: Order>(head: &SubBuffersHead<O>) -> EventsInfo {
+    info!(head)
+}
+
+fn descriptor(body: &[u8], offset: u32, order: ByteOrder) -> Option<Descriptor> {
+    let at = offset as usize;
+    let shape = order.uint_at(body, at, 2)? as u32;
+    let len = order.uint_at(body, at.checked_add(2)?, 2)? as u16;
+    let start = offset.checked_add(4)?;
+    body.get(start as usize..(start as usize).checked_add(len.into())?)?;
+    Some(Descriptor { shape, start, len })
 }

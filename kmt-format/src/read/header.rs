@@ -4,7 +4,10 @@ use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
-use crate::raw::{ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR};
+use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR};
+
+/// Longest header that is accepted, in bytes.
+pub(super) const HEADER_LEN_MAX: usize = 65_536;
 
 /// What the file header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub struct Header {
 }
 
 /// Reads the header; where it is damaged, its copy in the first chunk. Then the second value is the damage.
-pub(super) fn read_header(data: &[u8]) -> Result<(Header, Option<Error>)> {
+pub(crate) fn read_header(data: &[u8]) -> Result<(Header, Option<Error>)> {
     match parse_header(data) {
         Ok(header) => Ok((header, None)),
         Err(damage) => match header_copy(data) {
@@ -38,13 +41,27 @@ pub(super) fn read_header(data: &[u8]) -> Result<(Header, Option<Error>)> {
     }
 }
 
-/// The copy: the body of a chunk right behind a header of the usual length.
+/// The bytes of the header, or of its copy where it is damaged.
+pub(crate) fn header_bytes(data: &[u8]) -> Option<&[u8]> {
+    let (data, header) = match parse_header(data) {
+        Ok(header) => (data, header),
+        Err(_) => copies(data).find_map(|copy| Some((copy, parse_header(copy).ok()?)))?,
+    };
+    data.get(..header.header_len)
+}
+
 fn header_copy(data: &[u8]) -> Option<Header> {
-    let chunk = data.get(HEADER_LEN..)?;
-    if chunk.get(..4)? != ChunkHeader::<LittleEndian>::SYNC || chunk.get(8..12)? != ChunkKind::HEADER_COPY.0 {
-        return None;
-    }
-    parse_header(chunk.get(ChunkHeader::<LittleEndian>::LEN..)?).ok()
+    copies(data).find_map(|copy| parse_header(copy).ok())
+}
+
+/// Bodies of header copies: of chunks that may stand right behind a header.
+fn copies(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    (HEADER_LEN..=HEADER_LEN_MAX).step_by(ALIGNMENT).filter_map(move |at| {
+        let chunk = data.get(at..)?;
+        let is_copy = chunk.get(..4)? == ChunkHeader::<LittleEndian>::SYNC
+            && chunk.get(8..12)? == ChunkKind::HEADER_COPY.0;
+        chunk.get(ChunkHeader::<LittleEndian>::LEN..).filter(|_| is_copy)
+    })
 }
 
 fn parse_header(data: &[u8]) -> Result<Header> {
@@ -77,7 +94,7 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
     let other_major = Error::at(12, ErrorKind::MajorVersion { found: major, supported: VERSION_MAJOR });
     let header_len = header.header_len.get() as usize;
     let covered = data.get(..header_len.saturating_sub(4)).filter(|_| {
-        (HEADER_LEN..=65_536).contains(&header_len)
+        (HEADER_LEN..=HEADER_LEN_MAX).contains(&header_len)
             && header_len % HEADER_LEN == 0
             && header_len <= data.len()
     });

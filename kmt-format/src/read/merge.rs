@@ -1,6 +1,8 @@
 //! Merging the CPUs' streams in the order in which the kernel itself would print them.
 
+use core::cmp::Reverse;
 use core::ops::Range;
+use std::collections::BinaryHeap;
 
 use super::{Damage, EventChunk, Trace};
 use crate::write::Loss;
@@ -46,6 +48,9 @@ pub struct Run<'m, 'd> {
 pub struct Merge<'t, 'd> {
     trace: &'t Trace<'d>,
     cursors: Vec<Cursor<'d>>,
+    /// Time and index of the cursors that wait for their turn; all but the current one and those at their end.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
+    current: Option<usize>,
     window: Option<(u64, u64)>,
     chunk_numbers: u64,
     damages: Vec<Damage>,
@@ -81,10 +86,18 @@ impl<'t, 'd> Merge<'t, 'd> {
             events_seen: 0,
             last_time: None,
         });
-        let mut merge =
-            Self { trace, cursors: cursors.collect(), window, chunk_numbers: 0, damages: Vec::new() };
+        let mut merge = Self {
+            trace,
+            cursors: cursors.collect(),
+            waiting: BinaryHeap::new(),
+            current: None,
+            window,
+            chunk_numbers: 0,
+            damages: Vec::new(),
+        };
         for index in 0..merge.cursors.len() {
             merge.load(index);
+            merge.queue(index);
         }
         merge
     }
@@ -137,27 +150,28 @@ impl<'t, 'd> Merge<'t, 'd> {
 
     /// The cursor to go on with, and the time at which another one's turn comes.
     fn oldest(&mut self) -> Option<(usize, Option<u64>)> {
-        for index in 0..self.cursors.len() {
-            let used_up = self.cursors.get(index).is_some_and(|c| c.position >= c.end && c.gap.is_empty());
-            if used_up {
+        if let Some(index) = self.current.take() {
+            if self.cursors.get(index).is_some_and(|c| c.position >= c.end && c.gap.is_empty()) {
                 self.load(index);
             }
+            self.queue(index);
         }
-        let mut best: Option<(u64, usize)> = None;
-        let mut second: Option<(u64, usize)> = None;
-        for (index, cursor) in self.cursors.iter().enumerate().filter(|(_, c)| c.chunk.is_some()) {
-            let key = (cursor.time, index);
-            if best.is_none_or(|b| key < b) {
-                second = best;
-                best = Some(key);
-            } else if second.is_none_or(|s| key < s) {
-                second = Some(key);
-            }
-        }
-        let (_, index) = best?;
-        // The run goes on while (time, CPU) stays below the second; a higher CPU index wins ties.
-        let limit = second.map(|(time, other)| if other < index { time } else { time.saturating_add(1) });
+        let Reverse((_, index)) = self.waiting.pop()?;
+        self.current = Some(index);
+        // The run goes on while (time, CPU) stays below the next one's; a higher CPU index wins ties.
+        let limit = self.waiting.peek().map(
+            |Reverse((time, other))| {
+                if *other < index { *time } else { time.saturating_add(1) }
+            },
+        );
         Some((index, limit))
+    }
+
+    /// Lets a cursor wait for its turn, unless it is at its end.
+    fn queue(&mut self, index: usize) {
+        if let Some(cursor) = self.cursors.get(index).filter(|c| c.chunk.is_some()) {
+            self.waiting.push(Reverse((cursor.time, index)));
+        }
     }
 
     /// Makes the next sound chunk of a cursor current; drops the old one.
@@ -171,13 +185,15 @@ impl<'t, 'd> Merge<'t, 'd> {
             cursor.events_seen =
                 info.first_event.max(cursor.events_seen).saturating_add(info.event_count.into());
             let outside = self.window.is_some_and(|(first, last)| info.t_last < first || info.t_first > last);
-            if outside {
+            // An index cannot hide a chunk from the window by giving it other times.
+            let head = self.trace.check_head(chunk, info);
+            if outside && head.is_ok() {
                 cursor.last_time = Some(info.t_last);
                 continue;
             }
             cursor.gap.events_damaged = cursor.gap.events_damaged.saturating_add(missing);
             cursor.gap.after = cursor.last_time;
-            match self.trace.read(chunk) {
+            match head.and_then(|()| self.trace.read(chunk)) {
                 Ok(read) => {
                     // What was lost before a damaged chunk is told with the next sound one.
                     cursor.gap.loss = cursor.gap.loss.and(info.loss);

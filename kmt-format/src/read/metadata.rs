@@ -1,24 +1,27 @@
 //! Reading the chunks that are not events.
 
+use core::mem::offset_of;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use zerocopy::{ByteOrder as Order, FromBytes};
+use zerocopy::{ByteOrder as Order, FromBytes, Immutable, KnownLayout, Unaligned};
 
-use super::cast::{head_len, struct_at};
+use super::body::Body;
+use super::cast::{Table, head_len, struct_at};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
-use crate::raw::{ClockHead, StatsRow, TaskRow, Trailer};
+use crate::raw::{ClockHead, StatsRow, TableHead, TaskRow, Trailer};
 
 /// A file of the target, verbatim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment<'d> {
     /// Name, such as `slabinfo.before`.
-    pub name: &'d str,
+    pub name: Cow<'d, str>,
     /// Contents.
-    pub contents: &'d [u8],
+    pub contents: Cow<'d, [u8]>,
 }
 
 /// A task's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRecord<'d> {
     /// Since when, in the clock's unit; 0 if not known.
     pub time: u64,
@@ -27,7 +30,7 @@ pub struct TaskRecord<'d> {
     /// Thread group id; 0 if not known.
     pub tgid: i32,
     /// Name.
-    pub comm: &'d [u8],
+    pub comm: Cow<'d, [u8]>,
 }
 
 /// What the writer's input of one CPU held.
@@ -67,6 +70,8 @@ pub struct TrailerInfo {
     pub event_count: u64,
     /// Bytes of all event chunks.
     pub event_bytes: u64,
+    /// Where the index starts; `None` if there is none.
+    pub index_offset: Option<u64>,
 }
 
 /// Everything in a file besides events, schema and symbols.
@@ -75,7 +80,7 @@ pub struct Metadata<'d> {
     /// The trace clock; `None` if the file does not say.
     pub clock: Option<TraceClock>,
     /// Keys and values, in the order of the file.
-    pub pairs: Vec<(&'d str, &'d [u8])>,
+    pub pairs: Vec<(Cow<'d, str>, Cow<'d, [u8]>)>,
     /// Files of the target.
     pub attachments: Vec<Attachment<'d>>,
     /// Names of tasks.
@@ -88,21 +93,21 @@ pub struct Metadata<'d> {
 
 impl<'d> Metadata<'d> {
     /// The value of that key.
-    pub fn value(&self, key: &str) -> Option<&'d [u8]> {
-        self.pairs.iter().find(|(k, _)| *k == key).map(|(_, v)| *v)
+    pub fn value(&self, key: &str) -> Option<&[u8]> {
+        self.pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_ref())
     }
 
     /// The value of that key as trimmed text; `None` also if it is not UTF-8.
-    pub fn text(&self, key: &str) -> Option<&'d str> {
+    pub fn text(&self, key: &str) -> Option<&str> {
         core::str::from_utf8(self.value(key)?).ok().map(str::trim)
     }
 
     /// The target's file of that name.
-    pub fn attachment(&self, name: &str) -> Option<&'d [u8]> {
-        self.attachments.iter().find(|a| a.name == name).map(|a| a.contents)
+    pub fn attachment(&self, name: &str) -> Option<&[u8]> {
+        self.attachments.iter().find(|a| a.name == name).map(|a| a.contents.as_ref())
     }
 
-    pub(super) fn add_clock<O: Order>(&mut self, body: &[u8], base: u64) -> Result<()> {
+    pub(super) fn add_clock<O: Order + 'static>(&mut self, body: &[u8], base: u64) -> Result<()> {
         let head = struct_at::<ClockHead<O>>(body, 0, base)?;
         let start = head_len::<ClockHead<O>>(head.head_len.get(), body, base)?;
         let name = start.checked_add(head.name_len.get() as usize).and_then(|end| body.get(start..end));
@@ -117,17 +122,17 @@ impl<'d> Metadata<'d> {
         Ok(())
     }
 
-    pub(super) fn add_pairs(&mut self, body: &'d [u8], base: u64, order: ByteOrder) -> Result<()> {
+    pub(super) fn add_pairs(&mut self, body: &Body<'d>, base: u64, order: ByteOrder) -> Result<()> {
         let mut at = 0usize;
         while at < body.len() {
             let pair = (|| {
-                let key_len = order.uint_at(body, at, 4)? as usize;
-                let value_len = order.uint_at(body, at.checked_add(4)?, 4)? as usize;
-                let key_start = at + 8;
-                let value_start = key_start.checked_add(key_len)?;
-                let end = value_start.checked_add(value_len)?;
-                let key = core::str::from_utf8(body.get(key_start..value_start)?).ok()?;
-                Some((key, body.get(value_start..end)?, end.next_multiple_of(4)))
+                let key_len = order.uint_at(body, at, 4)?;
+                let value_len = order.uint_at(body, at.checked_add(4)?, 4)?;
+                let key_start = at.checked_add(8)?;
+                let value_start = key_start.checked_add(key_len as usize)?;
+                let end = value_start.checked_add(value_len as usize)?;
+                let key = body.text_part(key_start, key_len)?;
+                Some((key, body.part(value_start, value_len)?, end.checked_next_multiple_of(4)?))
             })();
             let (key, value, next) =
                 pair.ok_or_else(|| malformed(base, "a key or value lies outside its chunk"))?;
@@ -137,29 +142,31 @@ impl<'d> Metadata<'d> {
         Ok(())
     }
 
-    pub(super) fn add_file(&mut self, body: &'d [u8], base: u64, order: ByteOrder) -> Result<()> {
+    pub(super) fn add_file(&mut self, body: &Body<'d>, base: u64, order: ByteOrder) -> Result<()> {
         let file = (|| {
-            let len = usize::try_from(order.uint_at(body, 0, 8)?).ok()?;
-            let name_end = 16usize.checked_add(order.uint_at(body, 8, 4)? as usize)?;
-            let name = core::str::from_utf8(body.get(16..name_end)?).ok()?;
-            let start = name_end.next_multiple_of(8);
-            Some(Attachment { name, contents: body.get(start..start.checked_add(len)?)? })
+            let len = order.uint_at(body, 0, 8)?;
+            let name_len = order.uint_at(body, 8, 4)?;
+            let start = 16usize.checked_add(name_len as usize)?.checked_next_multiple_of(8)?;
+            Some(Attachment { name: body.text_part(16, name_len)?, contents: body.part(start, len)? })
         })();
         self.attachments.push(file.ok_or_else(|| malformed(base, "an attachment lies outside its chunk"))?);
         Ok(())
     }
 
-    pub(super) fn add_tasks<O: Order + 'd>(&mut self, body: &'d [u8], base: u64) -> Result<()> {
-        for row in rows::<TaskRow<O>>(body, base)? {
-            let comm = row.comm.split(|&b| b == 0).next().unwrap_or_default();
+    pub(super) fn add_tasks<O: Order + 'static>(&mut self, body: &Body<'d>, base: u64) -> Result<()> {
+        let (rows, start) = rows::<O, TaskRow<O>>(body, base)?;
+        for (number, row) in rows.iter().enumerate() {
+            let len = row.comm.iter().position(|&b| b == 0).unwrap_or(row.comm.len());
+            let comm_start = start + number * rows.row_len() + offset_of!(TaskRow<O>, comm);
+            let comm = body.part(comm_start, len as u64).unwrap_or_default();
             let (pid, tgid) = (row.pid.get() as i32, row.tgid.get() as i32);
             self.tasks.push(TaskRecord { time: row.time.get(), pid, tgid, comm });
         }
         Ok(())
     }
 
-    pub(super) fn add_stats<O: Order>(&mut self, body: &[u8], base: u64) -> Result<()> {
-        for row in rows::<StatsRow<O>>(body, base)? {
+    pub(super) fn add_stats<O: Order + 'static>(&mut self, body: &[u8], base: u64) -> Result<()> {
+        for row in rows::<O, StatsRow<O>>(body, base)?.0.iter() {
             let present = row.present.get();
             let number = |bit: u32, value: u64| (present & 1 << bit != 0).then_some(value);
             let counters = self.counters.entry(row.cpu.get()).or_default();
@@ -192,23 +199,28 @@ impl<'d> Metadata<'d> {
         Ok(())
     }
 
-    pub(super) fn add_trailer<O: Order>(&mut self, body: &[u8], base: u64) -> Result<()> {
+    pub(super) fn add_trailer<O: Order + 'static>(&mut self, body: &[u8], base: u64) -> Result<()> {
         let trailer = struct_at::<Trailer<O>>(body, 0, base)?;
         self.trailer = Some(TrailerInfo {
             chunk_count: trailer.chunk_count.get(),
             file_len: trailer.file_len.get(),
             event_count: trailer.event_count.get(),
             event_bytes: trailer.event_bytes.get(),
+            index_offset: Some(trailer.index_offset.get()).filter(|&o| o != 0),
         });
         Ok(())
     }
 }
 
-fn rows<T>(body: &[u8], base: u64) -> Result<&[T]>
+/// The rows of a chunk that is a table, and where they start.
+pub(super) fn rows<O: Order, T>(body: &[u8], base: u64) -> Result<(Table<'_, T>, usize)>
 where
-    T: zerocopy::FromBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned,
+    T: FromBytes + KnownLayout + Immutable + Unaligned + 'static,
 {
-    <[T]>::ref_from_bytes(body).map_err(|_| malformed(base, "a table ends in the middle of a row"))
+    let head = struct_at::<TableHead<O>>(body, 0, base)?;
+    let start = head_len::<TableHead<O>>(head.head_len.get(), body, base)?;
+    let (count, row_len) = (head.row_count.get() as usize, head.row_len.get() as usize);
+    Ok((Table::at(body, start, count, row_len, base)?, start))
 }
 
 fn malformed(base: u64, what: &'static str) -> Error {

@@ -1,22 +1,37 @@
 //! Reading files: `Trace` over a byte slice, with records cast in place.
 
+mod body;
 mod cast;
+mod contents;
 mod event;
 mod event_chunk;
 mod header;
+mod incremental;
+mod index;
 mod merge;
 mod metadata;
 mod schema_table;
+mod sub_buffers;
 mod symbols;
 mod trace;
 mod walk;
 
-pub use event::Event;
+pub use contents::Stream;
+pub use event::{Event, Stack};
 pub use event_chunk::{EventChunk, EventsInfo, Record, Records};
 pub use header::Header;
+pub use incremental::{Arrived, Incremental};
 pub use merge::{Gap, Merge, Run};
 pub use metadata::{Attachment, CpuCounters, Metadata, TaskRecord, TrailerInfo, WriterCounters};
 pub use schema_table::Schema;
 pub use symbols::{Resolved, SymbolTable};
-pub use trace::{Stream, Trace};
+pub use trace::Trace;
 pub use walk::{ChunkRef, Damage};
+
+/// What recovery shares with reading.
+pub(crate) mod recovering {
+    pub(crate) use super::body::decoded;
+    pub(crate) use super::contents::{Contents, Taken};
+    pub(crate) use super::header::{Header, header_bytes, read_header as header_anywhere};
+    pub(crate) use super::walk::{Found, Step, Walker, chunk_at};
+}

@@ -2,7 +2,7 @@
 
 use zerocopy::ByteOrder as Order;
 
-use super::cast::{array_at, head_len, struct_at};
+use super::cast::{Table, array_at, head_len, struct_at};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Field, FieldKind};
@@ -14,7 +14,12 @@ use crate::schema::{EventClass, Meaning, Place, Role, Shape, Slot, Transform};
 pub struct Schema {
     classes: Vec<Option<EventClass>>,
     shapes: Vec<Option<Shape>>,
+    /// Shapes for events that are decoded from sub-buffers, three for each class.
+    decoding: Vec<Option<Shape>>,
 }
+
+/// Number of the first shape that is not the file's but the reader's own.
+pub(super) const FIRST_DECODING_SHAPE: u32 = 1 << 16;
 
 impl Schema {
     /// The class of that index.
@@ -24,7 +29,21 @@ impl Schema {
 
     /// The shape of that index.
     pub fn shape(&self, index: usize) -> Option<&Shape> {
-        self.shapes.get(index).and_then(Option::as_ref)
+        let shape = match index.checked_sub(FIRST_DECODING_SHAPE as usize) {
+            None => self.shapes.get(index),
+            Some(index) => self.decoding.get(index),
+        };
+        shape.and_then(Option::as_ref)
+    }
+
+    /// Numbers that are defined; it grows when more becomes known.
+    pub(super) fn defined_count(&self) -> usize {
+        self.classes.iter().flatten().count() + self.shapes.iter().flatten().count()
+    }
+
+    /// The shapes by which the reader decodes sub-buffers.
+    pub(super) fn set_decoding(&mut self, shapes: Vec<Option<Shape>>) {
+        self.decoding = shapes;
     }
 
     /// All classes with their indices.
@@ -38,15 +57,15 @@ impl Schema {
     }
 
     /// Adds what a schema chunk defines. A second definition of the same index must say the same.
-    pub(super) fn add<O: Order>(&mut self, body: &[u8], base: u64, limits: &Limits) -> Result<()> {
-        let table = Table::<O>::parse(body, base, limits)?;
+    pub(super) fn add<O: Order + 'static>(&mut self, body: &[u8], base: u64, limits: &Limits) -> Result<()> {
+        let table = Tables::<O>::parse(body, base, limits)?;
         let (first_class, first_shape) = (table.first_class, table.first_shape);
         let mut classes = Vec::with_capacity(table.classes.len());
-        for row in table.classes {
+        for row in table.classes.iter() {
             classes.push(table.class(row)?);
         }
         let mut shapes = Vec::with_capacity(table.shapes.len());
-        for row in table.shapes {
+        for row in table.shapes.iter() {
             let class_index = row.class.get() as usize;
             let class = class_index.checked_sub(first_class).and_then(|i| classes.get(i));
             let class = class.ok_or_else(|| table.bad("a shape names a class of another chunk"))?;
@@ -76,19 +95,19 @@ fn place<T: PartialEq>(
     Ok(())
 }
 
-struct Table<'d, O: Order> {
+struct Tables<'d, O: Order + 'static> {
     base: u64,
     first_class: usize,
     first_shape: usize,
-    classes: &'d [ClassRow<O>],
-    fields: &'d [FieldRow<O>],
-    shapes: &'d [ShapeRow<O>],
-    slots: &'d [SlotRow<O>],
+    classes: Table<'d, ClassRow<O>>,
+    fields: Table<'d, FieldRow<O>>,
+    shapes: Table<'d, ShapeRow<O>>,
+    slots: Table<'d, SlotRow<O>>,
     heap: &'d [u8],
     fields_max: u32,
 }
 
-impl<'d, O: Order> Table<'d, O> {
+impl<'d, O: Order + 'static> Tables<'d, O> {
     fn parse(body: &'d [u8], base: u64, limits: &Limits) -> Result<Self> {
         let head = struct_at::<SchemaHead<O>>(body, 0, base)?;
         let mut at = head_len::<SchemaHead<O>>(head.head_len.get(), body, base)?;
@@ -103,14 +122,15 @@ impl<'d, O: Order> Table<'d, O> {
         let last_shape = head.first_shape.get().saturating_add(head.shape_count.get());
         limit("the number of event classes", last_class, limits.classes)?;
         limit("the number of shapes", last_shape, limits.shapes)?;
-        let classes = array_at(body, at, head.class_count.get() as usize, base)?;
-        at += size_of_val(classes);
-        let fields = array_at(body, at, head.field_count.get() as usize, base)?;
-        at += size_of_val(fields);
-        let shapes = array_at(body, at, head.shape_count.get() as usize, base)?;
-        at += size_of_val(shapes);
-        let slots = array_at(body, at, head.slot_count.get() as usize, base)?;
-        at += size_of_val(slots);
+        let classes =
+            Table::at(body, at, head.class_count.get() as usize, head.class_len.get().into(), base)?;
+        at += classes.len_bytes();
+        let fields = Table::at(body, at, head.field_count.get() as usize, head.field_len.get().into(), base)?;
+        at += fields.len_bytes();
+        let shapes = Table::at(body, at, head.shape_count.get() as usize, head.shape_len.get().into(), base)?;
+        at += shapes.len_bytes();
+        let slots = Table::at(body, at, head.slot_count.get() as usize, head.slot_len.get().into(), base)?;
+        at += slots.len_bytes();
         let heap = array_at(body, at, head.heap_len.get() as usize, base)?;
         Ok(Self {
             base,
@@ -145,11 +165,13 @@ impl<'d, O: Order> Table<'d, O> {
             return Err(Error::at(self.base, ErrorKind::LimitExceeded { what, found, limit }));
         }
         let first = row.first_field.get() as usize;
-        let rows = first.checked_add(usize::from(count)).and_then(|end| self.fields.get(first..end));
+        let rows = self.fields.range(first, count.into());
         let rows = rows.ok_or_else(|| self.bad("a class has fields that are not there"))?;
-        let mut fields = Vec::with_capacity(rows.len());
+        let mut fields = Vec::with_capacity(count.into());
+        let mut roles = Vec::with_capacity(count.into());
         for row in rows {
             fields.push(self.field(row)?);
+            roles.push(Role(row.role.get()));
         }
         let common_count = usize::from(row.common_count.get());
         if common_count > fields.len() {
@@ -165,7 +187,7 @@ impl<'d, O: Order> Table<'d, O> {
             system: self.text(&row.system)?.to_owned(),
             name: self.text(&row.name)?.to_owned(),
             meaning: Meaning(row.meaning.get()),
-            roles: rows.iter().map(|f| Role(f.role.get())).collect(),
+            roles,
             fields,
             common_count,
             print_fmt: print_fmt.ok_or_else(|| self.bad("a print fmt lies outside its format"))?,
@@ -196,10 +218,10 @@ impl<'d, O: Order> Table<'d, O> {
 
     fn shape(&self, row: &ShapeRow<O>, class: usize, field_count: usize) -> Result<Shape> {
         let first = row.first_slot.get() as usize;
-        let rows = first.checked_add(field_count).and_then(|end| self.slots.get(first..end));
+        let rows = self.slots.range(first, field_count);
         let rows = rows.ok_or_else(|| self.bad("a shape has slots that are not there"))?;
         let (descriptor_len, payload_len) = (row.descriptor_len.get(), row.payload_len.get());
-        let mut slots = Vec::with_capacity(rows.len());
+        let mut slots = Vec::with_capacity(field_count);
         for slot in rows {
             let slot = self.slot(slot, field_count)?;
             let end = u64::from(slot.offset) + u64::from(slot.stored);

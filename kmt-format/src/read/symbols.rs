@@ -1,8 +1,10 @@
 //! Symbols, searched in the file where they lie.
 
-use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
+use core::ops::Range;
+use std::borrow::Cow;
+use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
 
-use super::cast::{array_at, head_len, struct_at};
+use super::cast::{Table, array_at, head_len, struct_at};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
 use crate::raw::{SymbolOwnerRow, SymbolRow32, SymbolRow64, SymbolsHead};
@@ -21,27 +23,24 @@ pub struct Resolved<'d> {
 }
 
 /// The symbols of the traced kernel, sorted by address.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SymbolTable<'d> {
-    rows: Rows<'d>,
-    heap: &'d [u8],
+    body: Cow<'d, [u8]>,
+    order: ByteOrder,
+    long_size: usize,
+    owners: Rows,
+    rows: Rows,
+    heap: Range<usize>,
     core_start: u64,
     core_end: u64,
-    owners: Owners<'d>,
 }
 
+/// Where rows lie in the body.
 #[derive(Debug, Clone, Copy)]
-enum Rows<'d> {
-    Little64(&'d [SymbolRow64<LittleEndian>]),
-    Big64(&'d [SymbolRow64<BigEndian>]),
-    Little32(&'d [SymbolRow32<LittleEndian>]),
-    Big32(&'d [SymbolRow32<BigEndian>]),
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Owners<'d> {
-    Little(&'d [SymbolOwnerRow<LittleEndian>]),
-    Big(&'d [SymbolOwnerRow<BigEndian>]),
+struct Rows {
+    start: usize,
+    count: usize,
+    row_len: usize,
 }
 
 struct Row {
@@ -63,38 +62,35 @@ macro_rules! native {
 }
 
 impl<'d> SymbolTable<'d> {
-    pub(super) fn parse(body: &'d [u8], base: u64, order: ByteOrder, long_size: usize) -> Result<Self> {
+    pub(super) fn parse(body: Cow<'d, [u8]>, base: u64, order: ByteOrder, long_size: usize) -> Result<Self> {
         match order {
             ByteOrder::Little => Self::parse_in_order::<LittleEndian>(body, base, order, long_size),
             ByteOrder::Big => Self::parse_in_order::<BigEndian>(body, base, order, long_size),
         }
     }
 
-    fn parse_in_order<O: Order>(
-        body: &'d [u8],
+    fn parse_in_order<O: Order + 'static>(
+        body: Cow<'d, [u8]>,
         base: u64,
         order: ByteOrder,
         long_size: usize,
     ) -> Result<Self> {
-        let head = struct_at::<SymbolsHead<O>>(body, 0, base)?;
-        let owners_at = head_len::<SymbolsHead<O>>(head.head_len.get(), body, base)?;
+        let head = struct_at::<SymbolsHead<O>>(&body, 0, base)?;
+        let owners_at = head_len::<SymbolsHead<O>>(head.head_len.get(), &body, base)?;
         let (owner_count, count) = (head.owner_count.get() as usize, head.symbol_count.get() as usize);
-        let owners = match order {
-            ByteOrder::Little => Owners::Little(array_at(body, owners_at, owner_count, base)?),
-            ByteOrder::Big => Owners::Big(array_at(body, owners_at, owner_count, base)?),
-        };
-        let rows_at = owners_at + owner_count * size_of::<SymbolOwnerRow<O>>();
-        let row_size = if long_size == 8 { size_of::<SymbolRow64<O>>() } else { size_of::<SymbolRow32<O>>() };
-        let rows = match (order, long_size) {
-            (ByteOrder::Little, 8) => Rows::Little64(array_at(body, rows_at, count, base)?),
-            (ByteOrder::Big, 8) => Rows::Big64(array_at(body, rows_at, count, base)?),
-            (ByteOrder::Little, _) => Rows::Little32(array_at(body, rows_at, count, base)?),
-            (ByteOrder::Big, _) => Rows::Big32(array_at(body, rows_at, count, base)?),
-        };
-        let heap_at = rows_at + count * row_size;
-        let heap = array_at(body, heap_at, head.heap_len.get() as usize, base)?;
         let (core_start, core_end) = (head.core_start.get(), head.core_end.get());
-        let table = Self { rows, heap, core_start, core_end, owners };
+        let owners = Rows { start: owners_at, count: owner_count, row_len: head.owner_len.get() as usize };
+        let owners_len =
+            Table::<SymbolOwnerRow<O>>::at(&body, owners_at, owner_count, owners.row_len, base)?.len_bytes();
+        let rows = Rows { start: owners_at + owners_len, count, row_len: head.symbol_len.get() as usize };
+        let rows_len = match long_size {
+            8 => Table::<SymbolRow64<O>>::at(&body, rows.start, count, rows.row_len, base)?.len_bytes(),
+            _ => Table::<SymbolRow32<O>>::at(&body, rows.start, count, rows.row_len, base)?.len_bytes(),
+        };
+        let heap_at = rows.start + rows_len;
+        let heap_len = array_at::<u8>(&body, heap_at, head.heap_len.get() as usize, base)?.len();
+        let heap = heap_at..heap_at + heap_len;
+        let table = Self { body, order, long_size, owners, rows, heap, core_start, core_end };
         for i in 0..count {
             let good = table
                 .row(i)
@@ -111,54 +107,65 @@ impl<'d> SymbolTable<'d> {
 
     /// Number of symbols.
     pub fn len(&self) -> usize {
-        match self.rows {
-            Rows::Little64(r) => r.len(),
-            Rows::Big64(r) => r.len(),
-            Rows::Little32(r) => r.len(),
-            Rows::Big32(r) => r.len(),
-        }
+        self.rows.count
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.rows.count == 0
+    }
+
+    fn nth<T>(&self, rows: Rows, index: usize) -> Option<&T>
+    where
+        T: FromBytes + KnownLayout + Immutable + Unaligned,
+    {
+        let at = rows.start.checked_add(index.checked_mul(rows.row_len)?)?;
+        let bytes = self.body.get(at..).filter(|_| index < rows.count)?;
+        T::ref_from_prefix(bytes).ok().map(|(row, _)| row)
     }
 
     fn row(&self, index: usize) -> Option<Row> {
-        Some(match self.rows {
-            Rows::Little64(r) => native!(r.get(index)?),
-            Rows::Big64(r) => native!(r.get(index)?),
-            Rows::Little32(r) => native!(r.get(index)?),
-            Rows::Big32(r) => native!(r.get(index)?),
+        Some(match (self.order, self.long_size) {
+            (ByteOrder::Little, 8) => native!(self.nth::<SymbolRow64<LittleEndian>>(self.rows, index)?),
+            (ByteOrder::Big, 8) => native!(self.nth::<SymbolRow64<BigEndian>>(self.rows, index)?),
+            (ByteOrder::Little, _) => native!(self.nth::<SymbolRow32<LittleEndian>>(self.rows, index)?),
+            (ByteOrder::Big, _) => native!(self.nth::<SymbolRow32<BigEndian>>(self.rows, index)?),
         })
     }
 
-    fn name(&self, (offset, len): (u32, u16)) -> Option<&'d [u8]> {
-        self.heap.get(offset as usize..(offset as usize).checked_add(usize::from(len))?)
+    fn owner(&self, index: usize) -> Option<Owner> {
+        Some(match self.order {
+            ByteOrder::Little => owner(self.nth::<SymbolOwnerRow<LittleEndian>>(self.owners, index)?),
+            ByteOrder::Big => owner(self.nth::<SymbolOwnerRow<BigEndian>>(self.owners, index)?),
+        })
     }
 
-    fn owner_name(&self, index: usize) -> Option<&'d [u8]> {
-        let (offset, len) = match self.owners {
-            Owners::Little(o) => o.get(index).map(|o| (o.name_offset.get(), o.name_len.get()))?,
-            Owners::Big(o) => o.get(index).map(|o| (o.name_offset.get(), o.name_len.get()))?,
-        };
-        self.heap.get(offset as usize..(offset as usize).checked_add(len as usize)?)
+    fn name(&self, (offset, len): (u32, u16)) -> Option<&[u8]> {
+        self.heap_part(offset, len.into())
+    }
+
+    fn heap_part(&self, offset: u32, len: u32) -> Option<&[u8]> {
+        let heap = self.body.get(self.heap.clone())?;
+        heap.get(offset as usize..(offset as usize).checked_add(len as usize)?)
+    }
+
+    fn owner_name(&self, index: usize) -> Option<&[u8]> {
+        let owner = self.owner(index)?;
+        self.heap_part(owner.name_offset, owner.name_len)
     }
 
     fn owner_holds(&self, index: usize, address: u64) -> bool {
-        let range = match self.owners {
-            Owners::Little(o) => o.get(index).map(|o| (o.base.get(), o.size.get())),
-            Owners::Big(o) => o.get(index).map(|o| (o.base.get(), o.size.get())),
-        };
-        match range {
-            Some((base, size)) if base != 0 && size != 0 => address >= base && address - base < size,
+        match self.owner(index) {
+            Some(Owner { base, size, .. }) if base != 0 && size != 0 => {
+                address >= base && address - base < size
+            }
             _ => true,
         }
     }
 
     /// The symbol that holds `address`, as the kernel's `%pS` finds it: the last one that does not start behind it,
     /// and of several at one address the first.
-    pub fn resolve(&self, address: u64) -> Option<Resolved<'d>> {
+    pub fn resolve(&self, address: u64) -> Option<Resolved<'_>> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -193,5 +200,21 @@ impl<'d> SymbolTable<'d> {
             }
         };
         Some(Resolved { name: self.name(row.name)?, offset, size: row.size, module })
+    }
+}
+
+struct Owner {
+    base: u64,
+    size: u64,
+    name_offset: u32,
+    name_len: u32,
+}
+
+fn owner<O: Order>(row: &SymbolOwnerRow<O>) -> Owner {
+    Owner {
+        base: row.base.get(),
+        size: row.size.get(),
+        name_offset: row.name_offset.get(),
+        name_len: row.name_len.get(),
     }
 }

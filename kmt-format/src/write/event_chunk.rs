@@ -4,12 +4,14 @@ use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::interner::{Interner, Key};
 use super::plan::{ClassPlan, ValuePlan, array_bytes, stack_bytes};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::kernel::{ByteOrder, FieldKind};
 use crate::raw::{Epoch, EventsHead, loss_flags};
 use crate::schema::{Place, Role, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
 
-use super::writer::Loss;
+use super::framer::BodyLayout;
+use super::writer::{Loss, WriterOptions};
+use crate::codec::{Compression, records_behind};
 
 /// Records of one chunk at most: a chunk of 1 MiB on 64-bit targets.
 pub(super) const RECORDS_MAX: usize = 65_536;
@@ -20,7 +22,7 @@ const HEAP_LEN_MAX: usize = 8 << 20;
 
 /// The event chunk of one CPU that is being filled.
 #[derive(Debug)]
-pub(super) struct EventChunkBuilder {
+pub(crate) struct EventChunkBuilder {
     order: ByteOrder,
     long_size: usize,
     record_count: usize,
@@ -48,9 +50,38 @@ pub(super) struct EventChunkBuilder {
     array_key: Key,
 }
 
+/// What the head of a chunk says, and the index with it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Summary {
+    pub t_base: u64,
+    pub t_last: u64,
+    pub first_event: u64,
+    pub record_count: u32,
+    pub loss: Loss,
+}
+
+/// A body that was laid out.
+pub(crate) struct Body {
+    /// Where the records start; what stands before them is the prefix.
+    pub records_offset: usize,
+    pub summary: Summary,
+}
+
+impl Body {
+    /// How to store it: what stands before the records stays as it is; with a codec, only the head.
+    pub(crate) fn layout(&self, options: &WriterOptions) -> BodyLayout {
+        let Self { records_offset, summary } = *self;
+        let head_len = size_of::<EventsHead<LittleEndian>>();
+        let prefix_len = if options.compression == Compression::None { records_offset } else { head_len };
+        let (count, stride) = (summary.record_count as usize, 8 + options.long_size);
+        let records = records_behind(prefix_len, records_offset, count, stride, options.order);
+        BodyLayout { prefix_len, records, summary }
+    }
+}
+
 /// How the last event of the class went, for the choice between descriptor and payload.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Habit {
+pub(crate) struct Habit {
     pub events: u32,
     pub misses: u32,
     /// The class hardly ever repeats: its fields go into the heap.
@@ -99,14 +130,6 @@ impl EventChunkBuilder {
         self.record_count
     }
 
-    pub fn t_base(&self) -> u64 {
-        self.t_base
-    }
-
-    pub fn t_last(&self) -> u64 {
-        self.t_last
-    }
-
     /// Notes a loss before the first event.
     pub fn add_loss(&mut self, loss: Loss) {
         self.loss = self.loss.and(loss);
@@ -129,10 +152,7 @@ impl EventChunkBuilder {
 
     /// Adds an event. [`Self::must_close_before`] has said no.
     pub fn push(&mut self, plan: &ClassPlan, habit: &mut Habit, time: u64, record: &[u8]) -> Result<()> {
-        if record.len() < plan.record_len_min {
-            let what = "an event is shorter than the fields of its format";
-            return Err(Error::new(ErrorKind::SubBuffer(what)));
-        }
+        plan.check_len(record)?;
         self.note_time(time);
         let context = self.context(plan, record);
         let value = if habit.in_payload { None } else { self.value(plan, time, record) };
@@ -320,12 +340,14 @@ impl EventChunkBuilder {
         (found.index as u16, offset)
     }
 
-    /// Appends the body of the chunk. Empties the builder; the next chunk starts at `first_event` plus these events.
-    pub fn take_body(&mut self, out: &mut Vec<u8>) {
-        match self.order {
+    /// Appends the body of the chunk; returns where in it the records start, and their number. Empties the builder;
+    /// the next chunk starts at `first_event` plus these events.
+    pub fn take_body(&mut self, out: &mut Vec<u8>) -> Body {
+        let records_offset = match self.order {
             ByteOrder::Little => self.layout::<LittleEndian>(out),
             ByteOrder::Big => self.layout::<BigEndian>(out),
-        }
+        };
+        let body = Body { records_offset, summary: self.summary() };
         self.first_event += self.record_count as u64;
         self.record_count = 0;
         self.records.clear();
@@ -342,9 +364,32 @@ impl EventChunkBuilder {
         self.arrays.clear();
         self.array_offsets.clear();
         self.heap.clear();
+        body
     }
 
-    fn layout<O: zerocopy::ByteOrder>(&self, out: &mut Vec<u8>) {
+    /// What the head says.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            t_base: if self.record_count == 0 { self.t_last } else { self.t_base },
+            t_last: self.t_last,
+            first_event: self.first_event,
+            record_count: self.record_count as u32,
+            loss: self.loss,
+        }
+    }
+
+    /// Goes on behind these events, which another chunk holds.
+    pub fn go_on_behind(&mut self, first_event: u64, t_last: u64) {
+        self.first_event = first_event;
+        self.t_last = t_last;
+    }
+
+    /// Takes the loss that was noted.
+    pub fn take_loss(&mut self) -> Loss {
+        core::mem::take(&mut self.loss)
+    }
+
+    fn layout<O: zerocopy::ByteOrder>(&self, out: &mut Vec<u8>) -> usize {
         let head_len = size_of::<EventsHead<O>>();
         let starts = core::iter::once(0).chain(self.context_ends.iter().copied());
         let context_ranges = starts.zip(&self.context_ends).map(|(start, &end)| start as usize..end as usize);
@@ -355,14 +400,14 @@ impl EventChunkBuilder {
         let descriptors = epochs + self.epochs.len() * size_of::<Epoch<O>>();
         let descriptor_data = descriptors + self.descriptor_offsets.len() * 4;
         let contexts = (descriptor_data + self.descriptor_data.len()).next_multiple_of(8);
-        let records = (contexts + self.contexts.len() * context_stride).next_multiple_of(16);
-        let heap = (records + self.records.len()).next_multiple_of(8);
-        let is_empty = self.record_count == 0;
+        // The records come last: of a torn chunk all that are there can be used.
+        let heap = (contexts + self.contexts.len() * context_stride).next_multiple_of(8);
+        let records = (heap + self.heap.len()).next_multiple_of(16);
         let head = EventsHead::<O> {
             head_len: (head_len as u32).into(),
             loss_flags: self.loss.flags().into(),
             lost_events: self.loss.counted.into(),
-            t_base: if is_empty { self.t_last } else { self.t_base }.into(),
+            t_base: self.summary().t_base.into(),
             t_last: self.t_last.into(),
             first_event: self.first_event.into(),
             record_count: (self.record_count as u32).into(),
@@ -380,7 +425,7 @@ impl EventChunkBuilder {
             reserved: [0; 12],
         };
         let start = out.len();
-        out.reserve(heap + self.heap.len());
+        out.reserve(records + self.records.len());
         out.extend_from_slice(head.as_bytes());
         for &(first_record, upper) in &self.epochs {
             let epoch = Epoch::<O> { first_record: first_record.into(), upper: upper.into() };
@@ -395,15 +440,16 @@ impl EventChunkBuilder {
             out.extend_from_slice(self.context_data.get(range).unwrap_or_default());
             out.resize(start + contexts + (i + 1) * context_stride, 0);
         }
-        out.resize(start + records, 0);
-        out.extend_from_slice(&self.records);
         out.resize(start + heap, 0);
         out.extend_from_slice(&self.heap);
+        out.resize(start + records, 0);
+        out.extend_from_slice(&self.records);
+        records
     }
 }
 
 impl Loss {
-    fn flags(&self) -> u32 {
+    pub(super) fn flags(&self) -> u32 {
         let mut flags = 0;
         if self.counted > 0 {
             flags |= loss_flags::COUNTED;

@@ -2,18 +2,20 @@
 
 use zerocopy::IntoBytes;
 
+use super::framer::ChunkId;
 use super::writer::WriterOptions;
-use crate::raw::{BOM, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
+use crate::raw::{BOM, ChunkHeader, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
 
 /// What a chunk header says.
-pub(super) struct Frame {
-    pub kind: ChunkKind,
-    pub flags: u8,
-    pub stream: u32,
-    pub sequence: u32,
+pub(crate) struct Frame {
+    pub id: ChunkId,
+    pub codec: u8,
     pub total_len: usize,
     pub body_len: usize,
+    pub raw_len: usize,
     pub body_crc: u32,
+    pub prefix_len: usize,
+    pub prefix_crc: u32,
 }
 
 impl Frame {
@@ -23,17 +25,18 @@ impl Frame {
         let mut header = ChunkHeader::<O> {
             sync: ChunkHeader::<O>::SYNC,
             salt: [a, b, c, d],
-            kind: self.kind.0,
-            flags: self.flags,
-            codec: 0,
+            kind: self.id.kind.0,
+            flags: self.id.flags,
+            codec: self.codec,
             body_version: 0.into(),
             total_len: (self.total_len as u64).into(),
             body_len: (self.body_len as u64).into(),
-            raw_len: (self.body_len as u64).into(),
-            stream: self.stream.into(),
-            sequence: self.sequence.into(),
+            raw_len: (self.raw_len as u64).into(),
+            stream: self.id.stream.into(),
+            sequence: self.id.sequence.into(),
             body_crc: self.body_crc.into(),
-            reserved: [0; 8],
+            prefix_len: (self.prefix_len as u32).into(),
+            prefix_crc: self.prefix_crc.into(),
             header_crc: 0.into(),
         };
         let crc = crc32fast::hash(header.as_bytes().get(..60).unwrap_or_default());
@@ -43,7 +46,7 @@ impl Frame {
 }
 
 /// The file header, its checksum included.
-pub(super) fn file_header<O: zerocopy::ByteOrder>(options: &WriterOptions) -> Vec<u8> {
+pub(crate) fn file_header<O: zerocopy::ByteOrder>(options: &WriterOptions) -> Vec<u8> {
     let mut header = FileHeader::<O> {
         magic: MAGIC,
         bom: BOM.into(),

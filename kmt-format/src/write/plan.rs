@@ -7,14 +7,14 @@ use crate::schema::{EventClass, Place, Role, SHAPE_COMPACT, Shape, Transform, sh
 
 /// A run of bytes of the kernel's record.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub offset: u32,
     pub len: u32,
 }
 
 /// Up to eight bytes of the kernel's record, as one word of a key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
+pub(crate) struct Load {
     offset: u32,
     len: u32,
     mask: u64,
@@ -48,7 +48,7 @@ fn loads(segments: &[Segment]) -> Vec<Load> {
 
 /// How the value word of the compact and wide shapes is made.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ValuePlan {
+pub(crate) enum ValuePlan {
     /// No field moves.
     Zero,
     /// The scalar there.
@@ -59,7 +59,7 @@ pub(super) enum ValuePlan {
 
 /// One event class, ready for writing.
 #[derive(Debug)]
-pub(super) struct ClassPlan {
+pub(crate) struct ClassPlan {
     pub class: EventClass,
     /// Indexed by `SHAPE_*`; the file's index of the first one is `first_shape`.
     pub shapes: [Shape; 3],
@@ -127,6 +127,16 @@ impl ClassPlan {
         plan.context_len = plan.context.iter().map(|s| s.len).sum();
         plan.context_key = loads(&merged(&plan.context));
         Ok(plan)
+    }
+
+    /// Whether the record holds all fixed fields.
+    #[inline]
+    pub fn check_len(&self, record: &[u8]) -> Result<()> {
+        if record.len() < self.record_len_min {
+            let what = "an event is shorter than the fields of its format";
+            return Err(Error::new(ErrorKind::SubBuffer(what)));
+        }
+        Ok(())
     }
 }
 

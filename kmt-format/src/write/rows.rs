@@ -3,8 +3,8 @@
 use zerocopy::IntoBytes;
 
 use super::writer::{Task, WriterStats};
-use crate::kernel::{ClockUnit, CpuStats, TraceClock};
-use crate::raw::{ClockHead, StatsRow, TaskRow, stats_present};
+use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
+use crate::raw::{ClockHead, StatsRow, TableHead, TaskRow, stats_present};
 
 pub(super) fn clock_head<O: zerocopy::ByteOrder>(clock: &TraceClock) -> Vec<u8> {
     let head = ClockHead::<O> {
@@ -17,7 +17,52 @@ pub(super) fn clock_head<O: zerocopy::ByteOrder>(clock: &TraceClock) -> Vec<u8> 
     head.as_bytes().to_vec()
 }
 
-pub(super) fn task_row<O: zerocopy::ByteOrder>(task: &Task) -> Vec<u8> {
+/// Keys and values.
+pub(crate) fn pairs_body(order: ByteOrder, pairs: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (key, value) in pairs {
+        order.push(&mut body, key.len() as u64, 4);
+        order.push(&mut body, value.len() as u64, 4);
+        body.extend_from_slice(key.as_bytes());
+        body.extend_from_slice(value);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+    body
+}
+
+/// Head of a table with so many rows `R`.
+pub(super) fn table_head<O: zerocopy::ByteOrder, R>(rows: usize) -> Vec<u8> {
+    let head = TableHead::<O> {
+        head_len: (size_of::<TableHead<O>>() as u32).into(),
+        row_len: (size_of::<R>() as u32).into(),
+        row_count: (rows as u32).into(),
+        reserved: 0.into(),
+    };
+    head.as_bytes().to_vec()
+}
+
+/// Names of tasks as a table.
+pub(super) fn tasks_body<O: zerocopy::ByteOrder>(tasks: &[Task]) -> Vec<u8> {
+    let mut out = table_head::<O, TaskRow<O>>(tasks.len());
+    tasks.iter().for_each(|task| out.extend(task_row::<O>(task)));
+    out
+}
+
+/// The kernel's counters as a table.
+pub(super) fn stats_body<O: zerocopy::ByteOrder>(taken: u32, stats: &[(u32, CpuStats)]) -> Vec<u8> {
+    let mut out = table_head::<O, StatsRow<O>>(stats.len());
+    stats.iter().for_each(|(cpu, stats)| out.extend(stats_row::<O>(*cpu, taken, stats)));
+    out
+}
+
+/// The writer's counters as a table.
+pub(super) fn writer_stats_body<O: zerocopy::ByteOrder>(stats: &[(u32, WriterStats)]) -> Vec<u8> {
+    let mut out = table_head::<O, StatsRow<O>>(stats.len());
+    stats.iter().for_each(|(cpu, stats)| out.extend(writer_stats_row::<O>(*cpu, stats)));
+    out
+}
+
+fn task_row<O: zerocopy::ByteOrder>(task: &Task) -> Vec<u8> {
     let mut comm = [0; 16];
     for (to, from) in comm.iter_mut().zip(&task.comm) {
         *to = *from;
@@ -26,7 +71,7 @@ pub(super) fn task_row<O: zerocopy::ByteOrder>(task: &Task) -> Vec<u8> {
     TaskRow::<O> { time: task.time.into(), pid: pid.into(), tgid: tgid.into(), comm }.as_bytes().to_vec()
 }
 
-pub(super) fn stats_row<O: zerocopy::ByteOrder>(cpu: u32, taken: u32, stats: &CpuStats) -> Vec<u8> {
+fn stats_row<O: zerocopy::ByteOrder>(cpu: u32, taken: u32, stats: &CpuStats) -> Vec<u8> {
     let numbers = [
         stats.entries,
         stats.overrun,
@@ -62,7 +107,7 @@ pub(super) fn stats_row<O: zerocopy::ByteOrder>(cpu: u32, taken: u32, stats: &Cp
     .to_vec()
 }
 
-pub(super) fn writer_stats_row<O: zerocopy::ByteOrder>(cpu: u32, stats: &WriterStats) -> Vec<u8> {
+fn writer_stats_row<O: zerocopy::ByteOrder>(cpu: u32, stats: &WriterStats) -> Vec<u8> {
     use stats_present as p;
     let present = p::ENTRIES | p::BYTES | p::SUB_BUFFERS | p::SUB_BUFFERS_DAMAGED | p::DISCARDED;
     StatsRow::<O> {

@@ -78,6 +78,10 @@ pub(super) fn schema_body<O: ByteOrder>(plans: &[&ClassPlan]) -> Vec<u8> {
         shape_count: (shapes.len() as u32).into(),
         slot_count: (slots.len() as u32).into(),
         heap_len: (heap.bytes.len() as u32).into(),
+        class_len: (size_of::<ClassRow<O>>() as u16).into(),
+        field_len: (size_of::<FieldRow<O>>() as u16).into(),
+        shape_len: (size_of::<ShapeRow<O>>() as u16).into(),
+        slot_len: (size_of::<SlotRow<O>>() as u16).into(),
     };
     let mut out = head.as_bytes().to_vec();
     out.extend_from_slice(classes.as_bytes());

@@ -28,6 +28,7 @@ pub(super) fn symbols_body<O: ByteOrder>(
         })
         .collect();
     let mut rows = Vec::new();
+    let symbol_len = if long_size == 8 { size_of::<SymbolRow64<O>>() } else { size_of::<SymbolRow32<O>>() };
     for symbol in &symbols.symbols {
         let (name_offset, name_len) = heap.push(symbol.name);
         let owner = match symbol.owner {
@@ -67,6 +68,8 @@ pub(super) fn symbols_body<O: ByteOrder>(
         heap_len: (heap.bytes.len() as u32).into(),
         core_start: core_start.into(),
         core_end: core_end.into(),
+        owner_len: (size_of::<SymbolOwnerRow<O>>() as u32).into(),
+        symbol_len: (symbol_len as u32).into(),
     };
     let mut out = head.as_bytes().to_vec();
     out.extend_from_slice(owners.as_bytes());

@@ -1,17 +1,22 @@
 //! The writer: decides which chunk comes when, and frames it.
 
 use std::collections::HashMap;
-use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+use zerocopy::{BigEndian, LittleEndian};
 
-use super::event_chunk::{EventChunkBuilder, Habit};
-use super::frame::{Frame, file_header};
+use super::event_chunk::{EventChunkBuilder, Habit, Summary};
+use super::frame::file_header;
+use super::framer::{BodyLayout, ChunkId, Framer};
 use super::plan::ClassPlan;
-use super::rows::{clock_head, stats_row, task_row, writer_stats_row};
+use super::rows::{clock_head, pairs_body, stats_body, tasks_body, writer_stats_body};
 use super::schema_chunk::schema_body;
+use super::sub_buffers::{EVENTS_MAX, SubBufferChunk};
 use super::symbols_chunk::symbols_body;
+use crate::codec::Compression;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
-use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, Trailer, chunk_flags};
+use crate::kernel::{
+    ByteOrder, CpuStats, HeaderPage, Item, KernelSymbols, Missed, Module, SubBuffer, TraceClock,
+};
+use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
 use crate::schema::EventClass;
 
 /// What a file says of the target in its header.
@@ -27,6 +32,8 @@ pub struct WriterOptions {
     pub page_size: Option<u64>,
     /// Identifies the trace. Chunks carry its first four bytes, so traces of one set of files should differ in them.
     pub trace_uuid: [u8; 16],
+    /// How bodies are stored. Targets use [`Compression::None`] or [`Compression::Lz4`].
+    pub compression: Compression,
 }
 
 /// Events lost at one place of one CPU's stream.
@@ -94,15 +101,11 @@ pub struct WriterStats {
 #[derive(Debug)]
 pub struct Writer {
     options: WriterOptions,
-    header: Vec<u8>,
-    out: Vec<u8>,
-    file_len: u64,
-    chunk_count: u32,
-    event_count: u64,
-    event_bytes: u64,
-    loose_sequence: u32,
+    framer: Framer,
     /// Formats by event id, not yet used.
     formats: HashMap<u16, EventClass>,
+    /// Classes that were in the file already when this writer went on with it.
+    first_class: usize,
     plans: Vec<ClassPlan>,
     habits: Vec<Habit>,
     /// Index in `plans` by event id; `u16::MAX` if none.
@@ -117,6 +120,7 @@ pub struct Writer {
 #[derive(Debug)]
 struct Stream {
     builder: EventChunkBuilder,
+    sub_buffers: SubBufferChunk,
     sequence: u32,
     last_time: Option<u64>,
 }
@@ -131,40 +135,59 @@ impl Writer {
         if !matches!(options.long_size, 4 | 8) {
             return Err(Error::new(ErrorKind::Usage("the size of long is neither 4 nor 8")));
         }
+        if !options.compression.is_available() {
+            return Err(Error::new(ErrorKind::CodecNotBuilt { codec: "zstd" }));
+        }
         let header = match options.order {
             ByteOrder::Little => file_header::<LittleEndian>(&options),
             ByteOrder::Big => file_header::<BigEndian>(&options),
         };
-        let mut writer = Self {
+        let mut writer = Self::with_framer(
             options,
-            out: header.clone(),
-            file_len: header.len() as u64,
-            header,
-            chunk_count: 0,
-            event_count: 0,
-            event_bytes: 0,
-            loose_sequence: 0,
+            Framer::start_of(options.order, options.trace_uuid, options.compression),
+        );
+        writer.framer.out.extend_from_slice(&header);
+        writer.framer.file_len = header.len() as u64;
+        writer.framer.loose_chunk(ChunkKind::HEADER_COPY, 0, &header)?;
+        Ok(writer)
+    }
+
+    pub(crate) fn with_framer(options: WriterOptions, framer: Framer) -> Self {
+        Self {
+            options,
+            framer,
             formats: HashMap::new(),
+            first_class: 0,
             plans: Vec::new(),
             habits: Vec::new(),
             plan_of_id: vec![u16::MAX; 1 << 16],
             plans_written: 0,
             streams: Vec::new(),
             current: 0,
-        };
-        let copy = writer.header.clone();
-        writer.loose_chunk(ChunkKind::HEADER_COPY, 0, &copy);
-        Ok(writer)
+        }
+    }
+
+    /// Goes on behind what a file holds: so many classes, and of each CPU the number of the next chunk, the number of
+    /// the next event, and the last time.
+    pub(crate) fn go_on_with(&mut self, classes: usize, streams: impl Iterator<Item = (u32, u32, u64, u64)>) {
+        self.first_class = classes;
+        for (cpu, sequence, events, t_last) in streams {
+            let mut stream = Stream::new(&self.options);
+            stream.sequence = sequence;
+            stream.last_time = Some(t_last);
+            stream.builder.go_on_behind(events, t_last);
+            self.streams.push((cpu, stream));
+        }
     }
 
     /// The bytes made since the last call, to be appended to the file.
     pub fn take(&mut self) -> Vec<u8> {
-        core::mem::take(&mut self.out)
+        core::mem::take(&mut self.framer.out)
     }
 
     /// Bytes made and not yet taken.
     pub fn pending_len(&self) -> usize {
-        self.out.len()
+        self.framer.out.len()
     }
 
     /// Makes an event class known by its `format` file. It gets into the file when its first event does.
@@ -205,10 +228,11 @@ impl Writer {
         let class = self.formats.remove(&id).ok_or_else(|| Error::new(ErrorKind::UnknownEventId { id }))?;
         let index = self.plans.len();
         // Three shapes a class, and shape numbers have 16 bits.
-        if index >= 21_000 {
+        let number = self.first_class + index;
+        if number >= 21_000 {
             return Err(Error::new(ErrorKind::Usage("more than 21,000 event classes")));
         }
-        let plan = ClassPlan::new(class, index, index * 3, self.options.long_size)?;
+        let plan = ClassPlan::new(class, number, number * 3, self.options.long_size)?;
         self.plans.push(plan);
         self.habits.push(Habit::default());
         if let Some(slot) = self.plan_of_id.get_mut(usize::from(id)) {
@@ -228,8 +252,8 @@ impl Writer {
         let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
         let index = self.plan_index(id)?;
         let mut stream = self.stream(cpu)?;
-        if self.streams.get(stream).is_some_and(|(_, s)| s.builder.must_close_before(time)) {
-            self.close_chunk(cpu);
+        if self.streams.get(stream).is_some_and(|(_, s)| s.must_close_before(time)) {
+            self.close_chunk(cpu)?;
             stream = self.stream(cpu)?;
         }
         let (Some(plan), Some(habit), Some((_, stream))) =
@@ -247,8 +271,8 @@ impl Writer {
     /// Returns an error if the CPU number cannot be expressed.
     pub fn lost(&mut self, cpu: u32, loss: Loss) -> Result<()> {
         let stream = self.stream(cpu)?;
-        if self.streams.get(stream).is_some_and(|(_, s)| s.builder.record_count() > 0) {
-            self.close_chunk(cpu);
+        if self.streams.get(stream).is_some_and(|(_, s)| s.has_events()) {
+            self.close_chunk(cpu)?;
         }
         if let Some((_, stream)) = self.streams.get_mut(stream) {
             stream.builder.add_loss(loss);
@@ -270,50 +294,126 @@ impl Writer {
             return Err(Error::new(ErrorKind::Usage("no CPU has that number")));
         }
         self.current = self.streams.iter().position(|(c, _)| *c == cpu).unwrap_or_else(|| {
-            let builder = EventChunkBuilder::new(self.options.order, self.options.long_size);
-            self.streams.push((cpu, Stream { builder, sequence: 0, last_time: None }));
+            self.streams.push((cpu, Stream::new(&self.options)));
             self.streams.len() - 1
         });
         Ok(self.current)
     }
 
-    /// Closes the open chunk of `cpu`, if there is one.
-    pub fn flush(&mut self, cpu: u32) {
-        if self.streams.iter().any(|(c, s)| *c == cpu && !s.builder.is_empty()) {
-            self.close_chunk(cpu);
+    /// Adds a sub-buffer of `cpu` as the kernel wrote it, with the loss that it tells: hardly any work on the target,
+    /// and three times the bytes. [`read::Trace`](crate::read::Trace) decodes it when it is read.
+    ///
+    /// A sub-buffer without events adds nothing; one with more events than a chunk may hold is decoded at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, and adds nothing, if the sub-buffer cannot be decoded to its end.
+    pub fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
+        let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
+        let found = self.look_through(&sub_buffer)?;
+        if found.loss != Loss::default() {
+            self.lost(cpu, found.loss)?;
         }
+        let Some((t_first, t_last)) = found.times else { return Ok(found) };
+        let fits =
+            found.events <= EVENTS_MAX as u64 && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX;
+        if !fits || !found.rises {
+            for item in sub_buffer.items() {
+                if let Item::Event { time, record, .. } = item? {
+                    self.event(cpu, time, record)?;
+                }
+            }
+            return Ok(found);
+        }
+        let index = self.stream(cpu)?;
+        let must_close = self.streams.get(index).is_some_and(|(_, s)| {
+            s.builder.record_count() > 0
+                || s.sub_buffers.must_close_before(header, found.events as usize, t_first)
+        });
+        if must_close {
+            self.close_chunk(cpu)?;
+        }
+        if let Some((_, stream)) = self.streams.get_mut(index) {
+            let loss =
+                if stream.sub_buffers.is_empty() { stream.builder.take_loss() } else { Loss::default() };
+            let start = Summary { t_base: t_first, loss, ..stream.builder.summary() };
+            stream.sub_buffers.push(bytes, header, found.events as u32, t_last, start);
+        }
+        Ok(found)
     }
 
-    fn close_chunk(&mut self, cpu: u32) {
-        self.write_schema();
-        let Some((_, stream)) = self.streams.iter_mut().find(|(c, _)| *c == cpu) else { return };
-        let count = stream.builder.record_count() as u64;
-        let (t_base, t_last) = (stream.builder.t_base(), stream.builder.t_last());
+    /// What a sub-buffer holds. Its classes get into the file.
+    fn look_through(&mut self, sub_buffer: &SubBuffer<'_>) -> Result<SubBufferSummary> {
+        let loss = match sub_buffer.missed() {
+            Missed::No => Loss::default(),
+            Missed::Count(counted) => Loss { counted, ..Loss::default() },
+            Missed::Unknown => Loss { uncounted: true, ..Loss::default() },
+        };
+        let mut found = SubBufferSummary { events: 0, discarded: 0, loss, times: None, rises: true };
+        for item in sub_buffer.items() {
+            match item? {
+                Item::Event { time, record, offset } => {
+                    let at = |e: Error| Error::at(offset as u64, e.kind().clone());
+                    let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
+                    let index = self.plan_index(id).map_err(at)?;
+                    self.plans.get(index).map_or(Ok(()), |p| p.check_len(record)).map_err(at)?;
+                    found.rises &= found.times.is_none_or(|(_, last)| time >= last);
+                    found.times = Some((found.times.map_or(time, |(first, _)| first), time));
+                    found.events += 1;
+                }
+                Item::Discarded => found.discarded += 1,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Closes the open chunk of `cpu`, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn flush(&mut self, cpu: u32) -> Result<()> {
+        if self.streams.iter().any(|(c, s)| *c == cpu && !s.is_empty()) {
+            self.close_chunk(cpu)?;
+        }
+        Ok(())
+    }
+
+    fn close_chunk(&mut self, cpu: u32) -> Result<()> {
+        self.write_schema()?;
+        let Some((_, stream)) = self.streams.iter_mut().find(|(c, _)| *c == cpu) else { return Ok(()) };
+        let order = self.options.order;
+        let start = self.framer.start();
+        let (kind, layout) = if stream.sub_buffers.is_empty() {
+            let body = stream.builder.take_body(&mut self.framer.out);
+            (ChunkKind::EVENTS, body.layout(&self.options))
+        } else {
+            let summary = stream.sub_buffers.summary;
+            let prefix_len = stream.sub_buffers.take_body(order, &mut self.framer.out);
+            let events = summary.first_event + u64::from(summary.record_count);
+            stream.builder.go_on_behind(events, summary.t_last);
+            (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, summary })
+        };
         let mut flags = chunk_flags::CRITICAL;
-        if count > 0 {
-            if stream.last_time.is_some_and(|last| t_base < last) {
+        if layout.summary.record_count > 0 {
+            if stream.last_time.is_some_and(|last| layout.summary.t_base < last) {
                 flags |= chunk_flags::TIME_REGRESSION;
             }
-            stream.last_time = Some(t_last);
+            stream.last_time = Some(layout.summary.t_last);
         }
         let sequence = stream.sequence;
         stream.sequence = stream.sequence.wrapping_add(1);
-        let start = self.out.len();
-        self.out.resize(start + ALIGNMENT, 0);
-        stream.builder.take_body(&mut self.out);
-        let before = self.file_len;
-        self.frame(start, ChunkKind::EVENTS, flags, cpu, sequence);
-        self.event_count += count;
-        self.event_bytes += self.file_len - before;
+        self.framer.frame(start, ChunkId { kind, flags, stream: cpu, sequence }, &layout)
     }
 
     /// Writes the classes that came into use since the last time.
-    fn write_schema(&mut self) {
+    fn write_schema(&mut self) -> Result<()> {
         if self.plans_written < self.plans.len() {
             let body = self.schema_body(self.plans_written);
             self.plans_written = self.plans.len();
-            self.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body);
+            self.framer.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
         }
+        Ok(())
     }
 
     fn schema_body(&self, from: usize) -> Vec<u8> {
@@ -325,31 +425,35 @@ impl Writer {
     }
 
     /// Writes the trace clock.
-    pub fn clock(&mut self, clock: &TraceClock) {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn clock(&mut self, clock: &TraceClock) -> Result<()> {
         let mut body = match self.options.order {
             ByteOrder::Little => clock_head::<LittleEndian>(clock),
             ByteOrder::Big => clock_head::<BigEndian>(clock),
         };
         body.extend_from_slice(clock.name.as_bytes());
-        self.loose_chunk(ChunkKind::CLOCK, chunk_flags::CRITICAL, &body);
+        self.framer.loose_chunk(ChunkKind::CLOCK, chunk_flags::CRITICAL, &body)
     }
 
     /// Writes keys and values; values may be any bytes. See the registry for well-known keys.
-    pub fn meta(&mut self, pairs: &[(&str, &[u8])]) {
-        let order = self.options.order;
-        let mut body = Vec::new();
-        for (key, value) in pairs {
-            order.push(&mut body, key.len() as u64, 4);
-            order.push(&mut body, value.len() as u64, 4);
-            body.extend_from_slice(key.as_bytes());
-            body.extend_from_slice(value);
-            body.resize(body.len().next_multiple_of(4), 0);
-        }
-        self.loose_chunk(ChunkKind::META, chunk_flags::SAFE_TO_COPY, &body);
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn meta(&mut self, pairs: &[(&str, &[u8])]) -> Result<()> {
+        let body = pairs_body(self.options.order, pairs);
+        self.framer.loose_chunk(ChunkKind::META, chunk_flags::SAFE_TO_COPY, &body)
     }
 
     /// Writes a file of the target, verbatim.
-    pub fn file(&mut self, name: &str, contents: &[u8]) {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn file(&mut self, name: &str, contents: &[u8]) -> Result<()> {
         let order = self.options.order;
         let mut body = Vec::with_capacity(contents.len() + name.len() + 24);
         order.push(&mut body, contents.len() as u64, 8);
@@ -358,109 +462,120 @@ impl Writer {
         body.extend_from_slice(name.as_bytes());
         body.resize(body.len().next_multiple_of(8), 0);
         body.extend_from_slice(contents);
-        self.loose_chunk(ChunkKind::FILE, chunk_flags::SAFE_TO_COPY, &body);
+        self.framer.loose_chunk(ChunkKind::FILE, chunk_flags::SAFE_TO_COPY, &body)
     }
 
     /// Writes names of tasks.
-    pub fn tasks(&mut self, tasks: &[Task]) {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
         let body = match self.options.order {
-            ByteOrder::Little => tasks.iter().flat_map(task_row::<LittleEndian>).collect::<Vec<u8>>(),
-            ByteOrder::Big => tasks.iter().flat_map(task_row::<BigEndian>).collect(),
+            ByteOrder::Little => tasks_body::<LittleEndian>(tasks),
+            ByteOrder::Big => tasks_body::<BigEndian>(tasks),
         };
-        self.loose_chunk(ChunkKind::TASKS, chunk_flags::SAFE_TO_COPY, &body);
+        self.framer.loose_chunk(ChunkKind::TASKS, chunk_flags::SAFE_TO_COPY, &body)
     }
 
     /// Writes the kernel's symbols. `modules` gives the places of modules.
-    pub fn symbols(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn symbols(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
         let long_size = self.options.long_size;
         let body = match self.options.order {
             ByteOrder::Little => symbols_body::<LittleEndian>(symbols, modules, long_size),
             ByteOrder::Big => symbols_body::<BigEndian>(symbols, modules, long_size),
         };
-        self.loose_chunk(ChunkKind::SYMBOLS, chunk_flags::SAFE_TO_COPY, &body);
+        self.framer.loose_chunk(ChunkKind::SYMBOLS, chunk_flags::SAFE_TO_COPY, &body)
     }
 
     /// Writes the kernel's own counters for each CPU.
-    pub fn stats(&mut self, taken: StatsTaken, stats: &[(u32, CpuStats)]) {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn stats(&mut self, taken: StatsTaken, stats: &[(u32, CpuStats)]) -> Result<()> {
         let taken = if taken == StatsTaken::Before { 0 } else { 1 };
-        let rows: Vec<u8> = match self.options.order {
-            ByteOrder::Little => {
-                stats.iter().flat_map(|(c, s)| stats_row::<LittleEndian>(*c, taken, s)).collect()
-            }
-            ByteOrder::Big => stats.iter().flat_map(|(c, s)| stats_row::<BigEndian>(*c, taken, s)).collect(),
+        let rows = match self.options.order {
+            ByteOrder::Little => stats_body::<LittleEndian>(taken, stats),
+            ByteOrder::Big => stats_body::<BigEndian>(taken, stats),
         };
-        self.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows);
+        self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
     }
 
     /// Writes what the input of each CPU held.
-    pub fn writer_stats(&mut self, stats: &[(u32, WriterStats)]) {
-        let rows: Vec<u8> = match self.options.order {
-            ByteOrder::Little => {
-                stats.iter().flat_map(|(c, s)| writer_stats_row::<LittleEndian>(*c, s)).collect()
-            }
-            ByteOrder::Big => stats.iter().flat_map(|(c, s)| writer_stats_row::<BigEndian>(*c, s)).collect(),
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn writer_stats(&mut self, stats: &[(u32, WriterStats)]) -> Result<()> {
+        let rows = match self.options.order {
+            ByteOrder::Little => writer_stats_body::<LittleEndian>(stats),
+            ByteOrder::Big => writer_stats_body::<BigEndian>(stats),
         };
-        self.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows);
+        self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
     }
 
-    /// Closes all chunks and writes the trailer; returns the last bytes of the file.
-    pub fn finish(mut self) -> Vec<u8> {
+    /// Closes all chunks and writes index and trailer; returns the last bytes of the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses a chunk.
+    pub fn finish(mut self) -> Result<Vec<u8>> {
         let mut cpus: Vec<u32> = self.streams.iter().map(|(cpu, _)| *cpu).collect();
         cpus.sort_unstable();
         for cpu in cpus {
-            self.flush(cpu);
+            self.flush(cpu)?;
         }
-        self.write_schema();
+        self.write_schema()?;
         if !self.plans.is_empty() {
             // A second copy, so that damage to the first one does not cost the events.
             let body = self.schema_body(0);
-            self.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body);
+            self.framer.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
         }
-        let trailer_len = (ALIGNMENT + size_of::<Trailer<LittleEndian>>()).next_multiple_of(ALIGNMENT) as u64;
-        let body = match self.options.order {
-            ByteOrder::Little => self.trailer::<LittleEndian>(trailer_len),
-            ByteOrder::Big => self.trailer::<BigEndian>(trailer_len),
-        };
-        self.loose_chunk(ChunkKind::TRAILER, 0, &body);
-        self.out
+        self.framer.close()?;
+        Ok(self.framer.out)
     }
+}
 
-    fn trailer<O: zerocopy::ByteOrder>(&self, trailer_len: u64) -> Vec<u8> {
-        let trailer = Trailer::<O> {
-            head_len: (size_of::<Trailer<O>>() as u32).into(),
-            chunk_count: (self.chunk_count + 1).into(),
-            file_len: (self.file_len + trailer_len).into(),
-            event_count: self.event_count.into(),
-            event_bytes: self.event_bytes.into(),
-        };
-        trailer.as_bytes().to_vec()
-    }
+/// What a sub-buffer held that was kept verbatim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubBufferSummary {
+    /// Events.
+    pub events: u64,
+    /// Discarded events and fillers.
+    pub discarded: u64,
+    /// What it told to be lost before its first event.
+    pub loss: Loss,
+    /// Times of the first and the last event.
+    pub times: Option<(u64, u64)>,
+    /// Whether the times never fall.
+    rises: bool,
+}
 
-    fn loose_chunk(&mut self, kind: ChunkKind, flags: u8, body: &[u8]) {
-        let sequence = self.loose_sequence;
-        self.loose_sequence = self.loose_sequence.wrapping_add(1);
-        let start = self.out.len();
-        self.out.resize(start + ALIGNMENT, 0);
-        self.out.extend_from_slice(body);
-        self.frame(start, kind, flags, ChunkHeader::<LittleEndian>::NO_STREAM, sequence);
-    }
-
-    /// Makes a chunk of the body that stands at the end of `out`, behind room for its header at `start`.
-    fn frame(&mut self, start: usize, kind: ChunkKind, flags: u8, stream: u32, sequence: u32) {
-        let body_len = self.out.len() - start - ALIGNMENT;
-        let total_len = (ALIGNMENT + body_len).next_multiple_of(ALIGNMENT);
-        self.out.resize(start + total_len, 0);
-        let body_crc = crc32fast::hash(self.out.get(start + ALIGNMENT..).unwrap_or_default());
-        let frame = Frame { kind, flags, stream, sequence, total_len, body_len, body_crc };
-        let salt = self.options.trace_uuid;
-        let header = match self.options.order {
-            ByteOrder::Little => frame.header::<LittleEndian>(salt),
-            ByteOrder::Big => frame.header::<BigEndian>(salt),
-        };
-        if let Some(place) = self.out.get_mut(start..start + ALIGNMENT) {
-            place.copy_from_slice(&header);
+impl Stream {
+    fn new(options: &WriterOptions) -> Self {
+        Self {
+            builder: EventChunkBuilder::new(options.order, options.long_size),
+            sub_buffers: SubBufferChunk::default(),
+            sequence: 0,
+            last_time: None,
         }
-        self.file_len += total_len as u64;
-        self.chunk_count += 1;
+    }
+
+    #[inline]
+    fn must_close_before(&self, time: u64) -> bool {
+        self.builder.must_close_before(time) || !self.sub_buffers.is_empty()
+    }
+
+    fn has_events(&self) -> bool {
+        self.builder.record_count() > 0 || !self.sub_buffers.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.builder.is_empty() && self.sub_buffers.is_empty()
     }
 }

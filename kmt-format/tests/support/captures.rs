@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kmt_format::Compression;
 use kmt_format::kernel::{
     ByteOrder, HeaderPage, Item, OrderVote, SubBuffer, parse_kallsyms, parse_modules, vote_byte_order,
 };
@@ -49,6 +50,7 @@ pub fn convert(name: &str) -> Capture {
         align_u64: None,
         page_size: Some(4096),
         trace_uuid: *b"0123456789abcdef",
+        compression: Compression::None,
     };
     let mut writer = Writer::new(options).unwrap();
     for system in
@@ -60,7 +62,7 @@ pub fn convert(name: &str) -> Capture {
         }
     }
     let modules = parse_modules(&text("modules"));
-    writer.symbols(&parse_kallsyms(text("kallsyms").as_bytes(), &modules, 4096), &modules);
+    writer.symbols(&parse_kallsyms(text("kallsyms").as_bytes(), &modules, 4096), &modules).unwrap();
     let mut all = HashMap::new();
     for (cpu, raw) in &cpus {
         let list: &mut Vec<(u64, Vec<u8>)> = all.entry(*cpu).or_default();
@@ -73,5 +75,5 @@ pub fn convert(name: &str) -> Capture {
             }
         }
     }
-    Capture { file: writer.finish(), order, header_page, raw: all }
+    Capture { file: writer.finish().unwrap(), order, header_page, raw: all }
 }

@@ -1,5 +1,6 @@
 //! Random traces: what is written, so that it can be compared with what is read.
 
+use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Loss, Writer, WriterOptions};
 use proptest::prelude::*;
@@ -230,8 +231,14 @@ pub fn record(
 
 /// A writer without any class.
 pub fn writer(order: ByteOrder, long: usize) -> Writer {
-    let options =
-        WriterOptions { order, long_size: long, align_u64: None, page_size: None, trace_uuid: [7; 16] };
+    let options = WriterOptions {
+        order,
+        long_size: long,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [7; 16],
+        compression: Compression::None,
+    };
     Writer::new(options).unwrap()
 }
 
@@ -242,8 +249,14 @@ pub type Losses = Vec<Vec<(u64, Loss)>>;
 
 /// Runs the operations: the file, each CPU's events, and each CPU's losses as (events before, loss).
 pub fn write(ops: &[Op], order: ByteOrder, long: usize) -> (Vec<u8>, Events, Losses) {
-    let options =
-        WriterOptions { order, long_size: long, align_u64: None, page_size: None, trace_uuid: [7; 16] };
+    let options = WriterOptions {
+        order,
+        long_size: long,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [7; 16],
+        compression: Compression::None,
+    };
     let mut writer = Writer::new(options).unwrap();
     for class in &CLASSES {
         writer.add_format(class.system, &class.format_text(long)).unwrap();
@@ -271,13 +284,13 @@ pub fn write(ops: &[Op], order: ByteOrder, long: usize) -> (Vec<u8>, Events, Los
                     _ => losses[cpu as usize].push((at, loss)),
                 }
             }
-            Op::Flush { cpu } => writer.flush(cpu),
+            Op::Flush { cpu } => writer.flush(cpu).unwrap(),
         }
         if writer.pending_len() > 4096 {
             file.extend(writer.take());
         }
     }
-    file.extend(writer.finish());
+    file.extend(writer.finish().unwrap());
     for list in &mut losses {
         list.retain(|(_, loss)| *loss != Loss::default());
     }

@@ -138,22 +138,23 @@ pub fn read(data: &[u8]) -> File {
 fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BTreeMap<usize, Shape>) {
     let [head_len, first_class, first_shape, class_count, field_count, shape_count, slot_count, heap_len] =
         [0, 4, 8, 12, 16, 20, 24, 28].map(|at| body.u32(at));
+    let [class_len, field_len, shape_len, slot_len] = [32, 34, 36, 38].map(|at| body.number(at, 2) as usize);
     let class_at = head_len;
-    let field_at = class_at + class_count * 44;
-    let shape_at = field_at + field_count * 32;
-    let slot_at = shape_at + shape_count * 16;
-    let heap = body.from(slot_at + slot_count * 8, heap_len);
+    let field_at = class_at + class_count * class_len;
+    let shape_at = field_at + field_count * field_len;
+    let slot_at = shape_at + shape_count * shape_len;
+    let heap = body.from(slot_at + slot_count * slot_len, heap_len);
     let text = |at: usize| {
         let (offset, len) = (body.u32(at), body.u32(at + 4));
         String::from_utf8(heap.data[offset..offset + len].to_vec()).unwrap()
     };
     for i in 0..class_count {
-        let at = class_at + i * 44;
+        let at = class_at + i * class_len;
         let count = body.number(at + 4, 2) as usize;
         let first = body.u32(at + 8);
         let fields = (first..first + count)
             .map(|f| {
-                let at = field_at + f * 32;
+                let at = field_at + f * field_len;
                 let (kind, signed) = (body.data[at + 24], body.data[at + 25] == 1);
                 Field { name: text(at), kind, signed }
             })
@@ -162,11 +163,11 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
         classes.entry(first_class + i).or_insert(class);
     }
     for i in 0..shape_count {
-        let at = shape_at + i * 16;
+        let at = shape_at + i * shape_len;
         let (class, first, payload_len) = (body.u32(at), body.u32(at + 4), body.u32(at + 12));
         let slots = (first..first + classes[&class].fields.len())
             .map(|s| {
-                let at = slot_at + s * 8;
+                let at = slot_at + s * slot_len;
                 let [place, stored, transform, base] = [0, 1, 2, 3].map(|n| body.data[at + n]);
                 Slot { place, stored: stored.into(), transform, base: base.into(), offset: body.u32(at + 4) }
             })

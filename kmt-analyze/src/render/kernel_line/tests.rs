@@ -1,5 +1,6 @@
 //! One event, printed as kernels of different ages print it.
 
+use kmt_format::Compression;
 use kmt_format::Limits;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::read::Trace;
@@ -46,20 +47,23 @@ fn line(case: &Case) -> String {
         align_u64: None,
         page_size: None,
         trace_uuid: [0; 16],
+        compression: Compression::None,
     };
     let mut writer = Writer::new(options).unwrap();
-    writer.clock(&TraceClock::named(case.clock));
-    writer.meta(&[("tracefs/trace_options", case.options.as_bytes())]);
-    writer.tasks(&[
-        Task { time: 0, pid: 42, tgid: 41, comm: b"my task".to_vec() },
-        Task { time: 0, pid: 40_000, tgid: 0, comm: b"late".to_vec() },
-    ]);
+    writer.clock(&TraceClock::named(case.clock)).unwrap();
+    writer.meta(&[("tracefs/trace_options", case.options.as_bytes())]).unwrap();
+    writer
+        .tasks(&[
+            Task { time: 0, pid: 42, tgid: 41, comm: b"my task".to_vec() },
+            Task { time: 0, pid: 40_000, tgid: 0, comm: b"late".to_vec() },
+        ])
+        .unwrap();
     writer.add_format("sys", &format).unwrap();
     let mut record = vec![0, 5, case.flags, case.preempt];
     record.extend(case.pid.to_be_bytes());
     record.extend([3, 2]);
     writer.event(7, 12_345_678_500, &record).unwrap();
-    let file = writer.finish();
+    let file = writer.finish().unwrap();
     let trace = Trace::open(&file, Limits::default()).unwrap();
     let chunk = trace.read(&trace.streams()[&7].chunks[0].0).unwrap();
     let event = Event::new(trace.schema(), &chunk, 0).unwrap();

@@ -1,0 +1,88 @@
+//! Going on with a finished file: more chunks behind its end, and a new index and trailer.
+
+use std::borrow::Cow;
+
+use super::rewrite::summary;
+use crate::Limits;
+use crate::codec::Compression;
+use crate::error::{Error, ErrorKind, Result};
+use crate::raw::{ALIGNMENT, ChunkKind};
+use crate::read::EventsInfo;
+use crate::read::recovering::{Contents, Found, Step, Taken, Walker, header_anywhere};
+use crate::write::framing::{Framer, IndexEntry};
+use crate::write::{Writer, WriterOptions};
+
+impl Writer {
+    /// A writer that goes on behind `file`: symbols that were fetched later, another recording of the same boot.
+    ///
+    /// What it makes is to be appended to the file; nothing in it changes, so that a file whose appending was cut
+    /// short still holds what it held. Event classes are to be added anew.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file is damaged or does not end at the end of a chunk; [`Rewrite`](super::Rewrite)
+    /// makes such a file whole.
+    pub fn append_to(file: &[u8], limits: Limits, compression: Compression) -> Result<Self> {
+        if !compression.is_available() {
+            return Err(Error::new(ErrorKind::CodecNotBuilt { codec: "zstd" }));
+        }
+        let (header, damage) = header_anywhere(file)?;
+        let unsound =
+            || Error::new(ErrorKind::Usage("a damaged file cannot be appended to; write it anew first"));
+        if damage.is_some() {
+            return Err(unsound());
+        }
+        let options = WriterOptions {
+            order: header.order,
+            long_size: header.long_size,
+            align_u64: header.align_u64,
+            page_size: header.page_size,
+            trace_uuid: header.trace_uuid,
+            compression,
+        };
+        let mut framer = Framer::start_of(header.order, header.trace_uuid, compression);
+        framer.file_len = file.len() as u64;
+        let mut contents = Contents::new(header, None, limits, true);
+        let mut walker = Walker::new(&header, limits);
+        loop {
+            let at = usize::try_from(walker.position()).unwrap_or(usize::MAX);
+            let rest = file.get(at..).unwrap_or_default();
+            let chunk = match walker.step(rest, true) {
+                Step::Found(Found::Chunk(chunk)) => chunk,
+                Step::End => break,
+                _ => return Err(unsound()),
+            };
+            let info = match contents.chunk(&chunk, Cow::Borrowed(chunk.stored_in(file)))? {
+                Taken::Damaged(_) => return Err(unsound()),
+                Taken::Events(_) => {
+                    framer.event_count += contents.last_info(&chunk).map_or(0, |i| u64::from(i.event_count));
+                    framer.event_bytes += chunk.total_len;
+                    contents.last_info(&chunk).unwrap_or(EventsInfo::NONE)
+                }
+                Taken::Other => EventsInfo::NONE,
+            };
+            if chunk.cpu.is_none() {
+                framer.loose_sequence = framer.loose_sequence.max(chunk.sequence.wrapping_add(1));
+            }
+            let header: [u8; ALIGNMENT] = rest.first_chunk().copied().ok_or_else(unsound)?;
+            framer.index.push(IndexEntry { offset: chunk.offset, header, summary: summary(&info) });
+            if chunk.kind == ChunkKind::TRAILER && chunk.total_len != 2 * ALIGNMENT as u64 {
+                return Err(Error::at(chunk.offset, ErrorKind::Usage("the trailer is of a later version")));
+            }
+        }
+        let mut writer = Self::with_framer(options, framer);
+        writer.go_on_with(
+            contents.schema.class_count(),
+            contents.streams.iter().filter_map(|(cpu, stream)| {
+                let (chunk, info) = stream.chunks.last()?;
+                Some((
+                    *cpu,
+                    chunk.sequence.wrapping_add(1),
+                    info.first_event + u64::from(info.event_count),
+                    info.t_last,
+                ))
+            }),
+        );
+        Ok(writer)
+    }
+}

@@ -1,0 +1,8 @@
+//! Files made from files: recovery of what a damaged one still holds, other codecs, chunks appended.
+
+mod append;
+mod rewrite;
+mod salvage;
+mod scan;
+
+pub use rewrite::{Recovery, Rewrite, RewriteOptions};

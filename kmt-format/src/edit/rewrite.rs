@@ -1,0 +1,300 @@
+//! A file written anew: without what is damaged, with another codec if asked.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
+
+use super::salvage::salvage;
+use super::scan::Scan;
+use crate::Limits;
+use crate::codec::{Compression, records_behind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::ByteOrder;
+use crate::raw::{ChunkKind, EventsHead, SubBuffersHead, chunk_flags};
+use crate::read::recovering::{decoded, header_bytes};
+use crate::read::{ChunkRef, Damage, EventsInfo};
+use crate::write::framing::{BodyLayout, ChunkId, Frame, Framer, Summary};
+use crate::write::pairs_body;
+
+/// How a file is written anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RewriteOptions {
+    /// How bodies are stored; `None`: as they are.
+    pub compression: Option<Compression>,
+}
+
+/// What became of a file that was written anew.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Events that the new file holds.
+    pub events: u64,
+    /// Of those, events of a torn chunk, whose checksum could not be checked.
+    pub events_unverified: u64,
+    /// Events that the old file held once and the new one does not.
+    pub events_missing: u64,
+    /// Whether that is the exact number. It is not where the end of the file is missing: then it is the least.
+    pub missing_is_exact: bool,
+    /// Chunks of unknown kinds left out, because they are not marked safe to copy.
+    pub unknown_left_out: u64,
+    /// Damaged places; the list ends at [`Limits::damages`] entries.
+    pub damages: Vec<Damage>,
+    /// Number of damaged places.
+    pub damage_count: u64,
+    /// Whether the old file was finished.
+    pub was_finished: bool,
+}
+
+impl Recovery {
+    /// Whether nothing was damaged or missing.
+    pub fn is_sound(&self) -> bool {
+        self.damage_count == 0 && self.events_missing == 0 && self.was_finished
+    }
+}
+
+/// Writes a file anew, chunk by chunk: what is damaged is left out, what is torn is used as far as it goes.
+///
+/// The new file is finished and sound. Its event chunks keep their numbers, so that readers count what is missing
+/// between them. Spec section "Recovery".
+pub struct Rewrite<'d> {
+    data: &'d [u8],
+    scan: Scan<'d>,
+    framer: Framer,
+    recode: bool,
+    todo: VecDeque<Job>,
+    recovery: Recovery,
+}
+
+enum Job {
+    Chunk(ChunkRef),
+    Salvaged(ChunkRef, Vec<u8>, EventsInfo),
+    Note,
+    Close,
+}
+
+impl core::fmt::Debug for Rewrite<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Rewrite").field("recovery", &self.recovery).finish_non_exhaustive()
+    }
+}
+
+impl<'d> Rewrite<'d> {
+    /// Looks through a file and says what there is; [`Rewrite::next_bytes`] makes the new one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is neither a header nor its copy, or the file must be refused.
+    pub fn new(data: &'d [u8], limits: Limits, options: RewriteOptions) -> Result<Self> {
+        let compression = options.compression.unwrap_or_default();
+        if !compression.is_available() {
+            return Err(Error::new(ErrorKind::CodecNotBuilt { codec: "zstd" }));
+        }
+        let scan = Scan::new(data, limits)?;
+        let header = &scan.contents.header;
+        let framer = Framer::start_of(header.order, header.trace_uuid, compression);
+        let mut rewrite = Self {
+            data,
+            framer,
+            recode: options.compression.is_some(),
+            todo: VecDeque::new(),
+            recovery: Recovery::default(),
+            scan,
+        };
+        rewrite.plan();
+        let bytes = header_bytes(data).unwrap_or_default().to_vec();
+        rewrite.framer.out.extend_from_slice(&bytes);
+        rewrite.framer.file_len = bytes.len() as u64;
+        rewrite.framer.loose_chunk(ChunkKind::HEADER_COPY, 0, &bytes)?;
+        Ok(rewrite)
+    }
+
+    /// What the old file held, and what of it is lost.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// More bytes of the new file; `None` after its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses a chunk.
+    pub fn next_bytes(&mut self) -> Result<Option<Vec<u8>>> {
+        let Some(job) = self.todo.pop_front() else {
+            return Ok(Some(core::mem::take(&mut self.framer.out)).filter(|out| !out.is_empty()));
+        };
+        match job {
+            Job::Chunk(chunk) => self.copy(&chunk)?,
+            Job::Salvaged(chunk, body, info) => {
+                let id = ChunkId { flags: chunk.flags | chunk_flags::UNVERIFIED, ..self.id_of(&chunk) };
+                self.encode(id, &body, info)?;
+            }
+            Job::Note => self.note()?,
+            Job::Close => self.framer.close()?,
+        }
+        Ok(Some(core::mem::take(&mut self.framer.out)))
+    }
+
+    /// Decides what is copied, in which order: classes first, so that they come before the events that use them.
+    fn plan(&mut self) {
+        let chunks = core::mem::take(&mut self.scan.chunks);
+        let schemas: Vec<ChunkRef> = chunks.iter().copied().filter(|c| c.kind == ChunkKind::SCHEMA).collect();
+        self.todo.extend(schemas.iter().copied().map(Job::Chunk));
+        for chunk in chunks {
+            match chunk.kind {
+                ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER | ChunkKind::SCHEMA => {}
+                ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => self.plan_events(chunk),
+                kind if !kind.is_known() && chunk.flags & chunk_flags::SAFE_TO_COPY == 0 => {
+                    self.recovery.unknown_left_out += 1;
+                }
+                _ => self.todo.push_back(Job::Chunk(chunk)),
+            }
+        }
+        self.plan_torn();
+        self.todo.extend(schemas.last().copied().map(Job::Chunk));
+        self.sum_up();
+        if !self.recovery.is_sound() {
+            self.todo.push_back(Job::Note);
+        }
+        self.todo.push_back(Job::Close);
+    }
+
+    fn plan_events(&mut self, chunk: ChunkRef) {
+        match self.scan.contents.events(&chunk, Cow::Borrowed(chunk.stored_in(self.data))) {
+            Ok(events) => {
+                self.recovery.events += u64::from(events.info().event_count);
+                self.todo.push_back(Job::Chunk(chunk));
+            }
+            Err(error) => {
+                self.scan.contents.note(Damage { offset: chunk.offset, len: chunk.total_len, error });
+            }
+        }
+    }
+
+    fn plan_torn(&mut self) {
+        let Some(chunk) = self.scan.torn else { return };
+        let start = usize::try_from(chunk.body_offset()).unwrap_or(usize::MAX);
+        let stored = self.data.get(start..).unwrap_or_default();
+        let taken = chunk.prefix(stored).and_then(|_| self.scan.contents.add_torn(&chunk, stored));
+        let Ok(true) = taken else { return };
+        if let Some((body, events)) = salvage(&self.scan.contents, &chunk, stored) {
+            let count = u64::from(events.info().event_count);
+            self.recovery.events += count;
+            self.recovery.events_unverified += count;
+            self.todo.push_back(Job::Salvaged(chunk, body, *events.info()));
+        }
+    }
+
+    /// What is missing: what the trailer counts, or else the gaps between event chunks and what the torn one held.
+    fn sum_up(&mut self) {
+        let contents = &self.scan.contents;
+        let recovery = &mut self.recovery;
+        let known = contents.streams.values().fold(0u64, |sum, s| sum.saturating_add(s.last_event()));
+        let counted = contents.metadata.trailer.filter(|_| contents.finished).map(|t| t.event_count);
+        recovery.was_finished = contents.finished;
+        recovery.missing_is_exact = counted.is_some();
+        recovery.events_missing = counted.unwrap_or(known).saturating_sub(recovery.events);
+        recovery.damages.clone_from(&contents.damages);
+        recovery.damage_count = contents.damage_count;
+    }
+
+    /// Notes in the new file what happened to the old one.
+    fn note(&mut self) -> Result<()> {
+        let recovery = &self.recovery;
+        let text = format!(
+            "{} damaged places, {}{} events missing, {} unverified",
+            recovery.damage_count,
+            if recovery.missing_is_exact { "" } else { "at least " },
+            recovery.events_missing,
+            recovery.events_unverified,
+        );
+        let body = pairs_body(self.scan.order(), &[("recovery", text.as_bytes())]);
+        self.framer.loose_chunk(ChunkKind::META, chunk_flags::SAFE_TO_COPY, &body)
+    }
+
+    fn id_of(&self, chunk: &ChunkRef) -> ChunkId {
+        let stream = chunk.cpu.unwrap_or(u32::MAX);
+        ChunkId { kind: chunk.kind, flags: chunk.flags, stream, sequence: chunk.sequence }
+    }
+
+    fn copy(&mut self, chunk: &ChunkRef) -> Result<()> {
+        let stored = chunk.stored_in(self.data);
+        let contents = &self.scan.contents;
+        let info = self.info_of(chunk);
+        let mut id = self.id_of(chunk);
+        if chunk.cpu.is_none() {
+            id.sequence = self.framer.loose_sequence;
+            self.framer.loose_sequence = id.sequence.wrapping_add(1);
+        }
+        if self.recode && chunk.kind.is_known() {
+            let body = decoded(chunk, Cow::Borrowed(stored), &contents.header, &contents.limits, false)?;
+            return self.encode(id, &body, info.unwrap_or(EventsInfo::NONE));
+        }
+        let frame = Frame {
+            id,
+            codec: chunk.codec,
+            total_len: chunk.total_len as usize,
+            body_len: chunk.body_len as usize,
+            raw_len: chunk.raw_len as usize,
+            body_crc: chunk.body_crc,
+            prefix_len: chunk.prefix_len as usize,
+            prefix_crc: chunk.prefix_crc,
+        };
+        self.framer.stored_chunk(&frame, stored, summary(&info.unwrap_or(EventsInfo::NONE)));
+        Ok(())
+    }
+
+    fn info_of(&self, chunk: &ChunkRef) -> Option<EventsInfo> {
+        let stream = self.scan.contents.streams.get(&chunk.cpu?)?;
+        stream.chunks.iter().find(|(c, _)| c == chunk).map(|(_, info)| *info)
+    }
+
+    fn encode(&mut self, id: ChunkId, body: &[u8], info: EventsInfo) -> Result<()> {
+        let (order, long_size) = (self.scan.order(), self.scan.contents.header.long_size);
+        let is_plain = self.framer.compression == Compression::None;
+        let layout = match (id.kind, order) {
+            (ChunkKind::EVENTS, ByteOrder::Little) => {
+                events_layout::<LittleEndian>(body, is_plain, long_size, order)
+            }
+            (ChunkKind::EVENTS, ByteOrder::Big) => {
+                events_layout::<BigEndian>(body, is_plain, long_size, order)
+            }
+            (ChunkKind::SUB_BUFFERS, _) => {
+                let head_len = order.uint_at(body, 0, 4).unwrap_or(0) as usize;
+                let prefix_len = head_len.max(size_of::<SubBuffersHead<LittleEndian>>()).min(body.len());
+                Some(BodyLayout { prefix_len, records: None, summary: Summary::default() })
+            }
+            _ => None,
+        };
+        let layout = BodyLayout { summary: summary(&info), ..layout.unwrap_or_else(BodyLayout::plain) };
+        let start = self.framer.start();
+        self.framer.out.extend_from_slice(body);
+        self.framer.frame(start, id, &layout)
+    }
+}
+
+/// The prefix is all before the records where they come last; with a codec, the head.
+fn events_layout<O: Order>(
+    body: &[u8],
+    is_plain: bool,
+    long_size: usize,
+    order: ByteOrder,
+) -> Option<BodyLayout> {
+    let (head, _) = EventsHead::<O>::ref_from_prefix(body).ok()?;
+    let head_len = head.head_len.get() as usize;
+    let (offset, count) = (head.records_offset.get() as usize, head.record_count.get() as usize);
+    let stride = 8 + long_size;
+    let is_last = offset.checked_add(count.checked_mul(stride)?)? == body.len() && offset >= head_len;
+    let prefix_len = if is_plain && is_last { offset } else { head_len };
+    let records = records_behind(prefix_len, offset, count, stride, order);
+    Some(BodyLayout { prefix_len, records, summary: Summary::default() })
+}
+
+pub(super) fn summary(info: &EventsInfo) -> Summary {
+    Summary {
+        t_base: info.t_first,
+        t_last: info.t_last,
+        first_event: info.first_event,
+        record_count: info.event_count,
+        loss: info.loss,
+    }
+}

@@ -1,0 +1,94 @@
+//! From a chunk as it is stored to its body: checksum, codec, filter.
+
+use std::borrow::Cow;
+use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
+
+use super::{ChunkRef, Header};
+use crate::Limits;
+use crate::codec::{self, Encoded, Records};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::ByteOrder;
+use crate::raw::{ChunkKind, EventsHead};
+
+/// The body of a chunk. `stored` is body and padding; `verify` whether the checksum is looked at.
+pub(crate) fn decoded<'d>(
+    chunk: &ChunkRef,
+    stored: Cow<'d, [u8]>,
+    header: &Header,
+    limits: &Limits,
+    verify: bool,
+) -> Result<Body<'d>> {
+    if verify {
+        chunk.body(&stored)?;
+    }
+    let body = Body(Body(stored).part(0, chunk.body_len).unwrap_or_default());
+    let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
+    if chunk.codec == 0 {
+        return if chunk.raw_len == chunk.body_len {
+            Ok(body)
+        } else {
+            Err(bad("a body without a codec has two lengths"))
+        };
+    }
+    let (what, limit) = match chunk.kind {
+        ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => {
+            ("the decoded length of an event chunk", limits.event_body_len)
+        }
+        _ => ("the decoded length of a chunk", limits.chunk_len.min(limits.decoded_len)),
+    };
+    if chunk.raw_len > limit {
+        let kind = ErrorKind::LimitExceeded { what, found: chunk.raw_len, limit };
+        return Err(Error::at(chunk.offset, kind));
+    }
+    let encoded = Encoded {
+        codec: chunk.codec,
+        stored: &body,
+        prefix_len: chunk.prefix_len as usize,
+        raw_len: chunk.raw_len as usize,
+        offset: chunk.offset,
+    };
+    codec::decode(encoded, |prefix| match (chunk.kind, header.order) {
+        (ChunkKind::EVENTS, ByteOrder::Little) => records_of::<LittleEndian>(prefix, header),
+        (ChunkKind::EVENTS, ByteOrder::Big) => records_of::<BigEndian>(prefix, header),
+        _ => None,
+    })
+    .map(|bytes| Body(Cow::Owned(bytes)))
+}
+
+/// Where the head in the prefix of an event chunk says that its records lie.
+fn records_of<O: Order>(prefix: &[u8], header: &Header) -> Option<Records> {
+    let (head, _) = EventsHead::<O>::ref_from_prefix(prefix).ok()?;
+    let (offset, count) = (head.records_offset.get() as usize, head.record_count.get() as usize);
+    codec::records_behind(prefix.len(), offset, count, 8 + header.long_size, header.order)
+}
+
+/// A decoded body: borrowed from the file where it is stored as it is.
+#[derive(Debug)]
+pub(crate) struct Body<'d>(pub Cow<'d, [u8]>);
+
+impl core::ops::Deref for Body<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<'d> Body<'d> {
+    /// Part of the body, borrowed where the body is.
+    pub fn part(&self, start: usize, len: u64) -> Option<Cow<'d, [u8]>> {
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        Some(match &self.0 {
+            Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(start..end)?),
+            Cow::Owned(bytes) => Cow::Owned(bytes.get(start..end)?.to_vec()),
+        })
+    }
+
+    /// The same for text.
+    pub fn text_part(&self, start: usize, len: u64) -> Option<Cow<'d, str>> {
+        match self.part(start, len)? {
+            Cow::Borrowed(bytes) => core::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+            Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a file holds, gathered chunk by chunk: by the slice reader and the incremental reader alike.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use zerocopy::{BigEndian, LittleEndian};
+
+use super::body::decoded;
+use super::sub_buffers::Decoder;
+use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, SymbolTable};
+use crate::Limits;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::ByteOrder;
+use crate::raw::{ChunkKind, chunk_flags};
+
+/// The event chunks of one CPU, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// The chunks with what their heads say. An incremental reader keeps none of them.
+    pub chunks: Vec<(ChunkRef, EventsInfo)>,
+    /// Event chunks that the numbering shows to be missing.
+    pub chunks_missing: u64,
+    /// Events in them.
+    pub events_missing: u64,
+    /// Events in the chunks that are there.
+    events: u64,
+    /// Number that the next chunk should have.
+    next_sequence: u64,
+    /// Number that the next event should have.
+    next_event: u64,
+}
+
+impl Stream {
+    /// Events in the chunks that are there.
+    pub fn event_count(&self) -> u64 {
+        self.events
+    }
+
+    /// Number of the event behind the last one that is known of.
+    pub(crate) fn last_event(&self) -> u64 {
+        self.next_event
+    }
+
+    /// Adds a chunk; says no if it stands there a second time, or out of order.
+    fn add(&mut self, chunk: &ChunkRef, info: &EventsInfo) -> bool {
+        let Some(missing) = u64::from(chunk.sequence).checked_sub(self.next_sequence) else { return false };
+        self.chunks_missing = self.chunks_missing.saturating_add(missing);
+        let events_missing = info.first_event.saturating_sub(self.next_event);
+        self.events_missing = self.events_missing.saturating_add(events_missing);
+        self.next_sequence = u64::from(chunk.sequence) + 1;
+        self.next_event = info.first_event.max(self.next_event).saturating_add(info.event_count.into());
+        self.events = self.events.saturating_add(info.event_count.into());
+        true
+    }
+}
+
+/// What became of a chunk.
+#[derive(Debug)]
+pub(crate) enum Taken<'d> {
+    /// Its head is in its stream; the events are in these bytes.
+    Events(Cow<'d, [u8]>),
+    /// What it holds has been taken in.
+    Other,
+    /// It cannot be used, and was noted so.
+    Damaged(Damage),
+}
+
+/// Everything but the events themselves.
+#[derive(Debug, Clone)]
+pub(crate) struct Contents<'d> {
+    pub header: Header,
+    pub limits: Limits,
+    pub schema: Schema,
+    pub metadata: Metadata<'d>,
+    pub symbols: Option<SymbolTable<'d>>,
+    pub streams: BTreeMap<u32, Stream>,
+    pub damages: Vec<Damage>,
+    pub damage_count: u64,
+    pub chunk_count: u64,
+    pub event_bytes: u64,
+    pub unknown_kinds: BTreeMap<[u8; 4], u64>,
+    pub finished: bool,
+    /// Whether body checksums are looked at.
+    pub verify: bool,
+    /// Whether streams keep their chunks.
+    keeps_chunks: bool,
+    /// There once a chunk of sub-buffers was seen.
+    decoder: Option<Arc<Decoder>>,
+}
+
+impl<'d> Contents<'d> {
+    pub fn new(header: Header, damage: Option<Error>, limits: Limits, keeps_chunks: bool) -> Self {
+        let mut contents = Self {
+            header,
+            limits,
+            schema: Schema::default(),
+            metadata: Metadata::default(),
+            symbols: None,
+            streams: BTreeMap::new(),
+            damages: Vec::new(),
+            damage_count: 0,
+            chunk_count: 0,
+            event_bytes: 0,
+            unknown_kinds: BTreeMap::new(),
+            finished: false,
+            verify: true,
+            keeps_chunks,
+            decoder: None,
+        };
+        if let Some(error) = damage {
+            contents.note(Damage { offset: 0, len: header.header_len as u64, error });
+        }
+        contents
+    }
+
+    pub fn note(&mut self, damage: Damage) {
+        self.damage_count += 1;
+        if self.damages.len() < self.limits.damages {
+            self.damages.push(damage);
+        }
+    }
+
+    /// Takes in a chunk, whose body and padding are `stored`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file must be refused. A chunk that cannot be used is noted as damage.
+    pub fn chunk(&mut self, chunk: &ChunkRef, stored: Cow<'d, [u8]>) -> Result<Taken<'d>> {
+        self.begin(chunk)?;
+        let used = match chunk.kind {
+            ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => {
+                self.event_chunk(chunk, &stored).map(|()| Taken::Events(stored))
+            }
+            kind if kind.is_known() => self.other_chunk(chunk, stored).map(|()| Taken::Other),
+            kind => {
+                *self.unknown_kinds.entry(kind.0).or_default() += 1;
+                // Nothing is known of the body but its checksum.
+                chunk.body(&stored).map(|_| Taken::Other)
+            }
+        };
+        Ok(used.unwrap_or_else(|error| {
+            let damage = Damage { offset: chunk.offset, len: chunk.total_len, error };
+            self.note(damage.clone());
+            Taken::Damaged(damage)
+        }))
+    }
+
+    /// Counts a chunk; refuses the file if it must be.
+    fn begin(&mut self, chunk: &ChunkRef) -> Result<()> {
+        self.chunk_count += 1;
+        if self.chunk_count > self.limits.chunks {
+            let (found, limit) = (self.chunk_count, self.limits.chunks);
+            let what = "the number of chunks";
+            return Err(Error::at(chunk.offset, ErrorKind::LimitExceeded { what, found, limit }));
+        }
+        self.finished = chunk.kind == ChunkKind::TRAILER;
+        if !chunk.kind.is_known() && chunk.flags & chunk_flags::CRITICAL != 0 {
+            return Err(Error::at(chunk.offset, ErrorKind::UnknownCriticalChunk { kind: chunk.kind.0 }));
+        }
+        Ok(())
+    }
+
+    /// Takes in an event chunk of which only the index was looked at.
+    pub fn indexed_chunk(&mut self, chunk: &ChunkRef, info: EventsInfo) -> Result<()> {
+        self.begin(chunk)?;
+        if let Err(error) = self.add_events(chunk, info) {
+            self.note(Damage { offset: chunk.offset, len: chunk.total_len, error });
+        }
+        Ok(())
+    }
+
+    fn event_chunk(&mut self, chunk: &ChunkRef, stored: &[u8]) -> Result<()> {
+        let head = chunk.prefix(stored).and_then(|prefix| EventChunk::head(prefix, chunk, self.header.order));
+        self.add_events(chunk, head?)
+    }
+
+    fn add_events(&mut self, chunk: &ChunkRef, info: EventsInfo) -> Result<()> {
+        self.event_bytes = self.event_bytes.saturating_add(chunk.total_len);
+        let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
+        let cpu = chunk.cpu.ok_or_else(|| bad("an event chunk belongs to no CPU"))?;
+        let limited = |what, found, limit| {
+            let exceeded = ErrorKind::LimitExceeded { what, found, limit };
+            if found > limit { Err(Error::at(chunk.offset, exceeded)) } else { Ok(()) }
+        };
+        let body_len = chunk.body_len.max(chunk.raw_len);
+        limited("the length of an event chunk's body", body_len, self.limits.event_body_len)?;
+        if !self.streams.contains_key(&cpu) {
+            limited("the number of CPUs", self.streams.len() as u64 + 1, self.limits.streams.into())?;
+        }
+        let stream = self.streams.entry(cpu).or_default();
+        if !stream.add(chunk, &info) {
+            return Err(bad("an event chunk stands here a second time, or out of order"));
+        }
+        if self.keeps_chunks {
+            stream.chunks.push((*chunk, info));
+        }
+        if chunk.kind == ChunkKind::SUB_BUFFERS && self.decoder.is_none() {
+            self.decoder = Some(Arc::new(Decoder::new(&mut self.schema, self.header.long_size)));
+        }
+        Ok(())
+    }
+
+    /// Takes in the head of a torn chunk; says whether it belongs into its stream.
+    pub fn add_torn(&mut self, chunk: &ChunkRef, stored: &[u8]) -> Result<bool> {
+        let prefix = chunk.prefix(stored)?;
+        let info = EventChunk::head(prefix, chunk, self.header.order)?;
+        let Some(cpu) = chunk.cpu else { return Ok(false) };
+        Ok(self.streams.entry(cpu).or_default().add(chunk, &info))
+    }
+
+    /// What the head of the chunk said that was taken in last.
+    pub fn last_info(&self, chunk: &ChunkRef) -> Option<EventsInfo> {
+        self.streams.get(&chunk.cpu?)?.chunks.last().map(|(_, info)| *info)
+    }
+
+    fn other_chunk(&mut self, chunk: &ChunkRef, stored: Cow<'d, [u8]>) -> Result<()> {
+        let body = decoded(chunk, stored, &self.header, &self.limits, true)?;
+        let base = chunk.body_offset();
+        let Header { order, long_size, .. } = self.header;
+        let metadata = &mut self.metadata;
+        match (chunk.kind, order) {
+            (ChunkKind::SCHEMA, _) => self.classes(&body, base),
+            (ChunkKind::CLOCK, ByteOrder::Little) => metadata.add_clock::<LittleEndian>(&body, base),
+            (ChunkKind::CLOCK, ByteOrder::Big) => metadata.add_clock::<BigEndian>(&body, base),
+            (ChunkKind::TASKS, ByteOrder::Little) => metadata.add_tasks::<LittleEndian>(&body, base),
+            (ChunkKind::TASKS, ByteOrder::Big) => metadata.add_tasks::<BigEndian>(&body, base),
+            (ChunkKind::STATS, ByteOrder::Little) => metadata.add_stats::<LittleEndian>(&body, base),
+            (ChunkKind::STATS, ByteOrder::Big) => metadata.add_stats::<BigEndian>(&body, base),
+            (ChunkKind::TRAILER, ByteOrder::Little) => metadata.add_trailer::<LittleEndian>(&body, base),
+            (ChunkKind::TRAILER, ByteOrder::Big) => metadata.add_trailer::<BigEndian>(&body, base),
+            (ChunkKind::META, _) => metadata.add_pairs(&body, base, order),
+            (ChunkKind::FILE, _) => metadata.add_file(&body, base, order),
+            (ChunkKind::SYMBOLS, _) => {
+                self.symbols = Some(SymbolTable::parse(body.0, base, order, long_size)?);
+                Ok(())
+            }
+            // The header's copy has been used where it was needed, and the index is a hint.
+            _ => Ok(()),
+        }
+    }
+
+    fn classes(&mut self, body: &[u8], base: u64) -> Result<()> {
+        match self.header.order {
+            ByteOrder::Little => self.schema.add::<LittleEndian>(body, base, &self.limits)?,
+            ByteOrder::Big => self.schema.add::<BigEndian>(body, base, &self.limits)?,
+        }
+        if self.decoder.is_some() {
+            self.decoder = Some(Arc::new(Decoder::new(&mut self.schema, self.header.long_size)));
+        }
+        Ok(())
+    }
+
+    /// The events of a chunk, whose body and padding are `stored`.
+    pub fn events<'s>(&self, chunk: &ChunkRef, stored: Cow<'s, [u8]>) -> Result<EventChunk<'s>> {
+        let body = decoded(chunk, stored, &self.header, &self.limits, self.verify)?;
+        if chunk.kind != ChunkKind::SUB_BUFFERS {
+            return EventChunk::parse(body.0, chunk, &self.header, &self.schema, &self.limits, 0);
+        }
+        let bad =
+            || Error::at(chunk.offset, ErrorKind::Malformed("a chunk of sub-buffers that was not opened"));
+        let decoder = self.decoder.as_ref().ok_or_else(bad)?;
+        decoder.decode(&body, chunk, &self.header, &self.schema, &self.limits)
+    }
+
+    /// The end of a file of so many bytes: whether it was finished, and whether its trailer agrees.
+    pub fn close(&mut self, file_len: u64) -> Option<Damage> {
+        let trailer = self.metadata.trailer.filter(|_| self.finished);
+        self.finished = trailer.is_some();
+        let trailer = trailer?;
+        let disagrees = trailer.file_len != file_len || u64::from(trailer.chunk_count) != self.chunk_count;
+        if disagrees && self.damage_count == 0 {
+            let what = "the trailer counts other chunks or bytes than the file holds";
+            let error = Error::at(file_len, ErrorKind::Malformed(what));
+            let damage = Damage { offset: file_len, len: 0, error };
+            self.note(damage.clone());
+            return Some(damage);
+        }
+        None
+    }
+}

@@ -1,0 +1,273 @@
+//! Reading a file that is still coming: from a pipe, a socket, or a file that grows. No I/O of its own.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+
+use super::contents::{Contents, Taken};
+use super::event_chunk::lacks_schema;
+use super::header::{HEADER_LEN_MAX, read_header};
+use super::walk::{Found, Step, Walker};
+use super::{ChunkRef, Damage, EventChunk, Header, Metadata, Schema, Stream, SymbolTable};
+use crate::Limits;
+use crate::error::{Error, ErrorKind, Result};
+use crate::raw::ALIGNMENT;
+
+/// What an incremental reader comes across.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Arrived {
+    /// The file header; the first thing that arrives.
+    Header(Header),
+    /// A chunk without events. What it holds is in [`Incremental::metadata`], [`Incremental::schema`] and so on.
+    Chunk(ChunkRef),
+    /// Events of one CPU. Those of one CPU arrive in order; different CPUs' are not merged.
+    Events(ChunkRef, EventChunk<'static>),
+    /// Bytes that cannot be used.
+    Damage(Damage),
+}
+
+/// A reader that is fed bytes in pieces of any size, and gives what has become whole.
+///
+/// It finds the same as [`Trace`](super::Trace) does in the whole file, however the input is cut: the same chunks,
+/// events, damage and counts. Memory is one chunk and the metadata; event chunks whose classes have not come yet are
+/// kept too, up to [`Limits::held_back`] bytes.
+///
+/// ```
+/// use kmt_format::read::{Arrived, Incremental};
+/// # let file = kmt_format::write::Writer::new(kmt_format::write::WriterOptions {
+/// #     order: kmt_format::kernel::ByteOrder::Big, long_size: 4, align_u64: None, page_size: None,
+/// #     trace_uuid: [7; 16], compression: Default::default(),
+/// # })?.finish()?;
+/// let mut reader = Incremental::new(kmt_format::Limits::default());
+/// for piece in file.chunks(100) {
+///     reader.push(piece);
+///     while let Some(arrived) = reader.next()? {
+///         match arrived {
+///             Arrived::Events(_, events) => println!("{} events of CPU {}", events.records().len(), events.cpu()),
+///             Arrived::Damage(damage) => eprintln!("{}", damage.error),
+///             _ => {}
+///         }
+///     }
+/// }
+/// reader.end();
+/// while let Some(arrived) = reader.next()? {
+///     println!("{arrived:?}");
+/// }
+/// assert!(reader.is_finished());
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Incremental {
+    limits: Limits,
+    /// Bytes not yet done with, from `start` on.
+    buffer: Vec<u8>,
+    start: usize,
+    /// Where in the file the byte at `start` is.
+    offset: u64,
+    is_all: bool,
+    state: Option<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    walker: Walker,
+    contents: Contents<'static>,
+    /// What arrives before the walk goes on.
+    next: VecDeque<Arrived>,
+    /// Event chunks whose classes have not come yet, and those behind them.
+    held: VecDeque<(ChunkRef, Vec<u8>)>,
+    held_len: u64,
+    closed: bool,
+}
+
+impl Incremental {
+    /// Starts at the first byte of a file.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, buffer: Vec::new(), start: 0, offset: 0, is_all: false, state: None }
+    }
+
+    /// Takes in more bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.start > 0 && self.start >= self.buffer.len() / 2 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Says that no more bytes come. What is left is found by further calls of [`Incremental::next`].
+    pub fn end(&mut self) {
+        self.is_all = true;
+    }
+
+    /// What has arrived; `None` if more bytes are needed, or after the end.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors that [`Trace::open`](super::Trace::open) returns: there is no going on then.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "an iterator that ends goes on here when more bytes come"
+    )]
+    pub fn next(&mut self) -> Result<Option<Arrived>> {
+        if self.state.is_none() {
+            return self.header();
+        }
+        loop {
+            let Some(state) = &mut self.state else { return Ok(None) };
+            if let Some(arrived) = state.next.pop_front() {
+                return Ok(Some(arrived));
+            }
+            let rest = self.buffer.get(self.start..).unwrap_or_default();
+            let position = state.walker.position();
+            match state.walker.step(rest, self.is_all) {
+                Step::Found(Found::Chunk(chunk)) => {
+                    let len = usize::try_from(state.walker.position() - position).unwrap_or(usize::MAX);
+                    let stored = rest.get(ALIGNMENT..len).unwrap_or_default().to_vec();
+                    state.chunk(chunk, stored)?;
+                }
+                Step::Found(Found::Torn) => {}
+                Step::Found(Found::Damage(damage)) => {
+                    state.contents.note(damage.clone());
+                    state.next.push_back(Arrived::Damage(damage));
+                }
+                Step::NeedMore => {
+                    self.forget();
+                    return Ok(None);
+                }
+                Step::End if state.closed => return Ok(None),
+                Step::End => state.close(),
+            }
+            self.forget();
+        }
+    }
+
+    /// Lets go of the bytes that are done with.
+    fn forget(&mut self) {
+        let Some(state) = &self.state else { return };
+        let done = usize::try_from(state.walker.position().saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        self.start = self.start.saturating_add(done).min(self.buffer.len());
+        self.offset = state.walker.position();
+    }
+
+    fn header(&mut self) -> Result<Option<Arrived>> {
+        let data = self.buffer.as_slice();
+        // With enough bytes for any header and its copy the answer cannot change any more.
+        let is_final = self.is_all || data.len() >= 2 * HEADER_LEN_MAX + 2 * ALIGNMENT;
+        let (header, damage) = match read_header(data) {
+            Ok((header, None)) => (header, None),
+            Ok((header, damage)) if is_final => (header, damage),
+            Err(error) if is_final => return Err(error),
+            _ => return Ok(None),
+        };
+        let contents = Contents::new(header, damage, self.limits, false);
+        let next = contents.damages.iter().cloned().map(Arrived::Damage).collect();
+        let walker = Walker::new(&header, self.limits);
+        let (held, held_len) = (VecDeque::new(), 0);
+        self.state = Some(State { walker, contents, next, held, held_len, closed: false });
+        self.forget();
+        Ok(Some(Arrived::Header(header)))
+    }
+
+    fn contents(&self) -> Option<&Contents<'static>> {
+        self.state.as_ref().map(|s| &s.contents)
+    }
+
+    /// The file header, once it has arrived.
+    pub fn header_seen(&self) -> Option<&Header> {
+        self.contents().map(|c| &c.header)
+    }
+
+    /// Event classes and shapes so far.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.contents().map(|c| &c.schema)
+    }
+
+    /// Everything besides events, schema and symbols so far.
+    pub fn metadata(&self) -> Option<&Metadata<'static>> {
+        self.contents().map(|c| &c.metadata)
+    }
+
+    /// The symbols of the traced kernel, if they have come.
+    pub fn symbols(&self) -> Option<&SymbolTable<'static>> {
+        self.contents().and_then(|c| c.symbols.as_ref())
+    }
+
+    /// What has come of each CPU; the lists of chunks are empty.
+    pub fn streams(&self) -> Option<&BTreeMap<u32, Stream>> {
+        self.contents().map(|c| &c.streams)
+    }
+
+    /// Damage so far, besides that of event chunks' bodies; the list ends at [`Limits::damages`] entries.
+    pub fn damages(&self) -> &[Damage] {
+        self.contents().map_or(&[], |c| &c.damages)
+    }
+
+    /// Number of sound chunk headers so far.
+    pub fn chunk_count(&self) -> u64 {
+        self.contents().map_or(0, |c| c.chunk_count)
+    }
+
+    /// After the end: whether the file ends in a trailer.
+    pub fn is_finished(&self) -> bool {
+        self.state.as_ref().is_some_and(|s| s.closed && s.contents.finished)
+    }
+}
+
+impl State {
+    fn chunk(&mut self, chunk: ChunkRef, stored: Vec<u8>) -> Result<()> {
+        let known = self.contents.schema.defined_count();
+        match self.contents.chunk(&chunk, Cow::Owned(stored))? {
+            Taken::Damaged(damage) => self.next.push_back(Arrived::Damage(damage)),
+            Taken::Events(stored) if self.held.is_empty() => self.events(chunk, stored.into_owned()),
+            Taken::Events(stored) => self.hold(chunk, stored.into_owned()),
+            Taken::Other => {
+                self.next.push_back(Arrived::Chunk(chunk));
+                if self.contents.schema.defined_count() > known {
+                    self.try_again();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn events(&mut self, chunk: ChunkRef, stored: Vec<u8>) {
+        match self.contents.events(&chunk, Cow::Borrowed(&stored)).map(EventChunk::into_owned) {
+            Ok(events) => self.next.push_back(Arrived::Events(chunk, events)),
+            Err(error) if lacks_schema(&error) && !self.closed => self.hold(chunk, stored),
+            Err(error) => self.cannot_be_used(chunk, error),
+        }
+    }
+
+    fn hold(&mut self, chunk: ChunkRef, stored: Vec<u8>) {
+        let held = self.held_len.saturating_add(stored.len() as u64);
+        if held > self.contents.limits.held_back {
+            let what = "the length of event chunks without their classes";
+            let kind = ErrorKind::LimitExceeded { what, found: held, limit: self.contents.limits.held_back };
+            return self.cannot_be_used(chunk, Error::at(chunk.offset, kind));
+        }
+        self.held_len = held;
+        self.held.push_back((chunk, stored));
+    }
+
+    fn cannot_be_used(&mut self, chunk: ChunkRef, error: Error) {
+        let damage = Damage { offset: chunk.offset, len: chunk.total_len, error };
+        self.next.push_back(Arrived::Damage(damage));
+    }
+
+    /// More classes are known, or no more will be.
+    fn try_again(&mut self) {
+        self.held_len = 0;
+        let mut waiting = core::mem::take(&mut self.held);
+        while let Some((chunk, stored)) = waiting.pop_front() {
+            if self.held.is_empty() { self.events(chunk, stored) } else { self.hold(chunk, stored) }
+        }
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.try_again();
+        let damage = self.contents.close(self.walker.position());
+        self.next.extend(damage.map(Arrived::Damage));
+    }
+}

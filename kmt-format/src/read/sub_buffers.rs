@@ -1,0 +1,139 @@
+//! Decoding a chunk of verbatim sub-buffers: into the event chunk that a writer would have made of it.
+
+use std::borrow::Cow;
+use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
+
+use super::cast::{head_len, struct_at};
+use super::schema_table::FIRST_DECODING_SHAPE;
+use super::{ChunkRef, EventChunk, Header, Schema};
+use crate::Limits;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{ByteOrder, HeaderPage, Item, SubBuffer};
+use crate::raw::SubBuffersHead;
+use crate::write::decoding::{ClassPlan, EVENTS_MAX, EventChunkBuilder, Habit};
+
+/// How to take the records of each class apart, by event id.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    plans: Vec<Option<ClassPlan>>,
+    /// Index of the plan by event id; `u16::MAX` if there is none.
+    plan_of_id: Vec<u16>,
+}
+
+impl Decoder {
+    /// Plans for all classes of `schema`, whose shapes it then knows too.
+    pub fn new(schema: &mut Schema, long_size: usize) -> Self {
+        let mut plans = Vec::new();
+        let mut shapes = Vec::new();
+        let mut plan_of_id = vec![u16::MAX; 1 << 16];
+        for index in 0..schema.class_count() {
+            // Shapes of a chunk have 16 bits, and there are three for each class.
+            let class = schema.class(index).filter(|_| index < usize::from(u16::MAX) / 3);
+            // Records are shorter than a sub-buffer; a field behind that is nonsense and must not overflow anything.
+            let class = class.filter(|c| {
+                c.fields
+                    .iter()
+                    .all(|f| u64::from(f.offset) + u64::from(f.size) <= HeaderPage::SUB_BUFFER_LEN_MAX as u64)
+            });
+            let plan = class.and_then(|c| ClassPlan::new(c.clone(), index, index * 3, long_size).ok());
+            if let Some(plan) = &plan {
+                if let Some(place) = plan_of_id.get_mut(usize::from(plan.class.id)) {
+                    *place = index as u16;
+                }
+            }
+            match &plan {
+                Some(plan) => shapes.extend(plan.shapes.iter().cloned().map(Some)),
+                None => shapes.extend([None, None, None]),
+            }
+            plans.push(plan);
+        }
+        schema.set_decoding(shapes);
+        Self { plans, plan_of_id }
+    }
+
+    fn plan(&self, id: u16) -> Option<(usize, &ClassPlan)> {
+        let index = usize::from(*self.plan_of_id.get(usize::from(id))?);
+        Some((index, self.plans.get(index)?.as_ref()?))
+    }
+
+    /// The events of a chunk, whose decoded body is `body`.
+    pub fn decode(
+        &self,
+        body: &[u8],
+        chunk: &ChunkRef,
+        header: &Header,
+        schema: &Schema,
+        limits: &Limits,
+    ) -> Result<EventChunk<'static>> {
+        let base = chunk.body_offset();
+        let layout = match header.order {
+            ByteOrder::Little => Layout::parse::<LittleEndian>(body, base)?,
+            ByteOrder::Big => Layout::parse::<BigEndian>(body, base)?,
+        };
+        let info = EventChunk::head(body, chunk, header.order)?;
+        let bad = |what| Error::at(base, ErrorKind::Malformed(what));
+        let mut builder = EventChunkBuilder::new(header.order, header.long_size);
+        builder.add_loss(info.loss);
+        builder.go_on_behind(info.first_event, info.t_last);
+        let mut habits = vec![Habit::default(); self.plans.len()];
+        let bytes = body.get(layout.head_len..).unwrap_or_default();
+        for (number, sub_buffer) in bytes.chunks_exact(layout.page.sub_buffer_len()).enumerate() {
+            let start = base + (layout.head_len + number * layout.page.sub_buffer_len()) as u64;
+            let at = |e: Error| Error::at(start + e.offset().unwrap_or(0), e.kind().clone());
+            for item in SubBuffer::parse(sub_buffer, &layout.page, header.order).map_err(at)?.items() {
+                let Item::Event { time, record, offset } = item.map_err(at)? else { continue };
+                let id = header.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
+                let here = start + offset as u64;
+                let (index, plan) =
+                    self.plan(id).ok_or_else(|| Error::at(here, ErrorKind::UnknownEventId { id }))?;
+                if builder.must_close_before(time) || builder.record_count() >= EVENTS_MAX {
+                    return Err(Error::at(
+                        here,
+                        ErrorKind::Malformed("the times of a chunk fall, or it holds too many events"),
+                    ));
+                }
+                let Some(habit) = habits.get_mut(index) else { continue };
+                builder.push(plan, habit, time, record).map_err(|e| Error::at(here, e.kind().clone()))?;
+            }
+        }
+        let summary = builder.summary();
+        let times = (summary.t_base, summary.t_last);
+        if summary.record_count != info.event_count || times != (info.t_first, info.t_last) {
+            return Err(bad("the head of a chunk has other events than its sub-buffers"));
+        }
+        let mut events = Vec::new();
+        builder.take_body(&mut events);
+        EventChunk::parse(Cow::Owned(events), chunk, header, schema, limits, FIRST_DECODING_SHAPE)
+    }
+}
+
+struct Layout {
+    head_len: usize,
+    page: HeaderPage,
+}
+
+impl Layout {
+    fn parse<O: Order>(body: &[u8], base: u64) -> Result<Self> {
+        let bad = |what| Error::at(base, ErrorKind::Malformed(what));
+        let head = struct_at::<SubBuffersHead<O>>(body, 0, base)?;
+        let head_len = head_len::<SubBuffersHead<O>>(head.head_len.get(), body, base)?;
+        let (len, data_offset) = (head.sub_buffer_len.get() as usize, usize::from(head.data_offset.get()));
+        let data_size =
+            len.checked_sub(data_offset).filter(|&n| n > 0 && len <= HeaderPage::SUB_BUFFER_LEN_MAX);
+        let commit_size = usize::from(head.commit_size.get());
+        let data_size = data_size.filter(|_| matches!(commit_size, 4 | 8));
+        let data_size = data_size.ok_or_else(|| bad("the layout of a sub-buffer is impossible"))?;
+        let count = head.sub_buffer_count.get() as usize;
+        if count.checked_mul(len) != body.len().checked_sub(head_len) {
+            return Err(bad("a chunk holds another number of sub-buffers than its head says"));
+        }
+        let page = HeaderPage {
+            timestamp_offset: head.timestamp_offset.get().into(),
+            commit_offset: head.commit_offset.get().into(),
+            commit_size,
+            data_offset,
+            data_size,
+        };
+        Ok(Self { head_len, page })
+    }
+}

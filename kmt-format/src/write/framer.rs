@@ -1,0 +1,204 @@
+//! Framing: chunks with their headers, checksums and codecs, the index of them, and the trailer.
+
+use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+
+use super::event_chunk::Summary;
+use super::frame::Frame;
+use super::rows::table_head;
+use crate::codec::{self, Compression};
+use crate::error::Result;
+use crate::kernel::ByteOrder;
+use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, IndexRow, Trailer};
+
+/// What identifies a chunk that is to be framed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChunkId {
+    pub kind: ChunkKind,
+    pub flags: u8,
+    pub stream: u32,
+    pub sequence: u32,
+}
+
+/// What the index keeps of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexEntry {
+    pub offset: u64,
+    pub header: [u8; ALIGNMENT],
+    pub summary: Summary,
+}
+
+/// How the body behind a header is to be stored.
+pub(crate) struct BodyLayout {
+    /// Bytes that stay as they are.
+    pub prefix_len: usize,
+    /// Where the records lie behind the prefix, for the filter.
+    pub records: Option<codec::Records>,
+    /// What the head says; nothing for chunks without events.
+    pub summary: Summary,
+}
+
+impl BodyLayout {
+    /// A body that is not looked into.
+    pub fn plain() -> Self {
+        Self { prefix_len: 0, records: None, summary: Summary::default() }
+    }
+}
+
+/// The file as it grows.
+#[derive(Debug)]
+pub(crate) struct Framer {
+    pub order: ByteOrder,
+    pub uuid: [u8; 16],
+    pub compression: Compression,
+    pub out: Vec<u8>,
+    pub file_len: u64,
+    pub event_count: u64,
+    pub event_bytes: u64,
+    pub loose_sequence: u32,
+    pub index: Vec<IndexEntry>,
+}
+
+impl Framer {
+    /// An empty file.
+    pub fn start_of(order: ByteOrder, uuid: [u8; 16], compression: Compression) -> Self {
+        Self {
+            order,
+            uuid,
+            compression,
+            out: Vec::new(),
+            file_len: 0,
+            event_count: 0,
+            event_bytes: 0,
+            loose_sequence: 0,
+            index: Vec::new(),
+        }
+    }
+
+    /// Makes room for a header; the body is appended to `out` then, and [`Framer::frame`] makes a chunk of it.
+    pub fn start(&mut self) -> usize {
+        let start = self.out.len();
+        self.out.resize(start + ALIGNMENT, 0);
+        start
+    }
+
+    /// Writes a chunk of no CPU.
+    pub fn loose_chunk(&mut self, kind: ChunkKind, flags: u8, body: &[u8]) -> Result<()> {
+        let start = self.start();
+        self.out.extend_from_slice(body);
+        let id = self.loose_id(kind, flags);
+        self.frame(start, id, &BodyLayout::plain())
+    }
+
+    fn loose_id(&mut self, kind: ChunkKind, flags: u8) -> ChunkId {
+        let sequence = self.loose_sequence;
+        self.loose_sequence = self.loose_sequence.wrapping_add(1);
+        ChunkId { kind, flags, stream: ChunkHeader::<LittleEndian>::NO_STREAM, sequence }
+    }
+
+    /// Makes a chunk of the body that stands at the end of `out`, behind room for its header at `start`.
+    pub fn frame(&mut self, start: usize, id: ChunkId, layout: &BodyLayout) -> Result<()> {
+        let body_start = start + ALIGNMENT;
+        let raw_len = self.out.len() - body_start;
+        let rest_start = body_start + layout.prefix_len;
+        let may_encode = self.compression != Compression::None
+            && ![ChunkKind::HEADER_COPY, ChunkKind::INDEX, ChunkKind::TRAILER].contains(&id.kind);
+        let mut codec = 0;
+        if may_encode {
+            let rest = self.out.get(rest_start..).unwrap_or_default();
+            if let Some(stored) = codec::encode(self.compression, rest, layout.records.as_ref())? {
+                codec = stored.codec;
+                self.out.truncate(rest_start);
+                self.out.extend_from_slice(&stored.bytes);
+            }
+        }
+        let body_len = self.out.len() - body_start;
+        let total_len = (ALIGNMENT + body_len).next_multiple_of(ALIGNMENT);
+        self.out.resize(start + total_len, 0);
+        let prefix = self.out.get(body_start..rest_start).unwrap_or_default();
+        let frame = Frame {
+            id,
+            codec,
+            total_len,
+            body_len,
+            raw_len,
+            body_crc: crc32fast::hash(self.out.get(body_start..).unwrap_or_default()),
+            prefix_len: layout.prefix_len,
+            prefix_crc: crc32fast::hash(prefix),
+        };
+        self.seal(start, &frame, layout.summary);
+        Ok(())
+    }
+
+    /// Appends a chunk whose stored body is known already.
+    pub fn stored_chunk(&mut self, frame: &Frame, stored: &[u8], summary: Summary) {
+        let start = self.start();
+        self.out.extend_from_slice(stored);
+        self.out.resize(start + frame.total_len, 0);
+        self.seal(start, frame, summary);
+    }
+
+    fn seal(&mut self, start: usize, frame: &Frame, summary: Summary) {
+        let header = match self.order {
+            ByteOrder::Little => frame.header::<LittleEndian>(self.uuid),
+            ByteOrder::Big => frame.header::<BigEndian>(self.uuid),
+        };
+        if let Some(place) = self.out.get_mut(start..start + ALIGNMENT) {
+            place.copy_from_slice(&header);
+        }
+        let total_len = frame.total_len as u64;
+        let id = frame.id;
+        self.index.push(IndexEntry { offset: self.file_len, header, summary });
+        self.file_len += total_len;
+        if matches!(id.kind, ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS) {
+            self.event_count += u64::from(summary.record_count);
+            self.event_bytes += total_len;
+        }
+    }
+
+    /// Writes the index and the trailer.
+    pub fn close(&mut self) -> Result<()> {
+        let index_offset = self.file_len;
+        let index = match self.order {
+            ByteOrder::Little => self.index_body::<LittleEndian>(),
+            ByteOrder::Big => self.index_body::<BigEndian>(),
+        };
+        self.loose_chunk(ChunkKind::INDEX, 0, &index)?;
+        let trailer = match self.order {
+            ByteOrder::Little => self.trailer::<LittleEndian>(index_offset),
+            ByteOrder::Big => self.trailer::<BigEndian>(index_offset),
+        };
+        self.loose_chunk(ChunkKind::TRAILER, 0, &trailer)
+    }
+
+    fn trailer<O: zerocopy::ByteOrder>(&self, index_offset: u64) -> Vec<u8> {
+        let total_len = (ALIGNMENT + size_of::<Trailer<O>>()).next_multiple_of(ALIGNMENT) as u64;
+        let trailer = Trailer::<O> {
+            head_len: (size_of::<Trailer<O>>() as u32).into(),
+            chunk_count: (self.index.len() as u32 + 1).into(),
+            file_len: (self.file_len + total_len).into(),
+            event_count: self.event_count.into(),
+            event_bytes: self.event_bytes.into(),
+            index_offset: index_offset.into(),
+        };
+        trailer.as_bytes().to_vec()
+    }
+
+    fn index_body<O: zerocopy::ByteOrder>(&self) -> Vec<u8> {
+        let mut out = table_head::<O, IndexRow<O>>(self.index.len());
+        for entry in &self.index {
+            let Summary { t_base, t_last, first_event, record_count, loss } = entry.summary;
+            let row = IndexRow::<O> {
+                offset: entry.offset.into(),
+                t_base: t_base.into(),
+                t_last: t_last.into(),
+                first_event: first_event.into(),
+                lost_events: loss.counted.into(),
+                record_count: record_count.into(),
+                loss_flags: loss.flags().into(),
+                header: entry.header,
+            };
+            out.extend_from_slice(row.as_bytes());
+        }
+        out
+    }
+}
