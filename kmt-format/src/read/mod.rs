@@ -24,7 +24,7 @@ pub use incremental::{Arrived, Incremental};
 pub use merge::{Gap, Merge, Run};
 pub use metadata::{Attachment, CpuCounters, Metadata, TaskRecord, TrailerInfo, WriterCounters};
 pub use schema_table::Schema;
-pub use symbols::{Resolved, SymbolTable};
+pub use symbols::{Resolved, SymbolEntry, SymbolTable};
 pub use trace::Trace;
 pub use walk::{ChunkRef, Damage};
 

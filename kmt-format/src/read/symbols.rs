@@ -48,6 +48,22 @@ struct Row {
     size: u64,
     name: (u32, u16),
     owner: u16,
+    kind: u8,
+}
+
+/// A symbol as the file has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SymbolEntry<'t> {
+    /// Address.
+    pub address: u64,
+    /// Bytes to the next symbol of the same owner; 0 if not known.
+    pub size: u64,
+    /// Letter as nm prints it.
+    pub kind: u8,
+    /// Module or the like; `None` for the kernel itself.
+    pub owner: Option<&'t [u8]>,
+    /// Name.
+    pub name: &'t [u8],
 }
 
 macro_rules! native {
@@ -57,6 +73,7 @@ macro_rules! native {
             size: $row.size.get().into(),
             name: ($row.name_offset.get(), $row.name_len.get()),
             owner: $row.owner.get(),
+            kind: $row.kind,
         }
     };
 }
@@ -113,6 +130,21 @@ impl<'d> SymbolTable<'d> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.rows.count == 0
+    }
+
+    /// All symbols, in the order of their addresses.
+    pub fn entries(&self) -> impl Iterator<Item = SymbolEntry<'_>> {
+        (0..self.len()).filter_map(|index| {
+            let row = self.row(index)?;
+            let owner = row.owner.checked_sub(1).and_then(|owner| self.owner_name(owner.into()));
+            let Row { address, size, kind, name, .. } = row;
+            Some(SymbolEntry { address, size, kind, owner, name: self.name(name)? })
+        })
+    }
+
+    /// First address of the kernel image, and the first one behind it; `None` where that is not known.
+    pub fn core_range(&self) -> (Option<u64>, Option<u64>) {
+        (Some(self.core_start).filter(|&a| a != 0), Some(self.core_end).filter(|&a| a != 0))
     }
 
     fn nth<T>(&self, rows: Rows, index: usize) -> Option<&T>

@@ -131,6 +131,21 @@ impl<'d> Trace<'d> {
         self.data.len() as u64
     }
 
+    /// All sound chunks, in the order of the file. This walks over the file again.
+    pub fn chunks(&self) -> impl Iterator<Item = ChunkRef> + use<'d> {
+        let (data, mut walker) = (self.data, Walker::new(self.header(), self.contents.limits));
+        core::iter::from_fn(move || {
+            loop {
+                let rest = usize::try_from(walker.position()).ok().and_then(|at| data.get(at..));
+                match walker.step(rest.unwrap_or_default(), true) {
+                    Step::Found(Found::Chunk(chunk)) => return Some(chunk),
+                    Step::Found(_) => {}
+                    Step::NeedMore | Step::End => return None,
+                }
+            }
+        })
+    }
+
     /// Reads an event chunk; sub-buffers that were kept verbatim are decoded.
     ///
     /// # Errors

@@ -4,3 +4,6 @@
 pub mod captures;
 pub mod model;
 pub mod naive;
+pub mod naive_metadata;
+pub mod told;
+pub mod written;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::naive_metadata;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Number(u64),
@@ -34,12 +36,19 @@ pub struct File {
     pub events: BTreeMap<u32, Vec<Event>>,
     pub losses: Vec<Loss>,
     pub kinds: Vec<String>,
+    pub minor: u64,
+    pub uuid: Vec<u8>,
+    /// Everything else, as the conformance vectors write it.
+    pub metadata: serde_json::Map<String, serde_json::Value>,
 }
 
 struct Field {
     name: String,
     kind: u8,
     signed: bool,
+    offset: usize,
+    size: usize,
+    stack: bool,
 }
 
 struct Class {
@@ -64,23 +73,23 @@ struct Shape {
 }
 
 #[derive(Clone, Copy)]
-struct Bytes<'a> {
-    data: &'a [u8],
-    big: bool,
+pub struct Bytes<'a> {
+    pub data: &'a [u8],
+    pub big: bool,
 }
 
 impl<'a> Bytes<'a> {
-    fn number(&self, at: usize, len: usize) -> u64 {
+    pub fn number(&self, at: usize, len: usize) -> u64 {
         let bytes = &self.data[at..at + len];
         let fold = |n: u64, b: &u8| n << 8 | u64::from(*b);
         if self.big { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) }
     }
 
-    fn u32(&self, at: usize) -> usize {
+    pub fn u32(&self, at: usize) -> usize {
         self.number(at, 4) as usize
     }
 
-    fn from(&self, at: usize, len: usize) -> Bytes<'a> {
+    pub fn from(&self, at: usize, len: usize) -> Bytes<'a> {
         Bytes { data: &self.data[at..at + len], big: self.big }
     }
 }
@@ -108,7 +117,8 @@ pub fn read(data: &[u8]) -> File {
     let all = Bytes { data, big };
     let header_len = all.u32(16);
     assert_eq!(all.u32(header_len - 4) as u32, crc32(&data[..header_len - 4]));
-    let mut file = File { big, long: data[26].into(), ..File::default() };
+    let mut file = File { big, long: data[30].into(), minor: all.number(14, 2), ..File::default() };
+    file.uuid = data[40..56].to_vec();
     let salt = &data[40..44];
     let mut at = header_len;
     let mut classes: BTreeMap<usize, Class> = BTreeMap::new();
@@ -122,12 +132,14 @@ pub fn read(data: &[u8]) -> File {
         let body_len = header.number(24, 8) as usize;
         assert_eq!(total % 64, 0);
         assert_eq!(header.u32(48) as u32, crc32(&data[at + 64..at + total]));
-        let body = all.from(at + 64, body_len);
+        let stored = decoded(header, &data[at + 64..at + 64 + body_len], file.long);
+        let body = Bytes { data: &stored, big };
         let kind = String::from_utf8(header.data[8..12].to_vec()).unwrap();
         match kind.as_str() {
             "SCHM" => schema(body, &mut classes, &mut shapes),
             "EVNT" => events(body, header.u32(40) as u32, &classes, &shapes, &mut file),
-            _ => {}
+            "RAWP" => sub_buffers(body, header.u32(40) as u32, &classes, &mut file),
+            kind => naive_metadata::chunk(kind, body, file.long, &mut file.metadata),
         }
         file.kinds.push(kind);
         at += total;
@@ -156,7 +168,8 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
             .map(|f| {
                 let at = field_at + f * field_len;
                 let (kind, signed) = (body.data[at + 24], body.data[at + 25] == 1);
-                Field { name: text(at), kind, signed }
+                let (offset, size) = (body.u32(at + 16), body.u32(at + 20));
+                Field { name: text(at), kind, signed, offset, size, stack: body.number(at + 28, 2) == 17 }
             })
             .collect();
         let class = Class { id: body.number(at, 2), system: text(at + 12), name: text(at + 20), fields };
@@ -259,4 +272,163 @@ fn events(
             fields: fields.collect(),
         });
     }
+}
+
+/// Undoes codec and filter.
+fn decoded(header: Bytes<'_>, stored: &[u8], long: usize) -> Vec<u8> {
+    let (codec, filter) = (header.data[13] & 15, header.data[13] >> 4);
+    let (prefix, rest) = stored.split_at(header.u32(52));
+    assert_eq!(header.u32(56) as u32, crc32(prefix));
+    let mut body = prefix.to_vec();
+    match codec {
+        0 => body.extend(rest),
+        1 => lz4(rest, &mut body),
+        2 => zstd(rest, &mut body),
+        other => panic!("codec {other}"),
+    }
+    assert_eq!(body.len() as u64, header.number(32, 8));
+    if filter == 1 {
+        let head = Bytes { data: prefix, big: header.big };
+        let (count, start, stride) = (head.u32(40), head.u32(68), 8 + long);
+        let planes = body[start..start + count * stride].to_vec();
+        let mut time = 0u32;
+        for i in 0..count {
+            let record: Vec<u8> = (0..stride).map(|k| planes[k * count + i]).collect();
+            time = time.wrapping_add(Bytes { data: &record, big: header.big }.number(0, 4) as u32);
+            body[start + i * stride..start + (i + 1) * stride].copy_from_slice(&record);
+            let bytes = if header.big { time.to_be_bytes() } else { time.to_le_bytes() };
+            body[start + i * stride..start + i * stride + 4].copy_from_slice(&bytes);
+        }
+    }
+    body
+}
+
+/// One block of <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>, behind what `out` holds.
+fn lz4(input: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut at = 0;
+    let long = |nibble: u8, at: &mut usize| {
+        let mut len = usize::from(nibble);
+        if nibble == 15 {
+            loop {
+                len += usize::from(input[*at]);
+                *at += 1;
+                if input[*at - 1] != 255 {
+                    break;
+                }
+            }
+        }
+        len
+    };
+    while at < input.len() {
+        let token = input[at];
+        at += 1;
+        let literals = long(token >> 4, &mut at);
+        out.extend(&input[at..at + literals]);
+        at += literals;
+        if at == input.len() {
+            break;
+        }
+        let offset = usize::from(input[at]) | usize::from(input[at + 1]) << 8;
+        at += 2;
+        let len = long(token & 15, &mut at) + 4;
+        assert!(offset > 0 && offset <= out.len() - start);
+        (0..len).for_each(|_| out.push(out[out.len() - offset]));
+    }
+}
+
+/// A Zstandard frame of raw and RLE blocks: what the vectors hold.
+fn zstd(input: &[u8], out: &mut Vec<u8>) {
+    assert_eq!(input[..5], [0x28, 0xb5, 0x2f, 0xfd, 0xe0]);
+    let mut at = 13;
+    loop {
+        let header = Bytes { data: input, big: false }.number(at, 3) as usize;
+        at += 3;
+        let len = header >> 3;
+        match header >> 1 & 3 {
+            0 => {
+                out.extend(&input[at..at + len]);
+                at += len;
+            }
+            1 => {
+                out.extend(vec![input[at]; len]);
+                at += 1;
+            }
+            other => panic!("block type {other}"),
+        }
+        if header & 1 == 1 {
+            assert_eq!(at, input.len());
+            return;
+        }
+    }
+}
+
+/// Sub-buffers as format-spec/notes.md tells how to walk them; fields as the class places them in the record.
+fn sub_buffers(body: Bytes<'_>, cpu: u32, classes: &BTreeMap<usize, Class>, file: &mut File) {
+    let [head_len, flags, count, len, number] = [0, 4, 40, 44, 48].map(|at| body.u32(at));
+    let [stamp_at, commit_at, commit_size, data_at] = [52, 54, 56, 58].map(|at| body.number(at, 2) as usize);
+    let first_event = body.number(32, 8);
+    if flags != 0 {
+        file.losses.push(Loss { cpu, at: first_event, flags: flags as u32, count: body.number(8, 8) });
+    }
+    let long = file.long;
+    let list = file.events.entry(cpu).or_default();
+    assert_eq!(list.len() as u64, first_event);
+    for i in 0..number {
+        let sub_buffer = body.from(head_len + i * len, len);
+        let mut time = sub_buffer.number(stamp_at, 8);
+        let committed = sub_buffer.number(commit_at, commit_size) as usize & 0x7ff_ffff;
+        let data = sub_buffer.from(data_at, committed);
+        let mut at = 0;
+        while at < committed {
+            let word = data.u32(at);
+            let (kind, delta) =
+                if body.big { (word >> 27, word & 0x7ff_ffff) } else { (word & 31, word >> 5) };
+            let (start, size) = match kind {
+                0 => (at + 8, data.u32(at + 4) - 4),
+                1..=28 => (at + 4, kind * 4),
+                30 => {
+                    time = time.wrapping_add(((data.u32(at + 4) as u64) << 27) + delta as u64);
+                    at += 8;
+                    continue;
+                }
+                other => panic!("event header of type {other}"),
+            };
+            time = time.wrapping_add(delta as u64);
+            list.push(record(data.from(start, size), cpu, time, classes, long));
+            at = start + size.next_multiple_of(4);
+        }
+    }
+    assert_eq!(list.len() as u64 - first_event, count as u64);
+}
+
+fn record(record: Bytes<'_>, cpu: u32, time: u64, classes: &BTreeMap<usize, Class>, long: usize) -> Event {
+    let id = record.number(0, 2);
+    let class = classes.values().find(|c| c.id == id).unwrap();
+    let depth = class.fields.iter().find(|f| f.name == "size").map_or(0, |f| record.u32(f.offset));
+    let fields = class.fields.iter().map(|f| {
+        let value = match f.kind {
+            0 => {
+                let shift = 64 - 8 * f.size;
+                let raw = record.number(f.offset, f.size) << shift;
+                Value::Number(if f.signed { (raw as i64 >> shift) as u64 } else { raw >> shift })
+            }
+            1 if f.stack => Value::Bytes(record.data[f.offset..f.offset + depth * long].to_vec()),
+            1 => {
+                let bytes = &record.data[f.offset..f.offset + f.size];
+                let len = if f.name == "comm" { bytes.iter().position(|&b| b == 0) } else { None };
+                Value::Bytes(bytes[..len.unwrap_or(f.size)].to_vec())
+            }
+            4 => Value::Bytes(record.data[f.offset..].to_vec()),
+            kind => {
+                let locator = record.u32(f.offset);
+                let origin = if kind == 3 { f.offset + 4 } else { 0 };
+                let start = origin + (locator & 0xffff);
+                Value::Bytes(record.data[start..start + (locator >> 16)].to_vec())
+            }
+        };
+        (f.name.clone(), value)
+    });
+    let (system, name) = (class.system.clone(), class.name.clone());
+    Event { cpu, time, system, name, fields: fields.collect() }
 }

@@ -1,0 +1,87 @@
+//! The naive reader's view of chunks without events, as the conformance vectors write it.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::naive::Bytes;
+
+pub fn hex(bytes: &[u8]) -> Json {
+    format!("hex:{}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()).into()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Where each row of a table starts.
+fn rows(body: Bytes<'_>) -> Vec<usize> {
+    let [head_len, row_len, count] = [0, 4, 8].map(|at| body.u32(at));
+    (0..count).map(|i| head_len + i * row_len).collect()
+}
+
+pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Json>) {
+    let mut push = |key: &str, value: Json| {
+        out.entry(key).or_insert_with(|| json!([])).as_array_mut().unwrap().push(value);
+    };
+    match kind {
+        "META" => {
+            let mut at = 0;
+            while at < body.data.len() {
+                let (key_len, value_len) = (body.u32(at), body.u32(at + 4));
+                let key = body.from(at + 8, key_len).data;
+                push("meta", json!([text(key), hex(body.from(at + 8 + key_len, value_len).data)]));
+                at = (at + 8 + key_len + value_len).next_multiple_of(4);
+            }
+        }
+        "FILE" => {
+            let (len, name_len) = (body.number(0, 8) as usize, body.u32(8));
+            let contents = body.from((16 + name_len).next_multiple_of(8), len).data;
+            push("files", json!([text(body.from(16, name_len).data), hex(contents)]));
+        }
+        "TASK" => {
+            for at in rows(body) {
+                let comm = body.from(at + 16, 16).data.split(|&b| b == 0).next().unwrap();
+                let (pid, tgid) = (body.u32(at + 8) as u32 as i32, body.u32(at + 12) as u32 as i32);
+                push("tasks", json!([body.number(at, 8), pid, tgid, hex(comm)]));
+            }
+        }
+        "STAT" => {
+            for at in rows(body) {
+                let present = body.u32(at + 8);
+                let number = |i: usize| (present >> i & 1 == 1).then(|| body.number(at + 16 + 8 * i, 8));
+                let numbers: Vec<Option<u64>> = (0..11).map(number).collect();
+                push("stats", json!([body.u32(at), body.u32(at + 4), numbers]));
+            }
+        }
+        "CLOK" => {
+            let (head_len, name_len) = (body.u32(0), body.u32(8));
+            let name = text(body.from(head_len, name_len).data);
+            let (ticks, comparable) = (body.data[4] == 1, body.data[5] == 1);
+            out.insert("clock".into(), json!({"name": name, "ticks": ticks, "comparable": comparable}));
+        }
+        "KSYM" => {
+            out.insert("symbols".into(), symbols(body, long));
+        }
+        "HDRC" | "INDX" | "TRLR" => {}
+        other => push("unknown", json!(other)),
+    }
+}
+
+fn symbols(body: Bytes<'_>, long: usize) -> Json {
+    let [head_len, owners, count, heap_len, owner_len, symbol_len] =
+        [0, 4, 8, 12, 32, 36].map(|at| body.u32(at));
+    let symbols_at = head_len + owners * owner_len;
+    let heap = body.from(symbols_at + count * symbol_len, heap_len);
+    let name = |offset: usize, len: usize| text(heap.from(offset, len).data);
+    let list = (0..count).map(|i| {
+        let at = symbols_at + i * symbol_len;
+        let rest = at + long;
+        let owner = (body.number(rest + 10, 2) as usize).checked_sub(1).map(|owner| {
+            let at = head_len + owner * owner_len;
+            name(body.u32(at + 16), body.u32(at + 20))
+        });
+        let own = name(body.u32(rest + 4), body.number(rest + 8, 2) as usize);
+        let kind = char::from(body.data[rest + 12]).to_string();
+        json!([body.number(at, long), body.u32(rest), kind, owner, own])
+    });
+    json!({"start": body.number(16, 8), "end": body.number(24, 8), "symbols": list.collect::<Vec<_>>()})
+}

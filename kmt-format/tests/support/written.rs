@@ -1,0 +1,125 @@
+//! Drives the library's writer with what a vector was made of.
+
+use kmt_format::Compression;
+use kmt_format::kernel::{
+    ByteOrder, CpuStats, HeaderPage, KernelSymbols, Module, Symbol, SymbolOwner, TraceClock,
+};
+use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
+use vector_builder::{classes, file, kernel, model};
+
+pub fn write(layout: &model::Layout, ops: &[model::Op]) -> Vec<u8> {
+    let options = WriterOptions {
+        order: if layout.big { ByteOrder::Big } else { ByteOrder::Little },
+        long_size: layout.long,
+        align_u64: Some(8),
+        page_size: Some(4096),
+        trace_uuid: file::UUID,
+        compression: Compression::None,
+    };
+    let mut writer = Writer::new(options).unwrap();
+    add_classes(&mut writer, layout.long);
+    let mut done = Vec::new();
+    for op in ops {
+        if matches!(op, model::Op::Append) {
+            done.extend(writer.finish().unwrap());
+            writer = Writer::append_to(&done, kmt_format::Limits::default(), Compression::None).unwrap();
+            add_classes(&mut writer, layout.long);
+        } else {
+            run(&mut writer, op, layout);
+        }
+    }
+    done.extend(writer.finish().unwrap());
+    done
+}
+
+fn add_classes(writer: &mut Writer, long: usize) {
+    for class in classes::ALL {
+        writer.add_format(class.system, &class.format_text(long)).unwrap();
+    }
+}
+
+fn loss(loss: &model::Loss) -> Loss {
+    Loss { counted: loss.counted, uncounted: loss.uncounted, damaged_input: loss.damaged }
+}
+
+fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
+    let model::Layout { big, long, .. } = *layout;
+    match op {
+        model::Op::Event(cpu, event) => {
+            writer.event(*cpu, event.time, &kernel::record(event, big, long)).unwrap();
+        }
+        model::Op::Lost(cpu, lost) => writer.lost(*cpu, loss(lost)).unwrap(),
+        model::Op::Flush(cpu) => writer.flush(*cpu).unwrap(),
+        model::Op::SubBuffer(cpu, events, lost) => {
+            let page = HeaderPage {
+                timestamp_offset: 0,
+                commit_offset: 8,
+                commit_size: long,
+                data_offset: 8 + long,
+                data_size: kernel::SUB_BUFFER_LEN - 8 - long,
+            };
+            let bytes = kernel::sub_buffer(events, *lost, big, long);
+            let summary = writer.sub_buffer(*cpu, &bytes, &page).unwrap();
+            assert_eq!((summary.events, summary.loss), (events.len() as u64, loss(lost)));
+        }
+        model::Op::Clock(name, ..) => writer.clock(&TraceClock::named(name)).unwrap(),
+        model::Op::Meta(pairs) => writer.meta(pairs).unwrap(),
+        model::Op::File(name, contents) => writer.file(name, contents).unwrap(),
+        model::Op::Tasks(tasks) => {
+            let task = |&(time, pid, tgid, comm): &(u64, i32, i32, &str)| Task {
+                time,
+                pid,
+                tgid,
+                comm: comm.into(),
+            };
+            writer.tasks(&tasks.iter().map(task).collect::<Vec<_>>()).unwrap();
+        }
+        model::Op::Stats(rows) => stats(writer, rows),
+        model::Op::Symbols(owners, rows, _) => {
+            let symbol = |&(address, size, kind, owner, name): &model::Symbol| {
+                let owner = owner.checked_sub(1).map_or(SymbolOwner::Core, SymbolOwner::Owner);
+                Symbol { address, size, kind, owner, name: name.as_bytes() }
+            };
+            let symbols = KernelSymbols {
+                symbols: rows.iter().map(symbol).collect(),
+                owners: owners.iter().map(|(name, ..)| name.as_bytes()).collect(),
+                all_zero: false,
+            };
+            let modules: Vec<Module> =
+                owners.iter().map(|&(name, base, size)| Module { name: name.into(), base, size }).collect();
+            writer.symbols(&symbols, &modules).unwrap();
+        }
+        model::Op::Unknown(..) | model::Op::Append => unreachable!("not for this writer"),
+    }
+}
+
+/// One chunk for each run of rows with the same `taken`, as the vectors have them.
+fn stats(writer: &mut Writer, rows: &[(u32, u64, [Option<u64>; 11])]) {
+    for group in rows.chunk_by(|a, b| a.1 == b.1) {
+        let kernel = |n: &[Option<u64>; 11]| CpuStats {
+            entries: n[0],
+            overrun: n[1],
+            commit_overrun: n[2],
+            bytes: n[3],
+            dropped: n[4],
+            read: n[5],
+            oldest_time: n[6],
+            now_time: n[7],
+        };
+        let own = |n: &[Option<u64>; 11]| WriterStats {
+            events: n[0].unwrap(),
+            bytes: n[3].unwrap(),
+            sub_buffers: n[8].unwrap(),
+            sub_buffers_damaged: n[9].unwrap(),
+            discarded: n[10].unwrap(),
+        };
+        match group[0].1 {
+            2 => writer.writer_stats(&group.iter().map(|(cpu, _, n)| (*cpu, own(n))).collect::<Vec<_>>()),
+            taken => {
+                let taken = if taken == 0 { StatsTaken::Before } else { StatsTaken::After };
+                writer.stats(taken, &group.iter().map(|(cpu, _, n)| (*cpu, kernel(n))).collect::<Vec<_>>())
+            }
+        }
+        .unwrap();
+    }
+}

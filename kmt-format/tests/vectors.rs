@@ -1,0 +1,121 @@
+//! The conformance vectors: every reader finds what the JSON says, every writer makes the same bytes.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kmt_format::Limits;
+use kmt_format::read::{Arrived, Incremental, Trace};
+use serde_json::Value as Json;
+use support::{naive, told, written};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors")
+}
+
+/// Name, file and JSON of every vector without a defect.
+fn sound() -> Vec<(String, Vec<u8>, Json)> {
+    let mut out = Vec::new();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.extension().is_some_and(|e| e == "kmt") && !name.starts_with("invalid-") {
+            let json = fs::read_to_string(path.with_extension("json")).unwrap();
+            out.push((name, fs::read(&path).unwrap(), serde_json::from_str(&json).unwrap()));
+        }
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(out.len() > 150, "{} vectors", out.len());
+    out
+}
+
+/// Whether this build of the library can read it.
+fn is_readable(name: &str) -> bool {
+    !name.contains("zstd") || cfg!(feature = "zstd")
+}
+
+#[test]
+fn files_are_what_the_builder_makes() {
+    for vector in vector_builder::vectors() {
+        let file = folder().join(format!("{}.kmt", vector.name));
+        assert!(fs::read(&file).unwrap() == vector.bytes, "{}: run vector-builder", file.display());
+        let json = file.with_extension("json");
+        assert_eq!(fs::read_to_string(&json).unwrap(), vector.json, "{}", json.display());
+    }
+}
+
+#[test]
+fn slice_reader() {
+    for (name, file, json) in sound().iter().filter(|(name, ..)| is_readable(name)) {
+        let trace = Trace::open(file, Limits::default()).unwrap();
+        assert_eq!(trace.damages(), [], "{name}");
+        told::compare(name, &told::of_trace(&trace), json);
+    }
+}
+
+#[test]
+fn slice_reader_by_the_index() {
+    for (name, file, json) in sound().iter().filter(|(name, ..)| is_readable(name)) {
+        let trace = Trace::open_indexed(file, Limits::default()).unwrap();
+        let has_index = !name.contains("unfinished") && !name.contains("no-index");
+        assert_eq!(trace.is_some(), has_index, "{name}");
+        if let Some(trace) = trace {
+            told::compare(name, &told::of_trace(&trace), json);
+        }
+    }
+}
+
+#[test]
+fn incremental_reader_for_every_way_of_cutting() {
+    for (name, file, json) in sound().iter().filter(|(name, ..)| is_readable(name)) {
+        for step in [1, 63, 64, 1_000, file.len()] {
+            let mut reader = Incremental::new(Limits::default());
+            let mut events = Vec::new();
+            let mut chunks = Vec::new();
+            let mut take = |reader: &mut Incremental| {
+                while let Some(arrived) = reader.next().unwrap() {
+                    match arrived {
+                        Arrived::Events(chunk, found) => {
+                            chunks.push(chunk);
+                            events.push((chunk, found));
+                        }
+                        Arrived::Chunk(chunk) => chunks.push(chunk),
+                        Arrived::Damage(damage) => panic!("{name}: {damage:?}"),
+                        _ => {}
+                    }
+                }
+            };
+            for piece in file.chunks(step) {
+                reader.push(piece);
+                take(&mut reader);
+            }
+            reader.end();
+            take(&mut reader);
+            told::compare(name, &told::of_incremental(&reader, &chunks, &events), json);
+        }
+    }
+}
+
+#[test]
+fn naive_reader() {
+    for (name, file, json) in sound() {
+        told::compare(&name, &told::of_naive(&naive::read(&file), &json), &json);
+    }
+}
+
+#[test]
+fn the_writer_makes_the_same_bytes() {
+    let mut count = 0;
+    for vector in vector_builder::vectors() {
+        let Some((layout, ops)) = &vector.script else { continue };
+        let file = written::write(layout, ops);
+        if let Some(at) =
+            (0..file.len().max(vector.bytes.len())).find(|&i| file.get(i) != vector.bytes.get(i))
+        {
+            panic!("{}: {}", vector.name, told::difference(&file, &vector.bytes, at));
+        }
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
+}

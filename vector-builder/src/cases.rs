@@ -1,0 +1,289 @@
+//! What the vectors are about.
+
+use crate::bytes::{Bytes, number};
+use crate::classes::{ARRAYS, CACHE_FREE, Class, EMPTY, EXIT, KMALLOC, PAGE_ALLOC, STACK, TAIL};
+use crate::model::{Event, Layout, Loss, Op, Value};
+
+/// Makes events in one byte order and word size.
+#[derive(Debug, Clone, Copy)]
+pub struct Maker {
+    /// Byte order.
+    pub big: bool,
+    /// Size of long.
+    pub long: usize,
+}
+
+fn plain(time: u64, class: &'static Class, numbers: &[u64]) -> Event {
+    let values = numbers.iter().copied().map(Value::Number).collect();
+    Event { time, class, context: [1, 0, 42], values }
+}
+
+impl Maker {
+    /// An address, near the top of the address space.
+    fn address(self, low: u64) -> u64 {
+        if self.long == 8 { 0xffff_8880_0000_0000 + low } else { 0xc000_0000 + low }
+    }
+
+    /// `kmem:kmalloc`.
+    pub fn kmalloc(self, time: u64, ptr: u64, bytes: u64) -> Event {
+        let numbers =
+            [self.address(0x100), self.address(ptr), bytes, bytes.next_power_of_two(), 0xcc0, u64::MAX];
+        plain(time, &KMALLOC, &numbers)
+    }
+
+    /// `kmem:kmem_cache_free`.
+    pub fn free(self, time: u64, ptr: u64, name: &str) -> Event {
+        let mut event = plain(time, &CACHE_FREE, &[self.address(0x200), self.address(ptr)]);
+        event.values.push(Value::Array([name.as_bytes(), b"\0"].concat()));
+        event
+    }
+
+    /// `kmem:mm_page_alloc`.
+    pub fn page(self, time: u64, pfn: u64, order: u64) -> Event {
+        plain(time, &PAGE_ALLOC, &[pfn, order, 0x40dc0, 1])
+    }
+
+    /// `ftrace:kernel_stack`.
+    pub fn stack(self, time: u64, depth: u64) -> Event {
+        let mut event = plain(time, &STACK, &[depth]);
+        let callers = (0..depth).flat_map(|i| number(self.address(0x1000 + 16 * i), self.long, self.big));
+        event.values.push(Value::Array(callers.collect()));
+        event
+    }
+
+    /// `ftrace:funcgraph_exit`.
+    pub fn exit(self, time: u64, entered: u64, returned: u64) -> Event {
+        plain(time, &EXIT, &[self.address(0x300), entered, returned, 3])
+    }
+
+    /// `odd:arrays`.
+    pub fn arrays(self, time: u64, comm: &str, tail: &[u64]) -> Event {
+        let mut numbers = Bytes::new(self.big);
+        tail.iter().for_each(|n| {
+            numbers.number(*n, 4);
+        });
+        let raw = vec![1, 2, 3, 4, 5];
+        let values =
+            vec![Value::Array(comm.into()), Value::Array(raw), Value::Array(numbers.data), Value::Number(1)];
+        Event { time, class: &ARRAYS, context: [0, 1, u64::from(u32::MAX)], values }
+    }
+
+    /// `ftrace:raw_data`, whose record ends at a multiple of 4.
+    pub fn tail(self, time: u64, bytes: &[u8]) -> Event {
+        let mut event = plain(time, &TAIL, &[7]);
+        event.values.push(Value::Array(bytes.to_vec()));
+        event
+    }
+
+    /// `odd:empty`.
+    pub fn empty(self, time: u64) -> Event {
+        plain(time, &EMPTY, &[])
+    }
+
+    /// The same event of another task.
+    pub fn of(self, pid: u64, mut event: Event) -> Event {
+        event.context = [0, 2, pid];
+        event
+    }
+}
+
+/// Two CPUs whose events interleave, some at the same time.
+pub fn two_cpus(m: Maker) -> Vec<Op> {
+    vec![
+        Op::Event(1, m.kmalloc(1_000, 0x40, 100)),
+        Op::Event(0, m.kmalloc(1_000, 0x80, 100)),
+        Op::Event(0, m.free(1_005, 0x80, "dentry")),
+        Op::Event(1, m.of(7, m.kmalloc(1_010, 0xc0, 9))),
+        Op::Event(0, m.kmalloc(1_020, 0x80, 100)),
+        Op::Flush(0),
+        Op::Event(0, m.page(1_030, 0x1234, 2)),
+        Op::Event(1, m.free(1_030, 0x40, "dentry")),
+        Op::Event(0, m.free(1_040, 0x80, "inode_cache")),
+        Op::Event(5, m.page(1_025, 0x77, 0)),
+    ]
+}
+
+/// Losses of every kind and at every place.
+pub fn losses(m: Maker) -> Vec<Op> {
+    let counted = Loss { counted: 5, ..Loss::default() };
+    let uncounted = Loss { uncounted: true, ..Loss::default() };
+    let damaged = Loss { damaged: true, ..Loss::default() };
+    vec![
+        Op::Lost(0, counted),
+        Op::Event(0, m.kmalloc(10, 0x40, 8)),
+        Op::Lost(0, uncounted),
+        Op::Event(0, m.kmalloc(20, 0x50, 8)),
+        Op::Lost(0, counted),
+        Op::Lost(0, uncounted),
+        Op::Event(0, m.kmalloc(30, 0x60, 8)),
+        Op::Lost(0, damaged),
+        Op::Event(0, m.kmalloc(40, 0x70, 8)),
+        Op::Event(2, m.kmalloc(15, 0x80, 8)),
+        Op::Lost(2, counted),
+    ]
+}
+
+/// Long pauses, a clock that steps back, the ends of the number range.
+pub fn times(m: Maker) -> Vec<Op> {
+    vec![
+        Op::Event(0, m.kmalloc(5, 0x40, 8)),
+        Op::Event(0, m.kmalloc(5, 0x50, 8)),
+        Op::Event(0, m.kmalloc(5 + (1 << 32), 0x60, 8)),
+        Op::Event(0, m.kmalloc(6 + (3 << 32), 0x70, 8)),
+        Op::Event(0, m.kmalloc(100, 0x80, 8)),
+        Op::Event(0, m.kmalloc(u64::MAX - 1, 0x90, 8)),
+        Op::Event(1, m.empty(0)),
+        Op::Event(1, m.empty(u64::MAX)),
+    ]
+}
+
+/// Arrays of every kind, and stacks that repeat.
+pub fn arrays(m: Maker) -> Vec<Op> {
+    vec![
+        Op::Event(0, m.arrays(1, "a task", &[1, 2, 3])),
+        Op::Event(0, m.arrays(2, "sixteen letters!", &[])),
+        Op::Event(0, m.arrays(3, "", &[1, 2, 3])),
+        Op::Event(0, m.stack(4, 2)),
+        Op::Event(0, m.stack(5, 12)),
+        Op::Event(0, m.stack(6, 2)),
+        Op::Event(0, m.tail(7, b"four")),
+        Op::Event(0, m.tail(8, b"and eigh")),
+        Op::Event(0, m.free(9, 0x40, "")),
+    ]
+}
+
+/// Numbers that need their full width, times of functions, and one whose times do not fit.
+pub fn wide(m: Maker) -> Vec<Op> {
+    let top = if m.long == 8 { u64::MAX } else { u64::from(u32::MAX) };
+    vec![
+        Op::Event(0, m.kmalloc(1_000, 0x40, 100)),
+        Op::Event(0, plain(1_001, &KMALLOC, &[top, top, top, top, top, 1 << 31 | u64::MAX << 32])),
+        Op::Event(0, m.exit(2_000, 1_200, 1_900)),
+        Op::Event(0, m.exit(2_100, 1_300, 2_000)),
+        Op::Event(0, m.exit(2_200, 3_000, 2_500)),
+        Op::Event(0, plain(2_300, &PAGE_ALLOC, &[top, 0, 0, u64::MAX])),
+    ]
+}
+
+/// Every chunk without events, and kinds that nobody knows.
+pub fn metadata(m: Maker) -> Vec<Op> {
+    let base = m.address(0);
+    let stats = |n: u64| std::array::from_fn(|i| (i < 8).then_some(n + i as u64));
+    let mut writer = [None; 11];
+    for (i, n) in [(0, 3), (3, 900), (8, 2), (9, 0), (10, 1)] {
+        writer[i] = Some(n);
+    }
+    vec![
+        Op::Clock("mono", false, true),
+        Op::Meta(vec![("writer", b"by hand"), ("uname", b"Linux target 6.1.0"), ("odd", b"\x00\xff")]),
+        Op::Meta(vec![("", b"")]),
+        Op::File("slabinfo.before", b"slabinfo - version: 2.1\n"),
+        Op::File("empty", b""),
+        Op::Tasks(vec![(0, 42, 41, "a task"), (900, -7, 0, "sixteen letters!"), (0, 1, 1, "")]),
+        Op::Stats(vec![(0, 0, stats(100)), (1, 0, stats(200))]),
+        Op::Stats(vec![(0, 1, stats(300))]),
+        Op::Stats(vec![(0, 2, writer)]),
+        Op::Symbols(
+            vec![("nfs", base + 0x9000, 0x1000), ("bpf", 0, 0)],
+            vec![
+                (base, 0x100, b'T', 0, "_stext"),
+                (base + 0x100, 0x700, b't', 0, "allocate"),
+                (base + 0x100, 0x700, b't', 0, "alias"),
+                (base + 0x800, 0, b'T', 0, "_etext"),
+                (base + 0x9000, 0x40, b't', 1, "nfs_open"),
+                (base + 0xa000, 0, b't', 2, "prog"),
+            ],
+            (base, base + 0x800),
+        ),
+        Op::Event(0, m.kmalloc(1_000, 0x40, 100)),
+    ]
+}
+
+/// Kinds that nobody knows, between all others.
+pub fn unknown(m: Maker) -> Vec<Op> {
+    let mut ops = two_cpus(m);
+    ops.insert(0, Op::Unknown(*b"xNEW", 0, b"of a later version"));
+    ops.insert(5, Op::Unknown(*b"cNEW", 2, b""));
+    ops.push(Op::Unknown(*b"KMTC", 2, b"KMTCKMT KMTC a body that looks like chunks"));
+    ops
+}
+
+/// Sub-buffers as the kernel wrote them, among others.
+pub fn sub_buffers(m: Maker) -> Vec<Op> {
+    let first = vec![m.kmalloc(100, 0x40, 8), m.free(101, 0x40, "dentry"), m.stack(1 << 30, 20)];
+    let second = vec![m.of(7, m.kmalloc(2 << 30, 0x40, 8)), m.arrays(3 << 30, "task", &[9])];
+    let counted = Loss { counted: 9, ..Loss::default() };
+    let uncounted = Loss { uncounted: true, ..Loss::default() };
+    vec![
+        Op::SubBuffer(0, first, Loss::default()),
+        Op::SubBuffer(0, second, Loss::default()),
+        Op::SubBuffer(0, vec![m.page(4 << 30, 3, 0)], counted),
+        Op::Event(0, m.page(5 << 30, 4, 0)),
+        Op::SubBuffer(0, vec![m.page(50, 5, 0)], Loss::default()),
+        Op::SubBuffer(1, vec![m.exit(2_000, 1_200, 1_900), m.exit(9_000_000_000, 5, 6)], uncounted),
+    ]
+}
+
+/// A file that was gone on with.
+pub fn appended(m: Maker) -> Vec<Op> {
+    let mut ops = two_cpus(m);
+    ops.push(Op::Append);
+    ops.push(Op::Meta(vec![("later", b"yes")]));
+    ops.extend([Op::Event(0, m.kmalloc(2_000, 0x40, 100)), Op::Event(9, m.page(2_001, 1, 0))]);
+    ops
+}
+
+/// Many events, so that codecs have something to do.
+pub fn many(m: Maker) -> Vec<Op> {
+    let event = |i: u64| match i % 3 {
+        0 => m.kmalloc(10_000 + i * 77, 0x40 * i, 64),
+        1 => m.free(10_000 + i * 77, 0x40 * (i - 1), "dentry"),
+        _ => m.page(10_000 + i * 77, 0x1000 + i, 0),
+    };
+    (0..40).map(|i| Op::Event(0, event(i))).collect()
+}
+
+/// The cases by name.
+pub fn all(m: Maker) -> Vec<(&'static str, Vec<Op>)> {
+    vec![
+        ("empty", Vec::new()),
+        ("one", vec![Op::Event(3, m.kmalloc(1_000, 0x40, 100))]),
+        ("two-cpus", two_cpus(m)),
+        ("losses", losses(m)),
+        ("times", times(m)),
+        ("arrays", arrays(m)),
+        ("wide", wide(m)),
+        ("metadata", metadata(m)),
+        ("unknown", unknown(m)),
+        ("sub-buffers", sub_buffers(m)),
+        ("appended", appended(m)),
+        ("many", many(m)),
+    ]
+}
+
+/// The layouts in which a case is built, by name.
+pub fn layouts(case: &str) -> Vec<(String, Layout)> {
+    let mut out = Vec::new();
+    for (big, long) in [(false, 8), (true, 8), (false, 4), (true, 4)] {
+        let name = format!("{}{}", if big { "be" } else { "le" }, long * 8);
+        let plain = Layout::plain(big, long);
+        out.push((name.clone(), plain));
+        if ["many", "metadata", "sub-buffers", "appended", "times"].contains(&case) {
+            out.push((format!("{name}-lz4"), Layout { codec: 1, ..plain }));
+            out.push((format!("{name}-zstd"), Layout { codec: 2, ..plain }));
+        }
+        out.push((format!("{name}-padded"), Layout { padded: true, ..plain }));
+        if ["two-cpus", "metadata", "empty"].contains(&case) {
+            out.push((format!("{name}-unfinished"), Layout { trailer: false, index: false, ..plain }));
+        }
+        if ["two-cpus", "times", "arrays", "wide"].contains(&case) {
+            out.push((format!("{name}-records-first"), Layout { records_first: true, ..plain }));
+        }
+        if case == "many" {
+            out.push((format!("{name}-no-index"), Layout { index: false, ..plain }));
+            out.push((format!("{name}-lz4-padded"), Layout { codec: 1, padded: true, ..plain }));
+            out.push((format!("{name}-zstd-first"), Layout { codec: 2, records_first: true, ..plain }));
+        }
+    }
+    out
+}

@@ -1,0 +1,124 @@
+//! What a vector tells: events, losses, and the rest.
+
+use crate::classes::{Class, EXIT, STACK};
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A number, already extended to 64 bits.
+    Number(u64),
+    /// The bytes of an array, in the vector's byte order.
+    Array(Vec<u8>),
+}
+
+/// An event.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Time.
+    pub time: u64,
+    /// Class.
+    pub class: &'static Class,
+    /// Flags, preempt count, pid.
+    pub context: [u64; 3],
+    /// Values of the class's own fields.
+    pub values: Vec<Value>,
+}
+
+impl Event {
+    /// Values of all fields.
+    pub fn all_values(&self) -> Vec<Value> {
+        let common = [u64::from(self.class.id), self.context[0], self.context[1], self.context[2]];
+        common.into_iter().map(Value::Number).chain(self.values.iter().cloned()).collect()
+    }
+}
+
+/// A loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Loss {
+    /// Counted events.
+    pub counted: u64,
+    /// Whether more were lost.
+    pub uncounted: bool,
+    /// Whether input was damaged.
+    pub damaged: bool,
+}
+
+impl Loss {
+    /// As the specification numbers it.
+    pub fn flags(&self) -> u64 {
+        u64::from(self.counted > 0) | u64::from(self.uncounted) << 1 | u64::from(self.damaged) << 2
+    }
+}
+
+/// A symbol: address, size, kind, owner (0: the kernel), name.
+pub type Symbol = (u64, u64, u8, u16, &'static str);
+
+/// What happens to a writer, in order.
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// An event of a CPU.
+    Event(u32, Event),
+    /// A loss of a CPU.
+    Lost(u32, Loss),
+    /// The open chunk of a CPU is closed.
+    Flush(u32),
+    /// A sub-buffer of a CPU with these events, and what it says was lost.
+    SubBuffer(u32, Vec<Event>, Loss),
+    /// The clock: name, ticks, comparable.
+    Clock(&'static str, bool, bool),
+    /// Keys and values.
+    Meta(Vec<(&'static str, &'static [u8])>),
+    /// A file of the target.
+    File(&'static str, &'static [u8]),
+    /// Tasks: time, pid, tgid, name.
+    Tasks(Vec<(u64, i32, i32, &'static str)>),
+    /// Counters: CPU, taken, and the eleven numbers.
+    Stats(Vec<(u32, u64, [Option<u64>; 11])>),
+    /// Symbols: owners (name, base, size), symbols, bounds of the image.
+    Symbols(Vec<(&'static str, u64, u64)>, Vec<Symbol>, (u64, u64)),
+    /// A chunk of an unknown kind: code, flags, body.
+    Unknown([u8; 4], u8, &'static [u8]),
+    /// The file ends here and is gone on with.
+    Append,
+}
+
+/// How a file is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Byte order.
+    pub big: bool,
+    /// Size of long.
+    pub long: usize,
+    /// Codec: 0 none, 1 LZ4, 2 zstd.
+    pub codec: u8,
+    /// Every structure that may grow is longer, and the minor version higher.
+    pub padded: bool,
+    /// Whether there is an index.
+    pub index: bool,
+    /// Whether there is a trailer.
+    pub trailer: bool,
+    /// Tables of event chunks in another order, records first.
+    pub records_first: bool,
+}
+
+impl Layout {
+    /// As the library writes it.
+    pub const fn plain(big: bool, long: usize) -> Self {
+        Self { big, long, codec: 0, padded: false, index: true, trailer: true, records_first: false }
+    }
+
+    /// Whether the library's writer makes the same bytes.
+    pub fn is_writers(&self) -> bool {
+        self.codec == 0 && !self.padded && self.index && self.trailer && !self.records_first
+    }
+}
+
+/// Whether a field's size is told by another field: a stack's.
+pub fn is_stack(class: &Class, field: &str) -> bool {
+    class.name == STACK.name && field == "caller"
+}
+
+/// Whether the class keeps two times in the value word.
+pub fn is_timed(class: &Class, long: usize) -> bool {
+    class.name == EXIT.name && long == 8
+}
