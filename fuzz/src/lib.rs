@@ -1,0 +1,19 @@
+//! What the fuzz targets do with bytes. Each `run` panics where something that must hold does not.
+//!
+//! The same functions run over the seeds as plain tests, in `kmt-format/tests/fuzz_seeds.rs`.
+
+pub mod codec;
+pub mod cutting;
+pub mod event_format;
+
+pub mod index;
+pub mod kernel_text;
+pub mod look;
+pub mod open;
+pub mod open_repaired;
+pub mod print_fmt;
+pub mod recover;
+pub mod repair;
+pub mod round_trip;
+pub mod story;
+pub mod subbuffer;

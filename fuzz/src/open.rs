@@ -1,0 +1,17 @@
+//! Any bytes as a file: no panic, no endless loop.
+
+use kmt_format::Limits;
+use kmt_format::read::Trace;
+
+use super::look;
+
+/// Limits that keep a run short.
+pub fn limits() -> Limits {
+    Limits { event_body_len: 1 << 22, decoded_len: 1 << 22, chunk_len: 1 << 24, ..Limits::default() }
+}
+
+pub fn run(data: &[u8]) {
+    if let Ok(trace) = Trace::open(data, limits()) {
+        look::at(&trace);
+    }
+}
