@@ -32,8 +32,11 @@ pub enum Step {
     Flush(u32),
 }
 
-/// Name, id and fields: type and size (0: long).
-const CLASSES: [(&str, u16, &[(&str, &str, usize)]); 4] = [
+/// C type, name, and size (0: long).
+type Field = (&'static str, &'static str, usize);
+
+/// Name, id and fields.
+const CLASSES: [(&str, u16, &[Field]); 4] = [
     ("kmalloc", 11, &[("unsigned long", "call_site", 0), ("const void *", "ptr", 0), ("int", "node", 4)]),
     ("kmem_cache_free", 12, &[("const void *", "ptr", 0), ("__data_loc char[]", "name", 4)]),
     ("rss_stat", 13, &[("long", "size", 0), ("u64", "wide", 8), ("u8", "narrow", 1)]),
@@ -72,7 +75,7 @@ pub fn of(data: &[u8], narrow: bool) -> Vec<Step> {
     out
 }
 
-fn size(field: &(&str, &str, usize), long: usize) -> usize {
+fn size(field: &Field, long: usize) -> usize {
     if field.2 == 0 { long } else { field.2 }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kmt_format::Limits;
 use kmt_format::read::{Arrived, Incremental, Trace};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use support::{naive, told, written};
 
 fn folder() -> PathBuf {
@@ -93,6 +93,78 @@ fn incremental_reader_for_every_way_of_cutting() {
             reader.end();
             take(&mut reader);
             told::compare(name, &told::of_incremental(&reader, &chunks, &events), json);
+        }
+    }
+}
+
+/// Name, file and JSON of every vector with a defect.
+fn invalid() -> Vec<(String, Vec<u8>, Json)> {
+    let all = vector_builder::vectors().into_iter().filter(|v| v.name.starts_with("invalid-"));
+    let all = all.map(|v| (v.name, v.bytes, serde_json::from_str(&v.json).unwrap()));
+    all.collect()
+}
+
+fn brief(error: &kmt_format::Error) -> Json {
+    json!({"code": error.code(), "offset": error.offset()})
+}
+
+#[test]
+fn defects_give_their_errors_at_their_offsets() {
+    let all = invalid();
+    assert!(all.len() > 120, "{}", all.len());
+    for (name, file, expected) in &all {
+        let got = match Trace::open(file, Limits::default()) {
+            Err(error) => json!({"error": brief(&error)}),
+            Ok(trace) => {
+                let damages: Vec<Json> = trace.damages().iter().map(|d| brief(&d.error)).collect();
+                let chunks = trace.streams().values().flat_map(|s| &s.chunks);
+                let unreadable: Vec<Json> =
+                    chunks.filter_map(|(c, _)| trace.read(c).err()).map(|e| brief(&e)).collect();
+                match expected.get("unreadable") {
+                    Some(_) => json!({"damages": damages, "unreadable": unreadable}),
+                    None => json!({"damages": damages}),
+                }
+            }
+        };
+        assert_eq!(&got, expected, "{name}");
+    }
+}
+
+#[test]
+fn defects_give_the_incremental_reader_the_same_errors() {
+    for (name, file, expected) in &invalid() {
+        let mut reader = Incremental::new(Limits::default());
+        let mut found = Vec::new();
+        let mut refused = None;
+        let mut take = |reader: &mut Incremental| {
+            while refused.is_none() {
+                match reader.next() {
+                    Ok(Some(Arrived::Damage(damage))) => found.push(damage.error),
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(error) => refused = Some(error),
+                }
+            }
+        };
+        for piece in file.chunks(97) {
+            reader.push(piece);
+            take(&mut reader);
+        }
+        reader.end();
+        take(&mut reader);
+        match &expected["error"] {
+            Json::Null => {
+                assert_eq!(refused, None, "{name}");
+                let wanted =
+                    [&expected["damages"], &expected["unreadable"]].into_iter().filter_map(Json::as_array);
+                for wanted in wanted.flatten() {
+                    assert!(
+                        found.iter().any(|e| brief(e) == *wanted),
+                        "{name}: {wanted} is not in {found:?}"
+                    );
+                }
+            }
+            error => assert_eq!(refused.as_ref().map(brief).as_ref(), Some(error), "{name}"),
         }
     }
 }

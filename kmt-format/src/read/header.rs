@@ -116,8 +116,11 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
         return Err(Error::at(20, ErrorKind::IncompatibleFeatures { bits }));
     }
     let long_size = usize::from(header.size_long);
-    if !matches!(long_size, 4 | 8) || header.page_shift > 30 {
-        return Err(Error::at(26, ErrorKind::Malformed("the header gives impossible type or page sizes")));
+    if !matches!(long_size, 4 | 8) {
+        return Err(Error::at(30, ErrorKind::Malformed("the size of long is neither 4 nor 8")));
+    }
+    if header.page_shift > 30 {
+        return Err(Error::at(34, ErrorKind::Malformed("the header gives an impossible page size")));
     }
     Ok(Header {
         order,
