@@ -1,0 +1,248 @@
+"""check.py FOLDER: every sound vector in FOLDER, read by way of kmt.ksy, tells what its JSON says.
+
+The compiled kmt.py and kmt_body.py must be on the path. What is done here and not in the description: checksums, looking
+fields up by their slots, the walk over sub-buffers (notes.md), and the order of the merge.
+"""
+
+import json
+import pathlib
+import sys
+import zlib
+
+from kmt import Kmt
+
+MASK = (1 << 64) - 1
+
+
+def hexed(data):
+    return "hex:" + bytes(data).hex()
+
+
+class Reader:
+    def __init__(self, path):
+        self.data = path.read_bytes()
+        self.kmt = Kmt.from_bytes(self.data)
+        self.file = self.kmt.file
+        self.order = "big" if self.kmt.bom[0] == 1 else "little"
+        self.long = self.file.size_long
+        self.classes, self.shapes = {}, {}
+        self.events, self.losses = {}, []
+        self.out = {}
+        self.check_sums()
+        for chunk in self.file.chunks:
+            self.chunk(chunk)
+
+    def check_sums(self):
+        header_len = self.file.header_len
+        assert self.file.header_crc == zlib.crc32(self.data[: header_len - 4])
+        at = header_len
+        for chunk in self.file.chunks:
+            assert chunk.salt == self.file.trace_uuid[:4]
+            assert chunk.header_crc == zlib.crc32(self.data[at : at + 60])
+            assert chunk.body_crc == zlib.crc32(self.data[at + 64 : at + chunk.total_len])
+            assert chunk.prefix_crc == zlib.crc32(self.data[at + 64 : at + 64 + chunk.prefix_len])
+            at += chunk.total_len
+        assert at == len(self.data)
+
+    def number(self, data, at, size):
+        assert at + size <= len(data)
+        return int.from_bytes(data[at : at + size], self.order)
+
+    def chunk(self, chunk):
+        name = "on_" + chunk.kind.lower()
+        if hasattr(self, name):
+            getattr(self, name)(chunk.body, chunk)
+        elif chunk.kind not in ("HDRC",):
+            self.out.setdefault("unknown", []).append(chunk.kind)
+
+    def on_schm(self, body, _):
+        text = lambda ref: body.heap[ref.offset : ref.offset + ref.len].decode()
+        for i, row in enumerate(body.classes):
+            fields = []
+            for f in body.fields[row.first_field : row.first_field + row.field_count]:
+                fields.append([text(f.name), text(f.type_text), f.offset, f.size, f.kind.value, f.signed == 1, f.element_size, f.role])
+            name = f"{text(row.system)}:{text(row.name)}"
+            told = {"number": body.first_class + i, "id": row.id, "name": name, "meaning": row.meaning,
+                    "print": text(row.print_fmt), "fields": fields}
+            assert self.classes.setdefault(body.first_class + i, told) == told
+        for i, row in enumerate(body.shapes):
+            count = len(self.classes[row.class_number]["fields"])
+            slots = body.slots[row.first_slot : row.first_slot + count]
+            self.shapes.setdefault(body.first_shape + i, (row.class_number, slots, row.payload_len))
+
+    def loss(self, body, cpu):
+        if body.loss_flags:
+            self.losses.append({"cpu": cpu, "before": body.first_event,
+                                "counted": body.lost_events if body.loss_flags & 1 else 0,
+                                "uncounted": body.loss_flags & 2 == 2, "damaged": body.loss_flags & 4 == 4})
+
+    def on_evnt(self, body, chunk):
+        cpu = chunk.stream
+        self.loss(body, cpu)
+        events = self.events.setdefault(cpu, [])
+        assert len(events) == body.first_event
+        for i, record in enumerate(body.records):
+            upper = [e.upper for e in body.epochs if e.first_record <= i]
+            time = (body.t_base + ((upper[-1] if upper else 0) << 32) + record.time_offset) & MASK
+            descriptor = body.descriptors[record.descriptor].target
+            number, slots, _ = self.shapes[descriptor.shape]
+            context = body.contexts[record.context]
+            stored = [self.stored(s, descriptor.data, context, record.value, body.heap, number) for s in slots]
+            events.append(self.event(cpu, time, number, slots, stored, body.heap))
+        if events:
+            assert body.record_count == 0 or events[-1]["time"] == body.t_last
+
+    def stored(self, slot, descriptor, context, value, heap, number):
+        place = slot.place.value
+        if place == 0:
+            return self.classes[number]["id"]
+        if place == 3:
+            return value >> (8 * slot.offset) & ((1 << (8 * slot.stored)) - 1)
+        data, start = {1: (context, 0), 2: (descriptor, 0), 4: (heap, value)}[place]
+        return self.number(data, start + slot.offset, slot.stored)
+
+    def event(self, cpu, time, number, slots, stored, heap):
+        told = self.classes[number]
+        fields = {}
+
+        def timed(i):
+            return (time - stored[i]) & MASK if slots[i].transform.value == 1 else stored[i]
+
+        for i, (field, slot) in enumerate(zip(told["fields"], slots)):
+            name, _, _, _, kind, signed, _, _ = field
+            if kind != 0:
+                length = self.number(heap, stored[i], 4)
+                fields[name] = hexed(heap[stored[i] + 4 : stored[i] + 4 + length])
+            elif slot.transform.value == 0:
+                fields[name] = self.extend(stored[i], slot.stored, signed)
+            else:
+                value = timed(i) if slot.transform.value == 1 else (timed(slot.base) - stored[i]) & MASK
+                fields[name] = value
+        return {"cpu": cpu, "time": time, "class": told["name"], "fields": fields}
+
+    @staticmethod
+    def extend(value, size, signed):
+        return value - (1 << 8 * size) if signed and value >> (8 * size - 1) else value
+
+    def on_rawp(self, body, chunk):
+        cpu = chunk.stream
+        self.loss(body, cpu)
+        events = self.events.setdefault(cpu, [])
+        assert len(events) == body.first_event
+        for data in body.sub_buffers:
+            time = self.number(data, body.timestamp_offset, 8)
+            committed = self.number(data, body.commit_offset, body.commit_size) & 0x7FFFFFF
+            at, end = body.data_offset, body.data_offset + committed
+            while at < end:
+                word = self.number(data, at, 4)
+                kind, delta = (word >> 27, word & 0x7FFFFFF) if self.order == "big" else (word & 31, word >> 5)
+                if kind == 30:
+                    time = (time + (self.number(data, at + 4, 4) << 27) + delta) & MASK
+                    at += 8
+                    continue
+                assert kind <= 28
+                start = at + (8 if kind == 0 else 4)
+                size = self.number(data, at + 4, 4) - 4 if kind == 0 else 4 * kind
+                time = (time + delta) & MASK
+                events.append(self.record(cpu, time, data[start : start + size]))
+                at = start + (size + 3) // 4 * 4
+        assert len(events) == body.first_event + body.record_count
+
+    def record(self, cpu, time, data):
+        told = next(c for c in self.classes.values() if c["id"] == self.number(data, 0, 2))
+        fields = {}
+        for name, ctype, offset, size, kind, signed, element, role in told["fields"]:
+            if kind == 0:
+                fields[name] = self.extend(self.number(data, offset, size), size, signed)
+                continue
+            if kind in (2, 3):
+                locator = self.number(data, offset, 4)
+                start = (locator & 0xFFFF) + (offset + 4 if kind == 3 else 0)
+                found = data[start : start + (locator >> 16)]
+            elif role == 17:
+                depth = next(fields[f[0]] for f in told["fields"] if f[7] == 18)
+                found = data[offset : offset + depth * self.long]
+            else:
+                found = data[offset:] if kind == 4 else data[offset : offset + size]
+                if kind == 1 and ctype == "char":
+                    found = found.split(b"\0")[0]
+            fields[name] = hexed(found)
+        return {"cpu": cpu, "time": time, "class": told["name"], "fields": fields}
+
+    def on_clok(self, body, _):
+        self.out["clock"] = {"name": body.name, "ticks": body.unit == 1, "comparable": body.comparable == 1}
+
+    def on_meta(self, body, _):
+        self.out.setdefault("meta", []).extend([p.key, hexed(p.value)] for p in body.pairs)
+
+    def on_file(self, body, _):
+        self.out.setdefault("files", []).append([body.name, hexed(body.contents)])
+
+    def on_task(self, body, _):
+        rows = ([r.time, r.pid, r.tgid, hexed(r.comm.split(b"\0")[0])] for r in body.rows)
+        self.out.setdefault("tasks", []).extend(rows)
+
+    def on_stat(self, body, _):
+        for r in body.rows:
+            numbers = [n if r.present >> i & 1 else None for i, n in enumerate(r.numbers)]
+            self.out.setdefault("stats", []).append([r.cpu, r.taken, numbers])
+
+    def on_ksym(self, body, _):
+        name = lambda offset, length: body.heap[offset : offset + length].decode()
+        owners = [None] + [name(o.name_offset, o.name_len) for o in body.owners]
+        rows = [[s.address, s.size, chr(s.kind), owners[s.owner], name(s.name_offset, s.name_len)] for s in body.symbols]
+        self.out["symbols"] = {"start": body.core_start, "end": body.core_end, "symbols": rows}
+
+    def on_indx(self, body, _):
+        for row, chunk in zip(body.rows, self.file.chunks):
+            assert row.header == self.data[row.offset : row.offset + 64]
+            if chunk.kind in ("EVNT", "RAWP"):
+                head = chunk.body
+                told = (head.t_base, head.t_last, head.first_event, head.lost_events, head.record_count, head.loss_flags)
+                assert told == (row.t_base, row.t_last, row.first_event, row.lost_events, row.record_count, row.loss_flags)
+
+    def on_trlr(self, body, _):
+        events = [c.body for c in self.file.chunks if c.kind in ("EVNT", "RAWP")]
+        if self.file.chunks[-1].body is body:
+            assert body.chunk_count == len(self.file.chunks) and body.file_len == len(self.data)
+            assert body.event_count == sum(e.record_count for e in events)
+
+    def told(self):
+        queues = {cpu: [e["time"] for e in events] for cpu, events in self.events.items()}
+        merged = []
+        while any(queues.values()):
+            cpu = min((times[0], cpu) for cpu, times in queues.items() if times)[1]
+            queues[cpu].pop(0)
+            merged.append(cpu)
+        file = self.file
+        return self.out | {
+            "format": {"major": file.version_major, "minor": file.version_minor, "order": self.order,
+                       "long": self.long, "uuid": hexed(file.trace_uuid)},
+            "finished": bool(file.chunks) and file.chunks[-1].kind == "TRLR",
+            "chunks": [c.kind for c in file.chunks],
+            "classes": [self.classes[n] for n in sorted(self.classes)],
+            "losses": sorted(self.losses, key=lambda l: (l["cpu"], l["before"])),
+            "merged": merged,
+            "events": [e for cpu in sorted(self.events) for e in self.events[cpu]],
+        }
+
+
+def main():
+    paths = sorted(p for p in pathlib.Path(sys.argv[1]).glob("*.kmt") if not p.name.startswith("invalid-"))
+    failed = 0
+    for path in paths:
+        expected = json.loads(path.with_suffix(".json").read_text())
+        try:
+            told = Reader(path).told()
+            differs = [key for key in expected.keys() | told.keys() if told.get(key) != expected.get(key)]
+        except (AssertionError, KeyError, IndexError, EOFError, ValueError) as error:
+            differs = [f"{type(error).__name__}: {error}"]
+        if differs:
+            failed += 1
+            print(f"{path.name}: {', '.join(differs)}")
+    print(f"{len(paths) - failed} passed, {failed} failed")
+    sys.exit(failed > 0 or len(paths) < 150)
+
+
+if __name__ == "__main__":
+    main()
