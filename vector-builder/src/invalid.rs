@@ -14,6 +14,8 @@ enum Expect {
     Refused(&'static str, u64),
     /// Damage is listed when the file is opened: code and offset.
     Damage(Vec<(&'static str, u64)>),
+    /// Nothing is damaged: only events are missing by the count of their numbers.
+    Missing,
     /// An event chunk cannot be read: code and offset.
     Unreadable(&'static str, u64),
 }
@@ -398,6 +400,12 @@ fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
         },
         "unknown-event-id",
     );
+    // Found by fuzzing: event numbers at the end of what 64 bits hold.
+    for (name, kind) in [("events-event-number", b"EVNT"), ("raw-event-number", b"RAWP")] {
+        let mut broken = Broken::new(&cases::sub_buffers(m), layout);
+        broken.body(kind, 0, 32, u64::MAX, 8);
+        out.push((name, broken, Expect::Missing));
+    }
     let mut filtered = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
     let offset = filtered.body(b"EVNT", 0, 40, 1 << 20, 4);
     out.push(("filter-outside", filtered, Expect::Unreadable("malformed", offset)));
@@ -433,6 +441,7 @@ fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector 
     let json = match expect {
         Expect::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
         Expect::Damage(damages) => json!({"damages": list(damages)}),
+        Expect::Missing => json!({"damages": [], "unreadable": []}),
         Expect::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
     };
     let name = format!("invalid-{name}-{suffix}");

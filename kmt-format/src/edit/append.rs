@@ -78,7 +78,7 @@ impl Writer {
                 Some((
                     *cpu,
                     chunk.sequence.wrapping_add(1),
-                    info.first_event + u64::from(info.event_count),
+                    info.first_event.saturating_add(info.event_count.into()),
                     info.t_last,
                 ))
             }),

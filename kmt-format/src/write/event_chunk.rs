@@ -348,7 +348,7 @@ impl EventChunkBuilder {
             ByteOrder::Big => self.layout::<BigEndian>(out),
         };
         let body = Body { records_offset, summary: self.summary() };
-        self.first_event += self.record_count as u64;
+        self.first_event = self.first_event.saturating_add(self.record_count as u64);
         self.record_count = 0;
         self.records.clear();
         self.epochs.clear();

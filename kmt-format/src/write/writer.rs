@@ -390,7 +390,7 @@ impl Writer {
         } else {
             let summary = stream.sub_buffers.summary;
             let prefix_len = stream.sub_buffers.take_body(order, &mut self.framer.out);
-            let events = summary.first_event + u64::from(summary.record_count);
+            let events = summary.first_event.saturating_add(summary.record_count.into());
             stream.builder.go_on_behind(events, summary.t_last);
             (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, summary })
         };
