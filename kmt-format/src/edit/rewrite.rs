@@ -1,7 +1,7 @@
 //! A file written anew: without what is damaged, with another codec if asked.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
 
 use super::salvage::salvage;
@@ -138,7 +138,9 @@ impl<'d> Rewrite<'d> {
     fn plan(&mut self) {
         let chunks = core::mem::take(&mut self.scan.chunks);
         let schemas: Vec<ChunkRef> = chunks.iter().copied().filter(|c| c.kind == ChunkKind::SCHEMA).collect();
-        self.todo.extend(schemas.iter().copied().map(Job::Chunk));
+        let mut seen = HashSet::new();
+        let distinct = schemas.iter().copied().filter(|c| seen.insert((c.body_crc, c.body_len)));
+        self.todo.extend(distinct.map(Job::Chunk));
         for chunk in chunks {
             match chunk.kind {
                 ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER | ChunkKind::SCHEMA => {}
