@@ -303,16 +303,16 @@ impl Conversion {
                 }
             }
             if self.writer.pending_len() >= READ_LEN {
-                let bytes = self.writer.take();
-                output.write(&bytes)?;
+                output.write(self.writer.pending())?;
+                self.writer.clear_pending();
             }
             if len < buffer.len() {
                 break;
             }
         }
         self.writer.flush(files.cpu).map_err(|e| Failure::new(e.to_string()))?;
-        let bytes = self.writer.take();
-        output.write(&bytes)?;
+        output.write(self.writer.pending())?;
+        self.writer.clear_pending();
         Ok(stats)
     }
 

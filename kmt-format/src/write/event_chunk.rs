@@ -3,11 +3,11 @@
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::interner::{Interner, Key};
-use super::plan::{ClassPlan, ValuePlan, array_bytes, stack_bytes};
+use super::plan::{ClassPlan, ValuePlan};
 use crate::error::Result;
 use crate::kernel::{ByteOrder, FieldKind};
 use crate::raw::{Epoch, EventsHead, loss_flags};
-use crate::schema::{Place, Role, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
+use crate::schema::{Place, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
 
 use super::framer::BodyLayout;
 use super::writer::{Loss, WriterOptions};
@@ -19,6 +19,9 @@ pub(super) const RECORDS_MAX: usize = 65_536;
 const INTERNED_MAX: usize = 65_000;
 /// Heap length at which a chunk is closed, in bytes. One more event may follow (1 MiB at most).
 const HEAP_LEN_MAX: usize = 8 << 20;
+
+/// Words of a key that is made on the stack.
+const SHORT_KEY: usize = 12;
 
 /// The event chunk of one CPU that is being filled.
 #[derive(Debug)]
@@ -234,7 +237,7 @@ impl EventChunkBuilder {
     fn value(&self, plan: &ClassPlan, time: u64, record: &[u8]) -> Option<u64> {
         match plan.value {
             ValuePlan::Zero => Some(0),
-            ValuePlan::Field(s) => Some(self.order.uint(part(record, s.offset, s.len))),
+            ValuePlan::Field(load) => Some(load.number(record, self.order)),
             ValuePlan::Timed { entry, returned } => {
                 let entry = self.order.uint(part(record, entry.offset, 8));
                 let returned = self.order.uint(part(record, returned.offset, 8));
@@ -248,12 +251,20 @@ impl EventChunkBuilder {
     /// Index of the descriptor with this record's repeating fields, and whether it is new.
     #[inline]
     fn descriptor(&mut self, plan: &ClassPlan, record: &[u8]) -> (u16, bool) {
-        self.key.start(plan.index as u64);
-        self.key.extend(plan.key.iter().map(|load| load.word(record)));
-        for &field in &plan.arrays {
-            self.key.push_bytes(field_bytes(self.order, self.long_size, plan, field, record));
-        }
-        let found = self.descriptors.intern(self.key.words());
+        let found = if plan.arrays.is_empty() && plan.key.len() < SHORT_KEY {
+            let mut words = [plan.index as u64; SHORT_KEY];
+            for (word, load) in words.iter_mut().skip(1).zip(&plan.key) {
+                *word = load.word(record);
+            }
+            self.descriptors.intern(words.get(..=plan.key.len()).unwrap_or_default())
+        } else {
+            self.key.start(plan.index as u64);
+            self.key.extend(plan.key.iter().map(|load| load.word(record)));
+            for array in &plan.arrays {
+                self.key.push_bytes(array.bytes(record, self.order, self.long_size));
+            }
+            self.descriptors.intern(self.key.words())
+        };
         if found.is_new {
             let shape =
                 if self.fits(&plan.shapes[SHAPE_COMPACT], plan, record) { SHAPE_COMPACT } else { SHAPE_WIDE };
@@ -302,10 +313,9 @@ impl EventChunkBuilder {
             if slot.place != place {
                 continue;
             }
-            let stored = if field.kind == FieldKind::Scalar {
-                self.order.uint(part(record, field.offset, field.size))
-            } else {
-                u64::from(self.array(field_bytes(self.order, self.long_size, plan, i, record)))
+            let stored = match plan.arrays.iter().find(|a| a.field == i) {
+                None => self.order.uint(part(record, field.offset, field.size)),
+                Some(array) => u64::from(self.array(array.bytes(record, self.order, self.long_size))),
             };
             self.order.push(out, stored, usize::from(slot.stored));
         }
@@ -468,27 +478,4 @@ impl Loss {
 #[inline]
 fn part(record: &[u8], offset: u32, len: u32) -> &[u8] {
     record.get(offset as usize..(offset + len) as usize).unwrap_or(&[])
-}
-
-/// The contents of an array field, as they are stored.
-fn field_bytes<'r>(
-    order: ByteOrder,
-    long_size: usize,
-    plan: &ClassPlan,
-    index: usize,
-    record: &'r [u8],
-) -> &'r [u8] {
-    let Some(field) = plan.class.fields.get(index) else { return &[] };
-    if plan.class.roles.get(index) == Some(&Role::STACK) {
-        let depth = plan.class.field_with(Role::STACK_DEPTH).and_then(|d| plan.class.fields.get(d));
-        if let Some(depth) = depth {
-            return stack_bytes(field, depth, record, order, long_size);
-        }
-    }
-    let bytes = array_bytes(field, record, order);
-    if field.is_fixed_text() {
-        let text_len = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-        return bytes.get(..text_len).unwrap_or(bytes);
-    }
-    bytes
 }

@@ -38,19 +38,29 @@ impl Key {
 }
 
 /// Up to eight bytes as a word, filled up with zeros.
+#[inline]
 pub(super) fn partial_word(bytes: &[u8]) -> u64 {
-    bytes.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+    if let Some(all) = bytes.first_chunk::<8>() {
+        return u64::from_le_bytes(*all);
+    }
+    // Two loads that may overlap: where they do, they hold the same bytes.
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u64::from(first) | u64::from(last) << (8 * (bytes.len() - 4));
+    }
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
 /// Gives equal keys the same index, counted from 0 in order of first sight.
 ///
 /// Open addressing with linear probing; the keys lie in one arena, so that nothing is allocated for each.
 #[derive(Debug, Default)]
-pub(super) struct Interner {
-    /// Upper half of the hash above index + 1; 0 if free. A power of two long.
+pub(crate) struct Interner {
+    /// Upper half of the hash above the key's place in the arena + 1; 0 if free. A power of two long.
     slots: Vec<u64>,
-    /// Hash, and where the key starts and ends in the arena.
-    entries: Vec<(u64, u32, u32)>,
+    /// Hash and place of each key.
+    entries: Vec<(u64, u32)>,
+    /// Index above length of each key, then its words.
     arena: Vec<u64>,
 }
 
@@ -88,30 +98,27 @@ impl Interner {
                 break;
             }
             if slot >> 32 == hash >> 32 {
-                let index = (slot as u32 - 1) as usize;
-                if is_same(self.key(index), key) {
-                    return Interned { index, is_new: false };
+                let place = (slot as u32 - 1) as usize;
+                if let Some((head, words)) = self.arena.get(place..).and_then(<[u64]>::split_first) {
+                    if words.get(..*head as u32 as usize).is_some_and(|known| is_same(known, key)) {
+                        return Interned { index: (head >> 32) as usize, is_new: false };
+                    }
                 }
             }
             at = (at + 1) & mask;
         }
         let index = self.entries.len();
-        let start = self.arena.len() as u32;
+        let place = self.arena.len() as u32;
+        self.arena.push((index as u64) << 32 | key.len() as u64);
         self.arena.extend_from_slice(key);
-        self.entries.push((hash, start, self.arena.len() as u32));
-        self.occupy(at, hash, index);
+        self.entries.push((hash, place));
+        self.occupy(at, hash, place);
         Interned { index, is_new: true }
     }
 
-    #[inline]
-    fn key(&self, index: usize) -> &[u64] {
-        let range = self.entries.get(index).map_or(0..0, |e| e.1 as usize..e.2 as usize);
-        self.arena.get(range).unwrap_or(&[])
-    }
-
-    fn occupy(&mut self, at: usize, hash: u64, index: usize) {
+    fn occupy(&mut self, at: usize, hash: u64, place: u32) {
         if let Some(slot) = self.slots.get_mut(at) {
-            *slot = hash >> 32 << 32 | (index as u64 + 1);
+            *slot = hash >> 32 << 32 | (u64::from(place) + 1);
         }
     }
 
@@ -121,29 +128,30 @@ impl Interner {
         self.slots.resize(len, 0);
         let mask = len - 1;
         for index in 0..self.entries.len() {
-            let hash = self.entries.get(index).map_or(0, |e| e.0);
+            let (hash, place) = self.entries.get(index).copied().unwrap_or_default();
             let mut at = hash as usize & mask;
             while self.slots.get(at).copied().unwrap_or(0) != 0 {
                 at = (at + 1) & mask;
             }
-            self.occupy(at, hash, index);
+            self.occupy(at, hash, place);
         }
     }
 }
 
-/// Multiply and fold, two words at a time. A chunk holds at most 65,520 keys, whatever a hostile target does.
+/// Multiply and fold, two words at a time and each pair by itself, so that the multiplications overlap. A chunk holds
+/// at most 65,520 keys, whatever a hostile target does.
 #[inline]
 fn hash(key: &[u64]) -> u64 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd6e8_feb8_6659_fd93;
-    let mut state = A;
+    let mut state = key.len() as u64;
     let mut pairs = key.chunks_exact(2);
     for pair in &mut pairs {
         if let [first, second] = pair {
-            state = fold(state ^ first, B ^ second);
+            state = state.rotate_left(23) ^ fold(A ^ first, B ^ second);
         }
     }
-    fold(state ^ pairs.remainder().first().copied().unwrap_or(0), B)
+    state.rotate_left(23) ^ fold(A ^ pairs.remainder().first().copied().unwrap_or(0), B)
 }
 
 #[inline]
@@ -190,5 +198,8 @@ mod tests {
         };
         assert_ne!(words(&[0; 3]), words(&[0; 4]));
         assert_eq!(partial_word(&[1, 2]), 0x201);
+        assert_eq!(partial_word(&[1, 2, 3, 4, 5]), 0x5_0403_0201);
+        assert_eq!(partial_word(&[1, 2, 3, 4, 5, 6, 7]), 0x7_0605_0403_0201);
+        assert_eq!(partial_word(&[1, 2, 3, 4, 5, 6, 7, 8]), 0x807_0605_0403_0201);
     }
 }

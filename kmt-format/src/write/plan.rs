@@ -2,7 +2,7 @@
 
 use super::interner::partial_word;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, Field, FieldKind};
+use crate::kernel::{ByteOrder, FieldKind};
 use crate::schema::{EventClass, Place, Role, SHAPE_COMPACT, Shape, Transform, shapes_of};
 
 /// A run of bytes of the kernel's record.
@@ -15,19 +15,40 @@ pub(crate) struct Segment {
 /// Up to eight bytes of the kernel's record, as one word of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
-    offset: u32,
-    len: u32,
-    mask: u64,
+    /// Where eight bytes are read that end with these bytes.
+    from: usize,
+    /// How far they are shifted, so that only these are left.
+    shift: u32,
+    /// The bytes themselves, where fewer than eight stand before their end.
+    short: Segment,
 }
 
 impl Load {
-    /// The word; bytes behind `len` count as zero. The record holds at least `offset + len` bytes.
+    fn new(offset: u32, len: u32) -> Self {
+        let end = (offset + len) as usize;
+        let (from, shift) = end.checked_sub(8).map_or((usize::MAX - 8, 0), |from| (from, 64 - 8 * len));
+        Self { from, shift, short: Segment { offset, len } }
+    }
+
+    /// The number, in the byte order of the record.
+    #[inline]
+    pub fn number(self, record: &[u8], order: ByteOrder) -> u64 {
+        let word = self.word(record);
+        match order {
+            ByteOrder::Little => word,
+            ByteOrder::Big => word.swap_bytes() >> (64 - 8 * self.short.len),
+        }
+    }
+
+    /// The word. The record holds at least the bytes of the load.
     #[inline]
     pub fn word(self, record: &[u8]) -> u64 {
-        let start = self.offset as usize;
-        match record.get(start..start + 8).and_then(|b| <[u8; 8]>::try_from(b).ok()) {
-            Some(bytes) => u64::from_le_bytes(bytes) & self.mask,
-            None => partial_word(record.get(start..start + self.len as usize).unwrap_or(&[])),
+        match record.get(self.from..self.from + 8).and_then(|b| <[u8; 8]>::try_from(b).ok()) {
+            Some(bytes) => u64::from_le_bytes(bytes) >> self.shift,
+            None => {
+                let start = self.short.offset as usize;
+                partial_word(record.get(start..start + self.short.len as usize).unwrap_or(&[]))
+            }
         }
     }
 }
@@ -39,7 +60,7 @@ fn loads(segments: &[Segment]) -> Vec<Load> {
         let mut at = 0;
         while at < segment.len {
             let len = (segment.len - at).min(8);
-            out.push(Load { offset: segment.offset + at, len, mask: u64::MAX >> (64 - 8 * len) });
+            out.push(Load::new(segment.offset + at, len));
             at += len;
         }
     }
@@ -52,9 +73,71 @@ pub(crate) enum ValuePlan {
     /// No field moves.
     Zero,
     /// The scalar there.
-    Field(Segment),
+    Field(Load),
     /// Entry and return time of a function, 8 bytes each.
     Timed { entry: Segment, returned: Segment },
+}
+
+/// How the contents of an array field are found.
+#[derive(Debug, Clone)]
+pub(crate) struct ArrayPlan {
+    /// Index of the field.
+    pub field: usize,
+    offset: u32,
+    size: u32,
+    kind: FieldKind,
+    /// Text that ends at its first NUL, within a fixed size.
+    is_fixed_text: bool,
+    /// The field that tells how many addresses a stack has.
+    depth: Option<Segment>,
+}
+
+impl ArrayPlan {
+    fn new(class: &EventClass, field: usize) -> Option<Self> {
+        let info = class.fields.get(field)?;
+        let is_stack = class.roles.get(field) == Some(&Role::STACK);
+        let depth = class.field_with(Role::STACK_DEPTH).filter(|_| is_stack);
+        let depth =
+            depth.and_then(|d| class.fields.get(d)).map(|f| Segment { offset: f.offset, len: f.size });
+        let is_fixed_text = info.is_fixed_text();
+        Some(Self { field, offset: info.offset, size: info.size, kind: info.kind, is_fixed_text, depth })
+    }
+
+    /// The contents, cut to what the record holds.
+    ///
+    /// A fixed array of plain `char` ends at its first NUL; what the kernel left behind it is filled with NUL.
+    #[inline]
+    pub fn bytes<'r>(&self, record: &'r [u8], order: ByteOrder, long_size: usize) -> &'r [u8] {
+        let start = self.offset as usize;
+        let (from, len) = match (self.kind, self.depth) {
+            (FieldKind::DataLoc | FieldKind::RelLoc, _) => {
+                // Before 2.6.39 the locator had 2 bytes and no length; nothing here needs to read those.
+                let locator = order.uint_at(record, start, 4).unwrap_or(0);
+                let base = if self.kind == FieldKind::RelLoc { start + 4 } else { 0 };
+                (base + (locator & 0xffff) as usize, (locator >> 16) as usize)
+            }
+            (_, Some(depth)) => (start, self.stack_len(depth, record, order, long_size)),
+            (FieldKind::Tail, _) => (start, record.len().saturating_sub(start)),
+            (FieldKind::Scalar | FieldKind::Array { .. }, None) => (start, self.size as usize),
+        };
+        let from = from.min(record.len());
+        let bytes = record.get(from..record.len().min(from + len)).unwrap_or(&[]);
+        if self.is_fixed_text {
+            let text_len = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+            return bytes.get(..text_len).unwrap_or(bytes);
+        }
+        bytes
+    }
+
+    /// Bytes of `ftrace:kernel_stack`'s `caller`, whose real length is in `size` and not in the format file.
+    ///
+    /// Old kernels reserve more than they fill, newer ones more or less than the 8 entries that the format tells
+    /// (`__ftrace_trace_stack`, kernel/trace/trace.c 4.4 to 7.2).
+    fn stack_len(&self, depth: Segment, record: &[u8], order: ByteOrder, long_size: usize) -> usize {
+        let count = order.uint_at(record, depth.offset as usize, depth.len as usize).unwrap_or(0) as usize;
+        let room = record.len().saturating_sub(self.offset as usize) / long_size;
+        count.min(room) * long_size
+    }
 }
 
 /// One event class, ready for writing.
@@ -74,7 +157,7 @@ pub(crate) struct ClassPlan {
     /// The scalars that make up the descriptor, as words of a key.
     pub key: Vec<Load>,
     /// Arrays, whose contents belong to the descriptor too.
-    pub arrays: Vec<usize>,
+    pub arrays: Vec<ArrayPlan>,
     pub value: ValuePlan,
     /// Shortest record that holds all fixed fields.
     pub record_len_min: usize,
@@ -98,7 +181,7 @@ impl ClassPlan {
             class,
         };
         let mut timed = (None, None);
-        let mut key = Vec::new();
+        let (mut key, mut arrays) = (Vec::new(), Vec::new());
         for (i, (field, slot)) in plan.class.fields.iter().zip(&compact.slots).enumerate() {
             let segment = Segment { offset: field.offset, len: field.size };
             // The format of a kernel stack tells 8 entries; the record has as many as the stack.
@@ -113,16 +196,19 @@ impl ClassPlan {
                     let what = "a common field is no scalar";
                     return Err(Error::new(ErrorKind::KernelText { file: "format", what }));
                 }
-                (Place::Value, Transform::None) => plan.value = ValuePlan::Field(segment),
+                (Place::Value, Transform::None) => {
+                    plan.value = ValuePlan::Field(Load::new(segment.offset, segment.len))
+                }
                 (Place::Value, Transform::BeforeTime) => timed.1 = Some(segment),
                 (Place::Value, Transform::BeforeField(_)) => timed.0 = Some(segment),
                 _ if is_scalar => key.push(segment),
-                _ => plan.arrays.push(i),
+                _ => arrays.push(i),
             }
         }
         if let (Some(entry), Some(returned)) = timed {
             plan.value = ValuePlan::Timed { entry, returned };
         }
+        plan.arrays = arrays.into_iter().filter_map(|i| ArrayPlan::new(&plan.class, i)).collect();
         plan.key = loads(&merged(&key));
         plan.context_len = plan.context.iter().map(|s| s.len).sum();
         plan.context_key = loads(&merged(&plan.context));
@@ -152,40 +238,4 @@ fn merged(segments: &[Segment]) -> Vec<Segment> {
         }
     }
     out
-}
-
-/// The contents of an array field, cut to what the record holds.
-///
-/// A fixed array of plain `char` ends at its first NUL; what the kernel left behind it is filled with NUL.
-pub(super) fn array_bytes<'r>(field: &Field, record: &'r [u8], order: ByteOrder) -> &'r [u8] {
-    let start = field.offset as usize;
-    let (from, len) = match field.kind {
-        FieldKind::Scalar | FieldKind::Array { .. } => (start, field.size as usize),
-        FieldKind::Tail => (start, record.len().saturating_sub(start)),
-        FieldKind::DataLoc | FieldKind::RelLoc => {
-            // Before 2.6.39 the locator had 2 bytes and no length; nothing here needs to read those.
-            let locator = order.uint_at(record, start, 4).unwrap_or(0);
-            let base = if field.kind == FieldKind::RelLoc { start + 4 } else { 0 };
-            (base + (locator & 0xffff) as usize, (locator >> 16) as usize)
-        }
-    };
-    let from = from.min(record.len());
-    record.get(from..record.len().min(from + len)).unwrap_or(&[])
-}
-
-/// The contents of `ftrace:kernel_stack`'s `caller`, whose real length is in `size` and not in the format file.
-///
-/// Old kernels reserve more than they fill, newer ones more or less than the 8 entries that the format tells
-/// (`__ftrace_trace_stack`, kernel/trace/trace.c 4.4 to 7.2).
-pub(super) fn stack_bytes<'r>(
-    caller: &Field,
-    depth: &Field,
-    record: &'r [u8],
-    order: ByteOrder,
-    long_size: usize,
-) -> &'r [u8] {
-    let count = order.uint_at(record, depth.offset as usize, depth.size as usize).unwrap_or(0) as usize;
-    let from = (caller.offset as usize).min(record.len());
-    let room = (record.len() - from) / long_size;
-    record.get(from..from + count.min(room) * long_size).unwrap_or(&[])
 }

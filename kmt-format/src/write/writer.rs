@@ -185,6 +185,21 @@ impl Writer {
         core::mem::take(&mut self.framer.out)
     }
 
+    /// Moves the bytes made since the last call to the end of `out`; keeps the memory for the next ones.
+    pub fn take_into(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.framer.out);
+    }
+
+    /// The bytes made and not yet taken.
+    pub fn pending(&self) -> &[u8] {
+        &self.framer.out
+    }
+
+    /// Forgets the bytes that [`Writer::pending`] gives; keeps the memory for the next ones.
+    pub fn clear_pending(&mut self) {
+        self.framer.out.clear();
+    }
+
     /// Bytes made and not yet taken.
     pub fn pending_len(&self) -> usize {
         self.framer.out.len()
