@@ -1,5 +1,7 @@
 //! One event chunk, its records cast in place.
 
+mod check;
+
 use core::ops::Range;
 use std::borrow::Cow;
 use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
@@ -8,10 +10,11 @@ use super::cast::{array_at, head_len, struct_at};
 use super::{ChunkRef, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, FieldKind};
+use crate::kernel::ByteOrder;
 use crate::raw::{ChunkKind, Epoch, EventsHead, Record32, Record64, SubBuffersHead, loss_flags};
-use crate::schema::{Place, Shape};
 use crate::write::Loss;
+
+pub(super) use check::lacks_schema;
 
 /// The records of a chunk, in the byte order and word size of the target.
 #[derive(Debug, Clone, Copy)]
@@ -411,103 +414,6 @@ impl<'d> EventChunk<'d> {
         self.body.get(self.heap.clone()).unwrap_or_default()
     }
 
-    /// Checks every index, offset and time once, so that nothing read later can be out of place.
-    fn check(&self, schema: &Schema) -> core::result::Result<(), &'static str> {
-        if !self.epochs.windows(2).all(|w| matches!(w, [a, b] if a.0 <= b.0 && a.1 < b.1)) {
-            return Err("the epochs of a chunk do not rise");
-        }
-        // For each descriptor the payload length of its shape, 0 mostly.
-        let mut payload_shapes: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
-        for descriptor in &self.descriptors {
-            let data = self.descriptor_bytes(descriptor);
-            let shape = schema.shape(descriptor.shape as usize).ok_or(UNKNOWN_SHAPE)?;
-            if (data.len() as u64) < u64::from(shape.descriptor_len) {
-                return Err("a descriptor is shorter than its shape");
-            }
-            self.check_slots(schema, shape, data)?;
-            payload_shapes.push(Some(shape).filter(|s| s.payload_len > 0));
-        }
-        self.check_records(schema, &payload_shapes)
-    }
-
-    fn check_records(
-        &self,
-        schema: &Schema,
-        payload_shapes: &[Option<&Shape>],
-    ) -> core::result::Result<(), &'static str> {
-        let context_count = self.contexts.len().checked_div(self.context_stride).unwrap_or(0);
-        let mut last = 0u64;
-        let mut wrong = None;
-        let mut first_offset = None;
-        self.for_each_in(0..self.info.event_count as usize, |time, record| {
-            let offset = time.wrapping_sub(self.info.t_first);
-            first_offset.get_or_insert(offset);
-            if offset < last {
-                wrong = Some("the times of a chunk fall");
-            }
-            last = offset;
-            if usize::from(record.context) >= context_count {
-                wrong = Some("a record has a context that is not there");
-            }
-            match payload_shapes.get(usize::from(record.descriptor)) {
-                Some(None) => {}
-                None => wrong = Some("a record has a descriptor that is not there"),
-                Some(Some(shape)) => match self.payload(record.value, shape.payload_len) {
-                    None => wrong = Some("the payload of a record lies outside the heap"),
-                    Some(data) => {
-                        if let Err(what) = self.check_arrays(schema, shape, Place::Payload, data) {
-                            wrong = Some(what);
-                        }
-                    }
-                },
-            }
-        });
-        let t_last = self.info.t_first.wrapping_add(last);
-        if first_offset.is_some_and(|first| first != 0 || t_last != self.info.t_last) {
-            wrong = Some("the head of a chunk has other times than its records");
-        }
-        wrong.map_or(Ok(()), Err)
-    }
-
-    fn check_slots(
-        &self,
-        schema: &Schema,
-        shape: &Shape,
-        data: &[u8],
-    ) -> core::result::Result<(), &'static str> {
-        for slot in &shape.slots {
-            let end = slot.offset as usize + usize::from(slot.stored);
-            match slot.place {
-                Place::Context if end > self.context_stride => {
-                    return Err("a context is shorter than its fields");
-                }
-                Place::Value if end > self.long_size => return Err("a field is wider than the value word"),
-                _ => {}
-            }
-        }
-        self.check_arrays(schema, shape, Place::Descriptor, data)
-    }
-
-    fn check_arrays(
-        &self,
-        schema: &Schema,
-        shape: &Shape,
-        place: Place,
-        data: &[u8],
-    ) -> core::result::Result<(), &'static str> {
-        let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
-        for (field, slot) in class.fields.iter().zip(&shape.slots) {
-            if field.kind == FieldKind::Scalar || slot.place != place {
-                continue;
-            }
-            let offset = self.order.uint_at(data, slot.offset as usize, usize::from(slot.stored));
-            if offset.and_then(|o| self.array(o)).is_none() {
-                return Err("an array lies outside the heap");
-            }
-        }
-        Ok(())
-    }
-
     /// The array at that heap offset: a u32 length and the bytes.
     pub(super) fn array(&self, offset: u64) -> Option<&[u8]> {
         let offset = usize::try_from(offset).ok()?;
@@ -522,15 +428,6 @@ impl<'d> EventChunk<'d> {
         let offset = usize::try_from(offset).ok()?;
         self.heap().get(offset..offset.checked_add(len as usize)?)
     }
-}
-
-/// What [`EventChunk::parse`] says where a schema chunk is missing.
-const UNKNOWN_SHAPE: &str = "a descriptor has a shape that no schema defines";
-
-/// Whether the chunk could be read if more classes were known.
-pub(super) fn lacks_schema(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Malformed(what) if *what == UNKNOWN_SHAPE)
-        || matches!(error.kind(), ErrorKind::UnknownEventId { .. })
 }
 
 /// The first index behind `start`, `end` at most, for which `is_before` says no.
