@@ -55,14 +55,30 @@
 //! # Ok::<(), kmt_format::Error>(())
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo
+    )
+)]
 
+#[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 mod codec;
+#[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod edit;
 mod error;
+#[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod kernel;
 mod limits;
+#[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod print;
 pub mod raw;
+#[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod read;
 pub mod schema;
 pub mod write;

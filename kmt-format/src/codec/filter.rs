@@ -56,10 +56,12 @@ impl Records {
 const BLOCK: usize = 64;
 
 fn apply<const STRIDE: usize>(from: &[u8], to: &mut [u8], order: ByteOrder) {
-    let count = (from.len() / STRIDE).max(1);
+    let count = from.len().checked_div(STRIDE).unwrap_or(0).max(1);
     let mut last = 0;
     let mut block = [[0u8; STRIDE]; BLOCK];
-    let Ok((records, _)) = <[[u8; STRIDE]]>::ref_from_prefix_with_elems(from, from.len() / STRIDE) else {
+    let Ok((records, _)) =
+        <[[u8; STRIDE]]>::ref_from_prefix_with_elems(from, from.len().checked_div(STRIDE).unwrap_or(0))
+    else {
         return;
     };
     for (number, records) in records.chunks(BLOCK).enumerate() {
@@ -70,7 +72,7 @@ fn apply<const STRIDE: usize>(from: &[u8], to: &mut [u8], order: ByteOrder) {
             last = time;
         }
         for (k, plane) in to.chunks_exact_mut(count).enumerate().take(STRIDE) {
-            let Some(plane) = plane.get_mut(number * BLOCK..) else { continue };
+            let Some(plane) = plane.get_mut(number.saturating_mul(BLOCK)..) else { continue };
             for (record, byte) in block.iter().zip(plane).take(records.len()) {
                 *byte = record.get(k).copied().unwrap_or(0);
             }
@@ -79,13 +81,13 @@ fn apply<const STRIDE: usize>(from: &[u8], to: &mut [u8], order: ByteOrder) {
 }
 
 fn undo<const STRIDE: usize>(from: &[u8], to: &mut [u8], order: ByteOrder) {
-    let len = to.len() / STRIDE;
+    let len = to.len().checked_div(STRIDE).unwrap_or(0);
     let count = len.max(1);
     let mut last = 0u32;
     let Ok((records, _)) = <[[u8; STRIDE]]>::mut_from_prefix_with_elems(to, len) else { return };
     for (number, records) in records.chunks_mut(BLOCK).enumerate() {
         for (k, plane) in from.chunks_exact(count).enumerate().take(STRIDE) {
-            let Some(plane) = plane.get(number * BLOCK..) else { continue };
+            let Some(plane) = plane.get(number.saturating_mul(BLOCK)..) else { continue };
             for (record, byte) in records.iter_mut().zip(plane) {
                 if let Some(place) = record.get_mut(k) {
                     *place = *byte;

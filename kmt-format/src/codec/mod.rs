@@ -94,10 +94,12 @@ pub(crate) fn decode(
     };
     let decoded = match encoded.codec & 0xf {
         codecs::LZ4 => lz4::decode(rest, out),
-        codecs::ZSTD => zstd::decode(rest, out).map_err(|kind| Error::at(encoded.offset + 13, kind))?,
+        codecs::ZSTD => {
+            zstd::decode(rest, out).map_err(|kind| Error::at(encoded.offset.saturating_add(13), kind))?
+        }
         _ => {
             let kind = ErrorKind::UnknownCodec { codec: encoded.codec };
-            return Err(Error::at(encoded.offset + 13, kind));
+            return Err(Error::at(encoded.offset.saturating_add(13), kind));
         }
     };
     if decoded != Some(rest_len) {
@@ -116,7 +118,7 @@ pub(crate) fn decode(
         }
         _ => {
             let kind = ErrorKind::UnknownCodec { codec: encoded.codec };
-            return Err(Error::at(encoded.offset + 13, kind));
+            return Err(Error::at(encoded.offset.saturating_add(13), kind));
         }
     }
     if let Some(place) = body.get_mut(..prefix.len()) {

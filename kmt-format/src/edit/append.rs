@@ -55,8 +55,10 @@ impl Writer {
             let info = match contents.chunk(&chunk, Cow::Borrowed(chunk.stored_in(file)))? {
                 Taken::Damaged(_) => return Err(unsound()),
                 Taken::Events(_) => {
-                    framer.event_count += contents.last_info(&chunk).map_or(0, |i| u64::from(i.event_count));
-                    framer.event_bytes += chunk.total_len;
+                    framer.event_count = framer
+                        .event_count
+                        .saturating_add(contents.last_info(&chunk).map_or(0, |i| u64::from(i.event_count)));
+                    framer.event_bytes = framer.event_bytes.saturating_add(chunk.total_len);
                     contents.last_info(&chunk).unwrap_or(EventsInfo::NONE)
                 }
                 Taken::Other => EventsInfo::NONE,
@@ -66,7 +68,7 @@ impl Writer {
             }
             let header: [u8; ALIGNMENT] = rest.first_chunk().copied().ok_or_else(unsound)?;
             framer.index.push(IndexEntry { offset: chunk.offset, header, summary: summary(&info) });
-            if chunk.kind == ChunkKind::TRAILER && chunk.total_len != 2 * ALIGNMENT as u64 {
+            if chunk.kind == ChunkKind::TRAILER && chunk.total_len != (ALIGNMENT as u64).saturating_mul(2) {
                 return Err(Error::at(chunk.offset, ErrorKind::Usage("the trailer is of a later version")));
             }
         }

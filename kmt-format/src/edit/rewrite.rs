@@ -146,7 +146,7 @@ impl<'d> Rewrite<'d> {
                 ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER | ChunkKind::SCHEMA => {}
                 ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => self.plan_events(chunk),
                 kind if !kind.is_known() && chunk.flags & chunk_flags::SAFE_TO_COPY == 0 => {
-                    self.recovery.unknown_left_out += 1;
+                    self.recovery.unknown_left_out = self.recovery.unknown_left_out.saturating_add(1);
                 }
                 _ => self.todo.push_back(Job::Chunk(chunk)),
             }
@@ -163,7 +163,8 @@ impl<'d> Rewrite<'d> {
     fn plan_events(&mut self, chunk: ChunkRef) {
         match self.scan.contents.events(&chunk, Cow::Borrowed(chunk.stored_in(self.data))) {
             Ok(events) => {
-                self.recovery.events += u64::from(events.info().event_count);
+                self.recovery.events =
+                    self.recovery.events.saturating_add(u64::from(events.info().event_count));
                 self.todo.push_back(Job::Chunk(chunk));
             }
             Err(error) => {
@@ -180,8 +181,8 @@ impl<'d> Rewrite<'d> {
         let Ok(true) = taken else { return };
         if let Some((body, events)) = salvage(&self.scan.contents, &chunk, stored) {
             let count = u64::from(events.info().event_count);
-            self.recovery.events += count;
-            self.recovery.events_unverified += count;
+            self.recovery.events = self.recovery.events.saturating_add(count);
+            self.recovery.events_unverified = self.recovery.events_unverified.saturating_add(count);
             self.todo.push_back(Job::Salvaged(chunk, body, *events.info()));
         }
     }
@@ -284,7 +285,7 @@ fn events_layout<O: Order>(
     let (head, _) = EventsHead::<O>::ref_from_prefix(body).ok()?;
     let head_len = head.head_len.get() as usize;
     let (offset, count) = (head.records_offset.get() as usize, head.record_count.get() as usize);
-    let stride = 8 + long_size;
+    let stride = long_size.saturating_add(8);
     let is_last = offset.checked_add(count.checked_mul(stride)?)? == body.len() && offset >= head_len;
     let prefix_len = if is_plain && is_last { offset } else { head_len };
     let records = records_behind(prefix_len, offset, count, stride, order);

@@ -20,13 +20,13 @@ pub(super) fn salvage(
         ByteOrder::Little => Layout::of::<LittleEndian>(stored)?,
         ByteOrder::Big => Layout::of::<BigEndian>(stored)?,
     };
-    let stride = 8 + contents.header.long_size;
-    let there = stored.len().checked_sub(layout.records_at)? / stride;
+    let stride = contents.header.long_size.saturating_add(8);
+    let there = stored.len().checked_sub(layout.records_at)?.checked_div(stride).unwrap_or(0);
     // Records are checked in their order, so what is good is a beginning of them.
-    let (mut good, mut bad) = (0, there.min(layout.record_count) + 1);
+    let (mut good, mut bad) = (0usize, there.min(layout.record_count).saturating_add(1));
     let mut best = None;
-    while good + 1 < bad {
-        let count = good + (bad - good) / 2;
+    while good.saturating_add(1) < bad {
+        let count = good.saturating_add(bad.saturating_sub(good) / 2);
         match attempt(contents, chunk, stored, &layout, count) {
             Some(found) => {
                 best = Some(found);
@@ -64,11 +64,12 @@ fn attempt(
     count: usize,
 ) -> Option<(Vec<u8>, EventChunk<'static>)> {
     let header = &contents.header;
-    let stride = 8 + header.long_size;
+    let stride = header.long_size.saturating_add(8);
     let end = layout.records_at.checked_add(count.checked_mul(stride)?)?;
     let mut body = stored.get(..end)?.to_vec();
     let last = count.checked_sub(1)?;
-    let offset = header.order.uint_at(&body, layout.records_at + last * stride, 4)?;
+    let offset =
+        header.order.uint_at(&body, layout.records_at.saturating_add(last.saturating_mul(stride)), 4)?;
     let upper = match header.order {
         ByteOrder::Little => upper_of::<LittleEndian>(&body, last),
         ByteOrder::Big => upper_of::<BigEndian>(&body, last),

@@ -47,7 +47,7 @@ impl<'d> Scan<'d> {
         if let Err(kind) = chunk.check_lengths(&self.contents.limits) {
             return Ok(Err(kind));
         }
-        let rest = data.get(at + ALIGNMENT..).unwrap_or_default();
+        let rest = data.get(at.saturating_add(ALIGNMENT)..).unwrap_or_default();
         let len = usize::try_from(chunk.total_len).unwrap_or(usize::MAX).saturating_sub(ALIGNMENT);
         let Some(stored) = rest.get(..len) else {
             if chunk.kind == ChunkKind::EVENTS && chunk.codec == 0 && chunk.prefix(rest).is_ok() {
@@ -63,25 +63,25 @@ impl<'d> Scan<'d> {
             Taken::Damaged(_) => {}
             Taken::Events(_) | Taken::Other => self.chunks.push(chunk),
         }
-        Ok(Ok(at + ALIGNMENT + len))
+        Ok(Ok(at.saturating_add(ALIGNMENT).saturating_add(len)))
     }
 
     /// Passes over bytes that are no chunk; returns where the next one starts.
     fn skip(&mut self, data: &[u8], from: usize, kind: ErrorKind) -> usize {
-        let mut at = from + 1;
+        let mut at = from.saturating_add(1);
         let sync = ChunkHeader::<zerocopy::LE>::SYNC;
         while let Some(found) =
             data.get(at..).and_then(|rest| rest.windows(sync.len()).position(|w| w == sync))
         {
-            at += found;
+            at = at.saturating_add(found);
             if self.chunk_at(data, at).is_some() {
                 break;
             }
-            at += 1;
+            at = at.saturating_add(1);
         }
         let end = if self.chunk_at(data, at).is_some() { at } else { data.len() };
         let error = Error::at(from as u64, kind);
-        self.contents.note(Damage { offset: from as u64, len: (end - from) as u64, error });
+        self.contents.note(Damage { offset: from as u64, len: end.saturating_sub(from) as u64, error });
         end
     }
 

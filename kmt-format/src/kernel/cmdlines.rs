@@ -14,7 +14,7 @@ pub fn parse_saved_cmdlines(text: &[u8]) -> Vec<TaskName> {
     let mut names = Vec::new();
     for line in text.split(|&b| b == b'\n') {
         let Some(blank) = line.iter().position(|&b| b == b' ') else { continue };
-        let (pid, comm) = (line.get(..blank), line.get(blank + 1..));
+        let (pid, comm) = (line.get(..blank), line.get(blank.saturating_add(1)..));
         let pid = pid.and_then(|p| core::str::from_utf8(p).ok()).and_then(|p| p.parse().ok());
         if let (Some(pid), Some(comm)) = (pid, comm) {
             names.push(TaskName { pid, comm: comm.iter().copied().take(15).collect() });

@@ -101,7 +101,7 @@ impl EventFormat {
         let mut position = 0usize;
         for line in text.split_inclusive('\n') {
             let start = position;
-            position += line.len();
+            position = position.saturating_add(line.len());
             let line = line.trim_end_matches(['\n', '\r']);
             let bad = |what| Error::at(start as u64, ErrorKind::KernelText { file: "format", what });
             if let Some(value) = line.strip_prefix("name: ") {
@@ -110,8 +110,8 @@ impl EventFormat {
                 id = Some(value.trim().parse::<u16>().map_err(|_| bad("the ID is not a 16-bit number"))?);
             } else if let Some(rest) = line.strip_prefix("print fmt: ") {
                 // A print fmt may hold raw newlines only inside string literals; it is the last thing in the file.
-                let from = start + (line.len() - rest.len());
-                print_fmt = from..from + text.get(from..).map_or(0, |t| t.trim_end().len());
+                let from = start.saturating_add(line.len().saturating_sub(rest.len()));
+                print_fmt = from..from.saturating_add(text.get(from..).map_or(0, |t| t.trim_end().len()));
                 break;
             } else if line.trim_start().starts_with("field") && line.contains("offset:") {
                 if fields.len() >= Self::FIELDS_MAX {
@@ -158,7 +158,7 @@ fn parse_field(line: &str, long_size: usize) -> Option<Field> {
         }
         _ => (declaration, None),
     };
-    let split = before.rfind([' ', '*'])? + 1;
+    let split = before.rfind([' ', '*'])?.saturating_add(1);
     let (type_text, name) = (before.get(..split)?.trim_end(), before.get(split..)?);
     if name.is_empty() || type_text.is_empty() {
         return None;
@@ -187,11 +187,13 @@ fn classify(field: &mut Field, bracket: Option<&str>, long_size: usize) {
         (field.kind, field.element_size) = (FieldKind::Tail, by_name());
     } else if let Some(bracket) = bracket {
         let element = match bracket.trim().parse::<u32>() {
-            Ok(count) if count > 0 && field.size % count == 0 => field.size / count,
-            _ => Some(by_name()).filter(|e| field.size % e == 0).unwrap_or(1),
+            Ok(count) if count > 0 && field.size.checked_rem(count) == Some(0) => {
+                field.size.checked_div(count).unwrap_or(0)
+            }
+            _ => Some(by_name()).filter(|e| field.size.checked_rem(*e) == Some(0)).unwrap_or(1),
         };
         let element = if matches!(element, 1 | 2 | 4 | 8) { element } else { 1 };
-        field.kind = FieldKind::Array { count: field.size / element };
+        field.kind = FieldKind::Array { count: field.size.checked_div(element).unwrap_or(0) };
         field.element_size = element;
     } else if !matches!(field.size, 1 | 2 | 4 | 8) {
         field.kind = FieldKind::Array { count: field.size };

@@ -58,7 +58,9 @@ impl HeaderPage {
         if data_size == 0 || len > Self::SUB_BUFFER_LEN_MAX {
             return Err(bad("the size of `data` is implausible"));
         }
-        if timestamp_offset + 8 > data_offset || commit_offset + commit_size > data_offset {
+        if timestamp_offset.saturating_add(8) > data_offset
+            || commit_offset.saturating_add(commit_size) > data_offset
+        {
             return Err(bad("a header field lies inside `data`"));
         }
         Ok(Self { timestamp_offset, commit_offset, commit_size, data_offset, data_size })
@@ -66,7 +68,7 @@ impl HeaderPage {
 
     /// Length of one sub-buffer, header included, in bytes.
     pub fn sub_buffer_len(&self) -> usize {
-        self.data_offset + self.data_size
+        self.data_offset.saturating_add(self.data_size)
     }
 
     /// Size of the traced kernel's `long`, in bytes.

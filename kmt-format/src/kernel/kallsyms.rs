@@ -72,15 +72,15 @@ fn parse_line(line: &[u8]) -> Option<Line<'_>> {
     let blank = line.iter().position(|&b| b == b' ')?;
     let address = core::str::from_utf8(line.get(..blank)?).ok()?;
     let address = u64::from_str_radix(address, 16).ok()?;
-    let kind = *line.get(blank + 1)?;
-    if *line.get(blank + 2)? != b' ' {
+    let kind = *line.get(blank.saturating_add(1))?;
+    if *line.get(blank.saturating_add(2))? != b' ' {
         return None;
     }
-    let rest = line.get(blank + 3..)?;
+    let rest = line.get(blank.saturating_add(3)..)?;
     let (name, owner) = match rest.iter().position(|&b| b == b'\t') {
         None => (rest, None),
         Some(tab) => {
-            let owner = rest.get(tab + 1..)?.strip_prefix(b"[")?;
+            let owner = rest.get(tab.saturating_add(1)..)?.strip_prefix(b"[")?;
             (rest.get(..tab)?, Some(owner.strip_suffix(b"]").unwrap_or(owner)))
         }
     };
@@ -98,7 +98,7 @@ fn is_mapping_symbol(name: &[u8]) -> bool {
 fn intern_owner<'a>(owners: &mut Vec<&'a [u8]>, owner: &'a [u8]) -> u16 {
     let index = owners.iter().rposition(|&o| o == owner).unwrap_or_else(|| {
         owners.push(owner);
-        owners.len() - 1
+        owners.len().saturating_sub(1)
     });
     u16::try_from(index).unwrap_or(u16::MAX)
 }
@@ -106,8 +106,8 @@ fn intern_owner<'a>(owners: &mut Vec<&'a [u8]>, owner: &'a [u8]) -> u16 {
 /// Walks from the highest address down and remembers, for each owner, the next higher address.
 fn set_sizes(out: &mut KernelSymbols<'_>, modules: &[Module], page_size: u64) {
     // For each owner (core last): next higher address, address of the symbols being looked at, kind there.
-    let mut next: Vec<Option<(u64, u8)>> = vec![None; out.owners.len() + 1];
-    let mut current: Vec<Option<(u64, u8)>> = vec![None; out.owners.len() + 1];
+    let mut next: Vec<Option<(u64, u8)>> = vec![None; out.owners.len().saturating_add(1)];
+    let mut current: Vec<Option<(u64, u8)>> = vec![None; out.owners.len().saturating_add(1)];
     let core = out.owners.len();
     let ends: Vec<Option<u64>> = (0..core).map(|i| module_end(&out.owners, i, modules)).collect();
     for symbol in out.symbols.iter_mut().rev() {
@@ -136,7 +136,7 @@ fn set_sizes(out: &mut KernelSymbols<'_>, modules: &[Module], page_size: u64) {
             let module_end = ends.get(slot).copied().flatten().filter(|&e| e > symbol.address);
             end = end.or(module_end);
         }
-        symbol.size = end.map_or(0, |e| e - symbol.address);
+        symbol.size = end.map_or(0, |e| e.saturating_sub(symbol.address));
     }
 }
 

@@ -22,6 +22,7 @@ pub use event_format::{EventFormat, Field, FieldKind};
 pub use header_page::HeaderPage;
 pub use kallsyms::{KernelSymbols, Symbol, SymbolOwner, parse_kallsyms};
 pub use modules::{Module, parse_modules};
+pub(crate) use order::unused_bits;
 pub use order::{ByteOrder, OrderVote, vote_byte_order};
 pub use page_size::page_size_from_snapshots;
 pub use stats::CpuStats;

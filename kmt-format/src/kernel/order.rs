@@ -42,7 +42,7 @@ impl ByteOrder {
         let size = size.min(8);
         match self {
             Self::Little => out.extend(value.to_le_bytes().iter().take(size)),
-            Self::Big => out.extend(value.to_be_bytes().iter().skip(8 - size)),
+            Self::Big => out.extend(value.to_be_bytes().iter().skip(8usize.saturating_sub(size))),
         }
     }
 
@@ -89,8 +89,8 @@ pub fn vote_byte_order(
     for order in [ByteOrder::Little, ByteOrder::Big] {
         if speaks_for(order, sub_buffer, header, &knows_id) {
             match order {
-                ByteOrder::Little => vote.little += 1,
-                ByteOrder::Big => vote.big += 1,
+                ByteOrder::Little => vote.little = vote.little.saturating_add(1),
+                ByteOrder::Big => vote.big = vote.big.saturating_add(1),
             }
         }
     }
@@ -110,13 +110,18 @@ fn speaks_for(order: ByteOrder, bytes: &[u8], header: &HeaderPage, knows_id: &im
                 if !knows_id(id as u16) {
                     return false;
                 }
-                events += 1;
+                events = events.saturating_add(1);
             }
             Ok(_) => {}
             Err(_) => return false,
         }
     }
     events > 0
+}
+
+/// Bits of a 64-bit word that a number of `size` bytes (1 to 8) leaves unused.
+pub(crate) fn unused_bits(size: u32) -> u32 {
+    64u32.saturating_sub(size.clamp(1, 8).saturating_mul(8))
 }
 
 #[cfg(test)]

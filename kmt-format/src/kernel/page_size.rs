@@ -19,9 +19,9 @@ pub fn page_size_from_snapshots(meminfo: &str, vmstat: &str) -> Option<u64> {
         if pages < 64 {
             continue;
         }
-        let size = (kib.saturating_mul(1024) / pages).max(1);
+        let size = kib.saturating_mul(1024).checked_div(pages).unwrap_or(0).max(1);
         // Round to the nearest power of two on a logarithmic scale.
-        let rounded = (size + size / 2 - size / 16).next_power_of_two() / 2;
+        let rounded = size.saturating_add(size / 2).saturating_sub(size / 16).next_power_of_two() / 2;
         match found {
             None => found = Some(rounded),
             Some(other) if other == rounded => {}

@@ -63,7 +63,7 @@ fn parse_number_or_seconds(text: &str) -> Option<u64> {
         Some((seconds, micros)) if micros.len() == 6 => {
             let seconds: u64 = seconds.trim().parse().ok()?;
             let micros: u64 = micros.parse().ok()?;
-            seconds.checked_mul(1_000_000_000)?.checked_add(micros * 1_000)
+            seconds.checked_mul(1_000_000_000)?.checked_add(micros.saturating_mul(1_000))
         }
         Some(_) => None,
     }

@@ -80,7 +80,7 @@ impl<'a> SubBuffer<'a> {
             let what = "the commit word claims more data than a sub-buffer holds";
             return Err(Error::at(header.commit_offset as u64, ErrorKind::SubBuffer(what)));
         }
-        let end = header.data_offset + size;
+        let end = header.data_offset.saturating_add(size);
         let data = bytes.get(header.data_offset..end).ok_or_else(|| truncated(end as u64))?;
         let missed = missed_events(commit, bytes, end, header, order);
         Ok(Self { timestamp, missed, data, data_offset: header.data_offset, order })
@@ -119,7 +119,7 @@ fn missed_events(commit: u64, bytes: &[u8], end: usize, header: &HeaderPage, ord
     if commit & (MISSED_EVENTS | MISSED_STORED) == 0 {
         return Missed::No;
     }
-    if commit & MISSED_STORED == 0 || end + header.commit_size > header.sub_buffer_len() {
+    if commit & MISSED_STORED == 0 || end.saturating_add(header.commit_size) > header.sub_buffer_len() {
         return Missed::Unknown;
     }
     match order.uint_at(bytes, end, header.commit_size) {
@@ -159,14 +159,14 @@ impl<'a> Items<'a> {
         let start = self.position;
         if (1..=TYPE_DATA_MAX).contains(&type_len) {
             self.time = self.time.wrapping_add(u64::from(delta));
-            return self.event(start, 4, type_len as usize * 4).map(Some);
+            return self.event(start, 4, (type_len as usize).saturating_mul(4)).map(Some);
         }
         if type_len == TYPE_PADDING && delta == 0 {
             // Null padding: the rest of the sub-buffer is void.
             self.position = self.data.len();
             return Ok(None);
         }
-        let word = self.word(start + 4).ok_or("an event header is cut off")?;
+        let word = self.word(start.saturating_add(4)).ok_or("an event header is cut off")?;
         if type_len == 0 {
             // The long form: the word holds the length of itself and the record.
             self.time = self.time.wrapping_add(u64::from(delta));
@@ -174,7 +174,7 @@ impl<'a> Items<'a> {
             if len < 4 {
                 return Err("an event is shorter than its own length word");
             }
-            return self.event(start, 8, len - 4).map(Some);
+            return self.event(start, 8, len.saturating_sub(4)).map(Some);
         }
         if type_len == TYPE_PADDING {
             // A discarded event still carries time; a delta of 1 stands for 0 (`rb_event_discard`).
@@ -184,13 +184,13 @@ impl<'a> Items<'a> {
             self.position = end.ok_or("a discarded event reaches past the committed data")?;
             return Ok(Some(Item::Discarded));
         }
-        let value = (u64::from(word) << 27) + u64::from(delta);
+        let value = (u64::from(word) << 27).saturating_add(u64::from(delta));
         self.time = if type_len == TYPE_TIME_EXTEND {
             self.time.wrapping_add(value)
         } else {
             absolute_stamp(value, self.time)
         };
-        self.position = start + 8;
+        self.position = start.saturating_add(8);
         Ok(None)
     }
 
@@ -201,7 +201,7 @@ impl<'a> Items<'a> {
         head: usize,
         len: usize,
     ) -> core::result::Result<Item<'a>, &'static str> {
-        let begin = start + head;
+        let begin = start.saturating_add(head);
         let end = begin.checked_add(len).ok_or("an event is longer than any sub-buffer")?;
         let record = self.data.get(begin..end).ok_or("an event reaches past the committed data")?;
         // All records start with the event id; an empty one cannot come from a tracepoint.
@@ -209,8 +209,8 @@ impl<'a> Items<'a> {
             return Err("an event is too short for its id");
         }
         // The next header is 4-aligned; a long form with an odd length is rounded up (libtraceevent does so too).
-        self.position = (end + 3) & !3;
-        Ok(Item::Event { time: self.time, record, offset: self.data_offset + start })
+        self.position = end.saturating_add(3) & !3;
+        Ok(Item::Event { time: self.time, record, offset: self.data_offset.saturating_add(start) })
     }
 }
 
@@ -223,7 +223,7 @@ fn absolute_stamp(stamp: u64, last: u64) -> u64 {
         let full = stamp | (last & STAMP_UPPER);
         return if full < last { full.wrapping_add(1 << 59) } else { full };
     }
-    if stamp < last && last - stamp > 1 << 58 { stamp + (1 << 59) } else { stamp }
+    if stamp < last && last.saturating_sub(stamp) > 1 << 58 { stamp.saturating_add(1 << 59) } else { stamp }
 }
 
 impl<'a> Iterator for Items<'a> {
@@ -233,7 +233,7 @@ impl<'a> Iterator for Items<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let header = self.word(self.position)?;
-            let at = self.data_offset + self.position;
+            let at = self.data_offset.saturating_add(self.position);
             match self.step(header) {
                 Ok(Some(item)) => return Some(Ok(item)),
                 Ok(None) => {}

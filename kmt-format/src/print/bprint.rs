@@ -51,7 +51,7 @@ impl<'b> BinaryArguments<'b> {
         // Eight bytes are aligned to four only.
         let start = self.at.next_multiple_of(size.min(4));
         let value = self.order.uint_at(self.bytes, start, size)?;
-        self.at = start + size;
+        self.at = start.saturating_add(size);
         Some(value)
     }
 
@@ -59,7 +59,7 @@ impl<'b> BinaryArguments<'b> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         match rest.iter().position(|&b| b == 0) {
             Some(len) => {
-                self.at += len + 1;
+                self.at = self.at.saturating_add(len.saturating_add(1));
                 Value::Bytes(Cow::Borrowed(rest.get(..len).unwrap_or_default()))
             }
             None => Value::Unknown("an argument of trace_printk"),

@@ -71,7 +71,7 @@ impl<'e> Evaluator<'e> {
                 super::pointer::bitmap_hex(
                     &mut out,
                     bytes,
-                    bytes.len() * 8,
+                    bytes.len().saturating_mul(8),
                     self.order,
                     self.long_size.into(),
                 );
@@ -82,7 +82,7 @@ impl<'e> Evaluator<'e> {
             Expr::Swap(inner, bytes) => match self.eval(inner) {
                 Value::Int(value, _) => {
                     let ty = Int::new(*bytes, false);
-                    Value::Int(value.swap_bytes() >> (64 - 8 * u32::from((*bytes).clamp(1, 8))), ty)
+                    Value::Int(value.swap_bytes() >> crate::kernel::unused_bits((*bytes).into()), ty)
                 }
                 other => unknown_of(other),
             },
@@ -269,16 +269,16 @@ pub(super) fn binary(operator: Binary, (a, ta): (u64, Int), (b, tb): (u64, Int))
         Binary::Rem if b == 0 => return None,
         Binary::Div => {
             if ty.signed {
-                sa.wrapping_div(sb) as u64
+                sa.checked_div(sb).unwrap_or(sa) as u64
             } else {
-                a / b
+                a.checked_div(b).unwrap_or(0)
             }
         }
         Binary::Rem => {
             if ty.signed {
-                sa.wrapping_rem(sb) as u64
+                sa.checked_rem(sb).unwrap_or(0) as u64
             } else {
-                a % b
+                a.checked_rem(b).unwrap_or(0)
             }
         }
         Binary::Add => a.wrapping_add(b),

@@ -20,7 +20,7 @@ impl Int {
     /// The 64-bit pattern of `value` when held by this type: cut, then sign- or zero-extended.
     #[inline]
     pub fn wrap(self, value: u64) -> u64 {
-        let shift = 64 - 8 * u32::from(self.size.clamp(1, 8));
+        let shift = crate::kernel::unused_bits(self.size.into());
         if self.signed { ((value << shift) as i64 >> shift) as u64 } else { value << shift >> shift }
     }
 

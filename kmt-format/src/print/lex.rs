@@ -28,8 +28,8 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
     let mut out = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        if byte.is_ascii_whitespace() || (byte == b'\\' && bytes.get(at + 1) == Some(&b'\n')) {
-            at += 1;
+        if byte.is_ascii_whitespace() || (byte == b'\\' && bytes.get(at.saturating_add(1)) == Some(&b'\n')) {
+            at = at.saturating_add(1);
         } else if byte.is_ascii_alphabetic() || byte == b'_' {
             let end = end_of(bytes, at, |b| b.is_ascii_alphanumeric() || b == b'_');
             out.push(Token::Name(text.get(at..end)?.to_owned()));
@@ -39,7 +39,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
             out.push(number(text.get(at..end)?)?);
             at = end;
         } else if byte == b'"' {
-            let (value, end) = quoted(bytes, at + 1, b'"')?;
+            let (value, end) = quoted(bytes, at.saturating_add(1), b'"')?;
             // Neighbouring literals are one.
             if let Some(Token::Text(last)) = out.last_mut() {
                 last.extend(value);
@@ -48,7 +48,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
             }
             at = end;
         } else if byte == b'\'' {
-            let (value, end) = quoted(bytes, at + 1, b'\'')?;
+            let (value, end) = quoted(bytes, at.saturating_add(1), b'\'')?;
             let value = u64::from(*value.first()?);
             out.push(Token::Number { value, long: 0, unsigned: false, decimal: true });
             at = end;
@@ -57,14 +57,14 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
             let sign = SIGNS.iter().find(|s| rest.starts_with(**s)).copied();
             let sign = sign.or_else(|| ["~", ".", ";"].into_iter().find(|s| rest.starts_with(s)))?;
             out.push(Token::Sign(sign));
-            at += sign.len();
+            at = at.saturating_add(sign.len());
         }
     }
     Some(out)
 }
 
 fn end_of(bytes: &[u8], from: usize, goes_on: impl Fn(u8) -> bool) -> usize {
-    bytes.iter().skip(from).position(|&b| !goes_on(b)).map_or(bytes.len(), |n| from + n)
+    bytes.iter().skip(from).position(|&b| !goes_on(b)).map_or(bytes.len(), |n| from.saturating_add(n))
 }
 
 fn number(text: &str) -> Option<Token> {
@@ -87,7 +87,7 @@ fn quoted(bytes: &[u8], mut at: usize, quote: u8) -> Option<(Vec<u8>, usize)> {
     let mut out = Vec::new();
     loop {
         let byte = *bytes.get(at)?;
-        at += 1;
+        at = at.saturating_add(1);
         if byte == quote {
             return Some((out, at));
         }
@@ -96,7 +96,7 @@ fn quoted(bytes: &[u8], mut at: usize, quote: u8) -> Option<(Vec<u8>, usize)> {
             continue;
         }
         let escape = *bytes.get(at)?;
-        at += 1;
+        at = at.saturating_add(1);
         match escape {
             b'n' => out.push(b'\n'),
             b't' => out.push(b'\t'),
@@ -113,13 +113,15 @@ fn quoted(bytes: &[u8], mut at: usize, quote: u8) -> Option<(Vec<u8>, usize)> {
                 at = end;
             }
             b'0'..=b'7' => {
-                let mut value = u32::from(escape - b'0');
+                let mut value = u32::from(escape.saturating_sub(b'0'));
                 for _ in 0..2 {
                     match bytes.get(at) {
-                        Some(d @ b'0'..=b'7') => value = value * 8 + u32::from(d - b'0'),
+                        Some(d @ b'0'..=b'7') => {
+                            value = value.saturating_mul(8).saturating_add(u32::from(d.saturating_sub(b'0')))
+                        }
                         _ => break,
                     }
-                    at += 1;
+                    at = at.saturating_add(1);
                 }
                 out.push(value as u8);
             }

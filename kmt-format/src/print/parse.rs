@@ -31,11 +31,11 @@ pub(super) fn split_arguments(tokens: &[Token]) -> Vec<&[Token]> {
     let (mut depth, mut start) = (0i32, 0);
     for (i, token) in tokens.iter().enumerate() {
         match token {
-            Token::Sign("(" | "[" | "{") => depth += 1,
-            Token::Sign(")" | "]" | "}") => depth -= 1,
+            Token::Sign("(" | "[" | "{") => depth = depth.saturating_add(1),
+            Token::Sign(")" | "]" | "}") => depth = depth.saturating_sub(1),
             Token::Sign(",") if depth == 0 => {
                 out.push(tokens.get(start..i).unwrap_or_default());
-                start = i + 1;
+                start = i.saturating_add(1);
             }
             _ => {}
         }
@@ -85,14 +85,14 @@ impl<'t> Parser<'t, '_> {
 
     fn eat(&mut self, sign: &str) -> bool {
         let found = self.sign() == Some(sign);
-        self.at += usize::from(found);
+        self.at = self.at.saturating_add(usize::from(found));
         found
     }
 
     fn name(&mut self) -> Option<&'t str> {
         match self.peek()? {
             Token::Name(name) => {
-                self.at += 1;
+                self.at = self.at.saturating_add(1);
                 Some(name)
             }
             _ => None,
@@ -100,7 +100,7 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn ternary(&mut self) -> Option<Expr> {
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
         if self.depth > DEPTH_MAX {
             return None;
         }
@@ -121,7 +121,7 @@ impl<'t> Parser<'t, '_> {
         } else {
             condition
         };
-        self.depth -= 1;
+        self.depth = self.depth.saturating_sub(1);
         Some(expr)
     }
 
@@ -131,15 +131,15 @@ impl<'t> Parser<'t, '_> {
             if operator_level < level {
                 break;
             }
-            self.at += 1;
-            let right = self.binary(operator_level + 1)?;
+            self.at = self.at.saturating_add(1);
+            let right = self.binary(operator_level.saturating_add(1))?;
             left = fold(Expr::Binary(operator, left.into(), right.into()));
         }
         Some(left)
     }
 
     fn unary(&mut self) -> Option<Expr> {
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
         if self.depth > DEPTH_MAX {
             return None;
         }
@@ -151,7 +151,7 @@ impl<'t> Parser<'t, '_> {
             _ => None,
         };
         let expr = if let Some(operator) = operator {
-            self.at += 1;
+            self.at = self.at.saturating_add(1);
             fold(Expr::Unary(operator, self.unary()?.into()))
         } else if self.eat("*") {
             let inner = self.unary()?;
@@ -167,7 +167,7 @@ impl<'t> Parser<'t, '_> {
         } else {
             self.postfix()?
         };
-        self.depth -= 1;
+        self.depth = self.depth.saturating_sub(1);
         Some(expr)
     }
 
@@ -203,18 +203,18 @@ impl<'t> Parser<'t, '_> {
     fn primary(&mut self) -> Option<Expr> {
         match self.peek()? {
             Token::Number { value, long, unsigned, decimal } => {
-                self.at += 1;
+                self.at = self.at.saturating_add(1);
                 let ty = self.literal_type(*value, *long, *unsigned, *decimal);
                 Some(Expr::Const(ty.wrap(*value), ty))
             }
             Token::Text(text) => {
-                self.at += 1;
+                self.at = self.at.saturating_add(1);
                 Some(Expr::Text(text.clone()))
             }
             Token::Sign("(") => self.parenthesised(),
             Token::Sign(_) => None,
             Token::Name(name) => {
-                self.at += 1;
+                self.at = self.at.saturating_add(1);
                 if name == "REC" && self.eat("->") {
                     return self.member();
                 }
@@ -229,17 +229,17 @@ impl<'t> Parser<'t, '_> {
     /// `(expression)`, also `(REC)->field`. A statement expression `({ ... })` is more than this follows.
     fn parenthesised(&mut self) -> Option<Expr> {
         if let Some([Token::Sign("("), Token::Name(rec), Token::Sign(")"), Token::Sign("->")]) =
-            self.tokens.get(self.at..self.at + 4)
+            self.tokens.get(self.at..self.at.saturating_add(4))
         {
             if rec == "REC" {
-                self.at += 4;
+                self.at = self.at.saturating_add(4);
                 return self.member();
             }
         }
-        self.at += 1;
+        self.at = self.at.saturating_add(1);
         if self.sign() == Some("{") {
-            let start = self.at - 1;
-            self.at = self.closing(start)? + 1;
+            let start = self.at.saturating_sub(1);
+            self.at = self.closing(start)?.saturating_add(1);
             return Some(Expr::Unknown(text_of(self.tokens.get(start..self.at)?)));
         }
         let expr = self.ternary()?;
@@ -279,11 +279,11 @@ impl<'t> Parser<'t, '_> {
             _ => &[8],
         };
         for &size in sizes {
-            let signed_max = u64::MAX >> (65 - 8 * u32::from(size));
+            let signed_max = u64::MAX >> crate::kernel::unused_bits(u32::from(size)) >> 1;
             if !unsigned && value <= signed_max {
                 return Int::new(size, true);
             }
-            if (unsigned || !decimal) && value <= u64::MAX >> (64 - 8 * u32::from(size)) {
+            if (unsigned || !decimal) && value <= u64::MAX >> crate::kernel::unused_bits(u32::from(size)) {
                 return Int::new(size, false);
             }
         }
@@ -297,9 +297,9 @@ impl<'t> Parser<'t, '_> {
         }
         let start = self.at;
         let close = self.closing(start)?;
-        let inside = self.tokens.get(start + 1..close)?;
-        let cast = cast_type(inside, self.scope.long_size, self.tokens.get(close + 1))?;
-        self.at = close + 1;
+        let inside = self.tokens.get(start.saturating_add(1)..close)?;
+        let cast = cast_type(inside, self.scope.long_size, self.tokens.get(close.saturating_add(1)))?;
+        self.at = close.saturating_add(1);
         Some(cast)
     }
 
@@ -308,8 +308,8 @@ impl<'t> Parser<'t, '_> {
         let mut depth = 0i32;
         for (i, token) in self.tokens.iter().enumerate().skip(open) {
             match token {
-                Token::Sign("(" | "[" | "{") => depth += 1,
-                Token::Sign(")" | "]" | "}") => depth -= 1,
+                Token::Sign("(" | "[" | "{") => depth = depth.saturating_add(1),
+                Token::Sign(")" | "]" | "}") => depth = depth.saturating_sub(1),
                 _ => {}
             }
             if depth == 0 {
@@ -322,14 +322,15 @@ impl<'t> Parser<'t, '_> {
     fn call(&mut self, name: &str) -> Option<Expr> {
         let open = self.at;
         let close = self.closing(open)?;
-        let inside = self.tokens.get(open + 1..close)?;
-        self.at = close + 1;
+        let inside = self.tokens.get(open.saturating_add(1)..close)?;
+        self.at = close.saturating_add(1);
         let arguments = split_arguments(inside);
         let unknown = || Some(Expr::Unknown(format!("{name}(...)")));
         if self.depth > DEPTH_MAX - 8 {
             return None;
         }
-        let mut parser = Parser { tokens: &[], at: 0, scope: self.scope, depth: self.depth + 1 };
+        let mut parser =
+            Parser { tokens: &[], at: 0, scope: self.scope, depth: self.depth.saturating_add(1) };
         let expr = parser.helper(name, &arguments);
         match expr {
             Some(expr) => Some(expr),

@@ -10,7 +10,7 @@ use crate::kernel::ByteOrder;
 pub(super) fn address(out: &mut Vec<u8>, spec: &Spec, width: usize, value: u64, env: &PrintEnv<'_>) -> bool {
     let form = match spec.extension.first() {
         None | Some(b'x' | b'K') => {
-            let digits = if width > 0 { width } else { 2 * env.long_size() };
+            let digits = if width > 0 { width } else { env.long_size().saturating_mul(2) };
             let text = if spec.left || (width > 0 && !spec.zero) {
                 format!("{value:x}")
             } else {
@@ -144,20 +144,22 @@ fn uuid(bytes: &[u8], form: u8) -> Option<Vec<u8>> {
 
 /// Bit `n` of a bitmap, which is an array of the kernel's longs.
 fn bit(bytes: &[u8], n: usize, order: ByteOrder, long_size: usize) -> bool {
-    let bits = long_size * 8;
-    let word = order.uint_at(bytes, n / bits * long_size, long_size).unwrap_or(0);
-    word >> (n % bits) & 1 == 1
+    let bits = long_size.saturating_mul(8);
+    let word = order
+        .uint_at(bytes, n.checked_div(bits).unwrap_or(0).saturating_mul(long_size), long_size)
+        .unwrap_or(0);
+    word >> n.checked_rem(bits).unwrap_or(0) & 1 == 1
 }
 
 /// `%*pb`: groups of 32 bits in hex, the highest first.
 pub(super) fn bitmap_hex(out: &mut Vec<u8>, bytes: &[u8], bits: usize, order: ByteOrder, long_size: usize) {
-    let bits = bits.min(bytes.len() * 8);
+    let bits = bits.min(bytes.len().saturating_mul(8));
     let mut first = true;
     for group in (0..bits.div_ceil(32)).rev() {
-        let group_bits = (bits - group * 32).min(32);
-        let value = (0..group_bits)
-            .rev()
-            .fold(0u64, |v, i| v << 1 | u64::from(bit(bytes, group * 32 + i, order, long_size)));
+        let group_bits = bits.saturating_sub(group.saturating_mul(32)).min(32);
+        let value = (0..group_bits).rev().fold(0u64, |v, i| {
+            v << 1 | u64::from(bit(bytes, group.saturating_mul(32).saturating_add(i), order, long_size))
+        });
         let digits = group_bits.div_ceil(4);
         let text = format!("{}{value:0digits$x}", if first { "" } else { "," });
         out.extend_from_slice(text.as_bytes());
@@ -167,24 +169,24 @@ pub(super) fn bitmap_hex(out: &mut Vec<u8>, bytes: &[u8], bits: usize, order: By
 
 /// `%*pbl`: ranges of set bits.
 fn bitmap_list(out: &mut Vec<u8>, bytes: &[u8], bits: usize, order: ByteOrder, long_size: usize) {
-    let bits = bits.min(bytes.len() * 8);
+    let bits = bits.min(bytes.len().saturating_mul(8));
     let mut at = 0;
     let mut first = true;
     while at < bits {
         if !bit(bytes, at, order, long_size) {
-            at += 1;
+            at = at.saturating_add(1);
             continue;
         }
         let start = at;
         while at < bits && bit(bytes, at, order, long_size) {
-            at += 1;
+            at = at.saturating_add(1);
         }
         let separator = if first { "" } else { "," };
         first = false;
-        let text = if at - start == 1 {
+        let text = if at.saturating_sub(start) == 1 {
             format!("{separator}{start}")
         } else {
-            format!("{separator}{start}-{}", at - 1)
+            format!("{separator}{start}-{}", at.saturating_sub(1))
         };
         out.extend_from_slice(text.as_bytes());
     }

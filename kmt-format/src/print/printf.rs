@@ -61,14 +61,14 @@ pub(super) fn pieces(format: &[u8]) -> Vec<Piece> {
     let mut literal = Vec::new();
     let mut at = 0;
     while let Some(&byte) = format.get(at) {
-        at += 1;
+        at = at.saturating_add(1);
         if byte != b'%' {
             literal.push(byte);
             continue;
         }
         if format.get(at) == Some(&b'%') {
             literal.push(b'%');
-            at += 1;
+            at = at.saturating_add(1);
             continue;
         }
         let (spec, end) = spec(format, at);
@@ -106,14 +106,14 @@ fn spec(format: &[u8], mut at: usize) -> (Spec, usize) {
             Some(b'0') => spec.zero = true,
             _ => break,
         }
-        at += 1;
+        at = at.saturating_add(1);
     }
     spec.width = extent(format, &mut at);
     if format.get(at) == Some(&b'.') {
-        at += 1;
+        at = at.saturating_add(1);
         spec.precision = Some(extent(format, &mut at).unwrap_or(Extent::Fixed(0)));
     }
-    let two = format.get(at..at + 2).unwrap_or_default();
+    let two = format.get(at..at.saturating_add(2)).unwrap_or_default();
     let (length, used) = match (two, format.get(at)) {
         (b"hh", _) => (Length::Char, 2),
         (b"ll", _) => (Length::LongLong, 2),
@@ -123,25 +123,25 @@ fn spec(format: &[u8], mut at: usize) -> (Spec, usize) {
         _ => (Length::Int, 0),
     };
     spec.length = length;
-    at += used;
+    at = at.saturating_add(used);
     spec.conversion = format.get(at).copied().unwrap_or(b'%');
-    at += 1;
+    at = at.saturating_add(1);
     if spec.conversion == b'p' {
         let letters = format.iter().skip(at).take_while(|b| b.is_ascii_alphanumeric()).count();
-        spec.extension = format.get(at..at + letters).unwrap_or_default().to_vec();
-        at += letters;
+        spec.extension = format.get(at..at.saturating_add(letters)).unwrap_or_default().to_vec();
+        at = at.saturating_add(letters);
     }
     (spec, at.min(format.len()))
 }
 
 fn extent(format: &[u8], at: &mut usize) -> Option<Extent> {
     if format.get(*at) == Some(&b'*') {
-        *at += 1;
+        *at = (*at).saturating_add(1);
         return Some(Extent::Argument);
     }
     let digits = format.iter().skip(*at).take_while(|b| b.is_ascii_digit()).count();
-    let text = core::str::from_utf8(format.get(*at..*at + digits)?).ok()?;
-    *at += digits;
+    let text = core::str::from_utf8(format.get(*at..(*at).saturating_add(digits))?).ok()?;
+    *at = (*at).saturating_add(digits);
     // A width from a hostile file must not make a line of gigabytes.
     text.parse().ok().map(|n: usize| Extent::Fixed(n.min(4096)))
 }
@@ -197,32 +197,32 @@ pub(super) fn integer(
         return;
     }
     let zeros = precision.unwrap_or(0).saturating_sub(digits.len());
-    let len = sign.len() + prefix.len() + zeros + digits.len();
+    let len = sign.len().saturating_add(prefix.len().saturating_add(zeros).saturating_add(digits.len()));
     let fill = width.saturating_sub(len);
     let zero_fill = spec.zero && !spec.left;
     if !spec.left && !zero_fill {
-        out.resize(out.len() + fill, b' ');
+        out.resize(out.len().saturating_add(fill), b' ');
     }
     out.extend_from_slice(sign);
     out.extend_from_slice(prefix);
-    out.resize(out.len() + zeros + if zero_fill { fill } else { 0 }, b'0');
+    out.resize(out.len().saturating_add(zeros).saturating_add(if zero_fill { fill } else { 0 }), b'0');
     out.extend_from_slice(digits);
     if spec.left {
-        out.resize(out.len() + fill, b' ');
+        out.resize(out.len().saturating_add(fill), b' ');
     }
 }
 
 fn to_digits<'b>(buffer: &'b mut [u8; 22], mut value: u64, base: u64, letters: &[u8; 16]) -> &'b [u8] {
-    let mut used = 0;
+    let mut used = 0usize;
     for slot in buffer.iter_mut().rev() {
-        *slot = letters.get((value % base) as usize).copied().unwrap_or(b'0');
-        used += 1;
-        value /= base;
+        *slot = letters.get(value.checked_rem(base).unwrap_or(0) as usize).copied().unwrap_or(b'0');
+        used = used.saturating_add(1);
+        value = value.checked_div(base).unwrap_or(0);
         if value == 0 {
             break;
         }
     }
-    buffer.get(buffer.len() - used..).unwrap_or_default()
+    buffer.get(buffer.len().saturating_sub(used)..).unwrap_or_default()
 }
 
 /// Writes text, cut to the precision and filled up to the width.
@@ -235,10 +235,10 @@ pub(super) fn text(out: &mut Vec<u8>, spec: &Spec, width: usize, precision: Opti
 pub(super) fn padded(out: &mut Vec<u8>, left: bool, width: usize, text: &[u8]) {
     let fill = width.saturating_sub(text.len());
     if !left {
-        out.resize(out.len() + fill, b' ');
+        out.resize(out.len().saturating_add(fill), b' ');
     }
     out.extend_from_slice(text);
     if left {
-        out.resize(out.len() + fill, b' ');
+        out.resize(out.len().saturating_add(fill), b' ');
     }
 }

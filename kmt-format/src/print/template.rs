@@ -137,7 +137,7 @@ impl<'a> PrintEnv<'a> {
         };
         let mut out = found.name.to_vec();
         if form != SymbolForm::NameOnly {
-            let offset = address.wrapping_sub(looked_up - found.offset);
+            let offset = address.wrapping_sub(looked_up.saturating_sub(found.offset));
             out.extend_from_slice(format!("+{offset:#x}/{:#x}", found.size).as_bytes());
         }
         if let Some(module) = found.module {
@@ -161,7 +161,7 @@ impl<'a> PrintEnv<'a> {
             None => out.extend_from_slice(format!("0x{ip:08x}").as_bytes()),
         }
         if with_address {
-            let digits = 2 * self.long_size;
+            let digits = self.long_size.saturating_mul(2);
             out.extend_from_slice(format!(" <{ip:0digits$x}>").as_bytes());
         }
     }
@@ -172,7 +172,7 @@ fn printk_format(line: &[u8]) -> Option<(u64, Vec<u8>)> {
     let colon = line.windows(4).position(|w| w == b" : \"")?;
     let address = core::str::from_utf8(line.get(..colon)?).ok()?.trim().strip_prefix("0x")?;
     let address = u64::from_str_radix(address, 16).ok()?;
-    let quoted = line.get(colon + 4..)?;
+    let quoted = line.get(colon.saturating_add(4)..)?;
     let quoted = quoted.strip_suffix(b"\"").unwrap_or(quoted);
     let mut out = Vec::with_capacity(quoted.len());
     let mut bytes = quoted.iter().peekable();
@@ -411,7 +411,7 @@ fn kernel_stack(out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_>) {
     out.extend_from_slice(b"<stack trace>\n");
     let field = event.class().field_with(Role::STACK);
     let bytes = field.and_then(|f| event.bytes(f)).unwrap_or_default();
-    let end = u64::MAX >> (64 - 8 * env.long_size as u32);
+    let end = u64::MAX >> crate::kernel::unused_bits(env.long_size as u32);
     for caller in bytes.chunks_exact(env.long_size).map(|c| env.order.uint(c)).take_while(|&c| c != end) {
         out.extend_from_slice(b" => ");
         match caller {
@@ -426,7 +426,7 @@ fn kernel_stack(out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_>) {
 fn user_stack(out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_>) {
     out.extend_from_slice(b"<user stack trace>\n");
     let bytes = event.class().field_named("caller").and_then(|f| event.bytes(f)).unwrap_or_default();
-    let digits = 2 * env.long_size;
+    let digits = env.long_size.saturating_mul(2);
     for caller in bytes.chunks_exact(env.long_size).map(|c| env.order.uint(c)).take_while(|&c| c != 0) {
         out.extend_from_slice(format!(" =>  <{caller:0digits$x}>\n").as_bytes());
     }

@@ -7,7 +7,7 @@ use super::lex::Token;
 /// that is no known type is one only if an operand follows.
 pub(super) fn cast_type(tokens: &[Token], long_size: u8, next: Option<&Token>) -> Option<CastTo> {
     let stars = tokens.iter().rev().take_while(|t| matches!(t, Token::Sign("*"))).count();
-    let words = tokens.get(..tokens.len() - stars)?;
+    let words = tokens.get(..tokens.len().saturating_sub(stars))?;
     let mut names = Vec::with_capacity(words.len());
     for word in words {
         match word {

@@ -59,7 +59,7 @@ pub(crate) fn decoded<'d>(
 fn records_of<O: Order>(prefix: &[u8], header: &Header) -> Option<Records> {
     let (head, _) = EventsHead::<O>::ref_from_prefix(prefix).ok()?;
     let (offset, count) = (head.records_offset.get() as usize, head.record_count.get() as usize);
-    codec::records_behind(prefix.len(), offset, count, 8 + header.long_size, header.order)
+    codec::records_behind(prefix.len(), offset, count, header.long_size.saturating_add(8), header.order)
 }
 
 /// A decoded body: borrowed from the file where it is stored as it is.

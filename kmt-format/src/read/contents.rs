@@ -114,7 +114,7 @@ impl<'d> Contents<'d> {
     }
 
     pub fn note(&mut self, damage: Damage) {
-        self.damage_count += 1;
+        self.damage_count = self.damage_count.saturating_add(1);
         if self.damages.len() < self.limits.damages {
             self.damages.push(damage);
         }
@@ -133,7 +133,8 @@ impl<'d> Contents<'d> {
             }
             kind if kind.is_known() => self.other_chunk(chunk, stored).map(|()| Taken::Other),
             kind => {
-                *self.unknown_kinds.entry(kind.0).or_default() += 1;
+                let count = self.unknown_kinds.entry(kind.0).or_default();
+                *count = count.saturating_add(1);
                 // Nothing is known of the body but its checksum.
                 chunk.body(&stored).map(|_| Taken::Other)
             }
@@ -147,7 +148,7 @@ impl<'d> Contents<'d> {
 
     /// Counts a chunk; refuses the file if it must be.
     fn begin(&mut self, chunk: &ChunkRef) -> Result<()> {
-        self.chunk_count += 1;
+        self.chunk_count = self.chunk_count.saturating_add(1);
         if self.chunk_count > self.limits.chunks {
             let (found, limit) = (self.chunk_count, self.limits.chunks);
             let what = "the number of chunks";
@@ -185,7 +186,11 @@ impl<'d> Contents<'d> {
         let body_len = chunk.body_len.max(chunk.raw_len);
         limited("the length of an event chunk's body", body_len, self.limits.event_body_len)?;
         if !self.streams.contains_key(&cpu) {
-            limited("the number of CPUs", self.streams.len() as u64 + 1, self.limits.streams.into())?;
+            limited(
+                "the number of CPUs",
+                (self.streams.len() as u64).saturating_add(1),
+                self.limits.streams.into(),
+            )?;
         }
         let stream = self.streams.entry(cpu).or_default();
         if !stream.add(chunk, &info) {

@@ -1,7 +1,7 @@
 //! One event, with its fields.
 
 use super::{EventChunk, Record, Schema};
-use crate::kernel::{ByteOrder, Field, FieldKind};
+use crate::kernel::{ByteOrder, Field, FieldKind, unused_bits};
 use crate::schema::{EventClass, Place, Role, Shape, Transform};
 
 /// One event of a trace. Fields are read from the file when they are asked for.
@@ -136,8 +136,8 @@ impl<'t> Event<'t> {
             Place::ClassId => Some(u64::from(self.class.id)),
             Place::Descriptor => order.uint_at(self.descriptor, offset, len),
             Place::Value => {
-                let shifted = self.record.value.checked_shr(8 * slot.offset)?;
-                Some(shifted & (u64::MAX >> (64 - 8 * len.clamp(1, 8))))
+                let shifted = self.record.value.checked_shr(slot.offset.saturating_mul(8))?;
+                Some(shifted & (u64::MAX >> unused_bits(len as u32)))
             }
             Place::Context => order.uint_at(self.chunk.context(self.record.context.into())?, offset, len),
             Place::Payload => {
@@ -150,7 +150,7 @@ impl<'t> Event<'t> {
 
 #[inline]
 fn sign_extend(value: u64, bytes: u8) -> u64 {
-    let shift = 64 - 8 * u32::from(bytes.clamp(1, 8));
+    let shift = unused_bits(bytes.into());
     ((value << shift) as i64 >> shift) as u64
 }
 

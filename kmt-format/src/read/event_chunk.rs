@@ -276,7 +276,7 @@ impl<'d> EventChunk<'d> {
             return;
         }
         with_records!(self.records(), r => for (i, record) in r.get(range).unwrap_or_default().iter().enumerate() {
-            visit(self.time_of(start + i, record.time_offset()), record.native());
+            visit(self.time_of(start.saturating_add(i), record.time_offset()), record.native());
         });
     }
 
@@ -284,8 +284,12 @@ impl<'d> EventChunk<'d> {
     pub fn first_at_or_after(&self, time: u64) -> usize {
         let (mut low, mut high) = (0, self.records().len());
         while low < high {
-            let middle = low + (high - low) / 2;
-            if self.time(middle).is_some_and(|t| t < time) { low = middle + 1 } else { high = middle }
+            let middle = low.saturating_add(high.saturating_sub(low) / 2);
+            if self.time(middle).is_some_and(|t| t < time) {
+                low = middle.saturating_add(1)
+            } else {
+                high = middle
+            }
         }
         low
     }
@@ -299,7 +303,9 @@ impl<'d> EventChunk<'d> {
             return gallop(start, end, |i| self.time(i).is_some_and(|t| t < limit));
         }
         // Without epochs the whole chunk lies within 32 bits of its first event.
-        let Some(offset) = limit.checked_sub(self.info.t_first) else { return end.min(start + 1) };
+        let Some(offset) = limit.checked_sub(self.info.t_first) else {
+            return end.min(start.saturating_add(1));
+        };
         let Ok(offset) = u32::try_from(offset) else { return end };
         with_records!(self.records(), r => {
             gallop(start, end, |i| r.get(i).is_some_and(|r| r.time_offset() < offset))
@@ -337,7 +343,7 @@ impl<'d> EventChunk<'d> {
             ByteOrder::Little => Self::parse_in_order::<LittleEndian>(body, chunk, header, limits),
             ByteOrder::Big => Self::parse_in_order::<BigEndian>(body, chunk, header, limits),
         }?;
-        parsed.descriptors.iter_mut().for_each(|d| d.shape += first_shape);
+        parsed.descriptors.iter_mut().for_each(|d| d.shape = d.shape.saturating_add(first_shape));
         parsed.check(schema).map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;
         Ok(parsed)
     }
@@ -366,7 +372,7 @@ impl<'d> EventChunk<'d> {
         limit("the number of epochs of a chunk", head.epoch_count.get(), limits.records)?;
         let record_count = head.record_count.get() as usize;
         let stride = usize::from(head.record_stride.get());
-        if stride != 8 + header.long_size {
+        if stride != header.long_size.saturating_add(8) {
             return Err(bad("the record stride does not fit the word size"));
         }
         let records_at = head.records_offset.get() as usize;
@@ -434,15 +440,15 @@ impl<'d> EventChunk<'d> {
 #[inline]
 fn gallop(start: usize, end: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut stride) = (start, 1);
-    while low + stride < end && is_before(low + stride) {
-        low += stride;
-        stride *= 2;
+    while low.saturating_add(stride) < end && is_before(low.saturating_add(stride)) {
+        low = low.saturating_add(stride);
+        stride = stride.saturating_mul(2);
     }
-    let mut high = (low + stride).min(end);
-    low += 1;
+    let mut high = low.saturating_add(stride).min(end);
+    low = low.saturating_add(1);
     while low < high {
-        let middle = low + (high - low) / 2;
-        if is_before(middle) { low = middle + 1 } else { high = middle }
+        let middle = low.saturating_add(high.saturating_sub(low) / 2);
+        if is_before(middle) { low = middle.saturating_add(1) } else { high = middle }
     }
     low
 }
@@ -460,7 +466,7 @@ fn slice_at<T: FromBytes + KnownLayout + Immutable + Unaligned>(
 
 fn range_at(body: &[u8], offset: u32, len: usize, base: u64) -> Result<Range<usize>> {
     let start = offset as usize;
-    array_at::<u8>(body, start, len, base).map(|bytes| start..start + bytes.len())
+    array_at::<u8>(body, start, len, base).map(|bytes| start..start.saturating_add(bytes.len()))
 }
 
 pub(super) fn loss(flags: u32, lost_events: u64) -> Loss {

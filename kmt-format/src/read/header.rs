@@ -103,7 +103,7 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
         let malformed = Error::at(16, ErrorKind::Malformed("the header has an impossible length"));
         return Err(if major == VERSION_MAJOR { malformed } else { other_major });
     };
-    let stored = order.uint_at(data, header_len - 4, 4).unwrap_or(0) as u32;
+    let stored = order.uint_at(data, header_len.saturating_sub(4), 4).unwrap_or(0) as u32;
     let computed = crc32fast::hash(covered);
     if major != VERSION_MAJOR {
         return Err(other_major);

@@ -122,7 +122,8 @@ impl Incremental {
             let position = state.walker.position();
             match state.walker.step(rest, self.is_all) {
                 Step::Found(Found::Chunk(chunk)) => {
-                    let len = usize::try_from(state.walker.position() - position).unwrap_or(usize::MAX);
+                    let len = usize::try_from(state.walker.position().saturating_sub(position))
+                        .unwrap_or(usize::MAX);
                     let stored = rest.get(ALIGNMENT..len).unwrap_or_default().to_vec();
                     state.chunk(chunk, stored)?;
                 }

@@ -123,7 +123,7 @@ impl<'t, 'd> Merge<'t, 'd> {
         };
         let time = chunk.time(end).unwrap_or(cursor.time);
         let gap = core::mem::take(&mut cursor.gap);
-        cursor.last_time = chunk.time(end - 1);
+        cursor.last_time = chunk.time(end.saturating_sub(1));
         cursor.position = end;
         cursor.time = time;
         let gap = Some(gap).filter(|g| !g.is_empty());
@@ -180,7 +180,7 @@ impl<'t, 'd> Merge<'t, 'd> {
         let carrier = cursor.chunk.take();
         let Some(stream) = self.trace.streams().get(&cursor.cpu) else { return };
         while let Some((chunk, info)) = stream.chunks.get(cursor.next_chunk) {
-            cursor.next_chunk += 1;
+            cursor.next_chunk = cursor.next_chunk.saturating_add(1);
             let missing = info.first_event.saturating_sub(cursor.events_seen);
             cursor.events_seen =
                 info.first_event.max(cursor.events_seen).saturating_add(info.event_count.into());
@@ -205,7 +205,7 @@ impl<'t, 'd> Merge<'t, 'd> {
                         ),
                     };
                     cursor.time = read.time(cursor.position).unwrap_or(info.t_last);
-                    self.chunk_numbers += 1;
+                    self.chunk_numbers = self.chunk_numbers.saturating_add(1);
                     cursor.chunk_number = self.chunk_numbers;
                     let is_silent = cursor.position >= cursor.end && cursor.gap.is_empty();
                     cursor.chunk = Some(read);

@@ -157,7 +157,9 @@ impl<'d> Metadata<'d> {
         let (rows, start) = rows::<O, TaskRow<O>>(body, base)?;
         for (number, row) in rows.iter().enumerate() {
             let len = row.comm.iter().position(|&b| b == 0).unwrap_or(row.comm.len());
-            let comm_start = start + number * rows.row_len() + offset_of!(TaskRow<O>, comm);
+            let comm_start = start
+                .saturating_add(number.saturating_mul(rows.row_len()))
+                .saturating_add(offset_of!(TaskRow<O>, comm));
             let comm = body.part(comm_start, len as u64).unwrap_or_default();
             let (pid, tgid) = (row.pid.get() as i32, row.tgid.get() as i32);
             self.tasks.push(TaskRecord { time: row.time.get(), pid, tgid, comm });

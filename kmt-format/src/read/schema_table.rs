@@ -38,7 +38,7 @@ impl Schema {
 
     /// Numbers that are defined; it grows when more becomes known.
     pub(super) fn defined_count(&self) -> usize {
-        self.classes.iter().flatten().count() + self.shapes.iter().flatten().count()
+        self.classes.iter().flatten().count().saturating_add(self.shapes.iter().flatten().count())
     }
 
     /// The shapes by which the reader decodes sub-buffers.
@@ -81,7 +81,7 @@ fn place<T: PartialEq>(
     first: usize,
     new: Vec<T>,
 ) -> core::result::Result<(), &'static str> {
-    let end = first + new.len();
+    let end = first.saturating_add(new.len());
     if into.len() < end {
         into.resize_with(end, || None);
     }
@@ -124,13 +124,13 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
         limit("the number of shapes", last_shape, limits.shapes)?;
         let classes =
             Table::at(body, at, head.class_count.get() as usize, head.class_len.get().into(), base)?;
-        at += classes.len_bytes();
+        at = at.saturating_add(classes.len_bytes());
         let fields = Table::at(body, at, head.field_count.get() as usize, head.field_len.get().into(), base)?;
-        at += fields.len_bytes();
+        at = at.saturating_add(fields.len_bytes());
         let shapes = Table::at(body, at, head.shape_count.get() as usize, head.shape_len.get().into(), base)?;
-        at += shapes.len_bytes();
+        at = at.saturating_add(shapes.len_bytes());
         let slots = Table::at(body, at, head.slot_count.get() as usize, head.slot_len.get().into(), base)?;
-        at += slots.len_bytes();
+        at = at.saturating_add(slots.len_bytes());
         let heap = array_at(body, at, head.heap_len.get() as usize, base)?;
         Ok(Self {
             base,
@@ -199,7 +199,7 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
         let (size, element_size) = (row.size.get(), u32::from(row.element_size));
         let kind = match row.kind {
             0 if matches!(size, 1 | 2 | 4 | 8) => FieldKind::Scalar,
-            1 if element_size > 0 => FieldKind::Array { count: size / element_size },
+            1 if element_size > 0 => FieldKind::Array { count: size.checked_div(element_size).unwrap_or(0) },
             2 => FieldKind::DataLoc,
             3 => FieldKind::RelLoc,
             4 => FieldKind::Tail,
@@ -224,7 +224,7 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
         let mut slots = Vec::with_capacity(field_count);
         for slot in rows {
             let slot = self.slot(slot, field_count)?;
-            let end = u64::from(slot.offset) + u64::from(slot.stored);
+            let end = u64::from(slot.offset).saturating_add(u64::from(slot.stored));
             let room = match slot.place {
                 Place::Context => 4096,
                 Place::Descriptor => descriptor_len.into(),

@@ -31,11 +31,13 @@ impl Decoder {
             let class = schema.class(index).filter(|_| index < usize::from(u16::MAX) / 3);
             // Records are shorter than a sub-buffer; a field behind that is nonsense and must not overflow anything.
             let class = class.filter(|c| {
-                c.fields
-                    .iter()
-                    .all(|f| u64::from(f.offset) + u64::from(f.size) <= HeaderPage::SUB_BUFFER_LEN_MAX as u64)
+                c.fields.iter().all(|f| {
+                    u64::from(f.offset).saturating_add(u64::from(f.size))
+                        <= HeaderPage::SUB_BUFFER_LEN_MAX as u64
+                })
             });
-            let plan = class.and_then(|c| ClassPlan::new(c.clone(), index, index * 3, long_size).ok());
+            let plan =
+                class.and_then(|c| ClassPlan::new(c.clone(), index, index.saturating_mul(3), long_size).ok());
             if let Some(plan) = &plan {
                 if let Some(place) = plan_of_id.get_mut(usize::from(plan.class.id)) {
                     *place = index as u16;
@@ -78,12 +80,14 @@ impl Decoder {
         let mut habits = vec![Habit::default(); self.plans.len()];
         let bytes = body.get(layout.head_len..).unwrap_or_default();
         for (number, sub_buffer) in bytes.chunks_exact(layout.page.sub_buffer_len()).enumerate() {
-            let start = base + (layout.head_len + number * layout.page.sub_buffer_len()) as u64;
-            let at = |e: Error| Error::at(start + e.offset().unwrap_or(0), e.kind().clone());
+            let start = base.saturating_add(
+                layout.head_len.saturating_add(number.saturating_mul(layout.page.sub_buffer_len())) as u64,
+            );
+            let at = |e: Error| Error::at(start.saturating_add(e.offset().unwrap_or(0)), e.kind().clone());
             for item in SubBuffer::parse(sub_buffer, &layout.page, header.order).map_err(at)?.items() {
                 let Item::Event { time, record, offset } = item.map_err(at)? else { continue };
                 let id = header.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
-                let here = start + offset as u64;
+                let here = start.saturating_add(offset as u64);
                 let (index, plan) =
                     self.plan(id).ok_or_else(|| Error::at(here, ErrorKind::UnknownEventId { id }))?;
                 if builder.must_close_before(time) || builder.record_count() >= EVENTS_MAX {

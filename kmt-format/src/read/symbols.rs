@@ -99,14 +99,18 @@ impl<'d> SymbolTable<'d> {
         let owners = Rows { start: owners_at, count: owner_count, row_len: head.owner_len.get() as usize };
         let owners_len =
             Table::<SymbolOwnerRow<O>>::at(&body, owners_at, owner_count, owners.row_len, base)?.len_bytes();
-        let rows = Rows { start: owners_at + owners_len, count, row_len: head.symbol_len.get() as usize };
+        let rows = Rows {
+            start: owners_at.saturating_add(owners_len),
+            count,
+            row_len: head.symbol_len.get() as usize,
+        };
         let rows_len = match long_size {
             8 => Table::<SymbolRow64<O>>::at(&body, rows.start, count, rows.row_len, base)?.len_bytes(),
             _ => Table::<SymbolRow32<O>>::at(&body, rows.start, count, rows.row_len, base)?.len_bytes(),
         };
-        let heap_at = rows.start + rows_len;
+        let heap_at = rows.start.saturating_add(rows_len);
         let heap_len = array_at::<u8>(&body, heap_at, head.heap_len.get() as usize, base)?.len();
-        let heap = heap_at..heap_at + heap_len;
+        let heap = heap_at..heap_at.saturating_add(heap_len);
         let table = Self { body, order, long_size, owners, rows, heap, core_start, core_end };
         for i in 0..count {
             let good = table
@@ -189,7 +193,7 @@ impl<'d> SymbolTable<'d> {
     fn owner_holds(&self, index: usize, address: u64) -> bool {
         match self.owner(index) {
             Some(Owner { base, size, .. }) if base != 0 && size != 0 => {
-                address >= base && address - base < size
+                address >= base && address.saturating_sub(base) < size
             }
             _ => true,
         }
@@ -200,16 +204,16 @@ impl<'d> SymbolTable<'d> {
     pub fn resolve(&self, address: u64) -> Option<Resolved<'_>> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
-            let middle = low + (high - low) / 2;
-            if self.row(middle)?.address <= address { low = middle + 1 } else { high = middle }
+            let middle = low.saturating_add(high.saturating_sub(low) / 2);
+            if self.row(middle)?.address <= address { low = middle.saturating_add(1) } else { high = middle }
         }
         let mut index = low.checked_sub(1)?;
         let start = self.row(index)?.address;
-        while index > 0 && self.row(index - 1)?.address == start {
-            index -= 1;
+        while index > 0 && self.row(index.saturating_sub(1))?.address == start {
+            index = index.saturating_sub(1);
         }
         let row = self.row(index)?;
-        let offset = address - row.address;
+        let offset = address.saturating_sub(row.address);
         if row.size != 0 && offset >= row.size && row.size != u64::from(u32::MAX) {
             return None;
         }

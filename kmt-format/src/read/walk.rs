@@ -77,7 +77,7 @@ impl ChunkRef {
 
     pub(crate) fn check_lengths(&self, limits: &Limits) -> core::result::Result<(), ErrorKind> {
         let room = self.total_len.checked_sub(ALIGNMENT as u64);
-        let is_sound = self.total_len % ALIGNMENT as u64 == 0
+        let is_sound = self.total_len.checked_rem(ALIGNMENT as u64).unwrap_or(0) == 0
             && room.is_some_and(|room| self.body_len <= room)
             && u64::from(self.prefix_len) <= self.body_len;
         if !is_sound {
@@ -172,20 +172,20 @@ impl Walker {
             return self.skip(kind, ALIGNMENT as u64, data, is_all);
         }
         if chunk.total_len <= available {
-            self.position += chunk.total_len;
+            self.position = self.position.saturating_add(chunk.total_len);
             return Step::Found(Found::Chunk(chunk));
         }
         if !is_all {
             return Step::NeedMore;
         }
         self.skipping = Some((self.position, ErrorKind::Truncated { needed: chunk.total_len, available }));
-        self.position += ALIGNMENT as u64;
+        self.position = self.position.saturating_add(ALIGNMENT as u64);
         Step::Found(Found::Torn)
     }
 
     fn skip(&mut self, kind: ErrorKind, len: u64, data: &[u8], is_all: bool) -> Step {
         self.skipping = Some((self.position, kind));
-        self.position += len;
+        self.position = self.position.saturating_add(len);
         self.resync(data.get(len as usize..).unwrap_or_default(), is_all)
     }
 
@@ -197,12 +197,12 @@ impl Walker {
                 return self.resynced();
             }
             rest = rest.get(ALIGNMENT..).unwrap_or_default();
-            self.position += ALIGNMENT as u64;
+            self.position = self.position.saturating_add(ALIGNMENT as u64);
         }
         if !is_all {
             return Step::NeedMore;
         }
-        self.position += rest.len() as u64;
+        self.position = self.position.saturating_add(rest.len() as u64);
         self.resynced()
     }
 

@@ -288,7 +288,7 @@ impl EventChunkBuilder {
     }
 
     fn add_descriptor(&mut self, plan: &ClassPlan, shape_index: usize, record: Option<&[u8]>) {
-        let shape = &plan.shapes[shape_index];
+        let Some(shape) = plan.shapes.get(shape_index) else { return };
         self.descriptor_offsets.push(self.descriptor_data.len() as u32);
         let mut data = core::mem::take(&mut self.descriptor_data);
         self.order.push(&mut data, (plan.first_shape + shape_index) as u64, 2);
