@@ -256,4 +256,39 @@ mod tests {
         assert_eq!(error.fault(), Fault::Input);
         assert_eq!(error.code(), "truncated");
     }
+
+    /// One error of each kind: its code is its own, it says something, and whose fault it is.
+    #[test]
+    fn every_kind_has_a_code_a_text_and_a_fault() {
+        use ErrorKind::*;
+        let all = [
+            (NotKmt, Fault::Input),
+            (MagicDamaged, Fault::Input),
+            (ByteOrderMark, Fault::Input),
+            (MajorVersion { found: 7, supported: 0 }, Fault::Unsupported),
+            (IncompatibleFeatures { bits: 2 }, Fault::Unsupported),
+            (Truncated { needed: 2, available: 1 }, Fault::Input),
+            (Checksum { what: "x", stored: 1, computed: 2 }, Fault::Input),
+            (NotAChunk, Fault::Input),
+            (Malformed("odd"), Fault::Input),
+            (UnknownCriticalChunk { kind: *b"NEWK" }, Fault::Unsupported),
+            (UnknownCodec { codec: 9 }, Fault::Unsupported),
+            (CodecNotBuilt { codec: "zstd" }, Fault::Unsupported),
+            (Codec("odd"), Fault::Input),
+            (Index("odd"), Fault::Input),
+            (LimitExceeded { what: "x", found: 2, limit: 1 }, Fault::Limit),
+            (KernelText { file: "format", what: "odd" }, Fault::Input),
+            (SubBuffer("odd"), Fault::Input),
+            (UnknownEventId { id: 9 }, Fault::Input),
+            (Usage("odd"), Fault::Usage),
+        ];
+        let codes: std::collections::BTreeSet<&str> =
+            all.iter().map(|(kind, _)| Error::new(kind.clone()).code()).collect();
+        assert_eq!(codes.len(), all.len());
+        for (kind, fault) in all {
+            let error = Error::at(7, kind.clone());
+            assert_eq!((error.fault(), error.offset(), error.kind()), (fault, Some(7), &kind));
+            assert_eq!(error.to_string(), format!("offset 7: {}", Error::new(kind)));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! One event at a time, through a whole file: the evaluator sees what a reader would give it.
 
+mod built_in;
+
 use super::{EventText, PrintEnv};
 use crate::Compression;
 use crate::Limits;
@@ -225,4 +227,45 @@ fn symbols_without_the_bounds_of_the_image() {
     assert_eq!(resolve(0xc000_0104), Some((&b"a"[..], 4)));
     assert_eq!(resolve(0xc000_0204), None, "nobody knows where the last symbol ends");
     assert_eq!(resolve(0xbfff_ffff), None);
+}
+
+#[test]
+fn escapes_and_constants() {
+    check(r#""a\tb\x41\101\e[0m\q%d", REC->small"#, "a\tbAA\u{1b}[0mq200");
+    check(r#""\a\b\f\v\r|%d", 010"#, "\u{7}\u{8}\u{c}\u{b}\r|8");
+    check(r#""%X %#X", REC->small, REC->small"#, "C8 0XC8");
+    check(r#""%u %u %u", REC->small / 3u, REC->small % 7u, 5 ^ 3"#, "66 4 6");
+    check(r#""%d %d %d", 3 <= 3, !NULL, +REC->small"#, "1 1 200");
+    check(r#""%d %d", REC->small && 0, REC->small || 0"#, "0 1");
+    check(r#""%lld %lu", __print_ns_to_secs(5000000007ULL), __print_ns_without_secs(5000000007ULL)"#, "5 7");
+    check(r#""%x %x", __builtin_bswap16(0x1234), __swab32(0x12345678)"#, "3412 78563412");
+    check(r#""%d %d %d", sizeof(bool), sizeof(void *), sizeof(u16)"#, "1 8 2");
+    check(r#""%d %d %d", __event_in_hardirq(), __event_in_softirq(), __event_in_irq()"#, "1 1 1");
+    check(r#""%d %d", (bool)REC->small, (enum x)3"#, "1 3");
+    check(r#""%u", *REC->ip"#, "10");
+    check(r#""%s", REC->yes ? "yes" : "no""#, "yes");
+}
+
+#[test]
+fn pointers_to_bytes() {
+    check(
+        r#""%pI6 %pi6", REC->ip, REC->ip"#,
+        "0a00:0001:2000:0000:0000:0000:0000:0001 0a000001200000000000000000000001",
+    );
+    check(r#""%pI6c %pI4 %pi4", REC->ip, REC->ip, REC->ip"#, "a00:1:2000::1 10.0.0.1 010.000.000.001");
+    check(
+        r#""%pM %pm %pMR %pMF", REC->ip, REC->ip, REC->ip, REC->ip"#,
+        "0a:00:00:01:20:00 0a0000012000 00:20:01:00:00:0a 0a-00-00-01-20-00",
+    );
+    check(r#""%pU", REC->ip"#, "0a000001-2000-0000-0000-000000000001");
+    check(
+        r#""%pUl %pUB", REC->ip, REC->ip"#,
+        "0100000a-0020-0000-0000-000000000001 0A000001-2000-0000-0000-000000000001",
+    );
+    check(
+        r#""%4ph %4phC %4phD %4phN", REC->ip, REC->ip, REC->ip, REC->ip"#,
+        "0a 00 00 01 0a:00:00:01 0a-00-00-01 0a000001",
+    );
+    check(r#""%px %pS %ps", REC->addr, REC->addr, REC->addr"#, "ffffffff81000123 func_a+0x23/0x100 func_a");
+    check(r#""%-20px| %20px|", REC->addr, REC->addr"#, "ffffffff81000123    |     ffffffff81000123|");
 }

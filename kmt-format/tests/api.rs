@@ -1,0 +1,224 @@
+//! What callers may ask for and may not, beyond what a file holds.
+
+mod support;
+
+use kmt_format::kernel::{ByteOrder, HeaderPage};
+use kmt_format::raw::{ChunkKind, chunk_flags};
+use kmt_format::read::{Event, Incremental, Trace};
+use kmt_format::schema::{Meaning, Role};
+use kmt_format::write::{Loss, Writer, WriterOptions};
+use kmt_format::{Compression, ErrorKind, Limits};
+use support::model::{self, Op};
+
+fn options(long_size: usize) -> WriterOptions {
+    WriterOptions {
+        order: ByteOrder::Little,
+        long_size,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [1; 16],
+        compression: Compression::Lz4,
+    }
+}
+
+fn small_file() -> Vec<u8> {
+    let event =
+        |i: u64| Op::Event { cpu: (i % 2) as u32, class: (i % 6) as usize, step: 10, seed: i, repeat: true };
+    model::write(&(0..40).map(event).collect::<Vec<_>>(), ByteOrder::Little, 8).0
+}
+
+#[test]
+fn writers_refuse_what_cannot_be_expressed() {
+    let kind = |error: kmt_format::Error| error.kind().clone();
+    assert!(matches!(kind(Writer::new(options(2)).unwrap_err()), ErrorKind::Usage(_)));
+    let mut writer = Writer::new(options(8)).unwrap();
+    assert_eq!(kind(writer.event(0, 1, &[9, 0, 0, 0]).unwrap_err()), ErrorKind::UnknownEventId { id: 9 });
+    assert!(matches!(kind(writer.add_format("x", "no format").unwrap_err()), ErrorKind::KernelText { .. }));
+    let id = writer.add_format("kmem", &model::CLASSES[0].format_text(8)).unwrap();
+    assert!(writer.knows_id(id) && !writer.knows_id(9));
+    assert!(matches!(kind(writer.event(u32::MAX, 1, &[11, 0, 0, 0]).unwrap_err()), ErrorKind::Usage(_)));
+    assert!(matches!(kind(writer.event(0, 1, &[11, 0, 0, 0]).unwrap_err()), ErrorKind::SubBuffer(_)));
+    assert!(matches!(kind(writer.declare(12).unwrap_err()), ErrorKind::UnknownEventId { id: 12 }));
+    // None of it left anything behind.
+    writer.declare(id).unwrap();
+    let file = writer.finish().unwrap();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    assert_eq!((trace.event_count(), trace.damages()), (0, &[][..]));
+    assert_eq!(trace.schema().class(0).unwrap().meaning, Meaning::KMALLOC);
+}
+
+#[test]
+fn pending_bytes_are_handed_out_once() {
+    let mut writer = Writer::new(options(4)).unwrap();
+    let first = writer.pending().to_vec();
+    assert_eq!(first.len(), writer.pending_len());
+    writer.clear_pending();
+    assert_eq!(writer.pending_len(), 0);
+    writer.meta(&[("key", b"value")]).unwrap();
+    let mut file = first;
+    writer.take_into(&mut file);
+    file.extend(writer.take());
+    file.extend(writer.finish().unwrap());
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    assert_eq!((trace.metadata().value("key"), trace.damages()), (Some(&b"value"[..]), &[][..]));
+    assert_eq!(trace.chunk_count(), 4);
+    assert_eq!(trace.len_bytes(), file.len() as u64);
+}
+
+#[test]
+fn only_sound_files_are_appended_to() {
+    let file = small_file();
+    let append = |file: &[u8]| Writer::append_to(file, Limits::default(), Compression::None);
+    let mut writer = append(&file).unwrap();
+    writer.meta(&[("later", b"yes")]).unwrap();
+    let whole = [file.clone(), writer.finish().unwrap()].concat();
+    let trace = Trace::open(&whole, Limits::default()).unwrap();
+    assert!(trace.is_finished() && trace.damages().is_empty());
+    assert_eq!((trace.event_count(), trace.metadata().text("later")), (40, Some("yes")));
+    assert!(Trace::open_indexed(&whole, Limits::default()).unwrap().is_some());
+    // Cut short while it was appended to, the file still holds what it held.
+    let cut = Trace::open(&whole[..file.len() + 70], Limits::default()).unwrap();
+    assert_eq!((cut.event_count(), cut.is_finished()), (40, true));
+    for at in [41, 200, file.len() / 2, file.len() - 100] {
+        let mut damaged = file.clone();
+        damaged[at] ^= 1;
+        if let Err(error) = append(&damaged) {
+            assert!(matches!(error.kind(), ErrorKind::Usage(_)), "{error}");
+        } else {
+            // The body of an event chunk is not looked at here.
+            assert!(Trace::open(&damaged, Limits::default()).unwrap().damages().is_empty());
+        }
+    }
+    assert!(append(&file[..file.len() - 10]).is_err());
+    assert!(matches!(append(b"").unwrap_err().kind(), ErrorKind::NotKmt));
+}
+
+#[test]
+fn an_index_that_lies_gives_an_error() {
+    let file = small_file();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let index = trace.chunks().find(|c| c.kind == ChunkKind::INDEX).unwrap();
+    let rows = index.offset as usize + 64 + 16;
+    let events = trace.chunks().position(|c| c.kind == ChunkKind::EVENTS).unwrap();
+    for (at, value) in [(8, 1u8), (16, 9), (24, 1), (40, 1), (44, 2)] {
+        let mut lying = file.clone();
+        lying[rows + events * 112 + at] ^= value;
+        stamp(&mut lying, index.offset as usize, index.total_len as usize);
+        let trace = Trace::open_indexed(&lying, Limits::default()).unwrap().unwrap();
+        let chunk = trace.streams().values().flat_map(|s| &s.chunks).find(|(c, _)| trace.read(c).is_err());
+        let error = trace.read(&chunk.unwrap().0).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Index(_)), "{at}: {error}");
+        // Also where a time window would pass the chunk over.
+        let mut merge = trace.merge_between(0, 1);
+        while merge.next_run().is_some() {}
+        assert!(merge.damages().iter().any(|d| matches!(d.error.kind(), ErrorKind::Index(_))), "{at}");
+    }
+    let mut gap = file.clone();
+    gap[rows + 112] ^= 64;
+    stamp(&mut gap, index.offset as usize, index.total_len as usize);
+    assert!(
+        Trace::open_indexed(&gap, Limits::default()).unwrap().is_none(),
+        "rows that leave gaps are no index"
+    );
+    assert!(Trace::open_indexed(&file[..file.len() - 64], Limits::default()).unwrap().is_none());
+}
+
+fn stamp(file: &mut [u8], at: usize, len: usize) {
+    let crc = support::naive::crc32(&file[at + 64..at + len]).to_le_bytes();
+    file[at + 48..at + 52].copy_from_slice(&crc);
+    let crc = support::naive::crc32(&file[at..at + 60]).to_le_bytes();
+    file[at + 60..at + 64].copy_from_slice(&crc);
+}
+
+#[test]
+fn limits_of_the_incremental_reader_and_of_decoding() {
+    let mut writer = Writer::new(options(8)).unwrap();
+    writer.file("zeros", &vec![0; 100_000]).unwrap();
+    let file = writer.finish().unwrap();
+    let limits = Limits { decoded_len: 50_000, ..Limits::default() };
+    let trace = Trace::open(&file, limits).unwrap();
+    assert!(matches!(trace.damages()[0].error.kind(), ErrorKind::LimitExceeded { limit: 50_000, .. }));
+    assert!(Trace::open(&file, Limits::default()).unwrap().damages().is_empty());
+    // The first schema chunk is damaged: events wait for the second, as long as there is room.
+    let mut file = small_file();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let schema = trace.chunks().find(|c| c.kind == ChunkKind::SCHEMA).unwrap().offset as usize;
+    file[schema + 100] ^= 1;
+    for (held_back, expected) in [(1 << 20, 40), (0, 0)] {
+        let mut reader = Incremental::new(Limits { held_back, ..Limits::default() });
+        reader.push(&file);
+        reader.end();
+        let mut events = 0;
+        while let Some(arrived) = reader.next().unwrap() {
+            if let kmt_format::read::Arrived::Events(_, chunk) = arrived {
+                events += chunk.records().len();
+            }
+        }
+        assert_eq!(events, expected);
+    }
+}
+
+#[test]
+fn sub_buffers_with_odd_times_or_without_events() {
+    let mut writer = Writer::new(options(8)).unwrap();
+    writer.add_format("odd", &model::CLASSES[4].format_text(8)).unwrap();
+    let page =
+        HeaderPage { timestamp_offset: 0, commit_offset: 8, commit_size: 8, data_offset: 16, data_size: 240 };
+    let sub_buffer = |time: u64, deltas: &[u64]| {
+        let mut data = Vec::new();
+        for delta in deltas {
+            // An absolute stamp, then an event of 8 bytes.
+            data.extend((((delta & 0x7ff_ffff) << 5 | 31) as u32).to_le_bytes());
+            data.extend(((delta >> 27) as u32).to_le_bytes());
+            data.extend(2u32.to_le_bytes());
+            data.extend([45, 1, 0, 0, 1, 0, 0, 0]);
+        }
+        let mut out = time.to_le_bytes().to_vec();
+        out.extend((data.len() as u64).to_le_bytes());
+        out.extend(data);
+        out.resize(256, 0);
+        out
+    };
+    assert_eq!(writer.sub_buffer(0, &sub_buffer(5, &[]), &page).unwrap().events, 0);
+    let falling = writer.sub_buffer(0, &sub_buffer(5, &[100, 90, 200]), &page).unwrap();
+    assert_eq!((falling.events, falling.times), (3, Some((100, 200))));
+    assert_eq!(writer.sub_buffer(0, &sub_buffer(5, &[300]), &page).unwrap().loss, Loss::default());
+    assert!(writer.sub_buffer(0, &[0; 8], &page).is_err());
+    let file = writer.finish().unwrap();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let kinds: Vec<String> =
+        trace.chunks().map(|c| c.kind.to_string()).filter(|k| k == "EVNT" || k == "RAWP").collect();
+    assert_eq!(kinds, ["EVNT", "EVNT", "RAWP"], "times that fall are decoded at once");
+    let chunks = &trace.streams()[&0].chunks;
+    assert_eq!(chunks[1].0.flags & chunk_flags::TIME_REGRESSION, chunk_flags::TIME_REGRESSION);
+    let times: Vec<u64> = chunks
+        .iter()
+        .flat_map(|(c, _)| {
+            let read = trace.read(c).unwrap();
+            (0..read.records().len())
+                .map(|i| Event::new(trace.schema(), &read, i).unwrap().time())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(times, [100, 90, 200, 300]);
+}
+
+#[test]
+fn meanings_and_roles_by_name() {
+    for (name, meaning) in [
+        ("kmalloc_node", Meaning::KMALLOC),
+        ("kfree", Meaning::KFREE),
+        ("kmem_cache_alloc", Meaning::CACHE_ALLOC),
+        ("mm_page_free", Meaning::PAGE_FREE),
+        ("mm_page_free_batched", Meaning::PAGE_FREE_BATCHED),
+        ("rss_stat", Meaning::RSS_STAT),
+    ] {
+        assert_eq!(Meaning::of("kmem", name), meaning);
+        assert_eq!(Meaning::of("other", name), Meaning::OTHER);
+    }
+    assert!(Meaning::CACHE_ALLOC.is_slab_alloc() && Meaning::KFREE.is_slab_free());
+    assert_eq!(Role::of("kmem", "rss_stat", "size"), Role::RSS_SIZE);
+    assert_eq!(Role::of("kmem", "kmalloc", "accounted"), Role::ACCOUNTED);
+    assert_eq!(Role::of("net", "x", "ptr"), Role::NONE);
+    assert_eq!(format!("{:?} {}", ChunkKind(*b"EVNT"), ChunkKind([0, 1, b'a', b'b'])), "EVNT \\x00\\x01ab");
+}
