@@ -252,3 +252,45 @@ fn registry_is_the_code() {
     assert_eq!(last(&meanings), Meaning::KERNEL_STACK.0);
     assert_eq!(last(&registry("Roles of fields")), Role::RETURN_TIME.0);
 }
+
+/// Every line of the worked example stands so in the vector.
+#[test]
+fn worked_example_is_the_vector() {
+    let vector = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors/one-le64.kmt");
+    let file = fs::read(vector).unwrap();
+    let notes = spec("notes.md");
+    let section = notes.split("\n## ").find(|s| s.starts_with("A file, byte by byte")).unwrap();
+    let mut lines = 0;
+    for line in section.lines().filter(|l| l.starts_with("    ")) {
+        let mut words = line.split_whitespace();
+        let at: usize = words.next().unwrap().parse().unwrap();
+        let is_byte = |w: &&str| w.len() == 2 && w.bytes().all(|b| b.is_ascii_hexdigit());
+        let bytes: Vec<u8> = words.take_while(is_byte).map(|w| u8::from_str_radix(w, 16).unwrap()).collect();
+        assert!(!bytes.is_empty(), "{line}");
+        assert_eq!(file[at..at + bytes.len()], bytes, "{line}");
+        lines += 1;
+    }
+    assert!(lines > 50, "{lines}");
+}
+
+/// The limits that the text gives are those of the code.
+#[test]
+fn limits_are_the_code() {
+    let text = spec("spec.md");
+    let section = text.split("\n## ").find(|s| s.starts_with("Limits")).unwrap();
+    let limits = kmt_format::Limits::default();
+    for (wanted, value) in [
+        ("chunk 1 GiB", limits.chunk_len == 1 << 30),
+        ("decoded body of an event chunk 64 MiB", limits.event_body_len == 64 << 20),
+        ("of another chunk 256 MiB", limits.decoded_len == 256 << 20),
+        ("until their classes come 64 MiB", limits.held_back == 64 << 20),
+        ("records of a chunk 2^24", limits.records == 1 << 24),
+        ("descriptors and contexts of a chunk 65,520", limits.descriptors == 65_520),
+        ("CPUs 65,536", limits.streams == 65_536),
+        ("classes and shapes 65,520", limits.classes == 65_520 && limits.shapes == 65_520),
+        ("fields of a class 256", limits.fields == 256),
+        ("chunks 2^32", limits.chunks == 1 << 32),
+    ] {
+        assert!(section.contains(wanted) && value, "{wanted}");
+    }
+}
