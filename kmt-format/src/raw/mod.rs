@@ -1,4 +1,4 @@
-//! The structures of a .kmt file as they lie on disk: layout only, no logic.
+//! The numbers of a .kmt file: kinds, flags, versions; and, for this library's own use, its structures as they lie on disk.
 //!
 //! Every structure is generic over the file's byte order and has alignment 1, so it can be cast in place on any host.
 //! Field by field they are the tables of `format-spec/spec.md`; a test holds the two against each other.
@@ -11,13 +11,21 @@ mod schema;
 mod symbols;
 mod trailer;
 
-pub use chunk::{ChunkHeader, ChunkKind, chunk_flags, codecs, filters};
-pub use events::{Epoch, EventsHead, Record32, Record64, SubBuffersHead, loss_flags};
-pub use header::{BOM, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
-pub use meta::{ClockHead, StatsRow, TableHead, TaskRow, stats_present};
-pub use schema::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
-pub use symbols::{SymbolOwnerRow, SymbolRow32, SymbolRow64, SymbolsHead};
-pub use trailer::{IndexRow, Trailer};
+pub use chunk::{ChunkKind, chunk_flags, codecs, filters};
+pub use events::loss_flags;
+pub use header::{BOM, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
+pub use meta::stats_present;
+
+pub(crate) use chunk::ChunkHeader;
+pub(crate) use events::{Epoch, EventsHead, Record32, Record64, SubBuffersHead};
+pub(crate) use header::FileHeader;
+pub(crate) use meta::{ClockHead, StatsRow, TableHead, TaskRow};
+pub(crate) use schema::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
+pub(crate) use symbols::{SymbolOwnerRow, SymbolRow32, SymbolRow64, SymbolsHead};
+pub(crate) use trailer::{IndexRow, Trailer};
 
 /// Chunks, record arrays and the file header start at multiples of this many bytes.
 pub const ALIGNMENT: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -16,16 +16,15 @@ use crate::write::Loss;
 
 pub(super) use check::lacks_schema;
 
-/// The records of a chunk, in the byte order and word size of the target.
+/// The records of a chunk, where they lie in the file, in the byte order and word size of the target.
 #[derive(Debug, Clone, Copy)]
-pub enum Records<'d> {
-    /// Little endian, 8-byte words.
+pub struct Records<'d>(Slices<'d>);
+
+#[derive(Debug, Clone, Copy)]
+enum Slices<'d> {
     Little64(&'d [Record64<LittleEndian>]),
-    /// Big endian, 8-byte words.
     Big64(&'d [Record64<BigEndian>]),
-    /// Little endian, 4-byte words.
     Little32(&'d [Record32<LittleEndian>]),
-    /// Big endian, 4-byte words.
     Big32(&'d [Record32<BigEndian>]),
 }
 
@@ -75,11 +74,11 @@ raw_record!(Record32);
 /// Does the same with the records of whatever order and width.
 macro_rules! with_records {
     ($records:expr, $slice:ident => $work:expr) => {
-        match $records {
-            Records::Little64($slice) => $work,
-            Records::Big64($slice) => $work,
-            Records::Little32($slice) => $work,
-            Records::Big32($slice) => $work,
+        match $records.0 {
+            Slices::Little64($slice) => $work,
+            Slices::Big64($slice) => $work,
+            Slices::Little32($slice) => $work,
+            Slices::Big32($slice) => $work,
         }
     };
 }
@@ -207,12 +206,12 @@ impl<'d> EventChunk<'d> {
     #[inline]
     pub fn records(&self) -> Records<'_> {
         let (at, count) = (self.records_at, self.info.event_count as usize);
-        match (self.order, self.long_size) {
-            (ByteOrder::Little, 8) => Records::Little64(slice_at(&self.body, at, count)),
-            (ByteOrder::Big, 8) => Records::Big64(slice_at(&self.body, at, count)),
-            (ByteOrder::Little, _) => Records::Little32(slice_at(&self.body, at, count)),
-            (ByteOrder::Big, _) => Records::Big32(slice_at(&self.body, at, count)),
-        }
+        Records(match (self.order, self.long_size) {
+            (ByteOrder::Little, 8) => Slices::Little64(slice_at(&self.body, at, count)),
+            (ByteOrder::Big, 8) => Slices::Big64(slice_at(&self.body, at, count)),
+            (ByteOrder::Little, _) => Slices::Little32(slice_at(&self.body, at, count)),
+            (ByteOrder::Big, _) => Slices::Big32(slice_at(&self.body, at, count)),
+        })
     }
 
     /// Number of descriptors.

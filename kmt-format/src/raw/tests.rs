@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use kmt_format::raw;
-use kmt_format::schema::{Meaning, Role};
+use crate::raw;
+use crate::schema::{Meaning, Role};
 use zerocopy::LittleEndian;
 
 /// Rows of the table under each `### NAME`: offset, size, name.
@@ -278,7 +278,7 @@ fn worked_example_is_the_vector() {
 fn limits_are_the_code() {
     let text = spec("spec.md");
     let section = text.split("\n## ").find(|s| s.starts_with("Limits")).unwrap();
-    let limits = kmt_format::Limits::default();
+    let limits = crate::Limits::default();
     for (wanted, value) in [
         ("chunk 1 GiB", limits.chunk_len == 1 << 30),
         ("decoded body of an event chunk 64 MiB", limits.event_body_len == 64 << 20),
