@@ -418,3 +418,41 @@ fn kernel_4_4_prints_as_it_did() {
         (&1.into(), &1.into(), &0.into())
     );
 }
+
+#[test]
+fn every_way_of_storing_dumps_the_same() {
+    for name in CAPTURES {
+        let scratch = Scratch::new();
+        let plain = scratch.convert(&data(name));
+        let expected = run(&["dump"], &plain).stdout;
+        let summary = run(&["summary"], &plain).stdout;
+        assert!(!expected.is_empty());
+        use kmt_format::Compression::{Lz4, None, Zstd};
+        for (compression, verbatim) in [(Lz4, false), (Zstd, false), (None, true), (Lz4, true)] {
+            if !compression.is_available() {
+                continue;
+            }
+            let output = scratch.0.join("stored.kmt");
+            let (input, output_path) = (data(name), output.clone());
+            let options = kmt_capture::convert::Options {
+                input,
+                output: output_path,
+                force: true,
+                compression,
+                verbatim,
+                quiet: true,
+            };
+            kmt_capture::convert::convert(&options).unwrap();
+            assert!(run(&["dump"], &output).stdout == expected, "{name} {compression:?} {verbatim}");
+            assert!(run(&["summary"], &output).stdout == summary, "{name} {compression:?} {verbatim}");
+            let info: Value = serde_json::from_slice(&run(&["info", "--json"], &output).stdout).unwrap();
+            assert_eq!(info["storage"]["verbatim"].as_u64().unwrap() > 0, verbatim);
+            assert_eq!(
+                info["storage"]["plain"].as_u64().unwrap() == 0,
+                compression != None,
+                "{}",
+                info["storage"]
+            );
+        }
+    }
+}

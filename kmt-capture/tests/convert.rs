@@ -246,3 +246,30 @@ fn usage_errors_and_help() {
     assert!(String::from_utf8(run(&[&"completions", &"bash"]).stdout).unwrap().contains("kmt-capture"));
     assert!(String::from_utf8(run(&[&"man"]).stdout).unwrap().contains(".TH"));
 }
+
+#[test]
+fn a_kmt_file_is_written_anew() {
+    let scratch = Scratch::new();
+    let (plain, small, again) =
+        (scratch.path("plain.kmt"), scratch.path("small.kmt"), scratch.path("again.kmt"));
+    assert_eq!(convert(&data("x86_64-6.1"), &plain).status.code(), Some(0));
+    let output = run(&[&"convert", &plain, &"-o", &small, &"--compress", &"lz4"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let len = |path: &Path| fs::metadata(path).unwrap().len();
+    assert!(len(&small) < len(&plain) * 3 / 4, "{} of {}", len(&small), len(&plain));
+    assert_eq!(run(&[&"convert", &small, &"-o", &again]).status.code(), Some(0));
+    assert!(fs::read(&again).unwrap() == fs::read(&plain).unwrap(), "back to the same bytes");
+    // Cut in the middle: what is there is kept, what is missing is said, and the exit code tells.
+    let bytes = fs::read(&plain).unwrap();
+    fs::write(scratch.path("torn.kmt"), &bytes[..bytes.len() / 2]).unwrap();
+    let output = run(&[&"convert", &scratch.path("torn.kmt"), &"-o", &again, &"--force"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("has no end"), "{}", stderr(&output));
+    assert_eq!(
+        run(&[&"convert", &again, &"-o", &small, &"--force"]).status.code(),
+        Some(0),
+        "it is sound now"
+    );
+    let output = run(&[&"convert", &plain, &"-o", &again, &"--force", &"--verbatim"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+}

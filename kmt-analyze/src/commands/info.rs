@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kmt_format::raw::{ChunkKind, chunk_flags, codecs};
 use kmt_format::read::{Damage, Trace};
 use serde_json::{Map, Value, json};
 
@@ -102,6 +103,7 @@ fn document(session: &Session<'_>, classes: &BTreeMap<usize, u64>, damages: &[Da
         "events".into(),
         classes.iter().map(|(i, n)| (class_name(trace, *i), json!(n))).collect::<Map<_, _>>().into(),
     );
+    out.insert("storage".into(), Storage::of(trace).json());
     out.insert("symbols".into(), json!(trace.symbols().map_or(0, |s| s.len())));
     out.insert("tasks".into(), json!(metadata.tasks.len()));
     let attachments = metadata.attachments.iter().map(|a| json!({"name": a.name, "bytes": a.contents.len()}));
@@ -158,6 +160,50 @@ fn cpu_json(cpu: &CpuLosses) -> Map<String, Value> {
     }
 }
 
+/// How the event chunks are stored.
+#[derive(Default)]
+struct Storage {
+    plain: u64,
+    lz4: u64,
+    zstd: u64,
+    verbatim: u64,
+    unverified: u64,
+}
+
+impl Storage {
+    fn of(trace: &Trace<'_>) -> Self {
+        let mut out = Self::default();
+        for (chunk, _) in trace.streams().values().flat_map(|s| &s.chunks) {
+            match chunk.codec & 15 {
+                codecs::LZ4 => out.lz4 += 1,
+                codecs::ZSTD => out.zstd += 1,
+                _ => out.plain += 1,
+            }
+            out.verbatim += u64::from(chunk.kind == ChunkKind::SUB_BUFFERS);
+            out.unverified += u64::from(chunk.flags & chunk_flags::UNVERIFIED != 0);
+        }
+        out
+    }
+
+    fn json(&self) -> Value {
+        let Self { plain, lz4, zstd, verbatim, unverified } = self;
+        json!({"plain": plain, "lz4": lz4, "zstd": zstd, "verbatim": verbatim, "unverified": unverified})
+    }
+
+    fn text(&self) -> String {
+        let parts = [
+            (self.plain, "event chunks as they are"),
+            (self.lz4, "with lz4"),
+            (self.zstd, "with zstd"),
+            (self.verbatim, "of them verbatim sub-buffers"),
+            (self.unverified, "of them from a torn file, without a checksum over what the target wrote"),
+        ];
+        let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n)));
+        let text = parts.collect::<Vec<_>>().join(", ");
+        if text.is_empty() { "no event chunks".to_owned() } else { text }
+    }
+}
+
 fn page(session: &Session<'_>, classes: &BTreeMap<usize, u64>, damages: &[Damage]) -> String {
     let trace = session.trace;
     let header = trace.header();
@@ -179,6 +225,7 @@ fn page(session: &Session<'_>, classes: &BTreeMap<usize, u64>, damages: &[Damage
         "file",
         format!("{} bytes; events {:.2} bytes each", count(trace.len_bytes()), bytes_per_event(trace)),
     );
+    line("stored", Storage::of(trace).text());
     line("page size", header.page_size.map_or("not told".to_owned(), |s| format!("{} bytes", count(s))));
     line("kernel", metadata.text("uname").map_or("not told".to_owned(), |u| escaped(u.as_bytes())));
     line("symbols", trace.symbols().map_or("none".to_owned(), |s| count(s.len() as u64)));

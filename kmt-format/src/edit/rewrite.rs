@@ -134,17 +134,24 @@ impl<'d> Rewrite<'d> {
         Ok(Some(core::mem::take(&mut self.framer.out)))
     }
 
-    /// Decides what is copied, in which order: classes first, so that they come before the events that use them.
+    /// Decides what is copied, in which order: as it was, but all classes before the first events.
     fn plan(&mut self) {
         let chunks = core::mem::take(&mut self.scan.chunks);
         let schemas: Vec<ChunkRef> = chunks.iter().copied().filter(|c| c.kind == ChunkKind::SCHEMA).collect();
-        let mut seen = HashSet::new();
-        let distinct = schemas.iter().copied().filter(|c| seen.insert((c.body_crc, c.body_len)));
-        self.todo.extend(distinct.map(Job::Chunk));
+        let mut planned = HashSet::new();
+        let mut is_new = |c: &ChunkRef| planned.insert((c.body_crc, c.body_len));
+        let mut has_events = false;
         for chunk in chunks {
             match chunk.kind {
-                ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER | ChunkKind::SCHEMA => {}
-                ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => self.plan_events(chunk),
+                ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER => {}
+                ChunkKind::SCHEMA if is_new(&chunk) => self.todo.push_back(Job::Chunk(chunk)),
+                ChunkKind::SCHEMA => {}
+                ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => {
+                    if !core::mem::replace(&mut has_events, true) {
+                        self.todo.extend(schemas.iter().filter(|c| is_new(c)).copied().map(Job::Chunk));
+                    }
+                    self.plan_events(chunk);
+                }
                 kind if !kind.is_known() && chunk.flags & chunk_flags::SAFE_TO_COPY == 0 => {
                     self.recovery.unknown_left_out = self.recovery.unknown_left_out.saturating_add(1);
                 }
