@@ -50,7 +50,7 @@ impl<O: ByteOrder> ChunkHeader<O> {
 
 const _: () = assert!(size_of::<ChunkHeader<zerocopy::LE>>() == 64);
 
-/// Bits of [`ChunkHeader::flags`].
+/// Bits of the `flags` of a chunk header.
 pub mod chunk_flags {
     /// A reader that does not know the kind must not go on as if nothing were missing.
     pub const CRITICAL: u8 = 1;
@@ -62,7 +62,7 @@ pub mod chunk_flags {
     pub const UNVERIFIED: u8 = 8;
 }
 
-/// The low half of [`ChunkHeader::codec`].
+/// The low half of the `codec` of a chunk header.
 pub mod codecs {
     /// Stored as it is.
     pub const NONE: u8 = 0;
@@ -72,7 +72,7 @@ pub mod codecs {
     pub const ZSTD: u8 = 2;
 }
 
-/// The upper half of [`ChunkHeader::codec`], shifted down.
+/// The upper half of the `codec` of a chunk header, shifted down.
 pub mod filters {
     /// Nothing was rearranged.
     pub const NONE: u8 = 0;

@@ -48,7 +48,7 @@ pub struct EventsHead<O: ByteOrder> {
 
 const _: () = assert!(size_of::<EventsHead<zerocopy::LE>>() == 96);
 
-/// Bits of [`EventsHead::loss_flags`]. None set: nothing was lost here, as far as is known.
+/// Bits of the `loss_flags` of an event chunk's head. None set: nothing was lost here, as far as is known.
 pub mod loss_flags {
     /// `lost_events` events were lost, as the kernel counted them.
     pub const COUNTED: u32 = 1;

@@ -82,7 +82,7 @@ pub struct StatsRow<O: ByteOrder> {
     pub discarded: U64<O>,
 }
 
-/// Bits of [`StatsRow::present`], in the order of the numbers.
+/// Bits of the `present` of a row of counters, in the order of the numbers.
 pub mod stats_present {
     /// `entries`.
     pub const ENTRIES: u32 = 1;

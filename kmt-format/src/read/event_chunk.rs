@@ -4,108 +4,18 @@ mod check;
 
 use core::ops::Range;
 use std::borrow::Cow;
-use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
+use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
 
 use super::cast::{array_at, head_len, struct_at};
+use super::records::{RawRecord, Record, Records, Slices, with_records};
 use super::{ChunkRef, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
-use crate::raw::{ChunkKind, Epoch, EventsHead, Record32, Record64, SubBuffersHead, loss_flags};
+use crate::raw::{ChunkKind, Epoch, EventsHead, SubBuffersHead, loss_flags};
 use crate::write::Loss;
 
 pub(super) use check::lacks_schema;
-
-/// The records of a chunk, where they lie in the file, in the byte order and word size of the target.
-#[derive(Debug, Clone, Copy)]
-pub struct Records<'d>(Slices<'d>);
-
-#[derive(Debug, Clone, Copy)]
-enum Slices<'d> {
-    Little64(&'d [Record64<LittleEndian>]),
-    Big64(&'d [Record64<BigEndian>]),
-    Little32(&'d [Record32<LittleEndian>]),
-    Big32(&'d [Record32<BigEndian>]),
-}
-
-/// One record in native numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Record {
-    /// Low 32 bits of the time offset.
-    pub time_offset: u32,
-    /// Index of the descriptor.
-    pub descriptor: u16,
-    /// Index of the context.
-    pub context: u16,
-    /// The value word.
-    pub value: u64,
-}
-
-/// A record as it lies on disk.
-trait RawRecord {
-    fn time_offset(&self) -> u32;
-    fn native(&self) -> Record;
-}
-
-macro_rules! raw_record {
-    ($name:ident) => {
-        impl<O: Order> RawRecord for $name<O> {
-            #[inline]
-            fn time_offset(&self) -> u32 {
-                self.time_offset.get()
-            }
-
-            #[inline]
-            fn native(&self) -> Record {
-                Record {
-                    time_offset: self.time_offset.get(),
-                    descriptor: self.descriptor.get(),
-                    context: self.context.get(),
-                    value: u64::from(self.value.get()),
-                }
-            }
-        }
-    };
-}
-
-raw_record!(Record64);
-raw_record!(Record32);
-
-/// Does the same with the records of whatever order and width.
-macro_rules! with_records {
-    ($records:expr, $slice:ident => $work:expr) => {
-        match $records.0 {
-            Slices::Little64($slice) => $work,
-            Slices::Big64($slice) => $work,
-            Slices::Little32($slice) => $work,
-            Slices::Big32($slice) => $work,
-        }
-    };
-}
-
-impl Records<'_> {
-    /// Number of records.
-    pub fn len(&self) -> usize {
-        with_records!(self, r => r.len())
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The record of that index.
-    #[inline]
-    pub fn get(&self, index: usize) -> Option<Record> {
-        with_records!(self, r => r.get(index).map(RawRecord::native))
-    }
-
-    /// Calls `visit` with every record; the byte order is chosen once.
-    #[inline]
-    pub fn for_each(&self, mut visit: impl FnMut(Record)) {
-        with_records!(self, r => r.iter().for_each(|r| visit(r.native())));
-    }
-}
 
 /// What the head of an event chunk says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,13 +115,8 @@ impl<'d> EventChunk<'d> {
     /// The records.
     #[inline]
     pub fn records(&self) -> Records<'_> {
-        let (at, count) = (self.records_at, self.info.event_count as usize);
-        Records(match (self.order, self.long_size) {
-            (ByteOrder::Little, 8) => Slices::Little64(slice_at(&self.body, at, count)),
-            (ByteOrder::Big, 8) => Slices::Big64(slice_at(&self.body, at, count)),
-            (ByteOrder::Little, _) => Slices::Little32(slice_at(&self.body, at, count)),
-            (ByteOrder::Big, _) => Slices::Big32(slice_at(&self.body, at, count)),
-        })
+        let count = self.info.event_count as usize;
+        Records::at(&self.body, self.records_at, count, self.order, self.long_size)
     }
 
     /// Number of descriptors.
@@ -450,17 +355,6 @@ fn gallop(start: usize, end: usize, is_before: impl Fn(usize) -> bool) -> usize 
         if is_before(middle) { low = middle.saturating_add(1) } else { high = middle }
     }
     low
-}
-
-/// Records that [`EventChunk::parse`] has found to be there.
-#[inline]
-fn slice_at<T: FromBytes + KnownLayout + Immutable + Unaligned>(
-    body: &[u8],
-    at: usize,
-    count: usize,
-) -> &[T] {
-    let bytes = body.get(at..).unwrap_or_default();
-    <[T]>::ref_from_prefix_with_elems(bytes, count).map_or(&[], |(records, _)| records)
 }
 
 fn range_at(body: &[u8], offset: u32, len: usize, base: u64) -> Result<Range<usize>> {

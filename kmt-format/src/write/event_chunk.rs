@@ -10,7 +10,7 @@ use crate::raw::{Epoch, EventsHead, loss_flags};
 use crate::schema::{Place, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
 
 use super::framer::BodyLayout;
-use super::writer::{Loss, WriterOptions};
+use super::types::{Loss, WriterOptions};
 use crate::codec::{Compression, records_behind};
 
 /// Records of one chunk at most: a chunk of 1 MiB on 64-bit targets.

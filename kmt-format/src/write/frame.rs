@@ -3,7 +3,7 @@
 use zerocopy::IntoBytes;
 
 use super::framer::ChunkId;
-use super::writer::WriterOptions;
+use super::types::WriterOptions;
 use crate::raw::{BOM, ChunkHeader, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
 
 /// What a chunk header says.

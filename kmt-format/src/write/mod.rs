@@ -9,6 +9,7 @@ mod rows;
 mod schema_chunk;
 mod sub_buffers;
 mod symbols_chunk;
+mod types;
 mod writer;
 
 /// What decoding verbatim sub-buffers shares with writing them.
@@ -26,4 +27,5 @@ pub(crate) mod framing {
 }
 
 pub(crate) use rows::pairs_body;
-pub use writer::{Loss, StatsTaken, SubBufferSummary, Task, Writer, WriterOptions, WriterStats};
+pub use types::{Loss, StatsTaken, SubBufferSummary, Task, WriterOptions, WriterStats};
+pub use writer::Writer;

@@ -2,7 +2,7 @@
 
 use zerocopy::IntoBytes;
 
-use super::writer::{Task, WriterStats};
+use super::types::{Task, WriterStats};
 use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
 use crate::raw::{ClockHead, StatsRow, TableHead, TaskRow, stats_present};
 

@@ -11,89 +11,13 @@ use super::rows::{clock_head, pairs_body, stats_body, tasks_body, writer_stats_b
 use super::schema_chunk::schema_body;
 use super::sub_buffers::{EVENTS_MAX, SubBufferChunk};
 use super::symbols_chunk::symbols_body;
-use crate::codec::Compression;
+use super::types::{Loss, StatsTaken, SubBufferSummary, Task, WriterOptions, WriterStats};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{
     ByteOrder, CpuStats, HeaderPage, Item, KernelSymbols, Missed, Module, SubBuffer, TraceClock,
 };
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
 use crate::schema::EventClass;
-
-/// What a file says of the target in its header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriterOptions {
-    /// Byte order of the traced kernel, and so of the file.
-    pub order: ByteOrder,
-    /// Size of the traced kernel's `long` in bytes: 4 or 8.
-    pub long_size: usize,
-    /// Alignment of u64 in the traced kernel's structures; `None` if not known.
-    pub align_u64: Option<u8>,
-    /// Page size of the target in bytes; `None` if not known.
-    pub page_size: Option<u64>,
-    /// Identifies the trace. Chunks carry its first four bytes, so traces of one set of files should differ in them.
-    pub trace_uuid: [u8; 16],
-    /// How bodies are stored. Targets use [`Compression::None`] or [`Compression::Lz4`].
-    pub compression: Compression,
-}
-
-/// Events lost at one place of one CPU's stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Loss {
-    /// Events lost as the kernel counted them.
-    pub counted: u64,
-    /// At least one more was lost, and the kernel did not count.
-    pub uncounted: bool,
-    /// Part of the input was damaged here and could not be decoded.
-    pub damaged_input: bool,
-}
-
-impl Loss {
-    /// Both losses at one place.
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            counted: self.counted.saturating_add(other.counted),
-            uncounted: self.uncounted | other.uncounted,
-            damaged_input: self.damaged_input | other.damaged_input,
-        }
-    }
-}
-
-/// A task's name, for [`Writer::tasks`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    /// Since when, in the clock's unit; 0 if not known.
-    pub time: u64,
-    /// Thread id.
-    pub pid: i32,
-    /// Thread group id; 0 if not known.
-    pub tgid: i32,
-    /// Name; what is beyond 16 bytes is cut.
-    pub comm: Vec<u8>,
-}
-
-/// When the kernel's counters were read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatsTaken {
-    /// Before the ring buffer was drained.
-    Before,
-    /// After.
-    After,
-}
-
-/// What the writer's input of one CPU held.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WriterStats {
-    /// Events written.
-    pub events: u64,
-    /// Bytes of input.
-    pub bytes: u64,
-    /// Sub-buffers read.
-    pub sub_buffers: u64,
-    /// Sub-buffers that could not be decoded to their end.
-    pub sub_buffers_damaged: u64,
-    /// Discarded events and fillers passed over.
-    pub discarded: u64,
-}
 
 /// Makes a file from events and metadata. It does no I/O: [`Writer::take`] hands out what is ready.
 ///
@@ -554,21 +478,6 @@ impl Writer {
         self.framer.close()?;
         Ok(self.framer.out)
     }
-}
-
-/// What a sub-buffer held that was kept verbatim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SubBufferSummary {
-    /// Events.
-    pub events: u64,
-    /// Discarded events and fillers.
-    pub discarded: u64,
-    /// What it told to be lost before its first event.
-    pub loss: Loss,
-    /// Times of the first and the last event.
-    pub times: Option<(u64, u64)>,
-    /// Whether the times never fall.
-    rises: bool,
 }
 
 impl Stream {
