@@ -256,14 +256,14 @@ impl EventChunkBuilder {
             for (word, load) in words.iter_mut().skip(1).zip(&plan.key) {
                 *word = load.word(record);
             }
-            self.descriptors.intern(words.get(..=plan.key.len()).unwrap_or_default())
+            self.descriptors.intern_recent(words.get(..=plan.key.len()).unwrap_or_default())
         } else {
             self.key.start(plan.index as u64);
             self.key.extend(plan.key.iter().map(|load| load.word(record)));
             for array in &plan.arrays {
                 self.key.push_bytes(array.bytes(record, self.order, self.long_size));
             }
-            self.descriptors.intern(self.key.words())
+            self.descriptors.intern_recent(self.key.words())
         };
         if found.is_new {
             let shape =

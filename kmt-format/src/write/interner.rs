@@ -62,6 +62,8 @@ pub(crate) struct Interner {
     entries: Vec<(u64, u32)>,
     /// Index above length of each key, then its words.
     arena: Vec<u64>,
+    /// Place in the arena + 1 of the key that was seen last with this hash of its first two words; 0 if none.
+    recent: Vec<u32>,
 }
 
 /// What [`Interner::intern`] found.
@@ -72,6 +74,7 @@ pub(super) struct Interned {
 
 impl Interner {
     const SLOTS_MIN: usize = 1024;
+    const RECENT_BITS: u32 = 10;
 
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -80,12 +83,48 @@ impl Interner {
     /// Forgets everything, keeps the memory.
     pub fn clear(&mut self) {
         self.slots.fill(0);
+        self.recent.fill(0);
         self.entries.clear();
         self.arena.clear();
     }
 
+    /// The same as [`Self::intern`], faster where keys with the same first two words mostly are the same: an event's
+    /// class and call site.
+    #[inline]
+    pub fn intern_recent(&mut self, key: &[u64]) -> Interned {
+        let [first, second, ..] = key else { return self.intern(key) };
+        let hint = (first.rotate_left(32) ^ second).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hint = (hint >> (u64::BITS - Self::RECENT_BITS)) as usize;
+        if let Some(place) = self.recent.get(hint).and_then(|place| place.checked_sub(1)) {
+            if let Some(index) = self.is_at(place, key) {
+                return Interned { index, is_new: false };
+            }
+        }
+        let (found, place) = self.find(key);
+        if self.recent.is_empty() {
+            self.recent.resize(1 << Self::RECENT_BITS, 0);
+        }
+        if let Some(recent) = self.recent.get_mut(hint) {
+            *recent = place + 1;
+        }
+        found
+    }
+
+    /// Index of the key at that place of the arena, if it is this one.
+    #[inline]
+    fn is_at(&self, place: u32, key: &[u64]) -> Option<usize> {
+        let (head, words) = self.arena.get(place as usize..)?.split_first()?;
+        let known = words.get(..*head as u32 as usize)?;
+        is_same(known, key).then_some((head >> 32) as usize)
+    }
+
     #[inline]
     pub fn intern(&mut self, key: &[u64]) -> Interned {
+        self.find(key).0
+    }
+
+    /// The key, and its place in the arena.
+    fn find(&mut self, key: &[u64]) -> (Interned, u32) {
         if self.entries.len() * 2 >= self.slots.len() {
             self.grow();
         }
@@ -98,11 +137,9 @@ impl Interner {
                 break;
             }
             if slot >> 32 == hash >> 32 {
-                let place = (slot as u32 - 1) as usize;
-                if let Some((head, words)) = self.arena.get(place..).and_then(<[u64]>::split_first) {
-                    if words.get(..*head as u32 as usize).is_some_and(|known| is_same(known, key)) {
-                        return Interned { index: (head >> 32) as usize, is_new: false };
-                    }
+                let place = slot as u32 - 1;
+                if let Some(index) = self.is_at(place, key) {
+                    return (Interned { index, is_new: false }, place);
                 }
             }
             at = (at + 1) & mask;
@@ -113,7 +150,7 @@ impl Interner {
         self.arena.extend_from_slice(key);
         self.entries.push((hash, place));
         self.occupy(at, hash, place);
-        Interned { index, is_new: true }
+        (Interned { index, is_new: true }, place)
     }
 
     fn occupy(&mut self, at: usize, hash: u64, place: u32) {
@@ -178,8 +215,13 @@ mod tests {
             for i in 0..5_000u32 {
                 key.start(u64::from(i % 7));
                 key.push_bytes(&[&i.to_le_bytes()[..], &[0; 9][..(i % 9) as usize]].concat());
-                let found = interner.intern(key.words());
+                let found = if i % 2 == 0 {
+                    interner.intern(key.words())
+                } else {
+                    interner.intern_recent(key.words())
+                };
                 assert_eq!((found.index, found.is_new), (i as usize, round == 0));
+                assert_eq!(interner.intern_recent(key.words()).index, i as usize);
             }
         }
         interner.clear();
