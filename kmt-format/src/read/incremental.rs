@@ -111,7 +111,7 @@ impl Incremental {
     )]
     pub fn next(&mut self) -> Result<Option<Arrived>> {
         if self.state.is_none() {
-            return self.header();
+            return self.take_header();
         }
         loop {
             let Some(state) = &mut self.state else { return Ok(None) };
@@ -151,7 +151,7 @@ impl Incremental {
         self.offset = state.walker.position();
     }
 
-    fn header(&mut self) -> Result<Option<Arrived>> {
+    fn take_header(&mut self) -> Result<Option<Arrived>> {
         let data = self.buffer.as_slice();
         // With enough bytes for any header and its copy the answer cannot change any more.
         let is_final = self.is_all || data.len() >= 2 * HEADER_LEN_MAX + 2 * ALIGNMENT;
@@ -175,7 +175,7 @@ impl Incremental {
     }
 
     /// The file header, once it has arrived.
-    pub fn header_seen(&self) -> Option<&Header> {
+    pub fn header(&self) -> Option<&Header> {
         self.contents().map(|c| &c.header)
     }
 

@@ -198,7 +198,7 @@ pub fn of_incremental(
 ) -> Json {
     let mut out = Map::new();
     let schema = reader.schema().unwrap();
-    out.insert("format".into(), format(reader.header_seen().unwrap()));
+    out.insert("format".into(), format(reader.header().unwrap()));
     out.insert("finished".into(), reader.is_finished().into());
     out.insert("chunks".into(), chunks.iter().map(|c| json!(c.kind.to_string())).collect());
     unknown(chunks.iter().copied(), &mut out);
