@@ -6,9 +6,21 @@
 //!
 //! - [`kernel`]: what the *kernel* wrote. Sub-buffers of `trace_pipe_raw`, `format` files, `header_page`, kallsyms,
 //!   of any version from 4.4 to 7.2, any word size, byte order and page size.
-//! - [`raw`] and [`schema`]: what the *file* holds. Structures as they lie on disk, and what fields mean.
-//! - [`write`](mod@write) and [`read`]: making files and using them. [`write::Writer`] turns events into bytes and does no I/O;
-//!   [`read::Trace`] opens a byte slice and gives records in place.
+//! - [`schema`] and [`raw`]: what the *file* holds. Classes, fields and what they mean; kinds of chunks, flags, versions.
+//! - [`write`](mod@write), [`read`] and [`edit`]: making files, using them, and making them anew. None of them does I/O.
+//!
+//! What to use for what:
+//!
+//! | you have | use |
+//! |---|---|
+//! | a file in memory or mapped | [`read::Trace`]: opens a slice, gives records in place, merges CPUs |
+//! | a pipe, a socket, a file that grows | [`read::Incremental`]: fed pieces of any size, finds the same |
+//! | a damaged or torn file, or another codec in mind | [`edit::Rewrite`] |
+//! | sub-buffers of a kernel | [`kernel::SubBuffer`] to look into them, [`write::Writer`] to make a file of them |
+//! | a finished file and more to add | [`write::Writer::append_to`] |
+//!
+//! Files may be stored with a codec ([`Compression`]); reading them needs no other calls. Zstandard is there with the feature
+//! `zstd`, which links a C library; a file that needs it is refused chunk by chunk where it is not.
 //!
 //! [`print`](mod@print) renders any event through its own `print fmt`, also events that did not exist when this was built.
 //!
