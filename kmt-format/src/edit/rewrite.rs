@@ -254,8 +254,9 @@ impl<'d> Rewrite<'d> {
     }
 
     fn info_of(&self, chunk: &ChunkRef) -> Option<EventsInfo> {
-        let stream = self.scan.contents.streams.get(&chunk.cpu?)?;
-        stream.chunks.iter().find(|(c, _)| c == chunk).map(|(_, info)| *info)
+        let chunks = &self.scan.contents.streams.get(&chunk.cpu?)?.chunks;
+        let index = chunks.binary_search_by_key(&chunk.offset, |(c, _)| c.offset).ok()?;
+        chunks.get(index).map(|(_, info)| *info)
     }
 
     fn encode(&mut self, id: ChunkId, body: &[u8], info: EventsInfo) -> Result<()> {
