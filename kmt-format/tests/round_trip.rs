@@ -223,6 +223,12 @@ fn stacks_have_their_real_length() {
         .collect();
     assert_eq!(lengths, [1, 3, 20, 8, 3, 2]);
     assert_eq!(chunk.descriptor_count(), 5, "equal stacks are kept once");
+    let event = |i| Event::new(trace.schema(), &chunk, i).unwrap();
+    let ids: Vec<u64> = (0..6).map(|i| event(i).stack().unwrap().id()).collect();
+    assert_eq!((ids[1], ids[4]), (ids[4], ids[1]), "equal stacks have one id");
+    assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 5);
+    let addresses: Vec<u64> = event(1).stack().unwrap().addresses().collect();
+    assert_eq!(addresses, [0x1000, 0x1001, 0x1002]);
 }
 
 /// Kernels give all events the same common fields, but nothing says that they must.
