@@ -2,8 +2,11 @@
 
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
+use super::Writer;
 use super::event_chunk::Summary;
-use crate::kernel::{ByteOrder, HeaderPage};
+use super::types::{Loss, SubBufferSummary};
+use crate::error::{Error, Result};
+use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
 use crate::raw::SubBuffersHead;
 
 /// Bytes of sub-buffers at which a chunk is closed.
@@ -87,5 +90,74 @@ impl SubBufferChunk {
             reserved: 0.into(),
         };
         head.as_bytes().to_vec()
+    }
+}
+
+impl Writer {
+    /// Adds a sub-buffer of `cpu` as the kernel wrote it, with the loss that it tells: hardly any work on the target,
+    /// and three times the bytes. [`read::Trace`](crate::read::Trace) decodes it when it is read.
+    ///
+    /// A sub-buffer without events adds nothing; one with more events than a chunk may hold is decoded at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, and adds nothing, if the sub-buffer cannot be decoded to its end.
+    pub fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
+        let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
+        let found = self.look_through(&sub_buffer)?;
+        if found.loss != Loss::default() {
+            self.lost(cpu, found.loss)?;
+        }
+        let Some((t_first, t_last)) = found.times else { return Ok(found) };
+        let fits =
+            found.events <= EVENTS_MAX as u64 && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX;
+        if !fits || !found.rises {
+            for item in sub_buffer.items() {
+                if let Item::Event { time, record, .. } = item? {
+                    self.event(cpu, time, record)?;
+                }
+            }
+            return Ok(found);
+        }
+        let index = self.stream(cpu)?;
+        let must_close = self.streams.get(index).is_some_and(|(_, s)| {
+            s.builder.record_count() > 0
+                || s.sub_buffers.must_close_before(header, found.events as usize, t_first)
+        });
+        if must_close {
+            self.close_chunk(cpu)?;
+        }
+        if let Some((_, stream)) = self.streams.get_mut(index) {
+            let loss =
+                if stream.sub_buffers.is_empty() { stream.builder.take_loss() } else { Loss::default() };
+            let start = Summary { t_base: t_first, loss, ..stream.builder.summary() };
+            stream.sub_buffers.push(bytes, header, found.events as u32, t_last, start);
+        }
+        Ok(found)
+    }
+
+    /// What a sub-buffer holds. Its classes get into the file.
+    fn look_through(&mut self, sub_buffer: &SubBuffer<'_>) -> Result<SubBufferSummary> {
+        let loss = match sub_buffer.missed() {
+            Missed::No => Loss::default(),
+            Missed::Count(counted) => Loss { counted, ..Loss::default() },
+            Missed::Unknown => Loss { uncounted: true, ..Loss::default() },
+        };
+        let mut found = SubBufferSummary { events: 0, discarded: 0, loss, times: None, rises: true };
+        for item in sub_buffer.items() {
+            match item? {
+                Item::Event { time, record, offset } => {
+                    let at = |e: Error| Error::at(offset as u64, e.kind().clone());
+                    let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
+                    let index = self.plan_index(id).map_err(at)?;
+                    self.plans.get(index).map_or(Ok(()), |p| p.check_len(record)).map_err(at)?;
+                    found.rises &= found.times.is_none_or(|(_, last)| time >= last);
+                    found.times = Some((found.times.map_or(time, |(first, _)| first), time));
+                    found.events += 1;
+                }
+                Item::Discarded => found.discarded += 1,
+            }
+        }
+        Ok(found)
     }
 }

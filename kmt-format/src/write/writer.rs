@@ -3,19 +3,17 @@
 use std::collections::HashMap;
 use zerocopy::{BigEndian, LittleEndian};
 
-use super::event_chunk::{EventChunkBuilder, Habit, Summary};
+use super::event_chunk::{EventChunkBuilder, Habit};
 use super::frame::file_header;
 use super::framer::{BodyLayout, ChunkId, Framer};
 use super::plan::ClassPlan;
 use super::rows::{clock_head, pairs_body, stats_body, tasks_body, writer_stats_body};
 use super::schema_chunk::schema_body;
-use super::sub_buffers::{EVENTS_MAX, SubBufferChunk};
+use super::sub_buffers::SubBufferChunk;
 use super::symbols_chunk::symbols_body;
-use super::types::{Loss, StatsTaken, SubBufferSummary, Task, WriterOptions, WriterStats};
+use super::types::{Loss, StatsTaken, Task, WriterOptions, WriterStats};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{
-    ByteOrder, CpuStats, HeaderPage, Item, KernelSymbols, Missed, Module, SubBuffer, TraceClock,
-};
+use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
 use crate::schema::EventClass;
 
@@ -24,27 +22,27 @@ use crate::schema::EventClass;
 /// Memory is bounded by one open chunk for each CPU, besides what [`Writer::take`] has not been asked for.
 #[derive(Debug)]
 pub struct Writer {
-    options: WriterOptions,
+    pub(super) options: WriterOptions,
     framer: Framer,
     /// Formats by event id, not yet used.
     formats: HashMap<u16, EventClass>,
     /// Classes that were in the file already when this writer went on with it.
     first_class: usize,
-    plans: Vec<ClassPlan>,
+    pub(super) plans: Vec<ClassPlan>,
     habits: Vec<Habit>,
     /// Index in `plans` by event id; `u16::MAX` if none.
     plan_of_id: Vec<u16>,
     plans_written: usize,
     /// By CPU, in order of first sight.
-    streams: Vec<(u32, Stream)>,
+    pub(super) streams: Vec<(u32, Stream)>,
     /// Index of the stream that was used last: events of one CPU mostly come together.
     current: usize,
 }
 
 #[derive(Debug)]
-struct Stream {
-    builder: EventChunkBuilder,
-    sub_buffers: SubBufferChunk,
+pub(super) struct Stream {
+    pub(super) builder: EventChunkBuilder,
+    pub(super) sub_buffers: SubBufferChunk,
     sequence: u32,
     last_time: Option<u64>,
 }
@@ -156,7 +154,7 @@ impl Writer {
     }
 
     #[inline]
-    fn plan_index(&mut self, id: u16) -> Result<usize> {
+    pub(super) fn plan_index(&mut self, id: u16) -> Result<usize> {
         match self.plan_of_id.get(usize::from(id)) {
             Some(&index) if index != u16::MAX => Ok(usize::from(index)),
             _ => self.add_plan(id),
@@ -221,7 +219,7 @@ impl Writer {
 
     /// Index of the stream of `cpu`.
     #[inline]
-    fn stream(&mut self, cpu: u32) -> Result<usize> {
+    pub(super) fn stream(&mut self, cpu: u32) -> Result<usize> {
         match self.streams.get(self.current) {
             Some((current, _)) if *current == cpu => Ok(self.current),
             _ => self.other_stream(cpu),
@@ -239,73 +237,6 @@ impl Writer {
         Ok(self.current)
     }
 
-    /// Adds a sub-buffer of `cpu` as the kernel wrote it, with the loss that it tells: hardly any work on the target,
-    /// and three times the bytes. [`read::Trace`](crate::read::Trace) decodes it when it is read.
-    ///
-    /// A sub-buffer without events adds nothing; one with more events than a chunk may hold is decoded at once.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error, and adds nothing, if the sub-buffer cannot be decoded to its end.
-    pub fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
-        let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
-        let found = self.look_through(&sub_buffer)?;
-        if found.loss != Loss::default() {
-            self.lost(cpu, found.loss)?;
-        }
-        let Some((t_first, t_last)) = found.times else { return Ok(found) };
-        let fits =
-            found.events <= EVENTS_MAX as u64 && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX;
-        if !fits || !found.rises {
-            for item in sub_buffer.items() {
-                if let Item::Event { time, record, .. } = item? {
-                    self.event(cpu, time, record)?;
-                }
-            }
-            return Ok(found);
-        }
-        let index = self.stream(cpu)?;
-        let must_close = self.streams.get(index).is_some_and(|(_, s)| {
-            s.builder.record_count() > 0
-                || s.sub_buffers.must_close_before(header, found.events as usize, t_first)
-        });
-        if must_close {
-            self.close_chunk(cpu)?;
-        }
-        if let Some((_, stream)) = self.streams.get_mut(index) {
-            let loss =
-                if stream.sub_buffers.is_empty() { stream.builder.take_loss() } else { Loss::default() };
-            let start = Summary { t_base: t_first, loss, ..stream.builder.summary() };
-            stream.sub_buffers.push(bytes, header, found.events as u32, t_last, start);
-        }
-        Ok(found)
-    }
-
-    /// What a sub-buffer holds. Its classes get into the file.
-    fn look_through(&mut self, sub_buffer: &SubBuffer<'_>) -> Result<SubBufferSummary> {
-        let loss = match sub_buffer.missed() {
-            Missed::No => Loss::default(),
-            Missed::Count(counted) => Loss { counted, ..Loss::default() },
-            Missed::Unknown => Loss { uncounted: true, ..Loss::default() },
-        };
-        let mut found = SubBufferSummary { events: 0, discarded: 0, loss, times: None, rises: true };
-        for item in sub_buffer.items() {
-            match item? {
-                Item::Event { time, record, offset } => {
-                    let at = |e: Error| Error::at(offset as u64, e.kind().clone());
-                    let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
-                    let index = self.plan_index(id).map_err(at)?;
-                    self.plans.get(index).map_or(Ok(()), |p| p.check_len(record)).map_err(at)?;
-                    found.rises &= found.times.is_none_or(|(_, last)| time >= last);
-                    found.times = Some((found.times.map_or(time, |(first, _)| first), time));
-                    found.events += 1;
-                }
-                Item::Discarded => found.discarded += 1,
-            }
-        }
-        Ok(found)
-    }
-
     /// Closes the open chunk of `cpu`, if there is one.
     ///
     /// # Errors
@@ -318,7 +249,7 @@ impl Writer {
         Ok(())
     }
 
-    fn close_chunk(&mut self, cpu: u32) -> Result<()> {
+    pub(super) fn close_chunk(&mut self, cpu: u32) -> Result<()> {
         self.write_schema()?;
         let Some((_, stream)) = self.streams.iter_mut().find(|(c, _)| *c == cpu) else { return Ok(()) };
         let order = self.options.order;
