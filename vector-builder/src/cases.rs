@@ -279,6 +279,10 @@ pub fn layouts(case: &str) -> Vec<(String, Layout)> {
         if ["two-cpus", "times", "arrays", "wide"].contains(&case) {
             out.push((format!("{name}-records-first"), Layout { records_first: true, ..plain }));
         }
+        if case == "sub-buffers" {
+            out.push((format!("{name}-4k-lz4"), Layout { codec: 1, sub_buffer_len: 4096, ..plain }));
+            out.push((format!("{name}-64k-zstd"), Layout { codec: 2, sub_buffer_len: 65_536, ..plain }));
+        }
         if case == "many" {
             out.push((format!("{name}-no-index"), Layout { index: false, ..plain }));
             out.push((format!("{name}-lz4-padded"), Layout { codec: 1, padded: true, ..plain }));

@@ -6,7 +6,7 @@ use crate::bytes::{Bytes, crc32, read};
 use crate::classes::Class;
 use crate::codec;
 use crate::events::{self, Chunk};
-use crate::kernel::{SUB_BUFFER_LEN, sub_buffer};
+use crate::kernel::sub_buffer;
 use crate::model::{Event, Layout, Loss, Op};
 use crate::schema;
 
@@ -325,7 +325,7 @@ impl Builder {
 }
 
 fn raw_body(raw: &[(Vec<Event>, Loss)], head: &[u64; 6], layout: &Layout) -> (Vec<u8>, usize) {
-    let Layout { big, long, .. } = *layout;
+    let Layout { big, long, sub_buffer_len, .. } = *layout;
     let [t_base, t_last, first_event, lost, count, flags] = *head;
     let head_len = if layout.padded { 72 } else { 64 };
     let mut out = Bytes::new(big);
@@ -335,7 +335,7 @@ fn raw_body(raw: &[(Vec<Event>, Loss)], head: &[u64; 6], layout: &Layout) -> (Ve
         .number(t_base, 8)
         .number(t_last, 8)
         .number(first_event, 8);
-    out.number(count, 4).u32(SUB_BUFFER_LEN).u32(raw.len());
+    out.number(count, 4).u32(sub_buffer_len).u32(raw.len());
     out.number(0, 2)
         .number(8, 2)
         .number(long as u64, 2)
@@ -343,7 +343,7 @@ fn raw_body(raw: &[(Vec<Event>, Loss)], head: &[u64; 6], layout: &Layout) -> (Ve
         .fill(0, 64)
         .fill(0xee, head_len);
     for (events, loss) in raw {
-        out.raw(&sub_buffer(events, *loss, big, long));
+        out.raw(&sub_buffer(events, *loss, layout));
     }
     (out.data, head_len)
 }

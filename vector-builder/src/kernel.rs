@@ -1,7 +1,7 @@
 //! What the kernel wrote: records and sub-buffers.
 
 use crate::bytes::{Bytes, number};
-use crate::model::{Event, Loss, Value, is_stack};
+use crate::model::{Event, Layout, Loss, Value, is_stack};
 
 /// The record of an event, from `common_type` on. Padding is 0xa5, as stale memory would be.
 pub fn record(event: &Event, big: bool, long: usize) -> Vec<u8> {
@@ -41,11 +41,9 @@ pub fn record(event: &Event, big: bool, long: usize) -> Vec<u8> {
     record
 }
 
-/// Bytes of the sub-buffers of the vectors.
-pub const SUB_BUFFER_LEN: usize = 1024;
-
 /// A sub-buffer: time stamp, commit word, events with deltas, the lost count behind them.
-pub fn sub_buffer(events: &[Event], loss: Loss, big: bool, long: usize) -> Vec<u8> {
+pub fn sub_buffer(events: &[Event], loss: Loss, layout: &Layout) -> Vec<u8> {
+    let Layout { big, long, sub_buffer_len, .. } = *layout;
     let mut data = Bytes::new(big);
     let start = events.first().map_or(0, |e| e.time);
     let mut last = start;
@@ -80,6 +78,6 @@ pub fn sub_buffer(events: &[Event], loss: Loss, big: bool, long: usize) -> Vec<u
     if loss.counted > 0 {
         out.number(loss.counted, long);
     }
-    assert!(out.len() <= SUB_BUFFER_LEN, "the events of a vector fit into a sub-buffer");
-    out.fill(0, SUB_BUFFER_LEN).data.clone()
+    assert!(out.len() <= sub_buffer_len, "the events of a vector fit into a sub-buffer");
+    out.fill(0, sub_buffer_len).data.clone()
 }

@@ -99,12 +99,15 @@ pub struct Layout {
     pub trailer: bool,
     /// Tables of event chunks in another order, records first.
     pub records_first: bool,
+    /// Bytes of a sub-buffer.
+    pub sub_buffer_len: usize,
 }
 
 impl Layout {
     /// As the library writes it.
     pub const fn plain(big: bool, long: usize) -> Self {
-        Self { big, long, codec: 0, padded: false, index: true, trailer: true, records_first: false }
+        let (codec, padded, records_first, sub_buffer_len) = (0, false, false, 1024);
+        Self { big, long, codec, padded, index: true, trailer: true, records_first, sub_buffer_len }
     }
 
     /// Whether the library's writer makes the same bytes.

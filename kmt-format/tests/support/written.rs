@@ -43,7 +43,7 @@ fn loss(loss: &model::Loss) -> Loss {
 }
 
 fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
-    let model::Layout { big, long, .. } = *layout;
+    let model::Layout { big, long, sub_buffer_len, .. } = *layout;
     match op {
         model::Op::Event(cpu, event) => {
             writer.event(*cpu, event.time, &kernel::record(event, big, long)).unwrap();
@@ -56,9 +56,9 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
                 commit_offset: 8,
                 commit_size: long,
                 data_offset: 8 + long,
-                data_size: kernel::SUB_BUFFER_LEN - 8 - long,
+                data_size: sub_buffer_len - 8 - long,
             };
-            let bytes = kernel::sub_buffer(events, *lost, big, long);
+            let bytes = kernel::sub_buffer(events, *lost, layout);
             let summary = writer.sub_buffer(*cpu, &bytes, &page).unwrap();
             assert_eq!((summary.events, summary.loss), (events.len() as u64, loss(lost)));
         }
