@@ -393,6 +393,16 @@ fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
         "sub-buffer",
     );
     raw(
+        "raw-loss-inside",
+        &|b| {
+            let at = 64 + 1024 + 8;
+            let (offset, _) = b.chunk(b"RAWP", 0);
+            let commit = b.number(offset + 64 + at, m.long);
+            b.body(b"RAWP", 0, at, commit | 1 << 31, m.long) + at as u64
+        },
+        "malformed",
+    );
+    raw(
         "raw-unknown-event",
         &|b| {
             let data = 64 + 8 + m.long;

@@ -8,7 +8,7 @@ use super::schema_table::FIRST_DECODING_SHAPE;
 use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, HeaderPage, Item, SubBuffer};
+use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
 use crate::raw::SubBuffersHead;
 use crate::write::decoding::{ClassPlan, EVENTS_MAX, EventChunkBuilder, Habit};
 
@@ -84,7 +84,13 @@ impl Decoder {
                 layout.head_len.saturating_add(number.saturating_mul(layout.page.sub_buffer_len())) as u64,
             );
             let at = |e: Error| Error::at(start.saturating_add(e.offset().unwrap_or(0)), e.kind().clone());
-            for item in SubBuffer::parse(sub_buffer, &layout.page, header.order).map_err(at)?.items() {
+            let sub_buffer = SubBuffer::parse(sub_buffer, &layout.page, header.order).map_err(at)?;
+            if number > 0 && sub_buffer.missed() != Missed::No {
+                let what = "events were lost in the middle of a chunk, whose head cannot tell it";
+                let commit = start.saturating_add(layout.page.commit_offset as u64);
+                return Err(Error::at(commit, ErrorKind::Malformed(what)));
+            }
+            for item in sub_buffer.items() {
                 let Item::Event { time, record, offset } = item.map_err(at)? else { continue };
                 let id = header.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
                 let here = start.saturating_add(offset as u64);
