@@ -392,6 +392,7 @@ fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
         },
         "sub-buffer",
     );
+    raw("raw-loss-untold", &|b| b.body(b"RAWP", 1, 4, 0, 4) + 64 + 8, "malformed");
     raw(
         "raw-loss-inside",
         &|b| {

@@ -10,6 +10,7 @@ use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
 use crate::raw::SubBuffersHead;
+use crate::write::Loss;
 use crate::write::decoding::{ClassPlan, EVENTS_MAX, EventChunkBuilder, Habit};
 
 /// How to take the records of each class apart, by event id.
@@ -85,8 +86,9 @@ impl Decoder {
             );
             let at = |e: Error| Error::at(start.saturating_add(e.offset().unwrap_or(0)), e.kind().clone());
             let sub_buffer = SubBuffer::parse(sub_buffer, &layout.page, header.order).map_err(at)?;
-            if number > 0 && sub_buffer.missed() != Missed::No {
-                let what = "events were lost in the middle of a chunk, whose head cannot tell it";
+            let is_told = number == 0 && info.loss != Loss::default();
+            if sub_buffer.missed() != Missed::No && !is_told {
+                let what = "a sub-buffer tells of a loss that the head of its chunk does not";
                 let commit = start.saturating_add(layout.page.commit_offset as u64);
                 return Err(Error::at(commit, ErrorKind::Malformed(what)));
             }
