@@ -184,11 +184,19 @@ fn sub_buffers_with_odd_times_or_without_events() {
     assert_eq!((falling.events, falling.times), (3, Some((100, 200))));
     assert_eq!(writer.sub_buffer(0, &sub_buffer(5, &[300]), &page).unwrap().loss, Loss::default());
     assert!(writer.sub_buffer(0, &[0; 8], &page).is_err());
+    // A layout that a head cannot tell is decoded at once.
+    let far = HeaderPage { data_offset: 70_000, data_size: 20, ..page };
+    let mut wide = sub_buffer(400, &[]);
+    wide.resize(70_000, 0);
+    wide.extend([31u32 | 500 << 5, 0, 2].iter().flat_map(|w| w.to_le_bytes()));
+    wide.extend([45, 1, 0, 0, 1, 0, 0, 0]);
+    wide[8] = 20;
+    assert_eq!(writer.sub_buffer(0, &wide, &far).unwrap().events, 1);
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file, Limits::default()).unwrap();
     let kinds: Vec<String> =
         trace.chunks().map(|c| c.kind.to_string()).filter(|k| k == "EVNT" || k == "RAWP").collect();
-    assert_eq!(kinds, ["EVNT", "EVNT", "RAWP"], "times that fall are decoded at once");
+    assert_eq!(kinds, ["EVNT", "EVNT", "RAWP", "EVNT"], "times that fall are decoded at once");
     let chunks = &trace.streams()[&0].chunks;
     assert_eq!(chunks[1].0.flags & chunk_flags::TIME_REGRESSION, chunk_flags::TIME_REGRESSION);
     let times: Vec<u64> = chunks
@@ -200,7 +208,7 @@ fn sub_buffers_with_odd_times_or_without_events() {
                 .collect::<Vec<_>>()
         })
         .collect();
-    assert_eq!(times, [100, 90, 200, 300]);
+    assert_eq!(times, [100, 90, 200, 300, 500]);
 }
 
 #[test]

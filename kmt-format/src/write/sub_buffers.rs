@@ -109,8 +109,11 @@ impl Writer {
             self.lost(cpu, found.loss)?;
         }
         let Some((t_first, t_last)) = found.times else { return Ok(found) };
-        let fits =
-            found.events <= EVENTS_MAX as u64 && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX;
+        // The head tells the layout in 16 bits each; `events/header_page` of real kernels has 8 to 16 there.
+        let offsets = [header.timestamp_offset, header.commit_offset, header.commit_size, header.data_offset];
+        let fits = found.events <= EVENTS_MAX as u64
+            && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX
+            && offsets.iter().all(|&n| u16::try_from(n).is_ok());
         if !fits || !found.rises {
             for item in sub_buffer.items() {
                 if let Item::Event { time, record, .. } = item? {

@@ -249,15 +249,7 @@ pub type Losses = Vec<Vec<(u64, Loss)>>;
 
 /// Runs the operations: the file, each CPU's events, and each CPU's losses as (events before, loss).
 pub fn write(ops: &[Op], order: ByteOrder, long: usize) -> (Vec<u8>, Events, Losses) {
-    let options = WriterOptions {
-        order,
-        long_size: long,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [7; 16],
-        compression: Compression::None,
-    };
-    let mut writer = Writer::new(options).unwrap();
+    let mut writer = writer(order, long);
     for class in &CLASSES {
         writer.add_format(class.system, &class.format_text(long)).unwrap();
     }
