@@ -191,7 +191,11 @@ class Reader:
         name = lambda offset, length: body.heap[offset : offset + length].decode()
         owners = [None] + [name(o.name_offset, o.name_len) for o in body.owners]
         rows = [[s.address, s.size, chr(s.kind), owners[s.owner], name(s.name_offset, s.name_len)] for s in body.symbols]
-        self.out["symbols"] = {"start": body.core_start, "end": body.core_end, "symbols": rows}
+        # All chunks together; a bound that is 0 is not known.
+        all = self.out.setdefault("symbols", {"start": 0, "end": 0, "symbols": []})
+        all["start"] = body.core_start or all["start"]
+        all["end"] = body.core_end or all["end"]
+        all["symbols"] += rows
 
     def on_indx(self, body, _):
         for row, chunk in zip(body.rows, self.file.chunks):

@@ -6,7 +6,7 @@ use kmt_format::kernel::{ByteOrder, HeaderPage};
 use kmt_format::raw::{ChunkKind, chunk_flags};
 use kmt_format::read::{Event, Incremental, Trace};
 use kmt_format::schema::{Meaning, Role};
-use kmt_format::write::{Loss, Writer, WriterOptions};
+use kmt_format::write::{Loss, Writer, WriterLimits, WriterOptions};
 use kmt_format::{Compression, ErrorKind, Limits};
 use support::model::{self, Op};
 
@@ -229,4 +229,52 @@ fn meanings_and_roles_by_name() {
     assert_eq!(Role::of("kmem", "kmalloc", "accounted"), Role::ACCOUNTED);
     assert_eq!(Role::of("net", "x", "ptr"), Role::NONE);
     assert_eq!(format!("{:?} {}", ChunkKind(*b"EVNT"), ChunkKind([0, 1, b'a', b'b'])), "EVNT \\x00\\x01ab");
+}
+
+#[test]
+fn small_writers_close_small_chunks_and_leave_out_a_long_index() {
+    let limits = WriterLimits { chunk_len: 160, index_rows: 8 };
+    let write = |events: u64| {
+        let mut writer = Writer::with_limits(options(8), limits).unwrap();
+        let class = &model::CLASSES[0];
+        let id = writer.add_format("kmem", &class.format_text(8)).unwrap();
+        let mut record = vec![0; 64];
+        record[..2].copy_from_slice(&id.to_le_bytes());
+        (0..events).for_each(|time| writer.event(0, time, &record).unwrap());
+        writer.finish().unwrap()
+    };
+    for (events, chunks, indexed) in [(30, 3, true), (100, 10, false)] {
+        let file = write(events);
+        let trace = Trace::open(&file, Limits::default()).unwrap();
+        assert_eq!((trace.event_count(), trace.damages()), (events, &[][..]));
+        assert!(trace.is_finished());
+        assert_eq!(trace.streams()[&0].chunks.len(), chunks);
+        assert_eq!(trace.metadata().trailer.unwrap().index_offset.is_some(), indexed);
+    }
+}
+
+#[test]
+fn symbols_of_all_parts_are_one_table() {
+    let text = b"c0100000 T _stext\nc0100100 t first\nc0100200 t second\nc0100300 T _etext\n";
+    let all = kmt_format::kernel::parse_kallsyms(text, &[], 4096);
+    let mut writer = Writer::new(options(4)).unwrap();
+    for part in [&all.symbols[..2], &all.symbols[2..]] {
+        let symbols = kmt_format::kernel::KernelSymbols { symbols: part.to_vec(), ..all.clone() };
+        writer.symbols(&symbols, &[]).unwrap();
+    }
+    let module =
+        kmt_format::kernel::parse_kallsyms(b"bf000000 t probe\t[m]\nbf000040 t last\t[m]\n", &[], 4096);
+    writer.symbols(&module, &[]).unwrap();
+    let file = writer.finish().unwrap();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let symbols = trace.symbols().unwrap();
+    let name = |address| symbols.resolve(address).map(|r| String::from_utf8(r.name.to_vec()).unwrap());
+    assert_eq!(symbols.len(), 6);
+    assert_eq!(symbols.core_range(), (Some(0xc010_0000), Some(0xc010_0300)));
+    assert_eq!(name(0xc010_0110).as_deref(), Some("first"));
+    assert_eq!(name(0xc010_0200).as_deref(), Some("second"));
+    assert_eq!(name(0xc010_0310), None, "behind the kernel's end");
+    assert_eq!(name(0xbf00_0010).as_deref(), Some("probe"));
+    assert_eq!(symbols.resolve(0xbf00_0010).unwrap().module, Some(&b"m"[..]));
+    assert_eq!(name(0xbeff_ffff), None);
 }

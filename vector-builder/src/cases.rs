@@ -199,6 +199,29 @@ pub fn metadata(m: Maker) -> Vec<Op> {
     ]
 }
 
+/// Symbols in three chunks: the kernel's in two, one of them in both, and a module that was loaded later.
+pub fn symbols_in_parts(m: Maker) -> Vec<Op> {
+    let base: u64 = if m.long == 8 { 0xffff_ffff_8100_0000 } else { 0xc010_0000 };
+    vec![
+        Op::Symbols(
+            vec![],
+            vec![(base, 0x100, b'T', 0, "_stext"), (base + 0x100, 0x100, b't', 0, "allocate")],
+            (base, 0),
+        ),
+        Op::Symbols(
+            vec![],
+            vec![(base + 0x100, 0x100, b't', 0, "alias"), (base + 0x200, 0, b'T', 0, "_etext")],
+            (0, base + 0x200),
+        ),
+        Op::Event(0, m.kmalloc(1_000, 0x40, 100)),
+        Op::Symbols(
+            vec![("nfs", base + 0x9000, 0x1000)],
+            vec![(base + 0x9000, 0x40, b't', 1, "nfs_open")],
+            (0, 0),
+        ),
+    ]
+}
+
 /// Kinds that nobody knows, between all others.
 pub fn unknown(m: Maker) -> Vec<Op> {
     let mut ops = two_cpus(m);
@@ -254,6 +277,7 @@ pub fn all(m: Maker) -> Vec<(&'static str, Vec<Op>)> {
         ("arrays", arrays(m)),
         ("wide", wide(m)),
         ("metadata", metadata(m)),
+        ("symbols-in-parts", symbols_in_parts(m)),
         ("unknown", unknown(m)),
         ("sub-buffers", sub_buffers(m)),
         ("appended", appended(m)),

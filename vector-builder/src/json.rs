@@ -128,10 +128,15 @@ fn metadata(op: &Op, out: &mut Map<String, Json>) {
             let symbols = symbols.iter().map(|(address, size, kind, i, name)| {
                 json!([address, size, char::from(*kind).to_string(), owner(*i), name])
             });
-            out.insert(
-                "symbols".into(),
-                json!({"start": start, "end": end, "symbols": symbols.collect::<Vec<_>>()}),
-            );
+            let all = out
+                .entry("symbols")
+                .or_insert_with(|| json!({"start": 0, "end": 0, "symbols": Vec::<Json>::new()}));
+            all["symbols"].as_array_mut().into_iter().for_each(|list| list.extend(symbols.clone()));
+            for (bound, value) in [("start", start), ("end", end)] {
+                if *value != 0 {
+                    all[bound] = json!(value);
+                }
+            }
         }
         Op::Unknown(kind, ..) => push("unknown", json!(String::from_utf8_lossy(kind))),
         _ => {}

@@ -68,6 +68,7 @@ impl Writer {
             }
             let header: [u8; ALIGNMENT] = rest.first_chunk().copied().ok_or_else(unsound)?;
             framer.index.push(IndexEntry { offset: chunk.offset, header, summary: summary(&info) });
+            framer.chunk_count = framer.chunk_count.saturating_add(1);
             if chunk.kind == ChunkKind::TRAILER && chunk.total_len != (ALIGNMENT as u64).saturating_mul(2) {
                 return Err(Error::at(chunk.offset, ErrorKind::Usage("the trailer is of a later version")));
             }

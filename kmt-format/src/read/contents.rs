@@ -7,6 +7,7 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use super::body::decoded;
 use super::sub_buffers::Decoder;
+use super::symbols::Part as SymbolPart;
 use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, SymbolTable};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
@@ -236,7 +237,8 @@ impl<'d> Contents<'d> {
             (ChunkKind::META, _) => metadata.add_pairs(&body, base, order),
             (ChunkKind::FILE, _) => metadata.add_file(&body, base, order),
             (ChunkKind::SYMBOLS, _) => {
-                self.symbols = Some(SymbolTable::parse(body.0, base, order, long_size)?);
+                let part = SymbolPart::parse(body.0, base, order, long_size)?;
+                self.symbols.get_or_insert_default().add(part);
                 Ok(())
             }
             // The header's copy has been used where it was needed, and the index is a hint.

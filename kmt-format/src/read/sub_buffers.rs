@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
 use crate::raw::SubBuffersHead;
 use crate::write::Loss;
+use crate::write::WriterLimits;
 use crate::write::decoding::{ClassPlan, EVENTS_MAX, EventChunkBuilder, Habit};
 
 /// How to take the records of each class apart, by event id.
@@ -75,7 +76,7 @@ impl Decoder {
         };
         let info = EventChunk::head(body, chunk, header.order)?;
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
-        let mut builder = EventChunkBuilder::new(header.order, header.long_size);
+        let mut builder = EventChunkBuilder::new(header.order, header.long_size, &WriterLimits::default());
         builder.add_loss(info.loss);
         builder.go_on_behind(info.first_event, info.t_last);
         let mut habits = vec![Habit::default(); self.plans.len()];

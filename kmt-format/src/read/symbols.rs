@@ -22,9 +22,16 @@ pub struct Resolved<'d> {
     pub module: Option<&'d [u8]>,
 }
 
-/// The symbols of the traced kernel, sorted by address.
-#[derive(Debug, Clone)]
+/// The symbols of the traced kernel: those of all KSYM chunks together. Spec section "KSYM".
+#[derive(Debug, Clone, Default)]
 pub struct SymbolTable<'d> {
+    /// In the order of the file.
+    parts: Vec<Part<'d>>,
+}
+
+/// The symbols of one chunk, sorted by address.
+#[derive(Debug, Clone)]
+pub(super) struct Part<'d> {
     body: Cow<'d, [u8]>,
     order: ByteOrder,
     long_size: usize,
@@ -79,6 +86,48 @@ macro_rules! native {
 }
 
 impl<'d> SymbolTable<'d> {
+    /// Adds the symbols of the next chunk.
+    pub(super) fn add(&mut self, part: Part<'d>) {
+        self.parts.push(part);
+    }
+
+    /// Number of symbols.
+    pub fn len(&self) -> usize {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.rows.count))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All symbols: chunk by chunk in the order of the file, those of one chunk in the order of their addresses.
+    pub fn entries(&self) -> impl Iterator<Item = SymbolEntry<'_>> {
+        self.parts.iter().flat_map(Part::entries)
+    }
+
+    /// First address of the kernel image, and the first one behind it; `None` where that is not known.
+    pub fn core_range(&self) -> (Option<u64>, Option<u64>) {
+        let last = |bound: fn(&Part<'d>) -> u64| self.parts.iter().rev().map(bound).find(|&a| a != 0);
+        (last(|part| part.core_start), last(|part| part.core_end))
+    }
+
+    /// The symbol that holds `address`, as the kernel's `%pS` finds it: the last one that does not start behind it,
+    /// and of several at one address the first. Of equal ones in several chunks the last chunk's counts.
+    pub fn resolve(&self, address: u64) -> Option<Resolved<'_>> {
+        let mut best: Option<(u64, &Part<'_>, usize)> = None;
+        for part in self.parts.iter().rev() {
+            let Some((start, index)) = part.last_not_behind(address) else { continue };
+            if best.is_none_or(|(best, _, _)| start > best) {
+                best = Some((start, part, index));
+            }
+        }
+        let (_, part, index) = best?;
+        part.resolved(index, address, self.core_range())
+    }
+}
+
+impl<'d> Part<'d> {
     pub(super) fn parse(body: Cow<'d, [u8]>, base: u64, order: ByteOrder, long_size: usize) -> Result<Self> {
         match order {
             ByteOrder::Little => Self::parse_in_order::<LittleEndian>(body, base, order, long_size),
@@ -126,29 +175,13 @@ impl<'d> SymbolTable<'d> {
         Ok(table)
     }
 
-    /// Number of symbols.
-    pub fn len(&self) -> usize {
-        self.rows.count
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.rows.count == 0
-    }
-
-    /// All symbols, in the order of their addresses.
-    pub fn entries(&self) -> impl Iterator<Item = SymbolEntry<'_>> {
-        (0..self.len()).filter_map(|index| {
+    fn entries(&self) -> impl Iterator<Item = SymbolEntry<'_>> {
+        (0..self.rows.count).filter_map(|index| {
             let row = self.row(index)?;
             let owner = row.owner.checked_sub(1).and_then(|owner| self.owner_name(owner.into()));
             let Row { address, size, kind, name, .. } = row;
             Some(SymbolEntry { address, size, kind, owner, name: self.name(name)? })
         })
-    }
-
-    /// First address of the kernel image, and the first one behind it; `None` where that is not known.
-    pub fn core_range(&self) -> (Option<u64>, Option<u64>) {
-        (Some(self.core_start).filter(|&a| a != 0), Some(self.core_end).filter(|&a| a != 0))
     }
 
     fn nth<T>(&self, rows: Rows, index: usize) -> Option<&T>
@@ -199,10 +232,9 @@ impl<'d> SymbolTable<'d> {
         }
     }
 
-    /// The symbol that holds `address`, as the kernel's `%pS` finds it: the last one that does not start behind it,
-    /// and of several at one address the first.
-    pub fn resolve(&self, address: u64) -> Option<Resolved<'_>> {
-        let (mut low, mut high) = (0, self.len());
+    /// Address and index of the last symbol that does not start behind `address`; the first of several at one address.
+    fn last_not_behind(&self, address: u64) -> Option<(u64, usize)> {
+        let (mut low, mut high) = (0, self.rows.count);
         while low < high {
             let middle = low.saturating_add(high.saturating_sub(low) / 2);
             if self.row(middle)?.address <= address { low = middle.saturating_add(1) } else { high = middle }
@@ -212,6 +244,11 @@ impl<'d> SymbolTable<'d> {
         while index > 0 && self.row(index.saturating_sub(1))?.address == start {
             index = index.saturating_sub(1);
         }
+        Some((start, index))
+    }
+
+    /// What `address` is to the symbol of that index, if it lies within it.
+    fn resolved(&self, index: usize, address: u64, core: (Option<u64>, Option<u64>)) -> Option<Resolved<'_>> {
         let row = self.row(index)?;
         let offset = address.saturating_sub(row.address);
         if row.size != 0 && offset >= row.size && row.size != u64::from(u32::MAX) {
@@ -219,9 +256,9 @@ impl<'d> SymbolTable<'d> {
         }
         let module = match row.owner.checked_sub(1) {
             None => {
-                // A bound that is 0 is not known. Without an end the last symbol has none either.
-                let from = self.core_start == 0 || address >= self.core_start;
-                let to = if self.core_end == 0 { row.size != 0 } else { address <= self.core_end };
+                // Without an end of the image the last symbol has none either.
+                let from = core.0.is_none_or(|start| address >= start);
+                let to = core.1.map_or(row.size != 0, |end| address <= end);
                 if !from || !to {
                     return None;
                 }

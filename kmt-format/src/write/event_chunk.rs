@@ -10,15 +10,13 @@ use crate::raw::{Epoch, EventsHead, loss_flags};
 use crate::schema::{Place, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
 
 use super::framer::BodyLayout;
-use super::types::{Loss, WriterOptions};
+use super::types::{Loss, WriterLimits, WriterOptions};
 use crate::codec::{Compression, records_behind};
 
 /// Records of one chunk at most: a chunk of 1 MiB on 64-bit targets.
-pub(super) const RECORDS_MAX: usize = 65_536;
+const RECORDS_MAX: usize = 65_536;
 /// Descriptors, and contexts, of one chunk at most.
 const INTERNED_MAX: usize = 65_000;
-/// Heap length at which a chunk is closed, in bytes. One more event may follow (1 MiB at most).
-const HEAP_LEN_MAX: usize = 8 << 20;
 
 /// Words of a key that is made on the stack.
 const SHORT_KEY: usize = 12;
@@ -28,6 +26,9 @@ const SHORT_KEY: usize = 12;
 pub(crate) struct EventChunkBuilder {
     order: ByteOrder,
     long_size: usize,
+    records_max: usize,
+    /// Heap length at which the chunk is closed, in bytes. One more event may follow (1 MiB at most).
+    heap_len_max: usize,
     record_count: usize,
     records: Vec<u8>,
     t_base: u64,
@@ -102,10 +103,12 @@ impl Habit {
 }
 
 impl EventChunkBuilder {
-    pub fn new(order: ByteOrder, long_size: usize) -> Self {
+    pub fn new(order: ByteOrder, long_size: usize, limits: &WriterLimits) -> Self {
         Self {
             order,
             long_size,
+            records_max: (limits.chunk_len / (8 + long_size)).clamp(1, RECORDS_MAX),
+            heap_len_max: limits.chunk_len.saturating_mul(4),
             record_count: 0,
             records: Vec::new(),
             t_base: 0,
@@ -147,10 +150,10 @@ impl EventChunkBuilder {
     pub fn must_close_before(&self, time: u64) -> bool {
         self.record_count > 0
             && (time < self.t_last
-                || self.record_count >= RECORDS_MAX
+                || self.record_count >= self.records_max
                 || self.descriptors.len() >= INTERNED_MAX
                 || self.contexts.len() >= INTERNED_MAX
-                || self.heap.len() >= HEAP_LEN_MAX)
+                || self.heap.len() >= self.heap_len_max)
     }
 
     /// Adds an event. [`Self::must_close_before`] has said no.

@@ -55,6 +55,9 @@ pub(crate) struct Framer {
     pub event_count: u64,
     pub event_bytes: u64,
     pub loose_sequence: u32,
+    pub chunk_count: u64,
+    /// Chunks that the index lists at most; none once there are more.
+    pub index_rows_max: usize,
     pub index: Vec<IndexEntry>,
 }
 
@@ -70,6 +73,8 @@ impl Framer {
             event_count: 0,
             event_bytes: 0,
             loose_sequence: 0,
+            chunk_count: 0,
+            index_rows_max: usize::MAX,
             index: Vec::new(),
         }
     }
@@ -147,7 +152,10 @@ impl Framer {
         }
         let total_len = frame.total_len as u64;
         let id = frame.id;
-        self.index.push(IndexEntry { offset: self.file_len, header, summary });
+        self.chunk_count += 1;
+        if self.index.len() < self.index_rows_max {
+            self.index.push(IndexEntry { offset: self.file_len, header, summary });
+        }
         self.file_len += total_len;
         if matches!(id.kind, ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS) {
             self.event_count += u64::from(summary.record_count);
@@ -157,12 +165,15 @@ impl Framer {
 
     /// Writes the index and the trailer.
     pub fn close(&mut self) -> Result<()> {
-        let index_offset = self.file_len;
-        let index = match self.order {
-            ByteOrder::Little => self.index_body::<LittleEndian>(),
-            ByteOrder::Big => self.index_body::<BigEndian>(),
-        };
-        self.loose_chunk(ChunkKind::INDEX, 0, &index)?;
+        let mut index_offset = 0;
+        if self.index.len() as u64 == self.chunk_count {
+            index_offset = self.file_len;
+            let index = match self.order {
+                ByteOrder::Little => self.index_body::<LittleEndian>(),
+                ByteOrder::Big => self.index_body::<BigEndian>(),
+            };
+            self.loose_chunk(ChunkKind::INDEX, 0, &index)?;
+        }
         let trailer = match self.order {
             ByteOrder::Little => self.trailer::<LittleEndian>(index_offset),
             ByteOrder::Big => self.trailer::<BigEndian>(index_offset),
@@ -174,7 +185,7 @@ impl Framer {
         let total_len = (ALIGNMENT + size_of::<Trailer<O>>()).next_multiple_of(ALIGNMENT) as u64;
         let trailer = Trailer::<O> {
             head_len: (size_of::<Trailer<O>>() as u32).into(),
-            chunk_count: (self.index.len() as u32 + 1).into(),
+            chunk_count: (self.chunk_count as u32 + 1).into(),
             file_len: (self.file_len + total_len).into(),
             event_count: self.event_count.into(),
             event_bytes: self.event_bytes.into(),

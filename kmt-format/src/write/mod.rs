@@ -27,5 +27,5 @@ pub(crate) mod framing {
 }
 
 pub(crate) use rows::pairs_body;
-pub use types::{Loss, StatsTaken, SubBufferSummary, Task, WriterOptions, WriterStats};
+pub use types::{Loss, StatsTaken, SubBufferSummary, Task, WriterLimits, WriterOptions, WriterStats};
 pub use writer::Writer;

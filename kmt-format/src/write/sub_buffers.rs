@@ -9,8 +9,6 @@ use crate::error::{Error, Result};
 use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
 use crate::raw::SubBuffersHead;
 
-/// Bytes of sub-buffers at which a chunk is closed.
-const LEN_MAX: usize = 1 << 20;
 /// Events of one chunk at most, so that each may have a descriptor and a context of its own when it is decoded.
 pub(crate) const EVENTS_MAX: usize = 60_000;
 
@@ -29,10 +27,16 @@ impl SubBufferChunk {
     }
 
     /// Whether the chunk has to be closed before a sub-buffer with so many events from `t_first` on.
-    pub fn must_close_before(&self, header: &HeaderPage, events: usize, t_first: u64) -> bool {
+    pub fn must_close_before(
+        &self,
+        header: &HeaderPage,
+        len_max: usize,
+        events: usize,
+        t_first: u64,
+    ) -> bool {
         self.count > 0
             && (self.header.as_ref() != Some(header)
-                || self.bytes.len() + header.sub_buffer_len() > LEN_MAX
+                || self.bytes.len() + header.sub_buffer_len() > len_max
                 || self.summary.record_count as usize + events > EVENTS_MAX
                 || t_first < self.summary.t_last)
     }
@@ -123,9 +127,10 @@ impl Writer {
             return Ok(found);
         }
         let index = self.stream(cpu)?;
+        let len_max = self.limits.chunk_len;
         let must_close = self.streams.get(index).is_some_and(|(_, s)| {
             s.builder.record_count() > 0
-                || s.sub_buffers.must_close_before(header, found.events as usize, t_first)
+                || s.sub_buffers.must_close_before(header, len_max, found.events as usize, t_first)
         });
         if must_close {
             self.close_chunk(cpu)?;

@@ -20,6 +20,22 @@ pub struct WriterOptions {
     pub compression: Compression,
 }
 
+/// How much a writer keeps in memory. The defaults suit a host that converts; a small target asks for less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriterLimits {
+    /// Bytes of records, or of sub-buffers, at which a chunk is closed: 1 MiB. There is one open chunk for each CPU.
+    /// No chunk has more than 65,536 records, and its heap is closed at four times these bytes.
+    pub chunk_len: usize,
+    /// Chunks that the index lists at most, at 136 bytes each in memory; a file of more chunks gets no index.
+    pub index_rows: usize,
+}
+
+impl Default for WriterLimits {
+    fn default() -> Self {
+        Self { chunk_len: 1 << 20, index_rows: usize::MAX }
+    }
+}
+
 /// Events lost at one place of one CPU's stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loss {

@@ -11,7 +11,7 @@ use super::rows::{clock_head, pairs_body, stats_body, tasks_body, writer_stats_b
 use super::schema_chunk::schema_body;
 use super::sub_buffers::SubBufferChunk;
 use super::symbols_chunk::symbols_body;
-use super::types::{Loss, StatsTaken, Task, WriterOptions, WriterStats};
+use super::types::{Loss, StatsTaken, Task, WriterLimits, WriterOptions, WriterStats};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
@@ -23,6 +23,7 @@ use crate::schema::EventClass;
 #[derive(Debug)]
 pub struct Writer {
     pub(super) options: WriterOptions,
+    pub(super) limits: WriterLimits,
     framer: Framer,
     /// Formats by event id, not yet used.
     formats: HashMap<u16, EventClass>,
@@ -54,6 +55,15 @@ impl Writer {
     ///
     /// Returns an error if the options say what the format cannot express.
     pub fn new(options: WriterOptions) -> Result<Self> {
+        Self::with_limits(options, WriterLimits::default())
+    }
+
+    /// Starts a file, with other limits than the default ones.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the options say what the format cannot express.
+    pub fn with_limits(options: WriterOptions, limits: WriterLimits) -> Result<Self> {
         if !matches!(options.long_size, 4 | 8) {
             return Err(Error::new(ErrorKind::Usage("the size of long is neither 4 nor 8")));
         }
@@ -68,6 +78,8 @@ impl Writer {
             options,
             Framer::start_of(options.order, options.trace_uuid, options.compression),
         );
+        writer.limits = limits;
+        writer.framer.index_rows_max = limits.index_rows;
         writer.framer.out.extend_from_slice(&header);
         writer.framer.file_len = header.len() as u64;
         writer.framer.loose_chunk(ChunkKind::HEADER_COPY, 0, &header)?;
@@ -77,6 +89,7 @@ impl Writer {
     pub(crate) fn with_framer(options: WriterOptions, framer: Framer) -> Self {
         Self {
             options,
+            limits: WriterLimits::default(),
             framer,
             formats: HashMap::new(),
             first_class: 0,
@@ -94,7 +107,7 @@ impl Writer {
     pub(crate) fn go_on_with(&mut self, classes: usize, streams: impl Iterator<Item = (u32, u32, u64, u64)>) {
         self.first_class = classes;
         for (cpu, sequence, events, t_last) in streams {
-            let mut stream = Stream::new(&self.options);
+            let mut stream = Stream::new(&self.options, &self.limits);
             stream.sequence = sequence;
             stream.last_time = Some(t_last);
             stream.builder.go_on_behind(events, t_last);
@@ -231,7 +244,7 @@ impl Writer {
             return Err(Error::new(ErrorKind::Usage("no CPU has that number")));
         }
         self.current = self.streams.iter().position(|(c, _)| *c == cpu).unwrap_or_else(|| {
-            self.streams.push((cpu, Stream::new(&self.options)));
+            self.streams.push((cpu, Stream::new(&self.options, &self.limits)));
             self.streams.len() - 1
         });
         Ok(self.current)
@@ -412,9 +425,9 @@ impl Writer {
 }
 
 impl Stream {
-    fn new(options: &WriterOptions) -> Self {
+    fn new(options: &WriterOptions, limits: &WriterLimits) -> Self {
         Self {
-            builder: EventChunkBuilder::new(options.order, options.long_size),
+            builder: EventChunkBuilder::new(options.order, options.long_size, limits),
             sub_buffers: SubBufferChunk::default(),
             sequence: 0,
             last_time: None,

@@ -59,7 +59,18 @@ pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Jso
             out.insert("clock".into(), json!({"name": name, "ticks": ticks, "comparable": comparable}));
         }
         "KSYM" => {
-            out.insert("symbols".into(), symbols(body, long));
+            let mut found = symbols(body, long);
+            // All chunks together; a bound that is 0 is not known.
+            if let Some(before) = out.get("symbols") {
+                let rows = [&before["symbols"], &found["symbols"]].map(|r| r.as_array().unwrap().clone());
+                found["symbols"] = rows.concat().into();
+                for bound in ["start", "end"] {
+                    if found[bound] == 0 {
+                        found[bound] = before[bound].clone();
+                    }
+                }
+            }
+            out.insert("symbols".into(), found);
         }
         "HDRC" | "INDX" | "TRLR" => {}
         other => push("unknown", json!(other)),
