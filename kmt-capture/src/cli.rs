@@ -1,7 +1,9 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -9,6 +11,8 @@ use kmt_format::Compression;
 
 use crate::convert::{Options, convert};
 use crate::failure::{Failure, Outcome, Result};
+use crate::record::{self, Preset};
+use crate::tracefs::EventSpec;
 
 /// Turn a Linux kernel's trace ring buffers into .kmt files.
 #[derive(Parser)]
@@ -18,6 +22,9 @@ use crate::failure::{Failure, Outcome, Result};
     about,
     arg_required_else_help = true,
     after_help = "EXAMPLES:\n  \
+        kmt-capture record                           every kmem event until Ctrl-C\n  \
+        kmt-capture record -o boot.kmt -- make -j8   while a command runs\n  \
+        kmt-capture record -o - | ssh host 'cat > trace.kmt'\n  \
         kmt-capture convert saved/ -o trace.kmt      from files copied off a target\n  \
         kmt-capture convert saved/ -o - | ssh host 'cat > trace.kmt'\n  \
         kmt-capture convert broken.kmt -o whole.kmt  what a damaged file still holds\n  \
@@ -32,6 +39,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Record kernel memory events of the running system
+    ///
+    /// Records the kmem events but rss_stat, of all CPUs, in a ring buffer of its own, until Ctrl-C, or until COMMAND
+    /// ends. What was lost is counted and told, CPU by CPU. Nothing stays behind in tracefs.
+    Record(Box<RecordArgs>),
     /// Convert saved ring buffers to a .kmt file
     ///
     /// INPUT is a directory laid out like tracefs (events/header_page, events/SYSTEM/EVENT/format,
@@ -49,6 +61,116 @@ enum Command {
     },
     /// Print the manual page
     Man,
+}
+
+#[derive(clap::Args)]
+struct RecordArgs {
+    /// File to write; - is standard output. Default: kmt-HOST-TIME.kmt
+    #[arg(short, long, value_name = "FILE|-")]
+    output: Option<PathBuf>,
+    /// Overwrite FILE if it exists
+    #[arg(long)]
+    force: bool,
+    /// A set of events instead of the default ones
+    #[arg(short, long, value_enum, value_name = "NAME")]
+    preset: Option<PresetName>,
+    /// Events: SYSTEM, SYSTEM:EVENT, with * and ?; 'SYSTEM:EVENT if FILTER' takes a filter of the kernel
+    #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse)]
+    event: Vec<EventSpec>,
+    /// Take the stack at each such event; also 'EVENT if FILTER'
+    #[arg(long, value_name = "EVENT", value_parser = EventSpec::parse)]
+    stack: Vec<EventSpec>,
+    /// Allocations of this task (thread id) only; frees are recorded all. May be given several times
+    #[arg(long, value_name = "PID")]
+    pid: Vec<i32>,
+    /// Take the latency of this function; may be given several times
+    #[arg(long, value_name = "NAME")]
+    function: Vec<String>,
+    /// Calls of functions that take at least so long: 100us, 5ms
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    threshold: Option<Duration>,
+    /// Trace clock. Default: mono, or another one that is comparable across CPUs
+    #[arg(long, value_name = "NAME")]
+    clock: Option<String>,
+    /// Ring buffer of each CPU: 512K, 64M. Default: from the rate of events, at most 1/16 of the memory in all
+    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    buffer_size: Option<u64>,
+    /// Stop after so long: 10s, 5m
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Stop when the file has so many bytes: 100M, 2G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
+    /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
+    #[arg(long, value_enum, default_value_t = Compress::None)]
+    compress: Compress,
+    /// Keep sub-buffers as the kernel wrote them: three times the bytes, least work
+    #[arg(long)]
+    raw: bool,
+    /// Read ring buffers by copying, also where they can be mapped
+    #[arg(long)]
+    no_mmap: bool,
+    /// Do not record the events that tell the names of tasks
+    #[arg(long)]
+    no_task_events: bool,
+    /// Where tracefs is mounted, if not at /sys/kernel/tracing
+    #[arg(long, value_name = "DIR")]
+    tracefs: Option<PathBuf>,
+    /// Print nothing but problems
+    #[arg(short, long)]
+    quiet: bool,
+    /// Record while this command runs, on all CPUs
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PresetName {
+    /// Slab allocations and frees
+    Slab,
+    /// Page allocations, with their stacks
+    Pages,
+    /// Reclaim and compaction: tracepoints, and functions that take long
+    Reclaim,
+    /// All about kernel memory: kmem, vmalloc, percpu, cma, page_pool
+    All,
+}
+
+impl From<PresetName> for Preset {
+    fn from(name: PresetName) -> Self {
+        match name {
+            PresetName::Slab => Self::Slab,
+            PresetName::Pages => Self::Pages,
+            PresetName::Reclaim => Self::Reclaim,
+            PresetName::All => Self::All,
+        }
+    }
+}
+
+impl From<RecordArgs> for record::Options {
+    fn from(args: RecordArgs) -> Self {
+        Self {
+            preset: args.preset.map(Preset::from),
+            events: args.event,
+            stacks: args.stack,
+            pids: args.pid,
+            functions: args.function,
+            threshold: args.threshold,
+            clock: args.clock,
+            buffer_size: args.buffer_size,
+            duration: args.duration,
+            max_size: args.max_size,
+            verbatim: args.raw,
+            no_mmap: args.no_mmap,
+            task_events: !args.no_task_events,
+            compression: args.compress.into(),
+            output: args.output,
+            force: args.force,
+            quiet: args.quiet,
+            tracefs: args.tracefs,
+            command: args.command,
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -92,6 +214,7 @@ impl From<Compress> for Compression {
 /// Parses the command line and does what it says.
 pub fn run() -> Result<Outcome> {
     match Cli::parse().command {
+        Command::Record(args) => record::record(&(*args).into()),
         Command::Convert(args) => {
             let compression = args.compress.into();
             let ConvertArgs { input, output, force, verbatim, quiet, .. } = args;
@@ -112,6 +235,40 @@ pub fn run() -> Result<Outcome> {
     }
 }
 
+/// `10s`, `250ms`, `5m`, `2h`; a number alone is seconds.
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    let (number, unit) = split_unit(text);
+    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is no time, such as 10s"))?;
+    let factor = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(format!("{unit:?} is not one of us, ms, s, m, h")),
+    };
+    Duration::try_from_secs_f64(seconds * factor).map_err(|_| format!("{text:?} is too long"))
+}
+
+/// `64M`, `512K`, `2G`; a number alone is bytes.
+fn size(text: &str) -> std::result::Result<u64, String> {
+    let (number, unit) = split_unit(text);
+    let count: u64 = number.parse().map_err(|_| format!("{text:?} is no size, such as 64M"))?;
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "k" | "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err(format!("{unit:?} is not one of K, M, G")),
+    };
+    let bytes = count.checked_mul(1 << shift).filter(|&bytes| bytes > 0);
+    bytes.ok_or_else(|| format!("{text:?} is no size that can be had"))
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()))
+}
+
 /// A reader that went away is no failure.
 fn print(text: &[u8]) -> Result<Outcome> {
     match std::io::stdout().write_all(text) {
@@ -129,5 +286,15 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        assert!(duration("-1s").is_err() && duration("1d").is_err() && duration("s").is_err());
+        assert_eq!((size("64M"), size("512KiB"), size("9")), (Ok(64 << 20), Ok(512 << 10), Ok(9)));
+        assert!(size("0").is_err() && size("1T").is_err() && size("99999999999G").is_err());
     }
 }

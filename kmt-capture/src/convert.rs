@@ -4,12 +4,12 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use kmt_format::kernel::{
-    CpuStats, Item, Missed, Module, SubBuffer, parse_kallsyms, parse_modules, parse_saved_cmdlines,
-    parse_saved_tgids,
+    CpuStats, Module, parse_kallsyms, parse_modules, parse_saved_cmdlines, parse_saved_tgids,
 };
 use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
 use kmt_format::{Compression, Error, ErrorKind};
 
+use crate::decode::Decoder;
 use crate::failure::{Failure, Outcome, Result};
 use crate::input::{CpuFiles, Directory, Target, read_up_to};
 use crate::output::Output;
@@ -54,17 +54,18 @@ pub fn convert(options: &Options) -> Result<Outcome> {
     for cpu in &cpus {
         writer_stats.push((cpu.cpu, conversion.cpu(cpu, &mut output)?));
     }
-    conversion.writer.writer_stats(&writer_stats).map_err(|e| Failure::new(e.to_string()))?;
+    let flagged = conversion.decoder.flagged;
+    conversion.decoder.writer.writer_stats(&writer_stats).map_err(|e| Failure::new(e.to_string()))?;
     let events: u64 = writer_stats.iter().map(|(_, s)| s.events).sum();
-    if events == 0 && conversion.flagged == Loss::default() {
+    if events == 0 && flagged == Loss::default() {
         return Err(Failure::new(format!(
             "the ring buffers in {} hold no events",
             directory.root().display()
         ))
         .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once"));
     }
-    let Conversion { writer, flagged, notes, .. } = conversion;
-    output.write(&writer.finish().map_err(|e| Failure::new(e.to_string()))?)?;
+    let Conversion { decoder, notes } = conversion;
+    output.write(&decoder.writer.finish().map_err(|e| Failure::new(e.to_string()))?)?;
     output.finish()?;
     let lost = cpus.iter().filter_map(stats_of).filter_map(|s| s.lost_events()).fold(0, u64::saturating_add);
     let bytes: u64 = writer_stats.iter().map(|(_, s)| s.bytes).sum();
@@ -127,13 +128,7 @@ impl Formats {
 }
 
 struct Conversion {
-    writer: Writer,
-    header_page: kmt_format::kernel::HeaderPage,
-    order: kmt_format::kernel::ByteOrder,
-    /// Whether sub-buffers are kept as they are.
-    verbatim: bool,
-    /// What the sub-buffers said was lost, all together.
-    flagged: Loss,
+    decoder: Decoder,
     notes: Vec<String>,
 }
 
@@ -159,7 +154,8 @@ impl Conversion {
         }
         let (header_page, order) = (target.header_page, target.order);
         let verbatim = options.verbatim;
-        Ok(Self { writer, header_page, order, verbatim, flagged: Loss::default(), notes })
+        let decoder = Decoder { writer, header_page, order, verbatim, flagged: Loss::default() };
+        Ok(Self { decoder, notes })
     }
 
     /// Everything that is not events, at the start of the file: every prefix of it can be understood.
@@ -170,7 +166,7 @@ impl Conversion {
         cpus: &[CpuFiles],
     ) -> kmt_format::Result<()> {
         if let Some(clock) = &target.clock {
-            self.writer.clock(clock)?;
+            self.decoder.writer.clock(clock)?;
         }
         let version = concat!("kmt-capture ", env!("CARGO_PKG_VERSION"));
         let mut pairs: Vec<(String, Vec<u8>)> = vec![
@@ -192,7 +188,7 @@ impl Conversion {
             pairs.push((format!("tracefs/{name}"), value.trim_ascii_end().to_vec()));
         }
         let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
-        self.writer.meta(&pairs)?;
+        self.decoder.writer.meta(&pairs)?;
         self.attachments(directory)?;
         self.tasks(directory)?;
         let parsed = |text: &Option<String>| text.as_deref().and_then(CpuStats::parse);
@@ -202,7 +198,7 @@ impl Conversion {
         ] {
             let rows: Vec<_> = cpus.iter().filter_map(|c| Some((c.cpu, parsed(&pick(c))?))).collect();
             if !rows.is_empty() {
-                self.writer.stats(taken, &rows)?;
+                self.decoder.writer.stats(taken, &rows)?;
             }
         }
         self.symbols(directory, target)
@@ -211,16 +207,16 @@ impl Conversion {
     fn attachments(&mut self, directory: &Directory) -> kmt_format::Result<()> {
         for name in ["events/header_page", "events/header_event", "printk_formats"] {
             if let Some(bytes) = directory.bytes(name) {
-                self.writer.file(name, &bytes)?;
+                self.decoder.writer.file(name, &bytes)?;
             }
         }
         let conditions = directory.event_conditions();
         if !conditions.is_empty() {
-            self.writer.file("event_conditions", conditions.as_bytes())?;
+            self.decoder.writer.file("event_conditions", conditions.as_bytes())?;
         }
         let state = directory.state();
         for (name, bytes) in &state {
-            self.writer.file(name, bytes)?;
+            self.decoder.writer.file(name, bytes)?;
         }
         let missing: Vec<&str> = ["slabinfo", "buddyinfo", "pagetypeinfo", "zoneinfo", "meminfo", "vmstat"]
             .into_iter()
@@ -254,13 +250,13 @@ impl Conversion {
         let nameless = tgids.iter().filter(|(pid, _)| !have.contains(pid));
         tasks.extend(nameless.map(|(&pid, &tgid)| Task { time: 0, pid, tgid, comm: Vec::new() }));
         tasks.sort_by_key(|t| t.pid);
-        self.writer.tasks(&tasks)
+        self.decoder.writer.tasks(&tasks)
     }
 
     fn symbols(&mut self, directory: &Directory, target: &Target) -> kmt_format::Result<()> {
         let modules: Vec<Module> = match directory.beside_text("modules") {
             Some(text) => {
-                self.writer.file("modules", text.as_bytes())?;
+                self.decoder.writer.file("modules", text.as_bytes())?;
                 parse_modules(&text)
             }
             None => {
@@ -282,12 +278,12 @@ impl Conversion {
             );
             return Ok(());
         }
-        self.writer.symbols(&symbols, &modules)
+        self.decoder.writer.symbols(&symbols, &modules)
     }
 
     /// Converts one CPU's ring buffer, sub-buffer by sub-buffer.
     fn cpu(&mut self, files: &CpuFiles, output: &mut Output) -> Result<WriterStats> {
-        let sub_buffer_len = self.header_page.sub_buffer_len();
+        let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
         let mut file = File::open(&files.raw).map_err(|e| Failure::io("opening", &files.raw, &e))?;
         let mut buffer = vec![0; (READ_LEN / sub_buffer_len).max(1) * sub_buffer_len];
         let mut stats = WriterStats::default();
@@ -296,58 +292,24 @@ impl Conversion {
                 read_up_to(&mut file, &mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;
             for sub_buffer in buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len) {
                 let offset = stats.bytes;
-                stats.bytes += sub_buffer.len() as u64;
-                stats.sub_buffers += 1;
-                if let Err(error) = self.sub_buffer(files.cpu, sub_buffer, &mut stats) {
+                if let Err(error) =
+                    self.decoder.sub_buffer(files.cpu, sub_buffer, &mut stats, |_, _| {})
+                {
                     self.damaged(files, offset, &error, &mut stats)?;
                 }
             }
-            if self.writer.pending_len() >= READ_LEN {
-                output.write(self.writer.pending())?;
-                self.writer.clear_pending();
+            if self.decoder.writer.pending_len() >= READ_LEN {
+                output.write(self.decoder.writer.pending())?;
+                self.decoder.writer.clear_pending();
             }
             if len < buffer.len() {
                 break;
             }
         }
-        self.writer.flush(files.cpu).map_err(|e| Failure::new(e.to_string()))?;
-        output.write(self.writer.pending())?;
-        self.writer.clear_pending();
+        self.decoder.writer.flush(files.cpu).map_err(|e| Failure::new(e.to_string()))?;
+        output.write(self.decoder.writer.pending())?;
+        self.decoder.writer.clear_pending();
         Ok(stats)
-    }
-
-    fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], stats: &mut WriterStats) -> kmt_format::Result<()> {
-        if self.verbatim {
-            if let Ok(kept) = self.writer.sub_buffer(cpu, bytes, &self.header_page) {
-                self.flagged = self.flagged.and(kept.loss);
-                stats.events += kept.events;
-                stats.discarded += kept.discarded;
-                return Ok(());
-            }
-            // What cannot be decoded to its end is decoded as far as it goes.
-        }
-        let sub_buffer = SubBuffer::parse(bytes, &self.header_page, self.order)?;
-        let loss = match sub_buffer.missed() {
-            Missed::No => Loss::default(),
-            Missed::Count(counted) => Loss { counted, ..Loss::default() },
-            Missed::Unknown => Loss { uncounted: true, ..Loss::default() },
-        };
-        if loss != Loss::default() {
-            self.flagged = self.flagged.and(loss);
-            self.writer.lost(cpu, loss)?;
-        }
-        for item in sub_buffer.items() {
-            match item? {
-                Item::Event { time, record, offset } => {
-                    self.writer
-                        .event(cpu, time, record)
-                        .map_err(|e| Error::at(offset as u64, e.kind().clone()))?;
-                    stats.events += 1;
-                }
-                Item::Discarded => stats.discarded += 1,
-            }
-        }
-        Ok(())
     }
 
     /// A sub-buffer that could not be decoded to its end: told, marked in the file, and gone on from the next one.
@@ -369,9 +331,7 @@ impl Conversion {
         if stats.sub_buffers_damaged <= DAMAGES_TOLD {
             eprintln!("warning: {place}: {}", error.kind());
         }
-        let loss = Loss { damaged_input: true, ..Loss::default() };
-        self.flagged = self.flagged.and(loss);
-        self.writer.lost(files.cpu, loss).map_err(|e| Failure::new(e.to_string()))
+        self.decoder.damaged(files.cpu).map_err(|e| Failure::new(e.to_string()))
     }
 }
 

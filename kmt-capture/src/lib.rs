@@ -1,11 +1,15 @@
 //! kmt-capture: turns a Linux kernel's trace ring buffers into .kmt files.
 //!
-//! The program is this library and ten lines of `main`; other tools and tests may call [`convert::convert`].
+//! The program is this library and ten lines of `main`; other tools and tests may call [`record::record`] and
+//! [`convert::convert`].
 
 pub mod cli;
 pub mod convert;
+mod decode;
 pub mod failure;
 mod input;
 mod output;
+pub mod record;
 mod rewrite;
+pub mod tracefs;
 mod uuid;

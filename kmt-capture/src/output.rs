@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,11 @@ use crate::failure::{Failure, Result};
 pub struct Output {
     path: PathBuf,
     temporary: Option<PathBuf>,
+    /// Whether an unfinished file stays where it is, under its temporary name.
+    keep: bool,
     force: bool,
+    /// Bytes written.
+    len: u64,
     sink: Sink,
 }
 
@@ -29,7 +34,34 @@ impl Output {
     /// New files are created with mode 0600, since they hold kernel addresses and names of what ran, and never
     /// through a symbolic link. Devices and pipes are written to as they are.
     pub fn create(path: &Path, force: bool) -> Result<Self> {
-        let output = |temporary, sink| Self { path: path.to_owned(), temporary, force, sink };
+        Self::open(path, temporary_name(path), force, false)
+    }
+
+    /// The same for a recording, which cannot be made again: as long as it lasts the file is NAME.part, and stays so
+    /// if it is cut off.
+    pub fn record(path: &Path, force: bool) -> Result<Self> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let part = path.with_file_name(name);
+        match fs::symlink_metadata(&part) {
+            Ok(_) if !force => {
+                return Err(Failure::new(format!("{} is left of a recording that was cut off", part.display()))
+                    .hint(format!(
+                        "`kmt-capture convert {} -o FILE.kmt` saves what it holds; --force overwrites it",
+                        part.display()
+                    )));
+            }
+            Ok(metadata) if metadata.is_file() => {
+                fs::remove_file(&part).map_err(|e| Failure::io("removing", &part, &e))?;
+            }
+            _ => {}
+        }
+        Self::open(path, part, force, true)
+    }
+
+    fn open(path: &Path, temporary: PathBuf, force: bool, keep: bool) -> Result<Self> {
+        let output =
+            |temporary, sink| Self { path: path.to_owned(), temporary, keep, force, len: 0, sink };
         if path == Path::new("-") {
             if io::stdout().is_terminal() {
                 return Err(Failure::new("standard output is a terminal, and a .kmt file is binary")
@@ -44,6 +76,9 @@ impl Output {
                     .write(true)
                     .open(path)
                     .map_err(|e| Failure::io("opening", path, &e))?;
+                if file.is_terminal() {
+                    raw_line(&file, path)?;
+                }
                 return Ok(output(None, Sink::File(file)));
             }
             if kind.is_dir() {
@@ -54,7 +89,6 @@ impl Output {
                 return Err(already_there(path));
             }
         }
-        let temporary = temporary_name(path);
         let file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(|e| {
                 Failure::io("creating", &temporary, &e).hint("choose a directory that you may write to")
@@ -64,11 +98,33 @@ impl Output {
 
     /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.append(bytes).map_err(|e| self.failed_to_write(&e))
+    }
+
+    /// Appends whole chunks. Where that fails, the file ends with the chunk before them.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let result = match &mut self.sink {
             Sink::File(file) => file.write_all(bytes),
-            Sink::Stdout(stdout) => stdout.write_all(bytes),
+            Sink::Stdout(stdout) => stdout.write_all(bytes).and_then(|()| stdout.flush()),
         };
-        result.map_err(|e| self.failed_to_write(&e))
+        match (&result, &self.sink) {
+            (Ok(()), _) => self.len += bytes.len() as u64,
+            (Err(_), Sink::File(file)) if self.temporary.is_some() => {
+                let _ = file.set_len(self.len);
+            }
+            _ => {}
+        }
+        result
+    }
+
+    /// Bytes written.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Where the bytes are until the file is finished; `None` for pipes and devices.
+    pub fn unfinished(&self) -> Option<&Path> {
+        self.temporary.as_deref()
     }
 
     fn failed_to_write(&self, error: &io::Error) -> Failure {
@@ -113,10 +169,31 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
+        if let Some(temporary) = self.temporary.as_ref().filter(|_| !self.keep || self.len == 0) {
             let _ = fs::remove_file(temporary);
         }
     }
+}
+
+/// A serial line must not translate bytes. A terminal that somebody sits at is refused.
+fn raw_line(file: &File, path: &Path) -> Result<()> {
+    use rustix::termios::{OptionalActions, tcgetattr, tcsetattr, ttyname};
+    let name = |fd: std::os::fd::BorrowedFd<'_>| ttyname(fd, Vec::new()).ok();
+    let ours = [
+        name(io::stdin().as_fd()),
+        name(io::stdout().as_fd()),
+        name(io::stderr().as_fd()),
+    ];
+    let own = name(file.as_fd());
+    if own.is_some() && ours.contains(&own) {
+        return Err(Failure::new(format!("{} is the terminal that you are at", path.display()))
+            .hint("name a file, or a serial line that nobody is logged in at"));
+    }
+    let set = tcgetattr(file).and_then(|mut line| {
+        line.make_raw();
+        tcsetattr(file, OptionalActions::Drain, &line)
+    });
+    set.map_err(|e| Failure::io("setting raw", path, &e.into()))
 }
 
 fn already_there(path: &Path) -> Failure {

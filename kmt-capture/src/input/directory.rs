@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Failure, Result};
 
 /// Small files of tracefs that tell under which conditions was recorded.
-const CONDITIONS: [&str; 17] = [
+pub const CONDITIONS: [&str; 17] = [
     "trace_clock",
     "timestamp_mode",
     "trace_options",

@@ -139,6 +139,11 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
+    /// Time at the place that was reached, in the trace clock's unit: the one from which the next delta counts.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
     #[inline]
     fn word(&self, position: usize) -> Option<u32> {
         let bytes: [u8; 4] = self.data.get(position..position.checked_add(4)?)?.try_into().ok()?;

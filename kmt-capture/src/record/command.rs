@@ -1,0 +1,103 @@
+//! The command that is recorded, and the signals that end a recording.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use crate::failure::{Failure, Result};
+
+/// Signals that end a recording, and those of a command that ended: each a byte in a socket, so that one `poll` waits
+/// for everything.
+#[derive(Debug)]
+pub struct Signals {
+    stops: UnixStream,
+    children: UnixStream,
+    ids: Vec<signal_hook::SigId>,
+}
+
+impl Signals {
+    /// Takes the signals over.
+    pub fn new() -> Result<Self> {
+        let failed = |e: std::io::Error| Failure::new(format!("watching signals: {e}"));
+        let mut ids = Vec::new();
+        let mut watch = |signals: &[i32]| -> std::io::Result<UnixStream> {
+            let (stream, sender) = UnixStream::pair()?;
+            stream.set_nonblocking(true)?;
+            for &signal in signals {
+                ids.push(signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?);
+            }
+            Ok(stream)
+        };
+        let stops = watch(&[SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let children = watch(&[SIGCHLD]).map_err(failed)?;
+        Ok(Self { stops, children, ids })
+    }
+
+    /// How many signals came since the last call that ask for an end.
+    pub fn stops(&mut self) -> usize {
+        let mut bytes = [0; 64];
+        let _ = self.children.read(&mut bytes);
+        self.stops.read(&mut bytes).unwrap_or(0)
+    }
+
+    /// What to wait for.
+    pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        [self.stops.as_fd(), self.children.as_fd()]
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.ids.drain(..).for_each(|id| {
+            signal_hook::low_level::unregister(id);
+        });
+    }
+}
+
+/// The command that runs while we record.
+#[derive(Debug)]
+pub struct Running {
+    name: String,
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Running {
+    /// Starts it.
+    pub fn start(command: &[OsString]) -> Result<Option<Self>> {
+        let Some((program, args)) = command.split_first() else { return Ok(None) };
+        let name = program.to_string_lossy().into_owned();
+        let child = Command::new(program).args(args).spawn().map_err(|e| {
+            Failure::new(format!("starting {name}: {e}")).hint("give a program that is in PATH, or its path")
+        })?;
+        Ok(Some(Self { name, child, status: None }))
+    }
+
+    /// Whether it ended.
+    pub fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status.is_some()
+    }
+
+    /// How it ended, in words; `None` while it runs.
+    pub fn outcome(&self) -> Option<String> {
+        let status = self.status?;
+        Some(match (status.code(), status.signal()) {
+            (Some(code), _) => format!("{} exited with {code}", self.name),
+            (None, Some(signal)) => format!("{} was ended by signal {signal}", self.name),
+            (None, None) => format!("{} ended", self.name),
+        })
+    }
+
+    /// Its number and name.
+    pub fn describe(&self) -> String {
+        format!("{} (process {})", self.name, self.child.id())
+    }
+}

@@ -1,0 +1,107 @@
+//! What goes into the file besides events: the target, the conditions, the clock.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kmt_format::kernel::CpuStats;
+use kmt_format::write::Writer;
+
+use super::Options;
+use super::plan::Plan;
+use super::setup::Setup;
+use super::snapshot;
+use crate::input::CONDITIONS;
+
+/// Keys and values about target and recording, at the start of the file.
+pub fn write(writer: &mut Writer, setup: &Setup, plan: &Plan, options: &Options, sub_buffer_len: usize) -> kmt_format::Result<()> {
+    let uname = rustix::system::uname();
+    let words = [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
+    let mut line: Vec<u8> = words.map(|w| w.to_bytes()).join(&b' ');
+    line.extend_from_slice(b" GNU/Linux");
+    let list = |items: Vec<String>| items.join(" ").into_bytes();
+    let command = options.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let mut pairs: Vec<(String, Vec<u8>)> = vec![
+        ("writer".into(), concat!("kmt-capture ", env!("CARGO_PKG_VERSION")).into()),
+        ("source".into(), "live".into()),
+        ("sub_buffer_size".into(), sub_buffer_len.to_string().into()),
+        ("uname".into(), line),
+        ("kernel.release".into(), uname.release().to_bytes().to_vec()),
+        ("kernel.machine".into(), uname.machine().to_bytes().to_vec()),
+        ("page_size.source".into(), "sysconf".into()),
+        ("recorder.pid".into(), std::process::id().to_string().into()),
+        ("record.command".into(), list(command)),
+        ("record.functions".into(), list(plan.functions.concat())),
+    ];
+    for (key, path) in [("cmdline", "/proc/cmdline"), ("boot_id", "/proc/sys/kernel/random/boot_id")] {
+        if let Ok(text) = fs::read(path) {
+            pairs.push((key.into(), text.trim_ascii().to_vec()));
+        }
+    }
+    for name in CONDITIONS {
+        // Lists of what is enabled are long and stand in event_conditions; these two need a look at every event.
+        if let Some(text) = setup.dir.read(name).or_else(|| setup.top.read(name)).filter(|_| name != "set_event") {
+            pairs.push((format!("tracefs/{name}"), text.trim_ascii_end().into()));
+        }
+    }
+    pairs.extend(snapshot::topology());
+    pairs.retain(|(_, value)| !value.is_empty());
+    let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
+    writer.meta(&pairs)?;
+    for name in ["events/header_page", "events/header_event", "printk_formats"] {
+        let bytes = setup.dir.read(name).or_else(|| setup.top.read(name));
+        if let Some(bytes) = bytes.filter(|b| !b.is_empty()) {
+            writer.file(name, bytes.as_bytes())?;
+        }
+    }
+    writer.file("event_conditions", plan.conditions().as_bytes())
+}
+
+/// A time of the trace clock with the time of day at which it was read: `TRACE REALTIME_NS WITHIN_NS`.
+///
+/// Source: `now ts` of `stats`, in microseconds for clocks in nanoseconds; the time of day is taken before and after.
+pub fn clock_pair(setup: &Setup, cpu: u32) -> Option<String> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|d| d.as_nanos());
+    let before = now()?;
+    let stats = setup.dir.read(&format!("per_cpu/cpu{cpu}/stats"))?;
+    let after = now()?;
+    let trace = CpuStats::parse(&stats)?.now_time?;
+    let middle = before.midpoint(after);
+    Some(format!("{trace} {middle} {}", after.saturating_sub(before) / 2 + 1_000))
+}
+
+/// `kmt-HOST-YYYYMMDDThhmmssZ.kmt`.
+pub fn default_name() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host: String =
+        host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' }).collect();
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    format!("kmt-{}-{}.kmt", host.trim_start_matches('.'), utc(seconds))
+}
+
+/// Seconds since 1970 as `YYYYMMDDThhmmssZ`. Days to dates after Howard Hinnant, "chrono-compatible low-level date
+/// algorithms".
+fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", rest / 3_600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_times_of_day() {
+        assert_eq!(utc(0), "19700101T000000Z");
+        assert_eq!(utc(951_782_400), "20000229T000000Z");
+        assert_eq!(utc(1_795_277_288), "20261121T160808Z");
+        assert!(default_name().starts_with("kmt-") && !default_name().contains('/'));
+    }
+}

@@ -1,0 +1,70 @@
+//! `record`: a running system's ring buffers to a file, losing nothing silently.
+
+mod command;
+mod description;
+mod graph;
+mod mapped;
+mod plan;
+mod ring;
+mod session;
+mod setup;
+mod size;
+mod snapshot;
+mod status;
+mod symbols;
+mod tasks;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kmt_format::Compression;
+
+pub use plan::Preset;
+pub use session::record;
+pub use snapshot::meminfo;
+
+use crate::tracefs::EventSpec;
+
+/// What to record, how, and to where.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// A set of events.
+    pub preset: Option<Preset>,
+    /// Events besides.
+    pub events: Vec<EventSpec>,
+    /// Events whose stacks are taken.
+    pub stacks: Vec<EventSpec>,
+    /// Tasks whose allocations are recorded; empty: all.
+    pub pids: Vec<i32>,
+    /// Functions whose latency is taken.
+    pub functions: Vec<String>,
+    /// Latency from which a call of these functions is recorded.
+    pub threshold: Option<Duration>,
+    /// Trace clock.
+    pub clock: Option<String>,
+    /// Size of each CPU's ring buffer in bytes; `None`: from a probe.
+    pub buffer_size: Option<u64>,
+    /// How long.
+    pub duration: Option<Duration>,
+    /// Bytes at which the recording ends.
+    pub max_size: Option<u64>,
+    /// Whether sub-buffers are kept as they are.
+    pub verbatim: bool,
+    /// Whether ring buffers are read by copying, also where they could be mapped.
+    pub no_mmap: bool,
+    /// Whether events that tell the names of tasks are recorded along.
+    pub task_events: bool,
+    /// How bodies are stored.
+    pub compression: Compression,
+    /// File; `-` is standard output; `None`: a name from host and time.
+    pub output: Option<PathBuf>,
+    /// Whether an existing file is overwritten.
+    pub force: bool,
+    /// Whether nothing but problems is told.
+    pub quiet: bool,
+    /// Where tracefs is.
+    pub tracefs: Option<PathBuf>,
+    /// What to run meanwhile.
+    pub command: Vec<OsString>,
+}

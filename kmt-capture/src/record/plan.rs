@@ -1,0 +1,280 @@
+//! What is recorded: events with filters and stacks, functions with their latency.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Options;
+use crate::failure::{Failure, Result};
+use crate::tracefs::{Event, EventSpec, TraceDir, find_events};
+
+/// Sets of events under one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// The events of the slab allocator.
+    Slab,
+    /// The events of the page allocator, with the stack of each allocation.
+    Pages,
+    /// Reclaim and compaction: their tracepoints, and the latency of their functions.
+    Reclaim,
+    /// Every event about kernel memory.
+    All,
+}
+
+impl Preset {
+    /// Patterns of its events.
+    fn events(self) -> &'static [&'static str] {
+        match self {
+            Self::Slab => {
+                &["kmem:kmalloc", "kmem:kmalloc_node", "kmem:kfree", "kmem:kmem_cache_alloc", "kmem:kmem_cache_alloc_node", "kmem:kmem_cache_free"]
+            }
+            Self::Pages => &["kmem:mm_page_*"],
+            Self::Reclaim => &["vmscan:*", "compaction:*"],
+            Self::All => &["kmem:*", "vmalloc:*", "percpu:*", "cma:*", "page_pool:*"],
+        }
+    }
+
+    /// Patterns of events whose stacks are taken.
+    fn stacks(self) -> &'static [&'static str] {
+        if self == Self::Pages { &["kmem:mm_page_alloc"] } else { &[] }
+    }
+}
+
+/// Names that an allocation function had in different kernels: one of a row is enough.
+pub const RECLAIM_FUNCTIONS: [&[&str]; 8] = [
+    &["__alloc_frozen_pages_noprof", "__alloc_pages_noprof", "__alloc_pages", "__alloc_pages_nodemask"],
+    &["try_to_free_pages"],
+    &["shrink_node"],
+    &["shrink_slab", "do_shrink_slab"],
+    &["shrink_active_list"],
+    &["shrink_inactive_list"],
+    &["compact_zone"],
+    &["try_to_compact_pages"],
+];
+
+/// Events that tell the names of tasks, and to which cgroup they move.
+const TASK_EVENTS: [&str; 3] = ["task:task_newtask", "task:task_rename", "cgroup:cgroup_attach_task"];
+
+/// How one event is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Filter of the kernel.
+    pub filter: Option<String>,
+    /// `stacktrace`, with its own filter: the trigger that takes a stack.
+    pub trigger: Option<String>,
+}
+
+/// What is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Events.
+    pub events: BTreeMap<Event, Recorded>,
+    /// Functions whose latency is taken; the first that the kernel has of each row.
+    pub functions: Vec<Vec<String>>,
+    /// What cannot be recorded, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// What `options` ask for, of what the kernel has.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if nothing of it is there.
+    pub fn new(options: &Options, top: &TraceDir) -> Result<Self> {
+        let mut plan = Self::default();
+        let asked = plan.asked_events(options);
+        for spec in &asked {
+            let found = find_events(top, spec);
+            if found.is_empty() && (spec.is_exact() || options.preset.is_none()) && !is_optional(spec) {
+                plan.notes.push(format!("this kernel has no event {spec}; it is left out"));
+            }
+            for event in found.into_iter().filter(|event| !is_left_out(event, options)) {
+                let recorded = plan.events.entry(event).or_default();
+                recorded.filter = spec.filter.clone().or_else(|| recorded.filter.take());
+            }
+        }
+        if plan.events.is_empty() {
+            let names: Vec<String> = asked.iter().map(EventSpec::to_string).collect();
+            return Err(Failure::new(format!("this kernel has none of the events {}", names.join(", ")))
+                .hint("`kmt-capture check` tells which it has; tracepoints need CONFIG_TRACEPOINTS"));
+        }
+        plan.add_stacks(options, top)?;
+        plan.filter_by_task(&options.pids);
+        if options.task_events {
+            for spec in TASK_EVENTS.iter().filter_map(|name| EventSpec::parse(name).ok()) {
+                find_events(top, &spec).into_iter().for_each(|event| {
+                    plan.events.entry(event).or_default();
+                });
+            }
+        }
+        plan.functions = functions(options);
+        Ok(plan)
+    }
+
+    fn asked_events(&self, options: &Options) -> Vec<EventSpec> {
+        let mut asked: Vec<EventSpec> = Vec::new();
+        let mut add = |patterns: &[&str]| asked.extend(patterns.iter().filter_map(|p| EventSpec::parse(p).ok()));
+        match options.preset {
+            Some(preset) => add(preset.events()),
+            None if options.events.is_empty() => add(&["kmem:*"]),
+            None => {}
+        }
+        asked.extend(options.events.iter().cloned());
+        asked
+    }
+
+    fn add_stacks(&mut self, options: &Options, top: &TraceDir) -> Result<()> {
+        let preset = options.preset.map_or(&[][..], Preset::stacks);
+        let preset = preset.iter().filter_map(|p| EventSpec::parse(p).ok());
+        for spec in preset.chain(options.stacks.iter().cloned()) {
+            let found: BTreeSet<Event> = find_events(top, &spec);
+            if found.is_empty() {
+                self.notes.push(format!("this kernel has no event {spec}; no stacks are taken of it"));
+            }
+            for event in found {
+                if !top.has(&event.file("trigger")) {
+                    return Err(Failure::new(format!("this kernel cannot take stacks of {event}"))
+                        .hint("triggers need Linux 3.14 and CONFIG_STACKTRACE; leave --stack out"));
+                }
+                let trigger = match &spec.filter {
+                    Some(filter) => format!("stacktrace if {filter}"),
+                    None => "stacktrace".to_owned(),
+                };
+                self.events.entry(event).or_default().trigger = Some(trigger);
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocations of these tasks only. Frees stay: whoever frees, an allocation without its free would seem a leak.
+    fn filter_by_task(&mut self, pids: &[i32]) {
+        if pids.is_empty() {
+            return;
+        }
+        let tasks: Vec<String> = pids.iter().map(|pid| format!("common_pid == {pid}")).collect();
+        let tasks = tasks.join(" || ");
+        for (event, recorded) in self.events.iter_mut().filter(|(event, _)| is_allocation(event)) {
+            let _ = event;
+            recorded.filter = Some(match recorded.filter.take() {
+                Some(filter) => format!("({filter}) && ({tasks})"),
+                None => tasks.clone(),
+            });
+        }
+    }
+
+    /// Lines of `SYSTEM:EVENT enable=1`, `filter=` and `trigger=`, as the file keeps them.
+    pub fn conditions(&self) -> String {
+        let mut out = String::new();
+        for (event, recorded) in &self.events {
+            out.push_str(&format!("{event} enable=1\n"));
+            for (name, value) in [("filter", &recorded.filter), ("trigger", &recorded.trigger)] {
+                if let Some(value) = value {
+                    out.push_str(&format!("{event} {name}={value}\n"));
+                }
+            }
+        }
+        out
+    }
+
+    /// What is recorded, in one line.
+    pub fn summary(&self) -> String {
+        let mut systems: BTreeMap<&str, usize> = BTreeMap::new();
+        self.events.keys().for_each(|event| *systems.entry(&event.system).or_default() += 1);
+        let mut parts: Vec<String> =
+            systems.iter().map(|(system, count)| format!("{count} {system}")).collect();
+        if !self.functions.is_empty() {
+            parts.push(format!("{} function latencies", self.functions.len()));
+        }
+        let stacks = self.events.values().filter(|r| r.trigger.is_some()).count();
+        let stacks = if stacks == 0 { String::new() } else { format!(", stacks of {stacks}") };
+        format!("{} events{stacks}", parts.join(" + "))
+    }
+}
+
+/// `rss_stat` comes with every page fault and has little to say; it has to be asked for.
+fn is_left_out(event: &Event, options: &Options) -> bool {
+    let is_asked = options.preset == Some(Preset::All) || options.events.iter().any(|s| s.matches(event) && s.is_exact());
+    *event == Event::new("kmem", "rss_stat") && !is_asked
+}
+
+fn is_optional(spec: &EventSpec) -> bool {
+    // Merged into kmalloc and kmem_cache_alloc in 6.1.
+    matches!(spec.name.as_str(), "kmalloc_node" | "kmem_cache_alloc_node")
+}
+
+fn is_allocation(event: &Event) -> bool {
+    event.system == "kmem"
+        && ["kmalloc", "kmalloc_node", "kmem_cache_alloc", "kmem_cache_alloc_node", "mm_page_alloc"]
+            .contains(&event.name.as_str())
+}
+
+fn functions(options: &Options) -> Vec<Vec<String>> {
+    let own = options.functions.iter().map(|name| vec![name.clone()]);
+    let row = |names: &&[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+    if options.preset == Some(Preset::Reclaim) && options.functions.is_empty() {
+        return RECLAIM_FUNCTIONS.iter().map(row).collect();
+    }
+    own.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(events: &[&str]) -> (std::path::PathBuf, TraceDir) {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("kmt-plan-{}-{number}", std::process::id()));
+        for event in events {
+            let dir = path.join("events").join(event.replace(':', "/"));
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join("enable"), "0\n").unwrap();
+            std::fs::write(dir.join("trigger"), "").unwrap();
+        }
+        (path.clone(), TraceDir::at(path))
+    }
+
+    fn names(plan: &Plan) -> Vec<String> {
+        plan.events.keys().map(Event::to_string).collect()
+    }
+
+    #[test]
+    fn presets_take_what_the_kernel_has() {
+        let (path, top) = kernel(&[
+            "kmem:kmalloc", "kmem:kfree", "kmem:kmem_cache_alloc", "kmem:kmem_cache_free", "kmem:rss_stat",
+            "kmem:mm_page_alloc", "kmem:mm_page_free", "vmscan:mm_shrink_slab_start", "task:task_rename",
+        ]);
+        let plan = |options: Options| Plan::new(&options, &top);
+        let all = plan(Options::default()).unwrap();
+        assert_eq!(all.events.len(), 6, "the kmem events without rss_stat: {:?}", names(&all));
+        assert!(all.notes.is_empty());
+        let slab = plan(Options { preset: Some(Preset::Slab), ..Options::default() }).unwrap();
+        assert_eq!(slab.events.len(), 4);
+        assert!(slab.notes.is_empty(), "{:?}", slab.notes);
+        let pages = plan(Options { preset: Some(Preset::Pages), ..Options::default() }).unwrap();
+        let alloc = &pages.events[&Event::new("kmem", "mm_page_alloc")];
+        assert_eq!(alloc.trigger.as_deref(), Some("stacktrace"));
+        let reclaim = plan(Options { preset: Some(Preset::Reclaim), ..Options::default() }).unwrap();
+        assert_eq!(names(&reclaim), ["vmscan:mm_shrink_slab_start"]);
+        assert_eq!(reclaim.functions.len(), RECLAIM_FUNCTIONS.len());
+        let everything =
+            plan(Options { preset: Some(Preset::All), task_events: true, ..Options::default() }).unwrap();
+        assert!(names(&everything).contains(&"kmem:rss_stat".to_owned()));
+        assert!(names(&everything).contains(&"task:task_rename".to_owned()));
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn frees_are_never_filtered_by_task() {
+        let (path, top) = kernel(&["kmem:kmalloc", "kmem:kfree"]);
+        let events = vec![EventSpec::parse("kmem:kmalloc if bytes_req > 64").unwrap(), EventSpec::parse("kmem:kfree").unwrap()];
+        let plan = Plan::new(&Options { events, pids: vec![7, 8], ..Options::default() }, &top).unwrap();
+        assert_eq!(
+            plan.conditions(),
+            "kmem:kfree enable=1\nkmem:kmalloc enable=1\n\
+             kmem:kmalloc filter=(bytes_req > 64) && (common_pid == 7 || common_pid == 8)\n"
+        );
+        let missing = Options { events: vec![EventSpec::parse("kmem:gone").unwrap()], ..Options::default() };
+        assert!(Plan::new(&missing, &top).unwrap_err().to_string().contains("kmem:gone"));
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

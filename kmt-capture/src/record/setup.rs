@@ -1,0 +1,210 @@
+//! Sets a ring buffer up as the plan says, and remembers how to undo it.
+
+use super::Options;
+use super::graph;
+use super::plan::Plan;
+use crate::failure::{Failure, Result};
+use crate::tracefs::{self, Instance, TraceDir, Undo};
+
+/// Clocks that are comparable across CPUs, the best first: `mono` is what other tools and user space have, too.
+const CLOCKS: [&str; 5] = ["mono", "mono_raw", "boot", "global", "perf"];
+
+/// A ring buffer that is set up. Dropping it leaves tracefs as it was.
+#[derive(Debug)]
+pub struct Setup {
+    /// The directory that records: the instance, or the top level.
+    pub dir: TraceDir,
+    /// The top level.
+    pub top: TraceDir,
+    /// Name of the clock.
+    pub clock: String,
+    /// What is said to the user.
+    pub notes: Vec<String>,
+    instance: Option<Instance>,
+    undo: Undo,
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        // Our own buffer first: where the top level is used, `undo` stops it step by step.
+        self.instance = None;
+    }
+}
+
+impl Setup {
+    /// Finds tracefs, and takes an instance, or the top level where function graphs need it.
+    pub fn new(options: &Options) -> Result<(Self, Plan)> {
+        let mut undo = Undo::default();
+        let top = tracefs::find(options.tracefs.as_deref(), &mut undo)?;
+        let mut notes = Vec::new();
+        for (leftover, count) in tracefs::leftovers() {
+            drop(leftover);
+            notes.push(format!("a recorder that was killed had left {count} settings changed; they are as before"));
+        }
+        for path in tracefs::orphans(&top) {
+            if tracefs::remove_orphan(&path) {
+                notes.push(format!("removed {}, left by a recorder that was killed", path.display()));
+            }
+        }
+        let mut plan = Plan::new(options, &top)?;
+        let instance = Instance::create(&top);
+        let mut setup = match instance {
+            Ok(instance) => Self {
+                dir: instance.dir().clone(),
+                top,
+                clock: String::new(),
+                notes,
+                instance: Some(instance),
+                undo,
+            },
+            Err(failure) => return Err(failure),
+        };
+        if !plan.functions.is_empty() {
+            setup.graph(options, &mut plan)?;
+        }
+        setup.clock(options)?;
+        setup.options()?;
+        Ok((setup, plan))
+    }
+
+    fn graph(&mut self, options: &Options, plan: &mut Plan) -> Result<()> {
+        match graph::place(&self.top, &self.dir) {
+            graph::Place::Nowhere => {
+                plan.functions.clear();
+                self.notes.push(
+                    "this kernel has no function_graph tracer (CONFIG_FUNCTION_GRAPH_TRACER): \
+                     tracepoints are recorded, latencies of functions are not"
+                        .to_owned(),
+                );
+                return Ok(());
+            }
+            graph::Place::Instance => {}
+            graph::Place::TopLevel => {
+                graph::occupy(&self.top, &mut self.undo)?;
+                self.notes.push(
+                    "this kernel has function graphs at the top level only: that is used, and put back at the end"
+                        .to_owned(),
+                );
+                self.dir = self.top.clone();
+                self.instance = None;
+            }
+        }
+        let notes = graph::prepare(&self.top, &self.dir, options.threshold, plan, &mut self.undo)?;
+        self.notes.extend(notes);
+        Ok(())
+    }
+
+    fn is_top(&self) -> bool {
+        self.dir == self.top
+    }
+
+    /// Changes a setting; at the top level it is put back.
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        if self.is_top() {
+            let before = self.dir.read(name).unwrap_or_default();
+            return self.undo.change(&self.dir, name, &before, value);
+        }
+        self.dir.write(name, value)
+    }
+
+    fn clock(&mut self, options: &Options) -> Result<()> {
+        let text = self.dir.must_read("trace_clock")?;
+        let names: Vec<&str> =
+            text.split_ascii_whitespace().map(|n| n.trim_matches(['[', ']'])).collect();
+        let name = match &options.clock {
+            Some(clock) if names.contains(&clock.as_str()) => clock.clone(),
+            Some(clock) => {
+                return Err(Failure::new(format!("this kernel has no trace clock {clock:?}"))
+                    .hint(format!("it has {}", names.join(", "))));
+            }
+            None => CLOCKS.iter().find(|c| names.contains(c)).map_or("local", |c| c).to_owned(),
+        };
+        if name == "local" {
+            self.notes.push("the clock is local: times of different CPUs cannot be compared safely".to_owned());
+        }
+        if self.is_top() {
+            let before = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            let before = before.map_or("local", |(name, _)| name).to_owned();
+            self.undo.change(&self.dir, "trace_clock", &before, &name)?;
+        } else {
+            self.dir.write("trace_clock", &name)?;
+        }
+        self.clock = name;
+        Ok(())
+    }
+
+    /// Overwriting marks where events are missing; a buffer that stops when it is full does not.
+    fn options(&mut self) -> Result<()> {
+        self.set("options/overwrite", "1")?;
+        if self.dir.has("buffer_percent") {
+            self.set("buffer_percent", "25")?;
+        }
+        Ok(())
+    }
+
+    /// Sets the size of each CPU's buffer, in KiB.
+    pub fn buffer_size_kb(&mut self, kb: u64) -> Result<()> {
+        if !self.is_top() {
+            return self.dir.write("buffer_size_kb", &kb.to_string());
+        }
+        // The CPUs may differ; and a buffer that nobody used yet reads as "7 (expanded: 1408)".
+        for cpu in self.dir.cpus() {
+            let name = format!("per_cpu/cpu{cpu}/buffer_size_kb");
+            let before = self.dir.read(&name).unwrap_or_default();
+            let size = before.split_once("expanded:").map_or(before.as_str(), |(_, size)| size);
+            let size: String = size.chars().filter(char::is_ascii_digit).collect();
+            if !size.is_empty() {
+                self.undo.change(&self.dir, &name, &size, &kb.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enables the events, with filters and triggers. Those that cannot be enabled are named and left out.
+    pub fn enable(&mut self, plan: &mut Plan) -> Result<()> {
+        let mut refused = Vec::new();
+        for (event, recorded) in &plan.events {
+            let is_top = self.is_top();
+            let mut set = |file: &str, value: &str, off: &str| -> Result<()> {
+                let name = event.file(file);
+                if is_top {
+                    return self.undo.change(&self.dir, &name, off, value);
+                }
+                self.dir.write(&name, value)
+            };
+            if let Some(filter) = &recorded.filter {
+                set("filter", filter, "0")?;
+            }
+            if let Some(trigger) = &recorded.trigger {
+                set("trigger", trigger, &format!("!{trigger}"))?;
+            }
+            if let Err(failure) = set("enable", "1", "0") {
+                refused.push((event.clone(), failure));
+            }
+        }
+        for (event, failure) in refused {
+            plan.events.remove(&event);
+            plan.notes.push(format!("{event} cannot be enabled and is left out: {failure}"));
+        }
+        if plan.events.is_empty() {
+            return Err(Failure::new("none of the events could be enabled")
+                .hint("`kmt-capture check` tells why"));
+        }
+        Ok(())
+    }
+
+    /// Lets the events in.
+    pub fn start(&mut self) -> Result<()> {
+        self.dir.write("tracing_on", "1")
+    }
+
+    /// Lets no more events in.
+    pub fn stop(&mut self) -> Result<()> {
+        self.dir.write("tracing_on", "0")
+    }
+
+    /// Forgets what was recorded, counters included.
+    pub fn clear(&mut self) -> Result<()> {
+        self.dir.write("trace", "")
+    }
+}

@@ -1,0 +1,129 @@
+//! The state of the target at begin and end, and what surrounds the trace.
+
+use std::fs;
+use std::path::Path;
+
+use kmt_format::write::Writer;
+
+use super::tasks::numbered;
+
+/// Files of /proc that are kept with `.before` and `.after`.
+const STATE: [&str; 7] =
+    ["slabinfo", "buddyinfo", "pagetypeinfo", "zoneinfo", "meminfo", "vmstat", "vmallocinfo"];
+/// Files of a cache in /sys/kernel/slab that are kept.
+const SLAB: [&str; 18] = [
+    "aliases", "align", "cpu_slabs", "destroy_by_rcu", "hwcache_align", "min_partial", "object_size", "objects",
+    "objs_per_slab", "order", "partial", "poison", "reclaim_account", "red_zone", "sanity_checks", "slab_size",
+    "slabs", "store_user",
+];
+/// A file that is larger is left out, and named.
+const LEN_MAX: u64 = 4 << 20;
+
+/// When a snapshot was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Before the first event.
+    Before,
+    /// After the last one.
+    After,
+}
+
+impl When {
+    fn suffix(self) -> &'static str {
+        if self == Self::Before { "before" } else { "after" }
+    }
+}
+
+/// Writes the snapshots into the file; returns the names of those that could not be had.
+pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>> {
+    let mut missing = Vec::new();
+    for name in STATE {
+        match fs::read(format!("/proc/{name}")) {
+            Ok(bytes) if bytes.len() as u64 <= LEN_MAX => {
+                writer.file(&format!("{name}.{}", when.suffix()), &bytes)?;
+            }
+            _ if name == "vmallocinfo" => {}
+            _ => missing.push(name.to_owned()),
+        }
+    }
+    let slab = slab_text(Path::new("/sys/kernel/slab"));
+    if !slab.is_empty() {
+        writer.file(&format!("slab_sysfs.{}", when.suffix()), slab.as_bytes())?;
+    }
+    let cgroups = cgroups();
+    if !cgroups.is_empty() {
+        writer.file(&format!("cgroups.{}", when.suffix()), &cgroups)?;
+    }
+    Ok(missing)
+}
+
+/// `CACHE FILE=VALUE` and `ALIAS -> CACHE`, a line each.
+fn slab_text(root: &Path) -> String {
+    let mut names: Vec<_> = fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    names.sort();
+    let mut out = String::new();
+    for path in names {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Ok(target) = fs::read_link(&path) {
+            let target = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            out.push_str(&format!("{name} -> {target}\n"));
+            continue;
+        }
+        for file in SLAB {
+            if let Ok(text) = fs::read_to_string(path.join(file)) {
+                out.push_str(&format!("{name} {file}={}\n", text.trim()));
+            }
+        }
+    }
+    out
+}
+
+/// `PID PATH` of every process, a line each; the unified hierarchy, or the memory controller's.
+fn cgroups() -> Vec<u8> {
+    let mut out = Vec::new();
+    for process in numbered("/proc") {
+        let Ok(text) = fs::read(format!("/proc/{process}/cgroup")) else { continue };
+        let lines = text.split(|&b| b == b'\n');
+        let path = |line: &[u8]| {
+            let mut parts = line.splitn(3, |&b| b == b':');
+            let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let is_memory = controllers.split(|&b| b == b',').any(|c| c == b"memory");
+            (controllers.is_empty() || is_memory).then(|| (is_memory, path.to_vec()))
+        };
+        if let Some((_, path)) = lines.filter_map(path).max_by_key(|(is_memory, _)| *is_memory) {
+            out.extend_from_slice(format!("{process} ").as_bytes());
+            out.extend_from_slice(&path);
+            out.push(b'\n');
+        }
+    }
+    out
+}
+
+/// CPUs and nodes, as keys and values.
+pub fn topology() -> Vec<(String, Vec<u8>)> {
+    let mut pairs = Vec::new();
+    let mut add = |key: String, path: String| {
+        if let Ok(text) = fs::read_to_string(path) {
+            pairs.push((key, text.trim().as_bytes().to_vec()));
+        }
+    };
+    for state in ["possible", "present", "online"] {
+        add(format!("cpus.{state}"), format!("/sys/devices/system/cpu/{state}"));
+    }
+    let nodes = fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    let mut nodes: Vec<u32> =
+        nodes.filter_map(|e| e.file_name().to_str()?.strip_prefix("node")?.parse().ok()).collect();
+    nodes.sort_unstable();
+    for node in nodes {
+        add(format!("node{node}.cpus"), format!("/sys/devices/system/node/node{node}/cpulist"));
+    }
+    pairs
+}
+
+/// A number of /proc/meminfo, in bytes.
+pub fn meminfo(key: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'))?;
+    let kb: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kb.saturating_mul(1024))
+}

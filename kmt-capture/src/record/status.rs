@@ -1,0 +1,90 @@
+//! The line of live status, on a terminal.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// What the recording adds up to so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Totals {
+    /// Events in the file.
+    pub events: u64,
+    /// Events that the kernel says were lost.
+    pub lost: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// How full the fullest ring buffer was when it was emptied, in percent.
+    pub fill_percent: f64,
+}
+
+/// Writes the line anew every second.
+#[derive(Debug)]
+pub struct Status {
+    is_on: bool,
+    start: Instant,
+    last: (Instant, u64),
+    is_shown: bool,
+}
+
+impl Status {
+    /// Shown if standard error is a terminal and nobody asked for quiet.
+    pub fn new(quiet: bool) -> Self {
+        let now = Instant::now();
+        let is_on = !quiet && std::io::stderr().is_terminal();
+        Self { is_on, start: now, last: (now, 0), is_shown: false }
+    }
+
+    /// Shows the totals.
+    pub fn show(&mut self, totals: &Totals) {
+        let now = Instant::now();
+        let (since, events) = self.last;
+        self.last = (now, totals.events);
+        if !self.is_on {
+            return;
+        }
+        let line = line(now - self.start, now - since, totals.events.saturating_sub(events), totals);
+        eprint!("\r\x1b[K{line}");
+        let _ = std::io::stderr().flush();
+        self.is_shown = true;
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+            self.is_shown = false;
+        }
+    }
+}
+
+fn line(elapsed: Duration, step: Duration, events: u64, totals: &Totals) -> String {
+    let rate = events as f64 / step.as_secs_f64().max(0.001);
+    format!(
+        "{:.0} s  {} events  {rate:.0} events/s  {} lost  {}  buffers {:.0} % full at most",
+        elapsed.as_secs_f64(),
+        totals.events,
+        totals.lost,
+        bytes(totals.bytes),
+        totals.fill_percent,
+    )
+}
+
+/// Bytes in words.
+pub fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_rate_loss_size_and_fill() {
+        let totals = Totals { events: 5_000, lost: 3, bytes: 20 << 20, fill_percent: 12.4 };
+        let line = line(Duration::from_secs(7), Duration::from_secs(2), 800, &totals);
+        assert_eq!(line, "7 s  5000 events  400 events/s  3 lost  20 MiB  buffers 12 % full at most");
+    }
+}

@@ -1,0 +1,143 @@
+//! Names of tasks: those that run when the recording starts, and what events tell afterwards.
+
+use std::collections::HashMap;
+use std::fs;
+
+use kmt_format::kernel::{ByteOrder, EventFormat, Field, FieldKind, parse_saved_cmdlines};
+use kmt_format::write::Task;
+
+use crate::tracefs::TraceDir;
+
+/// `CLONE_THREAD`: the new task belongs to the thread group of the one that makes it.
+const CLONE_THREAD: u64 = 0x0001_0000;
+/// Thread groups that are remembered at most.
+const GROUPS_MAX: usize = 16_384;
+
+/// Watches the events that name tasks.
+#[derive(Debug)]
+pub struct TaskNames {
+    order: ByteOrder,
+    newtask: Option<Naming>,
+    rename: Option<Naming>,
+    groups: HashMap<i32, i32>,
+    /// Names that are not in the file yet.
+    pending: Vec<Task>,
+}
+
+/// Where an event keeps what it tells.
+#[derive(Debug)]
+struct Naming {
+    id: u16,
+    task: Option<Field>,
+    current: Option<Field>,
+    comm: Field,
+    clone_flags: Option<Field>,
+}
+
+impl Naming {
+    fn new(dir: &TraceDir, event: &str, comm: &str, long_size: usize) -> Option<Self> {
+        let text = dir.read(&format!("events/task/{event}/format"))?;
+        let format = EventFormat::parse(&text, long_size).ok()?;
+        let field = |name: &str| format.fields.iter().find(|f| f.name == name).cloned();
+        Some(Self {
+            id: format.id,
+            task: field("pid"),
+            current: field("common_pid"),
+            comm: field(comm)?,
+            clone_flags: field("clone_flags"),
+        })
+    }
+}
+
+impl TaskNames {
+    /// For events of `dir`.
+    pub fn new(dir: &TraceDir, order: ByteOrder, long_size: usize) -> Self {
+        Self {
+            order,
+            newtask: Naming::new(dir, "task_newtask", "comm", long_size),
+            rename: Naming::new(dir, "task_rename", "newcomm", long_size),
+            groups: HashMap::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// Takes in the tasks that are running.
+    pub fn running(&mut self) {
+        for process in numbered("/proc") {
+            for thread in numbered(&format!("/proc/{process}/task")) {
+                let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };
+                comm.truncate(comm.len().saturating_sub(1));
+                self.group(thread, process);
+                self.pending.push(Task { time: 0, pid: thread, tgid: process, comm });
+            }
+        }
+    }
+
+    fn group(&mut self, pid: i32, tgid: i32) {
+        if self.groups.len() < GROUPS_MAX || self.groups.contains_key(&pid) {
+            self.groups.insert(pid, tgid);
+        }
+    }
+
+    /// Looks at an event.
+    #[inline]
+    pub fn see(&mut self, time: u64, record: &[u8]) {
+        let id = self.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
+        let is = |naming: &Option<Naming>| naming.as_ref().is_some_and(|n| n.id == id);
+        if is(&self.newtask) || is(&self.rename) {
+            self.note(time, id, record);
+        }
+    }
+
+    fn note(&mut self, time: u64, id: u16, record: &[u8]) -> Option<()> {
+        let naming = [&self.newtask, &self.rename].into_iter().flatten().find(|n| n.id == id)?;
+        let number = |field: &Option<Field>| {
+            let field = field.as_ref()?;
+            self.order.uint_at(record, field.offset as usize, field.size as usize)
+        };
+        let current = number(&naming.current)? as i32;
+        // task_rename lost its pid in 6.14 or so: only the running task is renamed then.
+        let pid = number(&naming.task).map_or(current, |pid| pid as i32);
+        let (mut start, mut len) = (naming.comm.offset as usize, naming.comm.size as usize);
+        if naming.comm.kind == FieldKind::DataLoc {
+            let place = self.order.uint_at(record, start, 4)? as usize;
+            (start, len) = (place & 0xffff, place >> 16);
+        }
+        let comm = record.get(start..start.checked_add(len)?)?;
+        let comm = comm.split(|&b| b == 0).next().unwrap_or_default().to_vec();
+        let tgid = match number(&naming.clone_flags) {
+            None => self.groups.get(&pid).copied().unwrap_or(0),
+            Some(flags) if flags & CLONE_THREAD == 0 => pid,
+            Some(_) => self.groups.get(&current).copied().unwrap_or(0),
+        };
+        self.pending.push(Task { time, pid, tgid, comm });
+        self.group(pid, tgid);
+        Some(())
+    }
+
+    /// Adds the kernel's own names of tasks that no event and no look at /proc told.
+    pub fn saved(&mut self, top: &TraceDir) {
+        let Ok(saved) = fs::read(top.file("saved_cmdlines")) else { return };
+        for task in parse_saved_cmdlines(&saved) {
+            if !self.groups.contains_key(&task.pid) {
+                self.pending.push(Task { time: 0, pid: task.pid, tgid: 0, comm: task.comm });
+            }
+        }
+    }
+
+    /// The names that came up since the last call.
+    pub fn take(&mut self) -> Vec<Task> {
+        core::mem::take(&mut self.pending)
+    }
+
+    /// How many names came up.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+}
+
+/// Entries of a directory whose names are numbers.
+pub fn numbered(path: &str) -> Vec<i32> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}

@@ -1,0 +1,240 @@
+//! Settings outside our own instance: what they were before, and putting them back, also after a kill.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{Owner, TraceDir};
+use crate::failure::Result;
+
+/// Where notes for after a kill are kept: gone with the next boot, as the settings themselves.
+const NOTES: [&str; 3] = ["/run/kmt-capture", "/var/run/kmt-capture", "/tmp/.kmt-capture"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// Write VALUE to the file at PATH, replacing what is there.
+    Write(PathBuf, String),
+    /// Add a line to the file at PATH.
+    Append(PathBuf, String),
+    Unmount(PathBuf),
+}
+
+/// What has to be put back, the last change first. It is done when this is dropped.
+#[derive(Debug, Default)]
+pub struct Undo {
+    steps: Vec<Step>,
+    notes: Option<PathBuf>,
+}
+
+impl Undo {
+    /// Changes a setting to `value`, and remembers what it was.
+    ///
+    /// `before` is what to write to get the present state back. It is noted before the change is made.
+    pub fn change(&mut self, dir: &TraceDir, name: &str, before: &str, value: &str) -> Result<()> {
+        self.remember(dir, name, before);
+        dir.write(name, value)
+    }
+
+    /// Remembers what to write to get the present state back.
+    pub fn remember(&mut self, dir: &TraceDir, name: &str, before: &str) {
+        self.push(Step::Write(dir.file(name), before.to_owned()));
+    }
+
+    /// Remembers a line to add. Steps are taken back to front: what is to be added is remembered before what clears.
+    pub fn remember_line(&mut self, dir: &TraceDir, name: &str, line: &str) {
+        self.push(Step::Append(dir.file(name), line.to_owned()));
+    }
+
+    /// Remembers a mount of ours.
+    pub fn unmount(&mut self, place: &Path) {
+        self.push(Step::Unmount(place.to_owned()));
+    }
+
+    fn push(&mut self, step: Step) {
+        self.steps.push(step);
+        if let Err(error) = self.note() {
+            eprintln!("warning: noting how to undo changes after a kill: {error}");
+        }
+    }
+
+    fn note(&mut self) -> std::io::Result<()> {
+        let text: String = self.steps.iter().map(Step::line).collect();
+        let path = match &self.notes {
+            Some(path) => path.clone(),
+            None => {
+                let path = notes_dir()?.join(format!("{}.undo", Owner::this().name()));
+                self.notes = Some(path.clone());
+                path
+            }
+        };
+        // A second file that takes the name: a kill in between leaves the notes of before.
+        let fresh = path.with_extension("new");
+        let _ = fs::remove_file(&fresh);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        file.write_all(format!("boot {}\n{text}", boot_id()).as_bytes())?;
+        fs::rename(&fresh, &path)
+    }
+
+    /// Puts everything back.
+    fn run(&mut self) {
+        while let Some(step) = self.steps.pop() {
+            if let Err(error) = step.run() {
+                eprintln!("warning: {step:?} failed: {error}");
+            }
+        }
+        if let Some(notes) = self.notes.take() {
+            let _ = fs::remove_file(notes);
+        }
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        self.run();
+    }
+}
+
+impl Step {
+    fn run(&self) -> std::io::Result<()> {
+        match self {
+            Self::Write(path, value) => {
+                File::options().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
+            }
+            Self::Append(path, line) => {
+                File::options().append(true).open(path)?.write_all(line.as_bytes())
+            }
+            Self::Unmount(place) => Ok(rustix::mount::unmount(place, rustix::mount::UnmountFlags::DETACH)?),
+        }
+    }
+
+    fn line(&self) -> String {
+        let (word, path, value) = match self {
+            Self::Write(path, value) => ("write", path, value.as_str()),
+            Self::Append(path, line) => ("append", path, line.as_str()),
+            Self::Unmount(path) => ("unmount", path, ""),
+        };
+        format!("{word}\t{}\t{}\n", escape(&path.to_string_lossy()), escape(value))
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split('\t');
+        let (word, path, value) = (words.next()?, words.next()?, words.next()?);
+        let path = PathBuf::from(unescape(path));
+        Some(match word {
+            "write" => Self::Write(path, unescape(value)),
+            "append" => Self::Append(path, unescape(value)),
+            "unmount" => Self::Unmount(path),
+            _ => return None,
+        })
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.push(match (c, c == '\\') {
+            (_, true) => match chars.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some(other) => other,
+                None => '\\',
+            },
+            (c, false) => c,
+        });
+    }
+    out
+}
+
+fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// A directory that only we can have made: nobody else may tell us what to write where.
+fn notes_dir() -> std::io::Result<PathBuf> {
+    let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
+    for place in NOTES.map(Path::new) {
+        match DirBuilder::new().mode(0o700).create(place) {
+            Ok(()) => return Ok(place.to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && is_ours(place) => {
+                return Ok(place.to_owned());
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn is_ours(place: &Path) -> bool {
+    fs::symlink_metadata(place).is_ok_and(|m| {
+        m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0
+    })
+}
+
+/// Notes of recorders that were killed, with the number of settings to put back. Dropping one puts them back.
+pub fn leftovers() -> Vec<(Undo, usize)> {
+    let mut found = Vec::new();
+    for place in NOTES.map(Path::new).into_iter().filter(|place| is_ours(place)) {
+        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let owner = path.file_stem().and_then(|n| n.to_str()).and_then(Owner::parse);
+            if owner.is_none_or(Owner::is_alive) {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let boot = text.lines().next().and_then(|line| line.strip_prefix("boot "));
+            if path.extension().is_none_or(|e| e != "undo") || boot != Some(&boot_id()) {
+                // Settings do not outlive a boot, and a file that was not finished changed nothing.
+                let _ = fs::remove_file(&path);
+                continue;
+            }
+            let steps: Vec<Step> = text.lines().skip(1).filter_map(Step::parse).collect();
+            let count = steps.len();
+            found.push((Undo { steps, notes: Some(path) }, count));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_survive_being_noted() {
+        let steps = [
+            Step::Write("/a b/tracing_thresh".into(), "0\n".into()),
+            Step::Append("/x".into(), "a\tb\\n\nc".into()),
+            Step::Unmount("/sys/kernel/tracing".into()),
+        ];
+        for step in steps {
+            let line = step.line();
+            assert_eq!(line.matches('\n').count(), 1, "{line:?}");
+            assert_eq!(Step::parse(line.trim_end_matches('\n')), Some(step));
+        }
+        assert_eq!(Step::parse("rm\t/etc\t"), None);
+    }
+
+    #[test]
+    fn changes_are_taken_back_in_reverse() {
+        let dir = std::env::temp_dir().join(format!("kmt-undo-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("setting"), "old").unwrap();
+        let trace_dir = TraceDir::at(&dir);
+        let mut undo = Undo::default();
+        undo.change(&trace_dir, "setting", "old", "first").unwrap();
+        undo.change(&trace_dir, "setting", "first", "second").unwrap();
+        assert_eq!(fs::read_to_string(dir.join("setting")).unwrap(), "second");
+        let notes = undo.notes.clone();
+        drop(undo);
+        assert_eq!(fs::read_to_string(dir.join("setting")).unwrap(), "old");
+        assert!(notes.is_none_or(|path| !path.exists()));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
