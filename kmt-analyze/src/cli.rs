@@ -110,11 +110,20 @@ struct SelectArgs {
     /// Allocations on this CPU; may be given several times
     #[arg(long, value_name = "CPU")]
     cpu: Vec<u32>,
+    /// Leave out what the recorder itself allocated
+    #[arg(long)]
+    without_recorder: bool,
 }
 
 impl From<SelectArgs> for Selection {
     fn from(args: SelectArgs) -> Self {
-        Self { time: args.time, pids: args.pid, comms: args.comm, cpus: args.cpu }
+        Self {
+            time: args.time,
+            pids: args.pid,
+            comms: args.comm,
+            cpus: args.cpu,
+            without_recorder: args.without_recorder,
+        }
     }
 }
 

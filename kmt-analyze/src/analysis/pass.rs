@@ -20,6 +20,8 @@ pub struct Filter {
     pub comms: Vec<Vec<u8>>,
     /// CPUs; empty: all.
     pub cpus: Vec<u32>,
+    /// A task whose allocations are left out: the recorder.
+    pub without: Option<i32>,
     /// First and last time in the clock's unit.
     pub window: Option<(u64, u64)>,
 }
@@ -27,7 +29,7 @@ pub struct Filter {
 impl Filter {
     /// Whether nothing is left out by task or CPU.
     pub fn is_open(&self) -> bool {
-        self.pids.is_empty() && self.comms.is_empty() && self.cpus.is_empty()
+        self.without.is_none() && self.pids.is_empty() && self.comms.is_empty() && self.cpus.is_empty()
     }
 }
 
@@ -258,6 +260,7 @@ struct Selector {
     open: bool,
     pids: Option<std::collections::HashSet<i32>>,
     cpus: Vec<u32>,
+    without: Option<i32>,
 }
 
 impl Selector {
@@ -269,13 +272,14 @@ impl Selector {
             .filter(|t| filter.comms.iter().any(|c| c.as_slice() == t.comm.as_ref()));
         let by_task = !filter.pids.is_empty() || !filter.comms.is_empty();
         let pids = by_task.then(|| filter.pids.iter().copied().chain(named.map(|t| t.pid)).collect());
-        Self { open: filter.is_open(), pids, cpus: filter.cpus.clone() }
+        Self { open: filter.is_open(), pids, cpus: filter.cpus.clone(), without: filter.without }
     }
 
     #[inline]
     fn selects(&self, cpu: u32, pid: i32) -> bool {
         self.open
-            || (self.pids.as_ref().is_none_or(|p| p.contains(&pid))
+            || (self.without != Some(pid)
+                && self.pids.as_ref().is_none_or(|p| p.contains(&pid))
                 && (self.cpus.is_empty() || self.cpus.contains(&cpu)))
     }
 }

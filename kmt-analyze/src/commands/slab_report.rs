@@ -5,7 +5,7 @@ use kmt_format::schema::Meaning;
 use super::session::Session;
 use crate::analysis::pass::{self, Filter};
 use crate::analysis::totals::Totals;
-use crate::render::text::{count, span};
+use crate::render::text::{count, escaped, span};
 use crate::time_range::TimeRange;
 
 /// What is counted.
@@ -19,6 +19,8 @@ pub struct Selection {
     pub comms: Vec<String>,
     /// Allocations on these CPUs.
     pub cpus: Vec<u32>,
+    /// Whether what the recorder itself allocated is left out.
+    pub without_recorder: bool,
 }
 
 /// What a table of sums is sorted by.
@@ -83,9 +85,15 @@ pub fn analyse(session: &Session<'_>, selection: &Selection) -> pass::Result {
         pids: selection.pids.clone(),
         comms: selection.comms.iter().map(|c| c.as_bytes().to_vec()).collect(),
         cpus: selection.cpus.clone(),
+        without: recorder(session).filter(|_| selection.without_recorder),
         window,
     };
     pass::run(session.trace, &session.losses, &filter)
+}
+
+/// The task that recorded; `None` if the file was not recorded live.
+fn recorder(session: &Session<'_>) -> Option<i32> {
+    session.trace.metadata().text("recorder.pid")?.parse().ok()
 }
 
 /// Whether events of that meaning were recorded: `None` if none was seen and the file does not tell.
@@ -101,7 +109,9 @@ pub fn recorded(session: &Session<'_>, result: &pass::Result, meaning: Meaning) 
     };
     let known: Vec<bool> =
         classes().filter_map(|(_, c)| enabled(format!("{}:{}", c.system, c.name))).collect();
-    (!known.is_empty()).then(|| known.contains(&true))
+    // A live recording describes exactly the events that it records.
+    let is_live = session.trace.metadata().text("source") == Some("live");
+    (!known.is_empty() || is_live).then(|| known.contains(&true))
 }
 
 /// How far the numbers can be trusted, a sentence each; the first one is about losses.
@@ -121,6 +131,7 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
             flaws.join(", ")
         ));
     }
+    lines.extend(filter_lines(session));
     if all.uncertain > 0 {
         lines.push(format!(
             "uncertain: {} lives, {} of the live bytes: they cross a loss, or their free is ambiguous",
@@ -158,6 +169,22 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
         );
     }
     lines
+}
+
+/// Filters under which events were recorded.
+fn filter_lines(session: &Session<'_>) -> Vec<String> {
+    let conditions = session.trace.metadata().attachment("event_conditions").unwrap_or_default();
+    let conditions = String::from_utf8_lossy(conditions);
+    let filtered = conditions.lines().filter_map(|line| line.split_once(" filter="));
+    filtered
+        .map(|(event, filter)| {
+            format!(
+                "{} was filtered ({}): what the filter left out is in no total, and its frees match nothing",
+                escaped(event.as_bytes()),
+                escaped(filter.as_bytes())
+            )
+        })
+        .collect()
 }
 
 fn loss_line(session: &Session<'_>) -> String {

@@ -25,6 +25,19 @@ pub struct LineStart<'d> {
     pid_max: Option<i32>,
 }
 
+/// The last name of each task, as the kernel prints it: of several rows the one with the latest time, and of those with
+/// the same time the last one.
+fn last_names<'d>(metadata: &'d Metadata<'d>) -> HashMap<i32, &'d TaskRecord<'d>> {
+    let mut names: HashMap<i32, &TaskRecord<'_>> = HashMap::new();
+    for task in &metadata.tasks {
+        let name = names.entry(task.pid).or_insert(task);
+        if task.time >= name.time {
+            *name = task;
+        }
+    }
+    names
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FlagStyle {
     /// Preempt count in one or two hex digits.
@@ -58,7 +71,7 @@ impl<'d> LineStart<'d> {
         };
         let since = |major, minor| version.is_none_or(|v| v >= KernelVersion::new(major, minor));
         Self {
-            tasks: metadata.tasks.iter().map(|t| (t.pid, t)).collect(),
+            tasks: last_names(metadata),
             unit: metadata.clock.as_ref().map_or(ClockUnit::Nanoseconds, |c| c.unit),
             pid_width: if since(5, 4) { 7 } else { 5 },
             with_tgid: option("record-tgid", false),

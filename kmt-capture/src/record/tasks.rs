@@ -67,6 +67,7 @@ impl TaskNames {
             for thread in numbered(&format!("/proc/{process}/task")) {
                 let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };
                 comm.truncate(comm.len().saturating_sub(1));
+                plain_worker_name(&mut comm);
                 self.group(thread, process);
                 self.pending.push(Task { time: 0, pid: thread, tgid: process, comm });
             }
@@ -136,8 +137,69 @@ impl TaskNames {
     }
 }
 
+/// /proc adds to a worker's name what it does (`wq_worker_comm`, kernel/workqueue.c): `kworker/1:1-events`, and so to a
+/// rescuer's. Its own name has neither `-` nor `+` behind the CPU.
+fn plain_worker_name(comm: &mut Vec<u8>) {
+    if comm.starts_with(b"kworker/") && !comm.starts_with(b"kworker/R-") {
+        let end = comm.iter().position(|b| matches!(b, b'-' | b'+')).unwrap_or(comm.len());
+        comm.truncate(end);
+    }
+    comm.truncate(15);
+}
+
 /// Entries of a directory whose names are numbers.
 pub fn numbered(path: &str) -> Vec<i32> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEWTASK: &str = "name: task_newtask\nID: 7\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\
+        \tfield:char comm[16];\toffset:12;\tsize:16;\tsigned:0;\n\
+        \tfield:unsigned long clone_flags;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"\"\n";
+
+    fn record(current: i32, pid: i32, comm: &str, flags: u64) -> Vec<u8> {
+        let mut out = vec![0; 40];
+        out[..2].copy_from_slice(&7u16.to_le_bytes());
+        out[4..8].copy_from_slice(&current.to_le_bytes());
+        out[8..12].copy_from_slice(&pid.to_le_bytes());
+        out[12..12 + comm.len()].copy_from_slice(comm.as_bytes());
+        out[32..].copy_from_slice(&flags.to_le_bytes());
+        out
+    }
+
+    #[test]
+    fn new_tasks_have_names_and_groups() {
+        let dir = std::env::temp_dir().join(format!("kmt-tasks-{}", std::process::id()));
+        fs::create_dir_all(dir.join("events/task/task_newtask")).unwrap();
+        fs::write(dir.join("events/task/task_newtask/format"), NEWTASK).unwrap();
+        let mut names = TaskNames::new(&TraceDir::at(&dir), ByteOrder::Little, 8);
+        fs::remove_dir_all(&dir).unwrap();
+        names.see(1, &record(1, 50, "sh", 0));
+        names.see(2, &record(50, 51, "worker", CLONE_THREAD));
+        names.see(3, &[8, 0, 0, 0]);
+        names.see(4, &[7, 0]);
+        let told: Vec<_> = names.take().into_iter().map(|t| (t.time, t.pid, t.tgid, t.comm)).collect();
+        assert_eq!(told, [(1, 50, 50, b"sh".to_vec()), (2, 51, 50, b"worker".to_vec())]);
+    }
+
+    #[test]
+    fn workers_have_their_own_name() {
+        for (told, own) in [
+            ("kworker/1:1-events_unbound", "kworker/1:1"),
+            ("kworker/u8:3+flush-8:0", "kworker/u8:3"),
+            ("kworker/R-netns", "kworker/R-netns"),
+            ("a-b+c", "a-b+c"),
+        ] {
+            let mut comm = told.as_bytes().to_vec();
+            plain_worker_name(&mut comm);
+            assert_eq!(comm, own.as_bytes());
+        }
+    }
 }
