@@ -10,6 +10,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use kmt_format::Compression;
 
 use crate::convert::{Options, convert};
+use crate::{check, clean, snippet};
 use crate::failure::{Failure, Outcome, Result};
 use crate::record::{self, Preset};
 use crate::tracefs::EventSpec;
@@ -44,6 +45,23 @@ enum Command {
     /// Records the kmem events but rss_stat, of all CPUs, in a ring buffer of its own, until Ctrl-C, or until COMMAND
     /// ends. What was lost is counted and told, CPU by CPU. Nothing stays behind in tracefs.
     Record(Box<RecordArgs>),
+    /// Tell what this system can record, each fact with its remedy
+    Check {
+        /// Machine-readable output
+        #[arg(long)]
+        json: bool,
+        /// Where tracefs is mounted, if not at /sys/kernel/tracing
+        #[arg(long, value_name = "DIR")]
+        tracefs: Option<PathBuf>,
+    },
+    /// Print a shell script that records on a target without kmt-capture, for `convert`
+    Snippet,
+    /// Remove what a recorder left in tracefs that was killed
+    Clean {
+        /// Where tracefs is mounted, if not at /sys/kernel/tracing
+        #[arg(long, value_name = "DIR")]
+        tracefs: Option<PathBuf>,
+    },
     /// Convert saved ring buffers to a .kmt file
     ///
     /// INPUT is a directory laid out like tracefs (events/header_page, events/SYSTEM/EVENT/format,
@@ -215,6 +233,9 @@ impl From<Compress> for Compression {
 pub fn run() -> Result<Outcome> {
     match Cli::parse().command {
         Command::Record(args) => record::record(&(*args).into()),
+        Command::Check { json, tracefs } => check::check(tracefs.as_deref(), json),
+        Command::Snippet => snippet::snippet(),
+        Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         Command::Convert(args) => {
             let compression = args.compress.into();
             let ConvertArgs { input, output, force, verbatim, quiet, .. } = args;

@@ -3,6 +3,8 @@
 //! The program is this library and ten lines of `main`; other tools and tests may call [`record::record`] and
 //! [`convert::convert`].
 
+mod check;
+mod clean;
 pub mod cli;
 pub mod convert;
 mod decode;
@@ -11,5 +13,6 @@ mod input;
 mod output;
 pub mod record;
 mod rewrite;
+mod snippet;
 pub mod tracefs;
 mod uuid;

@@ -20,11 +20,15 @@ use std::time::Duration;
 
 use kmt_format::Compression;
 
+use std::io::BufRead;
+
+use kmt_format::kernel::{ByteOrder, HeaderPage};
+
 pub use plan::Preset;
 pub use session::record;
 pub use snapshot::meminfo;
 
-use crate::tracefs::EventSpec;
+use crate::tracefs::{EventSpec, TraceDir};
 
 /// What to record, how, and to where.
 #[derive(Debug, Clone, Default)]
@@ -67,4 +71,34 @@ pub struct Options {
     pub tracefs: Option<PathBuf>,
     /// What to run meanwhile.
     pub command: Vec<OsString>,
+}
+
+/// Whether ring buffers of that instance can be mapped.
+pub fn can_map(dir: &TraceDir, header: &HeaderPage, order: ByteOrder) -> bool {
+    let cpu = dir.cpus().first().copied().unwrap_or(0);
+    let ring = ring::Ring::open(dir, cpu, header, order, ring::Access::Mapped);
+    ring.is_ok_and(|ring| ring.access() == ring::Access::Mapped)
+}
+
+/// Where latencies of functions can be taken, in words; empty: nowhere.
+pub fn function_graph(top: &TraceDir, instance: &TraceDir) -> &'static str {
+    match graph::place(top, instance) {
+        graph::Place::Instance => "in an instance",
+        graph::Place::TopLevel => "at the top level only",
+        graph::Place::Nowhere => "",
+    }
+}
+
+/// Whether /proc/kallsyms shows addresses to us; `None` if it is not there.
+pub fn kallsyms_has_addresses() -> Option<bool> {
+    let file = std::fs::File::open("/proc/kallsyms").ok()?;
+    let lines = std::io::BufReader::new(file).split(b'\n').map_while(|line| line.ok());
+    let mut any_line = false;
+    for line in lines {
+        any_line = true;
+        if line.split(|&b| b == b' ').next().is_some_and(|address| address.iter().any(|&b| b != b'0')) {
+            return Some(true);
+        }
+    }
+    any_line.then_some(false)
 }

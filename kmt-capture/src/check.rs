@@ -1,0 +1,349 @@
+//! `check`: what this system can record, each fact with its remedy.
+
+use std::fs;
+use std::path::Path;
+
+use kmt_format::kernel::{ByteOrder, HeaderPage};
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::record::{can_map, function_graph, meminfo};
+use crate::tracefs::{self, Event, EventSpec, Instance, TraceDir, Undo, find_events};
+
+/// How a fact is to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Good,
+    /// Recording works, but something of it is missing.
+    Warning,
+    /// Recording does not work.
+    Bad,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fact {
+    name: &'static str,
+    state: State,
+    value: String,
+    remedy: String,
+}
+
+#[derive(Debug, Default)]
+struct Facts(Vec<Fact>);
+
+impl Facts {
+    fn good(&mut self, name: &'static str, value: impl Into<String>) {
+        self.add(name, State::Good, value, "");
+    }
+
+    fn add(&mut self, name: &'static str, state: State, value: impl Into<String>, remedy: &str) {
+        self.0.push(Fact { name, state, value: value.into(), remedy: remedy.to_owned() });
+    }
+}
+
+/// Events that reports rest on, by what is missing without them.
+const WANTED: [(&str, &[&str]); 4] = [
+    ("slab", &["kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free"]),
+    ("pages", &["mm_page_alloc", "mm_page_free", "mm_page_free_batched"]),
+    ("page lists", &["mm_page_alloc_zone_locked", "mm_page_pcpu_drain", "mm_page_alloc_extfrag"]),
+    ("processes", &["rss_stat"]),
+];
+/// Systems beyond kmem that presets take.
+const SYSTEMS: [&str; 7] = ["vmscan", "compaction", "vmalloc", "percpu", "cma", "page_pool", "task"];
+
+/// Looks at the system and prints what it finds.
+pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
+    let mut facts = Facts::default();
+    let mut undo = Undo::default();
+    facts.good("kernel", kernel());
+    let root = rustix::process::geteuid().is_root();
+    if root {
+        facts.good("user", "root");
+    } else {
+        facts.add("user", State::Bad, "not root", "run as root: tracefs belongs to root");
+    }
+    lockdown(&mut facts);
+    match tracefs::find(given, &mut undo) {
+        Ok(top) => tracing(&mut facts, &top),
+        Err(failure) => {
+            let text = failure.to_string();
+            let (value, remedy) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+            facts.add("tracefs", State::Bad, value, remedy);
+        }
+    }
+    kallsyms(&mut facts);
+    memory_and_disk(&mut facts);
+    drop(undo);
+    let text = if json { as_json(&facts.0) } else { as_text(&facts.0) };
+    print!("{text}");
+    if facts.0.iter().any(|f| f.state == State::Bad) {
+        return Err(Failure::new("this system cannot record as it is"));
+    }
+    Ok(Outcome::Done)
+}
+
+fn kernel() -> String {
+    let uname = rustix::system::uname();
+    format!("{} {}", uname.release().to_string_lossy(), uname.machine().to_string_lossy())
+}
+
+fn lockdown(facts: &mut Facts) {
+    let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let mode = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("none", |(mode, _)| mode);
+    match mode {
+        "confidentiality" => facts.add(
+            "lockdown",
+            State::Bad,
+            mode,
+            "tracefs is closed in this mode: boot with lockdown=integrity, or without secure boot",
+        ),
+        mode => facts.good("lockdown", mode),
+    }
+}
+
+fn tracing(facts: &mut Facts, top: &TraceDir) {
+    facts.good("tracefs", top.path().display().to_string());
+    others(facts, top);
+    events(facts, top);
+    let clocks = top.read("trace_clock").unwrap_or_default();
+    if clocks.contains("mono") {
+        facts.good("clocks", clocks.trim());
+    } else {
+        facts.add(
+            "clocks",
+            State::Warning,
+            clocks.trim(),
+            "there is no `mono`: times cannot be compared with those of other tools",
+        );
+    }
+    let instance = match Instance::create(top) {
+        Ok(instance) => instance,
+        Err(failure) => {
+            facts.add("instance", State::Bad, failure.to_string().replace('\n', "; "), "run as root");
+            return;
+        }
+    };
+    facts.good("instance", "can be made");
+    buffers(facts, top, instance.dir());
+    match function_graph(top, instance.dir()) {
+        "" => facts.add(
+            "function latencies",
+            State::Warning,
+            "no function_graph tracer",
+            "CONFIG_FUNCTION_GRAPH_TRACER and CONFIG_DYNAMIC_FTRACE; the preset reclaim records tracepoints only",
+        ),
+        place => facts.good("function latencies", place),
+    }
+}
+
+fn buffers(facts: &mut Facts, top: &TraceDir, dir: &TraceDir) {
+    let name = "events/header_page";
+    let header = dir.read(name).or_else(|| top.read(name)).and_then(|text| HeaderPage::parse(&text).ok());
+    let Some(header) = header else {
+        facts.add("sub-buffers", State::Bad, "events/header_page cannot be read", "send us that file");
+        return;
+    };
+    facts.good("sub-buffers", format!("{} bytes, {}-bit", header.sub_buffer_len(), header.long_size() * 8));
+    let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+    let how = if can_map(dir, &header, order) { "mapped" } else { "read (mapping needs Linux 6.10)" };
+    facts.good("ring buffer", how);
+    if dir.has("buffer_percent") {
+        facts.good("waiting", "woken when a buffer fills");
+    } else {
+        facts.good("waiting", "by time only (waiting for a buffer to fill needs Linux 5.4)");
+    }
+}
+
+fn events(facts: &mut Facts, top: &TraceDir) {
+    for (what, names) in WANTED {
+        let missing: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| !top.has(&Event::new("kmem", name).file("enable")))
+            .collect();
+        if missing.is_empty() {
+            facts.good("events", format!("kmem: {what}: all {}", names.len()));
+        } else {
+            let none_is_bad = what == "slab" && missing.len() == names.len();
+            let state = if none_is_bad { State::Bad } else { State::Warning };
+            facts.add(
+                "events",
+                state,
+                format!("kmem: {what}: no {}", missing.join(", ")),
+                "reports say \"not recorded\" where they need them; CONFIG_TRACEPOINTS and CONFIG_EVENT_TRACING give the kmem events",
+            );
+        }
+    }
+    let counts: Vec<String> = SYSTEMS
+        .iter()
+        .filter_map(|system| {
+            let found = find_events(top, &EventSpec::parse(system).ok()?).len();
+            Some(if found == 0 { format!("no {system}") } else { format!("{found} {system}") })
+        })
+        .collect();
+    facts.good("events", counts.join(", "));
+    if !top.has("events/kmem/kmalloc/trigger") {
+        facts.add("stacks", State::Warning, "no triggers", "--stack needs Linux 3.14 and CONFIG_STACKTRACE");
+    } else {
+        facts.good("stacks", "by trigger");
+    }
+}
+
+/// Who else uses the ring buffers.
+fn others(facts: &mut Facts, top: &TraceDir) {
+    let orphans = tracefs::orphans(top);
+    if !orphans.is_empty() {
+        facts.add(
+            "orphans",
+            State::Warning,
+            format!("{} instances of recorders that were killed", orphans.len()),
+            "`kmt-capture clean` removes them",
+        );
+    }
+    let names = fs::read_dir(top.file("instances")).into_iter().flatten().flatten();
+    let names: Vec<String> = names
+        .filter(|e| !orphans.contains(&e.path()))
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
+    let others = if names.is_empty() { "no other instances".to_owned() } else { format!("instances {}", names.join(", ")) };
+    facts.good("other users", others);
+    let read = |name: &str| top.read(name).unwrap_or_default().trim().to_owned();
+    let (tracer, threshold) = (read("current_tracer"), read("tracing_thresh"));
+    let enabled = read("set_event").lines().count();
+    let mut uses = Vec::new();
+    if !matches!(tracer.as_str(), "nop" | "") {
+        uses.push(format!("tracer {tracer}"));
+    }
+    if enabled > 0 {
+        uses.push(format!("{enabled} events enabled"));
+    }
+    if !matches!(threshold.as_str(), "0" | "") {
+        uses.push(format!("tracing_thresh {threshold} us"));
+    }
+    if uses.is_empty() {
+        facts.good("top level", "not in use");
+    } else {
+        facts.add(
+            "top level",
+            State::Warning,
+            uses.join(", "),
+            "only function latencies need it (preset reclaim, --function), and refuse while it is in use",
+        );
+    }
+}
+
+fn kallsyms(facts: &mut Facts) {
+    let restrict = fs::read_to_string("/proc/sys/kernel/kptr_restrict").unwrap_or_default();
+    let restrict = restrict.trim();
+    let any_address = crate::record::kallsyms_has_addresses();
+    match any_address {
+        Some(true) => facts.good("symbols", format!("kallsyms readable, kptr_restrict {restrict}")),
+        Some(false) => facts.add(
+            "symbols",
+            State::Warning,
+            format!("kallsyms shows zeros, kptr_restrict {restrict}"),
+            "as root: echo 0 > /proc/sys/kernel/kptr_restrict; without it call sites print as addresses",
+        ),
+        None => facts.add("symbols", State::Warning, "no /proc/kallsyms", "CONFIG_KALLSYMS; call sites print as addresses"),
+    }
+    let slab = if Path::new("/sys/kernel/slab").is_dir() { "slabinfo and /sys/kernel/slab" } else { "slabinfo only" };
+    if fs::read("/proc/slabinfo").is_ok() {
+        facts.good("slab state", slab);
+    } else {
+        facts.add("slab state", State::Warning, "no /proc/slabinfo", "run as root; CONFIG_SLUB_DEBUG or CONFIG_SLAB");
+    }
+}
+
+fn memory_and_disk(facts: &mut Facts) {
+    match meminfo("MemAvailable").or_else(|| meminfo("MemFree")) {
+        Some(bytes) if bytes < 16 << 20 => facts.add(
+            "memory",
+            State::Warning,
+            format!("{} KiB available", bytes >> 10),
+            "buffers take a sixteenth at most; give --buffer-size, and expect losses",
+        ),
+        Some(bytes) => {
+            facts.good("memory", format!("{} MiB available, {} MiB for buffers", bytes >> 20, bytes >> 24));
+        }
+        None => facts.add("memory", State::Warning, "/proc/meminfo cannot be read", "mount /proc"),
+    }
+    let Ok(disk) = rustix::fs::statvfs(".") else { return };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let value = format!("{} MiB free here", free >> 20);
+    if free < 64 << 20 {
+        facts.add("disk", State::Warning, value, "an event takes 16 bytes, 5 with --compress lz4; or write elsewhere: -o - | ssh");
+    } else {
+        facts.good("disk", value);
+    }
+}
+
+fn as_text(facts: &[Fact]) -> String {
+    let mut out = String::new();
+    for fact in facts {
+        let mark = match fact.state {
+            State::Good => "ok     ",
+            State::Warning => "warning",
+            State::Bad => "BAD    ",
+        };
+        out.push_str(&format!("{mark}  {:<18}  {}\n", fact.name, fact.value));
+        if !fact.remedy.is_empty() {
+            out.push_str(&format!("{:29}-> {}\n", "", fact.remedy));
+        }
+    }
+    out
+}
+
+fn as_json(facts: &[Fact]) -> String {
+    let fact = |fact: &Fact| {
+        let state = match fact.state {
+            State::Good => "ok",
+            State::Warning => "warning",
+            State::Bad => "bad",
+        };
+        format!(
+            "{{\"name\":{},\"state\":\"{state}\",\"value\":{},\"remedy\":{}}}",
+            quoted(fact.name),
+            quoted(&fact.value),
+            if fact.remedy.is_empty() { "null".to_owned() } else { quoted(&fact.remedy) }
+        )
+    };
+    let rows: Vec<String> = facts.iter().map(fact).collect();
+    format!("{{\"facts\":[{}]}}\n", rows.join(","))
+}
+
+/// A JSON string (RFC 8259, section 7).
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_lines_and_json() {
+        let mut facts = Facts::default();
+        facts.good("kernel", "6.1");
+        facts.add("symbols", State::Warning, "a \"quoted\"\tword", "do it");
+        assert_eq!(
+            as_text(&facts.0),
+            "ok       kernel              6.1\nwarning  symbols             a \"quoted\"\tword\n\
+             \u{20}                            -> do it\n"
+        );
+        assert_eq!(
+            as_json(&facts.0),
+            "{\"facts\":[{\"name\":\"kernel\",\"state\":\"ok\",\"value\":\"6.1\",\"remedy\":null},\
+             {\"name\":\"symbols\",\"state\":\"warning\",\"value\":\"a \\\"quoted\\\"\\u0009word\",\"remedy\":\"do it\"}]}\n"
+        );
+    }
+}

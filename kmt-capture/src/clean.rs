@@ -1,0 +1,37 @@
+//! `clean`: removes what a recorder left that was killed.
+
+use std::path::Path;
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::tracefs::{self, TraceDir};
+
+/// Puts settings back and removes instances of recorders that are gone; says what was done.
+pub fn clean(given: Option<&Path>) -> Result<Outcome> {
+    let leftovers = tracefs::leftovers();
+    let settings: usize = leftovers.iter().map(|(_, count)| count).sum();
+    drop(leftovers);
+    let top = match given {
+        Some(path) => Some(TraceDir::at(path)),
+        None => tracefs::mounted(),
+    };
+    let orphans = top.as_ref().map(tracefs::orphans).unwrap_or_default();
+    let mut stuck = Vec::new();
+    for path in &orphans {
+        if tracefs::remove_orphan(path) {
+            println!("removed {}", path.display());
+        } else {
+            stuck.push(path.display().to_string());
+        }
+    }
+    if settings > 0 {
+        println!("put {settings} settings back");
+    }
+    if orphans.is_empty() && settings == 0 {
+        println!("nothing to clean");
+    }
+    if stuck.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    Err(Failure::new(format!("{} cannot be removed", stuck.join(", ")))
+        .hint("something has it open: `fuser -v` on its files tells what; or this is not root"))
+}

@@ -1,0 +1,103 @@
+#!/bin/sh
+# Saves kernel memory events of this system for `kmt-capture convert DIR -o FILE.kmt` on another machine.
+# For BusyBox sh; needs root, tracefs, and of the tools: cat cp dd mkdir rmdir sed sleep kill uname.
+#
+#   sh snippet.sh DIR [SECONDS]        default: until Ctrl-C
+#
+# It records into a ring buffer of its own and copies it at the end: a buffer that is too small overwrites its oldest
+# events, which is counted. Settings, from the environment:
+#   BUFKB=4096      ring buffer of each CPU in KiB
+#   EVENTS="kmem"   systems, or SYSTEM/EVENT
+#   CLOCK=mono      trace clock (another one where the kernel does not have it)
+#   T=/sys/kernel/tracing
+set -u
+out=${1:-}; seconds=${2:-}
+[ -n "$out" ] || { echo "usage: sh $0 DIR [SECONDS]" >&2; exit 2; }
+BUFKB=${BUFKB:-4096}; EVENTS=${EVENTS:-kmem}; CLOCK=${CLOCK:-mono}
+die() { echo "$0: $*" >&2; exit 1; }
+
+mounted=
+if [ -z "${T:-}" ]; then
+    for T in /sys/kernel/tracing /sys/kernel/debug/tracing; do [ -e $T/trace_clock ] && break; done
+    if [ ! -e $T/trace_clock ]; then
+        T=/sys/kernel/tracing
+        mount -t tracefs none $T || die "no tracefs: run as root on a kernel with CONFIG_FTRACE"
+        mounted=1
+    fi
+fi
+mkdir "$out" || die "$out: give a folder that is not there yet"
+chmod 700 "$out"
+O=$out/tracefs; mkdir "$O"
+I=$T/instances/kmt-snippet-$$
+mkdir "$I" || die "$I cannot be made"
+
+finish() {
+    trap '' INT TERM HUP
+    echo 0 > "$I/tracing_on"
+    for e in $EVENTS; do echo 0 > "$I/events/$e/enable"; done
+    n=0; until rmdir "$I" 2> /dev/null; do n=$((n + 1)); [ $n -gt 20 ] && { echo "$I is left behind: rmdir it" >&2; break; }; sleep 1; done
+    [ -n "$mounted" ] && umount "$T"
+}
+trap 'finish; exit 1' TERM HUP
+
+state() { for f in slabinfo buddyinfo pagetypeinfo zoneinfo meminfo vmstat; do cat /proc/$f > "$out/$f.$1" 2> /dev/null; done; }
+copy() { for f in "$@"; do for d in "$I" "$T"; do
+    if [ -e "$d/$f" ]; then mkdir -p "$O/${f%/*}" 2> /dev/null; cat "$d/$f" > "$O/$f" 2> /dev/null && break; fi; done; done; }
+of() { sed -n "s/^$2: *//p" "$I/per_cpu/$1/stats"; }
+
+echo 0 > "$I/tracing_on"
+echo "$CLOCK" > "$I/trace_clock" 2> /dev/null || echo "no clock $CLOCK; see trace_clock" >&2
+echo "$BUFKB" > "$I/buffer_size_kb" || { finish; die "no memory for BUFKB=$BUFKB"; }
+echo 1 > "$I/options/overwrite"
+for e in $EVENTS; do echo 1 > "$I/events/$e/enable" || { finish; die "this kernel has no events/$e"; }; done
+state before
+stop=
+trap 'stop=1' INT
+echo "recording $EVENTS, $BUFKB KiB a CPU${seconds:+, for $seconds s}; Ctrl-C stops" >&2
+echo 1 > "$I/tracing_on"
+n=0
+while [ -z "$stop" ]; do
+    [ -n "$seconds" ] && [ $n -ge "$seconds" ] && break
+    sleep 1; n=$((n + 1))
+done
+echo 0 > "$I/tracing_on"
+trap '' INT
+state after
+
+# Sub-buffers may be larger than pages; each read returns one.
+sub=$(sed -n 's/.*field: char data;.*offset:\([0-9]*\);.*size:\([0-9]*\);.*/\1 \2/p' "$I/events/header_page" 2> /dev/null)
+[ -n "$sub" ] || sub=$(sed -n 's/.*field: char data;.*offset:\([0-9]*\);.*size:\([0-9]*\);.*/\1 \2/p' "$T/events/header_page")
+sub=$((${sub% *} + ${sub#* }))
+
+for d in "$I"/per_cpu/cpu*; do
+    c=${d##*/}
+    mkdir -p "$O/per_cpu/$c"
+    cat "$d/stats" > "$O/per_cpu/$c/stats"
+    : > "$O/per_cpu/$c/trace_pipe_raw"
+    [ "$(of "$c" entries)" = 0 ] && continue
+    # Kernels before 6.12 wait at the end of the buffer: dd is ended once nothing is left in it.
+    dd if="$d/trace_pipe_raw" of="$O/per_cpu/$c/trace_pipe_raw" bs=$sub 2> /dev/null &
+    p=$!; same=0; last=
+    while left=$(of "$c" entries); [ "$left" != 0 ] && [ $same -lt 30 ]; do
+        [ "$left" = "$last" ] && same=$((same + 1)) || same=0
+        last=$left; sleep 1
+    done
+    sleep 1; kill $p 2> /dev/null; wait $p 2> /dev/null
+    cat "$d/stats" > "$O/per_cpu/$c/stats.after"
+done
+
+copy events/header_page events/header_event printk_formats saved_cmdlines saved_tgids trace_clock trace_options \
+    buffer_size_kb buffer_subbuf_size_kb current_tracer timestamp_mode
+for e in $EVENTS ftrace; do
+    case $e in */*) l="$T/events/$e/format" ;; *) l="$T/events/$e/*/format" ;; esac
+    for f in $l; do copy "events/${f#"$T"/events/}"; done
+    for f in ${l%format}enable; do case $e in ftrace) ;; *) copy "events/${f#"$T"/events/}" ;; esac; done
+done
+cat /proc/kallsyms > "$out/kallsyms" 2> /dev/null
+cat /proc/modules > "$out/modules" 2> /dev/null
+cat /proc/cmdline > "$out/cmdline"
+uname -a > "$out/uname"
+k=$(sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps 2> /dev/null | sed -n 1p)
+[ -n "$k" ] && echo $((k * 1024)) > "$out/pagesize"
+finish
+echo "saved in $out; on another machine: kmt-capture convert $out -o trace.kmt" >&2
