@@ -1,17 +1,23 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+#[cfg(any(feature = "docs", test))]
+use clap::CommandFactory;
+use clap::{Parser, Subcommand, ValueEnum};
 
 use kmt_format::Compression;
 
+#[cfg(feature = "convert")]
 use crate::convert::{Options, convert};
 use crate::{check, clean, snippet};
-use crate::failure::{Failure, Outcome, Result};
+#[cfg(feature = "docs")]
+use crate::failure::Failure;
+use crate::failure::{Outcome, Result};
+#[cfg(feature = "docs")]
+use crate::output::print;
 use crate::record::{self, Preset};
 use crate::tracefs::EventSpec;
 
@@ -71,13 +77,16 @@ enum Command {
     ///
     /// INPUT may also be a .kmt file: it is written anew, with the codec asked for. What is damaged is left out, what
     /// was torn is used as far as it goes, and what is missing is counted.
+    #[cfg(feature = "convert")]
     Convert(ConvertArgs),
     /// Print a completion script
+    #[cfg(feature = "docs")]
     Completions {
         /// The shell that it is for
         shell: clap_complete::Shell,
     },
     /// Print the manual page
+    #[cfg(feature = "docs")]
     Man,
 }
 
@@ -191,6 +200,7 @@ impl From<RecordArgs> for record::Options {
     }
 }
 
+#[cfg(feature = "convert")]
 #[derive(clap::Args)]
 struct ConvertArgs {
     /// Directory with saved ring buffers, or a .kmt file
@@ -236,16 +246,19 @@ pub fn run() -> Result<Outcome> {
         Command::Check { json, tracefs } => check::check(tracefs.as_deref(), json),
         Command::Snippet => snippet::snippet(),
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
+        #[cfg(feature = "convert")]
         Command::Convert(args) => {
             let compression = args.compress.into();
             let ConvertArgs { input, output, force, verbatim, quiet, .. } = args;
             convert(&Options { input, output, force, compression, verbatim, quiet })
         }
+        #[cfg(feature = "docs")]
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kmt-capture", &mut script);
             print(&script)
         }
+        #[cfg(feature = "docs")]
         Command::Man => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command())
@@ -288,16 +301,6 @@ fn size(text: &str) -> std::result::Result<u64, String> {
 
 fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()))
-}
-
-/// A reader that went away is no failure.
-fn print(text: &[u8]) -> Result<Outcome> {
-    match std::io::stdout().write_all(text) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("writing to standard output: {error}")))
-        }
-        _ => Ok(Outcome::Done),
-    }
 }
 
 #[cfg(test)]

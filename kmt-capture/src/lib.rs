@@ -6,12 +6,15 @@
 mod check;
 mod clean;
 pub mod cli;
+#[cfg(feature = "convert")]
 pub mod convert;
 mod decode;
 pub mod failure;
+#[cfg(feature = "convert")]
 mod input;
 mod output;
 pub mod record;
+#[cfg(feature = "convert")]
 mod rewrite;
 mod snippet;
 pub mod tracefs;

@@ -6,7 +6,17 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Outcome, Result};
+
+/// Prints a text that was asked for. A reader that went away is no failure.
+pub fn print(text: &[u8]) -> Result<Outcome> {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("writing to standard output: {error}")))
+        }
+        _ => Ok(Outcome::Done),
+    }
+}
 
 /// A file being written. It gets its name in [`Output::finish`]; before that it has another, and is removed when
 /// this is dropped.
@@ -33,6 +43,7 @@ impl Output {
     ///
     /// New files are created with mode 0600, since they hold kernel addresses and names of what ran, and never
     /// through a symbolic link. Devices and pipes are written to as they are.
+    #[cfg(feature = "convert")]
     pub fn create(path: &Path, force: bool) -> Result<Self> {
         Self::open(path, temporary_name(path), force, false)
     }
@@ -200,6 +211,7 @@ fn already_there(path: &Path) -> Failure {
     Failure::new(format!("{} is already there", path.display())).hint("--force overwrites it")
 }
 
+#[cfg(feature = "convert")]
 fn temporary_name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.part", std::process::id()))

@@ -4,27 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
-
-/// Small files of tracefs that tell under which conditions was recorded.
-pub const CONDITIONS: [&str; 17] = [
-    "trace_clock",
-    "timestamp_mode",
-    "trace_options",
-    "current_tracer",
-    "buffer_size_kb",
-    "buffer_total_size_kb",
-    "buffer_subbuf_size_kb",
-    "buffer_percent",
-    "tracing_on",
-    "tracing_cpumask",
-    "tracing_thresh",
-    "set_event",
-    "set_event_pid",
-    "set_event_notrace_pid",
-    "set_ftrace_filter",
-    "set_graph_function",
-    "saved_cmdlines_size",
-];
+use crate::tracefs::CONDITIONS;
 
 /// Files of the target that are kept verbatim, also with `.before` and `.after` behind their name.
 const STATE: [&str; 12] = [

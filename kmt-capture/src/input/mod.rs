@@ -3,5 +3,5 @@
 mod directory;
 mod target;
 
-pub use directory::{CONDITIONS, CpuFiles, Directory};
+pub use directory::{CpuFiles, Directory};
 pub use target::{Target, read_up_to};

@@ -10,7 +10,7 @@ use super::Options;
 use super::plan::Plan;
 use super::setup::Setup;
 use super::snapshot;
-use crate::input::CONDITIONS;
+use crate::tracefs::CONDITIONS;
 
 /// Keys and values about target and recording, at the start of the file.
 pub fn write(writer: &mut Writer, setup: &Setup, plan: &Plan, options: &Options, sub_buffer_len: usize) -> kmt_format::Result<()> {

@@ -17,6 +17,27 @@ use crate::failure::{Failure, Result};
 /// Where tracefs is mounted: on its own since 4.1, before that only within debugfs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
+/// Small files of tracefs that tell under which conditions was recorded.
+pub const CONDITIONS: [&str; 17] = [
+    "trace_clock",
+    "timestamp_mode",
+    "trace_options",
+    "current_tracer",
+    "buffer_size_kb",
+    "buffer_total_size_kb",
+    "buffer_subbuf_size_kb",
+    "buffer_percent",
+    "tracing_on",
+    "tracing_cpumask",
+    "tracing_thresh",
+    "set_event",
+    "set_event_pid",
+    "set_event_notrace_pid",
+    "set_ftrace_filter",
+    "set_graph_function",
+    "saved_cmdlines_size",
+];
+
 /// A directory with a ring buffer: the top level of tracefs, or an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceDir {

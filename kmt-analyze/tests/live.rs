@@ -1,0 +1,75 @@
+//! A live recording against the running kernel's own text: needs root and tracefs, and says so where they are missing.
+
+mod support;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kmt_capture::failure::Outcome;
+use kmt_capture::record::{self, Options};
+use support::agreement::{Mask, agree};
+use support::reference::{self, Reference};
+
+const TASK_EVENTS: [&str; 3] = ["task/task_newtask", "task/task_rename", "cgroup/cgroup_attach_task"];
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("kmt-live-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn load() -> Vec<OsString> {
+    let script = "i=0; while [ $i -lt 60 ]; do find /usr/lib /etc -type f 2> /dev/null | head -400 | xargs cat > /dev/null 2>&1; i=$((i+1)); done";
+    ["sh", "-c", script].map(OsString::from).to_vec()
+}
+
+fn dump(path: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).arg("dump").arg(path).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn what_is_recorded_live_is_what_the_kernel_prints() {
+    if let Some(why) = reference::why_not() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let scratch = Scratch::new();
+    let ample = Options { command: load(), task_events: true, quiet: true, ..Options::default() };
+    let tiny = Options { buffer_size: Some(64 << 10), ..ample.clone() };
+    for (name, options) in [
+        ("ample", ample.clone()),
+        ("ample-read", Options { no_mmap: true, ..ample.clone() }),
+        ("ample-raw", Options { verbatim: true, ..ample }),
+        ("tiny", tiny.clone()),
+        ("tiny-read", Options { no_mmap: true, ..tiny.clone() }),
+        ("tiny-raw", Options { verbatim: true, no_mmap: true, ..tiny }),
+    ] {
+        let path = scratch.0.join(format!("{name}.kmt"));
+        let reference = Reference::start(&["kmem"], &TASK_EVENTS, 256 << 10);
+        let outcome = record::record(&Options { output: Some(path.clone()), ..options }).unwrap();
+        let text = reference.text();
+        let file = fs::read(&path).unwrap();
+        let found = agree(&file, &dump(&path), &text, Mask::Nothing).unwrap_or_else(|e| panic!("{name}: {e}"));
+        println!("{name}: {found:?}");
+        assert!(found.lines > 10_000, "{name}: {found:?}");
+        assert!(found.moved * 100 < found.lines, "{name}: {found:?}");
+        // The kernel forgets names where two tasks share a place in its table; it never has another one.
+        assert!(found.renamed * 1000 < found.lines, "{name}: {found:?}");
+        let is_tiny = name.starts_with("tiny");
+        assert_eq!(found.lost + found.uncounted > 0, is_tiny, "{name}: {found:?}");
+        assert_eq!(outcome, if is_tiny { Outcome::Incomplete } else { Outcome::Done });
+    }
+}

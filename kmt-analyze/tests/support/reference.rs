@@ -1,0 +1,74 @@
+//! A second instance that records the same events at the same time, read as text.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An instance of the running kernel's tracefs; removed when dropped.
+pub struct Reference(PathBuf);
+
+/// Why nothing can be recorded here; `None` if it can.
+pub fn why_not() -> Option<&'static str> {
+    let tracing = Path::new("/sys/kernel/tracing");
+    if !tracing.join("trace_clock").exists() {
+        return Some("there is no tracefs");
+    }
+    let probe = tracing.join("instances").join(format!("kmt-probe-{}", std::process::id()));
+    if fs::create_dir(&probe).is_err() {
+        return Some("not root");
+    }
+    let _ = fs::remove_dir(&probe);
+    None
+}
+
+impl Reference {
+    /// Records these events into a buffer of so many KiB a CPU.
+    pub fn start(systems: &[&str], events: &[&str], kb: u32) -> Self {
+        let path = PathBuf::from(format!("/sys/kernel/tracing/instances/reference-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        let this = Self(path);
+        this.write("tracing_on", "0");
+        this.write("trace_clock", "mono");
+        this.write("buffer_size_kb", &kb.to_string());
+        this.write("trace_options", "nohash-ptr");
+        for system in systems {
+            for event in fs::read_dir(this.0.join("events").join(system)).unwrap().flatten() {
+                let name = event.file_name().into_string().unwrap();
+                if name != "rss_stat" && event.path().is_dir() {
+                    this.write(&format!("events/{system}/{name}/enable"), "1");
+                }
+            }
+        }
+        for event in events {
+            if this.0.join("events").join(event).exists() {
+                this.write(&format!("events/{event}/enable"), "1");
+            }
+        }
+        this.write("tracing_on", "1");
+        this
+    }
+
+    fn write(&self, name: &str, value: &str) {
+        fs::write(self.0.join(name), value).unwrap();
+    }
+
+    /// The kernel's text of what was recorded. Nothing may have been lost.
+    pub fn text(self) -> String {
+        self.write("tracing_on", "0");
+        for cpu in fs::read_dir(self.0.join("per_cpu")).unwrap().flatten() {
+            let stats = fs::read_to_string(cpu.path().join("stats")).unwrap();
+            assert!(stats.contains("\noverrun: 0\n"), "the reference overflowed: {stats}");
+        }
+        String::from_utf8_lossy(&fs::read(self.0.join("trace")).unwrap()).into_owned()
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        for _ in 0..50 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
