@@ -9,6 +9,8 @@ use std::process::Command;
 
 use kmt_capture::failure::Outcome;
 use kmt_capture::record::{self, Options};
+use kmt_format::Limits;
+use kmt_format::read::Trace;
 use support::agreement::{Mask, agree};
 use support::reference::{self, Reference};
 
@@ -31,7 +33,7 @@ impl Drop for Scratch {
 }
 
 fn load() -> Vec<OsString> {
-    let script = "i=0; while [ $i -lt 60 ]; do find /usr/lib /etc -type f 2> /dev/null | head -400 | xargs cat > /dev/null 2>&1; i=$((i+1)); done";
+    let script = "i=0; while [ $i -lt 25 ]; do find /usr/lib /etc -type f 2> /dev/null | head -400 | xargs cat > /dev/null 2>&1; i=$((i+1)); done";
     ["sh", "-c", script].map(OsString::from).to_vec()
 }
 
@@ -65,11 +67,18 @@ fn what_is_recorded_live_is_what_the_kernel_prints() {
         let found = agree(&file, &dump(&path), &text, Mask::Nothing).unwrap_or_else(|e| panic!("{name}: {e}"));
         println!("{name}: {found:?}");
         assert!(found.lines > 10_000, "{name}: {found:?}");
+        // An interrupt when ours was stopped may stand in front of our last line in one and behind it in the other.
+        assert!(found.left <= 16, "{name}: {found:?}");
         assert!(found.moved * 100 < found.lines, "{name}: {found:?}");
         // The kernel forgets names where two tasks share a place in its table; it never has another one.
         assert!(found.renamed * 1000 < found.lines, "{name}: {found:?}");
         let is_tiny = name.starts_with("tiny");
-        assert_eq!(found.lost + found.uncounted > 0, is_tiny, "{name}: {found:?}");
+        // What the text has and the file has not is what the kernel's counters say was lost.
+        let trace = Trace::open(&file, Limits::default()).unwrap();
+        let counters = trace.metadata().counters.values().filter_map(|c| c.after?.lost_events());
+        let lost: u64 = counters.sum();
+        assert_eq!(found.lost + found.lost_before, lost, "{name}: {found:?}");
+        assert_eq!(lost > 0, is_tiny, "{name}: {found:?}");
         assert_eq!(outcome, if is_tiny { Outcome::Incomplete } else { Outcome::Done });
     }
 }

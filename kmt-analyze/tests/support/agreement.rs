@@ -14,6 +14,8 @@ struct Line {
     cpu: u32,
     pid: String,
     comm: String,
+    /// Time in microseconds.
+    micros: u64,
     text: String,
 }
 
@@ -27,9 +29,11 @@ impl Line {
             line.get(at + 4..)?.starts_with("] ").then_some((at, cpu))
         })?;
         let (comm, pid) = line[..at].trim_end().rsplit_once('-')?;
-        let (_, rest) = line[at..].split_once(": ")?;
+        let (head, rest) = line[at..].split_once(": ")?;
+        let (seconds, fraction) = head.rsplit_once(' ')?.1.split_once('.')?;
+        let micros = seconds.parse::<u64>().ok()? * 1_000_000 + fraction.parse::<u64>().ok()?;
         let words: Vec<&str> = rest.trim_end().split(' ').map(|word| mask.word(word)).collect();
-        Some(Self { cpu, pid: pid.to_owned(), comm: comm.trim().to_owned(), text: words.join(" ") })
+        Some(Self { cpu, pid: pid.to_owned(), comm: comm.trim().to_owned(), micros, text: words.join(" ") })
     }
 
     fn same(&self, other: &Self) -> bool {
@@ -67,16 +71,23 @@ pub struct Agreement {
     pub lines: u64,
     /// Lines that stood among their neighbours in another order.
     pub moved: u64,
-    /// Events that the file says are missing, and that the text has there.
+    /// Events that the text has where the file says that some are missing: as many as it says, where it does.
     pub lost: u64,
-    /// Places where the file does not say how many.
+    /// Events that the file says are missing in front of its first one.
+    pub lost_before: u64,
+    /// Places where the file does not say how many are missing.
     pub uncounted: u64,
+    /// Lines of the text that were passed and never matched: events of which the file does not say that they are missing.
+    pub left: u64,
     /// Lines whose task has another name in the text, where that knows one.
     pub renamed: u64,
 }
 
-const WINDOW: usize = 96;
-const RUN: usize = 6;
+/// As many events as an interrupt may write, with the RCU callbacks that it runs.
+const WINDOW: usize = 8_192;
+const EDGE: usize = 32;
+const SAMPLE: usize = 60;
+const NEAR_US: u64 = 3_000;
 
 /// Compares the dump of `file` with the text, CPU by CPU, over the time of the file.
 pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreement, String> {
@@ -96,75 +107,104 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
             return Err(format!("CPU {cpu}: {} lines of {} events", lines.len(), stream.event_count()));
         }
         let text = theirs.get(cpu).map_or(&[][..], Vec::as_slice);
-        let mut walk = Walk::start(lines, text).map_err(|e| format!("CPU {cpu}: {e}"))?;
-        for (_, info) in &stream.chunks {
+        let at = |e: String| format!("CPU {cpu}: {e}");
+        let mut walk = Walk::start(lines, text).map_err(at)?;
+        for (number, (_, info)) in stream.chunks.iter().enumerate() {
             let (chunk, rest) = lines.split_at(info.event_count as usize);
             let at = |e: String| format!("CPU {cpu}, event {}: {e}", info.first_event);
-            if info.loss.uncounted {
-                walk.resync(chunk).map_err(at)?;
-            } else if info.loss.counted > 0 {
-                walk.skip(info.loss.counted);
+            match number {
+                // What was lost before the first event of the file has no neighbour to count from.
+                0 => walk.sum.lost_before = info.loss.counted,
+                _ if info.loss.uncounted => walk.resync(chunk).map_err(at)?,
+                _ if info.loss.counted > 0 => walk.skip(info.loss.counted),
+                _ => {}
             }
             walk.compare(chunk).map_err(at)?;
             lines = rest;
         }
-        let found = walk.sum;
+        let mut found = walk.sum;
+        found.left = walk.unexplained() as u64;
         sum.lines += found.lines;
         sum.moved += found.moved;
         sum.lost += found.lost;
+        sum.lost_before += found.lost_before;
         sum.uncounted += found.uncounted;
         sum.renamed += found.renamed;
+        sum.left += found.left;
     }
     Ok(sum)
 }
 
 struct Walk<'t> {
     text: &'t [Line],
+    start: usize,
     at: usize,
-    /// Lines of the text that were passed and not matched yet.
+    /// Lines of the text that were passed and not matched yet: those that stand elsewhere among their neighbours, and
+    /// the edges of what was lost.
     passed: VecDeque<&'t Line>,
     sum: Agreement,
 }
 
 impl<'t> Walk<'t> {
     fn start(ours: &[Line], text: &'t [Line]) -> Result<Self, String> {
-        let mut walk = Self { text, at: 0, passed: VecDeque::new(), sum: Agreement::default() };
-        walk.at = walk.find(ours)?;
+        let mut walk = Self { text, start: 0, at: 0, passed: VecDeque::new(), sum: Agreement::default() };
+        walk.start = walk.find(ours)?;
+        walk.at = walk.start;
         Ok(walk)
     }
 
-    /// Where in the text from here on these lines start.
+    /// Lines that were passed, not matched, and are not told to be missing.
+    fn unexplained(&self) -> usize {
+        (self.at - self.start).saturating_sub((self.sum.lines + self.sum.lost) as usize)
+    }
+
+    /// Where in the text from here on these lines start: the first place where nearly all of them stand. Neighbours may
+    /// have changed places.
     fn find(&self, ours: &[Line]) -> Result<usize, String> {
-        if ours.is_empty() {
-            return Ok(self.at);
-        }
-        let run = RUN.min(ours.len());
-        (0..=(ours.len() - run).min(WINDOW))
-            .find_map(|skip| {
-                let wanted = &ours[skip..skip + run];
-                let windows = self.text[self.at..].windows(run);
-                let found = windows.enumerate().find(|(_, w)| w.iter().zip(wanted).all(|(a, b)| a.same(b)));
-                (self.at + found?.0).checked_sub(skip)
-            })
-            .ok_or_else(|| format!("the text does not have {:?}", ours[0]))
+        let sample = &ours[..ours.len().min(SAMPLE)];
+        let differ_max = sample.len() / 5;
+        let fits = |at: usize| {
+            let pairs = self.text[at..].iter().zip(sample);
+            pairs.filter(|(a, b)| !a.same(b)).take(differ_max + 1).count() <= differ_max
+        };
+        // The times are not the same, but they are close: both have the clock mono. Of several places the nearest counts.
+        let micros = ours.first().map_or(0, |line| line.micros);
+        let distance = |at: usize| self.text.get(at).map_or(u64::MAX, |line| line.micros.abs_diff(micros));
+        (self.at..=self.text.len().saturating_sub(sample.len()))
+            .filter(|&at| distance(at) < NEAR_US && fits(at))
+            .min_by_key(|&at| distance(at))
+            .ok_or_else(|| format!("the text does not have {:?}", ours.first()))
     }
 
     fn resync(&mut self, ours: &[Line]) -> Result<(), String> {
-        self.at = self.find(ours)?;
-        self.passed.clear();
+        let found = self.find(ours)?;
         self.sum.uncounted += 1;
+        self.sum.lost += (found - self.at + self.unexplained()) as u64;
+        self.pass_to(found);
         Ok(())
     }
 
     fn skip(&mut self, lost: u64) {
-        self.at += (lost as usize).saturating_sub(self.passed.len());
-        self.passed.clear();
         self.sum.lost += lost;
+        self.pass_to(self.start + (self.sum.lines + self.sum.lost) as usize);
+    }
+
+    /// Goes on at `at`. Only the edges of what is passed can be among our lines.
+    fn pass_to(&mut self, at: usize) {
+        let at = at.clamp(self.at, self.text.len());
+        let edge = at.saturating_sub(EDGE).max(self.at);
+        self.passed.extend(&self.text[edge..at]);
+        while self.passed.len() > 2 * EDGE {
+            self.passed.pop_front();
+        }
+        self.at = at;
     }
 
     fn compare(&mut self, ours: &[Line]) -> Result<(), String> {
         for line in ours {
-            if let Some(place) = self.passed.iter().position(|p| p.same(line)) {
+            let is_next = self.text.get(self.at).is_some_and(|next| next.same(line));
+            let place = self.passed.iter().position(|p| p.same(line)).filter(|_| !is_next);
+            if let Some(place) = place {
                 self.sum.moved += 1;
                 let found = self.passed.remove(place);
                 self.matched(line, found);
@@ -172,7 +212,7 @@ impl<'t> Walk<'t> {
             }
             loop {
                 let Some(next) = self.text.get(self.at) else {
-                    return Err(format!("the text ends before {line:?}; not matched: {:?}", self.passed));
+                    return Err(format!("the text ends before {line:?}; not matched: {:?}", self.passed.back()));
                 };
                 self.at += 1;
                 if next.same(line) {
@@ -180,7 +220,7 @@ impl<'t> Walk<'t> {
                     break;
                 }
                 self.passed.push_back(next);
-                if self.passed.len() > WINDOW {
+                if self.unexplained() > WINDOW {
                     return Err(format!("{line:?} is not in the text near {:?}", self.passed.front()));
                 }
             }

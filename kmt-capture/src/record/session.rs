@@ -437,7 +437,9 @@ impl Session {
             before != self.stats.iter().map(|(_, s)| s.bytes).sum()
         } {}
         self.read_counters();
-        self.names.saved(&self.setup.top);
+        let is_lossy = self.totals().lost > 0 || self.decoder.flagged != Loss::default();
+        let now = self.counters.iter().filter_map(|(_, c)| c.now_time).max();
+        self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
         self.flush()?;
         self.counters(StatsTaken::After)?;
         self.decoder.writer.writer_stats(&self.stats).map_err(failed)?;

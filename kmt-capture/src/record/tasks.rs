@@ -10,8 +10,8 @@ use crate::tracefs::TraceDir;
 
 /// `CLONE_THREAD`: the new task belongs to the thread group of the one that makes it.
 const CLONE_THREAD: u64 = 0x0001_0000;
-/// Thread groups that are remembered at most.
-const GROUPS_MAX: usize = 16_384;
+/// Tasks that are remembered at most.
+const KNOWN_MAX: usize = 8_192;
 
 /// Watches the events that name tasks.
 #[derive(Debug)]
@@ -19,7 +19,8 @@ pub struct TaskNames {
     order: ByteOrder,
     newtask: Option<Naming>,
     rename: Option<Naming>,
-    groups: HashMap<i32, i32>,
+    /// Thread group and last name of each task.
+    known: HashMap<i32, (i32, Vec<u8>)>,
     /// Names that are not in the file yet.
     pending: Vec<Task>,
 }
@@ -56,7 +57,7 @@ impl TaskNames {
             order,
             newtask: Naming::new(dir, "task_newtask", "comm", long_size),
             rename: Naming::new(dir, "task_rename", "newcomm", long_size),
-            groups: HashMap::new(),
+            known: HashMap::new(),
             pending: Vec::new(),
         }
     }
@@ -68,15 +69,15 @@ impl TaskNames {
                 let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };
                 comm.truncate(comm.len().saturating_sub(1));
                 plain_worker_name(&mut comm);
-                self.group(thread, process);
+                self.remember(thread, process, &comm);
                 self.pending.push(Task { time: 0, pid: thread, tgid: process, comm });
             }
         }
     }
 
-    fn group(&mut self, pid: i32, tgid: i32) {
-        if self.groups.len() < GROUPS_MAX || self.groups.contains_key(&pid) {
-            self.groups.insert(pid, tgid);
+    fn remember(&mut self, pid: i32, tgid: i32, comm: &[u8]) {
+        if self.known.len() < KNOWN_MAX || self.known.contains_key(&pid) {
+            self.known.insert(pid, (tgid, comm.to_vec()));
         }
     }
 
@@ -107,22 +108,30 @@ impl TaskNames {
         let comm = record.get(start..start.checked_add(len)?)?;
         let comm = comm.split(|&b| b == 0).next().unwrap_or_default().to_vec();
         let tgid = match number(&naming.clone_flags) {
-            None => self.groups.get(&pid).copied().unwrap_or(0),
+            None => self.group_of(pid),
             Some(flags) if flags & CLONE_THREAD == 0 => pid,
-            Some(_) => self.groups.get(&current).copied().unwrap_or(0),
+            Some(_) => self.group_of(current),
         };
+        self.remember(pid, tgid, &comm);
         self.pending.push(Task { time, pid, tgid, comm });
-        self.group(pid, tgid);
         Some(())
     }
 
-    /// Adds the kernel's own names of tasks that no event and no look at /proc told.
-    pub fn saved(&mut self, top: &TraceDir) {
+    fn group_of(&self, pid: i32) -> i32 {
+        self.known.get(&pid).map_or(0, |(tgid, _)| *tgid)
+    }
+
+    /// Adds the kernel's own names of tasks that no event and no look at /proc told; where events were lost before
+    /// `lost_until`, also those that differ from what was told, since that time.
+    pub fn saved(&mut self, top: &TraceDir, lost_until: Option<u64>) {
         let Ok(saved) = fs::read(top.file("saved_cmdlines")) else { return };
         for task in parse_saved_cmdlines(&saved) {
-            if !self.groups.contains_key(&task.pid) {
-                self.pending.push(Task { time: 0, pid: task.pid, tgid: 0, comm: task.comm });
-            }
+            let (time, tgid) = match (self.known.get(&task.pid), lost_until) {
+                (None, _) => (0, 0),
+                (Some((tgid, comm)), Some(time)) if *comm != task.comm => (time, *tgid),
+                _ => continue,
+            };
+            self.pending.push(Task { time, pid: task.pid, tgid, comm: task.comm });
         }
     }
 
