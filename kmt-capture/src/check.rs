@@ -89,7 +89,8 @@ fn kernel() -> String {
 
 fn lockdown(facts: &mut Facts) {
     let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    let mode = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("none", |(mode, _)| mode);
+    let mode =
+        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("none", |(mode, _)| mode);
     match mode {
         "confidentiality" => facts.add(
             "lockdown",
@@ -156,11 +157,8 @@ fn buffers(facts: &mut Facts, top: &TraceDir, dir: &TraceDir) {
 
 fn events(facts: &mut Facts, top: &TraceDir) {
     for (what, names) in WANTED {
-        let missing: Vec<&str> = names
-            .iter()
-            .copied()
-            .filter(|name| !top.has(&Event::new("kmem", name).file("enable")))
-            .collect();
+        let missing: Vec<&str> =
+            names.iter().copied().filter(|name| !top.has(&Event::new("kmem", name).file("enable"))).collect();
         if missing.is_empty() {
             facts.good("events", format!("kmem: {what}: all {}", names.len()));
         } else {
@@ -205,7 +203,11 @@ fn others(facts: &mut Facts, top: &TraceDir) {
         .filter(|e| !orphans.contains(&e.path()))
         .map(|e| e.file_name().to_string_lossy().into_owned())
         .collect();
-    let others = if names.is_empty() { "no other instances".to_owned() } else { format!("instances {}", names.join(", ")) };
+    let others = if names.is_empty() {
+        "no other instances".to_owned()
+    } else {
+        format!("instances {}", names.join(", "))
+    };
     facts.good("other users", others);
     let read = |name: &str| top.read(name).unwrap_or_default().trim().to_owned();
     let (tracer, threshold) = (read("current_tracer"), read("tracing_thresh"));
@@ -244,13 +246,27 @@ fn kallsyms(facts: &mut Facts) {
             format!("kallsyms shows zeros, kptr_restrict {restrict}"),
             "as root: echo 0 > /proc/sys/kernel/kptr_restrict; without it call sites print as addresses",
         ),
-        None => facts.add("symbols", State::Warning, "no /proc/kallsyms", "CONFIG_KALLSYMS; call sites print as addresses"),
+        None => facts.add(
+            "symbols",
+            State::Warning,
+            "no /proc/kallsyms",
+            "CONFIG_KALLSYMS; call sites print as addresses",
+        ),
     }
-    let slab = if Path::new("/sys/kernel/slab").is_dir() { "slabinfo and /sys/kernel/slab" } else { "slabinfo only" };
+    let slab = if Path::new("/sys/kernel/slab").is_dir() {
+        "slabinfo and /sys/kernel/slab"
+    } else {
+        "slabinfo only"
+    };
     if fs::read("/proc/slabinfo").is_ok() {
         facts.good("slab state", slab);
     } else {
-        facts.add("slab state", State::Warning, "no /proc/slabinfo", "run as root; CONFIG_SLUB_DEBUG or CONFIG_SLAB");
+        facts.add(
+            "slab state",
+            State::Warning,
+            "no /proc/slabinfo",
+            "run as root; CONFIG_SLUB_DEBUG or CONFIG_SLAB",
+        );
     }
 }
 
@@ -271,7 +287,12 @@ fn memory_and_disk(facts: &mut Facts) {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let value = format!("{} MiB free here", free >> 20);
     if free < 64 << 20 {
-        facts.add("disk", State::Warning, value, "an event takes 16 bytes, 5 with --compress lz4; or write elsewhere: -o - | ssh");
+        facts.add(
+            "disk",
+            State::Warning,
+            value,
+            "an event takes 16 bytes, 5 with --compress lz4; or write elsewhere: -o - | ssh",
+        );
     } else {
         facts.good("disk", value);
     }

@@ -12,7 +12,6 @@ use kmt_format::Compression;
 
 #[cfg(feature = "convert")]
 use crate::convert::{Options, convert};
-use crate::{check, clean, snippet};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
@@ -20,6 +19,7 @@ use crate::failure::{Outcome, Result};
 use crate::output::print;
 use crate::record::{self, Preset};
 use crate::tracefs::EventSpec;
+use crate::{check, clean, snippet};
 
 /// Turn a Linux kernel's trace ring buffers into .kmt files.
 #[derive(Parser)]

@@ -292,9 +292,7 @@ impl Conversion {
                 read_up_to(&mut file, &mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;
             for sub_buffer in buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len) {
                 let offset = stats.bytes;
-                if let Err(error) =
-                    self.decoder.sub_buffer(files.cpu, sub_buffer, &mut stats, |_, _| {})
-                {
+                if let Err(error) = self.decoder.sub_buffer(files.cpu, sub_buffer, &mut stats, |_, _| {}) {
                     self.damaged(files, offset, &error, &mut stats)?;
                 }
             }

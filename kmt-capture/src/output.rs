@@ -56,11 +56,14 @@ impl Output {
         let part = path.with_file_name(name);
         match fs::symlink_metadata(&part) {
             Ok(_) if !force => {
-                return Err(Failure::new(format!("{} is left of a recording that was cut off", part.display()))
-                    .hint(format!(
-                        "`kmt-capture convert {} -o FILE.kmt` saves what it holds; --force overwrites it",
-                        part.display()
-                    )));
+                return Err(Failure::new(format!(
+                    "{} is left of a recording that was cut off",
+                    part.display()
+                ))
+                .hint(format!(
+                    "`kmt-capture convert {} -o FILE.kmt` saves what it holds; --force overwrites it",
+                    part.display()
+                )));
             }
             Ok(metadata) if metadata.is_file() => {
                 fs::remove_file(&part).map_err(|e| Failure::io("removing", &part, &e))?;
@@ -71,8 +74,7 @@ impl Output {
     }
 
     fn open(path: &Path, temporary: PathBuf, force: bool, keep: bool) -> Result<Self> {
-        let output =
-            |temporary, sink| Self { path: path.to_owned(), temporary, keep, force, len: 0, sink };
+        let output = |temporary, sink| Self { path: path.to_owned(), temporary, keep, force, len: 0, sink };
         if path == Path::new("-") {
             if io::stdout().is_terminal() {
                 return Err(Failure::new("standard output is a terminal, and a .kmt file is binary")
@@ -190,11 +192,7 @@ impl Drop for Output {
 fn raw_line(file: &File, path: &Path) -> Result<()> {
     use rustix::termios::{OptionalActions, tcgetattr, tcsetattr, ttyname};
     let name = |fd: std::os::fd::BorrowedFd<'_>| ttyname(fd, Vec::new()).ok();
-    let ours = [
-        name(io::stdin().as_fd()),
-        name(io::stdout().as_fd()),
-        name(io::stderr().as_fd()),
-    ];
+    let ours = [name(io::stdin().as_fd()), name(io::stdout().as_fd()), name(io::stderr().as_fd())];
     let own = name(file.as_fd());
     if own.is_some() && ours.contains(&own) {
         return Err(Failure::new(format!("{} is the terminal that you are at", path.display()))

@@ -42,7 +42,10 @@ trap 'finish; exit 1' TERM HUP
 
 state() { for f in slabinfo buddyinfo pagetypeinfo zoneinfo meminfo vmstat; do cat /proc/$f > "$out/$f.$1" 2> /dev/null; done; }
 copy() { for f in "$@"; do for d in "$I" "$T"; do
-    if [ -e "$d/$f" ]; then mkdir -p "$O/${f%/*}" 2> /dev/null; cat "$d/$f" > "$O/$f" 2> /dev/null && break; fi; done; done; }
+    [ -e "$d/$f" ] || continue
+    case $f in */*) mkdir -p "$O/${f%/*}" ;; esac
+    cat "$d/$f" > "$O/$f" 2> /dev/null && break
+done; done; }
 of() { sed -n "s/^$2: *//p" "$I/per_cpu/$1/stats"; }
 
 echo 0 > "$I/tracing_on"

@@ -3,7 +3,7 @@
 //! Each instance has its own times, and an event that interrupts another one while that is written to both stands in
 //! front of it in one and behind it in the other: lines are compared in order within a window of neighbours.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use kmt_format::Limits;
 use kmt_format::read::Trace;
@@ -58,7 +58,9 @@ impl Mask {
         let hidden = match self {
             Self::Nothing => key == "page",
             Self::Pointers => ["page", "ptr"].contains(&key),
-            Self::Texts => ["page", "name", "gfp_flags", "comm", "oldcomm", "newcomm", "dst_path"].contains(&key),
+            Self::Texts => {
+                ["page", "name", "gfp_flags", "comm", "oldcomm", "newcomm", "dst_path"].contains(&key)
+            }
         };
         if hidden { key } else { word }
     }
@@ -79,7 +81,9 @@ pub struct Agreement {
     pub uncounted: u64,
     /// Lines of the text that were passed and never matched: events of which the file does not say that they are missing.
     pub left: u64,
-    /// Lines whose task has another name in the text, where that knows one.
+    /// Lines whose task has an earlier name of its own in the text: the kernel notes names when tasks are switched only.
+    pub stale: u64,
+    /// Lines whose task has a name in the text that it never had.
     pub renamed: u64,
 }
 
@@ -101,6 +105,9 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
     let (ours, theirs) = (by_cpu(dump), by_cpu(text));
     let trace = Trace::open(file, Limits::default()).map_err(|e| e.to_string())?;
     let mut sum = Agreement::default();
+    let names = trace.metadata().tasks.iter();
+    let names: Names =
+        names.map(|t| (t.pid.to_string(), String::from_utf8_lossy(&t.comm).into_owned())).collect();
     for (cpu, stream) in trace.streams() {
         let mut lines = ours.get(cpu).map_or(&[][..], Vec::as_slice);
         if lines.len() as u64 != stream.event_count() {
@@ -108,7 +115,7 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
         }
         let text = theirs.get(cpu).map_or(&[][..], Vec::as_slice);
         let at = |e: String| format!("CPU {cpu}: {e}");
-        let mut walk = Walk::start(lines, text).map_err(at)?;
+        let mut walk = Walk::start(lines, text, &names).map_err(at)?;
         for (number, (_, info)) in stream.chunks.iter().enumerate() {
             let (chunk, rest) = lines.split_at(info.event_count as usize);
             let at = |e: String| format!("CPU {cpu}, event {}: {e}", info.first_event);
@@ -130,13 +137,18 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
         sum.lost_before += found.lost_before;
         sum.uncounted += found.uncounted;
         sum.renamed += found.renamed;
+        sum.stale += found.stale;
         sum.left += found.left;
     }
     Ok(sum)
 }
 
+/// Every name that each task had.
+type Names = HashSet<(String, String)>;
+
 struct Walk<'t> {
     text: &'t [Line],
+    names: &'t Names,
     start: usize,
     at: usize,
     /// Lines of the text that were passed and not matched yet: those that stand elsewhere among their neighbours, and
@@ -146,8 +158,9 @@ struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
-    fn start(ours: &[Line], text: &'t [Line]) -> Result<Self, String> {
-        let mut walk = Self { text, start: 0, at: 0, passed: VecDeque::new(), sum: Agreement::default() };
+    fn start(ours: &[Line], text: &'t [Line], names: &'t Names) -> Result<Self, String> {
+        let mut walk =
+            Self { text, names, start: 0, at: 0, passed: VecDeque::new(), sum: Agreement::default() };
         walk.start = walk.find(ours)?;
         walk.at = walk.start;
         Ok(walk)
@@ -212,7 +225,10 @@ impl<'t> Walk<'t> {
             }
             loop {
                 let Some(next) = self.text.get(self.at) else {
-                    return Err(format!("the text ends before {line:?}; not matched: {:?}", self.passed.back()));
+                    return Err(format!(
+                        "the text ends before {line:?}; not matched: {:?}",
+                        self.passed.back()
+                    ));
                 };
                 self.at += 1;
                 if next.same(line) {
@@ -230,7 +246,11 @@ impl<'t> Walk<'t> {
 
     fn matched(&mut self, ours: &Line, theirs: Option<&Line>) {
         self.sum.lines += 1;
-        let renamed = theirs.is_some_and(|t| t.comm != ours.comm && t.comm != "<...>");
-        self.sum.renamed += u64::from(renamed);
+        let Some(theirs) = theirs.filter(|t| t.comm != ours.comm && t.comm != "<...>") else { return };
+        if self.names.contains(&(theirs.pid.clone(), theirs.comm.clone())) {
+            self.sum.stale += 1;
+        } else {
+            self.sum.renamed += 1;
+        }
     }
 }

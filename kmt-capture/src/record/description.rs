@@ -13,7 +13,13 @@ use super::snapshot;
 use crate::tracefs::CONDITIONS;
 
 /// Keys and values about target and recording, at the start of the file.
-pub fn write(writer: &mut Writer, setup: &Setup, plan: &Plan, options: &Options, sub_buffer_len: usize) -> kmt_format::Result<()> {
+pub fn write(
+    writer: &mut Writer,
+    setup: &Setup,
+    plan: &Plan,
+    options: &Options,
+    sub_buffer_len: usize,
+) -> kmt_format::Result<()> {
     let uname = rustix::system::uname();
     let words = [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
     let mut line: Vec<u8> = words.map(|w| w.to_bytes()).join(&b' ');
@@ -39,7 +45,9 @@ pub fn write(writer: &mut Writer, setup: &Setup, plan: &Plan, options: &Options,
     }
     for name in CONDITIONS {
         // Lists of what is enabled are long and stand in event_conditions; these two need a look at every event.
-        if let Some(text) = setup.dir.read(name).or_else(|| setup.top.read(name)).filter(|_| name != "set_event") {
+        if let Some(text) =
+            setup.dir.read(name).or_else(|| setup.top.read(name)).filter(|_| name != "set_event")
+        {
             pairs.push((format!("tracefs/{name}"), text.trim_ascii_end().into()));
         }
     }
@@ -72,8 +80,10 @@ pub fn clock_pair(setup: &Setup, cpu: u32) -> Option<String> {
 /// `kmt-HOST-YYYYMMDDThhmmssZ.kmt`.
 pub fn default_name() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let host: String =
-        host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' }).collect();
+    let host: String = host
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' })
+        .collect();
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     format!("kmt-{}-{}.kmt", host.trim_start_matches('.'), utc(seconds))
 }

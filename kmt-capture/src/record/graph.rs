@@ -46,13 +46,18 @@ pub fn occupy(top: &TraceDir, undo: &mut Undo) -> Result<()> {
     let read = |name: &str| top.read(name).unwrap_or_default().trim().to_owned();
     let tracer = read("current_tracer");
     if tracer != "nop" {
-        return user(format!("current_tracer is {tracer}"), "stop the other tracer, or record another preset");
+        return user(
+            format!("current_tracer is {tracer}"),
+            "stop the other tracer, or record another preset",
+        );
     }
     let events = read("set_event");
     if let Some(event) = events.lines().next() {
         return user(format!("{event} is enabled"), "disable its events, or record another preset");
     }
-    for (file, unused) in [("set_ftrace_filter", "#"), ("set_graph_function", "#"), ("set_event_pid", "no pid")] {
+    for (file, unused) in
+        [("set_ftrace_filter", "#"), ("set_graph_function", "#"), ("set_event_pid", "no pid")]
+    {
         let text = read(file);
         if !text.is_empty() && !text.starts_with(unused) {
             return user(format!("{file} is set"), "clear it, or record another preset");
@@ -61,7 +66,9 @@ pub fn occupy(top: &TraceDir, undo: &mut Undo) -> Result<()> {
     let entries: u64 = top
         .cpus()
         .iter()
-        .filter_map(|cpu| kmt_format::kernel::CpuStats::parse(&top.read(&format!("per_cpu/cpu{cpu}/stats"))?)?.entries)
+        .filter_map(|cpu| {
+            kmt_format::kernel::CpuStats::parse(&top.read(&format!("per_cpu/cpu{cpu}/stats"))?)?.entries
+        })
         .sum();
     if entries > 0 {
         return user(
@@ -88,8 +95,9 @@ pub fn prepare(
     undo: &mut Undo,
 ) -> Result<Vec<String>> {
     if let Some(value) = threshold_in_use(top) {
-        return Err(Failure::new(format!("tracing_thresh is in use: somebody set it to {value} us"))
-            .hint("there is one for all of tracefs; `echo 0 > tracing_thresh` at its top level if nobody needs it"));
+        return Err(Failure::new(format!("tracing_thresh is in use: somebody set it to {value} us")).hint(
+            "there is one for all of tracefs; `echo 0 > tracing_thresh` at its top level if nobody needs it",
+        ));
     }
     let mut notes = Vec::new();
     let mut found = Vec::new();
@@ -126,7 +134,8 @@ pub fn prepare(
 fn available(top: &TraceDir, wanted: &[Vec<String>]) -> Result<Vec<String>> {
     let path = top.file("available_filter_functions");
     let file = File::open(&path).map_err(|e| {
-        Failure::io("opening", &path, &e).hint("the kernel needs CONFIG_DYNAMIC_FTRACE to trace single functions")
+        Failure::io("opening", &path, &e)
+            .hint("the kernel needs CONFIG_DYNAMIC_FTRACE to trace single functions")
     })?;
     let mut found = Vec::new();
     for line in BufReader::new(file).split(b'\n') {

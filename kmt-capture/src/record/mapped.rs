@@ -72,26 +72,23 @@ impl Mapped {
     }
 
     /// Copies the bytes `from..to` of the reader's sub-buffer behind a header of their own.
-    fn take<'b>(
-        &mut self,
-        id: u32,
-        from: usize,
-        to: usize,
-        buffer: &'b mut [u8],
-    ) -> io::Result<&'b [u8]> {
+    fn take<'b>(&mut self, id: u32, from: usize, to: usize, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
         let bad = || io::Error::new(io::ErrorKind::InvalidData, "the mapped ring buffer contradicts itself");
         let len = self.header.sub_buffer_len();
-        let start = (id as usize).checked_mul(len).and_then(|at| at.checked_add(self.meta_len)).ok_or_else(bad)?;
+        let start =
+            (id as usize).checked_mul(len).and_then(|at| at.checked_add(self.meta_len)).ok_or_else(bad)?;
         let page = start.checked_add(len).and_then(|end| self.map.get(start..end)).ok_or_else(bad)?;
         let data = self.header.data_offset;
-        let commit = self.order.uint_at(page, self.header.commit_offset, self.header.commit_size).ok_or_else(bad)?;
+        let commit =
+            self.order.uint_at(page, self.header.commit_offset, self.header.commit_size).ok_or_else(bad)?;
         // What was lost stands in the flags of a sub-buffer that was not begun yet, and behind its data.
         const FLAGS: u64 = 0xc000_0000;
         let flags = if from == 0 { commit & FLAGS } else { 0 };
         let counted = if flags == 0 { 0 } else { self.header.commit_size };
         let end = to.saturating_add(counted).min(self.header.data_size);
         let stamp = self.order.uint_at(page, self.header.timestamp_offset, 8).ok_or_else(bad)?;
-        let stamp = if from == 0 { stamp } else { self.time_at(page, stamp, from, buffer).ok_or_else(bad)? };
+        let stamp =
+            if from == 0 { stamp } else { self.time_at(page, stamp, from, buffer).ok_or_else(bad)? };
         self.head(buffer, stamp, flags | (to - from) as u64).ok_or_else(bad)?;
         let bytes = page.get(data.saturating_add(from)..data.saturating_add(end)).ok_or_else(bad)?;
         put(buffer, data, bytes).ok_or_else(bad)?;
@@ -116,9 +113,7 @@ impl Mapped {
         let data = self.header.data_offset;
         put(buffer, data, page.get(data..data.checked_add(len)?)?)?;
         let mut items = SubBuffer::parse(buffer, &self.header, self.order).ok()?.items();
-        while let Some(item) = items.next() {
-            item.ok()?;
-        }
+        items.by_ref().try_for_each(|item| item.map(|_| ())).ok()?;
         Some(items.time())
     }
 }

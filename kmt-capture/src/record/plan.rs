@@ -23,9 +23,14 @@ impl Preset {
     /// Patterns of its events.
     fn events(self) -> &'static [&'static str] {
         match self {
-            Self::Slab => {
-                &["kmem:kmalloc", "kmem:kmalloc_node", "kmem:kfree", "kmem:kmem_cache_alloc", "kmem:kmem_cache_alloc_node", "kmem:kmem_cache_free"]
-            }
+            Self::Slab => &[
+                "kmem:kmalloc",
+                "kmem:kmalloc_node",
+                "kmem:kfree",
+                "kmem:kmem_cache_alloc",
+                "kmem:kmem_cache_alloc_node",
+                "kmem:kmem_cache_free",
+            ],
             Self::Pages => &["kmem:mm_page_*"],
             Self::Reclaim => &["vmscan:*", "compaction:*"],
             Self::All => &["kmem:*", "vmalloc:*", "percpu:*", "cma:*", "page_pool:*"],
@@ -58,8 +63,21 @@ const TASK_EVENTS: [&str; 3] = ["task:task_newtask", "task:task_rename", "cgroup
 pub struct Recorded {
     /// Filter of the kernel.
     pub filter: Option<String>,
-    /// `stacktrace`, with its own filter: the trigger that takes a stack.
-    pub trigger: Option<String>,
+    /// Filter of the stacks that are taken, empty for all; `None`: none are.
+    pub stack: Option<String>,
+}
+
+impl Recorded {
+    /// The trigger that takes stacks. It does not heed the event's own filter, so it gets that as well: a stack without its
+    /// event would belong to nothing.
+    pub fn trigger(&self) -> Option<String> {
+        let filters = [self.filter.as_deref().unwrap_or_default(), self.stack.as_deref()?];
+        Some(match filters {
+            ["", ""] => "stacktrace".to_owned(),
+            [filter, ""] | ["", filter] => format!("stacktrace if {filter}"),
+            [event, stack] => format!("stacktrace if ({event}) && ({stack})"),
+        })
+    }
 }
 
 /// What is recorded.
@@ -112,7 +130,8 @@ impl Plan {
 
     fn asked_events(&self, options: &Options) -> Vec<EventSpec> {
         let mut asked: Vec<EventSpec> = Vec::new();
-        let mut add = |patterns: &[&str]| asked.extend(patterns.iter().filter_map(|p| EventSpec::parse(p).ok()));
+        let mut add =
+            |patterns: &[&str]| asked.extend(patterns.iter().filter_map(|p| EventSpec::parse(p).ok()));
         match options.preset {
             Some(preset) => add(preset.events()),
             None if options.events.is_empty() => add(&["kmem:*"]),
@@ -135,11 +154,7 @@ impl Plan {
                     return Err(Failure::new(format!("this kernel cannot take stacks of {event}"))
                         .hint("triggers need Linux 3.14 and CONFIG_STACKTRACE; leave --stack out"));
                 }
-                let trigger = match &spec.filter {
-                    Some(filter) => format!("stacktrace if {filter}"),
-                    None => "stacktrace".to_owned(),
-                };
-                self.events.entry(event).or_default().trigger = Some(trigger);
+                self.events.entry(event).or_default().stack = Some(spec.filter.clone().unwrap_or_default());
             }
         }
         Ok(())
@@ -166,7 +181,7 @@ impl Plan {
         let mut out = String::new();
         for (event, recorded) in &self.events {
             out.push_str(&format!("{event} enable=1\n"));
-            for (name, value) in [("filter", &recorded.filter), ("trigger", &recorded.trigger)] {
+            for (name, value) in [("filter", recorded.filter.clone()), ("trigger", recorded.trigger())] {
                 if let Some(value) = value {
                     out.push_str(&format!("{event} {name}={value}\n"));
                 }
@@ -184,7 +199,7 @@ impl Plan {
         if !self.functions.is_empty() {
             parts.push(format!("{} function latencies", self.functions.len()));
         }
-        let stacks = self.events.values().filter(|r| r.trigger.is_some()).count();
+        let stacks = self.events.values().filter(|r| r.stack.is_some()).count();
         let stacks = if stacks == 0 { String::new() } else { format!(", stacks of {stacks}") };
         format!("{} events{stacks}", parts.join(" + "))
     }
@@ -192,7 +207,8 @@ impl Plan {
 
 /// `rss_stat` comes with every page fault and has little to say; it has to be asked for.
 fn is_left_out(event: &Event, options: &Options) -> bool {
-    let is_asked = options.preset == Some(Preset::All) || options.events.iter().any(|s| s.matches(event) && s.is_exact());
+    let is_asked = options.preset == Some(Preset::All)
+        || options.events.iter().any(|s| s.matches(event) && s.is_exact());
     *event == Event::new("kmem", "rss_stat") && !is_asked
 }
 
@@ -240,8 +256,15 @@ mod tests {
     #[test]
     fn presets_take_what_the_kernel_has() {
         let (path, top) = kernel(&[
-            "kmem:kmalloc", "kmem:kfree", "kmem:kmem_cache_alloc", "kmem:kmem_cache_free", "kmem:rss_stat",
-            "kmem:mm_page_alloc", "kmem:mm_page_free", "vmscan:mm_shrink_slab_start", "task:task_rename",
+            "kmem:kmalloc",
+            "kmem:kfree",
+            "kmem:kmem_cache_alloc",
+            "kmem:kmem_cache_free",
+            "kmem:rss_stat",
+            "kmem:mm_page_alloc",
+            "kmem:mm_page_free",
+            "vmscan:mm_shrink_slab_start",
+            "task:task_rename",
         ]);
         let plan = |options: Options| Plan::new(&options, &top);
         let all = plan(Options::default()).unwrap();
@@ -252,7 +275,7 @@ mod tests {
         assert!(slab.notes.is_empty(), "{:?}", slab.notes);
         let pages = plan(Options { preset: Some(Preset::Pages), ..Options::default() }).unwrap();
         let alloc = &pages.events[&Event::new("kmem", "mm_page_alloc")];
-        assert_eq!(alloc.trigger.as_deref(), Some("stacktrace"));
+        assert_eq!(alloc.trigger().as_deref(), Some("stacktrace"));
         let reclaim = plan(Options { preset: Some(Preset::Reclaim), ..Options::default() }).unwrap();
         assert_eq!(names(&reclaim), ["vmscan:mm_shrink_slab_start"]);
         assert_eq!(reclaim.functions.len(), RECLAIM_FUNCTIONS.len());
@@ -266,12 +289,22 @@ mod tests {
     #[test]
     fn frees_are_never_filtered_by_task() {
         let (path, top) = kernel(&["kmem:kmalloc", "kmem:kfree"]);
-        let events = vec![EventSpec::parse("kmem:kmalloc if bytes_req > 64").unwrap(), EventSpec::parse("kmem:kfree").unwrap()];
+        let events = vec![
+            EventSpec::parse("kmem:kmalloc if bytes_req > 64").unwrap(),
+            EventSpec::parse("kmem:kfree").unwrap(),
+        ];
         let plan = Plan::new(&Options { events, pids: vec![7, 8], ..Options::default() }, &top).unwrap();
         assert_eq!(
             plan.conditions(),
             "kmem:kfree enable=1\nkmem:kmalloc enable=1\n\
              kmem:kmalloc filter=(bytes_req > 64) && (common_pid == 7 || common_pid == 8)\n"
+        );
+        let stacks = vec![EventSpec::parse("kmem:kmalloc if bytes_req > 99").unwrap()];
+        let plan = Plan::new(&Options { stacks, pids: vec![7], ..Options::default() }, &top).unwrap();
+        let triggers = plan.conditions();
+        assert!(
+            triggers.contains("trigger=stacktrace if (common_pid == 7) && (bytes_req > 99)\n"),
+            "{triggers}"
         );
         let missing = Options { events: vec![EventSpec::parse("kmem:gone").unwrap()], ..Options::default() };
         assert!(Plan::new(&missing, &top).unwrap_err().to_string().contains("kmem:gone"));

@@ -30,7 +30,13 @@ pub struct Ring {
 
 impl Ring {
     /// Opens it; `None` for a CPU that never was there.
-    pub fn open(dir: &TraceDir, cpu: u32, header: &HeaderPage, order: ByteOrder, access: Access) -> io::Result<Self> {
+    pub fn open(
+        dir: &TraceDir,
+        cpu: u32,
+        header: &HeaderPage,
+        order: ByteOrder,
+        access: Access,
+    ) -> io::Result<Self> {
         let path = dir.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -18,6 +18,7 @@ use super::{Options, description, size, snapshot, status, symbols};
 use crate::decode::Decoder;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;
+use crate::tracefs::Event;
 use crate::uuid::Identity;
 
 /// The byte order of the machine we run on, which is the kernel's.
@@ -51,7 +52,7 @@ pub fn record(options: &Options) -> Result<Outcome> {
     if options.buffer_size.is_some() {
         setup.enable(&mut plan)?;
     }
-    let mut session = Session::new(setup, plan, options, output)?;
+    let mut session = Session::new(setup, plan, options, output, buffer_kb)?;
     session.describe(options)?;
     session.open_rings(options);
     session.announce(&path, options, buffer_kb);
@@ -78,7 +79,7 @@ struct Session {
 }
 
 impl Session {
-    fn new(setup: Setup, plan: Plan, options: &Options, output: Output) -> Result<Self> {
+    fn new(setup: Setup, plan: Plan, options: &Options, output: Output, buffer_kb: u64) -> Result<Self> {
         let text = match setup.dir.read("events/header_page") {
             Some(text) => text,
             None => setup.top.must_read("events/header_page")?,
@@ -97,16 +98,13 @@ impl Session {
         let failed = |e: kmt_format::Error| Failure::new(e.to_string());
         let writer = Writer::with_limits(writer_options, LIMITS).map_err(failed)?;
         let names = TaskNames::new(&setup.dir, ORDER, long_size);
-        let buffer_kb = setup.dir.read("buffer_total_size_kb").unwrap_or_default();
-        let total: u64 = buffer_kb.split(' ').next().and_then(|n| n.trim().parse().ok()).unwrap_or(0);
-        let buffer_len = (total << 10) / (setup.dir.cpus().len().max(1) as u64);
         Ok(Self {
             names,
             rings: Vec::new(),
             stats: Vec::new(),
             counters: Vec::new(),
             buffer: vec![0; header_page.sub_buffer_len()],
-            buffer_len,
+            buffer_len: buffer_kb << 10,
             fill_percent: 0.0,
             output,
             status: Status::new(options.quiet),
@@ -176,8 +174,11 @@ impl Session {
             match id {
                 Some(id) => ids.push(id),
                 None => {
-                    return Err(Failure::new(format!("{} cannot be understood", self.setup.top.file(&name).display()))
-                        .hint(format!("leave {event} out, and send us that file")));
+                    return Err(Failure::new(format!(
+                        "{} cannot be understood",
+                        self.setup.top.file(&name).display()
+                    ))
+                    .hint(format!("leave {event} out, and send us that file")));
                 }
             }
         }
@@ -284,10 +285,7 @@ impl Session {
         if can_wait {
             fds.extend(self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)));
         }
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
         // An interruption is as good as a timeout: everything is looked at afterwards.
         let _ = poll(&mut fds, Some(&timeout));
     }
@@ -314,7 +312,9 @@ impl Session {
     /// Reads some sub-buffers of one CPU; returns how many there were.
     fn drain_turn(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
         let Self { rings, stats, decoder, names, buffer, output, .. } = self;
-        let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else { return Ok(0) };
+        let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
+            return Ok(0);
+        };
         for count in 0..TURN {
             let bytes = match ring.next(buffer) {
                 Ok(Some(bytes)) => bytes,
@@ -325,7 +325,8 @@ impl Session {
                 }
             };
             *drained += bytes.len() as u64;
-            if let Err(error) = decoder.sub_buffer(*cpu, bytes, stats, |time, record| names.see(time, record)) {
+            if let Err(error) = decoder.sub_buffer(*cpu, bytes, stats, |time, record| names.see(time, record))
+            {
                 stats.sub_buffers_damaged += 1;
                 if stats.sub_buffers_damaged == 1 {
                     eprintln!("warning: a sub-buffer of CPU {cpu} cannot be decoded to its end: {error}");
@@ -338,6 +339,26 @@ impl Session {
             }
         }
         Ok(TURN)
+    }
+
+    /// Notes events that somebody else switched off, or that went away with their module, while we recorded.
+    fn disturbed(&mut self) -> Result<()> {
+        let is_on =
+            |event: &Event| self.setup.dir.read(&event.file("enable")).is_some_and(|t| t.starts_with('1'));
+        let off: Vec<String> =
+            self.plan.events.keys().filter(|event| !is_on(event)).map(Event::to_string).collect();
+        if off.is_empty() {
+            return Ok(());
+        }
+        self.status.clear();
+        eprintln!(
+            "warning: {} went away or was disabled by somebody else during the recording",
+            off.join(", ")
+        );
+        self.decoder.flagged.uncounted = true;
+        let pairs = [("record.disabled", off.join(" ").into_bytes())];
+        let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_slice()));
+        self.decoder.writer.meta(&pairs).map_err(|e| Failure::new(e.to_string()))
     }
 
     /// Writes what was made.
@@ -429,6 +450,7 @@ impl Session {
     fn close(&mut self) -> Result<()> {
         let failed = |e: kmt_format::Error| Failure::new(e.to_string());
         self.setup.stop()?;
+        self.disturbed()?;
         self.read_counters();
         self.counters(StatsTaken::Before)?;
         while {
@@ -479,7 +501,9 @@ fn tell(
         );
     }
     if flagged.damaged_input {
-        eprintln!("warning: part of the ring buffers could not be decoded; the places are marked in the file");
+        eprintln!(
+            "warning: part of the ring buffers could not be decoded; the places are marked in the file"
+        );
     }
     if !options.quiet {
         let why = match ending {

@@ -39,7 +39,9 @@ impl Setup {
         let mut notes = Vec::new();
         for (leftover, count) in tracefs::leftovers() {
             drop(leftover);
-            notes.push(format!("a recorder that was killed had left {count} settings changed; they are as before"));
+            notes.push(format!(
+                "a recorder that was killed had left {count} settings changed; they are as before"
+            ));
         }
         for path in tracefs::orphans(&top) {
             if tracefs::remove_orphan(&path) {
@@ -109,8 +111,7 @@ impl Setup {
 
     fn clock(&mut self, options: &Options) -> Result<()> {
         let text = self.dir.must_read("trace_clock")?;
-        let names: Vec<&str> =
-            text.split_ascii_whitespace().map(|n| n.trim_matches(['[', ']'])).collect();
+        let names: Vec<&str> = text.split_ascii_whitespace().map(|n| n.trim_matches(['[', ']'])).collect();
         let name = match &options.clock {
             Some(clock) if names.contains(&clock.as_str()) => clock.clone(),
             Some(clock) => {
@@ -120,7 +121,8 @@ impl Setup {
             None => CLOCKS.iter().find(|c| names.contains(c)).map_or("local", |c| c).to_owned(),
         };
         if name == "local" {
-            self.notes.push("the clock is local: times of different CPUs cannot be compared safely".to_owned());
+            self.notes
+                .push("the clock is local: times of different CPUs cannot be compared safely".to_owned());
         }
         if self.is_top() {
             let before = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -175,8 +177,8 @@ impl Setup {
             if let Some(filter) = &recorded.filter {
                 set("filter", filter, "0")?;
             }
-            if let Some(trigger) = &recorded.trigger {
-                set("trigger", trigger, &format!("!{trigger}"))?;
+            if let Some(trigger) = recorded.trigger() {
+                set("trigger", &trigger, &format!("!{trigger}"))?;
             }
             if let Err(failure) = set("enable", "1", "0") {
                 refused.push((event.clone(), failure));
@@ -187,8 +189,9 @@ impl Setup {
             plan.notes.push(format!("{event} cannot be enabled and is left out: {failure}"));
         }
         if plan.events.is_empty() {
-            return Err(Failure::new("none of the events could be enabled")
-                .hint("`kmt-capture check` tells why"));
+            return Err(
+                Failure::new("none of the events could be enabled").hint("`kmt-capture check` tells why")
+            );
         }
         Ok(())
     }

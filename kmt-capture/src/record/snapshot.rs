@@ -12,9 +12,24 @@ const STATE: [&str; 7] =
     ["slabinfo", "buddyinfo", "pagetypeinfo", "zoneinfo", "meminfo", "vmstat", "vmallocinfo"];
 /// Files of a cache in /sys/kernel/slab that are kept.
 const SLAB: [&str; 18] = [
-    "aliases", "align", "cpu_slabs", "destroy_by_rcu", "hwcache_align", "min_partial", "object_size", "objects",
-    "objs_per_slab", "order", "partial", "poison", "reclaim_account", "red_zone", "sanity_checks", "slab_size",
-    "slabs", "store_user",
+    "aliases",
+    "align",
+    "cpu_slabs",
+    "destroy_by_rcu",
+    "hwcache_align",
+    "min_partial",
+    "object_size",
+    "objects",
+    "objs_per_slab",
+    "order",
+    "partial",
+    "poison",
+    "reclaim_account",
+    "red_zone",
+    "sanity_checks",
+    "slab_size",
+    "slabs",
+    "store_user",
 ];
 /// A file that is larger is left out, and named.
 const LEN_MAX: u64 = 4 << 20;

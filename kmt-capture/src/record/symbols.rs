@@ -31,7 +31,9 @@ pub fn write(
     let mut parts = Parts::new(BufReader::with_capacity(32 << 10, file));
     let mut count = 0;
     let mut zeros = 0;
-    while let Some((text, beyond)) = parts.next().map_err(|e| crate::failure::Failure::new(format!("reading /proc/kallsyms: {e}")))? {
+    while let Some((text, beyond)) =
+        parts.next().map_err(|e| crate::failure::Failure::new(format!("reading /proc/kallsyms: {e}")))?
+    {
         let mut symbols = parse_kallsyms(text, modules, page_size);
         zeros += usize::from(symbols.all_zero);
         // The first symbol of the next part only tells where the last one of this part ends.

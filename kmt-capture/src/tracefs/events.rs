@@ -51,9 +51,8 @@ impl EventSpec {
             None => (text.trim(), None),
         };
         let (system, name) = event.split_once(':').or_else(|| event.split_once('/')).unwrap_or((event, "*"));
-        let is_plain = |s: &str| {
-            !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-*?.".contains(&b))
-        };
+        let is_plain =
+            |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-*?.".contains(&b));
         if !is_plain(system) || !is_plain(name) || name.starts_with('.') || system.starts_with('.') {
             return Err(format!("{event:?} is not SYSTEM:EVENT, such as kmem:kmalloc or 'vmscan:*'"));
         }

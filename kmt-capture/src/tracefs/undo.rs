@@ -101,9 +101,7 @@ impl Step {
             Self::Write(path, value) => {
                 File::options().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
             }
-            Self::Append(path, line) => {
-                File::options().append(true).open(path)?.write_all(line.as_bytes())
-            }
+            Self::Append(path, line) => File::options().append(true).open(path)?.write_all(line.as_bytes()),
             Self::Unmount(place) => Ok(rustix::mount::unmount(place, rustix::mount::UnmountFlags::DETACH)?),
         }
     }
@@ -172,9 +170,8 @@ fn notes_dir() -> std::io::Result<PathBuf> {
 }
 
 fn is_ours(place: &Path) -> bool {
-    fs::symlink_metadata(place).is_ok_and(|m| {
-        m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0
-    })
+    fs::symlink_metadata(place)
+        .is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0)
 }
 
 /// Notes of recorders that were killed, with the number of settings to put back. Dropping one puts them back.

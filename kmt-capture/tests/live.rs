@@ -1,0 +1,420 @@
+//! Recording on the running kernel, with everything that can go wrong: needs root and tracefs, and says so where they
+//! are missing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use kmt_format::Limits;
+use kmt_format::read::Trace;
+
+const TRACING: &str = "/sys/kernel/tracing";
+
+/// One recording test at a time, in a folder of its own, beside an instance that must stay as it is.
+struct Bench {
+    folder: PathBuf,
+    before: BTreeMap<String, String>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Bench {
+    /// `None`, with a word why, where nothing can be recorded.
+    fn new(name: &str) -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+        if !Path::new(TRACING).join("trace_clock").exists() {
+            eprintln!("skipped: there is no tracefs");
+            return None;
+        }
+        let other = other();
+        if fs::create_dir(&other).is_err() {
+            eprintln!("skipped: not root");
+            return None;
+        }
+        for (file, value) in [
+            ("trace_clock", "boot"),
+            ("buffer_size_kb", "128"),
+            ("events/kmem/kmalloc/filter", "bytes_req > 77"),
+            ("events/kmem/kfree/trigger", "stacktrace"),
+            ("events/kmem/kmalloc/enable", "1"),
+            ("options/overwrite", "0"),
+            ("tracing_on", "0"),
+        ] {
+            fs::write(other.join(file), value).unwrap();
+        }
+        let folder = std::env::temp_dir().join(format!("kmt-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Some(Self { folder, before: state(), _turn: turn })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Starts `record` with these arguments and the output `FOLDER/out.kmt`.
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+        command.arg("record").arg("-o").arg(self.path("out.kmt")).args(args);
+        command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn record(&self, args: &[&str]) -> Output {
+        self.start(args).wait_with_output().unwrap()
+    }
+
+    /// Everything outside the recorder's own instance is as it was, and that instance is gone.
+    fn assert_untouched(&self) {
+        let after = state();
+        for (file, value) in &self.before {
+            assert_eq!(after.get(file), Some(value), "{file}");
+        }
+        assert_eq!(after.len(), self.before.len());
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::write(other().join("events/enable"), "0");
+        let _ = fs::write(other().join("events/kmem/kfree/trigger"), "!stacktrace");
+        let gone = (0..50).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            fs::remove_dir(other()).is_ok()
+        });
+        assert!(gone || std::thread::panicking());
+    }
+}
+
+fn other() -> PathBuf {
+    Path::new(TRACING).join("instances").join(format!("other-{}", std::process::id()))
+}
+
+/// Every enable, filter, trigger, threshold, clock, size and option: of the top level and of the other instance.
+fn state() -> BTreeMap<String, String> {
+    let mut state = BTreeMap::new();
+    let mut keep = |path: PathBuf| {
+        if let Ok(text) = fs::read_to_string(&path) {
+            state.insert(path.display().to_string(), text);
+        }
+    };
+    for dir in [PathBuf::from(TRACING), other()] {
+        for name in [
+            "tracing_on",
+            "trace_clock",
+            "current_tracer",
+            "tracing_thresh",
+            "set_event",
+            "set_event_pid",
+            "set_ftrace_filter",
+            "buffer_size_kb",
+            "buffer_percent",
+            "buffer_subbuf_size_kb",
+            "tracing_cpumask",
+            "saved_cmdlines_size",
+            "events/enable",
+        ] {
+            keep(dir.join(name));
+        }
+        for option in fs::read_dir(dir.join("options")).into_iter().flatten().flatten() {
+            keep(option.path());
+        }
+        for system in ["kmem", "vmscan", "compaction", "task", "cgroup"] {
+            for event in fs::read_dir(dir.join("events").join(system)).unwrap().flatten() {
+                for file in ["enable", "filter", "trigger"] {
+                    keep(event.path().join(file));
+                }
+            }
+        }
+    }
+    let instances = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
+    let mut names: Vec<String> = instances.map(|e| e.file_name().into_string().unwrap()).collect();
+    names.sort();
+    state.insert("instances".to_owned(), names.join(" "));
+    state
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every chunk that is there can be read; only the end may be torn. Returns the events.
+fn readable(path: &Path) -> u64 {
+    let bytes = fs::read(path).unwrap();
+    let Ok(trace) = Trace::open(&bytes, Limits::default()) else {
+        assert!(bytes.len() < 192, "{} bytes cannot be opened", bytes.len());
+        return 0;
+    };
+    for damage in trace.damages() {
+        assert_eq!(damage.offset + damage.len, bytes.len() as u64, "damage inside: {damage:?}");
+    }
+    let mut events = 0;
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        events += run.range.len() as u64;
+    }
+    assert!(merge.damages().is_empty(), "{:?}", merge.damages());
+    events
+}
+
+/// For each CPU: events in the file + events reported lost = what the kernel's own counters account for.
+fn assert_accounted(path: &Path) -> u64 {
+    let bytes = fs::read(path).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    assert!(trace.is_finished() && trace.damages().is_empty());
+    let mut lost_all = 0;
+    for (cpu, counters) in &trace.metadata().counters {
+        let after = counters.after.unwrap();
+        let lost = after.lost_events().unwrap();
+        let events = trace.streams().get(cpu).map_or(0, |s| s.event_count());
+        assert_eq!(after.entries, Some(0), "CPU {cpu} was not emptied");
+        assert_eq!(events + lost, after.read.unwrap() + lost, "CPU {cpu}: {after:?}");
+        assert_eq!(counters.writer.unwrap().events, events);
+        lost_all += lost;
+    }
+    lost_all
+}
+
+const LOAD: &str = "i=0; while [ $i -lt 12 ]; do find /usr/lib /etc -type f 2> /dev/null | head -300 | xargs cat > /dev/null 2>&1; i=$((i+1)); done";
+
+#[test]
+fn every_event_is_in_the_file_or_counted_as_lost() {
+    let Some(bench) = Bench::new("accounts") else { return };
+    for mode in [&[][..], &["--no-mmap"], &["--raw"], &["--raw", "--no-mmap"], &["--compress", "lz4"]] {
+        for (size, is_tiny) in [("32M", false), ("64K", true)] {
+            let args: Vec<&str> = [mode, &["--force", "-b", size, "--", "sh", "-c", LOAD]].concat();
+            let output = bench.record(&args);
+            let lost = assert_accounted(&bench.path("out.kmt"));
+            assert_eq!(lost > 0, is_tiny, "{args:?}: {}", stderr(&output));
+            assert_eq!(output.status.code(), Some(if is_tiny { 3 } else { 0 }), "{}", stderr(&output));
+            assert!(
+                stderr(&output).lines().last().unwrap().starts_with("kmt-analyze "),
+                "{}",
+                stderr(&output)
+            );
+            bench.assert_untouched();
+        }
+    }
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_file_and_its_instance_is_removed() {
+    let Some(bench) = Bench::new("kill") else { return };
+    let part = bench.path("out.kmt.part");
+    let mut random = u64::from(std::process::id()) | 1 << 40;
+    let (mut files, mut events) = (0, 0);
+    let mut load = Command::new("sh").args(["-c", &LOAD.replace("12", "100000")]).spawn().unwrap();
+    for run in 0..100 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut child = bench.start(&["--force", "-q", "-b", "256K"]);
+        std::thread::sleep(Duration::from_millis(random >> 33 & 0x3ff));
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        if part.exists() {
+            files += 1;
+            events += readable(&part);
+        }
+        // What is left is removed by the next run; now and then by hand.
+        if run % 10 == 9 {
+            let output = Command::new(env!("CARGO_BIN_EXE_kmt-capture")).arg("clean").output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            bench.assert_untouched();
+        }
+    }
+    load.kill().unwrap();
+    let _ = load.wait();
+    assert!(files > 50 && events > 10_000, "{files} files, {events} events");
+}
+
+#[test]
+fn signals_end_a_recording_in_order() {
+    let Some(bench) = Bench::new("signals") else { return };
+    let cases: [(&str, u32, &[&str]); 3] =
+        [("TERM", 1, &[]), ("INT", 2, &[]), ("HUP", 1, &["--", "sleep", "30"])];
+    for (signal, times, args) in cases {
+        let child = bench.start(&[&["--force"][..], args].concat());
+        std::thread::sleep(Duration::from_millis(1_000));
+        for _ in 0..times {
+            let pid = child.id().to_string();
+            assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{signal}: {}", stderr(&output));
+        assert_eq!(assert_accounted(&bench.path("out.kmt")), 0);
+        assert!(readable(&bench.path("out.kmt")) > 0);
+        bench.assert_untouched();
+        if let Some(pid) = stderr(&output).split_once("(process ").and_then(|(_, r)| r.split_once(')')) {
+            let _ = Command::new("kill").arg(pid.0).status();
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_what_was_recorded() {
+    let Some(bench) = Bench::new("full") else { return };
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=16m", "none"])
+        .arg(&bench.folder)
+        .status()
+        .unwrap();
+    assert!(mounted.success());
+    let output = bench.record(&["--", "sh", "-c", &LOAD.repeat(1).replace("12", "100")]);
+    let text = stderr(&output);
+    let events = readable(&bench.path("out.kmt.part"));
+    let is_alone = !bench.path("out.kmt").exists();
+    let _ = Command::new("umount").arg("-l").arg(&bench.folder).status();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("No space left") && text.contains("out.kmt.part holds what was recorded"),
+        "{text}"
+    );
+    assert!(text.contains("is in memory (tmpfs)"), "{text}");
+    assert!(events > 10_000 && is_alone, "{events}");
+    bench.assert_untouched();
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_recording() {
+    let Some(bench) = Bench::new("pipe") else { return };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
+        .args(["record", "-o", "-", "--", "sh", "-c", &LOAD.replace("12", "100")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut got = vec![0; 12 << 20];
+    stdout.read_exact(&mut got).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Broken pipe"), "{}", stderr(&output));
+    fs::write(bench.path("prefix.kmt"), &got).unwrap();
+    assert!(readable(&bench.path("prefix.kmt")) > 10_000);
+    bench.assert_untouched();
+}
+
+#[test]
+fn what_is_missing_is_named_and_the_rest_is_recorded() {
+    let Some(bench) = Bench::new("missing") else { return };
+    let args = [
+        "-e",
+        "kmem:gone",
+        "-e",
+        "kmem:kmalloc if bytes_req >= 64",
+        "--stack",
+        "kmem:kmalloc",
+        "--",
+        "sh",
+        "-c",
+        LOAD,
+    ];
+    let output = bench.record(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no event kmem:gone"), "{}", stderr(&output));
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let conditions =
+        String::from_utf8(trace.metadata().attachment("event_conditions").unwrap().to_vec()).unwrap();
+    assert!(conditions.contains("kmem:kmalloc filter=bytes_req >= 64\n"), "{conditions}");
+    let names: Vec<String> = trace.schema().classes().map(|(_, c)| c.name.clone()).collect();
+    assert!(names.contains(&"kernel_stack".to_owned()), "{names:?}");
+    assert!(!names.contains(&"kfree".to_owned()), "{names:?}");
+    for (args, told) in [
+        (&["-e", "kmem:gone"][..], "none of the events kmem:gone"),
+        (&["-e", "kmem:kmalloc if nonsense > 1"], "the kernel says"),
+        (&["--clock", "sundial"], "no trace clock \"sundial\""),
+        (&["--tracefs", "/proc"], "no trace_clock"),
+        (&["--", "/no/such/program"], "starting /no/such/program"),
+    ] {
+        let output = bench.record(&[&["--force"], args].concat());
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(told) && stderr(&output).contains("hint: "), "{}", stderr(&output));
+        bench.assert_untouched();
+    }
+}
+
+#[test]
+fn an_event_that_is_switched_off_meanwhile_is_told() {
+    let Some(bench) = Bench::new("off") else { return };
+    let child = bench.start(&["-d", "1500ms", "-b", "1M"]);
+    std::thread::sleep(Duration::from_millis(900));
+    let instances = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
+    let ours = instances.map(|e| e.path()).find(|p| p.to_string_lossy().contains("/kmt-")).unwrap();
+    fs::write(ours.join("events/kmem/kfree/enable"), "0").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("kmem:kfree went away or was disabled"), "{}", stderr(&output));
+    bench.assert_untouched();
+}
+
+#[test]
+fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
+    let Some(bench) = Bench::new("files") else { return };
+    let output = bench.record(&["-d", "200ms", "-b", "1M"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let again = bench.record(&["-d", "200ms"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("is already there"), "{}", stderr(&again));
+    fs::write(bench.path("out.kmt.part"), "left").unwrap();
+    fs::remove_file(bench.path("out.kmt")).unwrap();
+    let left = bench.record(&["-d", "200ms"]);
+    assert!(stderr(&left).contains("cut off") && stderr(&left).contains("convert"), "{}", stderr(&left));
+    let sized = bench.record(&["--force", "--max-size", "9M", "--", "sh", "-c", &LOAD.replace("12", "1000")]);
+    assert_eq!(sized.status.code(), Some(0), "{}", stderr(&sized));
+    assert!(stderr(&sized).contains("--max-size"), "{}", stderr(&sized));
+    assert!(fs::metadata(bench.path("out.kmt")).unwrap().len() < 40 << 20);
+    let failed = bench.record(&["--force", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(failed.status.code(), Some(0), "our exit code is our own");
+    assert!(stderr(&failed).contains("sh exited with 7"), "{}", stderr(&failed));
+    let named = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
+        .args(["record", "-q", "-d", "100ms", "-b", "1M"])
+        .current_dir(&bench.folder)
+        .output()
+        .unwrap();
+    assert_eq!(named.status.code(), Some(0), "{}", stderr(&named));
+    let names: Vec<String> =
+        fs::read_dir(&bench.folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().any(|n| n.starts_with("kmt-") && n.ends_with("Z.kmt")), "{names:?}");
+    bench.assert_untouched();
+}
+
+#[test]
+fn tasks_filter_allocations_and_never_frees() {
+    let Some(bench) = Bench::new("pid") else { return };
+    let mut load =
+        Command::new("sh").args(["-c", "while :; do cat /proc/self/maps > /dev/null; done"]).spawn().unwrap();
+    let pid = load.id().to_string();
+    let output = bench.record(&["--pid", &pid, "-d", "500ms"]);
+    load.kill().unwrap();
+    let _ = load.wait();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let (mut allocations, mut others_frees) = (0, 0);
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            let event = kmt_format::read::Event::new(trace.schema(), run.chunk, index).unwrap();
+            let is_ours = event.pid().to_string() == pid;
+            match event.class().name.as_str() {
+                "kmalloc" | "kmem_cache_alloc" | "mm_page_alloc" => {
+                    assert!(is_ours);
+                    allocations += 1;
+                }
+                "kfree" | "kmem_cache_free" | "mm_page_free" => others_frees += u64::from(!is_ours),
+                _ => {}
+            }
+        }
+    }
+    assert!(
+        allocations > 100 && others_frees > 100,
+        "{allocations} allocations, {others_frees} frees by others"
+    );
+    bench.assert_untouched();
+}
