@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::commands::session::{Out, Session};
 use crate::commands::slab_report::{Selection, SortKey};
-use crate::commands::{caches, callers, dump, info, summary};
+use crate::commands::{caches, callers, dump, follow, info, summary};
 use crate::failure::{Failure, Outcome, Result};
 use crate::open;
 use crate::time_range::TimeRange;
@@ -157,6 +157,9 @@ struct DumpArgs {
     /// Print so many events
     #[arg(short, long = "lines", value_name = "N")]
     lines: Option<u64>,
+    /// Print events while they come: of a file that is being written, or of a stream
+    #[arg(short, long, conflicts_with = "time")]
+    follow: bool,
     /// The .kmt file; - is standard input
     file: PathBuf,
 }
@@ -196,6 +199,9 @@ pub fn run() -> Result<Outcome> {
             };
             let options =
                 dump::Options { format, time: args.time, cpus: args.cpu, pids: args.pid, limit: args.lines };
+            if args.follow {
+                return follow::run(&args.file, &options);
+            }
             with(&args.file, |session| dump::run(session, &options))
         }
         Command::Callers { select, rows, call_site, target } => {

@@ -456,3 +456,44 @@ fn every_way_of_storing_dumps_the_same() {
         }
     }
 }
+
+#[test]
+fn a_file_that_grows_is_followed_to_its_end() {
+    use std::io::Write;
+    for name in CAPTURES {
+        let scratch = Scratch::new();
+        let file = scratch.convert(&data(name));
+        let whole = fs::read(&file).unwrap();
+        let growing = scratch.0.join("growing.kmt");
+        let mut output = fs::File::create(&growing).unwrap();
+        let (first, rest) = whole.split_at(whole.len() / 3);
+        output.write_all(first).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"))
+            .args(["dump", "--follow"])
+            .arg(&growing)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        for piece in rest.chunks(rest.len() / 3 + 1) {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            output.write_all(piece).unwrap();
+        }
+        let followed = child.wait_with_output().unwrap();
+        let dumped = run(&["dump"], &file);
+        assert_eq!(followed.status.code(), dumped.status.code(), "{}", stderr(&followed));
+        assert!(stdout(&followed) == stdout(&dumped) && !dumped.stdout.is_empty());
+        // A stream that breaks off gives what has come, and says so.
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"))
+            .args(["dump", "-f", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&whole[..whole.len() - 200]).unwrap();
+        let cut = child.wait_with_output().unwrap();
+        assert_eq!(cut.status.code(), Some(3), "{}", stderr(&cut));
+        assert!(stderr(&cut).contains("has no end"), "{}", stderr(&cut));
+    }
+}

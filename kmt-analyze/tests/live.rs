@@ -53,11 +53,11 @@ fn what_is_recorded_live_is_what_the_kernel_prints() {
     let tiny = Options { buffer_size: Some(64 << 10), ..ample.clone() };
     for (name, options) in [
         ("ample", ample.clone()),
-        ("ample-read", Options { no_mmap: true, ..ample.clone() }),
+        ("ample-mapped", Options { mmap: true, ..ample.clone() }),
         ("ample-raw", Options { verbatim: true, ..ample }),
         ("tiny", tiny.clone()),
-        ("tiny-read", Options { no_mmap: true, ..tiny.clone() }),
-        ("tiny-raw", Options { verbatim: true, no_mmap: true, ..tiny }),
+        ("tiny-mapped", Options { mmap: true, ..tiny.clone() }),
+        ("tiny-raw", Options { verbatim: true, mmap: true, ..tiny }),
     ] {
         let path = scratch.0.join(format!("{name}.kmt"));
         let reference = Reference::start(&["kmem"], &TASK_EVENTS, 256 << 10);

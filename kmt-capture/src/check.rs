@@ -146,7 +146,11 @@ fn buffers(facts: &mut Facts, top: &TraceDir, dir: &TraceDir) {
     };
     facts.good("sub-buffers", format!("{} bytes, {}-bit", header.sub_buffer_len(), header.long_size() * 8));
     let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
-    let how = if can_map(dir, &header, order) { "mapped" } else { "read (mapping needs Linux 6.10)" };
+    let how = if can_map(dir, &header, order) {
+        "can be read, and mapped"
+    } else {
+        "can be read; mapping needs Linux 6.10"
+    };
     facts.good("ring buffer", how);
     if dir.has("buffer_percent") {
         facts.good("waiting", "woken when a buffer fills");

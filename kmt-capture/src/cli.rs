@@ -134,9 +134,9 @@ struct RecordArgs {
     /// Keep sub-buffers as the kernel wrote them: three times the bytes, least work
     #[arg(long)]
     raw: bool,
-    /// Read ring buffers by copying, also where they can be mapped
+    /// Map ring buffers instead of reading them, where the kernel can (Linux 6.10): another way, not a faster one
     #[arg(long)]
-    no_mmap: bool,
+    mmap: bool,
     /// Do not record the events that tell the names of tasks
     #[arg(long)]
     no_task_events: bool,
@@ -188,7 +188,7 @@ impl From<RecordArgs> for record::Options {
             duration: args.duration,
             max_size: args.max_size,
             verbatim: args.raw,
-            no_mmap: args.no_mmap,
+            mmap: args.mmap,
             task_events: !args.no_task_events,
             compression: args.compress.into(),
             output: args.output,

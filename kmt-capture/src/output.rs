@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::failure::{Failure, Outcome, Result};
 
 /// Prints a text that was asked for. A reader that went away is no failure.
@@ -35,7 +37,7 @@ pub struct Output {
 #[derive(Debug)]
 enum Sink {
     File(File),
-    Stdout(io::Stdout),
+    Stdout(File),
 }
 
 impl Output {
@@ -80,7 +82,9 @@ impl Output {
                 return Err(Failure::new("standard output is a terminal, and a .kmt file is binary")
                     .hint("redirect it, or give a file name with -o"));
             }
-            return Ok(output(None, Sink::Stdout(io::stdout())));
+            let stdout =
+                io::stdout().as_fd().try_clone_to_owned().map_err(|e| Failure::io("opening", path, &e))?;
+            return Ok(output(None, Sink::Stdout(stdout.into())));
         }
         if let Ok(existing) = fs::symlink_metadata(path) {
             let kind = existing.file_type();
@@ -110,24 +114,28 @@ impl Output {
     }
 
     /// Appends bytes.
+    #[cfg(feature = "convert")]
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.append(bytes).map_err(|e| self.failed_to_write(&e))
+        self.write_unless(bytes, &mut || false)
     }
 
-    /// Appends whole chunks. Where that fails, the file ends with the chunk before them.
-    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let result = match &mut self.sink {
-            Sink::File(file) => file.write_all(bytes),
-            Sink::Stdout(stdout) => stdout.write_all(bytes).and_then(|()| stdout.flush()),
+    /// Appends whole chunks, unless nobody reads what was written and `give_up` says so. Where it fails, a file ends
+    /// with the chunk before them.
+    pub fn write_unless(&mut self, bytes: &[u8], give_up: &mut dyn FnMut() -> bool) -> Result<()> {
+        let is_file = self.temporary.is_some();
+        let written = match &mut self.sink {
+            Sink::File(file) if is_file => file.write_all(bytes),
+            Sink::File(file) => write_slowly(file, bytes, give_up),
+            Sink::Stdout(stdout) => write_slowly(stdout, bytes, give_up),
         };
-        match (&result, &self.sink) {
+        match (&written, &self.sink) {
             (Ok(()), _) => self.len += bytes.len() as u64,
-            (Err(_), Sink::File(file)) if self.temporary.is_some() => {
+            (Err(_), Sink::File(file)) if is_file => {
                 let _ = file.set_len(self.len);
             }
             _ => {}
         }
-        result
+        written.map_err(|e| self.failed_to_write(&e))
     }
 
     /// Bytes written.
@@ -144,7 +152,10 @@ impl Output {
         let failure = Failure::io("writing", &self.path, error);
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                failure.hint("nothing was left behind; make room, or choose another file system with -o")
+                failure.hint("make room, or choose another file system with -o")
+            }
+            io::ErrorKind::Interrupted => {
+                failure.hint("whoever reads it does not read; what it has got is readable")
             }
             _ => failure,
         }
@@ -186,6 +197,31 @@ impl Drop for Output {
             let _ = fs::remove_file(temporary);
         }
     }
+}
+
+/// Writes to a pipe or a device, which may take its time: as much at once as a pipe that is ready surely takes.
+fn write_slowly(
+    sink: &mut (impl Write + AsFd),
+    bytes: &[u8],
+    give_up: &mut dyn FnMut() -> bool,
+) -> io::Result<()> {
+    const PIPE_BUF: usize = 4096;
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    for piece in bytes.chunks(PIPE_BUF) {
+        loop {
+            let mut fds = [PollFd::new(&*sink, PollFlags::OUT)];
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                _ => break,
+            }
+            if give_up() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        sink.write_all(piece)?;
+        sink.flush()?;
+    }
+    Ok(())
 }
 
 /// A serial line must not translate bytes. A terminal that somebody sits at is refused.

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use kmt_format::kernel::FieldKind;
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::Event;
-use kmt_format::schema::Role;
+use kmt_format::read::{Event, Metadata, Schema, StackJoiner};
+use kmt_format::schema::{EventClass, Role};
 
-use super::session::{Out, Session};
+use super::session::{Out, Session, version};
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;
 use crate::render::kernel_line::LineStart;
@@ -38,19 +38,21 @@ pub struct Options {
     pub limit: Option<u64>,
 }
 
+impl Options {
+    /// Whether the event is to be printed, times apart.
+    pub(super) fn selects(&self, event: &Event<'_>) -> bool {
+        (self.cpus.is_empty() || self.cpus.contains(&event.cpu()))
+            && (self.pids.is_empty() || self.pids.contains(&event.pid()))
+    }
+}
+
 /// Prints events.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let trace = session.trace;
-    let env = session.print_env();
-    let start = LineStart::new(trace.metadata(), session.version());
     if session.version().is_none() {
         eprintln!("note: the file does not tell the kernel's version; columns follow the newest kernel");
     }
-    let mut texts: HashMap<usize, EventText> = HashMap::new();
-    for (index, class) in trace.schema().classes() {
-        texts.insert(index, EventText::new(class, &env));
-    }
-    let mut printer = Printer { env, start, texts, line: Vec::new(), tame: Out::is_terminal() };
+    let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env());
     let mut out = Out::stdout();
     let mut merge = match &options.time {
         Some(range) => {
@@ -59,14 +61,19 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         }
         None => trace.merge(),
     };
+    let mut stacks = StackJoiner::default();
     let mut left = options.limit.unwrap_or(u64::MAX);
     'all: while let Some(run) = merge.next_run() {
+        if run.gap.is_some_and(|gap| !gap.is_empty()) {
+            stacks.gap(run.cpu);
+        }
         if !options.cpus.is_empty() && !options.cpus.contains(&run.cpu) {
             continue;
         }
         for index in run.range {
             let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
-            if !options.pids.is_empty() && !options.pids.contains(&event.pid()) {
+            let of = stacks.see(&event, (event.class_index(), event.time()));
+            if !options.selects(&event) {
                 continue;
             }
             if left == 0 {
@@ -75,7 +82,9 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             left -= 1;
             let line = match options.format {
                 Format::Kernel => printer.kernel(&event),
-                Format::Jsonl => printer.json(&event),
+                Format::Jsonl => {
+                    printer.json(&event, of.and_then(|(i, time)| Some((trace.schema().class(i)?, time))))
+                }
             };
             if !out.write(line)? {
                 break 'all;
@@ -108,7 +117,8 @@ fn tell_losses(session: &Session<'_>) {
     }
 }
 
-struct Printer<'d> {
+/// Prints events, with what it needs of the file.
+pub(super) struct Printer<'d> {
     env: PrintEnv<'d>,
     start: LineStart<'d>,
     texts: HashMap<usize, EventText>,
@@ -117,8 +127,15 @@ struct Printer<'d> {
     tame: bool,
 }
 
-impl Printer<'_> {
-    fn kernel(&mut self, event: &Event<'_>) -> &[u8] {
+impl<'d> Printer<'d> {
+    /// A printer for the classes that are known so far.
+    pub(super) fn new(schema: &Schema, metadata: &'d Metadata<'d>, env: PrintEnv<'d>) -> Self {
+        let texts = schema.classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
+        let start = LineStart::new(metadata, version(metadata));
+        Self { env, start, texts, line: Vec::new(), tame: Out::is_terminal() }
+    }
+
+    pub(super) fn kernel(&mut self, event: &Event<'_>) -> &[u8] {
         self.line.clear();
         self.start.write(&mut self.line, event);
         if let Some(text) = self.texts.get(&event.class_index()) {
@@ -132,7 +149,8 @@ impl Printer<'_> {
         &self.line
     }
 
-    fn json(&mut self, event: &Event<'_>) -> &[u8] {
+    /// `of` is the event whose stack this one is, and when it was.
+    pub(super) fn json(&mut self, event: &Event<'_>, of: Option<(&EventClass, u64)>) -> &[u8] {
         let out = &mut self.line;
         out.clear();
         let class = event.class();
@@ -143,6 +161,11 @@ impl Printer<'_> {
         string(out, self.start.comm(pid));
         out.extend_from_slice(b",\"event\":");
         string(out, format!("{}:{}", class.system, class.name).as_bytes());
+        if let Some((class, time)) = of {
+            out.extend_from_slice(b",\"of\":{\"event\":");
+            string(out, format!("{}:{}", class.system, class.name).as_bytes());
+            out.extend_from_slice(format!(",\"ts\":{time}}}").as_bytes());
+        }
         out.extend_from_slice(b",\"fields\":{");
         let text = self.texts.get(&event.class_index());
         let mut first = true;

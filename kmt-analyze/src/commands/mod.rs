@@ -3,6 +3,7 @@
 pub mod caches;
 pub mod callers;
 pub mod dump;
+pub mod follow;
 pub mod info;
 pub mod session;
 pub mod slab_report;

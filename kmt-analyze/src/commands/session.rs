@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::{ClockUnit, KernelVersion, Uname};
 use kmt_format::print::PrintEnv;
-use kmt_format::read::Trace;
+use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
 
 use crate::analysis::losses::Losses;
 use crate::failure::{Failure, Result};
@@ -28,9 +28,7 @@ impl<'d> Session<'d> {
 
     /// Version of the traced kernel.
     pub fn version(&self) -> Option<KernelVersion> {
-        let metadata = self.trace.metadata();
-        let release = metadata.text("kernel.release").and_then(KernelVersion::parse);
-        release.or_else(|| metadata.text("uname").and_then(Uname::parse)?.version())
+        version(self.trace.metadata())
     }
 
     /// The clock's unit.
@@ -52,28 +50,41 @@ impl<'d> Session<'d> {
 
     /// What the texts of events refer to.
     pub fn print_env(&self) -> PrintEnv<'d> {
-        let header = self.trace.header();
-        let metadata = self.trace.metadata();
-        let options = metadata.text("tracefs/trace_options").unwrap_or_default();
-        let option = |name| options.split_ascii_whitespace().any(|o| o == name);
-        let env = PrintEnv::new(header.order, header.long_size)
-            .with_symbols(self.trace.symbols())
-            .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
-            .with_version(self.version())
-            .with_symbol_options(option("sym-offset"), option("sym-addr"));
-        match self.pageblock_order() {
-            Some(order) => env.with_constant("pageblock_order", order),
-            None => env,
-        }
+        print_env(self.trace.header(), self.trace.metadata(), self.trace.symbols())
     }
+}
 
-    /// The kernel prints its pageblock order in /proc/pagetypeinfo: `Page block order: 9`.
-    fn pageblock_order(&self) -> Option<i64> {
-        let names = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
-        let text = names.iter().find_map(|n| self.trace.metadata().attachment(n))?;
-        let text = std::str::from_utf8(text).ok()?;
-        text.lines().find_map(|l| l.strip_prefix("Page block order:"))?.trim().parse().ok()
+/// Version of the kernel that the file tells.
+pub fn version(metadata: &Metadata<'_>) -> Option<KernelVersion> {
+    let release = metadata.text("kernel.release").and_then(KernelVersion::parse);
+    release.or_else(|| metadata.text("uname").and_then(Uname::parse)?.version())
+}
+
+/// What the texts of events refer to.
+pub fn print_env<'d>(
+    header: &Header,
+    metadata: &'d Metadata<'d>,
+    symbols: Option<&'d SymbolTable<'d>>,
+) -> PrintEnv<'d> {
+    let options = metadata.text("tracefs/trace_options").unwrap_or_default();
+    let option = |name| options.split_ascii_whitespace().any(|o| o == name);
+    let env = PrintEnv::new(header.order, header.long_size)
+        .with_symbols(symbols)
+        .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
+        .with_version(version(metadata))
+        .with_symbol_options(option("sym-offset"), option("sym-addr"));
+    match pageblock_order(metadata) {
+        Some(order) => env.with_constant("pageblock_order", order),
+        None => env,
     }
+}
+
+/// The kernel prints its pageblock order in /proc/pagetypeinfo: `Page block order: 9`.
+fn pageblock_order(metadata: &Metadata<'_>) -> Option<i64> {
+    let names = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
+    let text = names.iter().find_map(|n| metadata.attachment(n))?;
+    let text = std::str::from_utf8(text).ok()?;
+    text.lines().find_map(|l| l.strip_prefix("Page block order:"))?.trim().parse().ok()
 }
 
 /// Standard output, buffered; a reader that went away ends the output and is no failure.
@@ -102,13 +113,18 @@ impl Out {
         Ok(!self.closed)
     }
 
-    /// Writes what is buffered.
-    pub fn finish(mut self) -> Result<()> {
+    /// Writes what is buffered; returns false once nobody reads any more.
+    pub fn flush(&mut self) -> Result<bool> {
         if !self.closed {
             let flushed = self.inner.flush();
             self.note(flushed)?;
         }
-        Ok(())
+        Ok(!self.closed)
+    }
+
+    /// Writes what is buffered.
+    pub fn finish(mut self) -> Result<()> {
+        self.flush().map(|_| ())
     }
 
     fn note(&mut self, result: io::Result<()>) -> Result<()> {

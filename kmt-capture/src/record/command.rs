@@ -17,6 +17,7 @@ use crate::failure::{Failure, Result};
 pub struct Signals {
     stops: UnixStream,
     children: UnixStream,
+    asked: usize,
     ids: Vec<signal_hook::SigId>,
 }
 
@@ -35,14 +36,15 @@ impl Signals {
         };
         let stops = watch(&[SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
         let children = watch(&[SIGCHLD]).map_err(failed)?;
-        Ok(Self { stops, children, ids })
+        Ok(Self { stops, children, asked: 0, ids })
     }
 
-    /// How many signals came since the last call that ask for an end.
-    pub fn stops(&mut self) -> usize {
+    /// How many signals came so far that ask for an end.
+    pub fn asked(&mut self) -> usize {
         let mut bytes = [0; 64];
         let _ = self.children.read(&mut bytes);
-        self.stops.read(&mut bytes).unwrap_or(0)
+        self.asked += self.stops.read(&mut bytes).unwrap_or(0);
+        self.asked
     }
 
     /// What to wait for.

@@ -77,6 +77,18 @@ pub fn clock_pair(setup: &Setup, cpu: u32) -> Option<String> {
     Some(format!("{trace} {middle} {}", after.saturating_sub(before) / 2 + 1_000))
 }
 
+/// Time that this process has run for, in nanoseconds: it has one thread. The first number of `/proc/self/schedstat`.
+pub fn own_cpu_ns() -> Option<u64> {
+    fs::read_to_string("/proc/self/schedstat").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// Most memory that this process had at once, in KiB, mapped ring buffers included.
+pub fn own_rss_peak_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// `kmt-HOST-YYYYMMDDThhmmssZ.kmt`.
 pub fn default_name() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

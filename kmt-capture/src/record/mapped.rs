@@ -48,6 +48,11 @@ impl Mapped {
         Some(Self { map, header: *header, order, meta_len, reader: None })
     }
 
+    /// Bytes mapped.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
     fn number(&self, at: usize) -> u32 {
         self.order.uint_at(&self.map, at, 4).unwrap_or(0) as u32
     }

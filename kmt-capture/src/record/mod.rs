@@ -55,8 +55,8 @@ pub struct Options {
     pub max_size: Option<u64>,
     /// Whether sub-buffers are kept as they are.
     pub verbatim: bool,
-    /// Whether ring buffers are read by copying, also where they could be mapped.
-    pub no_mmap: bool,
+    /// Whether ring buffers are mapped where the kernel offers it. Reading them takes less time (benches/record/).
+    pub mmap: bool,
     /// Whether events that tell the names of tasks are recorded along.
     pub task_events: bool,
     /// How bodies are stored.

@@ -47,6 +47,11 @@ impl Ring {
         Ok(Self { cpu, file, mapped })
     }
 
+    /// Bytes of it in our memory.
+    pub fn mapped_len(&self) -> usize {
+        self.mapped.as_ref().map_or(0, Mapped::len)
+    }
+
     /// How it is read.
     pub fn access(&self) -> Access {
         if self.mapped.is_some() { Access::Mapped } else { Access::Read }

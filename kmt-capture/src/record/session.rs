@@ -36,7 +36,7 @@ const CLOCK_PAIR: Duration = Duration::from_secs(60);
 /// Records as `options` say.
 pub fn record(options: &Options) -> Result<Outcome> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::default_name()));
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     let output = Output::record(&path, options.force)?;
     let (mut setup, mut plan) = Setup::new(options)?;
     warn_of_tmpfs(&path, options);
@@ -52,12 +52,25 @@ pub fn record(options: &Options) -> Result<Outcome> {
     if options.buffer_size.is_some() {
         setup.enable(&mut plan)?;
     }
-    let mut session = Session::new(setup, plan, options, output, buffer_kb)?;
+    let mut session = Session::new(setup, plan, options, Sink { output, signals }, buffer_kb)?;
     session.describe(options)?;
     session.open_rings(options);
     session.announce(&path, options, buffer_kb);
-    let ended = session.run(options, &mut signals);
+    let ended = session.run(options);
     session.finish(&path, options, ended)
+}
+
+/// Where the file goes, and what may interrupt a reader of it that does not read.
+struct Sink {
+    output: Output,
+    signals: Signals,
+}
+
+impl Sink {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let Self { output, signals } = self;
+        output.write_unless(bytes, &mut || signals.asked() > 1)
+    }
 }
 
 struct Session {
@@ -73,13 +86,15 @@ struct Session {
     buffer: Vec<u8>,
     buffer_len: u64,
     fill_percent: f64,
-    output: Output,
+    /// Time that this process had run for when the recording began.
+    cpu_ns_before: u64,
+    sink: Sink,
     status: Status,
     symbols: symbols::Symbols,
 }
 
 impl Session {
-    fn new(setup: Setup, plan: Plan, options: &Options, output: Output, buffer_kb: u64) -> Result<Self> {
+    fn new(setup: Setup, plan: Plan, options: &Options, sink: Sink, buffer_kb: u64) -> Result<Self> {
         let text = match setup.dir.read("events/header_page") {
             Some(text) => text,
             None => setup.top.must_read("events/header_page")?,
@@ -106,7 +121,8 @@ impl Session {
             buffer: vec![0; header_page.sub_buffer_len()],
             buffer_len: buffer_kb << 10,
             fill_percent: 0.0,
-            output,
+            cpu_ns_before: 0,
+            sink,
             status: Status::new(options.quiet),
             symbols: symbols::Symbols::Missing,
             decoder: Decoder {
@@ -141,10 +157,10 @@ impl Session {
             self.decoder.writer.file("modules", modules.as_bytes()).map_err(failed)?;
         }
         let modules = parse_modules(&modules);
-        let Self { decoder, output, .. } = self;
+        let Self { decoder, sink, .. } = self;
         let page_size = rustix::param::page_size() as u64;
         self.symbols = symbols::write(&mut decoder.writer, &modules, page_size, |writer| {
-            output.write(writer.pending())?;
+            sink.write(writer.pending())?;
             writer.clear_pending();
             Ok(())
         })?;
@@ -194,7 +210,7 @@ impl Session {
 
     /// Opens the buffers of CPUs that are there and were not before.
     fn open_rings(&mut self, options: &Options) {
-        let access = if options.no_mmap { Access::Read } else { Access::Mapped };
+        let access = if options.mmap { Access::Mapped } else { Access::Read };
         for cpu in online_cpus(&self.setup) {
             if self.rings.iter().any(|ring| ring.cpu == cpu) {
                 continue;
@@ -232,7 +248,8 @@ impl Session {
     }
 
     /// Records until something ends it: says what, if it was no error.
-    fn run(&mut self, options: &Options, signals: &mut Signals) -> Result<Ending> {
+    fn run(&mut self, options: &Options) -> Result<Ending> {
+        self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
         self.setup.start()?;
         let start = Instant::now();
         let mut command = Running::start(&options.command)?;
@@ -240,9 +257,9 @@ impl Session {
         let can_wait = self.setup.dir.has("buffer_percent");
         let ending = loop {
             let left = options.duration.map(|d| d.saturating_sub(start.elapsed()));
-            self.wait(signals, left.map_or(ROUND, |left| left.min(ROUND)), can_wait);
+            self.wait(left.map_or(ROUND, |left| left.min(ROUND)), can_wait);
             self.drain_round()?;
-            if signals.stops() > 0 {
+            if self.sink.signals.asked() > 0 {
                 break Ending::Asked;
             }
             if command.as_mut().is_some_and(Running::has_ended) {
@@ -251,7 +268,7 @@ impl Session {
             if left.is_some_and(|left| left.is_zero()) {
                 break Ending::Time;
             }
-            if options.max_size.is_some_and(|max| self.output.len() >= max) {
+            if options.max_size.is_some_and(|max| self.sink.output.len() >= max) {
                 break Ending::Size;
             }
             let now = Instant::now();
@@ -279,9 +296,14 @@ impl Session {
 
     /// Waits until a buffer fills, something else happens, or the time is over. Kernels that cannot wait for a
     /// buffer to fill would wake us at every event.
-    fn wait(&self, signals: &Signals, timeout: Duration, can_wait: bool) {
-        let mut fds: Vec<PollFd<'_>> =
-            signals.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    fn wait(&self, timeout: Duration, can_wait: bool) {
+        let mut fds: Vec<PollFd<'_>> = self
+            .sink
+            .signals
+            .fds()
+            .into_iter()
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
         if can_wait {
             fds.extend(self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)));
         }
@@ -311,20 +333,22 @@ impl Session {
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
     fn drain_turn(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
-        let Self { rings, stats, decoder, names, buffer, output, .. } = self;
+        let Self { rings, stats, decoder, names, buffer, sink, .. } = self;
         let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
             return Ok(0);
         };
+        let header = decoder.header_page;
         for count in 0..TURN {
             let bytes = match ring.next(buffer) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(count),
                 Err(error) => {
                     return Err(Failure::new(format!("reading the ring buffer of CPU {cpu}: {error}"))
-                        .hint("--no-mmap reads it in another way"));
+                        .hint("with or without --mmap it is read in another way"));
                 }
             };
             *drained += bytes.len() as u64;
+            let is_full = is_full(bytes, &header);
             if let Err(error) = decoder.sub_buffer(*cpu, bytes, stats, |time, record| names.see(time, record))
             {
                 stats.sub_buffers_damaged += 1;
@@ -334,8 +358,12 @@ impl Session {
                 decoder.damaged(*cpu).map_err(|e| Failure::new(e.to_string()))?;
             }
             if decoder.writer.pending_len() > 0 {
-                output.write(decoder.writer.pending())?;
+                sink.write(decoder.writer.pending())?;
                 decoder.writer.clear_pending();
+            }
+            // The kernel is writing to this one: to go after it would be a system call for a handful of events.
+            if !is_full {
+                return Ok(count);
             }
         }
         Ok(TURN)
@@ -364,7 +392,7 @@ impl Session {
     /// Writes what was made.
     fn emit(&mut self) -> Result<()> {
         if self.decoder.writer.pending_len() > 0 {
-            self.output.write(self.decoder.writer.pending())?;
+            self.sink.write(self.decoder.writer.pending())?;
             self.decoder.writer.clear_pending();
         }
         Ok(())
@@ -413,7 +441,7 @@ impl Session {
         Totals {
             events: self.stats.iter().map(|(_, s)| s.events).sum(),
             lost: self.counters.iter().filter_map(|(_, c)| c.lost_events()).fold(0, u64::saturating_add),
-            bytes: self.output.len(),
+            bytes: self.sink.output.len(),
             fill_percent: self.fill_percent,
         }
     }
@@ -423,13 +451,12 @@ impl Session {
         self.status.clear();
         let finished = ended.and_then(|ending| self.close().map(|()| ending));
         let totals = self.totals();
-        let Self { setup, decoder, output, rings, counters, .. } = self;
-        let unfinished = output.unfinished().map(Path::to_owned);
+        let Self { setup, decoder, mut sink, rings, counters, .. } = self;
+        let unfinished = sink.output.unfinished().map(Path::to_owned);
         let named = finished.and_then(|ending| {
-            let mut output = output;
             let end = decoder.writer.finish().map_err(|e| Failure::new(e.to_string()))?;
-            output.write(&end)?;
-            output.finish().map(|()| ending)
+            sink.write(&end)?;
+            sink.output.finish().map(|()| ending)
         });
         // Tracefs is put back before anything is told: whoever reads that it ended may rely on it.
         drop(rings);
@@ -467,7 +494,22 @@ impl Session {
         self.decoder.writer.writer_stats(&self.stats).map_err(failed)?;
         snapshot::write(&mut self.decoder.writer, When::After).map_err(failed)?;
         self.clock_pair()?;
+        self.own_cost()?;
         self.emit()
+    }
+
+    /// What recording took: whoever measures memory has to know what the measuring did.
+    fn own_cost(&mut self) -> Result<()> {
+        let mapped: usize = self.rings.iter().map(Ring::mapped_len).sum();
+        let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
+        let pairs = [
+            ("recorder.cpu_ns", cpu_ns),
+            ("recorder.rss_peak_kib", description::own_rss_peak_kib()),
+            ("recorder.mapped_kib", Some(mapped as u64 >> 10)),
+        ];
+        let pairs = pairs.map(|(key, value)| (key, value.map_or_else(String::new, |v| v.to_string())));
+        let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_bytes()));
+        self.decoder.writer.meta(&pairs).map_err(|e| Failure::new(e.to_string()))
     }
 }
 
@@ -522,6 +564,12 @@ fn tell(
         }
     }
     if totals.lost > 0 || flagged != Loss::default() { Outcome::Incomplete } else { Outcome::Done }
+}
+
+/// Whether the kernel is done with a sub-buffer: nearly all of it is used.
+fn is_full(bytes: &[u8], header: &HeaderPage) -> bool {
+    let commit = ORDER.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
+    (commit & 0x07ff_ffff) as usize > header.data_size / 4 * 3
 }
 
 /// CPUs that are there now; all that have a buffer where the kernel does not tell.

@@ -1,0 +1,48 @@
+//! Stacks joined to the events at which they were taken. Spec section "EVNT", Stacks.
+
+use std::collections::BTreeMap;
+
+use super::Event;
+use crate::schema::{Meaning, Role};
+
+/// Bits of common_flags that tell on what level an event happened: hard interrupt, soft interrupt, NMI.
+const LEVEL: u64 = 0x08 | 0x10 | 0x40;
+
+/// Finds the event that each `ftrace:kernel_stack` belongs to.
+///
+/// The kernel writes the stack of a trigger right behind its event; only interrupts can come between, with events and
+/// stacks of their own. So a stack belongs to the last event before it of the same CPU, task and level.
+///
+/// `T` is whatever the caller wants to know of the event then.
+#[derive(Debug)]
+pub struct StackJoiner<T> {
+    cpus: BTreeMap<u32, Vec<(i32, u64, T)>>,
+}
+
+impl<T> Default for StackJoiner<T> {
+    fn default() -> Self {
+        Self { cpus: BTreeMap::new() }
+    }
+}
+
+impl<T> StackJoiner<T> {
+    /// Looks at an event; those of one CPU come in their order. Of a stack it returns what was given with its event.
+    pub fn see(&mut self, event: &Event<'_>, of: T) -> Option<T> {
+        let level = event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL;
+        let pid = event.pid();
+        let waiting = self.cpus.entry(event.cpu()).or_default();
+        if event.class().meaning == Meaning::KERNEL_STACK {
+            let place = waiting.iter().position(|(p, l, _)| (*p, *l) == (pid, level))?;
+            return Some(waiting.swap_remove(place).2);
+        }
+        // On one level there is one event at a time: the one before gets no stack any more.
+        waiting.retain(|(_, l, _)| *l != level);
+        waiting.push((pid, level, of));
+        None
+    }
+
+    /// Forgets what waits on that CPU: events are missing there.
+    pub fn gap(&mut self, cpu: u32) {
+        self.cpus.remove(&cpu);
+    }
+}
