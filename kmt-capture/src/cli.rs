@@ -85,9 +85,12 @@ enum Command {
         /// The shell that it is for
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
+    /// Print a manual page: of the program, or of one of its commands
     #[cfg(feature = "docs")]
-    Man,
+    Man {
+        /// Command, such as record
+        command: Option<String>,
+    },
 }
 
 #[derive(clap::Args)]
@@ -259,14 +262,29 @@ pub fn run() -> Result<Outcome> {
             print(&script)
         }
         #[cfg(feature = "docs")]
-        Command::Man => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut page)
-                .map_err(|e| Failure::new(format!("rendering the manual page: {e}")))?;
-            print(&page)
-        }
+        Command::Man { command } => print(&manual(command.as_deref())?),
     }
+}
+
+#[cfg(feature = "docs")]
+fn manual(command: Option<&str>) -> Result<Vec<u8>> {
+    let mut program = Cli::command();
+    program.build();
+    let subject = match command {
+        None => program,
+        Some(name) => {
+            let found = program.find_subcommand(name).cloned();
+            let found = found.ok_or_else(|| {
+                Failure::new(format!("there is no command {name:?}")).hint("kmt-capture --help lists them")
+            })?;
+            found.name(format!("kmt-capture-{name}"))
+        }
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(subject)
+        .render(&mut page)
+        .map_err(|e| Failure::new(format!("rendering the manual page: {e}")))?;
+    Ok(page)
 }
 
 /// `10s`, `250ms`, `5m`, `2h`; a number alone is seconds.
