@@ -110,7 +110,7 @@ struct RecordArgs {
     /// Take the stack at each such event; also 'EVENT if FILTER'
     #[arg(long, value_name = "EVENT", value_parser = EventSpec::parse)]
     stack: Vec<EventSpec>,
-    /// Allocations of this task (thread id) only; frees are recorded all. May be given several times
+    /// Allocations of this process (with its threads) or thread only; frees are recorded all. May be given several times
     #[arg(long, value_name = "PID")]
     pid: Vec<i32>,
     /// Take the latency of this function; may be given several times
@@ -277,7 +277,7 @@ fn manual(command: Option<&str>) -> Result<Vec<u8>> {
             let found = found.ok_or_else(|| {
                 Failure::new(format!("there is no command {name:?}")).hint("kmt-capture --help lists them")
             })?;
-            found.name(format!("kmt-capture-{name}"))
+            found
         }
     };
     let mut page = Vec::new();

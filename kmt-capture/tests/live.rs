@@ -433,3 +433,39 @@ fn tasks_filter_allocations_and_never_frees() {
     );
     bench.assert_untouched();
 }
+
+#[test]
+fn threads_that_start_meanwhile_belong_to_their_process() {
+    let Some(bench) = Bench::new("threads") else { return };
+    let pid = std::process::id().to_string();
+    let child = bench.start(&["--pid", &pid, "-e", "kmem", "-d", "2500ms"]);
+    std::thread::sleep(Duration::from_millis(1_200));
+    let thread = std::thread::spawn(|| {
+        let id = fs::read_link("/proc/thread-self").unwrap();
+        for _ in 0..60 {
+            let _ = fs::read_to_string("/proc/self/maps");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        id.file_name().unwrap().to_string_lossy().parse::<i32>().unwrap()
+    });
+    let thread = thread.join().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let (mut by_thread, mut by_others) = (0, 0);
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+            if event.class().name == "kmem_cache_alloc" || event.class().name == "kmalloc" {
+                let tgid = trace.metadata().tasks.iter().find(|t| t.pid == event.pid()).map_or(0, |t| t.tgid);
+                by_thread += u64::from(event.pid() == thread);
+                by_others += u64::from(tgid.to_string() != pid);
+            }
+        }
+    }
+    assert!(by_thread > 10, "{by_thread} allocations of the new thread");
+    assert_eq!(by_others, 0);
+    bench.assert_untouched();
+}

@@ -259,3 +259,69 @@ fn classes_may_differ_in_their_common_fields() {
         .collect();
     assert_eq!(values, [(Some(9), None), (Some(9), Some(0)), (Some(9), None), (Some(9), Some(0))]);
 }
+
+/// An interrupt, and another task on another CPU, come between events and their stacks.
+#[test]
+fn stacks_are_joined_to_their_events() {
+    let format = |system: &str, name: &str, id: u16| {
+        let mut text = format!(
+            "name: {name}\nID: {id}\nformat:\n\
+            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+            \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+            \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+        );
+        if system == "ftrace" {
+            text += "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n\
+                \tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n";
+        }
+        text + "\nprint fmt: \"\"\n"
+    };
+    let mut writer = support::model::writer(ByteOrder::Little, 8);
+    writer.add_format("kmem", &format("kmem", "kmalloc", 9)).unwrap();
+    writer.add_format("ftrace", &format("ftrace", "kernel_stack", 4)).unwrap();
+    let mut time = 0;
+    let mut add = |writer: &mut kmt_format::write::Writer, cpu: u32, id: u8, flags: u8, pid: u8| {
+        let mut record = vec![id, 0, flags, 0, pid, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+        record.extend([1; 8]);
+        time += 1;
+        writer.event(cpu, time, &record).unwrap();
+    };
+    const EVENT: u8 = 9;
+    const STACK: u8 = 4;
+    const HARDIRQ: u8 = 0x08;
+    for (cpu, id, flags, pid) in [
+        (0, EVENT, 0, 50),       // 1
+        (1, EVENT, 0, 60),       // 2
+        (0, EVENT, HARDIRQ, 50), // 3, in an interrupt before 1 has its stack
+        (0, STACK, HARDIRQ, 50), // 4: of 3
+        (0, STACK, 0x01, 50),    // 5: of 1; interrupts are off, which does not matter
+        (0, STACK, 0, 50),       // 6: of nothing, 1 has its stack
+        (1, STACK, 0, 60),       // 7: of 2
+        (0, EVENT, 0, 50),       // 8
+        (0, EVENT, 0, 51),       // 9: another task now
+        (0, STACK, 0, 50),       // 10: of nothing, 8 is over
+        (0, STACK, 0, 51),       // 11: of 9
+        (0, EVENT, 0, 51),       // 12
+    ] {
+        add(&mut writer, cpu, id, flags, pid);
+    }
+    writer.lost(0, kmt_format::write::Loss { counted: 3, ..Default::default() }).unwrap();
+    add(&mut writer, 0, STACK, 0, 51); // 13: of one that was lost
+    let file = writer.finish().unwrap();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let mut joiner = kmt_format::read::StackJoiner::default();
+    let mut joined = Vec::new();
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        if run.gap.is_some_and(|gap| !gap.is_empty()) {
+            joiner.gap(run.cpu);
+        }
+        for index in run.range {
+            let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+            if let Some(of) = joiner.see(&event, event.time()) {
+                joined.push((event.time(), of));
+            }
+        }
+    }
+    assert_eq!(joined, [(4, 3), (5, 1), (7, 2), (11, 9)]);
+}

@@ -67,24 +67,13 @@ pub struct Recorded {
     pub stack: Option<String>,
 }
 
-impl Recorded {
-    /// The trigger that takes stacks. It does not heed the event's own filter, so it gets that as well: a stack without its
-    /// event would belong to nothing.
-    pub fn trigger(&self) -> Option<String> {
-        let filters = [self.filter.as_deref().unwrap_or_default(), self.stack.as_deref()?];
-        Some(match filters {
-            ["", ""] => "stacktrace".to_owned(),
-            [filter, ""] | ["", filter] => format!("stacktrace if {filter}"),
-            [event, stack] => format!("stacktrace if ({event}) && ({stack})"),
-        })
-    }
-}
-
 /// What is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Events.
     pub events: BTreeMap<Event, Recorded>,
+    /// Tasks whose allocations are recorded; empty: all.
+    pub pids: BTreeSet<i32>,
     /// Functions whose latency is taken; the first that the kernel has of each row.
     pub functions: Vec<Vec<String>>,
     /// What cannot be recorded, a sentence each.
@@ -116,7 +105,7 @@ impl Plan {
                 .hint("`kmt-capture check` tells which it has; tracepoints need CONFIG_TRACEPOINTS"));
         }
         plan.add_stacks(options, top)?;
-        plan.filter_by_task(&options.pids);
+        plan.pids = options.pids.iter().flat_map(|&pid| threads_of(pid)).collect();
         if options.task_events {
             for spec in TASK_EVENTS.iter().filter_map(|name| EventSpec::parse(name).ok()) {
                 find_events(top, &spec).into_iter().for_each(|event| {
@@ -160,20 +149,34 @@ impl Plan {
         Ok(())
     }
 
-    /// Allocations of these tasks only. Frees stay: whoever frees, an allocation without its free would seem a leak.
-    fn filter_by_task(&mut self, pids: &[i32]) {
-        if pids.is_empty() {
-            return;
+    /// The filter of an event: its own, and for allocations that of the tasks. Frees stay: whoever frees, an allocation
+    /// without its free would seem a leak.
+    pub fn filter(&self, event: &Event, recorded: &Recorded) -> Option<String> {
+        let own = recorded.filter.as_deref();
+        if self.pids.is_empty() || !is_allocation(event) {
+            return own.map(str::to_owned);
         }
-        let tasks: Vec<String> = pids.iter().map(|pid| format!("common_pid == {pid}")).collect();
+        let tasks: Vec<String> = self.pids.iter().map(|pid| format!("common_pid == {pid}")).collect();
         let tasks = tasks.join(" || ");
-        for (event, recorded) in self.events.iter_mut().filter(|(event, _)| is_allocation(event)) {
-            let _ = event;
-            recorded.filter = Some(match recorded.filter.take() {
-                Some(filter) => format!("({filter}) && ({tasks})"),
-                None => tasks.clone(),
-            });
-        }
+        Some(own.map_or(tasks.clone(), |own| format!("({own}) && ({tasks})")))
+    }
+
+    /// The trigger that takes stacks. It does not heed the event's filter, so it gets that as well: a stack without its
+    /// event would belong to nothing. Threads that start later have none: a trigger's filter cannot be changed.
+    pub fn trigger(&self, event: &Event, recorded: &Recorded) -> Option<String> {
+        let stack = recorded.stack.as_deref()?;
+        let filter = self.filter(event, recorded).unwrap_or_default();
+        Some(match [filter.as_str(), stack] {
+            ["", ""] => "stacktrace".to_owned(),
+            [filter, ""] | ["", filter] => format!("stacktrace if {filter}"),
+            [event, stack] => format!("stacktrace if ({event}) && ({stack})"),
+        })
+    }
+
+    /// The filters that depend on tasks.
+    pub fn task_filters(&self) -> Vec<(Event, String)> {
+        let by_task = self.events.iter().filter(|(event, _)| is_allocation(event));
+        by_task.filter_map(|(event, recorded)| Some((event.clone(), self.filter(event, recorded)?))).collect()
     }
 
     /// Lines of `SYSTEM:EVENT enable=1`, `filter=` and `trigger=`, as the file keeps them.
@@ -181,7 +184,9 @@ impl Plan {
         let mut out = String::new();
         for (event, recorded) in &self.events {
             out.push_str(&format!("{event} enable=1\n"));
-            for (name, value) in [("filter", recorded.filter.clone()), ("trigger", recorded.trigger())] {
+            for (name, value) in
+                [("filter", self.filter(event, recorded)), ("trigger", self.trigger(event, recorded))]
+            {
                 if let Some(value) = value {
                     out.push_str(&format!("{event} {name}={value}\n"));
                 }
@@ -203,6 +208,13 @@ impl Plan {
         let stacks = if stacks == 0 { String::new() } else { format!(", stacks of {stacks}") };
         format!("{} events{stacks}", parts.join(" + "))
     }
+}
+
+/// The threads of a process; of a thread only itself. A task that is not there is kept: it may be about to start.
+fn threads_of(pid: i32) -> Vec<i32> {
+    let threads = super::tasks::numbered(&format!("/proc/{pid}/task"));
+    // /proc/THREAD/task lists the whole process as well.
+    if threads.is_empty() || !super::tasks::is_process(pid) { vec![pid] } else { threads }
 }
 
 /// `rss_stat` comes with every page fault and has little to say; it has to be asked for.
@@ -275,7 +287,7 @@ mod tests {
         assert!(slab.notes.is_empty(), "{:?}", slab.notes);
         let pages = plan(Options { preset: Some(Preset::Pages), ..Options::default() }).unwrap();
         let alloc = &pages.events[&Event::new("kmem", "mm_page_alloc")];
-        assert_eq!(alloc.trigger().as_deref(), Some("stacktrace"));
+        assert_eq!(alloc.stack.as_deref(), Some(""));
         let reclaim = plan(Options { preset: Some(Preset::Reclaim), ..Options::default() }).unwrap();
         assert_eq!(names(&reclaim), ["vmscan:mm_shrink_slab_start"]);
         assert_eq!(reclaim.functions.len(), RECLAIM_FUNCTIONS.len());
@@ -293,17 +305,19 @@ mod tests {
             EventSpec::parse("kmem:kmalloc if bytes_req > 64").unwrap(),
             EventSpec::parse("kmem:kfree").unwrap(),
         ];
-        let plan = Plan::new(&Options { events, pids: vec![7, 8], ..Options::default() }, &top).unwrap();
+        let plan =
+            Plan::new(&Options { events, pids: vec![4_194_305, 4_194_306], ..Options::default() }, &top)
+                .unwrap();
         assert_eq!(
             plan.conditions(),
             "kmem:kfree enable=1\nkmem:kmalloc enable=1\n\
-             kmem:kmalloc filter=(bytes_req > 64) && (common_pid == 7 || common_pid == 8)\n"
+             kmem:kmalloc filter=(bytes_req > 64) && (common_pid == 4194305 || common_pid == 4194306)\n"
         );
         let stacks = vec![EventSpec::parse("kmem:kmalloc if bytes_req > 99").unwrap()];
-        let plan = Plan::new(&Options { stacks, pids: vec![7], ..Options::default() }, &top).unwrap();
+        let plan = Plan::new(&Options { stacks, pids: vec![4_194_305], ..Options::default() }, &top).unwrap();
         let triggers = plan.conditions();
         assert!(
-            triggers.contains("trigger=stacktrace if (common_pid == 7) && (bytes_req > 99)\n"),
+            triggers.contains("trigger=stacktrace if (common_pid == 4194305) && (bytes_req > 99)\n"),
             "{triggers}"
         );
         let missing = Options { events: vec![EventSpec::parse("kmem:gone").unwrap()], ..Options::default() };

@@ -74,7 +74,6 @@ impl Sink {
 }
 
 struct Session {
-    setup: Setup,
     plan: Plan,
     decoder: Decoder,
     names: TaskNames,
@@ -91,6 +90,8 @@ struct Session {
     sink: Sink,
     status: Status,
     symbols: symbols::Symbols,
+    /// Dropped last: an instance cannot be removed while a buffer of it is open.
+    setup: Setup,
 }
 
 impl Session {
@@ -112,7 +113,7 @@ impl Session {
         };
         let failed = |e: kmt_format::Error| Failure::new(e.to_string());
         let writer = Writer::with_limits(writer_options, LIMITS).map_err(failed)?;
-        let names = TaskNames::new(&setup.dir, ORDER, long_size);
+        let names = TaskNames::new(&setup.dir, ORDER, long_size, &options.pids);
         Ok(Self {
             names,
             rings: Vec::new(),
@@ -325,10 +326,21 @@ impl Session {
                 break;
             }
         }
+        self.follow_threads()?;
         let most = drained.into_iter().max().unwrap_or(0);
         let fill = 100.0 * most as f64 / self.buffer_len.max(1) as f64;
         self.fill_percent = self.fill_percent.max(fill.min(100.0));
         Ok(())
+    }
+
+    /// Lets in the allocations of threads that the tasks of --pid have started.
+    fn follow_threads(&mut self) -> Result<()> {
+        let threads = self.names.new_threads();
+        if threads.is_empty() {
+            return Ok(());
+        }
+        self.plan.pids.extend(threads);
+        self.setup.filter_tasks(&self.plan)
     }
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
@@ -611,5 +623,36 @@ fn warn_of_tmpfs(path: &Path, options: &Options) {
             "warning: {} is in memory (tmpfs): the file takes from what is being measured, and is gone after a reboot",
             folder.display()
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracefs;
+
+    /// Unwinding closes the buffers before the instance is removed.
+    #[test]
+    fn a_panic_leaves_nothing_in_tracefs() {
+        let options = Options { quiet: true, buffer_size: Some(64 << 10), ..Options::default() };
+        let Ok((mut setup, mut plan)) = Setup::new(&options) else {
+            eprintln!("skipped: not root, or no tracefs");
+            return;
+        };
+        let path = setup.dir.path().to_owned();
+        setup.enable(&mut plan).unwrap();
+        let file = std::env::temp_dir().join(format!("kmt-panic-{}.kmt", std::process::id()));
+        let output = Output::record(&file, true).unwrap();
+        let sink = Sink { output, signals: Signals::new().unwrap() };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut session = Session::new(setup, plan, &options, sink, 64).unwrap();
+            session.open_rings(&options);
+            session.setup.start().unwrap();
+            assert!(path.exists() && !session.rings.is_empty());
+            panic!("in the middle of a recording");
+        }));
+        assert!(panicked.is_err() && !path.exists());
+        assert!(tracefs::mounted().is_some_and(|top| tracefs::orphans(&top).iter().all(|p| *p != path)));
+        let _ = std::fs::remove_file(file.with_extension("kmt.part"));
     }
 }

@@ -190,10 +190,10 @@ impl Setup {
                 }
                 self.dir.write(&name, value)
             };
-            if let Some(filter) = &recorded.filter {
-                set("filter", filter, "0")?;
+            if let Some(filter) = plan.filter(event, recorded) {
+                set("filter", &filter, "0")?;
             }
-            if let Some(trigger) = recorded.trigger() {
+            if let Some(trigger) = plan.trigger(event, recorded) {
                 set("trigger", &trigger, &format!("!{trigger}"))?;
             }
             if let Err(failure) = set("enable", "1", "0") {
@@ -208,6 +208,14 @@ impl Setup {
             return Err(
                 Failure::new("none of the events could be enabled").hint("`kmt-capture check` tells why")
             );
+        }
+        Ok(())
+    }
+
+    /// Sets the filters by task anew.
+    pub fn filter_tasks(&mut self, plan: &Plan) -> Result<()> {
+        for (event, filter) in plan.task_filters() {
+            self.dir.write(&event.file("filter"), &filter)?;
         }
         Ok(())
     }

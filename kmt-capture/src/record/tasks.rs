@@ -23,6 +23,9 @@ pub struct TaskNames {
     known: HashMap<i32, (i32, Vec<u8>)>,
     /// Names that are not in the file yet.
     pending: Vec<Task>,
+    /// Processes whose new threads are wanted, and those threads.
+    watched: Vec<i32>,
+    threads: Vec<i32>,
 }
 
 /// Where an event keeps what it tells.
@@ -52,13 +55,15 @@ impl Naming {
 
 impl TaskNames {
     /// For events of `dir`.
-    pub fn new(dir: &TraceDir, order: ByteOrder, long_size: usize) -> Self {
+    pub fn new(dir: &TraceDir, order: ByteOrder, long_size: usize, watched: &[i32]) -> Self {
         Self {
             order,
             newtask: Naming::new(dir, "task_newtask", "comm", long_size),
             rename: Naming::new(dir, "task_rename", "newcomm", long_size),
             known: HashMap::new(),
             pending: Vec::new(),
+            watched: watched.to_vec(),
+            threads: Vec::new(),
         }
     }
 
@@ -112,6 +117,10 @@ impl TaskNames {
             Some(flags) if flags & CLONE_THREAD == 0 => pid,
             Some(_) => self.group_of(current),
         };
+        let is_new = number(&naming.clone_flags).is_some();
+        if is_new && tgid != pid && self.watched.contains(&tgid) {
+            self.threads.push(pid);
+        }
         self.remember(pid, tgid, &comm);
         self.pending.push(Task { time, pid, tgid, comm });
         Some(())
@@ -140,6 +149,11 @@ impl TaskNames {
         core::mem::take(&mut self.pending)
     }
 
+    /// Threads of watched processes that came up since the last call.
+    pub fn new_threads(&mut self) -> Vec<i32> {
+        core::mem::take(&mut self.threads)
+    }
+
     /// How many names came up.
     pub fn pending(&self) -> usize {
         self.pending.len()
@@ -154,6 +168,12 @@ fn plain_worker_name(comm: &mut Vec<u8>) {
         comm.truncate(end);
     }
     comm.truncate(15);
+}
+
+/// Whether that number is a process, not one of its threads.
+pub fn is_process(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("Tgid:").is_some_and(|t| t.trim() == pid.to_string()))
 }
 
 /// Entries of a directory whose names are numbers.
@@ -188,12 +208,13 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("kmt-tasks-{}", std::process::id()));
         fs::create_dir_all(dir.join("events/task/task_newtask")).unwrap();
         fs::write(dir.join("events/task/task_newtask/format"), NEWTASK).unwrap();
-        let mut names = TaskNames::new(&TraceDir::at(&dir), ByteOrder::Little, 8);
+        let mut names = TaskNames::new(&TraceDir::at(&dir), ByteOrder::Little, 8, &[50]);
         fs::remove_dir_all(&dir).unwrap();
         names.see(1, &record(1, 50, "sh", 0));
         names.see(2, &record(50, 51, "worker", CLONE_THREAD));
         names.see(3, &[8, 0, 0, 0]);
         names.see(4, &[7, 0]);
+        assert_eq!((names.new_threads(), names.new_threads()), (vec![51], vec![]));
         let told: Vec<_> = names.take().into_iter().map(|t| (t.time, t.pid, t.tgid, t.comm)).collect();
         assert_eq!(told, [(1, 50, 50, b"sh".to_vec()), (2, 51, 50, b"worker".to_vec())]);
     }
