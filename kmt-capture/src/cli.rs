@@ -274,10 +274,9 @@ fn manual(command: Option<&str>) -> Result<Vec<u8>> {
         None => program,
         Some(name) => {
             let found = program.find_subcommand(name).cloned();
-            let found = found.ok_or_else(|| {
+            found.ok_or_else(|| {
                 Failure::new(format!("there is no command {name:?}")).hint("kmt-capture --help lists them")
-            })?;
-            found
+            })?
         }
     };
     let mut page = Vec::new();

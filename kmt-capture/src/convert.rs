@@ -49,13 +49,13 @@ pub fn convert(options: &Options) -> Result<Outcome> {
     let target = Target::read(&directory, &cpus, |id| formats.ids.contains(&id))?;
     let mut output = Output::create(&options.output, options.force)?;
     let mut conversion = Conversion::start(&target, &cpus, &formats, options)?;
-    conversion.metadata(&directory, &target, &cpus).map_err(|e| Failure::new(e.to_string()))?;
+    conversion.metadata(&directory, &target, &cpus)?;
     let mut writer_stats = Vec::new();
     for cpu in &cpus {
         writer_stats.push((cpu.cpu, conversion.cpu(cpu, &mut output)?));
     }
     let flagged = conversion.decoder.flagged;
-    conversion.decoder.writer.writer_stats(&writer_stats).map_err(|e| Failure::new(e.to_string()))?;
+    conversion.decoder.writer.writer_stats(&writer_stats)?;
     let events: u64 = writer_stats.iter().map(|(_, s)| s.events).sum();
     if events == 0 && flagged == Loss::default() {
         return Err(Failure::new(format!(
@@ -65,7 +65,7 @@ pub fn convert(options: &Options) -> Result<Outcome> {
         .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once"));
     }
     let Conversion { decoder, notes } = conversion;
-    output.write(&decoder.writer.finish().map_err(|e| Failure::new(e.to_string()))?)?;
+    output.write(&decoder.writer.finish()?)?;
     output.finish()?;
     let lost = cpus.iter().filter_map(stats_of).filter_map(|s| s.lost_events()).fold(0, u64::saturating_add);
     let bytes: u64 = writer_stats.iter().map(|(_, s)| s.bytes).sum();
@@ -141,13 +141,12 @@ impl Conversion {
             page_size: target.page_size.map(|(size, _)| size),
             trace_uuid: identity(target, cpus, target.header_page.sub_buffer_len())?,
             compression: options.compression,
-        })
-        .map_err(|e| Failure::new(e.to_string()))?;
+        })?;
         let mut notes = Vec::new();
         for (system, path, text) in &formats.texts {
             match writer.add_format(system, text) {
                 // Kernel memory events are described even where none occurred: "none" is an answer too.
-                Ok(id) if system == "kmem" => writer.declare(id).map_err(|e| Failure::new(e.to_string()))?,
+                Ok(id) if system == "kmem" => writer.declare(id)?,
                 Ok(_) => {}
                 Err(error) => notes.push(format!("{} is left out: {error}", path.display())),
             }
@@ -304,7 +303,7 @@ impl Conversion {
                 break;
             }
         }
-        self.decoder.writer.flush(files.cpu).map_err(|e| Failure::new(e.to_string()))?;
+        self.decoder.writer.flush(files.cpu)?;
         output.write(self.decoder.writer.pending())?;
         self.decoder.writer.clear_pending();
         Ok(stats)

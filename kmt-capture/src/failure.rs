@@ -32,6 +32,12 @@ impl Failure {
     }
 }
 
+impl From<kmt_format::Error> for Failure {
+    fn from(error: kmt_format::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.what)?;

@@ -1,6 +1,7 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
 mod command;
+mod cpus;
 mod description;
 mod graph;
 mod mapped;

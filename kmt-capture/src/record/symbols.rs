@@ -44,7 +44,7 @@ pub fn write(
             continue;
         }
         count += symbols.symbols.len();
-        writer.symbols(&symbols, modules).map_err(|e| crate::failure::Failure::new(e.to_string()))?;
+        writer.symbols(&symbols, modules)?;
         emit(writer)?;
     }
     Ok(match (count, zeros) {

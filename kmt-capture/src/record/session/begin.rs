@@ -1,0 +1,124 @@
+//! What is written before the first event.
+
+use std::path::Path;
+
+use kmt_format::kernel::{TraceClock, parse_modules};
+use kmt_format::write::WriterStats;
+
+use super::{ORDER, Session};
+use crate::failure::{Failure, Result};
+use crate::record::cpus::online;
+use crate::record::ring::{Access, Ring};
+use crate::record::snapshot::{self, When};
+use crate::record::{Options, description, status, symbols};
+
+impl Session {
+    /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
+    pub(super) fn describe(&mut self, options: &Options) -> Result<()> {
+        self.formats()?;
+        let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
+        let writer = &mut self.decoder.writer;
+        writer.clock(&TraceClock::named(&self.setup.clock))?;
+        description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
+        let missing = snapshot::write(writer, When::Before)?;
+        if !missing.is_empty() {
+            self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));
+        }
+        self.names.running();
+        writer.tasks(&self.names.take())?;
+        self.emit()?;
+        let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+        if !modules.is_empty() {
+            self.decoder.writer.file("modules", modules.as_bytes())?;
+        }
+        let modules = parse_modules(&modules);
+        let Self { decoder, sink, .. } = self;
+        let page_size = rustix::param::page_size() as u64;
+        let found = symbols::write(&mut decoder.writer, &modules, page_size, |writer| {
+            sink.write(writer.pending())?;
+            writer.clear_pending();
+            Ok(())
+        })?;
+        match found {
+            symbols::Symbols::Zeroed => self.plan.notes.push(
+                "/proc/kallsyms holds only zeros, so call sites will print as addresses; \
+                 `echo 0 > /proc/sys/kernel/kptr_restrict` as root, then record again"
+                    .to_owned(),
+            ),
+            symbols::Symbols::Missing => self
+                .plan
+                .notes
+                .push("no /proc/kallsyms (CONFIG_KALLSYMS): call sites will print as addresses".to_owned()),
+            symbols::Symbols::Written(_) => {}
+        }
+        self.clock_pair()?;
+        self.emit()
+    }
+
+    /// Makes the formats known of what can occur: the events asked for, and what ftrace writes by itself.
+    pub(super) fn formats(&mut self) -> Result<()> {
+        let mut ids = Vec::new();
+        for event in self.plan.events.keys() {
+            let name = event.file("format");
+            let text = self.setup.dir.read(&name).or_else(|| self.setup.top.read(&name));
+            let id = text.and_then(|text| self.decoder.writer.add_format(&event.system, &text).ok());
+            match id {
+                Some(id) => ids.push(id),
+                None => {
+                    return Err(Failure::new(format!(
+                        "{} cannot be understood",
+                        self.setup.top.file(&name).display()
+                    ))
+                    .hint(format!("leave {event} out, and send us that file")));
+                }
+            }
+        }
+        for entry in std::fs::read_dir(self.setup.top.file("events/ftrace")).into_iter().flatten().flatten() {
+            if let Ok(text) = std::fs::read_to_string(entry.path().join("format")) {
+                // Whatever of these we cannot read hardly ever occurs, and is told as damage where it does.
+                let _ = self.decoder.writer.add_format("ftrace", &text);
+            }
+        }
+        let declared = ids.into_iter().try_for_each(|id| self.decoder.writer.declare(id));
+        Ok(declared?)
+    }
+
+    /// Opens the buffers of CPUs that are there and were not before.
+    pub(super) fn open_rings(&mut self, options: &Options) {
+        let access = if options.mmap { Access::Mapped } else { Access::Read };
+        for cpu in online(&self.setup) {
+            if self.rings.iter().any(|ring| ring.cpu == cpu) {
+                continue;
+            }
+            match Ring::open(&self.setup.dir, cpu, &self.decoder.header_page, ORDER, access) {
+                Ok(ring) => {
+                    self.rings.push(ring);
+                    self.stats.push((cpu, WriterStats::default()));
+                }
+                Err(error) => self.plan.notes.push(format!("CPU {cpu} cannot be read: {error}")),
+            }
+        }
+    }
+
+    pub(super) fn announce(&mut self, path: &Path, options: &Options, buffer_kb: u64) {
+        let notes: Vec<String> = self.setup.notes.drain(..).chain(self.plan.notes.drain(..)).collect();
+        if !options.quiet {
+            notes.iter().for_each(|note| eprintln!("note: {note}"));
+            let until = match (&options.duration, options.command.first()) {
+                (Some(duration), _) => format!("for {} s; Ctrl-C stops earlier", duration.as_secs_f64()),
+                (None, Some(command)) => {
+                    format!("while {} runs; Ctrl-C stops earlier", command.to_string_lossy())
+                }
+                (None, None) => "until Ctrl-C".to_owned(),
+            };
+            eprintln!(
+                "recording {} of {} CPUs to {}, {} of buffer a CPU, clock {}, {until}",
+                self.plan.summary(),
+                self.rings.len(),
+                path.display(),
+                status::bytes(buffer_kb << 10),
+                self.setup.clock,
+            );
+        }
+    }
+}

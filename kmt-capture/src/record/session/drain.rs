@@ -1,0 +1,106 @@
+//! Sub-buffers out of the kernel, into the file.
+
+use std::time::Duration;
+
+use kmt_format::kernel::HeaderPage;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{ORDER, Session};
+use crate::failure::{Failure, Result};
+
+/// Sub-buffers of one CPU before the next one's turn.
+const TURN: usize = 256;
+
+impl Session {
+    /// Waits until a buffer fills, something else happens, or the time is over. Kernels that cannot wait for a
+    /// buffer to fill would wake us at every event.
+    pub(super) fn wait(&self, timeout: Duration, can_wait: bool) {
+        let mut fds: Vec<PollFd<'_>> = self
+            .sink
+            .signals
+            .fds()
+            .into_iter()
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        if can_wait {
+            fds.extend(self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)));
+        }
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        // An interruption is as good as a timeout: everything is looked at afterwards.
+        let _ = poll(&mut fds, Some(&timeout));
+    }
+
+    /// Empties all buffers as far as they were filled when their turn came.
+    pub(super) fn drain_round(&mut self) -> Result<()> {
+        let mut drained = vec![0u64; self.rings.len()];
+        loop {
+            let mut again = false;
+            for (index, drained) in drained.iter_mut().enumerate() {
+                let count = self.drain_turn(index, drained)?;
+                again |= count == TURN;
+            }
+            if !again || drained.iter().any(|&d| d > 2 * self.buffer_len.max(1 << 20)) {
+                break;
+            }
+        }
+        self.follow_threads()?;
+        let most = drained.into_iter().max().unwrap_or(0);
+        let fill = 100.0 * most as f64 / self.buffer_len.max(1) as f64;
+        self.fill_percent = self.fill_percent.max(fill.min(100.0));
+        Ok(())
+    }
+
+    /// Lets in the allocations of threads that the tasks of --pid have started.
+    pub(super) fn follow_threads(&mut self) -> Result<()> {
+        let threads = self.names.new_threads();
+        if threads.is_empty() {
+            return Ok(());
+        }
+        self.plan.pids.extend(threads);
+        self.setup.filter_tasks(&self.plan)
+    }
+
+    /// Reads some sub-buffers of one CPU; returns how many there were.
+    pub(super) fn drain_turn(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
+        let Self { rings, stats, decoder, names, buffer, sink, .. } = self;
+        let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
+            return Ok(0);
+        };
+        let header = decoder.header_page;
+        for count in 0..TURN {
+            let bytes = match ring.next(buffer) {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(count),
+                Err(error) => {
+                    return Err(Failure::new(format!("reading the ring buffer of CPU {cpu}: {error}"))
+                        .hint("with or without --mmap it is read in another way"));
+                }
+            };
+            *drained += bytes.len() as u64;
+            let is_full = is_full(bytes, &header);
+            if let Err(error) = decoder.sub_buffer(*cpu, bytes, stats, |time, record| names.see(time, record))
+            {
+                stats.sub_buffers_damaged += 1;
+                if stats.sub_buffers_damaged == 1 {
+                    eprintln!("warning: a sub-buffer of CPU {cpu} cannot be decoded to its end: {error}");
+                }
+                decoder.damaged(*cpu)?;
+            }
+            if decoder.writer.pending_len() > 0 {
+                sink.write(decoder.writer.pending())?;
+                decoder.writer.clear_pending();
+            }
+            // The kernel is writing to this one: to go after it would be a system call for a handful of events.
+            if !is_full {
+                return Ok(count);
+            }
+        }
+        Ok(TURN)
+    }
+}
+
+/// Whether the kernel is done with a sub-buffer: nearly all of it is used.
+fn is_full(bytes: &[u8], header: &HeaderPage) -> bool {
+    let commit = ORDER.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
+    (commit & 0x07ff_ffff) as usize > header.data_size / 4 * 3
+}

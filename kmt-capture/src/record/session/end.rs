@@ -1,0 +1,127 @@
+//! What is written behind the last event, and what is said at the end.
+
+use std::path::Path;
+
+use kmt_format::kernel::CpuStats;
+use kmt_format::write::{Loss, StatsTaken};
+
+use super::Session;
+use crate::failure::{Outcome, Result};
+use crate::record::ring::Ring;
+use crate::record::snapshot::{self, When};
+use crate::record::status::{self, Totals};
+use crate::record::{Options, description};
+use crate::tracefs::Event;
+
+impl Session {
+    /// What is written behind the last event.
+    pub(super) fn close(&mut self) -> Result<()> {
+        self.setup.stop()?;
+        self.disturbed()?;
+        self.read_counters();
+        self.counters(StatsTaken::Before)?;
+        while {
+            let before: u64 = self.stats.iter().map(|(_, s)| s.bytes).sum();
+            self.drain_round()?;
+            before != self.stats.iter().map(|(_, s)| s.bytes).sum()
+        } {}
+        self.read_counters();
+        let is_lossy = self.totals().lost > 0 || self.decoder.flagged != Loss::default();
+        let now = self.counters.iter().filter_map(|(_, c)| c.now_time).max();
+        self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
+        self.flush()?;
+        self.counters(StatsTaken::After)?;
+        self.decoder.writer.writer_stats(&self.stats)?;
+        snapshot::write(&mut self.decoder.writer, When::After)?;
+        self.clock_pair()?;
+        self.own_cost()?;
+        self.emit()
+    }
+
+    /// Notes events that somebody else switched off, or that went away with their module, while we recorded.
+    pub(super) fn disturbed(&mut self) -> Result<()> {
+        let is_on =
+            |event: &Event| self.setup.dir.read(&event.file("enable")).is_some_and(|t| t.starts_with('1'));
+        let off: Vec<String> =
+            self.plan.events.keys().filter(|event| !is_on(event)).map(Event::to_string).collect();
+        if off.is_empty() {
+            return Ok(());
+        }
+        self.status.clear();
+        eprintln!(
+            "warning: {} went away or was disabled by somebody else during the recording",
+            off.join(", ")
+        );
+        self.decoder.flagged.uncounted = true;
+        let pairs = [("record.disabled", off.join(" ").into_bytes())];
+        let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_slice()));
+        Ok(self.decoder.writer.meta(&pairs)?)
+    }
+
+    /// What recording took: whoever measures memory has to know what the measuring did.
+    pub(super) fn own_cost(&mut self) -> Result<()> {
+        let mapped: usize = self.rings.iter().map(Ring::mapped_len).sum();
+        let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
+        let pairs = [
+            ("recorder.cpu_ns", cpu_ns),
+            ("recorder.rss_peak_kib", description::own_rss_peak_kib()),
+            ("recorder.mapped_kib", Some(mapped as u64 >> 10)),
+        ];
+        let pairs = pairs.map(|(key, value)| (key, value.map_or_else(String::new, |v| v.to_string())));
+        let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_bytes()));
+        Ok(self.decoder.writer.meta(&pairs)?)
+    }
+}
+
+/// Why a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Asked,
+    Command,
+    Time,
+    Size,
+}
+
+/// Says what was recorded and what to do with it.
+pub(super) fn tell(
+    path: &Path,
+    options: &Options,
+    totals: &Totals,
+    counters: &[(u32, CpuStats)],
+    flagged: Loss,
+    ending: Ending,
+) -> Outcome {
+    if totals.lost > 0 {
+        let of = |(cpu, c): &(u32, CpuStats)| Some((*cpu, c.lost_events().filter(|&n| n > 0)?));
+        let by_cpu: Vec<String> =
+            counters.iter().filter_map(of).map(|(cpu, lost)| format!("{lost} on CPU {cpu}")).collect();
+        let share = 100.0 * totals.lost as f64 / (totals.lost + totals.events) as f64;
+        eprintln!(
+            "warning: {} events were lost ({share:.1} %): {}; a larger --buffer-size, fewer events, or --raw help",
+            totals.lost,
+            by_cpu.join(", ")
+        );
+    }
+    if flagged.damaged_input {
+        eprintln!(
+            "warning: part of the ring buffers could not be decoded; the places are marked in the file"
+        );
+    }
+    if !options.quiet {
+        let why = match ending {
+            Ending::Size => ", which is --max-size",
+            _ => "",
+        };
+        eprintln!(
+            "{} events, {} lost, {}{why}; the fullest buffer was {:.0} % full",
+            totals.events,
+            totals.lost,
+            status::bytes(totals.bytes),
+            totals.fill_percent
+        );
+        if path != Path::new("-") {
+            eprintln!("kmt-analyze {}", path.display());
+        }
+    }
+    if totals.lost > 0 || flagged != Loss::default() { Outcome::Incomplete } else { Outcome::Done }
+}

@@ -1,0 +1,323 @@
+//! One recording from begin to end.
+
+mod begin;
+mod drain;
+mod end;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
+use kmt_format::write::{Loss, StatsTaken, Writer, WriterLimits, WriterOptions, WriterStats};
+
+use self::end::{Ending, tell};
+use super::command::{Running, Signals};
+use super::cpus::online;
+use super::plan::Plan;
+use super::ring::Ring;
+use super::setup::Setup;
+use super::status::{Status, Totals};
+use super::tasks::TaskNames;
+use super::{Options, description, size};
+use crate::decode::Decoder;
+use crate::failure::{Failure, Outcome, Result};
+use crate::output::Output;
+use crate::uuid::Identity;
+
+/// The byte order of the machine we run on, which is the kernel's.
+const ORDER: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+/// Memory that the file needs while it is written, for each CPU and for the index.
+const LIMITS: WriterLimits = WriterLimits { chunk_len: 128 << 10, index_rows: 8_192 };
+/// How often buffers are emptied at least, and chunks written that are not full.
+const ROUND: Duration = Duration::from_millis(100);
+const FLUSH: Duration = Duration::from_secs(1);
+/// How often the trace clock is compared with the time of day.
+const CLOCK_PAIR: Duration = Duration::from_secs(60);
+
+/// Records as `options` say.
+pub fn record(options: &Options) -> Result<Outcome> {
+    let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::default_name()));
+    let signals = Signals::new()?;
+    let output = Output::record(&path, options.force)?;
+    let (mut setup, mut plan) = Setup::new(options)?;
+    warn_of_tmpfs(&path, options);
+    let cpus = online(&setup);
+    let buffer_kb = match options.buffer_size {
+        Some(bytes) => (bytes >> 10).max(1),
+        None => {
+            setup.enable(&mut plan)?;
+            size::probe(&mut setup, cpus.len())?
+        }
+    };
+    setup.buffer_size_kb(buffer_kb)?;
+    if options.buffer_size.is_some() {
+        setup.enable(&mut plan)?;
+    }
+    let mut session = Session::new(setup, plan, options, Sink { output, signals }, buffer_kb)?;
+    session.describe(options)?;
+    session.open_rings(options);
+    session.announce(&path, options, buffer_kb);
+    let ended = session.run(options);
+    session.finish(&path, options, ended)
+}
+
+/// Where the file goes, and what may interrupt a reader of it that does not read.
+struct Sink {
+    output: Output,
+    signals: Signals,
+}
+
+impl Sink {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let Self { output, signals } = self;
+        output.write_unless(bytes, &mut || signals.asked() > 1)
+    }
+}
+
+struct Session {
+    plan: Plan,
+    decoder: Decoder,
+    names: TaskNames,
+    rings: Vec<Ring>,
+    /// What was read of each CPU; CPUs that went away are kept.
+    stats: Vec<(u32, WriterStats)>,
+    /// The kernel's counters as they were read last.
+    counters: Vec<(u32, CpuStats)>,
+    buffer: Vec<u8>,
+    buffer_len: u64,
+    fill_percent: f64,
+    /// Time that this process had run for when the recording began.
+    cpu_ns_before: u64,
+    sink: Sink,
+    status: Status,
+    /// Dropped last: an instance cannot be removed while a buffer of it is open.
+    setup: Setup,
+}
+
+impl Session {
+    fn new(setup: Setup, plan: Plan, options: &Options, sink: Sink, buffer_kb: u64) -> Result<Self> {
+        let text = match setup.dir.read("events/header_page") {
+            Some(text) => text,
+            None => setup.top.must_read("events/header_page")?,
+        };
+        let header_page = HeaderPage::parse(&text)
+            .map_err(|e| Failure::new(format!("{}/events/header_page: {e}", setup.top.path().display())))?;
+        let long_size = header_page.long_size();
+        let writer_options = WriterOptions {
+            order: ORDER,
+            long_size,
+            align_u64: Some(if cfg!(target_arch = "x86") { 4 } else { 8 }),
+            page_size: Some(rustix::param::page_size() as u64),
+            trace_uuid: identity(),
+            compression: options.compression,
+        };
+        let writer = Writer::with_limits(writer_options, LIMITS)?;
+        let names = TaskNames::new(&setup.dir, ORDER, long_size, &options.pids);
+        Ok(Self {
+            names,
+            rings: Vec::new(),
+            stats: Vec::new(),
+            counters: Vec::new(),
+            buffer: vec![0; header_page.sub_buffer_len()],
+            buffer_len: buffer_kb << 10,
+            fill_percent: 0.0,
+            cpu_ns_before: 0,
+            sink,
+            status: Status::new(options.quiet),
+            decoder: Decoder {
+                writer,
+                header_page,
+                order: ORDER,
+                verbatim: options.verbatim,
+                flagged: Loss::default(),
+            },
+            setup,
+            plan,
+        })
+    }
+
+    /// Records until something ends it: says what, if it was no error.
+    fn run(&mut self, options: &Options) -> Result<Ending> {
+        self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
+        self.setup.start()?;
+        let start = Instant::now();
+        let mut command = Running::start(&options.command)?;
+        let (mut flushed, mut paired) = (start, start);
+        let can_wait = self.setup.dir.has("buffer_percent");
+        let ending = loop {
+            let left = options.duration.map(|d| d.saturating_sub(start.elapsed()));
+            self.wait(left.map_or(ROUND, |left| left.min(ROUND)), can_wait);
+            self.drain_round()?;
+            if self.sink.signals.asked() > 0 {
+                break Ending::Asked;
+            }
+            if command.as_mut().is_some_and(Running::has_ended) {
+                break Ending::Command;
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                break Ending::Time;
+            }
+            if options.max_size.is_some_and(|max| self.sink.output.len() >= max) {
+                break Ending::Size;
+            }
+            let now = Instant::now();
+            if now - flushed >= FLUSH {
+                flushed = now;
+                self.heartbeat(options)?;
+            }
+            if now - paired >= CLOCK_PAIR {
+                paired = now;
+                self.clock_pair()?;
+            }
+        };
+        self.status.clear();
+        if let Some(command) = &command {
+            let outcome =
+                command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));
+            if !options.quiet {
+                eprintln!("{outcome}");
+            }
+            let pairs = [("record.command_outcome", outcome.as_bytes())];
+            self.decoder.writer.meta(&pairs)?;
+        }
+        Ok(ending)
+    }
+
+    /// Writes what was made.
+    fn emit(&mut self) -> Result<()> {
+        if self.decoder.writer.pending_len() > 0 {
+            self.sink.write(self.decoder.writer.pending())?;
+            self.decoder.writer.clear_pending();
+        }
+        Ok(())
+    }
+
+    /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
+    fn heartbeat(&mut self, options: &Options) -> Result<()> {
+        self.open_rings(options);
+        self.flush()?;
+        self.read_counters();
+        self.counters(StatsTaken::Before)?;
+        self.emit()?;
+        let totals = self.totals();
+        self.status.show(&totals);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        for (cpu, _) in &self.stats {
+            self.decoder.writer.flush(*cpu)?;
+        }
+        if self.names.pending() > 0 {
+            self.decoder.writer.tasks(&self.names.take())?;
+        }
+        self.emit()
+    }
+
+    fn read_counters(&mut self) {
+        let read = |cpu: &u32| CpuStats::parse(&self.setup.dir.read(&format!("per_cpu/cpu{cpu}/stats"))?);
+        self.counters = self.stats.iter().filter_map(|(cpu, _)| Some((*cpu, read(cpu)?))).collect();
+    }
+
+    fn counters(&mut self, taken: StatsTaken) -> Result<()> {
+        Ok(self.decoder.writer.stats(taken, &self.counters)?)
+    }
+
+    fn clock_pair(&mut self) -> Result<()> {
+        let cpu = online(&self.setup).first().copied().unwrap_or(0);
+        let Some(pair) = description::clock_pair(&self.setup, cpu) else { return Ok(()) };
+        let pairs = [("clock.pair", pair.as_bytes())];
+        Ok(self.decoder.writer.meta(&pairs)?)
+    }
+
+    fn totals(&self) -> Totals {
+        Totals {
+            events: self.stats.iter().map(|(_, s)| s.events).sum(),
+            lost: self.counters.iter().filter_map(|(_, c)| c.lost_events()).fold(0, u64::saturating_add),
+            bytes: self.sink.output.len(),
+            fill_percent: self.fill_percent,
+        }
+    }
+
+    /// Stops, empties the buffers, and closes the file.
+    fn finish(mut self, path: &Path, options: &Options, ended: Result<Ending>) -> Result<Outcome> {
+        self.status.clear();
+        let finished = ended.and_then(|ending| self.close().map(|()| ending));
+        let totals = self.totals();
+        let Self { setup, decoder, mut sink, rings, counters, .. } = self;
+        let unfinished = sink.output.unfinished().map(Path::to_owned);
+        let named = finished.and_then(|ending| {
+            let end = decoder.writer.finish()?;
+            sink.write(&end)?;
+            sink.output.finish().map(|()| ending)
+        });
+        // Tracefs is put back before anything is told: whoever reads that it ended may rely on it.
+        drop(rings);
+        drop(setup);
+        let ending = named.map_err(|failure| match unfinished.filter(|part| part.exists()) {
+            Some(part) => failure.hint(format!(
+                "{} holds what was recorded until then, {} events: kmt-analyze {}",
+                part.display(),
+                totals.events,
+                part.display()
+            )),
+            None => failure,
+        })?;
+        Ok(tell(path, options, &totals, &counters, decoder.flagged, ending))
+    }
+}
+
+fn identity() -> [u8; 16] {
+    let mut identity = Identity::new();
+    let boot = std::fs::read("/proc/sys/kernel/random/uuid").unwrap_or_default();
+    identity.add(&boot);
+    identity.add(&std::process::id().to_le_bytes());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    identity.add(&now.map_or(0, |d| d.as_nanos()).to_le_bytes());
+    identity.finish()
+}
+
+/// A file on a tmpfs takes the memory that is being looked at.
+fn warn_of_tmpfs(path: &Path, options: &Options) {
+    const TMPFS: u32 = 0x0102_1994;
+    const RAMFS: u32 = 0x8584_58f6;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let kind = rustix::fs::statfs(folder).map(|s| s.f_type as u32);
+    if !options.quiet && path != Path::new("-") && kind.is_ok_and(|k| k == TMPFS || k == RAMFS) {
+        eprintln!(
+            "warning: {} is in memory (tmpfs): the file takes from what is being measured, and is gone after a reboot",
+            folder.display()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracefs;
+
+    /// Unwinding closes the buffers before the instance is removed.
+    #[test]
+    fn a_panic_leaves_nothing_in_tracefs() {
+        let options = Options { quiet: true, buffer_size: Some(64 << 10), ..Options::default() };
+        let Ok((mut setup, mut plan)) = Setup::new(&options) else {
+            eprintln!("skipped: not root, or no tracefs");
+            return;
+        };
+        let path = setup.dir.path().to_owned();
+        setup.enable(&mut plan).unwrap();
+        let file = std::env::temp_dir().join(format!("kmt-panic-{}.kmt", std::process::id()));
+        let output = Output::record(&file, true).unwrap();
+        let sink = Sink { output, signals: Signals::new().unwrap() };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut session = Session::new(setup, plan, &options, sink, 64).unwrap();
+            session.open_rings(&options);
+            session.setup.start().unwrap();
+            assert!(path.exists() && !session.rings.is_empty());
+            panic!("in the middle of a recording");
+        }));
+        assert!(panicked.is_err() && !path.exists());
+        assert!(tracefs::mounted().is_some_and(|top| tracefs::orphans(&top).iter().all(|p| *p != path)));
+        let _ = std::fs::remove_file(file.with_extension("kmt.part"));
+    }
+}
