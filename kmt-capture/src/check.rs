@@ -72,6 +72,7 @@ pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
         }
     }
     kallsyms(&mut facts);
+    configuration(&mut facts);
     memory_and_disk(&mut facts);
     drop(undo);
     let text = if json { as_json(&facts.0) } else { as_text(&facts.0) };
@@ -271,6 +272,40 @@ fn kallsyms(facts: &mut Facts) {
             "no /proc/slabinfo",
             "run as root; CONFIG_SLUB_DEBUG or CONFIG_SLAB",
         );
+    }
+}
+
+/// Options of the kernel's configuration that recording and reports rest on, as far as the system tells them.
+fn configuration(facts: &mut Facts) {
+    const WANTED: [(&str, &str); 6] = [
+        ("CONFIG_TRACING", "events"),
+        ("CONFIG_STACKTRACE", "--stack"),
+        ("CONFIG_FUNCTION_GRAPH_TRACER", "latencies of functions"),
+        ("CONFIG_KALLSYMS", "names of call sites"),
+        ("CONFIG_SLUB_DEBUG", "/sys/kernel/slab, and with it the aliases of caches"),
+        ("CONFIG_MEMCG", "accounting to cgroups"),
+    ];
+    let Some(text) = crate::record::kernel_config() else {
+        let value = if Path::new("/proc/config.gz").exists() {
+            "in /proc/config.gz"
+        } else {
+            "not told by this system"
+        };
+        facts.good("configuration", value);
+        return;
+    };
+    let is_set =
+        |option: &str| text.lines().any(|line| line.strip_prefix(option).is_some_and(|v| v.starts_with('=')));
+    for (option, what) in WANTED.iter().filter(|(option, _)| !is_set(option)) {
+        facts.add(
+            "configuration",
+            State::Warning,
+            format!("{option} is not set"),
+            &format!("without it: no {what}"),
+        );
+    }
+    if WANTED.iter().all(|(option, _)| is_set(option)) {
+        facts.good("configuration", "all options that matter are set");
     }
 }
 

@@ -469,3 +469,81 @@ fn threads_that_start_meanwhile_belong_to_their_process() {
     assert_eq!(by_others, 0);
     bench.assert_untouched();
 }
+
+#[test]
+fn a_reader_that_does_not_read_can_be_interrupted() {
+    let Some(bench) = Bench::new("blocked") else { return };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
+        .args(["record", "-o", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let pid = child.id().to_string();
+    for _ in 0..2 {
+        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+    }
+    let mut text = String::new();
+    let status = child.wait().unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("does not read"), "{text}");
+    bench.assert_untouched();
+}
+
+#[test]
+fn check_tells_facts_and_remedies() {
+    let Some(bench) = Bench::new("check") else { return };
+    let run = |args: &[&str]| Command::new(env!("CARGO_BIN_EXE_kmt-capture")).args(args).output().unwrap();
+    let text = run(&["check"]);
+    assert_eq!(text.status.code(), Some(0), "{}", stderr(&text));
+    let text = String::from_utf8(text.stdout).unwrap();
+    let instance = format!("other-{}", std::process::id());
+    for fact in ["tracefs", "kmem: slab: all 4", "sub-buffers", "symbols", "memory", "disk", &instance] {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+    let json = String::from_utf8(run(&["check", "--json"]).stdout).unwrap();
+    assert!(json.starts_with("{\"facts\":[{\"name\":\"kernel\"") && json.ends_with("]}\n"), "{json}");
+    assert_eq!(json.matches("\"state\":").count(), json.matches("\"remedy\":").count());
+    let bad = run(&["check", "--tracefs", "/proc"]);
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&bad.stdout).contains("BAD      tracefs"));
+    bench.assert_untouched();
+}
+
+#[test]
+fn what_the_snippet_saves_is_converted() {
+    let Some(bench) = Bench::new("snippet") else { return };
+    let script = Command::new(env!("CARGO_BIN_EXE_kmt-capture")).arg("snippet").output().unwrap().stdout;
+    fs::write(bench.path("snippet.sh"), script).unwrap();
+    let saved = bench.path("saved");
+    let mut load = Command::new("sh").args(["-c", LOAD]).spawn().unwrap();
+    let output = Command::new("sh")
+        .arg(bench.path("snippet.sh"))
+        .arg(&saved)
+        .arg("2")
+        .env("BUFKB", "65536")
+        .output()
+        .unwrap();
+    let _ = load.wait();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    bench.assert_untouched();
+    let converted = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
+        .args(["convert", "-o"])
+        .arg(bench.path("out.kmt"))
+        .arg(&saved)
+        .output()
+        .unwrap();
+    assert_eq!(converted.status.code(), Some(0), "{}", stderr(&converted));
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    assert!(trace.event_count() > 10_000 && trace.symbols().is_some());
+    for (cpu, counters) in &trace.metadata().counters {
+        let events = trace.streams().get(cpu).map_or(0, |s| s.event_count());
+        assert_eq!(Some(events), counters.before.unwrap().entries, "CPU {cpu}");
+        let after = counters.after.map_or(Some(0), |after| after.entries);
+        assert_eq!(after, Some(0), "CPU {cpu}");
+    }
+    assert_eq!(trace.metadata().clock.as_ref().unwrap().name, "mono");
+}

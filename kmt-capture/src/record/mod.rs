@@ -27,7 +27,7 @@ use kmt_format::kernel::{ByteOrder, HeaderPage};
 
 pub use plan::Preset;
 pub use session::record;
-pub use snapshot::meminfo;
+pub use snapshot::{kernel_config, meminfo};
 
 use crate::tracefs::{EventSpec, TraceDir};
 

@@ -61,6 +61,13 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
             _ => missing.push(name.to_owned()),
         }
     }
+    if when == When::Before {
+        if let Some(config) = kernel_config() {
+            writer.file("config", config.as_bytes())?;
+        } else if let Ok(config) = fs::read("/proc/config.gz") {
+            writer.file("config.gz", &config)?;
+        }
+    }
     let slab = slab_text(Path::new("/sys/kernel/slab"));
     if !slab.is_empty() {
         writer.file(&format!("slab_sysfs.{}", when.suffix()), slab.as_bytes())?;
@@ -133,6 +140,13 @@ pub fn topology() -> Vec<(String, Vec<u8>)> {
         add(format!("node{node}.cpus"), format!("/sys/devices/system/node/node{node}/cpulist"));
     }
     pairs
+}
+
+/// The configuration of the running kernel, where a distribution leaves it as text.
+pub fn kernel_config() -> Option<String> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let places = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+    places.iter().find_map(|place| fs::read_to_string(place).ok())
 }
 
 /// A number of /proc/meminfo, in bytes.
