@@ -34,7 +34,10 @@ impl Signals {
             }
             Ok(stream)
         };
-        let stops = watch(&[SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        // Who starts us with nohup wants us to outlive the terminal.
+        let stops =
+            if is_ignored(SIGHUP) { watch(&[SIGINT, SIGTERM]) } else { watch(&[SIGINT, SIGTERM, SIGHUP]) };
+        let stops = stops.map_err(failed)?;
         let children = watch(&[SIGCHLD]).map_err(failed)?;
         Ok(Self { stops, children, asked: 0, ids })
     }
@@ -51,6 +54,14 @@ impl Signals {
     pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
         [self.stops.as_fd(), self.children.as_fd()]
     }
+}
+
+/// Whether that signal is ignored: `SigIgn` of /proc/self/status.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask =
+        status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 impl Drop for Signals {

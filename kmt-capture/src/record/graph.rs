@@ -115,7 +115,9 @@ pub fn prepare(
         return Err(Failure::new("none of the functions can be traced in this kernel")
             .hint("`grep NAME available_filter_functions` in tracefs tells which can"));
     }
-    undo.remember(dir, "set_ftrace_filter", "");
+    if dir == top {
+        undo.remember(dir, "set_ftrace_filter", "");
+    }
     dir.write("set_ftrace_filter", "")?;
     for name in &found {
         dir.append("set_ftrace_filter", &format!("{name}\n"))?;
@@ -125,7 +127,10 @@ pub fn prepare(
         undo.change(top, "tracing_thresh", "0", &micros.to_string())?;
         notes.push(format!("tracing_thresh is {micros} us until the end; it is one for all of tracefs"));
     }
-    undo.change(dir, "current_tracer", "nop", TRACER)?;
+    if dir == top {
+        undo.remember(dir, "current_tracer", "nop");
+    }
+    dir.write("current_tracer", TRACER)?;
     plan.functions = found.into_iter().map(|name| vec![name]).collect();
     Ok(notes)
 }

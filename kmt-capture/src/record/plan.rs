@@ -199,14 +199,16 @@ impl Plan {
     pub fn summary(&self) -> String {
         let mut systems: BTreeMap<&str, usize> = BTreeMap::new();
         self.events.keys().for_each(|event| *systems.entry(&event.system).or_default() += 1);
-        let mut parts: Vec<String> =
-            systems.iter().map(|(system, count)| format!("{count} {system}")).collect();
-        if !self.functions.is_empty() {
-            parts.push(format!("{} function latencies", self.functions.len()));
-        }
+        let parts: Vec<String> = systems.iter().map(|(system, count)| format!("{count} {system}")).collect();
+        let mut out = format!("{} events", parts.join(" + "));
         let stacks = self.events.values().filter(|r| r.stack.is_some()).count();
-        let stacks = if stacks == 0 { String::new() } else { format!(", stacks of {stacks}") };
-        format!("{} events{stacks}", parts.join(" + "))
+        for (what, count) in [("the stacks of", stacks), ("the latency of functions:", self.functions.len())]
+        {
+            if count > 0 {
+                out.push_str(&format!(", {what} {count}"));
+            }
+        }
+        out
     }
 }
 

@@ -154,6 +154,11 @@ impl TaskNames {
         core::mem::take(&mut self.threads)
     }
 
+    /// No threads are wanted any more.
+    pub fn watch_none(&mut self) {
+        self.watched.clear();
+    }
+
     /// How many names came up.
     pub fn pending(&self) -> usize {
         self.pending.len()

@@ -84,7 +84,9 @@ impl Undo {
             }
         }
         if let Some(notes) = self.notes.take() {
-            let _ = fs::remove_file(notes);
+            let _ = fs::remove_file(&notes);
+            // Stays if another recorder has notes in it.
+            let _ = notes.parent().map(fs::remove_dir);
         }
     }
 }

@@ -87,7 +87,7 @@ impl Session {
     pub(super) fn open_rings(&mut self, options: &Options) {
         let access = if options.mmap { Access::Mapped } else { Access::Read };
         for cpu in online(&self.setup) {
-            if self.rings.iter().any(|ring| ring.cpu == cpu) {
+            if self.refused.contains(&cpu) || self.rings.iter().any(|ring| ring.cpu == cpu) {
                 continue;
             }
             match Ring::open(&self.setup.dir, cpu, &self.decoder.header_page, ORDER, access) {
@@ -95,7 +95,11 @@ impl Session {
                     self.rings.push(ring);
                     self.stats.push((cpu, WriterStats::default()));
                 }
-                Err(error) => self.plan.notes.push(format!("CPU {cpu} cannot be read: {error}")),
+                Err(error) => {
+                    self.status.clear();
+                    eprintln!("warning: the ring buffer of CPU {cpu} cannot be read: {error}");
+                    self.refused.push(cpu);
+                }
             }
         }
     }

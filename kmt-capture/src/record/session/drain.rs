@@ -57,7 +57,12 @@ impl Session {
             return Ok(());
         }
         self.plan.pids.extend(threads);
-        self.setup.filter_tasks(&self.plan)
+        if let Err(failure) = self.setup.filter_tasks(&self.plan) {
+            self.status.clear();
+            eprintln!("warning: threads that start from now on are not recorded: {failure}");
+            self.names.watch_none();
+        }
+        Ok(())
     }
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
@@ -77,7 +82,7 @@ impl Session {
                 }
             };
             *drained += bytes.len() as u64;
-            let is_full = is_full(bytes, &header);
+            let is_begun = is_begun(bytes, &header);
             if let Err(error) = decoder.sub_buffer(*cpu, bytes, stats, |time, record| names.see(time, record))
             {
                 stats.sub_buffers_damaged += 1;
@@ -90,8 +95,8 @@ impl Session {
                 sink.write(decoder.writer.pending())?;
                 decoder.writer.clear_pending();
             }
-            // The kernel is writing to this one: to go after it would be a system call for a handful of events.
-            if !is_full {
+            // To go after the writer would be a system call for a handful of events.
+            if is_begun {
                 return Ok(count);
             }
         }
@@ -99,8 +104,9 @@ impl Session {
     }
 }
 
-/// Whether the kernel is done with a sub-buffer: nearly all of it is used.
-fn is_full(bytes: &[u8], header: &HeaderPage) -> bool {
+/// Whether the kernel has just begun to write to a sub-buffer: a quarter of it is used at most. One that it is done with
+/// has more in it, unless its next event took three quarters of a sub-buffer.
+fn is_begun(bytes: &[u8], header: &HeaderPage) -> bool {
     let commit = ORDER.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
-    (commit & 0x07ff_ffff) as usize > header.data_size / 4 * 3
+    (commit & 0x07ff_ffff) as usize <= header.data_size / 4
 }

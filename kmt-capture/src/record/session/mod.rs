@@ -79,6 +79,8 @@ struct Session {
     decoder: Decoder,
     names: TaskNames,
     rings: Vec<Ring>,
+    /// CPUs whose buffers cannot be read.
+    refused: Vec<u32>,
     /// What was read of each CPU; CPUs that went away are kept.
     stats: Vec<(u32, WriterStats)>,
     /// The kernel's counters as they were read last.
@@ -116,6 +118,7 @@ impl Session {
         Ok(Self {
             names,
             rings: Vec::new(),
+            refused: Vec::new(),
             stats: Vec::new(),
             counters: Vec::new(),
             buffer: vec![0; header_page.sub_buffer_len()],
