@@ -42,6 +42,14 @@ fn dump(path: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Slab allocations as the summary counts them.
+fn allocations(path: &Path, args: &[&str]) -> u64 {
+    let program = env!("CARGO_BIN_EXE_kmt-analyze");
+    let output = Command::new(program).args(["summary", "--json"]).args(args).arg(path).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    report["slab"]["alloc_events"].as_u64().unwrap()
+}
+
 #[test]
 fn what_is_recorded_live_is_what_the_kernel_prints() {
     if let Some(why) = reference::why_not() {
@@ -80,6 +88,9 @@ fn what_is_recorded_live_is_what_the_kernel_prints() {
         let lost: u64 = counters.sum();
         assert_eq!(found.lost + found.lost_before, lost, "{name}: {found:?}");
         assert_eq!(lost > 0, is_tiny, "{name}: {found:?}");
+        // What the recorder itself allocated can be left out.
+        let (all, others) = (allocations(&path, &[]), allocations(&path, &["--without-recorder"]));
+        assert!(others < all && others > all / 2, "{name}: {others} of {all}");
         assert_eq!(outcome, if is_tiny { Outcome::Incomplete } else { Outcome::Done });
     }
 }

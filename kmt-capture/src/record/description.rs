@@ -34,7 +34,7 @@ pub fn write(
         ("kernel.release".into(), uname.release().to_bytes().to_vec()),
         ("kernel.machine".into(), uname.machine().to_bytes().to_vec()),
         ("page_size.source".into(), "sysconf".into()),
-        ("recorder.pid".into(), std::process::id().to_string().into()),
+        ("recorder.pid".into(), rustix::thread::gettid().as_raw_pid().to_string().into()),
         ("record.command".into(), list(command)),
         ("record.functions".into(), list(plan.functions.concat())),
     ];

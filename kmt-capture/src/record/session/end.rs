@@ -119,7 +119,7 @@ pub(super) fn tell(
             status::bytes(totals.bytes),
             totals.fill_percent
         );
-        if path != Path::new("-") {
+        if path.is_file() {
             eprintln!("kmt-analyze {}", path.display());
         }
     }
