@@ -32,6 +32,8 @@ pub struct Mapped {
     meta_len: usize,
     /// Which sub-buffer is the reader's, and up to where it was taken.
     reader: Option<(u32, usize)>,
+    /// The kernel was asked for the reader's sub-buffer, and what it said was not looked at.
+    is_asked: bool,
 }
 
 impl Mapped {
@@ -45,7 +47,13 @@ impl Mapped {
             return None;
         }
         let map = map(file, count.checked_mul(len)?.checked_add(meta_len)?)?;
-        Some(Self { map, header: *header, order, meta_len, reader: None })
+        // A 32-bit program on a 64-bit kernel can map but not ask: tracefs has no compat_ioctl.
+        let is_asked = match get_reader(file) {
+            Ok(()) => true,
+            Err(rustix::io::Errno::AGAIN) => false,
+            Err(_) => return None,
+        };
+        Some(Self { map, header: *header, order, meta_len, reader: None, is_asked })
     }
 
     /// Bytes mapped.
@@ -59,12 +67,12 @@ impl Mapped {
 
     /// What was committed since the last call: the sub-buffer as `read` would give it. `None` if there is nothing.
     pub fn next<'b>(&'b mut self, file: &File, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
-        // SAFETY: the command has no argument, so that the kernel writes to no memory of ours but the map, which is
-        // shared with it and read only through slices of plain bytes.
-        match unsafe { ioctl(file, NoArg::<GET_READER>::new()) } {
-            Ok(()) => {}
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        if !core::mem::take(&mut self.is_asked) {
+            match get_reader(file) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
         }
         fence(Ordering::Acquire);
         let (id, read) = (self.number(meta::READER_ID), self.number(meta::READER_READ) as usize);
@@ -126,6 +134,13 @@ impl Mapped {
 fn put(buffer: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     buffer.get_mut(at..at.checked_add(bytes.len())?)?.copy_from_slice(bytes);
     Some(())
+}
+
+/// Moves the reader on: behind what it has read, or to the next sub-buffer.
+fn get_reader(file: &File) -> rustix::io::Result<()> {
+    // SAFETY: the command has no argument, so that the kernel writes to no memory of ours but the map, which is shared
+    // with it and read only through slices of plain bytes.
+    unsafe { ioctl(file, NoArg::<GET_READER>::new()) }
 }
 
 fn map(file: &File, len: usize) -> Option<Mmap> {

@@ -108,7 +108,7 @@ impl Session {
         let writer_options = WriterOptions {
             order: ORDER,
             long_size,
-            align_u64: Some(if cfg!(target_arch = "x86") { 4 } else { 8 }),
+            align_u64: Some(if cfg!(target_arch = "x86") && long_size == 4 { 4 } else { 8 }),
             page_size: Some(rustix::param::page_size() as u64),
             trace_uuid: identity(),
             compression: options.compression,
