@@ -21,7 +21,7 @@ use crate::record::{self, Preset};
 use crate::tracefs::EventSpec;
 use crate::{check, clean, snippet};
 
-/// Turn a Linux kernel's trace ring buffers into .kmt files.
+/// Record where a Linux kernel's memory goes, live or from saved ring buffers, into .kmt files.
 #[derive(Parser)]
 #[command(
     name = "kmt-capture",

@@ -44,10 +44,12 @@ impl Preset {
 }
 
 /// Names that an allocation function had in different kernels: one of a row is enough.
-pub const RECLAIM_FUNCTIONS: [&[&str]; 8] = [
+pub const RECLAIM_FUNCTIONS: [&[&str]; 10] = [
     &["__alloc_frozen_pages_noprof", "__alloc_pages_noprof", "__alloc_pages", "__alloc_pages_nodemask"],
     &["try_to_free_pages"],
+    &["mem_cgroup_soft_limit_reclaim", "memcg1_soft_limit_reclaim"],
     &["shrink_node"],
+    &["shrink_node_memcgs", "shrink_node_memcg", "shrink_lruvec"],
     &["shrink_slab", "do_shrink_slab"],
     &["shrink_active_list"],
     &["shrink_inactive_list"],
