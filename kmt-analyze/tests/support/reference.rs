@@ -21,14 +21,16 @@ pub fn why_not() -> Option<&'static str> {
 }
 
 impl Reference {
-    /// Records these events into a buffer of so many KiB a CPU.
-    pub fn start(systems: &[&str], events: &[&str], kb: u32) -> Self {
+    /// Records these events into a buffer of so many KiB a CPU at most; all together take no more than a quarter of the
+    /// memory that there is.
+    pub fn start(systems: &[&str], events: &[&str], kb_max: u64) -> Self {
         let path = PathBuf::from(format!("/sys/kernel/tracing/instances/reference-{}", std::process::id()));
         fs::create_dir(&path).unwrap();
         let this = Self(path);
         this.write("tracing_on", "0");
         this.write("trace_clock", "mono");
-        this.write("buffer_size_kb", &kb.to_string());
+        let cpus = fs::read_dir(this.0.join("per_cpu")).unwrap().count() as u64;
+        this.write("buffer_size_kb", &kb_max.min(available_kb() / 4 / cpus).to_string());
         this.write("trace_options", "nohash-ptr");
         for system in systems {
             for event in fs::read_dir(this.0.join("events").join(system)).unwrap().flatten() {
@@ -60,6 +62,12 @@ impl Reference {
         }
         String::from_utf8_lossy(&fs::read(self.0.join("trace")).unwrap()).into_owned()
     }
+}
+
+fn available_kb() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 impl Drop for Reference {
