@@ -44,7 +44,7 @@ pub fn write(
         }
     }
     for name in CONDITIONS {
-        // Lists of what is enabled are long and stand in event_conditions; these two need a look at every event.
+        // What is enabled stands in event_conditions.
         if let Some(text) =
             setup.dir.read(name).or_else(|| setup.top.read(name)).filter(|_| name != "set_event")
         {
