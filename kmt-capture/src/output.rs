@@ -161,6 +161,11 @@ impl Output {
         }
     }
 
+    /// Removes what was written to a file.
+    pub fn discard(mut self) {
+        self.keep = false;
+    }
+
     /// Gives the file its name.
     pub fn finish(mut self) -> Result<()> {
         match &mut self.sink {

@@ -350,6 +350,8 @@ fn what_is_missing_is_named_and_the_rest_is_recorded() {
         let output = bench.record(&[&["--force"], args].concat());
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(told) && stderr(&output).contains("hint: "), "{}", stderr(&output));
+        // Nothing was recorded, so nothing is left, and the remedy is that of the failure.
+        assert!(!bench.path("out.kmt.part").exists() && !stderr(&output).contains("holds what"), "{args:?}");
         bench.assert_untouched();
     }
 }

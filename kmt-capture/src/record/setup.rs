@@ -54,17 +54,14 @@ impl Setup {
             }
         }
         let mut plan = Plan::new(options, &top)?;
-        let instance = Instance::create(&top);
-        let mut setup = match instance {
-            Ok(instance) => Self {
-                dir: instance.dir().clone(),
-                top,
-                clock: String::new(),
-                notes,
-                instance: Some(instance),
-                undo,
-            },
-            Err(failure) => return Err(failure),
+        let instance = Instance::create(&top)?;
+        let mut setup = Self {
+            dir: instance.dir().clone(),
+            top,
+            clock: String::new(),
+            notes,
+            instance: Some(instance),
+            undo,
         };
         if !plan.functions.is_empty() {
             setup.graph(options, &mut plan)?;

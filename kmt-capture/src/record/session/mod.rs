@@ -54,10 +54,11 @@ pub fn record(options: &Options) -> Result<Outcome> {
         setup.enable(&mut plan)?;
     }
     let mut session = Session::new(setup, plan, options, Sink { output, signals }, buffer_kb)?;
-    session.describe(options)?;
-    session.open_rings(options);
-    session.announce(&path, options, buffer_kb);
-    let ended = session.run(options);
+    let ended = session.describe(options).and_then(|()| {
+        session.open_rings(options);
+        session.announce(&path, options, buffer_kb);
+        session.run(options)
+    });
     session.finish(&path, options, ended)
 }
 
@@ -249,11 +250,20 @@ impl Session {
         let totals = self.totals();
         let Self { setup, decoder, mut sink, rings, counters, .. } = self;
         let unfinished = sink.output.unfinished().map(Path::to_owned);
-        let named = finished.and_then(|ending| {
-            let end = decoder.writer.finish()?;
-            sink.write(&end)?;
-            sink.output.finish().map(|()| ending)
-        });
+        let named = match finished {
+            Ok(ending) => (|| {
+                let end = decoder.writer.finish()?;
+                sink.write(&end)?;
+                sink.output.finish().map(|()| ending)
+            })(),
+            Err(failure) => {
+                // A file without events is worth nothing to anybody.
+                if totals.events == 0 {
+                    sink.output.discard();
+                }
+                Err(failure)
+            }
+        };
         // Tracefs is put back before anything is told: whoever reads that it ended may rely on it.
         drop(rings);
         drop(setup);
