@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::commands::session::{Out, Session};
-use crate::commands::slab_report::{Selection, SortKey};
+use crate::commands::selection::Selection;
+use crate::commands::sorting::SortKey;
 use crate::commands::{caches, callers, dump, follow, info, summary};
 use crate::failure::{Failure, Outcome, Result};
 use crate::open;
@@ -113,6 +114,9 @@ struct SelectArgs {
     /// Leave out what the recorder itself allocated
     #[arg(long)]
     without_recorder: bool,
+    /// Use so many cores; the output is the same whatever their number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
 }
 
 impl From<SelectArgs> for Selection {
@@ -123,6 +127,8 @@ impl From<SelectArgs> for Selection {
             comms: args.comm,
             cpus: args.cpu,
             without_recorder: args.without_recorder,
+            threads: args.threads.map(usize::from),
+            ..Self::default()
         }
     }
 }

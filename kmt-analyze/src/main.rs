@@ -6,6 +6,7 @@ mod commands;
 mod failure;
 mod open;
 mod render;
+mod stream;
 mod time_range;
 
 use std::process::ExitCode;

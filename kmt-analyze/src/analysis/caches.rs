@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::pass::Result;
-use super::sites::{Api, NameId};
+use crate::stream::{Api, Interner, NameId};
 use super::totals::Totals;
 
 /// What the objects of a row have in common.
@@ -37,12 +37,12 @@ pub struct CacheRow {
 pub fn by_cache(result: &Result) -> Vec<CacheRow> {
     let mut rows: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
     for (number, parts) in result.balance.sites.iter().enumerate() {
-        let Some(site) = result.sites.site(number as u32) else { continue };
-        let usual = usual_name(parts);
+        let Some(site) = result.interner.sites.get(number as u32) else { continue };
+        let usual = usual_name(&result.interner, parts);
         for (name, totals) in parts {
             let key = match (site.api, name.or(usual)) {
                 (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
-                (Api::Cache, Some(name)) => CacheKey::Named(result.sites.name(name).to_vec()),
+                (Api::Cache, Some(name)) => CacheKey::Named(result.interner.name(name).to_vec()),
                 (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
             };
             let size = site.bytes_alloc;
@@ -62,9 +62,11 @@ pub fn by_cache(result: &Result) -> Vec<CacheRow> {
     rows.into_values().collect()
 }
 
-fn usual_name(parts: &[(Option<NameId>, Totals)]) -> Option<NameId> {
+/// The cache that most objects of a site were freed to.
+pub fn usual_name(interner: &Interner, parts: &[(Option<NameId>, Totals)]) -> Option<NameId> {
     let named = parts
         .iter()
         .filter_map(|(name, totals)| Some(((*name)?, totals.frees_matched.max(totals.alloc_events))));
-    named.max_by_key(|&(name, count)| (count, std::cmp::Reverse(name))).map(|(name, _)| name)
+    // Names decide a tie, not numbers: those depend on which core was first.
+    named.max_by_key(|&(id, count)| (count, std::cmp::Reverse(interner.name(id)))).map(|(id, _)| id)
 }

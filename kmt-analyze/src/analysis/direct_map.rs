@@ -2,6 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::ledger::lives::ADDRESS_BITS;
+use crate::stream::op::{Kind, Op};
+use crate::stream::{Origin, PageSite};
+
 /// The direct map's base, and how sure it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectMap {
@@ -19,7 +23,7 @@ impl DirectMap {
     /// The frame that holds an address.
     #[inline]
     pub fn frame(&self, address: u64, page_shift: u32) -> u64 {
-        (address.wrapping_sub(self.base) & super::addresses::ADDRESS_BITS) >> page_shift
+        (address.wrapping_sub(self.base) & ADDRESS_BITS) >> page_shift
     }
 
     /// Share of the votes in percent.
@@ -35,8 +39,8 @@ pub struct Election {
     /// By base: votes, and the base with the upper byte of the pointers that voted.
     votes: HashMap<u64, (u64, u64)>,
     votes_all: u64,
-    /// Page allocations since the CPU's last slab event: page frame, order, task.
-    pending: Vec<(u64, u8, i32)>,
+    /// Page allocations since their CPU's last slab event: CPU, task, page frame, order.
+    pending: Vec<(u32, i32, u64, u8)>,
     page_shift: u32,
 }
 
@@ -51,28 +55,59 @@ impl Election {
         Self { page_shift, ..Self::default() }
     }
 
-    /// The next events are another CPU's.
-    pub fn next_cpu(&mut self) {
-        self.pending.clear();
+    /// Looks at operations in their order; `no_frame` is the frame number of a failure.
+    pub fn see(&mut self, ops: &[Op], no_frame: u64, place: impl Fn(u32) -> Origin, page_site: impl Fn(u32) -> PageSite) {
+        for op in ops {
+            if op.what.is_slab() && self.pending.is_empty() {
+                continue;
+            }
+            match op.what.kind() {
+                Kind::Alloc => self.slab_event(Some(op.value).filter(|&p| p != 0), place(op.origin)),
+                Kind::Kfree | Kind::CacheFree => self.slab_event(None, place(op.origin)),
+                Kind::PageAlloc if op.value != no_frame => {
+                    let site = page_site(op.what.number());
+                    if !site.is_movable() {
+                        self.page_alloc(op.value, site.order, place(op.origin));
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A page allocation that is not MOVABLE and did not fail.
-    pub fn page_alloc(&mut self, pfn: u64, order: u8, pid: i32) {
-        self.pending.push((pfn, order, pid));
+    fn page_alloc(&mut self, pfn: u64, order: u8, place: Origin) {
+        self.pending.push((place.cpu, place.pid, pfn, order));
     }
 
-    /// The CPU's next slab event; `ptr` of a successful allocation.
-    pub fn slab_event(&mut self, ptr: Option<u64>, pid: i32) {
-        for (pfn, order, page_pid) in self.pending.drain(..) {
-            let Some(ptr) = ptr.filter(|_| page_pid == pid) else { continue };
-            let block = 1u64 << (self.page_shift + u32::from(order)).min(63);
-            let base_address = (ptr & !(block - 1)).wrapping_sub(pfn << self.page_shift);
-            let base = base_address & super::addresses::ADDRESS_BITS;
-            if base % BASE_STEP == 0 {
-                self.votes_all += 1;
-                self.votes.entry(base).or_insert((0, base_address)).0 += 1;
+    /// The next slab event there; `ptr` of a successful allocation.
+    fn slab_event(&mut self, ptr: Option<u64>, place: Origin) {
+        let page_shift = self.page_shift;
+        let (votes, votes_all) = (&mut self.votes, &mut self.votes_all);
+        self.pending.retain(|&(cpu, pid, pfn, order)| {
+            if cpu != place.cpu {
+                return true;
             }
-        }
+            let Some(ptr) = ptr.filter(|_| pid == place.pid) else { return false };
+            let block = 1u64 << (page_shift + u32::from(order)).min(63);
+            let base_address = (ptr & !(block - 1)).wrapping_sub(pfn << page_shift);
+            let base = base_address & ADDRESS_BITS;
+            if base % BASE_STEP == 0 {
+                *votes_all += 1;
+                votes.entry(base).or_insert((0, base_address)).0 += 1;
+            }
+            false
+        });
+    }
+
+    /// What comes next does not follow what came before.
+    pub fn forget_waiting(&mut self) {
+        self.pending.clear();
+    }
+
+    /// Votes so far.
+    pub fn votes(&self) -> u64 {
+        self.votes_all
     }
 
     /// The winner: more than half of five or more votes.
@@ -93,18 +128,20 @@ mod tests {
         let mut election = Election::new(12);
         let base_address = 0xffff_8880_0000_0000u64;
         let base = 0x00ff_8880_0000_0000u64;
+        let at = |cpu, pid| Origin { cpu, pid, level: 0 };
         for i in 0..5u64 {
-            election.page_alloc(1000 + i, 0, 7);
-            election.slab_event(Some(base_address + ((1000 + i) << 12) + 64), 7);
+            election.page_alloc(1000 + i, 0, at(0, 7));
+            election.slab_event(Some(base_address), at(1, 7));
+            election.slab_event(Some(base_address + ((1000 + i) << 12) + 64), at(0, 7));
             assert_eq!(election.result().is_some(), i == 4);
         }
         // Another task's allocation, a free, or an odd distance is no vote.
-        election.page_alloc(1, 0, 7);
-        election.slab_event(Some(base_address), 8);
-        election.page_alloc(1, 0, 7);
-        election.slab_event(None, 7);
-        election.page_alloc(1, 0, 7);
-        election.slab_event(Some(base_address + (5 << 12)), 7);
+        election.page_alloc(1, 0, at(0, 7));
+        election.slab_event(Some(base_address), at(0, 8));
+        election.page_alloc(1, 0, at(0, 7));
+        election.slab_event(None, at(0, 7));
+        election.page_alloc(1, 0, at(0, 7));
+        election.slab_event(Some(base_address + (5 << 12)), at(0, 7));
         assert_eq!(election.result(), Some(DirectMap { base, base_address, votes: 5, votes_all: 5 }));
         assert_eq!(election.result().unwrap().frame(base + 0x5008, 12), 5);
     }

@@ -137,6 +137,11 @@ impl Losses {
         self.spans = spans;
     }
 
+    /// Whether something is missing at some time, as far as is known.
+    pub fn has_spans(&self) -> bool {
+        !self.spans.is_empty()
+    }
+
     /// Whether something is missing between the two times.
     pub fn overlaps(&self, from: u64, to: u64) -> bool {
         let starting_before = self.spans.partition_point(|s| s.0 <= to);

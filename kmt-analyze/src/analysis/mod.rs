@@ -1,10 +1,13 @@
-//! Numbers from events. Nothing here prints, and nothing fails: what is damaged or uncertain becomes a number.
+//! Computing what reports print. Nothing here prints, and nothing here reads files.
 
-pub mod addresses;
 pub mod caches;
 pub mod direct_map;
+pub mod filter;
+pub mod int_hash;
 pub mod ledger;
 pub mod losses;
+pub mod page_totals;
 pub mod pass;
-pub mod sites;
+pub mod sinks;
+pub mod term;
 pub mod totals;

@@ -1,43 +1,47 @@
-//! One pass over the merged events, feeding the ledger.
+//! One pass over the merged events, feeding the ledger and whatever reports want besides.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::thread;
 
 use kmt_format::kernel::ClockUnit;
-use kmt_format::read::{Damage, Event, EventChunk, Trace};
-use kmt_format::schema::{Meaning, Place, Role, Transform};
+use kmt_format::read::{Damage, Trace};
+use kmt_format::schema::Meaning;
 
 use super::direct_map::{DirectMap, Election};
-use super::ledger::{At, Balance, Ledger, Rules};
+use super::filter::{Filter, Names, Selector};
+use super::ledger::{Balance, Ledger, Rules};
 use super::losses::Losses;
-use super::sites::{Kind, Sites};
+use super::sinks::Sinks;
+use crate::stream::decode::{Decoder, Open, Wanted};
+use crate::stream::load::Loader;
+use crate::stream::Op;
+use crate::stream::{Interner, SharedInterner, Site, pipe};
 
-/// Which events count. Filters select allocations; what was allocated is followed wherever it is freed.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Tasks, by thread id; empty: all.
-    pub pids: Vec<i32>,
-    /// Tasks, by name; empty: all.
-    pub comms: Vec<Vec<u8>>,
-    /// CPUs; empty: all.
-    pub cpus: Vec<u32>,
-    /// A task whose allocations are left out: the recorder.
-    pub without: Option<i32>,
-    /// First and last time in the clock's unit.
-    pub window: Option<(u64, u64)>,
-}
+/// Operations that the ledger looks up at a time: they, and what they touch, stay in a first-level cache.
+const BATCH: usize = 256;
 
-impl Filter {
-    /// Whether nothing is left out by task or CPU.
-    pub fn is_open(&self) -> bool {
-        self.without.is_none() && self.pids.is_empty() && self.comms.is_empty() && self.cpus.is_empty()
-    }
+/// What a pass is to do.
+pub struct Task<'t> {
+    /// What is counted.
+    pub filter: &'t Filter,
+    /// Texts that conditions compare with.
+    pub names: &'t dyn Names,
+    /// Makes what the report wants besides sums by site; called once a pass.
+    pub sinks: &'t dyn Fn() -> Sinks,
+    /// Counts of all events by class and origin are wanted.
+    pub event_counts: bool,
+    /// Cores to use; `None`: as many as there are.
+    pub threads: Option<usize>,
+    /// Told how many events are done, of how many.
+    pub progress: &'t dyn Fn(u64, u64),
 }
 
 /// What a pass came to.
 #[derive(Debug)]
 pub struct Result {
-    /// Sites.
-    pub sites: Sites,
+    /// What events have in common, by number.
+    pub interner: Interner,
     /// Sums.
     pub balance: Balance,
     /// Where page frames are mapped, if it was learned.
@@ -46,69 +50,103 @@ pub struct Result {
     pub page_size: (u64, bool),
     /// One millisecond in the clock's unit, where that is only an assumption.
     pub late_bound_assumed: Option<u64>,
-    /// Events of each class in the whole trace, also outside the window: what was recorded does not depend on it.
-    pub class_events: Vec<u64>,
+    /// By class index, whether events of it were seen, also outside the window as far as was read.
+    pub classes_seen: Vec<bool>,
+    /// If wanted: class, origin, number of events.
+    pub event_counts: Vec<(u32, u32, u64)>,
     /// Damaged chunks.
     pub damages: Vec<Damage>,
+    /// First and last time of what was counted.
+    pub window: (u64, u64),
 }
 
 /// Runs the ledger over a trace.
-pub fn run(trace: &Trace<'_>, losses: &Losses, filter: &Filter) -> Result {
-    let page_size = trace.header().page_size.filter(|s| s.is_power_of_two());
-    let (late_bound, assumed) = late_bound(trace);
-    let mut sites = Sites::default();
-    let direct_map = elect(trace, &mut sites, page_size.unwrap_or(4096));
-    let rules = Rules {
-        page_size: page_size.unwrap_or(4096),
-        late_bound,
-        direct_map,
-        window: filter.window.unwrap_or((0, u64::MAX)),
+pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Result {
+    let usual = if task.filter.is_about_caches() && !allocations_tell_caches(trace) {
+        usual_caches(trace, losses, task)
+    } else {
+        HashMap::new()
     };
-    let selector = Selector::new(trace, filter);
-    let mut ledger = Ledger::new(rules, losses);
-    let mut class_events = vec![0; trace.schema().class_count()];
-    let mut views: HashMap<u32, View> = HashMap::new();
-    let mut merge = trace.merge();
-    while let Some(run) = merge.next_run() {
-        let view = views.entry(run.cpu).or_default();
-        view.enter(run.chunk_number, run.chunk);
-        for index in run.range {
-            let Some(seen) = view.see(trace, run.chunk, index, &mut sites) else { continue };
-            let time = seen.time;
-            if let Some(count) = class_events.get_mut(seen.class) {
-                *count += 1;
-            }
-            let at = |view: &mut View| {
-                let pid = view.pid(trace, run.chunk, index, seen.context);
-                At { time, cpu: run.cpu, pid, selected: selector.selects(run.cpu, pid) }
-            };
-            match seen.kind {
-                Kind::Alloc(site) => ledger.alloc(&sites, site, seen.value, at(view)),
-                Kind::Free(api, cache) => ledger.free(&sites, api, cache, seen.value, at(view)),
-                Kind::PageAlloc { order, .. } if !is_failed(seen.value, trace) => {
-                    ledger.page_alloc(&sites, seen.value, order, time);
-                }
-                Kind::PageFree { order } => ledger.page_free(&sites, seen.value, order, time),
-                Kind::PageAlloc { .. } | Kind::Other => {}
-            }
-        }
-    }
-    let damages = merge.damages().to_vec();
-    let balance = ledger.finish(&sites);
-    Result {
-        sites,
-        balance,
-        direct_map,
-        page_size: (rules.page_size, page_size.is_none()),
-        late_bound_assumed: assumed.then_some(late_bound),
-        class_events,
-        damages,
-    }
+    run_with(trace, losses, task, usual)
 }
 
-/// A page allocation that failed has all bits of the kernel's long set.
-fn is_failed(pfn: u64, trace: &Trace<'_>) -> bool {
-    pfn == u64::MAX >> (64 - 8 * trace.header().long_size as u32)
+fn run_with(
+    trace: &Trace<'_>,
+    losses: &Losses,
+    task: &Task<'_>,
+    usual: HashMap<Site, Vec<u8>>,
+) -> Result {
+    let selector = Selector::new(trace, task.filter, task.names, usual);
+    let first = sample(trace);
+    let (result, elected) = pass(trace, losses, task, &selector, first);
+    // The first few votes are nearly always right; where all of them say otherwise, their word counts.
+    let same = elected.map(|m| m.base) == first.map(|m| m.base);
+    let is_part = task.filter.window.is_some() && elected.is_none();
+    if same || is_part {
+        return result;
+    }
+    pass(trace, losses, task, &selector, elected).0
+}
+
+fn pass(
+    trace: &Trace<'_>,
+    losses: &Losses,
+    task: &Task<'_>,
+    selector: &Selector<'_>,
+    direct_map: Option<DirectMap>,
+) -> (Result, Option<DirectMap>) {
+    let page_size = trace.header().page_size.filter(|s| s.is_power_of_two());
+    let (late_bound, assumed) = late_bound(trace);
+    let window = task.filter.window.unwrap_or((0, u64::MAX));
+    let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
+    let rules = Rules { page_size: page_size.unwrap_or(4096), late_bound, direct_map, window, no_frame };
+    let sinks = (task.sinks)();
+    let interner = SharedInterner::default();
+    let wanted = Wanted { stacks: sinks.stacks, event_counts: task.event_counts.then_some(window) };
+    // A free in the window may be logged late, and a life of it reported twice, by so much.
+    let last = window.1.saturating_add(late_bound);
+    let loader = Loader::new(trace, last);
+    let threads = task.threads.unwrap_or_else(cores);
+    let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
+    let mut ledger = Ledger::new(rules, losses, selector, sinks, election);
+    let (mut done, all) = (0u64, loader.event_count());
+    let decoder = Decoder::new(trace, &interner, wanted);
+    let (decoder, damages) = pipe::run(&loader, decoder, threads, last, |ops, interned| {
+        for ops in ops.chunks(BATCH) {
+            ledger.enter(ops, &interner, interned);
+        }
+        done += ops.len() as u64;
+        (task.progress)(done, all);
+    });
+    let elected = ledger.elected();
+    let balance = ledger.finish();
+    let (classes_seen, event_counts) = (decoder.classes_seen, decoder.event_counts);
+    let result = Result {
+        interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
+        balance,
+        direct_map: elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
+        page_size: (rules.page_size, page_size.is_none()),
+        late_bound_assumed: assumed.then_some(late_bound),
+        classes_seen,
+        event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
+        damages,
+        window,
+    };
+    (result, elected)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn has_pages(trace: &Trace<'_>) -> bool {
+    trace.schema().classes().any(|(_, c)| c.meaning == Meaning::PAGE_ALLOC)
+}
+
+/// Whether allocations from caches tell the cache (6.18 and later).
+fn allocations_tell_caches(trace: &Trace<'_>) -> bool {
+    let mut classes = trace.schema().classes().filter(|(_, c)| c.meaning == Meaning::CACHE_ALLOC);
+    classes.all(|(_, c)| c.field_with(kmt_format::schema::Role::CACHE_NAME).is_some())
 }
 
 /// One millisecond in the clock's unit, and whether that is an assumption: cycle counters have no known rate.
@@ -129,157 +167,61 @@ fn late_bound(trace: &Trace<'_>) -> (u64, bool) {
     }
 }
 
-/// Learns the direct map, CPU by CPU; order across CPUs does not matter for it.
-fn elect(trace: &Trace<'_>, sites: &mut Sites, page_size: u64) -> Option<DirectMap> {
-    let has = |meaning| trace.schema().classes().any(|(_, c)| c.meaning == meaning);
-    if !has(Meaning::PAGE_ALLOC) {
+/// The caches of sites whose allocations do not tell them: as most of their frees do.
+fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<Site, Vec<u8>> {
+    let filter = Filter::default();
+    let all = Task { filter: &filter, sinks: &Sinks::default, event_counts: false, ..*task };
+    let result = run_with(trace, losses, &all, HashMap::new());
+    let mut usual = HashMap::new();
+    for (number, parts) in result.balance.sites.iter().enumerate() {
+        let Some(site) = result.interner.sites.get(number as u32) else { continue };
+        if let Some(name) = super::caches::usual_name(&result.interner, parts) {
+            usual.insert(*site, result.interner.name(name).to_vec());
+        }
+    }
+    usual
+}
+
+/// Votes that a sample is content with.
+const SAMPLE_VOTES: u64 = 32;
+/// Chunks of each CPU that a sample looks at, all over the trace: a CPU may go on for long without a new slab page.
+const SAMPLE_CHUNKS: usize = 64;
+
+/// Learns the direct map from some chunks of each CPU; order across CPUs does not matter for it.
+fn sample(trace: &Trace<'_>) -> Option<DirectMap> {
+    if !has_pages(trace) {
         return None;
     }
+    let interner = SharedInterner::default();
+    let mut decoder = Decoder::new(trace, &interner, Wanted::default());
+    let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
     let mut election = Election::new(page_size.trailing_zeros());
-    let mut view = View::default();
-    let mut chunk_number = 0;
-    for stream in trace.streams().values() {
-        election.next_cpu();
-        for (chunk, _) in &stream.chunks {
-            // Damage is told by the pass itself.
-            let Ok(chunk) = trace.read(chunk) else { continue };
-            chunk_number += 1;
-            view.enter(chunk_number, &chunk);
-            for index in 0..chunk.records().len() {
-                let Some(seen) = view.see(trace, &chunk, index, sites) else { continue };
-                match seen.kind {
-                    Kind::PageAlloc { order, movable: false } if !is_failed(seen.value, trace) => {
-                        election.page_alloc(seen.value, order, view.pid(trace, &chunk, index, seen.context));
-                    }
-                    Kind::Alloc(_) => {
-                        let ptr = seen.value;
-                        let pid = view.pid(trace, &chunk, index, seen.context);
-                        election.slab_event(Some(ptr).filter(|&p| p != 0), pid);
-                    }
-                    Kind::Free(..) => election.slab_event(None, 0),
-                    _ => {}
-                }
-            }
+    let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
+    let mut ops = Vec::new();
+    for number in 0..SAMPLE_CHUNKS {
+        for stream in trace.streams().values() {
+            // Bits of the number reversed: the first few lie far apart already.
+            let place = (number as u32).reverse_bits() as usize >> (32 - SAMPLE_CHUNKS.ilog2());
+            let index = match stream.chunks.len() {
+                few if few <= SAMPLE_CHUNKS => number,
+                many => place * many / SAMPLE_CHUNKS,
+            };
+            let Some((at, _)) = stream.chunks.get(index) else { continue };
+            let Ok(chunk) = trace.read(at) else { continue };
+            ops.resize(chunk.records().len(), Op::default());
+            let len = decoder.decode(&mut Open::new(*at, chunk), &mut ops);
+            election.forget_waiting();
+            let interner = Interner::lock(&interner);
+            election.see(
+                ops.get(..len).unwrap_or_default(),
+                no_frame,
+                |number| interner.origins.get(number).copied().unwrap_or_default(),
+                |number| interner.pages.get(number).copied().unwrap_or_default(),
+            );
+        }
+        if election.votes() >= SAMPLE_VOTES {
+            break;
         }
     }
     election.result()
-}
-
-/// What the descriptors and contexts of a CPU's current chunk mean, worked out once each.
-#[derive(Debug, Default)]
-struct View {
-    chunk_number: u64,
-    kinds: Vec<Option<Known>>,
-    pids: Vec<Option<i32>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Known {
-    kind: Kind,
-    class: usize,
-    /// The value word is the field that the kind is about.
-    in_value: bool,
-}
-
-struct Seen {
-    kind: Kind,
-    class: usize,
-    /// Address or page frame.
-    value: u64,
-    time: u64,
-    context: u16,
-}
-
-impl View {
-    fn enter(&mut self, chunk_number: u64, chunk: &EventChunk<'_>) {
-        if self.chunk_number != chunk_number {
-            self.chunk_number = chunk_number;
-            self.kinds.clear();
-            self.kinds.resize(chunk.descriptor_count(), None);
-            self.pids.clear();
-        }
-    }
-
-    #[inline]
-    fn see(
-        &mut self,
-        trace: &Trace<'_>,
-        chunk: &EventChunk<'_>,
-        index: usize,
-        sites: &mut Sites,
-    ) -> Option<Seen> {
-        let record = chunk.records().get(index)?;
-        let descriptor = usize::from(record.descriptor);
-        if let Some(Some(known)) = self.kinds.get(descriptor).copied() {
-            let time = chunk.time(index)?;
-            if known.in_value || known.kind == Kind::Other {
-                let Known { kind, class, .. } = known;
-                return Some(Seen { kind, class, value: record.value, time, context: record.context });
-            }
-        }
-        let event = Event::new(trace.schema(), chunk, index)?;
-        let kind = sites.kind_of(&event);
-        let role = match kind {
-            Kind::Alloc(_) | Kind::Free(..) => Role::PTR,
-            _ => Role::PFN,
-        };
-        let class = event.class_index();
-        let shape = trace.schema().shape(chunk.shape_of(descriptor)?)?;
-        let slot = event.class().field_with(role).and_then(|f| shape.slots.get(f));
-        let in_value = shape.payload_len == 0
-            && slot
-                .is_some_and(|s| s.place == Place::Value && s.offset == 0 && s.transform == Transform::None);
-        if shape.payload_len == 0 || kind == Kind::Other {
-            if let Some(known) = self.kinds.get_mut(descriptor) {
-                *known = Some(Known { kind, class, in_value });
-            }
-        }
-        let value = event.uint_with(role).unwrap_or(0);
-        Some(Seen { kind, class, value, time: event.time(), context: record.context })
-    }
-
-    #[inline]
-    fn pid(&mut self, trace: &Trace<'_>, chunk: &EventChunk<'_>, index: usize, context: u16) -> i32 {
-        let context = usize::from(context);
-        if let Some(Some(pid)) = self.pids.get(context) {
-            return *pid;
-        }
-        let pid = Event::new(trace.schema(), chunk, index).map_or(0, |e| e.pid());
-        if self.pids.len() <= context {
-            self.pids.resize(context + 1, None);
-        }
-        if let Some(slot) = self.pids.get_mut(context) {
-            *slot = Some(pid);
-        }
-        pid
-    }
-}
-
-/// Filters by task and CPU, names resolved to tasks once.
-struct Selector {
-    open: bool,
-    pids: Option<std::collections::HashSet<i32>>,
-    cpus: Vec<u32>,
-    without: Option<i32>,
-}
-
-impl Selector {
-    fn new(trace: &Trace<'_>, filter: &Filter) -> Self {
-        let named = trace
-            .metadata()
-            .tasks
-            .iter()
-            .filter(|t| filter.comms.iter().any(|c| c.as_slice() == t.comm.as_ref()));
-        let by_task = !filter.pids.is_empty() || !filter.comms.is_empty();
-        let pids = by_task.then(|| filter.pids.iter().copied().chain(named.map(|t| t.pid)).collect());
-        Self { open: filter.is_open(), pids, cpus: filter.cpus.clone(), without: filter.without }
-    }
-
-    #[inline]
-    fn selects(&self, cpu: u32, pid: i32) -> bool {
-        self.open
-            || (self.without != Some(pid)
-                && self.pids.as_ref().is_none_or(|p| p.contains(&pid))
-                && (self.cpus.is_empty() || self.cpus.contains(&cpu)))
-    }
 }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::session::{Out, Session, print_json};
-use super::slab_report::{Selection, SortKey, analyse, sort_rows, sum_of, title, trust_lines};
+use super::selection::{Selection, analyse, sum_of};
+use super::sorting::{SortKey, sort_rows};
+use super::trust::{title, trust_lines};
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::session::{Out, Session, print_json};
-use super::slab_report::{Selection, SortKey, analyse, sort_rows, sum_of, title, trust_lines};
-use crate::analysis::sites::Api;
+use super::selection::{Selection, analyse, sum_of};
+use super::sorting::{SortKey, sort_rows};
+use super::trust::{title, trust_lines};
+use crate::stream::Api;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;
@@ -42,7 +44,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let env = session.print_env();
     let mut sums: BTreeMap<(u64, Api), Totals> = BTreeMap::new();
     for (number, parts) in result.balance.sites.iter().enumerate() {
-        let Some(site) = result.sites.site(number as u32) else { continue };
+        let Some(site) = result.interner.sites.get(number as u32) else { continue };
         let sum = sums.entry((site.call_site, site.api)).or_default();
         parts.iter().for_each(|(_, totals)| *sum += totals);
     }

@@ -7,7 +7,7 @@ use kmt_format::read::{Damage, Trace};
 use serde_json::{Map, Value, json};
 
 use super::session::{Out, Session, print_json};
-use super::slab_report::title;
+use super::trust::title;
 use crate::analysis::losses::{CpuLosses, LossPlace};
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::session::{Out, Session, print_json};
-use super::slab_report::{Selection, analyse, recorded, sum_of, title, trust_lines};
+use super::selection::{Selection, analyse, sum_of};
+use super::trust::{recorded, title, trust_lines};
 use crate::analysis::pass;
-use crate::analysis::sites::Api;
+use crate::stream::Api;
 use crate::analysis::totals::{EventCounts, Totals};
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;

@@ -1,15 +1,53 @@
 //! Each rule on crafted events, and random events against a slow model.
 
+use std::collections::HashMap;
+
+use super::lives::ADDRESS_BITS;
 use super::*;
-use crate::analysis::sites::Site;
+use crate::analysis::direct_map::DirectMap;
+use crate::analysis::totals::Totals;
+use crate::stream::op::What;
+use crate::stream::{FreeSite, Origin, PageSite, Site};
 
 const MS: u64 = 1_000_000;
 const PTR: u64 = 0xffff_8880_0012_3000;
 const BASE: u64 = 0xffff_8880_0000_0000;
 
+/// Selects everything; whether it says so decides which way the ledger goes.
+struct All {
+    is_open: bool,
+}
+
+impl Select for All {
+    fn site(&self, _: &Interner, _: &Site) -> bool {
+        true
+    }
+    fn page_site(&self, _: &Interner, _: &PageSite) -> bool {
+        true
+    }
+    fn origin(&self, _: Origin) -> bool {
+        true
+    }
+    fn events(&self) -> bool {
+        true
+    }
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+    fn lifetimes(&self) -> bool {
+        false
+    }
+    fn lifetime(&self, _: Option<u64>) -> bool {
+        true
+    }
+}
+
+static SHORT_WAY: All = All { is_open: true };
+static LONG_WAY: All = All { is_open: false };
+
 struct Bench<'l> {
     ledger: Ledger<'l>,
-    sites: Sites,
+    interner: SharedInterner,
 }
 
 /// Site numbers of the test bench.
@@ -18,60 +56,85 @@ const CACHE: u32 = 1;
 const LARGE_INNER: u32 = 2;
 const LARGE_OUTER: u32 = 3;
 
-fn sites() -> Sites {
-    let site =
-        |api, call_site, bytes_req, bytes_alloc| Site { api, call_site, bytes_req, bytes_alloc, cache: None };
-    Sites::of(&[
+fn interner() -> SharedInterner {
+    let site = |api, call_site, bytes_req, bytes_alloc| Site {
+        api,
+        class: 0,
+        call_site,
+        bytes_req,
+        bytes_alloc,
+        gfp_flags: 0,
+        node: -1,
+        cache: None,
+    };
+    let mut interner = Interner::default();
+    for site in [
         site(Api::Kmalloc, 1, 100, 128),
         site(Api::Cache, 2, 256, 256),
         site(Api::Kmalloc, 3, 16_000, 16_384),
         site(Api::Kmalloc, 4, 16_000, 16_384),
-    ])
+    ] {
+        interner.sites.number(&site);
+    }
+    for api in Api::ALL {
+        interner.frees.number(&FreeSite { api, class: 0, call_site: 9, cache: None });
+    }
+    for order in 0..4 {
+        interner.pages.number(&PageSite { order, ..PageSite::default() });
+    }
+    interner.into()
 }
 
 fn direct_map() -> DirectMap {
     DirectMap { base: BASE & ADDRESS_BITS, base_address: BASE, votes: 9, votes_all: 9 }
 }
 
-fn bench_in(losses: &Losses, window: (u64, u64)) -> Bench<'_> {
-    let rules = Rules { page_size: 4096, late_bound: MS, direct_map: Some(direct_map()), window };
-    Bench { ledger: Ledger::new(rules, losses), sites: sites() }
+fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), select: &'l All) -> Bench<'l> {
+    let direct_map = Some(direct_map());
+    let rules = Rules { page_size: 4096, late_bound: MS, direct_map, window, no_frame: u64::MAX };
+    Bench { ledger: Ledger::new(rules, losses, select, Sinks::default(), None), interner: interner() }
 }
 
-fn at(time: u64) -> At {
-    At { time, cpu: 0, pid: 7, selected: true }
+/// CPU and task.
+fn here() -> Origin {
+    Origin { cpu: 0, pid: 7, level: 0 }
 }
 
 impl Bench<'_> {
-    fn alloc(&mut self, site: u32, ptr: u64, time: u64) -> &mut Self {
-        self.ledger.alloc(&self.sites, site, ptr, at(time));
+    fn enter(&mut self, kind: Kind, number: u32, value: u64, time: u64, origin: Origin) -> &mut Self {
+        let mut interner = Interner::lock(&self.interner);
+        let origin = interner.origins.number(&origin);
+        let interned = interner.len();
+        drop(interner);
+        let op = Op { time, value, what: What::new(kind, number), origin };
+        self.ledger.enter(&[op], &self.interner, interned);
         self
+    }
+
+    fn alloc(&mut self, site: u32, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::Alloc, site, ptr, time, here())
     }
 
     fn kfree(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.ledger.free(&self.sites, Api::Kmalloc, None, ptr, at(time));
-        self
+        self.enter(Kind::Kfree, 0, ptr, time, here())
     }
 
     fn cache_free(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.ledger.free(&self.sites, Api::Cache, None, ptr, at(time));
-        self
+        self.enter(Kind::CacheFree, 1, ptr, time, here())
     }
 
     fn page_free(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.ledger.page_free(&self.sites, (ptr - BASE) >> 12, 0, time);
-        self
+        self.enter(Kind::PageFree, 0, (ptr - BASE) >> 12, time, here())
     }
 
     fn page_alloc(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.ledger.page_alloc(&self.sites, (ptr - BASE) >> 12, 0, time);
-        self
+        self.enter(Kind::PageAlloc, 0, (ptr - BASE) >> 12, time, here())
     }
 }
 
 /// Totals of all sites, and the counts of both interfaces.
 fn balance(bench: Bench<'_>) -> (Totals, EventCounts, Balance) {
-    let balance = bench.ledger.finish(&bench.sites);
+    let balance = bench.ledger.finish();
     let mut totals = Totals::default();
     balance.sites.iter().flatten().for_each(|(_, t)| totals += t);
     let mut counts = balance.counts[0];
@@ -79,15 +142,21 @@ fn balance(bench: Bench<'_>) -> (Totals, EventCounts, Balance) {
     (totals, counts, balance)
 }
 
+/// Every case goes both ways.
 fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance)) {
-    let losses = Losses::default();
-    let mut bench = bench_in(&losses, (0, u64::MAX));
-    events(&mut bench);
-    let (totals, counts, balance) = balance(bench);
-    let lives = totals.frees_matched + totals.freed_unseen + totals.live;
-    assert_eq!(totals.alloc_events, lives, "every life has one end");
-    assert_eq!(totals.bytes_alloc, totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live);
-    expected(&totals, &counts, &balance);
+    for select in [&SHORT_WAY, &LONG_WAY] {
+        let losses = Losses::default();
+        let mut bench = bench_in(&losses, (0, u64::MAX), select);
+        events(&mut bench);
+        let (totals, counts, balance) = balance(bench);
+        let lives = totals.frees_matched + totals.freed_unseen + totals.live;
+        assert_eq!(totals.alloc_events, lives, "every life has one end");
+        assert_eq!(
+            totals.bytes_alloc,
+            totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live
+        );
+        expected(&totals, &counts, &balance);
+    }
 }
 
 #[test]
@@ -154,8 +223,7 @@ fn r4_double_report_is_one_life_at_the_outer_site() {
     check(
         |b| {
             b.alloc(LARGE_INNER, PTR, 10);
-            let other = At { pid: 8, ..at(11) };
-            b.ledger.alloc(&b.sites, LARGE_OUTER, PTR, other);
+            b.enter(Kind::Alloc, LARGE_OUTER, PTR, 11, Origin { pid: 8, ..here() });
         },
         |t, c, _| assert_eq!((t.alloc_events, c.double_reports), (2, 0)),
     );
@@ -243,7 +311,7 @@ fn r7_a_page_event_under_an_object_ends_it() {
     check(
         |b| {
             b.alloc(CACHE, BASE + (7 << 12), 1);
-            b.ledger.page_free(&b.sites, 4, 2, 5);
+            b.enter(Kind::PageFree, 2, 4, 5, here());
         },
         |t, _, _| assert_eq!(t.freed_unseen, 1),
     );
@@ -288,8 +356,7 @@ fn r11_frees_on_another_cpu() {
     check(
         |b| {
             b.alloc(SMALL, PTR, 1).alloc(SMALL, PTR + 64, 1);
-            let elsewhere = At { cpu: 3, ..at(2) };
-            b.ledger.free(&b.sites, Api::Kmalloc, None, PTR, elsewhere);
+            b.enter(Kind::Kfree, 0, PTR, 2, Origin { cpu: 3, ..here() });
             b.kfree(PTR + 64, 3);
         },
         |t, c, _| assert_eq!((t.frees_matched, c.cross_cpu_frees), (2, 1)),
@@ -299,7 +366,7 @@ fn r11_frees_on_another_cpu() {
 #[test]
 fn a_window_selects_what_counts_and_not_what_matches() {
     let losses = Losses::default();
-    let mut bench = bench_in(&losses, (10, 20));
+    let mut bench = bench_in(&losses, (10, 20), &SHORT_WAY);
     bench.alloc(SMALL, PTR, 1).kfree(PTR, 12); // freed in the window
     bench.alloc(SMALL, PTR + 64, 2); // lives through it
     bench.alloc(SMALL, PTR + 128, 11).kfree(PTR + 128, 30); // born in it, live at its end
@@ -314,7 +381,7 @@ fn a_window_selects_what_counts_and_not_what_matches() {
 #[test]
 fn without_overlaps_the_ledger_is_a_plain_map() {
     let losses = Losses::default();
-    let mut bench = bench_in(&losses, (0, u64::MAX));
+    let mut bench = bench_in(&losses, (0, u64::MAX), &SHORT_WAY);
     let mut model: HashMap<u64, u64> = HashMap::new();
     let (mut allocs, mut matched, mut unmatched, mut seed) = (0, 0, 0, 1u64);
     for time in 0..20_000u64 {
@@ -332,4 +399,30 @@ fn without_overlaps_the_ledger_is_a_plain_map() {
     let (t, c, _) = balance(bench);
     assert_eq!((t.alloc_events, t.frees_matched, c.unmatched_frees()), (allocs, matched, unmatched));
     assert_eq!((t.live, t.bytes_live), (model.len() as u64, model.values().sum::<u64>()));
+}
+
+#[test]
+fn r12_pages_go_by_frame() {
+    let losses = Losses::default();
+    let mut bench = bench_in(&losses, (0, u64::MAX), &SHORT_WAY);
+    // Order 3, freed in parts: one frame, then two, then all eight.
+    bench.enter(Kind::PageAlloc, 3, 64, 1, here());
+    bench.enter(Kind::PageFree, 0, 65, 2, here()).enter(Kind::PageFree, 1, 66, 3, here());
+    bench.enter(Kind::PageFree, 3, 64, 4, here());
+    // Frees of what is not allocated, and of exactly one allocation.
+    bench.enter(Kind::PageFree, 0, 64, 5, here());
+    bench.enter(Kind::PageAlloc, 1, 128, 6, here()).enter(Kind::PageFree, 1, 128, 7, here());
+    // Allocated while live: two of four frames end unseen, the others stay.
+    bench.enter(Kind::PageAlloc, 2, 256, 8, here()).enter(Kind::PageAlloc, 1, 258, 9, here());
+    // A failure is no allocation.
+    bench.enter(Kind::PageAlloc, 2, u64::MAX, 10, here());
+    let frames = bench.ledger.finish().frames;
+    let mut sum = crate::analysis::page_totals::FrameTotals::default();
+    frames.sites.iter().for_each(|t| sum += t);
+    assert_eq!((sum.alloc_events, sum.alloc_failures, sum.frames_alloc), (4, 1, 8 + 2 + 4 + 2));
+    assert_eq!((sum.frames_freed, sum.frames_freed_unseen, sum.frames_live), (8 + 2, 2, 2 + 2));
+    let counts = frames.counts;
+    assert_eq!((counts.frees_matched, counts.frees_partial), (4, 2));
+    assert_eq!((counts.free_only_events, counts.free_only_frames), (1, 1 + 3));
+    assert_eq!((counts.raw_alloc_events, counts.raw_frames_alloc), (5, 8 + 2 + 4 + 2 + 4));
 }

@@ -1,105 +1,16 @@
-//! What summary, callers and caches have in common: options, filters, and the lines on how far to trust them.
+//! How far numbers can be trusted, and what they are about: the lines above every report.
 
 use kmt_format::schema::Meaning;
 
 use super::session::Session;
-use crate::analysis::pass::{self, Filter};
+use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::render::text::{count, escaped, span};
-use crate::time_range::TimeRange;
-
-/// What is counted.
-#[derive(Debug, Default)]
-pub struct Selection {
-    /// When.
-    pub time: Option<TimeRange>,
-    /// Allocations of these tasks.
-    pub pids: Vec<i32>,
-    /// Allocations of tasks of these names.
-    pub comms: Vec<String>,
-    /// Allocations on these CPUs.
-    pub cpus: Vec<u32>,
-    /// Whether what the recorder itself allocated is left out.
-    pub without_recorder: bool,
-}
-
-/// What a table of sums is sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum SortKey {
-    /// Bytes handed out
-    Alloc,
-    /// Bytes asked for
-    Req,
-    /// Bytes handed out beyond those asked for
-    Waste,
-    /// Allocations
-    Count,
-    /// Bytes live at the end
-    Live,
-    /// Objects live at the end
-    LiveCount,
-    /// Bytes freed
-    Freed,
-    /// Internal fragmentation in percent
-    Frag,
-    /// Name
-    Name,
-}
-
-impl SortKey {
-    /// Compares two rows: numbers fall, names rise.
-    pub fn compare(self, a: (&Totals, &str), b: (&Totals, &str)) -> std::cmp::Ordering {
-        let number = |t: &Totals| match self {
-            Self::Alloc => t.bytes_alloc,
-            Self::Req => t.bytes_req,
-            Self::Waste => t.bytes_wasted(),
-            Self::Count => t.alloc_events,
-            Self::Live => t.bytes_live,
-            Self::LiveCount => t.live,
-            Self::Freed => t.bytes_freed,
-            // Parts per million: a total order without floating point.
-            Self::Frag => (t.bytes_wasted() as u128 * 1_000_000 / u128::from(t.bytes_alloc.max(1))) as u64,
-            Self::Name => 0,
-        };
-        number(b.0).cmp(&number(a.0))
-    }
-}
-
-/// Sorts rows by several keys, then by name.
-pub fn sort_rows<R>(rows: &mut [R], keys: &[SortKey], view: impl Fn(&R) -> (&Totals, &str)) {
-    rows.sort_by(|a, b| {
-        let (a, b) = (view(a), view(b));
-        keys.iter()
-            .take_while(|&&k| k != SortKey::Name)
-            .map(|k| k.compare(a, b))
-            .find(|o| o.is_ne())
-            .unwrap_or_else(|| a.1.cmp(b.1))
-    });
-}
-
-/// Runs the ledger over what is selected.
-pub fn analyse(session: &Session<'_>, selection: &Selection) -> pass::Result {
-    let window =
-        selection.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
-    let filter = Filter {
-        pids: selection.pids.clone(),
-        comms: selection.comms.iter().map(|c| c.as_bytes().to_vec()).collect(),
-        cpus: selection.cpus.clone(),
-        without: recorder(session).filter(|_| selection.without_recorder),
-        window,
-    };
-    pass::run(session.trace, &session.losses, &filter)
-}
-
-/// The task that recorded; `None` if the file was not recorded live.
-fn recorder(session: &Session<'_>) -> Option<i32> {
-    session.trace.metadata().text("recorder.pid")?.parse().ok()
-}
 
 /// Whether events of that meaning were recorded: `None` if none was seen and the file does not tell.
 pub fn recorded(session: &Session<'_>, result: &pass::Result, meaning: Meaning) -> Option<bool> {
     let classes = || session.trace.schema().classes().filter(move |(_, c)| c.meaning == meaning);
-    if classes().any(|(i, _)| result.class_events.get(i).is_some_and(|&n| n > 0)) {
+    if classes().any(|(i, _)| result.classes_seen.get(i).copied().unwrap_or(false)) {
         return Some(true);
     }
     let conditions = session.trace.metadata().attachment("event_conditions")?;
@@ -225,16 +136,4 @@ pub fn title(session: &Session<'_>) -> String {
         session.losses.cpus.len(),
         span(length, session.unit()),
     )
-}
-
-/// The sums of all sites of one interface.
-pub fn sum_of(result: &pass::Result, api: Option<crate::analysis::sites::Api>) -> Totals {
-    let mut sum = Totals::default();
-    for (number, parts) in result.balance.sites.iter().enumerate() {
-        let site = result.sites.site(number as u32);
-        if site.is_some_and(|s| api.is_none_or(|a| a == s.api)) {
-            parts.iter().for_each(|(_, totals)| sum += totals);
-        }
-    }
-    sum
 }

@@ -1,0 +1,182 @@
+//! What is counted: tasks, CPUs, conditions on allocations, a window of time.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use kmt_format::read::Trace;
+
+use super::ledger::Select;
+use super::term::{Key, Term};
+use crate::stream::{Interner, Origin, PageSite, Site};
+
+/// Which events count. Filters select allocations; what was allocated is followed wherever it is freed.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Tasks, by thread id; empty: all.
+    pub pids: Vec<i32>,
+    /// Tasks, by name; empty: all.
+    pub comms: Vec<Vec<u8>>,
+    /// CPUs; empty: all.
+    pub cpus: Vec<u32>,
+    /// A task whose allocations are left out: the recorder.
+    pub without: Option<i32>,
+    /// First and last time in the clock's unit.
+    pub window: Option<(u64, u64)>,
+    /// Conditions, all of which have to hold.
+    pub terms: Vec<Term>,
+}
+
+impl Filter {
+    /// Whether a condition is about the allocation itself, so that events without one cannot meet it.
+    pub fn is_about_allocations(&self) -> bool {
+        self.terms.iter().any(|t| !matches!(t.key, Key::Pid | Key::Comm | Key::Cpu))
+    }
+
+    /// Whether a condition is about caches.
+    pub fn is_about_caches(&self) -> bool {
+        self.terms.iter().any(|t| t.key == Key::Cache)
+    }
+
+    /// Whether a condition is about lifetimes, which are known only at the end of a life.
+    pub fn is_about_lifetimes(&self) -> bool {
+        self.terms.iter().any(|t| t.key == Key::Lifetime)
+    }
+}
+
+/// Texts of what is only a number in events.
+pub trait Names {
+    /// Symbol and offset of a code address.
+    fn symbol(&self, address: u64) -> Vec<u8>;
+    /// Names of allocation flags, as the kernel prints them.
+    fn gfp(&self, interner: &Interner, gfp_flags: u64) -> Vec<u8>;
+    /// Name of a migrate type.
+    fn migratetype(&self, number: i32) -> String;
+}
+
+/// A filter, made ready for a trace.
+pub struct Selector<'s> {
+    filter: &'s Filter,
+    names: &'s dyn Names,
+    comms: HashMap<i32, Vec<Vec<u8>>>,
+    pids: Option<HashSet<i32>>,
+    /// Names of event classes: with and without the system.
+    classes: Vec<(String, String)>,
+    /// Caches of sites whose events do not tell them, by what their frees said.
+    usual_caches: HashMap<Site, Vec<u8>>,
+    symbols: RefCell<HashMap<u64, Vec<u8>>>,
+}
+
+impl<'s> Selector<'s> {
+    /// For a trace; `usual_caches` tells the caches of sites whose events do not.
+    pub fn new(
+        trace: &Trace<'_>,
+        filter: &'s Filter,
+        names: &'s dyn Names,
+        usual_caches: HashMap<Site, Vec<u8>>,
+    ) -> Self {
+        let mut comms = HashMap::<i32, Vec<Vec<u8>>>::new();
+        for task in &trace.metadata().tasks {
+            comms.entry(task.pid).or_default().push(task.comm.to_vec());
+        }
+        let named = comms.iter().filter(|(_, names)| names.iter().any(|n| filter.comms.contains(n)));
+        let by_task = !filter.pids.is_empty() || !filter.comms.is_empty();
+        let pids = by_task.then(|| filter.pids.iter().copied().chain(named.map(|(pid, _)| *pid)).collect());
+        let schema = trace.schema();
+        let class = |i| schema.class(i).map(|c| (c.name.clone(), format!("{}:{}", c.system, c.name)));
+        let classes = (0..schema.class_count()).map(|i| class(i).unwrap_or_default()).collect();
+        Self { filter, names, comms, pids, classes, usual_caches, symbols: RefCell::default() }
+    }
+
+    fn is_event(&self, term: &Term, class: u32) -> bool {
+        let names = self.classes.get(class as usize);
+        names.is_some_and(|(short, long)| {
+            // A negation has to hold for both.
+            let (short, long) = (term.holds_text(short.as_bytes()), term.holds_text(long.as_bytes()));
+            if term.is_negated() { short && long } else { short || long }
+        })
+    }
+
+    fn call_site(&self, term: &Term, address: u64) -> bool {
+        let mut symbols = self.symbols.borrow_mut();
+        term.holds_text(symbols.entry(address).or_insert_with(|| self.names.symbol(address)))
+    }
+
+    fn gfp(&self, interner: &Interner, term: &Term, gfp_flags: u64) -> bool {
+        term.holds(gfp_flags as i64, Some(&self.names.gfp(interner, gfp_flags)))
+    }
+}
+
+impl Select for Selector<'_> {
+    fn site(&self, interner: &Interner, site: &Site) -> bool {
+        self.filter.terms.iter().all(|term| match term.key {
+            Key::Pid | Key::Comm | Key::Cpu | Key::Lifetime => true,
+            Key::Node => term.holds_number(site.node.into()),
+            Key::Event => self.is_event(term, site.class),
+            Key::CallSite => self.call_site(term, site.call_site),
+            Key::Cache => {
+                let told = site.cache.map(|c| interner.name(c));
+                let name = told.or_else(|| self.usual_caches.get(site).map(Vec::as_slice));
+                name.is_some_and(|name| term.holds_text(name))
+            }
+            Key::BytesReq => term.holds_number(site.bytes_req as i64),
+            Key::BytesAlloc => term.holds_number(site.bytes_alloc as i64),
+            Key::Gfp => self.gfp(interner, term, site.gfp_flags),
+            Key::Order | Key::Migratetype => false,
+        })
+    }
+
+    fn page_site(&self, interner: &Interner, site: &PageSite) -> bool {
+        self.filter.terms.iter().all(|term| match term.key {
+            Key::Pid | Key::Comm | Key::Cpu => true,
+            Key::Event => self.is_event(term, site.class),
+            Key::Gfp => self.gfp(interner, term, site.gfp_flags),
+            Key::Order => term.holds_number(site.order.into()),
+            Key::Migratetype => {
+                let name = self.names.migratetype(site.migratetype);
+                term.holds(site.migratetype.into(), Some(name.as_bytes()))
+            }
+            Key::Node | Key::CallSite | Key::Cache | Key::BytesReq | Key::BytesAlloc | Key::Lifetime => false,
+        })
+    }
+
+    fn origin(&self, origin: Origin) -> bool {
+        let filter = self.filter;
+        filter.without != Some(origin.pid)
+            && self.pids.as_ref().is_none_or(|p| p.contains(&origin.pid))
+            && (filter.cpus.is_empty() || filter.cpus.contains(&origin.cpu))
+            && filter.terms.iter().all(|term| match term.key {
+                Key::Pid => term.holds_number(origin.pid.into()),
+                Key::Cpu => term.holds_number(origin.cpu.into()),
+                Key::Comm => match self.comms.get(&origin.pid) {
+                    // A task that had several names counts under each of them.
+                    Some(names) if term.is_negated() => names.iter().all(|n| term.holds_text(n)),
+                    Some(names) => names.iter().any(|n| term.holds_text(n)),
+                    None => term.holds_text(b"<...>"),
+                },
+                _ => true,
+            })
+    }
+
+    fn events(&self) -> bool {
+        !self.filter.is_about_allocations()
+    }
+
+    fn is_open(&self) -> bool {
+        let filter = self.filter;
+        filter.without.is_none()
+            && filter.pids.is_empty()
+            && filter.comms.is_empty()
+            && filter.cpus.is_empty()
+            && filter.terms.is_empty()
+    }
+
+    fn lifetimes(&self) -> bool {
+        self.filter.is_about_lifetimes()
+    }
+
+    fn lifetime(&self, lifetime: Option<u64>) -> bool {
+        // What goes on has no lifetime yet, and meets no condition on it.
+        let mut terms = self.filter.terms.iter().filter(|t| t.key == Key::Lifetime);
+        terms.all(|term| lifetime.is_some_and(|l| term.holds_number(i64::try_from(l).unwrap_or(i64::MAX))))
+    }
+}

@@ -1,0 +1,329 @@
+//! Adding up lives when their end is known, and events that are no lives.
+
+use super::Ledger;
+use super::frames::FrameBalance;
+use super::known::KnownSite;
+use super::lives::{End, Free, Life, Pending};
+use crate::analysis::sinks::{Closed, Sinks};
+use crate::analysis::totals::{EventCounts, RawSums, Totals};
+use crate::stream::{Api, NameId, Op};
+
+/// Sums of one site, apart for each cache that a free has shown its objects to belong to.
+pub type SiteTotals = Vec<(Option<NameId>, Totals)>;
+
+/// Counts of lives of one site and cache; bytes follow from them, since all lives of a site are of one size.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lives {
+    born: u64,
+    freed: u64,
+    unseen: u64,
+    live: u64,
+    uncertain: u64,
+    uncertain_live: u64,
+}
+
+/// The lives of one site, apart by the cache that a free has shown.
+#[derive(Debug, Clone)]
+pub(super) struct SiteLives {
+    /// Lives that began and were freed with nothing more to say of them.
+    plain: u64,
+    /// Interface.
+    api: Api,
+    /// All lives are of one cache: the allocation tells it, or there is none.
+    is_one_cache: bool,
+    /// Number of the call site and interface.
+    caller: u32,
+    /// Whether `first` has a cache yet.
+    is_used: bool,
+    /// Most sites have one cache.
+    cache: Option<NameId>,
+    first: Lives,
+    others: Vec<(Option<NameId>, Lives)>,
+    failures: u64,
+}
+
+impl SiteLives {
+    fn new(site: &KnownSite) -> Self {
+        Self {
+            plain: 0,
+            api: site.api,
+            is_one_cache: site.cache.is_some() || site.api == Api::Kmalloc,
+            caller: site.caller,
+            is_used: site.cache.is_some() || site.api == Api::Kmalloc,
+            cache: site.cache,
+            first: Lives::default(),
+            others: Vec::new(),
+            failures: 0,
+        }
+    }
+
+    #[inline]
+    fn of(&mut self, cache: Option<NameId>) -> &mut Lives {
+        if !self.is_used {
+            (self.cache, self.is_used) = (cache, true);
+        }
+        if self.cache == cache || self.is_one_cache {
+            return &mut self.first;
+        }
+        let place = self.others.iter().position(|(c, _)| *c == cache).unwrap_or_else(|| {
+            self.others.push((cache, Lives::default()));
+            self.others.len() - 1
+        });
+        match self.others.get_mut(place) {
+            Some((_, lives)) => lives,
+            None => &mut self.first,
+        }
+    }
+}
+
+/// What the ledger came to.
+#[derive(Debug, Default)]
+pub struct Balance {
+    /// By site.
+    pub sites: Vec<SiteTotals>,
+    /// Allocations that failed, by site.
+    pub failures: Vec<u64>,
+    /// By interface: kmalloc, cache.
+    pub counts: [EventCounts; 2],
+    /// Plain sums.
+    pub raw: RawSums,
+    /// The pages.
+    pub frames: FrameBalance,
+    /// What the reports asked for.
+    pub sinks: Sinks,
+    /// Call sites and interfaces, by number.
+    pub callers: Vec<(Api, u64)>,
+}
+
+impl Ledger<'_> {
+    /// Makes room for the sites that are known.
+    #[inline]
+    pub(super) fn follow_sites(&mut self) {
+        for number in self.sites.len()..self.known.site_count() {
+            self.sites.push(SiteLives::new(self.known.site(number as u32)));
+        }
+    }
+
+    /// Whether an event counts that belongs to no life.
+    pub(super) fn counts_event(&self, op: &Op) -> bool {
+        self.known.selects_events() && self.in_window(op.time) && self.known.origin(op.origin).selected
+    }
+
+    /// Whether an allocation event counts.
+    fn counts_alloc(&self, op: &Op) -> bool {
+        self.known.site(op.what.number()).selected
+            && self.in_window(op.time)
+            && self.known.origin(op.origin).selected
+    }
+
+    /// An allocation that failed (R2).
+    pub(super) fn failed(&mut self, op: &Op) {
+        if self.counts_alloc(op) {
+            if let Some(site) = self.sites.get_mut(op.what.number() as usize) {
+                self.counts[site.api as usize].alloc_failures += 1;
+                site.failures += 1;
+            }
+        }
+    }
+
+    /// A kmalloc was reported a second time (R4).
+    pub(super) fn double_reported(&mut self, op: &Op) {
+        if self.counts_alloc(op) {
+            let site = self.known.site(op.what.number());
+            self.raw.alloc_events += 1;
+            self.raw.bytes_req = self.raw.bytes_req.saturating_add(site.bytes_req);
+            self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(site.bytes_alloc);
+            self.counts[Api::Kmalloc as usize].double_reports += 1;
+        }
+    }
+
+    pub(super) fn unmatched(&mut self, free: &Free, untraced: bool, counted: bool) {
+        if counted {
+            let counts = &mut self.counts[free.api as usize];
+            *(if untraced { &mut counts.untraced_birth } else { &mut counts.allocated_before }) += 1;
+            self.sinks.unmatched(free);
+        }
+    }
+
+    /// A life begins.
+    #[inline]
+    pub(super) fn born(&mut self, life: &Life) {
+        self.change(life, life.born, 1);
+    }
+
+    /// A life is over, as far as its bytes go.
+    #[inline]
+    pub(super) fn gone(&mut self, life: &Life, time: u64) {
+        self.change(life, time, -1);
+    }
+
+    fn change(&mut self, life: &Life, time: u64, sign: i64) {
+        if let Some(peak) = &mut self.sinks.peak {
+            let site = self.known.site(life.site);
+            if site.selected && self.known.origin(life.origin).selected {
+                peak.change(time, life.site, sign * site.bytes_alloc as i64);
+            }
+        }
+    }
+
+    /// A life goes on at another site (R4).
+    pub(super) fn renamed(&mut self, life: &Life, site: u32) {
+        self.gone(life, life.born);
+        self.born(&Life { site, ..*life });
+    }
+
+    /// Adds up a life of which nothing more can be said than that it was freed, where nothing is left out.
+    #[inline]
+    pub(super) fn close_plainly(&mut self, life: &Life, free: &Free) {
+        let Some(site) = self.sites.get_mut(life.site as usize) else { return };
+        if site.is_one_cache {
+            site.plain += 1;
+        } else {
+            let lives = site.of(self.known.free_site(free.site).cache);
+            lives.born += 1;
+            lives.freed += 1;
+        }
+        let counts = &mut self.counts[site.api as usize];
+        counts.mixed_api_frees += u64::from(free.api != site.api);
+        if free.origin != life.origin {
+            let (there, here) = (self.known.origin(life.origin).place, self.known.origin(free.origin).place);
+            counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
+        }
+        if let Some(lifetimes) = &mut self.sinks.lifetimes {
+            lifetimes.freed(site.caller, life, free, free.time, self.known.site(life.site).bytes_alloc);
+        }
+    }
+
+    /// Adds a life up.
+    pub(super) fn close(&mut self, address: u64, life: &Life, end: End) {
+        let site = *self.known.site(life.site);
+        let born_at = *self.known.origin(life.origin);
+        if !(site.selected && born_at.selected) {
+            return;
+        }
+        let (_, window_end) = self.rules.window;
+        let last = end.time();
+        if !self.known.selects_lifetime(last.map(|l| l.saturating_sub(life.born))) {
+            return;
+        }
+        let is_born = self.in_window(life.born);
+        let is_live = life.born <= window_end && last.is_none_or(|l| l > window_end);
+        let mut uncertain = self.losses.overlaps(life.born, last.unwrap_or(u64::MAX));
+        let mut cache = site.cache;
+        let (mut is_freed, mut is_unseen) = (false, false);
+        match end {
+            End::Freed { free, late, .. } => {
+                cache = cache.or_else(|| self.known.free_site(free.site).cache);
+                // A late free may be logged in the window though the life ended before it.
+                is_freed = self.in_window(free.time);
+                let freed_at = self.known.origin(free.origin).place;
+                let counts = &mut self.counts[site.api as usize];
+                counts.cross_cpu_frees += u64::from(is_freed && freed_at.cpu != born_at.place.cpu);
+                counts.mixed_api_frees += u64::from(is_freed && free.api != site.api);
+                counts.late_frees += u64::from(is_freed && late);
+            }
+            End::Unseen { end, ambiguous } => {
+                uncertain |= ambiguous;
+                is_unseen = self.in_window(end);
+            }
+            End::Live => {}
+        }
+        if !(is_born || is_live || is_freed || is_unseen) {
+            return;
+        }
+        if let Some(lives) = self.sites.get_mut(life.site as usize) {
+            let lives = lives.of(cache);
+            lives.born += u64::from(is_born);
+            lives.freed += u64::from(is_freed);
+            lives.unseen += u64::from(is_unseen);
+            lives.live += u64::from(is_live);
+            lives.uncertain += u64::from(uncertain);
+            lives.uncertain_live += u64::from(uncertain && is_live);
+        }
+        if self.sinks.wants_lives() || self.sinks.lifetimes.is_some() {
+            let closed = Closed {
+                address,
+                life: *life,
+                end,
+                cache,
+                caller: site.caller,
+                bytes_req: site.bytes_req,
+                bytes_alloc: site.bytes_alloc,
+                born_at: born_at.place,
+                is_born,
+                is_freed,
+                is_unseen,
+                is_live,
+                uncertain,
+            };
+            self.sinks.closed(&closed);
+        }
+    }
+
+    /// Closes all lives that go on, and decides what was left open.
+    pub fn finish(mut self) -> Balance {
+        let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
+        for (address, slot) in slots {
+            match self.table.pending(&slot) {
+                None | Some(Pending::Folded(_)) => {}
+                Some(Pending::Replaced { old, .. }) => {
+                    self.close(address, &old, End::Unseen { end: slot.life.born, ambiguous: false });
+                }
+                Some(Pending::PageGone { old, end }) => {
+                    self.close(address, &old, End::Unseen { end, ambiguous: false });
+                }
+                Some(Pending::FreedOnce(number)) => self.only_one_free(address, number),
+            }
+            if slot.is_live {
+                self.close(address, &slot.life, End::Live);
+            }
+        }
+        let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules));
+        let frames = frames.finish(self.losses, &mut self.sinks);
+        let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
+        let mut failures = Vec::with_capacity(self.sites.len());
+        for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {
+            let site = self.known.site(number as u32);
+            let mut first = lives.first;
+            first.born += lives.plain;
+            first.freed += lives.plain;
+            let parts = [(lives.cache, first)].into_iter().chain(lives.others.iter().copied());
+            let parts = parts.map(|(c, l)| (c, totals(&l, site.bytes_req, site.bytes_alloc)));
+            let parts: SiteTotals = parts.filter(|(_, t)| *t != Totals::default()).collect();
+            // Plain sums: of lives, failures and, added already, second reports.
+            for (count, sums) in parts.iter().map(|(_, t)| (t.alloc_events, (t.bytes_req, t.bytes_alloc))).chain([(
+                lives.failures,
+                (
+                    lives.failures.saturating_mul(site.bytes_req),
+                    lives.failures.saturating_mul(site.bytes_alloc),
+                ),
+            )]) {
+                self.raw.alloc_events += count;
+                self.raw.bytes_req = self.raw.bytes_req.saturating_add(sums.0);
+                self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(sums.1);
+            }
+            sites.push(parts);
+            failures.push(lives.failures);
+        }
+        let callers = self.known.into_callers();
+        Balance { sites, failures, counts: self.counts, raw: self.raw, frames, sinks: self.sinks, callers }
+    }
+}
+
+fn totals(lives: &Lives, bytes_req: u64, bytes_alloc: u64) -> Totals {
+    let times = |count: u64, bytes: u64| count.saturating_mul(bytes);
+    Totals {
+        alloc_events: lives.born,
+        bytes_req: times(lives.born, bytes_req),
+        bytes_alloc: times(lives.born, bytes_alloc),
+        frees_matched: lives.freed,
+        bytes_freed: times(lives.freed, bytes_alloc),
+        freed_unseen: lives.unseen,
+        bytes_freed_unseen: times(lives.unseen, bytes_alloc),
+        live: lives.live,
+        bytes_live: times(lives.live, bytes_alloc),
+        bytes_req_live: times(lives.live, bytes_req),
+        uncertain: lives.uncertain,
+        bytes_live_uncertain: times(lives.uncertain_live, bytes_alloc),
+    }
+}

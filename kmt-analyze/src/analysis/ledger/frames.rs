@@ -1,0 +1,348 @@
+//! The ledger of pages: one owner for every page frame (rule R12).
+//!
+//! A page free frees the live frames of its range; none live: free-only; partial unless its range is exactly one
+//! allocation's. Frames allocated while live end as freed unseen, one by one. So what is split after it was
+//! allocated, or freed in parts, adds up.
+
+use std::collections::HashMap;
+
+use super::Rules;
+use crate::analysis::int_hash::IntHash;
+use crate::analysis::losses::Losses;
+use crate::analysis::page_totals::{FrameCounts, FrameTotals};
+use crate::analysis::sinks::{ClosedFrames, Sinks};
+use crate::stream::{Op, Origin, PageSite};
+
+/// Orders above this are counted and not followed frame by frame: no kernel has them (MAX_PAGE_ORDER is 13 at most,
+/// arm64 with pages of 64 KiB), but a file may say anything.
+pub const ORDER_MAX: u8 = 15;
+
+/// An allocation of which frames are left.
+#[derive(Debug, Clone, Copy)]
+struct Allocation {
+    born: u64,
+    pfn: u64,
+    site: u32,
+    origin: u32,
+    /// Number of its stack, or [`NO_STACK`].
+    stack: u32,
+    frames_left: u32,
+    order: u8,
+    selected: bool,
+}
+
+/// No stack is known.
+pub const NO_STACK: u32 = u32::MAX;
+
+/// Frames of one table block: 2^9.
+const BLOCK_LOG2: u32 = 9;
+/// Blocks below this number are found without hashing: 1 TiB of pages of 4 KiB.
+const NEAR_BLOCKS: u64 = 1 << 19;
+
+/// For each frame the number of its allocation and one; 0 for none.
+#[derive(Debug, Default)]
+struct Owners {
+    near: Vec<u32>,
+    far: HashMap<u64, u32, IntHash>,
+    blocks: Vec<[u32; 1 << BLOCK_LOG2]>,
+}
+
+impl Owners {
+    fn block(&self, pfn: u64) -> Option<usize> {
+        let number = pfn >> BLOCK_LOG2;
+        let block = if number < NEAR_BLOCKS {
+            self.near.get(number as usize).copied().unwrap_or(0)
+        } else {
+            self.far.get(&number).copied().unwrap_or(0)
+        };
+        (block as usize).checked_sub(1)
+    }
+
+    #[inline]
+    fn get(&self, pfn: u64) -> u32 {
+        let owners = self.block(pfn).and_then(|b| self.blocks.get(b));
+        owners.and_then(|o| o.get(pfn as usize & ((1 << BLOCK_LOG2) - 1))).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, pfn: u64, owner: u32) {
+        let block = match self.block(pfn) {
+            Some(block) => block,
+            None if owner == 0 => return,
+            None => {
+                self.blocks.push([0; 1 << BLOCK_LOG2]);
+                let (number, block) = (pfn >> BLOCK_LOG2, self.blocks.len() as u32);
+                if number < NEAR_BLOCKS {
+                    if self.near.len() <= number as usize {
+                        self.near.resize(number as usize + 1, 0);
+                    }
+                    if let Some(slot) = self.near.get_mut(number as usize) {
+                        *slot = block;
+                    }
+                } else {
+                    self.far.insert(number, block);
+                }
+                block as usize - 1
+            }
+        };
+        let owners = self.blocks.get_mut(block);
+        if let Some(slot) = owners.and_then(|o| o.get_mut(pfn as usize & ((1 << BLOCK_LOG2) - 1))) {
+            *slot = owner;
+        }
+    }
+}
+
+/// The ledger.
+#[derive(Debug)]
+pub struct Frames {
+    rules: Rules,
+    owners: Owners,
+    allocations: Vec<Allocation>,
+    unused: Vec<u32>,
+    totals: Vec<FrameTotals>,
+    by_stack: HashMap<u32, FrameTotals, IntHash>,
+    counts: FrameCounts,
+    /// For each CPU what may get a stack: task, level, number of the allocation, its birth.
+    waiting: HashMap<u32, Vec<(i32, u8, u32, u64)>, IntHash>,
+}
+
+/// What the ledger came to.
+#[derive(Debug, Default)]
+pub struct FrameBalance {
+    /// By kind of allocation.
+    pub sites: Vec<FrameTotals>,
+    /// By stack; those without one under [`NO_STACK`].
+    pub stacks: HashMap<u32, FrameTotals, IntHash>,
+    /// Counts of events.
+    pub counts: FrameCounts,
+}
+
+impl Frames {
+    /// An empty ledger.
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            owners: Owners::default(),
+            allocations: Vec::new(),
+            unused: Vec::new(),
+            totals: Vec::new(),
+            by_stack: HashMap::default(),
+            counts: FrameCounts::default(),
+            waiting: HashMap::default(),
+        }
+    }
+
+    /// Whether the frame was allocated in the trace and is not yet freed.
+    pub fn is_allocated(&self, pfn: u64) -> bool {
+        self.owners.get(pfn) != 0
+    }
+
+    fn in_window(&self, time: u64) -> bool {
+        (self.rules.window.0..=self.rules.window.1).contains(&time)
+    }
+
+    /// An allocation of 2^order pages, or a failure.
+    pub fn alloc(
+        &mut self,
+        op: &Op,
+        site: PageSite,
+        selected: bool,
+        place: Origin,
+        losses: &Losses,
+        sinks: &mut Sinks,
+    ) {
+        let counted = selected && self.in_window(op.time);
+        let frames = 1u64 << site.order;
+        self.counts.raw_alloc_events += u64::from(counted);
+        self.counts.raw_frames_alloc += if counted { frames } else { 0 };
+        let number = op.what.number() as usize;
+        if self.totals.len() <= number {
+            self.totals.resize_with((number + 1).next_power_of_two(), FrameTotals::default);
+        }
+        if op.value == self.rules.no_frame {
+            if let Some(totals) = self.totals.get_mut(number).filter(|_| counted) {
+                totals.alloc_failures += 1;
+            }
+            return;
+        }
+        let order = site.order.min(ORDER_MAX);
+        for pfn in range(op.value, order) {
+            let owner = self.owners.get(pfn);
+            if owner != 0 {
+                self.end(owner - 1, 1, op.time, false, losses, sinks);
+            }
+        }
+        let allocation = Allocation {
+            born: op.time,
+            pfn: op.value,
+            site: op.what.number(),
+            origin: op.origin,
+            stack: NO_STACK,
+            frames_left: 1 << order,
+            order,
+            selected,
+        };
+        let owner = match self.unused.pop() {
+            Some(number) => {
+                if let Some(slot) = self.allocations.get_mut(number as usize) {
+                    *slot = allocation;
+                }
+                number
+            }
+            None => {
+                self.allocations.push(allocation);
+                self.allocations.len() as u32 - 1
+            }
+        };
+        for pfn in range(op.value, order) {
+            self.owners.set(pfn, owner + 1);
+        }
+        if let Some(totals) = self.totals.get_mut(number).filter(|_| counted) {
+            totals.alloc_events += 1;
+            totals.frames_alloc += frames;
+        }
+        if sinks.wants_stacks() {
+            let waiting = self.waiting.entry(place.cpu).or_default();
+            // On one level there is one event at a time: the one before gets no stack any more.
+            waiting.retain(|w| w.1 != place.level);
+            waiting.push((place.pid, place.level, owner, op.time));
+        }
+    }
+
+    /// A stack belongs to the last event before it of the same CPU, task and level (spec section "EVNT", Stacks).
+    pub fn stack(&mut self, op: &Op, place: Origin) {
+        let Some(waiting) = self.waiting.get_mut(&place.cpu) else { return };
+        let found = waiting.iter().position(|w| (w.0, w.1) == (place.pid, place.level));
+        let Some((.., owner, born)) = found.map(|at| waiting.swap_remove(at)) else { return };
+        if let Some(allocation) = self.allocations.get_mut(owner as usize).filter(|a| a.born == born) {
+            allocation.stack = op.what.number();
+        }
+    }
+
+    /// A slab event: whatever stack follows is its own.
+    pub fn other_event(&mut self, place: Origin) {
+        if let Some(waiting) = self.waiting.get_mut(&place.cpu) {
+            waiting.retain(|w| w.1 != place.level);
+        }
+    }
+
+    /// A free of 2^order pages.
+    pub fn free(&mut self, op: &Op, order: u8, selected: bool, losses: &Losses, sinks: &mut Sinks) {
+        let counted = selected && self.in_window(op.time);
+        self.counts.raw_free_events += u64::from(counted);
+        self.counts.raw_frames_freed += if counted { 1 << order } else { 0 };
+        let order = order.min(ORDER_MAX);
+        let (mut whole, mut matched) = (None, 0u64);
+        let mut is_selected = false;
+        // Frames of one allocation lie together mostly, and are freed together.
+        let mut run: Option<(u32, u32)> = None;
+        for pfn in range(op.value, order) {
+            let owner = self.owners.get(pfn);
+            if owner == 0 {
+                continue;
+            }
+            self.owners.set(pfn, 0);
+            let owner = owner - 1;
+            matched += 1;
+            if let Some(allocation) = self.allocations.get(owner as usize) {
+                is_selected |= allocation.selected;
+                let exact = allocation.pfn == op.value && allocation.order == order;
+                whole = Some(whole.unwrap_or(true) && exact);
+            }
+            run = match run {
+                Some((same, count)) if same == owner => Some((owner, count + 1)),
+                Some((other, count)) => {
+                    self.end(other, count, op.time, true, losses, sinks);
+                    Some((owner, 1))
+                }
+                None => Some((owner, 1)),
+            };
+        }
+        if let Some((owner, count)) = run {
+            self.end(owner, count, op.time, true, losses, sinks);
+        }
+        let in_window = self.in_window(op.time);
+        if matched == 0 {
+            self.counts.free_only_events += u64::from(counted);
+            self.counts.free_only_frames += if counted { 1 << order } else { 0 };
+        } else if in_window && is_selected {
+            self.counts.frees_matched += 1;
+            self.counts.frees_partial += u64::from(whole == Some(false));
+            self.counts.free_only_frames += if counted { (1 << order) - matched } else { 0 };
+        }
+    }
+
+    /// `count` frames of an allocation are over.
+    fn end(&mut self, number: u32, count: u32, time: u64, seen: bool, losses: &Losses, sinks: &mut Sinks) {
+        let Some(allocation) = self.allocations.get_mut(number as usize) else { return };
+        allocation.frames_left = allocation.frames_left.saturating_sub(count);
+        let allocation = *allocation;
+        if allocation.frames_left == 0 {
+            self.unused.push(number);
+        }
+        if !allocation.selected {
+            return;
+        }
+        let (in_window, count) = (self.in_window(time), u64::from(count));
+        let is_live = allocation.born <= self.rules.window.1 && time > self.rules.window.1;
+        let mut sums = FrameTotals::default();
+        *(if seen { &mut sums.frames_freed } else { &mut sums.frames_freed_unseen }) =
+            if in_window { count } else { 0 };
+        sums.frames_live = if is_live { count } else { 0 };
+        let uncertain = losses.overlaps(allocation.born, time);
+        sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
+        sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
+        self.add(&allocation, sums, count, Some((time, seen)), sinks);
+    }
+
+    fn add(
+        &mut self,
+        allocation: &Allocation,
+        sums: FrameTotals,
+        frames: u64,
+        end: Option<(u64, bool)>,
+        sinks: &mut Sinks,
+    ) {
+        if let Some(totals) = self.totals.get_mut(allocation.site as usize) {
+            *totals += &sums;
+        }
+        let is_born = self.in_window(allocation.born);
+        if sinks.wants_stacks() {
+            let by_stack = self.by_stack.entry(allocation.stack).or_default();
+            *by_stack += &sums;
+            by_stack.frames_alloc += if is_born { frames } else { 0 };
+        }
+        if sinks.wants_frames() {
+            sinks.closed_frames(&ClosedFrames {
+                born: allocation.born,
+                site: allocation.site,
+                origin: allocation.origin,
+                end,
+                is_born,
+                frames,
+                sums,
+            });
+        }
+    }
+
+    /// Closes what is left.
+    pub fn finish(mut self, losses: &Losses, sinks: &mut Sinks) -> FrameBalance {
+        for allocation in std::mem::take(&mut self.allocations) {
+            let left = u64::from(allocation.frames_left);
+            if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {
+                let uncertain = losses.overlaps(allocation.born, u64::MAX);
+                let sums = FrameTotals {
+                    frames_live: left,
+                    frames_uncertain: if uncertain { left } else { 0 },
+                    frames_live_uncertain: if uncertain { left } else { 0 },
+                    ..FrameTotals::default()
+                };
+                self.add(&allocation, sums, left, None, sinks);
+            }
+        }
+        FrameBalance { sites: self.totals, stacks: self.by_stack, counts: self.counts }
+    }
+}
+
+fn range(pfn: u64, order: u8) -> impl Iterator<Item = u64> {
+    (0..1u64 << order).map(move |i| pfn.wrapping_add(i))
+}

@@ -1,0 +1,238 @@
+//! The exact ledger of slab objects: one owner for every address, by the rules R1 to R11.
+//!
+//! - R1 Events count in merge order; addresses are compared by their low 56 bits.
+//! - R2 An allocation of address 0 is a failure. R3 Frees of 0 and of 1 to 16 are no frees of objects.
+//! - R4 A large kmalloc that reports twice is one life.
+//! - R5 An allocation of a live address ends the old life as freed unseen; R6 unless its free was only logged late.
+//! - R7 A page free or allocation under a live object ends it likewise.
+//! - R9 A free matches the life of its address by whichever interface it came.
+//! - R10 A free without a life is an untraced birth if anything is known of its address or page, else of an object
+//!   allocated before the trace. R11 A free on another CPU than the allocation is a cross-CPU free.
+//! - R12 Pages go by frame, in a ledger of their own ([`frames`]).
+//!
+//! A life is added up when its end is known, by the times of its events, so that a window of time selects what is
+//! counted and never what is matched.
+
+mod close;
+pub mod frames;
+mod known;
+pub mod lives;
+mod slab;
+pub mod table;
+
+pub use close::Balance;
+pub use known::{Known, Select};
+
+use super::direct_map::{DirectMap, Election};
+use super::losses::Losses;
+use super::sinks::Sinks;
+use super::totals::{EventCounts, RawSums};
+use crate::stream::op::{Kind, Op};
+use crate::stream::{Api, Interner, SharedInterner};
+use frames::Frames;
+use lives::{ADDRESS_BITS, Free, Life};
+use table::{Place, Table};
+
+/// What the rules depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Page size of the target in bytes.
+    pub page_size: u64,
+    /// One millisecond in the clock's unit: the bound of late frees and double reports.
+    pub late_bound: u64,
+    /// Where page frames are mapped, if it was learned.
+    pub direct_map: Option<DirectMap>,
+    /// First and last time of what is counted.
+    pub window: (u64, u64),
+    /// The frame number of a page allocation that failed: all bits of the kernel's long.
+    pub no_frame: u64,
+}
+
+/// The ledger.
+pub struct Ledger<'l> {
+    rules: Rules,
+    losses: &'l Losses,
+    known: Known<'l>,
+    /// Nothing is left out, nothing is lost, and no report wants to see each life.
+    is_plain: bool,
+    table: Table,
+    places: Vec<Place>,
+    /// Lives that ended in this batch and are not added up yet.
+    turned: Vec<(Life, Free)>,
+    turned_count: usize,
+    frames: Frames,
+    sites: Vec<close::SiteLives>,
+    counts: [EventCounts; 2],
+    raw: RawSums,
+    sinks: Sinks,
+    election: Option<Election>,
+}
+
+impl<'l> Ledger<'l> {
+    /// An empty ledger. `select` says what is counted.
+    pub fn new(
+        rules: Rules,
+        losses: &'l Losses,
+        select: &'l dyn Select,
+        sinks: Sinks,
+        election: Option<Election>,
+    ) -> Self {
+        let is_plain = select.is_open()
+            && rules.window == (0, u64::MAX)
+            && !losses.has_spans()
+            && sinks.peak.is_none()
+            && !sinks.wants_lives();
+        Self {
+            rules,
+            losses,
+            known: Known::new(select, rules.page_size),
+            is_plain,
+            table: Table::default(),
+            places: Vec::new(),
+            turned: Vec::new(),
+            turned_count: 0,
+            frames: Frames::new(rules),
+            sites: Vec::new(),
+            counts: Default::default(),
+            raw: RawSums::default(),
+            sinks,
+            election,
+        }
+    }
+
+    /// Where page frames are mapped, by all votes so far (R8).
+    pub fn elected(&self) -> Option<DirectMap> {
+        self.election.as_ref().and_then(Election::result)
+    }
+
+    /// Enters operations, in their order. `interner` tells what their numbers mean; they name `interned` items of it
+    /// at most.
+    pub fn enter(&mut self, ops: &[Op], interner: &SharedInterner, interned: usize) {
+        if self.known.len() < interned {
+            self.known.update(&Interner::lock(interner));
+            self.follow_sites();
+        }
+        if let Some(election) = &mut self.election {
+            election.see(
+                ops,
+                self.rules.no_frame,
+                |number| self.known.origin(number).place,
+                |number| self.known.page_site(number).site,
+            );
+        }
+        self.locate(ops);
+        let generation = self.table.generation();
+        if self.turned.len() < ops.len() {
+            let none = Life { born: 0, site: 0, origin: 0 };
+            let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0 };
+            self.turned.resize(ops.len(), (none, free));
+        }
+        let wants_stacks = self.sinks.wants_stacks();
+        for (index, op) in ops.iter().enumerate() {
+            let kind = op.what.kind();
+            if wants_stacks && !matches!(kind, Kind::PageAlloc | Kind::Stack) {
+                self.frames.other_event(self.known.origin(op.origin).place);
+            }
+            let mut place = self.places.get(index).copied().unwrap_or(Place::NONE);
+            if op.what.is_slab() {
+                if self.table.generation() != generation {
+                    place = self.table.locate(op.value);
+                }
+                if self.is_plain && self.turn(op, place) {
+                    continue;
+                }
+            }
+            match kind {
+                Kind::Alloc => self.alloc(op, place),
+                Kind::Kfree => self.free(op, Api::Kmalloc, place),
+                Kind::CacheFree => self.free(op, Api::Cache, place),
+                Kind::PageAlloc => self.page_alloc(op),
+                Kind::PageFree => self.page_free(op),
+                Kind::Stack => self.frames.stack(op, self.known.origin(op.origin).place),
+                Kind::Other => {}
+            }
+        }
+        self.close_turned();
+    }
+
+    /// The common case without a guess: see [`Table::turn`].
+    #[inline]
+    fn turn(&mut self, op: &Op, place: Place) -> bool {
+        let is_free = op.what.is_slab_free();
+        let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        let Some(old) = self.table.turn(place, is_free, new) else { return false };
+        let api = if op.what.is_cache_free() { Api::Cache } else { Api::Kmalloc };
+        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin };
+        if let Some(place) = self.turned.get_mut(self.turned_count) {
+            *place = (old, free);
+        }
+        self.turned_count += usize::from(is_free);
+        true
+    }
+
+    /// Adds up what [`Ledger::turn`] ended.
+    fn close_turned(&mut self) {
+        let turned = std::mem::take(&mut self.turned);
+        let count = std::mem::take(&mut self.turned_count);
+        self.raw.free_events += count as u64;
+        for (life, free) in turned.iter().take(count) {
+            self.close_plainly(life, free);
+        }
+        self.turned = turned;
+    }
+
+    /// What is far in memory is asked for early, many at once, instead of waited for one by one.
+    fn locate(&mut self, ops: &[Op]) {
+        if self.places.len() < ops.len() {
+            self.places.resize(ops.len(), Place::NONE);
+        }
+        let mut touched = 0;
+        for (place, op) in self.places.iter_mut().zip(ops) {
+            if op.what.is_slab() {
+                *place = self.table.locate(op.value);
+                touched ^= self.table.touch_pending(*place);
+            }
+        }
+        std::hint::black_box(touched);
+    }
+
+    #[inline]
+    fn in_window(&self, time: u64) -> bool {
+        (self.rules.window.0..=self.rules.window.1).contains(&time)
+    }
+
+    /// 2^order pages were allocated.
+    fn page_alloc(&mut self, op: &Op) {
+        let site = *self.known.page_site(op.what.number());
+        let origin = *self.known.origin(op.origin);
+        let selected = site.selected && origin.selected;
+        if op.value != self.rules.no_frame {
+            self.page_event(op.value, site.site.order, op.time);
+        }
+        self.frames.alloc(op, site.site, selected, origin.place, self.losses, &mut self.sinks);
+    }
+
+    /// 2^order pages were freed.
+    fn page_free(&mut self, op: &Op) {
+        let order = op.what.number() as u8;
+        self.page_event(op.value, order, op.time);
+        let selected = self.known.origin(op.origin).selected && self.known.selects_events();
+        self.frames.free(op, order, selected, self.losses, &mut self.sinks);
+    }
+
+    /// Rule R7: whatever lives on these frames is gone.
+    fn page_event(&mut self, pfn: u64, order: u8, time: u64) {
+        let Some(map) = self.rules.direct_map else { return };
+        let bytes = self.rules.page_size << order.min(frames::ORDER_MAX);
+        let start = map.base.wrapping_add(pfn.wrapping_mul(self.rules.page_size));
+        for page in (0..bytes).step_by(1 << table::PAGE_SHIFT) {
+            let page = start.wrapping_add(page) & ADDRESS_BITS;
+            for address in self.table.living_in_page(page) {
+                self.page_gone(address, time);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! Allocations, frees and vanishing pages, rule by rule.
+
+use super::Ledger;
+use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, Pending};
+use super::table::Place;
+use crate::stream::{Api, Op};
+
+impl Ledger<'_> {
+    /// An allocation event.
+    #[inline]
+    pub(super) fn alloc(&mut self, op: &Op, place: Place) {
+        let address = op.value & ADDRESS_BITS;
+        if address == 0 {
+            return self.failed(op);
+        }
+        let at = if place == Place::NONE { self.table.add(address) } else { place };
+        let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        let Some(slot) = self.table.slot_mut(at) else { return };
+        if slot.is_live || !slot.is_plain() {
+            return self.alloc_again(op, address, at);
+        }
+        slot.life = new;
+        slot.is_live = true;
+        self.table.count_live(at, true);
+        if !self.is_plain {
+            self.born(&new);
+        }
+    }
+
+    /// An allocation of an address where something lives, or is undecided.
+    fn alloc_again(&mut self, op: &Op, address: u64, at: Place) {
+        let Some(slot) = self.table.slot_mut(at) else { return };
+        let (life, was_live) = (slot.life, slot.is_live);
+        if was_live && self.is_double_report(at, &life, op) {
+            return;
+        }
+        match self.table.take_pending(at) {
+            None | Some(Pending::Folded(_)) => {}
+            Some(Pending::Replaced { old, .. }) => {
+                self.close(address, &old, End::Unseen { end: life.born, ambiguous: false });
+            }
+            Some(Pending::PageGone { old, end }) => {
+                self.close(address, &old, End::Unseen { end, ambiguous: false });
+            }
+            Some(Pending::FreedOnce(number)) => self.only_one_free(address, number),
+        }
+        let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        if let Some(slot) = self.table.slot_mut(at) {
+            slot.life = new;
+            slot.is_live = true;
+        }
+        if was_live {
+            self.gone(&life, op.time);
+            self.table.set_pending(at, Pending::Replaced { old: life, last_report: op.time });
+        } else {
+            self.table.count_live(at, true);
+        }
+        self.born(&new);
+    }
+
+    /// Rule R4: the inner and the outer function of one large kmalloc, 6.10 and later. Folds the second report.
+    fn is_double_report(&mut self, at: Place, life: &Life, op: &Op) -> bool {
+        let (first, second) = (self.known.site(life.site), self.known.site(op.what.number()));
+        if !second.is_large {
+            return false;
+        }
+        let (here, there) = (self.known.origin(op.origin).place, self.known.origin(life.origin).place);
+        let pending = self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s));
+        let last_report = match pending {
+            Some(Pending::Folded(time)) | Some(Pending::Replaced { last_report: time, .. }) => time,
+            _ => life.born,
+        };
+        let is_double = first.api == Api::Kmalloc
+            && (first.bytes_req, first.bytes_alloc) == (second.bytes_req, second.bytes_alloc)
+            && (here.cpu, here.pid) == (there.cpu, there.pid)
+            && op.time.saturating_sub(last_report) <= self.rules.late_bound;
+        if is_double {
+            self.double_reported(op);
+            let pending = match self.table.take_pending(at) {
+                Some(Pending::Replaced { old, .. }) => Pending::Replaced { old, last_report: op.time },
+                _ => Pending::Folded(op.time),
+            };
+            self.table.set_pending(at, pending);
+            if let Some(slot) = self.table.slot_mut(at) {
+                slot.life.site = op.what.number();
+            }
+            self.renamed(life, op.what.number());
+        }
+        is_double
+    }
+
+    /// A free event.
+    #[inline]
+    pub(super) fn free(&mut self, op: &Op, api: Api, at: Place) {
+        let counted = self.is_plain || self.counts_event(op);
+        self.raw.free_events += u64::from(counted);
+        let address = op.value & ADDRESS_BITS;
+        if address <= 16 {
+            let counts = &mut self.counts[api as usize];
+            let slot = if address == 0 { &mut counts.null_frees } else { &mut counts.zero_size_frees };
+            *slot += u64::from(counted);
+            return;
+        }
+        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin };
+        if at == Place::NONE {
+            return self.free_unheard_of(address, &free, counted);
+        }
+        let Some(slot) = self.table.slot_mut(at) else { return };
+        let (life, was_live) = (slot.life, std::mem::replace(&mut slot.is_live, false));
+        let is_settled = slot.is_plain();
+        if was_live {
+            self.table.count_live(at, false);
+        }
+        if self.is_plain && is_settled && was_live {
+            return self.close_plainly(&life, &free);
+        }
+        if was_live {
+            self.gone(&life, op.time);
+        }
+        match (is_settled, was_live) {
+            (true, true) => self.close(address, &life, End::Freed { free, end: op.time, late: false }),
+            (true, false) => self.unmatched(&free, true, counted),
+            (false, _) => self.free_pending(address, at, (life, was_live), free, counted),
+        }
+    }
+
+    /// A free at an address that had no event yet.
+    #[cold]
+    fn free_unheard_of(&mut self, address: u64, free: &Free, counted: bool) {
+        let page_shift = self.rules.page_size.trailing_zeros();
+        let is_known = self
+            .rules
+            .direct_map
+            .is_some_and(|map| self.frames.is_allocated(map.frame(address, page_shift)));
+        self.table.add(address);
+        self.unmatched(free, is_known, counted);
+    }
+
+    /// A free at an address where something is undecided.
+    fn free_pending(
+        &mut self,
+        address: u64,
+        at: Place,
+        (life, was_live): (Life, bool),
+        free: Free,
+        counted: bool,
+    ) {
+        let now = End::Freed { free, end: free.time, late: false };
+        match self.table.take_pending(at) {
+            Some(Pending::Replaced { old, .. }) if self.is_late(life.born, &free) => {
+                self.table.set_freed_once(at, FreedOnce { old, second: life, free });
+            }
+            Some(Pending::Replaced { old, .. }) => {
+                self.close(address, &old, End::Unseen { end: life.born, ambiguous: false });
+                self.close(address, &life, now);
+            }
+            Some(Pending::FreedOnce(number)) => {
+                // Two frees behind two allocations: the first one was the old life's, logged late (R6).
+                let Some(FreedOnce { old, second, free }) = self.table.take_freed_once(number) else { return };
+                self.close(address, &old, End::Freed { free, end: second.born, late: true });
+                self.close(address, &second, now);
+            }
+            Some(Pending::PageGone { old, end }) if self.is_late(end, &free) => {
+                self.close(address, &old, End::Freed { free, end, late: true });
+            }
+            Some(Pending::PageGone { old, end }) => {
+                self.close(address, &old, End::Unseen { end, ambiguous: false });
+                self.unmatched(&free, true, counted);
+            }
+            Some(Pending::Folded(_)) | None if was_live => self.close(address, &life, now),
+            Some(Pending::Folded(_)) | None => self.unmatched(&free, true, counted),
+        }
+    }
+
+    fn is_late(&self, end: u64, free: &Free) -> bool {
+        free.api == Api::Cache && free.time.saturating_sub(end) <= self.rules.late_bound
+    }
+
+    /// The one free behind two allocations was the second's; the first stays freed unseen, and uncertain.
+    pub(super) fn only_one_free(&mut self, address: u64, number: u32) {
+        let Some(FreedOnce { old, second, free }) = self.table.take_freed_once(number) else { return };
+        self.close(address, &old, End::Unseen { end: second.born, ambiguous: true });
+        self.close(address, &second, End::Freed { free, end: free.time, late: false });
+    }
+
+    /// Rule R7 for one life.
+    pub(super) fn page_gone(&mut self, address: u64, time: u64) {
+        let at = self.table.locate(address);
+        let Some(slot) = self.table.slot_mut(at).filter(|s| s.is_live) else { return };
+        slot.is_live = false;
+        let life = slot.life;
+        self.table.count_live(at, false);
+        self.gone(&life, time);
+        if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
+            self.close(address, &old, End::Unseen { end: life.born, ambiguous: false });
+        }
+        self.table.set_pending(at, Pending::PageGone { old: life, end: time });
+    }
+}

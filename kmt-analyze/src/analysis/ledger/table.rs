@@ -1,0 +1,371 @@
+//! Where lives are kept: by page of 4 KiB, and within it by offset.
+//!
+//! Objects of one page are of one size, so that their offsets, shifted by its zero bits, are a perfect hash nearly
+//! always. One small head a page is what stays in the caches: an event costs one look at a head, mostly near, and one
+//! at a slot, which may be far; [`Table::touch`] starts both early for a whole batch. A page event finds what lives
+//! on its frame without an index of its own. An address that had an event keeps its slot (rule R10 asks for it), so
+//! memory is bounded by the addresses that the target's allocator uses, not by the length of the trace.
+
+use super::lives::{ADDRESS_BITS, FreedOnce, Life, Pending};
+use crate::analysis::int_hash::spread;
+
+/// Pages of the table; what the target calls a page may be larger.
+pub const PAGE_SHIFT: u32 = 12;
+
+/// What is known of one address.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    /// The life there; of no meaning without one.
+    pub life: Life,
+    /// Offset in the page, or [`UNUSED`].
+    offset: u16,
+    /// Whether an object lives there.
+    pub is_live: bool,
+    /// Number of what is pending, or [`NOTHING`].
+    pending: u32,
+}
+
+impl Slot {
+    /// Whether nothing is undecided there.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.pending == NOTHING
+    }
+}
+
+const UNUSED: u16 = u16::MAX;
+const NOTHING: u32 = u32::MAX;
+
+const EMPTY: Slot = Slot {
+    life: Life { born: 0, site: 0, origin: 0 },
+    offset: UNUSED,
+    is_live: false,
+    pending: NOTHING,
+};
+
+/// One page: its number, its slots, and how many objects live there.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    /// Page number and one; 0 for none.
+    key: u64,
+    first_slot: u32,
+    live: u16,
+    /// log2 of the number of slots, and the zero bits of offsets.
+    slots_log2: u8,
+    offset_shift: u8,
+}
+
+const NO_HEAD: Head = Head { key: 0, first_slot: 0, live: 0, slots_log2: 0, offset_shift: 0 };
+
+/// Slots of a new page: 2^2.
+const FIRST_LOG2: u8 = 2;
+
+/// Where a page's head and a slot lie; good until an address is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    head: u32,
+    slot: u32,
+}
+
+impl Place {
+    /// Nowhere: the address had no event yet.
+    pub const NONE: Self = Self { head: u32::MAX, slot: u32::MAX };
+}
+
+/// All addresses that had an event.
+#[derive(Debug)]
+pub struct Table {
+    heads: Vec<Head>,
+    head_count: usize,
+    slots: Vec<Slot>,
+    /// Blocks of slots that are not used any more, by log2 of their length.
+    spare: [Vec<u32>; 16],
+    pending: Vec<Pending>,
+    pending_unused: Vec<u32>,
+    freed_once: Vec<FreedOnce>,
+    freed_once_unused: Vec<u32>,
+    /// Rises when an address is added.
+    generation: u32,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            heads: vec![NO_HEAD; 1 << 10],
+            head_count: 0,
+            slots: Vec::new(),
+            spare: Default::default(),
+            pending: Vec::new(),
+            pending_unused: Vec::new(),
+            freed_once: Vec::new(),
+            freed_once_unused: Vec::new(),
+            generation: 0,
+        }
+    }
+}
+
+impl Table {
+    /// Rises when an address is added: places found before may be wrong then.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Where the page with that key is, or where it would be put.
+    #[inline]
+    fn find(&self, page: u64) -> usize {
+        let mask = self.heads.len() - 1;
+        let mut at = spread(page) as usize & mask;
+        while self.heads.get(at).is_some_and(|h| h.key != 0 && h.key != page + 1) {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    /// The place of `address`; [`Place::NONE`] if it had no event yet.
+    #[inline]
+    pub fn locate(&self, address: u64) -> Place {
+        let at = self.find(page_of(address));
+        let offset = offset_of(address);
+        let Some(head) = self.heads.get(at).filter(|h| h.key != 0) else { return Place::NONE };
+        let first = head.first_slot as usize;
+        let Some(slots) = self.slots.get(first..first + (1usize << head.slots_log2)) else {
+            return Place::NONE;
+        };
+        let mask = slots.len() - 1;
+        let mut slot = (usize::from(offset) >> head.offset_shift) & mask;
+        while let Some(found) = slots.get(slot) {
+            if found.offset == offset {
+                return Place { head: at as u32, slot: (first + slot) as u32 };
+            }
+            if found.offset == UNUSED {
+                break;
+            }
+            slot = (slot + 1) & mask;
+        }
+        Place::NONE
+    }
+
+    /// Adds an address that had no event yet.
+    #[cold]
+    pub fn add(&mut self, address: u64) -> Place {
+        self.generation = self.generation.wrapping_add(1);
+        let (page, offset) = (page_of(address), offset_of(address));
+        if (self.head_count + 1) * 2 > self.heads.len() {
+            self.grow();
+        }
+        let at = self.find(page);
+        let zeros = offset.trailing_zeros().min(11) as u8;
+        if self.heads.get(at).is_some_and(|h| h.key == 0) {
+            self.head_count += 1;
+            let first_slot = self.block(FIRST_LOG2);
+            if let Some(head) = self.heads.get_mut(at) {
+                let key = page + 1;
+                *head = Head { key, first_slot, live: 0, slots_log2: FIRST_LOG2, offset_shift: zeros };
+            }
+        }
+        let head = self.heads.get(at).copied().unwrap_or(NO_HEAD);
+        let used = self.page_slots(&head).iter().filter(|s| s.offset != UNUSED).count();
+        // At most three quarters full. A smaller zero count would break up long runs of probes.
+        let is_full = (used + 1) * 4 > 3 << head.slots_log2;
+        if is_full || zeros < head.offset_shift {
+            let log2 = head.slots_log2 + u8::from(is_full);
+            self.rebuild(at, log2, head.offset_shift.min(zeros));
+        }
+        let head = self.heads.get(at).copied().unwrap_or(NO_HEAD);
+        Place { head: at as u32, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
+    }
+
+    fn page_slots(&self, head: &Head) -> &[Slot] {
+        let first = head.first_slot as usize;
+        self.slots.get(first..first + (1usize << head.slots_log2)).unwrap_or_default()
+    }
+
+    /// Puts a slot into the first free place behind its home.
+    fn put(&mut self, head: &Head, slot: Slot) -> usize {
+        let mask = (1usize << head.slots_log2) - 1;
+        let first = head.first_slot as usize;
+        let mut at = home(head, slot.offset) - first;
+        while self.slots.get(first + at).is_some_and(|s| s.offset != UNUSED) {
+            at = (at + 1) & mask;
+        }
+        if let Some(place) = self.slots.get_mut(first + at) {
+            *place = slot;
+        }
+        first + at
+    }
+
+    /// A block of 2^log2 empty slots.
+    fn block(&mut self, log2: u8) -> u32 {
+        if let Some(first) = self.spare.get_mut(usize::from(log2)).and_then(Vec::pop) {
+            return first;
+        }
+        let first = self.slots.len();
+        self.slots.resize(first + (1 << log2), EMPTY);
+        first as u32
+    }
+
+    /// Gives a page another number of slots, or another shift.
+    fn rebuild(&mut self, at: usize, log2: u8, offset_shift: u8) {
+        let Some(old) = self.heads.get(at).copied() else { return };
+        let first_slot = self.block(log2);
+        let new = Head { first_slot, slots_log2: log2, offset_shift, ..old };
+        for slot in old.first_slot as usize..(old.first_slot as usize + (1 << old.slots_log2)) {
+            let Some(slot) = self.slots.get_mut(slot).map(|s| std::mem::replace(s, EMPTY)) else { continue };
+            if slot.offset != UNUSED {
+                self.put(&new, slot);
+            }
+        }
+        if let Some(spare) = self.spare.get_mut(usize::from(old.slots_log2)) {
+            spare.push(old.first_slot);
+        }
+        if let Some(head) = self.heads.get_mut(at) {
+            *head = new;
+        }
+    }
+
+    fn grow(&mut self) {
+        let heads = vec![NO_HEAD; self.heads.len() * 2];
+        for head in std::mem::replace(&mut self.heads, heads) {
+            if head.key != 0 {
+                let at = self.find(head.key - 1);
+                if let Some(place) = self.heads.get_mut(at) {
+                    *place = head;
+                }
+            }
+        }
+    }
+
+    /// That slot.
+    #[inline]
+    pub fn slot_mut(&mut self, at: Place) -> Option<&mut Slot> {
+        self.slots.get_mut(at.slot as usize)
+    }
+
+    /// Counts an object of a page more, or one less.
+    #[inline]
+    pub fn count_live(&mut self, at: Place, born: bool) {
+        if let Some(head) = self.heads.get_mut(at.head as usize) {
+            head.live = if born { head.live.saturating_add(1) } else { head.live.saturating_sub(1) };
+        }
+    }
+
+    /// Addresses at which objects live in the page of `address`.
+    pub fn living_in_page(&self, address: u64) -> Vec<u64> {
+        let page = page_of(address);
+        let head = self.heads.get(self.find(page)).filter(|h| h.key != 0 && h.live > 0);
+        let slots = head.map_or(&[][..], |h| self.page_slots(h));
+        slots.iter().filter(|s| s.is_live).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
+    }
+
+    /// All addresses and their slots.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
+        self.heads.iter().filter(|h| h.key != 0).flat_map(|head| {
+            let page = (head.key - 1) << PAGE_SHIFT;
+            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
+            used.map(move |slot| (page | u64::from(slot.offset), *slot))
+        })
+    }
+
+    /// What nearly every event does: an object is born where none lives, or one that lives is freed, and nothing is
+    /// undecided there. Returns the life that was there and the new state; `None` if the event is of another kind.
+    ///
+    /// Which of the two it is cannot be guessed, so there is no branch on it.
+    #[inline]
+    pub fn turn(&mut self, at: Place, is_free: bool, new: Life) -> Option<Life> {
+        let slot = self.slots.get_mut(at.slot as usize)?;
+        if (slot.pending != NOTHING) | (slot.is_live != is_free) {
+            return None;
+        }
+        let old = std::mem::replace(&mut slot.life, new);
+        slot.is_live = !is_free;
+        if let Some(head) = self.heads.get_mut(at.head as usize) {
+            head.live = head.live.wrapping_add(1).wrapping_sub(2 * u16::from(is_free));
+        }
+        Some(old)
+    }
+
+    /// What is pending in a slot, which has nothing pending from then on.
+    #[inline]
+    pub fn take_pending(&mut self, at: Place) -> Option<Pending> {
+        let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
+        let number = std::mem::replace(&mut slot.pending, NOTHING);
+        self.pending_unused.push(number);
+        self.pending.get(number as usize).copied()
+    }
+
+    /// Starts loading what is pending at a place; the number is there to keep the load alive.
+    #[inline]
+    pub fn touch_pending(&self, at: Place) -> u64 {
+        let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending) as usize;
+        // Most have nothing pending and look at the last one, which is near.
+        match self.pending.get(number.min(self.pending.len().wrapping_sub(1))) {
+            Some(Pending::Replaced { old, .. }) => old.born,
+            _ => 0,
+        }
+    }
+
+    /// Keeps what two allocations and a free leave undecided.
+    pub fn set_freed_once(&mut self, at: Place, freed_once: FreedOnce) {
+        let number = match self.freed_once_unused.pop() {
+            Some(number) => {
+                if let Some(place) = self.freed_once.get_mut(number as usize) {
+                    *place = freed_once;
+                }
+                number
+            }
+            None => {
+                self.freed_once.push(freed_once);
+                self.freed_once.len() as u32 - 1
+            }
+        };
+        self.set_pending(at, Pending::FreedOnce(number));
+    }
+
+    /// What was kept so, which is given up.
+    pub fn take_freed_once(&mut self, number: u32) -> Option<FreedOnce> {
+        self.freed_once_unused.push(number);
+        self.freed_once.get(number as usize).copied()
+    }
+
+    /// What is pending in a slot.
+    pub fn pending(&self, slot: &Slot) -> Option<Pending> {
+        self.pending.get(slot.pending as usize).copied()
+    }
+
+    /// Makes something pending in a slot that has nothing pending.
+    pub fn set_pending(&mut self, at: Place, pending: Pending) {
+        let number = match self.pending_unused.pop() {
+            Some(number) => {
+                if let Some(place) = self.pending.get_mut(number as usize) {
+                    *place = pending;
+                }
+                number
+            }
+            None => {
+                self.pending.push(pending);
+                self.pending.len() as u32 - 1
+            }
+        };
+        if let Some(slot) = self.slots.get_mut(at.slot as usize) {
+            slot.pending = number;
+        }
+    }
+}
+
+#[inline]
+fn page_of(address: u64) -> u64 {
+    (address & ADDRESS_BITS) >> PAGE_SHIFT
+}
+
+#[inline]
+fn offset_of(address: u64) -> u16 {
+    (address & ((1 << PAGE_SHIFT) - 1)) as u16
+}
+
+/// Where a slot is looked for first.
+#[inline]
+fn home(head: &Head, offset: u16) -> usize {
+    let mask = (1usize << head.slots_log2) - 1;
+    head.first_slot as usize + ((usize::from(offset) >> head.offset_shift) & mask)
+}

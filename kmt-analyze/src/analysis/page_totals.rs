@@ -1,0 +1,58 @@
+//! What is added up of pages.
+
+use std::ops::AddAssign;
+
+/// Sums over allocations of pages. Frames are pages of the target's size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameTotals {
+    /// Successful allocations.
+    pub alloc_events: u64,
+    /// Allocations that failed.
+    pub alloc_failures: u64,
+    /// Frames that were allocated.
+    pub frames_alloc: u64,
+    /// Frames of them that were freed.
+    pub frames_freed: u64,
+    /// Frames that were allocated again while they seemed live.
+    pub frames_freed_unseen: u64,
+    /// Frames that stay allocated at the end of the window.
+    pub frames_live: u64,
+    /// Frames whose life crosses a loss.
+    pub frames_uncertain: u64,
+    /// Those of them that seem live.
+    pub frames_live_uncertain: u64,
+}
+
+impl AddAssign<&FrameTotals> for FrameTotals {
+    fn add_assign(&mut self, other: &FrameTotals) {
+        self.alloc_events += other.alloc_events;
+        self.alloc_failures += other.alloc_failures;
+        self.frames_alloc += other.frames_alloc;
+        self.frames_freed += other.frames_freed;
+        self.frames_freed_unseen += other.frames_freed_unseen;
+        self.frames_live += other.frames_live;
+        self.frames_uncertain += other.frames_uncertain;
+        self.frames_live_uncertain += other.frames_live_uncertain;
+    }
+}
+
+/// Counts of page events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Allocation events, failures included.
+    pub raw_alloc_events: u64,
+    /// Pages that they asked for.
+    pub raw_frames_alloc: u64,
+    /// Free events.
+    pub raw_free_events: u64,
+    /// Pages of them.
+    pub raw_frames_freed: u64,
+    /// Frees of at least one frame that was live.
+    pub frees_matched: u64,
+    /// Those of them whose range is not exactly one allocation's.
+    pub frees_partial: u64,
+    /// Frees of no frame that was live.
+    pub free_only_events: u64,
+    /// Frames that were freed and not live: allocated before the trace, or without an event.
+    pub free_only_frames: u64,
+}

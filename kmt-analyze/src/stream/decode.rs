@@ -1,0 +1,174 @@
+//! From the records of a chunk to operations.
+
+use std::collections::HashMap;
+
+use kmt_format::read::{ChunkRef, Event, EventChunk, Schema, Trace};
+use kmt_format::schema::{Meaning, Role};
+
+use super::intern::{Interner, SharedInterner};
+use super::op::{Kind, Op, What};
+use super::plan::ClassPlan;
+use crate::analysis::int_hash::IntHash;
+
+/// What the reports want beyond slab and page events.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// Call stacks.
+    pub stacks: bool,
+    /// Counts of all events by class, task and CPU between two times.
+    pub event_counts: Option<(u64, u64)>,
+}
+
+/// Decodes chunks, and interns what it comes across.
+#[derive(Debug)]
+pub struct Decoder<'t> {
+    schema: &'t Schema,
+    plans: Vec<ClassPlan>,
+    wanted: Wanted,
+    /// What events have in common.
+    interner: &'t SharedInterner,
+    /// Items of its tables.
+    pub interned: usize,
+    /// By class index, whether there are events of it.
+    pub classes_seen: Vec<bool>,
+    /// If wanted: class and origin, number of events.
+    pub event_counts: HashMap<(u32, u32), u64, IntHash>,
+}
+
+/// A chunk that is being decoded, block by block.
+#[derive(Debug)]
+pub struct Open<'d> {
+    at: ChunkRef,
+    chunk: EventChunk<'d>,
+    /// Record that comes next.
+    next: usize,
+    /// What its descriptors and contexts mean, as far as was seen.
+    whats: Vec<What>,
+    origins: Vec<u32>,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl<'d> Open<'d> {
+    /// A chunk of which nothing is decoded yet.
+    pub fn new(at: ChunkRef, chunk: EventChunk<'d>) -> Self {
+        let whats = vec![What::UNKNOWN; chunk.descriptor_count()];
+        Self { at, chunk, next: 0, whats, origins: Vec::new() }
+    }
+
+    /// Whether all of it is decoded.
+    pub fn is_done(&self) -> bool {
+        self.next >= self.chunk.records().len()
+    }
+}
+
+impl<'t> Decoder<'t> {
+    /// A decoder for a trace.
+    pub fn new(trace: &'t Trace<'_>, interner: &'t SharedInterner, wanted: Wanted) -> Self {
+        let schema = trace.schema();
+        Self {
+            schema,
+            plans: ClassPlan::all(schema),
+            wanted,
+            interner,
+            interned: 0,
+            classes_seen: vec![false; schema.class_count()],
+            event_counts: HashMap::default(),
+        }
+    }
+
+    /// Decodes as many more records as `ops` has room for; returns how many operations came of them.
+    pub fn decode(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
+        let Open { at, chunk, next, whats, origins } = open;
+        let range = *next..chunk.records().len().min(*next + ops.len());
+        *next = range.end;
+        if self.wanted.event_counts.is_some() {
+            self.count(chunk, range.clone());
+        }
+        let (mut index, mut len) = (range.start, 0);
+        chunk.for_each_in(range, |time, record| {
+            let mut what = whats.get(usize::from(record.descriptor)).copied().unwrap_or(What::OTHER);
+            let mut origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
+            let mut value = record.value;
+            if what.is_question() || origin == UNKNOWN {
+                if let Some(resolved) = self.resolve(at, chunk, index, whats, origins) {
+                    (what, value, origin) = resolved;
+                }
+            }
+            // Written always, kept if it is something: no branch to guess wrong.
+            if let Some(op) = ops.get_mut(len) {
+                *op = Op { time, value, what, origin };
+            }
+            len += usize::from(!what.is_mark());
+            index += 1;
+        });
+        len
+    }
+
+    /// The slow way: the event itself is asked, and the answer kept where it holds for others.
+    #[cold]
+    fn resolve(
+        &mut self,
+        at: &ChunkRef,
+        chunk: &EventChunk<'_>,
+        index: usize,
+        whats: &mut [What],
+        origins: &mut Vec<u32>,
+    ) -> Option<(What, u64, u32)> {
+        let event = Event::new(self.schema, chunk, index)?;
+        let plan = self.plans.get(event.class_index())?;
+        let record = event.record();
+        let place = usize::from(record.context);
+        if origins.len() <= place {
+            origins.resize(place + 1, UNKNOWN);
+        }
+        let mut interner = Interner::lock(self.interner);
+        let origin = interner.origin(plan, &event);
+        if let Some(slot) = origins.get_mut(place) {
+            *slot = origin;
+        }
+        let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);
+        let what = if is_stack && !self.wanted.stacks { What::OTHER } else { interner.what(plan, &event) };
+        if let Some(flags) = plan.uint(&event, Role::GFP_FLAGS) {
+            interner.gfp.entry(flags).or_insert((*at, index));
+        }
+        self.interned = interner.len();
+        drop(interner);
+        let role = match what.kind() {
+            Kind::Alloc | Kind::Kfree | Kind::CacheFree => Role::PTR,
+            Kind::PageAlloc | Kind::PageFree => Role::PFN,
+            Kind::Stack | Kind::Other => Role::NONE,
+        };
+        let shape = chunk.shape_of(record.descriptor.into())?;
+        let has_payload = self.schema.shape(shape).is_some_and(|s| s.payload_len > 0);
+        let is_plain = match what.kind() {
+            Kind::Other => true,
+            Kind::Stack => !has_payload,
+            _ => plan.is_value(self.schema, shape, role),
+        };
+        if let Some(seen) = self.classes_seen.get_mut(event.class_index()) {
+            *seen = true;
+        }
+        *whats.get_mut(usize::from(record.descriptor))? = if is_plain { what } else { What::BY_EVENT };
+        Some((what, plan.uint(&event, role).unwrap_or(record.value), origin))
+    }
+
+    /// Counts events by class and origin.
+    fn count(&mut self, chunk: &EventChunk<'_>, range: std::ops::Range<usize>) {
+        let Some((first, last)) = self.wanted.event_counts else { return };
+        let mut counts = HashMap::<(u16, u16), (usize, u64), IntHash>::default();
+        let mut index = range.start;
+        chunk.for_each_in(range, |time, record| {
+            if (first..=last).contains(&time) {
+                counts.entry((record.descriptor, record.context)).or_insert((index, 0)).1 += 1;
+            }
+            index += 1;
+        });
+        for (index, count) in counts.into_values() {
+            let Some(event) = Event::new(self.schema, chunk, index) else { continue };
+            let Some(plan) = self.plans.get(event.class_index()) else { continue };
+            let origin = Interner::lock(self.interner).origin(plan, &event);
+            *self.event_counts.entry((event.class_index() as u32, origin)).or_default() += count;
+        }
+    }
+}

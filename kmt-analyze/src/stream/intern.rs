@@ -1,0 +1,242 @@
+//! Numbers for what events have in common, over the whole trace.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kmt_format::read::{ChunkRef, Event};
+use kmt_format::schema::{Meaning, Role};
+
+use super::op::{Kind, What};
+use super::plan::ClassPlan;
+use crate::analysis::int_hash::IntHash;
+
+/// By which interface an object was allocated or freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Api {
+    /// By size: kmalloc and kfree.
+    Kmalloc,
+    /// From a cache: kmem_cache_alloc and kmem_cache_free.
+    Cache,
+}
+
+impl Api {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Kmalloc, Self::Cache];
+
+    /// As reports print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kmalloc => "kmalloc",
+            Self::Cache => "cache",
+        }
+    }
+}
+
+/// A cache name, interned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(pub u32);
+
+/// What all allocations of one kind at one place have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// Interface.
+    pub api: Api,
+    /// Index of the event class.
+    pub class: u32,
+    /// Return address of the allocator's caller.
+    pub call_site: u64,
+    /// Bytes asked for.
+    pub bytes_req: u64,
+    /// Bytes handed out.
+    pub bytes_alloc: u64,
+    /// Allocation flags.
+    pub gfp_flags: u64,
+    /// Node asked for; -1 any.
+    pub node: i32,
+    /// Cache, where the allocation itself tells it.
+    pub cache: Option<NameId>,
+}
+
+/// What all frees of one kind at one place have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FreeSite {
+    /// Interface.
+    pub api: Api,
+    /// Index of the event class.
+    pub class: u32,
+    /// Return address of the caller.
+    pub call_site: u64,
+    /// Cache, where the event tells it.
+    pub cache: Option<NameId>,
+}
+
+/// What page allocations have in common.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageSite {
+    /// log2 of the number of pages.
+    pub order: u8,
+    /// Migrate type asked for.
+    pub migratetype: i32,
+    /// Allocation flags.
+    pub gfp_flags: u64,
+    /// Index of the event class.
+    pub class: u32,
+}
+
+impl PageSite {
+    /// Whether pages were asked for that can be moved.
+    pub fn is_movable(&self) -> bool {
+        self.migratetype == MOVABLE
+    }
+}
+
+/// Where something was logged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Origin {
+    /// CPU.
+    pub cpu: u32,
+    /// Task.
+    pub pid: i32,
+    /// Bits of common_flags that tell the level: hard interrupt, soft interrupt, NMI.
+    pub level: u8,
+}
+
+/// Bits of common_flags: TRACE_FLAG_HARDIRQ, _SOFTIRQ, _NMI (include/linux/trace_events.h).
+const LEVEL: u64 = 0x08 | 0x10 | 0x40;
+
+/// Migrate type MOVABLE (enum migratetype, include/linux/mmzone.h 4.4 to 7.2).
+const MOVABLE: i32 = 1;
+
+/// A table that numbers what is put into it.
+#[derive(Debug)]
+pub struct Table<T> {
+    items: Vec<T>,
+    numbers: HashMap<T, u32, IntHash>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), numbers: HashMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Table<T> {
+    /// The number of `item`.
+    pub fn number(&mut self, item: &T) -> u32 {
+        if let Some(&number) = self.numbers.get(item) {
+            return number;
+        }
+        let number = self.items.len() as u32;
+        self.items.push(item.clone());
+        self.numbers.insert(item.clone(), number);
+        number
+    }
+
+    /// All items, by number.
+    pub fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    /// The item of that number.
+    pub fn get(&self, number: u32) -> Option<&T> {
+        self.items.get(number as usize)
+    }
+}
+
+/// All tables of a trace. Numbers follow the order in which things come up, which is the same in every run.
+#[derive(Debug, Default)]
+pub struct Interner {
+    /// Sites of slab allocations.
+    pub sites: Table<Site>,
+    /// Sites of slab frees.
+    pub frees: Table<FreeSite>,
+    /// Kinds of page allocations.
+    pub pages: Table<PageSite>,
+    /// CPUs, tasks and levels.
+    pub origins: Table<Origin>,
+    /// Cache names.
+    pub names: Table<Vec<u8>>,
+    /// Call stacks, the innermost address first.
+    pub stacks: Table<Vec<u64>>,
+    /// For each value of gfp_flags an event that has it: chunk and index.
+    pub gfp: HashMap<u64, (ChunkRef, usize)>,
+}
+
+/// The tables, filled on one core and looked at on another.
+pub type SharedInterner = Mutex<Interner>;
+
+impl Interner {
+    /// Locks shared tables.
+    pub fn lock(shared: &SharedInterner) -> MutexGuard<'_, Self> {
+        shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Items of all tables that operations name: rises with every new one.
+    pub fn len(&self) -> usize {
+        self.sites.items.len() + self.frees.items.len() + self.pages.items.len() + self.origins.items.len()
+    }
+
+    /// The cache name of that number.
+    pub fn name(&self, id: NameId) -> &[u8] {
+        self.names.get(id.0).map_or(b"", Vec::as_slice)
+    }
+
+    /// What an event is. Depends on its descriptor alone, unless its class keeps fields in the payload.
+    pub fn what(&mut self, plan: &ClassPlan, event: &Event<'_>) -> What {
+        let class = event.class_index() as u32;
+        let number = |role| plan.uint(event, role).unwrap_or(0);
+        let order = || u8::try_from(number(Role::ORDER)).ok().filter(|&o| o < 32).unwrap_or(0);
+        let signed = |role, default| plan.uint(event, role).map_or(default, |v| v as i32);
+        match plan.meaning {
+            Some(meaning) if meaning.is_slab_alloc() => {
+                let api = if meaning == Meaning::KMALLOC { Api::Kmalloc } else { Api::Cache };
+                let site = Site {
+                    api,
+                    class,
+                    call_site: number(Role::CALL_SITE),
+                    bytes_req: number(Role::BYTES_REQ),
+                    bytes_alloc: number(Role::BYTES_ALLOC),
+                    gfp_flags: number(Role::GFP_FLAGS),
+                    node: signed(Role::NODE, -1),
+                    cache: self.cache(plan, event),
+                };
+                What::new(Kind::Alloc, self.sites.number(&site))
+            }
+            Some(meaning) if meaning.is_slab_free() => {
+                let api = if meaning == Meaning::KFREE { Api::Kmalloc } else { Api::Cache };
+                let call_site = number(Role::CALL_SITE);
+                let free = FreeSite { api, class, call_site, cache: self.cache(plan, event) };
+                let kind = if api == Api::Kmalloc { Kind::Kfree } else { Kind::CacheFree };
+                What::new(kind, self.frees.number(&free))
+            }
+            Some(Meaning::PAGE_ALLOC) => {
+                let site = PageSite {
+                    order: order(),
+                    migratetype: signed(Role::MIGRATETYPE, 0),
+                    gfp_flags: number(Role::GFP_FLAGS),
+                    class,
+                };
+                What::new(Kind::PageAlloc, self.pages.number(&site))
+            }
+            Some(Meaning::PAGE_FREE) => What::new(Kind::PageFree, order().into()),
+            Some(Meaning::KERNEL_STACK) => {
+                let stack: Vec<u64> = event.stack().map(|s| s.addresses().collect()).unwrap_or_default();
+                What::new(Kind::Stack, self.stacks.number(&stack))
+            }
+            _ => What::OTHER,
+        }
+    }
+
+    fn cache(&mut self, plan: &ClassPlan, event: &Event<'_>) -> Option<NameId> {
+        let text = plan.text(event, Role::CACHE_NAME)?;
+        Some(NameId(self.names.number(&text.to_vec())))
+    }
+
+    /// Where an event was logged.
+    pub fn origin(&mut self, plan: &ClassPlan, event: &Event<'_>) -> u32 {
+        let level = plan.uint(event, Role::FLAGS).unwrap_or(0) & LEVEL;
+        let pid = plan.uint(event, Role::PID).unwrap_or(0) as i32;
+        self.origins.number(&Origin { cpu: event.cpu(), pid, level: level as u8 })
+    }
+}

@@ -1,0 +1,194 @@
+//! Reading and checking chunks ahead, on the cores that the ledger leaves free.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use kmt_format::read::{ChunkRef, Damage, EventChunk, Trace};
+
+use super::decode::Open;
+
+/// Chunks that may be read and not yet taken.
+const AHEAD: usize = 16;
+/// Workers take so many chunks at a time, and wake nobody in between.
+const BUNDLE: usize = 4;
+
+/// One chunk's way from the file to the merge.
+#[derive(Debug)]
+struct Job<'d> {
+    chunk: ChunkRef,
+    event_count: u32,
+    state: AtomicU8,
+    result: Mutex<Option<Result<EventChunk<'d>, Damage>>>,
+}
+
+const WAITING: u8 = 0;
+const CLAIMED: u8 = 1;
+const READY: u8 = 2;
+
+/// All chunks of a trace in the order in which a merge will want them, give or take.
+///
+/// Whoever wants a chunk that nobody has begun reads it itself, so that nothing ever waits for its turn.
+#[derive(Debug)]
+pub struct Loader<'t, 'd> {
+    trace: &'t Trace<'d>,
+    jobs: Vec<Job<'d>>,
+    /// For each CPU its jobs.
+    streams: Vec<(u32, Vec<usize>)>,
+    ahead: usize,
+    next: AtomicUsize,
+    taken: AtomicUsize,
+    gate: Mutex<Gate>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    stopped: bool,
+    waiting: usize,
+}
+
+impl<'t, 'd> Loader<'t, 'd> {
+    /// For all chunks that start at `last` or before.
+    pub fn new(trace: &'t Trace<'d>, last: u64) -> Self {
+        let mut order = Vec::new();
+        for (&cpu, stream) in trace.streams() {
+            let mut wanted_at = 0;
+            for (chunk, info) in &stream.chunks {
+                if info.event_count > 0 && info.t_first <= last {
+                    order.push((wanted_at, cpu, *chunk, info.event_count));
+                    wanted_at = info.t_last.max(wanted_at);
+                }
+            }
+        }
+        order.sort_by_key(|&(wanted_at, cpu, chunk, _)| (wanted_at, cpu, chunk.offset));
+        let mut streams = BTreeMap::<u32, Vec<usize>>::new();
+        for (job, (_, cpu, ..)) in order.iter().enumerate() {
+            streams.entry(*cpu).or_default().push(job);
+        }
+        let ahead = AHEAD.max(streams.len() * 2);
+        let job = |(_, _, chunk, event_count)| Job {
+            chunk,
+            event_count,
+            state: AtomicU8::new(WAITING),
+            result: Mutex::new(None),
+        };
+        Self {
+            trace,
+            jobs: order.into_iter().map(job).collect(),
+            streams: streams.into_iter().collect(),
+            ahead,
+            next: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
+            gate: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// CPUs and the numbers of their chunks, in order.
+    pub fn streams(&self) -> &[(u32, Vec<usize>)] {
+        &self.streams
+    }
+
+    /// Number of chunks.
+    pub fn chunk_count(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Events of all chunks.
+    pub fn event_count(&self) -> u64 {
+        self.jobs.iter().map(|j| u64::from(j.event_count)).sum()
+    }
+
+    /// Works until all chunks are begun or [`Loader::stop`] is called; for threads of their own.
+    pub fn work(&self) {
+        loop {
+            let first = self.next.fetch_add(BUNDLE, Ordering::Relaxed);
+            if first >= self.jobs.len() || !self.may_begin(first) {
+                return;
+            }
+            for job in self.jobs.iter().skip(first).take(BUNDLE) {
+                if job.claim() {
+                    let read = self.read(job);
+                    *lock(&job.result) = Some(read);
+                    job.state.store(READY, Ordering::Release);
+                }
+            }
+            self.tell();
+        }
+    }
+
+    /// Waits until the merge is near enough; false if nobody wants any more.
+    fn may_begin(&self, number: usize) -> bool {
+        let mut gate = lock(&self.gate);
+        while !gate.stopped && number >= self.taken.load(Ordering::Relaxed).saturating_add(self.ahead) {
+            gate = self.wait(gate);
+        }
+        !gate.stopped
+    }
+
+    fn wait<'g>(&self, mut gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
+        gate.waiting += 1;
+        let mut gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        gate.waiting -= 1;
+        gate
+    }
+
+    /// Wakes whoever waits.
+    fn tell(&self) {
+        if lock(&self.gate).waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Lets the threads end.
+    pub fn stop(&self) {
+        lock(&self.gate).stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// The chunk of that number.
+    pub fn take(&self, number: usize) -> Result<Option<Open<'d>>, Damage> {
+        let Some(job) = self.jobs.get(number) else { return Ok(None) };
+        let result = if job.claim() {
+            Some(self.read(job))
+        } else {
+            let mut gate = lock(&self.gate);
+            while job.state.load(Ordering::Acquire) != READY {
+                gate = self.wait(gate);
+            }
+            drop(gate);
+            lock(&job.result).take()
+        };
+        let taken = self.taken.fetch_add(1, Ordering::Relaxed) + 1;
+        if taken % BUNDLE == 0 {
+            self.tell();
+        }
+        result.transpose().map(|chunk| chunk.map(|c| Open::new(job.chunk, c)))
+    }
+
+    fn read(&self, job: &Job<'d>) -> Result<EventChunk<'d>, Damage> {
+        let read = self.trace.read(&job.chunk);
+        read.map_err(|error| Damage { offset: job.chunk.offset, len: job.chunk.total_len, error })
+    }
+}
+
+impl Job<'_> {
+    /// Whether the caller is the first who wants it.
+    fn claim(&self) -> bool {
+        self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Stops the loader's threads when it goes out of scope, also when that is a panic's unwinding.
+pub struct StopOnDrop<'l, 't, 'd>(pub &'l Loader<'t, 'd>);
+
+impl Drop for StopOnDrop<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

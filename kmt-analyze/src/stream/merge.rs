@@ -1,0 +1,224 @@
+//! The CPUs' operations in the kernel's order, by a tree of two-way merges.
+//!
+//! Always on with the CPU whose next event is the oldest, the lowest CPU where several are; the order within a CPU
+//! never changes. The same order as [`kmt_format::read::Merge`], which hands out runs: under load a run is three
+//! events long, and a run's costs are those of guessing its end wrong. Here every event costs one comparison whose
+//! outcome only moves indices.
+
+use kmt_format::read::Damage;
+
+use super::decode::{Decoder, Open};
+use super::load::Loader;
+use super::op::Op;
+
+/// Operations merged at a time: they, and what they touch, stay in a first-level cache.
+const BATCH: usize = 256;
+
+/// A tree of merges.
+pub struct Merged<'l, 't, 'd> {
+    root: Node<'d>,
+    source: Source<'l, 't, 'd>,
+}
+
+/// Where the leaves get their operations from.
+struct Source<'l, 't, 'd> {
+    loader: &'l Loader<'t, 'd>,
+    decoder: Decoder<'t>,
+    damages: Vec<Damage>,
+}
+
+enum Node<'d> {
+    Leaf(Leaf<'d>),
+    Pair(Box<Pair<'d>>),
+}
+
+/// One CPU.
+struct Leaf<'d> {
+    jobs: std::vec::IntoIter<usize>,
+    open: Option<Open<'d>>,
+    ready: Ready,
+}
+
+struct Pair<'d> {
+    left: Node<'d>,
+    right: Node<'d>,
+    ready: Ready,
+}
+
+/// Operations that can be taken: those from `at` to `end`.
+struct Ready {
+    ops: Vec<Op>,
+    at: usize,
+    end: usize,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self { ops: vec![Op::default(); BATCH], at: 0, end: 0 }
+    }
+}
+
+impl<'l, 't, 'd> Merged<'l, 't, 'd> {
+    /// All streams of a loader.
+    pub fn new(loader: &'l Loader<'t, 'd>, decoder: Decoder<'t>) -> Self {
+        let leaf = |jobs: &Vec<usize>| {
+            Node::Leaf(Leaf { jobs: jobs.clone().into_iter(), open: None, ready: Ready::default() })
+        };
+        let mut nodes: Vec<Node<'d>> = loader.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
+        // Neighbours are paired, so that the lower CPU is always on the left.
+        while nodes.len() > 1 {
+            let mut next = Vec::with_capacity(nodes.len().div_ceil(2));
+            let mut rest = nodes.into_iter();
+            while let Some(left) = rest.next() {
+                next.push(match rest.next() {
+                    Some(right) => Node::Pair(Box::new(Pair { left, right, ready: Ready::default() })),
+                    None => left,
+                });
+            }
+            nodes = next;
+        }
+        let root = nodes.pop().unwrap_or_else(|| leaf(&Vec::new()));
+        Self { root, source: Source { loader, decoder, damages: Vec::new() } }
+    }
+
+    /// The next operations, none at the end; and how many interned items they may name.
+    pub fn next_batch(&mut self) -> (&[Op], usize) {
+        let len = self.root.front().len();
+        self.root.advance(len);
+        self.root.fill(&mut self.source);
+        (self.root.front(), self.source.decoder.interned)
+    }
+
+    /// What was seen and counted, and damaged chunks.
+    pub fn finish(self) -> (Decoder<'t>, Vec<Damage>) {
+        (self.source.decoder, self.source.damages)
+    }
+}
+
+impl<'d> Node<'d> {
+    /// What is there to be taken.
+    #[inline]
+    fn front(&self) -> &[Op] {
+        let ready = match self {
+            Self::Leaf(leaf) => &leaf.ready,
+            Self::Pair(pair) => &pair.ready,
+        };
+        ready.ops.get(ready.at..ready.end).unwrap_or_default()
+    }
+
+    #[inline]
+    fn advance(&mut self, by: usize) {
+        match self {
+            Self::Leaf(leaf) => leaf.ready.at += by,
+            Self::Pair(pair) => pair.ready.at += by,
+        }
+    }
+
+    /// Makes something available, unless this is the end.
+    fn fill(&mut self, source: &mut Source<'_, '_, 'd>) {
+        if !self.front().is_empty() {
+            return;
+        }
+        match self {
+            Self::Leaf(leaf) => leaf.fill(source),
+            Self::Pair(pair) => pair.fill(source),
+        }
+    }
+}
+
+impl<'d> Leaf<'d> {
+    fn fill(&mut self, source: &mut Source<'_, '_, 'd>) {
+        (self.ready.at, self.ready.end) = (0, 0);
+        while self.ready.end == 0 {
+            if let Some(open) = self.open.as_mut().filter(|o| !o.is_done()) {
+                self.ready.end = source.decoder.decode(open, &mut self.ready.ops);
+                continue;
+            }
+            let Some(job) = self.jobs.next() else { return };
+            match source.loader.take(job) {
+                Ok(open) => self.open = open,
+                Err(damage) => source.damages.push(damage),
+            }
+        }
+    }
+}
+
+impl<'d> Pair<'d> {
+    fn fill(&mut self, source: &mut Source<'_, '_, 'd>) {
+        let mut filled = 0;
+        while let Some(out) = self.ready.ops.get_mut(filled..).filter(|o| !o.is_empty()) {
+            self.left.fill(source);
+            self.right.fill(source);
+            let (left, right) = (self.left.front(), self.right.front());
+            let (from_left, from_right) = match (left.is_empty(), right.is_empty()) {
+                (true, true) => break,
+                (false, true) => (copy(left, out), 0),
+                (true, false) => (0, copy(right, out)),
+                (false, false) => merge(left, right, out),
+            };
+            self.left.advance(from_left);
+            self.right.advance(from_right);
+            filled += from_left + from_right;
+        }
+        (self.ready.at, self.ready.end) = (0, filled);
+    }
+}
+
+fn copy(from: &[Op], out: &mut [Op]) -> usize {
+    let len = from.len().min(out.len());
+    out.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+    len
+}
+
+/// Merges until one side is used up or `out` is full; returns how many were taken of each.
+fn merge(left: &[Op], right: &[Op], out: &mut [Op]) -> (usize, usize) {
+    let (mut from_left, mut from_right) = (0, 0);
+    let mut rest = out;
+    loop {
+        // So many steps can be made without looking for an end.
+        let steps = rest.len().min(left.len() - from_left).min(right.len() - from_right);
+        if steps == 0 {
+            return (from_left, from_right);
+        }
+        let (now, later) = rest.split_at_mut(steps);
+        for slot in now {
+            let (Some(a), Some(b)) = (left.get(from_left), right.get(from_right)) else { break };
+            // The lower CPU wins ties.
+            let is_right = b.time < a.time;
+            *slot = a.or(b, is_right);
+            from_right += usize::from(is_right);
+            from_left += usize::from(!is_right);
+        }
+        rest = later;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ops(times: &[u64], origin: u32) -> Vec<Op> {
+        times.iter().map(|&time| Op { time, origin, ..Op::default() }).collect()
+    }
+
+    #[test]
+    fn the_oldest_goes_first_and_the_left_wins_ties() {
+        let (left, right) = (ops(&[1, 5, 5, 9], 0), ops(&[2, 5, 6], 1));
+        let mut out = vec![Op::default(); 9];
+        let (from_left, from_right) = merge(&left, &right, &mut out);
+        assert_eq!((from_left, from_right), (3, 3), "it ends when a side is used up");
+        let seen: Vec<(u64, u32)> = out[..6].iter().map(|o| (o.time, o.origin)).collect();
+        assert_eq!(seen, [(1, 0), (2, 1), (5, 0), (5, 0), (5, 1), (6, 1)]);
+        let (from_left, from_right) = merge(&left, &right, &mut out[..2]);
+        assert_eq!((from_left, from_right), (1, 1), "or when the room is");
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_does_not_reorder_its_cpu() {
+        let (left, right) = (ops(&[10, 3, 11], 0), ops(&[5, 12], 1));
+        let mut out = vec![Op::default(); 5];
+        merge(&left, &right, &mut out);
+        let seen: Vec<u64> = out.iter().map(|o| o.time).collect();
+        assert_eq!(seen[..4], [5, 10, 3, 11]);
+    }
+}

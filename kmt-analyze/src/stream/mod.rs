@@ -1,0 +1,16 @@
+//! From event chunks to one stream of small, uniform operations in the kernel's order.
+//!
+//! Chunks are read and checked on other cores ([`load`]); what their descriptors and contexts mean is interned once a
+//! chunk ([`intern`]) and looked up for each event ([`decode`]); the CPUs are merged without branches ([`merge`]). The ledger behind it
+//! sees [`Op`]s alone, and needs no look at a chunk.
+
+pub mod decode;
+pub mod intern;
+pub mod load;
+pub mod merge;
+pub mod op;
+pub mod pipe;
+pub mod plan;
+
+pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, SharedInterner, Site};
+pub use op::Op;

@@ -1,0 +1,149 @@
+//! One operation: what the ledger needs of an event.
+
+/// What happened, where and when.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Op {
+    /// Time in the clock's unit.
+    pub time: u64,
+    /// Address, page frame number, or number of a stack.
+    pub value: u64,
+    /// What it is, and the number of its site.
+    pub what: What,
+    /// Number of the CPU, task and level where it happened.
+    pub origin: u32,
+}
+
+impl Op {
+    /// `other` if `is_other`, without a branch: which one it is nobody can guess.
+    #[inline]
+    pub fn or(&self, other: &Self, is_other: bool) -> Self {
+        let mask = u64::from(is_other).wrapping_neg();
+        let long = |a: u64, b: u64| a ^ ((a ^ b) & mask);
+        let short = |a: u32, b: u32| a ^ ((a ^ b) & mask as u32);
+        Self {
+            time: long(self.time, other.time),
+            value: long(self.value, other.value),
+            what: What(short(self.what.0, other.what.0)),
+            origin: short(self.origin, other.origin),
+        }
+    }
+}
+
+/// Kind of an operation, and the number of its site among those of its kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct What(u32);
+
+/// Kinds of operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Allocation of a slab object; number of a [`Site`](super::Site).
+    Alloc,
+    /// Free of a slab object by size; number of a [`FreeSite`](super::FreeSite).
+    Kfree,
+    /// Free of a slab object to its cache; number of a [`FreeSite`](super::FreeSite).
+    CacheFree,
+    /// Allocation of pages; number of a [`PageSite`](super::PageSite).
+    PageAlloc,
+    /// Free of 2^number pages.
+    PageFree,
+    /// A call stack; the value is its number.
+    Stack,
+    /// Nothing to the ledger.
+    Other,
+}
+
+const KIND_SHIFT: u32 = 29;
+
+impl What {
+    /// Nothing to the ledger: such events are left out of the stream.
+    pub const OTHER: Self = Self(6 << KIND_SHIFT);
+    /// Not looked at yet.
+    pub const UNKNOWN: Self = Self(7 << KIND_SHIFT);
+    /// Has to be looked at event by event.
+    pub const BY_EVENT: Self = Self(7 << KIND_SHIFT | 1);
+    /// Numbers are below this.
+    pub const NUMBERS: u32 = 1 << KIND_SHIFT;
+
+    /// That kind and number. Numbers that do not fit become "nothing": a file would need 500 million distinct sites.
+    pub fn new(kind: Kind, number: u32) -> Self {
+        if number < Self::NUMBERS { Self((kind as u32) << KIND_SHIFT | number) } else { Self::OTHER }
+    }
+
+    /// The kind.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        match self.0 >> KIND_SHIFT {
+            0 => Kind::Alloc,
+            1 => Kind::Kfree,
+            2 => Kind::CacheFree,
+            3 => Kind::PageAlloc,
+            4 => Kind::PageFree,
+            5 => Kind::Stack,
+            _ => Kind::Other,
+        }
+    }
+
+    /// The number.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0 & (Self::NUMBERS - 1)
+    }
+
+    /// Whether it is an allocation or a free of a slab object.
+    #[inline]
+    pub fn is_slab(self) -> bool {
+        self.0 < (Kind::PageAlloc as u32) << KIND_SHIFT
+    }
+
+    /// Whether it is a free of a slab object; for those and allocations only.
+    #[inline]
+    pub fn is_slab_free(self) -> bool {
+        self.0 >= (Kind::Kfree as u32) << KIND_SHIFT
+    }
+
+    /// Whether it is a free to a cache; for frees only.
+    #[inline]
+    pub fn is_cache_free(self) -> bool {
+        self.0 >= (Kind::CacheFree as u32) << KIND_SHIFT
+    }
+
+    /// Whether it is one of the three marks that stand for no kind.
+    #[inline]
+    pub fn is_mark(self) -> bool {
+        self.0 >= Self::OTHER.0
+    }
+
+    /// Whether it is one of the two marks that ask for a look.
+    #[inline]
+    pub fn is_question(self) -> bool {
+        self.0 >= Self::UNKNOWN.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_numbers_come_back() {
+        let kinds =
+            [Kind::Alloc, Kind::Kfree, Kind::CacheFree, Kind::PageAlloc, Kind::PageFree, Kind::Stack];
+        for kind in kinds {
+            let what = What::new(kind, 77);
+            assert_eq!((what.kind(), what.number(), what.is_mark()), (kind, 77, false));
+            assert_eq!(what.is_slab(), matches!(kind, Kind::Alloc | Kind::Kfree | Kind::CacheFree));
+        }
+        for mark in [What::OTHER, What::UNKNOWN, What::BY_EVENT, What::new(Kind::Alloc, u32::MAX)] {
+            assert!(mark.is_mark());
+            assert_eq!(mark.kind(), Kind::Other);
+        }
+        assert!(!What::OTHER.is_question() && What::UNKNOWN.is_question() && What::BY_EVENT.is_question());
+    }
+
+    #[test]
+    fn one_or_the_other() {
+        let a = Op { time: 1, value: u64::MAX, what: What::new(Kind::Kfree, 3), origin: 9 };
+        let b = Op { time: 1 << 60, value: 5, what: What::OTHER, origin: 0 };
+        assert_eq!((a.or(&b, false), a.or(&b, true)), (a, b));
+    }
+}

@@ -1,0 +1,63 @@
+//! Which fields of an event class matter, looked up once a class.
+
+use kmt_format::read::{Event, Schema};
+use kmt_format::schema::{EventClass, Meaning, Place, Role, Transform};
+
+/// Field indices of one class.
+#[derive(Debug, Clone, Default)]
+pub struct ClassPlan {
+    /// What the class means.
+    pub meaning: Option<Meaning>,
+    fields: [Option<u8>; ROLES.len()],
+}
+
+const ROLES: [Role; 13] = [
+    Role::PTR,
+    Role::CALL_SITE,
+    Role::BYTES_REQ,
+    Role::BYTES_ALLOC,
+    Role::GFP_FLAGS,
+    Role::NODE,
+    Role::CACHE_NAME,
+    Role::PFN,
+    Role::ORDER,
+    Role::MIGRATETYPE,
+    Role::PID,
+    Role::FLAGS,
+    Role::STACK,
+];
+
+impl ClassPlan {
+    fn of(class: &EventClass) -> Self {
+        let fields = ROLES.map(|role| class.field_with(role).and_then(|f| u8::try_from(f).ok()));
+        Self { meaning: Some(class.meaning), fields }
+    }
+
+    /// Plans of all classes, by class index.
+    pub fn all(schema: &Schema) -> Vec<Self> {
+        (0..schema.class_count()).map(|i| schema.class(i).map(Self::of).unwrap_or_default()).collect()
+    }
+
+    /// The field with that role.
+    pub fn field(&self, role: Role) -> Option<usize> {
+        let place = ROLES.iter().position(|&r| r == role)?;
+        self.fields.get(place).copied().flatten().map(usize::from)
+    }
+
+    /// The number in the field with that role.
+    pub fn uint(&self, event: &Event<'_>, role: Role) -> Option<u64> {
+        event.uint(self.field(role)?)
+    }
+
+    /// The text in the field with that role.
+    pub fn text<'e>(&self, event: &Event<'e>, role: Role) -> Option<&'e [u8]> {
+        event.text(self.field(role)?)
+    }
+
+    /// Whether all of the event but that field stands in its descriptor, and the field in the value word as it is.
+    pub fn is_value(&self, schema: &Schema, shape: usize, role: Role) -> bool {
+        let Some(shape) = schema.shape(shape).filter(|s| s.payload_len == 0) else { return false };
+        let slot = self.field(role).and_then(|f| shape.slots.get(f));
+        slot.is_some_and(|s| s.place == Place::Value && s.offset == 0 && s.transform == Transform::None)
+    }
+}
