@@ -25,6 +25,12 @@ impl TimeRange {
         Ok(Self { from: edge(from)?, to: edge(to)? })
     }
 
+    /// Parses one time: the window that begins and ends then.
+    pub fn parse_instant(text: &str) -> Result<Self, String> {
+        let edge = Edge::parse(text)?;
+        Ok(Self { from: Some(edge.clone()), to: Some(edge) })
+    }
+
     /// First and last time of the window in the clock's unit; `start` is the trace's first time.
     ///
     /// For clocks that do not count nanoseconds the numbers are the clock's own.

@@ -1,10 +1,10 @@
 //! Sums by cache: by name where an event tells it, by size class for kmalloc.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::pass::Result;
-use crate::stream::{Api, Interner, NameId};
 use super::totals::Totals;
+use crate::stream::{Api, NameId, Site};
 
 /// What the objects of a row have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,10 +35,11 @@ pub struct CacheRow {
 /// Before 6.18 an allocation does not tell its cache; its free does (5.12 and later). Objects without either take the
 /// name that most objects of their site were freed under.
 pub fn by_cache(result: &Result) -> Vec<CacheRow> {
+    let usual = usual_names(result);
     let mut rows: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
     for (number, parts) in result.balance.sites.iter().enumerate() {
         let Some(site) = result.interner.sites.get(number as u32) else { continue };
-        let usual = usual_name(&result.interner, parts);
+        let usual = usual.get(number).copied().flatten();
         for (name, totals) in parts {
             let key = match (site.api, name.or(usual)) {
                 (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
@@ -62,11 +63,23 @@ pub fn by_cache(result: &Result) -> Vec<CacheRow> {
     rows.into_values().collect()
 }
 
-/// The cache that most objects of a site were freed to.
-pub fn usual_name(interner: &Interner, parts: &[(Option<NameId>, Totals)]) -> Option<NameId> {
-    let named = parts
-        .iter()
-        .filter_map(|(name, totals)| Some(((*name)?, totals.frees_matched.max(totals.alloc_events))));
-    // Names decide a tie, not numbers: those depend on which core was first.
-    named.max_by_key(|&(id, count)| (count, std::cmp::Reverse(interner.name(id)))).map(|(id, _)| id)
+/// For each site the cache that most objects of its place and size were freed to; flags and node do not matter for it.
+pub fn usual_names(result: &Result) -> Vec<Option<NameId>> {
+    let interner = &result.interner;
+    let place = |s: &Site| (s.api, s.call_site, s.bytes_req, s.bytes_alloc);
+    let mut counts: HashMap<_, BTreeMap<NameId, u64>> = HashMap::new();
+    for (site, parts) in interner.sites.items().iter().zip(&result.balance.sites) {
+        let counts = counts.entry(place(site)).or_default();
+        for (name, totals) in parts {
+            if let Some(name) = name {
+                *counts.entry(*name).or_default() += totals.frees_matched.max(totals.alloc_events);
+            }
+        }
+    }
+    // Names decide a tie.
+    let best = |counts: &BTreeMap<NameId, u64>| {
+        let best = counts.iter().max_by_key(|&(&id, &count)| (count, std::cmp::Reverse(interner.name(id))));
+        best.map(|(id, _)| *id)
+    };
+    interner.sites.items().iter().map(|site| counts.get(&place(site)).and_then(best)).collect()
 }

@@ -56,7 +56,13 @@ impl Election {
     }
 
     /// Looks at operations in their order; `no_frame` is the frame number of a failure.
-    pub fn see(&mut self, ops: &[Op], no_frame: u64, place: impl Fn(u32) -> Origin, page_site: impl Fn(u32) -> PageSite) {
+    pub fn see(
+        &mut self,
+        ops: &[Op],
+        no_frame: u64,
+        place: impl Fn(u32) -> Origin,
+        page_site: impl Fn(u32) -> PageSite,
+    ) {
         for op in ops {
             if op.what.is_slab() && self.pending.is_empty() {
                 continue;

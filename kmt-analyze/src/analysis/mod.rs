@@ -1,11 +1,14 @@
 //! Computing what reports print. Nothing here prints, and nothing here reads files.
 
+pub mod aliases;
 pub mod caches;
 pub mod direct_map;
 pub mod filter;
 pub mod int_hash;
 pub mod ledger;
+pub mod legacy;
 pub mod losses;
+pub mod page_callers;
 pub mod page_totals;
 pub mod pass;
 pub mod sinks;

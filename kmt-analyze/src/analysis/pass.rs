@@ -13,9 +13,9 @@ use super::filter::{Filter, Names, Selector};
 use super::ledger::{Balance, Ledger, Rules};
 use super::losses::Losses;
 use super::sinks::Sinks;
+use crate::stream::Op;
 use crate::stream::decode::{Decoder, Open, Wanted};
 use crate::stream::load::Loader;
-use crate::stream::Op;
 use crate::stream::{Interner, SharedInterner, Site, pipe};
 
 /// Operations that the ledger looks up at a time: they, and what they touch, stay in a first-level cache.
@@ -56,8 +56,6 @@ pub struct Result {
     pub event_counts: Vec<(u32, u32, u64)>,
     /// Damaged chunks.
     pub damages: Vec<Damage>,
-    /// First and last time of what was counted.
-    pub window: (u64, u64),
 }
 
 /// Runs the ledger over a trace.
@@ -70,22 +68,21 @@ pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Result {
     run_with(trace, losses, task, usual)
 }
 
-fn run_with(
-    trace: &Trace<'_>,
-    losses: &Losses,
-    task: &Task<'_>,
-    usual: HashMap<Site, Vec<u8>>,
-) -> Result {
+fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Result {
     let selector = Selector::new(trace, task.filter, task.names, usual);
-    let first = sample(trace);
-    let (result, elected) = pass(trace, losses, task, &selector, first);
+    let Sample { direct_map: first, classes_seen } = sample(trace);
+    let (mut result, elected) = pass(trace, losses, task, &selector, first);
     // The first few votes are nearly always right; where all of them say otherwise, their word counts.
     let same = elected.map(|m| m.base) == first.map(|m| m.base);
     let is_part = task.filter.window.is_some() && elected.is_none();
-    if same || is_part {
-        return result;
+    if !same && !is_part {
+        result = pass(trace, losses, task, &selector, elected).0;
     }
-    pass(trace, losses, task, &selector, elected).0
+    // A window may end before anything was read.
+    for (seen, in_sample) in result.classes_seen.iter_mut().zip(classes_seen) {
+        *seen |= in_sample;
+    }
+    result
 }
 
 fn pass(
@@ -130,7 +127,6 @@ fn pass(
         classes_seen,
         event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
         damages,
-        window,
     };
     (result, elected)
 }
@@ -172,14 +168,9 @@ fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<
     let filter = Filter::default();
     let all = Task { filter: &filter, sinks: &Sinks::default, event_counts: false, ..*task };
     let result = run_with(trace, losses, &all, HashMap::new());
-    let mut usual = HashMap::new();
-    for (number, parts) in result.balance.sites.iter().enumerate() {
-        let Some(site) = result.interner.sites.get(number as u32) else { continue };
-        if let Some(name) = super::caches::usual_name(&result.interner, parts) {
-            usual.insert(*site, result.interner.name(name).to_vec());
-        }
-    }
-    usual
+    let names = super::caches::usual_names(&result);
+    let sites = result.interner.sites.items().iter().zip(names);
+    sites.filter_map(|(site, name)| Some((*site, result.interner.name(name?).to_vec()))).collect()
 }
 
 /// Votes that a sample is content with.
@@ -187,11 +178,15 @@ const SAMPLE_VOTES: u64 = 32;
 /// Chunks of each CPU that a sample looks at, all over the trace: a CPU may go on for long without a new slab page.
 const SAMPLE_CHUNKS: usize = 64;
 
+/// What some chunks tell.
+struct Sample {
+    direct_map: Option<DirectMap>,
+    /// By class index, whether there are events of it.
+    classes_seen: Vec<bool>,
+}
+
 /// Learns the direct map from some chunks of each CPU; order across CPUs does not matter for it.
-fn sample(trace: &Trace<'_>) -> Option<DirectMap> {
-    if !has_pages(trace) {
-        return None;
-    }
+fn sample(trace: &Trace<'_>) -> Sample {
     let interner = SharedInterner::default();
     let mut decoder = Decoder::new(trace, &interner, Wanted::default());
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
@@ -219,9 +214,10 @@ fn sample(trace: &Trace<'_>) -> Option<DirectMap> {
                 |number| interner.pages.get(number).copied().unwrap_or_default(),
             );
         }
-        if election.votes() >= SAMPLE_VOTES {
+        if election.votes() >= SAMPLE_VOTES || number > 0 && !has_pages(trace) {
             break;
         }
     }
-    election.result()
+    let direct_map = election.result().filter(|_| has_pages(trace));
+    Sample { direct_map, classes_seen: decoder.classes_seen }
 }

@@ -98,9 +98,10 @@ impl Term {
             bad("expected KEY OP VALUE, such as size>4096, call_site~^ext4_ or pid=1,2".into())
         })?;
         let (name, rest) = text.split_at(at);
-        let key = KEYS.iter().find(|k| k.0 == name.trim()).map(|k| k.1).ok_or_else(|| {
-            bad(format!("no such key `{}`; there are {}", name.trim(), names.join(", ")))
-        })?;
+        let key =
+            KEYS.iter().find(|k| k.0 == name.trim()).map(|k| k.1).ok_or_else(|| {
+                bad(format!("no such key `{}`; there are {}", name.trim(), names.join(", ")))
+            })?;
         let &(sign, compare, negated) = COMPARES
             .iter()
             .find(|c| rest.starts_with(c.0))
@@ -155,7 +156,8 @@ impl Term {
         let first = self.numbers.first().copied();
         let holds = match self.compare {
             Compare::Equal => {
-                self.numbers.contains(&number) || text.is_some_and(|t| self.texts.iter().any(|s| s.as_bytes() == t))
+                self.numbers.contains(&number)
+                    || text.is_some_and(|t| self.texts.iter().any(|s| s.as_bytes() == t))
             }
             Compare::Less => first.is_some_and(|n| number < n),
             Compare::LessOrEqual => first.is_some_and(|n| number <= n),
@@ -173,6 +175,11 @@ impl Term {
             None => self.texts.iter().any(|t| t.as_bytes() == text),
         };
         holds != self.negated
+    }
+
+    /// The one number that it compares with.
+    pub fn number(&self) -> Option<i64> {
+        self.numbers.first().copied().filter(|_| self.numbers.len() == 1)
     }
 
     /// Whether the condition is a `!=` or `!~`.

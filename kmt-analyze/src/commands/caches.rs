@@ -2,62 +2,49 @@
 
 use serde_json::{Value, json};
 
-use super::session::{Out, Session, print_json};
-use super::selection::{Selection, analyse, sum_of};
-use super::sorting::{SortKey, sort_rows};
-use super::trust::{title, trust_lines};
+use super::report::{RowOptions, SUMS, emit, more, shown, sums};
+use super::selection::analyse;
+use super::session::Session;
+use super::sorting::sort_rows;
+use crate::analysis::aliases::Aliases;
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
 
-/// What to print.
-#[derive(Debug)]
-pub struct Options {
-    /// What is counted.
-    pub selection: Selection,
-    /// Rows sorted by these.
-    pub sort: Vec<SortKey>,
-    /// At most so many rows.
-    pub limit: Option<usize>,
-    /// Only caches whose name holds this.
-    pub cache: Option<String>,
-    /// As JSON.
-    pub json: bool,
-}
-
-/// Prints the table.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+/// Prints the table; only caches whose name holds `part`.
+pub fn run(session: &Session<'_>, options: &RowOptions, part: Option<&str>) -> Result<Outcome> {
     let result = analyse(session, &options.selection);
     let large = 2 * result.page_size.0;
     let mut rows: Vec<(String, CacheRow)> = by_cache(&result)
         .into_iter()
         .filter(|row| row.totals != Totals::default())
         .map(|row| (name_of(&row.key, large), row))
-        .filter(|(name, _)| options.cache.as_ref().is_none_or(|part| name.contains(part)))
+        .filter(|(name, _)| part.is_none_or(|part| name.contains(part)))
         .collect();
     sort_rows(&mut rows, &options.sort, |(name, row)| (&row.totals, name));
-    let shown = options.limit.unwrap_or(usize::MAX).min(rows.len());
-    if options.json {
-        let mut out = json::head(session.trace, &session.losses);
-        out.insert("caches_total".into(), json!(rows.len()));
-        out.insert("caches".into(), rows.iter().take(shown).map(|(name, row)| row_json(name, row)).collect());
-        print_json(out)?;
-    } else {
-        let mut text = format!("{}\n", title(session));
-        for line in trust_lines(session, &result, &sum_of(&result, None)) {
-            text.push_str(&format!("{line}\n"));
-        }
-        text.push('\n');
-        text.push_str(&page(&rows, shown));
-        let mut out = Out::stdout();
-        out.write(text.as_bytes())?;
-        out.finish()?;
-    }
-    Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))
+    let shown = shown(options.limit, rows.len());
+    let aliases = aliases(session);
+    emit(
+        session,
+        &result,
+        options.json,
+        |out| {
+            out.insert("caches_total".into(), json!(rows.len()));
+            let rows = rows.iter().take(shown);
+            out.insert("caches".into(), rows.map(|(name, row)| row_json(name, row, &aliases)).collect());
+        },
+        || page(&rows, shown, &aliases),
+    )
+}
+
+/// What /sys/kernel/slab told, if it was recorded.
+fn aliases(session: &Session<'_>) -> Aliases {
+    let metadata = session.trace.metadata();
+    let text = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|name| metadata.attachment(name));
+    Aliases::parse(text)
 }
 
 /// `large`: beyond this many bytes kmalloc takes whole pages (KMALLOC_MAX_CACHE_SIZE, include/linux/slab.h, SLUB).
@@ -70,68 +57,56 @@ fn name_of(key: &CacheKey, large: u64) -> String {
     }
 }
 
-fn row_json(name: &str, row: &CacheRow) -> Value {
+fn row_json(name: &str, row: &CacheRow, aliases: &Aliases) -> Value {
     let mut out = json::row(&row.totals);
-    let kind = match row.key {
-        CacheKey::Kmalloc(_) => "kmalloc",
-        CacheKey::Named(_) => "cache",
-        CacheKey::Nameless(..) => "nameless",
-    };
-    let exact_name = match &row.key {
-        CacheKey::Named(name) => json::text(name),
-        _ => name.into(),
+    let (kind, exact_name, same) = match &row.key {
+        CacheKey::Kmalloc(_) => ("kmalloc", name.into(), None),
+        CacheKey::Named(exact) => ("cache", json::text(exact), aliases.of(exact)),
+        CacheKey::Nameless(..) => ("nameless", name.into(), None),
     };
     out.insert("cache".into(), exact_name);
     out.insert("kind".into(), kind.into());
+    // null: not known whether the cache is merged with others.
+    out.insert(
+        "aliases".into(),
+        json!(same.map(|names| names.into_iter().map(json::text).collect::<Vec<_>>())),
+    );
     out.insert("object_size_min".into(), row.object_size.0.into());
     out.insert("object_size_max".into(), row.object_size.1.into());
     out.insert("alloc_events_inferred".into(), row.inferred.into());
     out.into()
 }
 
-fn page(rows: &[(String, CacheRow)], shown: usize) -> String {
-    use Align::{Left, Right};
-    let columns = [
-        ("cache", Left),
-        ("size", Right),
-        ("allocs", Right),
-        ("bytes_req", Right),
-        ("bytes_alloc", Right),
-        ("wasted", Right),
-        ("frag", Right),
-        ("freed", Right),
-        ("unseen", Right),
-        ("live", Right),
-        ("bytes_live", Right),
-    ];
+fn page(rows: &[(String, CacheRow)], shown: usize, aliases: &Aliases) -> String {
+    let mut columns = vec![("cache", Align::Left), ("size", Align::Right)];
+    columns.extend(SUMS);
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
         .map(|(name, row)| {
-            let t = &row.totals;
             let (low, high) = row.object_size;
-            vec![
-                name.clone(),
-                if low == high { low.to_string() } else { format!("{low}-{high}") },
-                count(t.alloc_events),
-                count(t.bytes_req),
-                count(t.bytes_alloc),
-                count(t.bytes_wasted()),
-                format!("{:.1}%", t.internal_fragmentation_percent()),
-                count(t.bytes_freed),
-                count(t.bytes_freed_unseen),
-                count(t.live),
-                count(t.bytes_live),
-            ]
+            let size = if low == high { low.to_string() } else { format!("{low}-{high}") };
+            [name.clone(), size].into_iter().chain(sums(&row.totals)).collect()
         })
         .collect();
-    let mut out = table(&columns, &cells);
-    if shown < rows.len() {
-        out.push_str(&format!("... {} more caches\n", count((rows.len() - shown) as u64)));
+    let mut out = table(&columns, &cells) + &more(shown, rows.len(), "caches");
+    if aliases.is_known() {
+        for (name, row) in rows.iter().take(shown) {
+            let CacheKey::Named(exact) = &row.key else { continue };
+            let same = aliases.of(exact).unwrap_or_default();
+            if !same.is_empty() {
+                out.push_str(&format!(
+                    "\n{name} also stands for {}",
+                    same.iter().map(|n| escaped(n)).collect::<Vec<_>>().join(", ")
+                ));
+            }
+        }
+        out.push('\n');
+    } else {
+        out.push_str(
+            "\nA name may stand for several caches: SLUB merges caches of like size, the kernel names the first, and the file does not tell the others.\n",
+        );
     }
-    out.push_str(
-        "\nA name may stand for several caches: SLUB merges caches of like size, and the kernel names the first.\n",
-    );
     if rows.iter().any(|(_, row)| matches!(row.key, CacheKey::Nameless(..))) {
         out.push_str(
             "?: no event tells the cache of these objects; the kernel names it in frees since 5.12 only.\n",

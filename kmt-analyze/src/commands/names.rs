@@ -45,7 +45,8 @@ impl Names for TraceNames<'_, '_> {
         if let Some(known) = self.gfp.borrow().get(&gfp_flags) {
             return known.clone();
         }
-        let text = self.gfp_text(interner, gfp_flags).unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes());
+        let text =
+            self.gfp_text(interner, gfp_flags).unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes());
         self.gfp.borrow_mut().insert(gfp_flags, text.clone());
         text
     }
@@ -65,7 +66,8 @@ fn migratetypes(session: &Session<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in String::from_utf8_lossy(text).lines() {
         // Node    0, zone      DMA, type    Unmovable      1 ...
-        let Some(name) = line.split_once(", type").and_then(|(_, rest)| rest.split_whitespace().next()) else {
+        let Some(name) = line.split_once(", type").and_then(|(_, rest)| rest.split_whitespace().next())
+        else {
             continue;
         };
         if names.iter().any(|n| n == name) {

@@ -150,7 +150,11 @@ impl Progress {
         if due {
             let share = done as f64 / all.max(1) as f64;
             let left = elapsed.as_secs_f64() * (1.0 - share).max(0.0) / share.max(1e-6);
-            eprint!("\r{:3.0} % of {} events, {left:.0} s left \x1b[K", share * 100.0, crate::render::text::count(all));
+            eprint!(
+                "\r{:3.0} % of {} events, {left:.0} s left \x1b[K",
+                share * 100.0,
+                crate::render::text::count(all)
+            );
             self.told.set(Some(now));
         }
     }

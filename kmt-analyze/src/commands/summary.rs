@@ -2,17 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::session::{Out, Session, print_json};
+use super::pages::sums_json;
+use super::report::emit;
 use super::selection::{Selection, analyse, sum_of};
-use super::trust::{recorded, title, trust_lines};
+use super::session::Session;
+use super::trust::recorded;
+use crate::analysis::page_totals::{FrameCounts, FrameTotals};
 use crate::analysis::pass;
-use crate::stream::Api;
 use crate::analysis::totals::{EventCounts, Totals};
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::count;
+use crate::stream::Api;
 use kmt_format::schema::Meaning;
 
 const EVENTS: [(&str, Meaning); 4] = [
@@ -22,24 +24,26 @@ const EVENTS: [(&str, Meaning); 4] = [
     ("kmem_cache_free", Meaning::CACHE_FREE),
 ];
 
+/// The three columns: all, kmalloc, caches.
+type Parts = [(Totals, EventCounts); 3];
+
 /// Prints the totals.
 pub fn run(session: &Session<'_>, selection: &Selection, as_json: bool) -> Result<Outcome> {
     let result = analyse(session, selection);
-    let [kmalloc, cache] = [Api::Kmalloc, Api::Cache].map(|api| sum_of(&result, Some(api)));
+    let [kmalloc, cache] = Api::ALL.map(|api| sum_of(&result, Some(api)));
     let [kmalloc_counts, cache_counts] = result.balance.counts;
     let mut all = kmalloc;
     all += &cache;
     let mut all_counts = kmalloc_counts;
     all_counts += &cache_counts;
     let parts = [(all, all_counts), (kmalloc, kmalloc_counts), (cache, cache_counts)];
-    if as_json {
-        print_json(document(session, &result, &parts))?;
-    } else {
-        let mut out = Out::stdout();
-        out.write(page(session, &result, &parts).as_bytes())?;
-        out.finish()?;
-    }
-    Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))
+    emit(
+        session,
+        &result,
+        as_json,
+        |out| document(out, session, &result, &parts),
+        || page(session, &result, &parts),
+    )
 }
 
 /// A slab event was recorded, or it is not known that none was.
@@ -47,12 +51,7 @@ fn has_slab(session: &Session<'_>, result: &pass::Result) -> bool {
     EVENTS.iter().any(|(_, meaning)| recorded(session, result, *meaning) == Some(true))
 }
 
-fn document(
-    session: &Session<'_>,
-    result: &pass::Result,
-    parts: &[(Totals, EventCounts); 3],
-) -> Map<String, Value> {
-    let mut out = json::head(session.trace, &session.losses);
+fn document(out: &mut Map<String, Value>, session: &Session<'_>, result: &pass::Result, parts: &Parts) {
     let [all, kmalloc, cache] = parts.map(|(totals, counts)| json::slab_part(&totals, &counts));
     let events: Map<String, Value> =
         EVENTS.iter().map(|(name, m)| ((*name).to_owned(), json!(recorded(session, result, *m)))).collect();
@@ -77,32 +76,49 @@ fn document(
         Value::Null
     };
     out.insert("slab".into(), slab);
-    out.insert("trust".into(), trust(session, result, &parts[0].0));
-    out
+    let has_pages = [Meaning::PAGE_ALLOC, Meaning::PAGE_FREE]
+        .into_iter()
+        .any(|m| recorded(session, result, m) == Some(true));
+    out.insert("pages".into(), if has_pages { pages_json(result).into() } else { Value::Null });
 }
 
-/// What the numbers rest on, for machines and for people.
-fn trust(session: &Session<'_>, result: &pass::Result, all: &Totals) -> Value {
-    json!({
-        "notes": trust_lines(session, result, all),
-        "direct_map_base": result.direct_map.map(|m| format!("{:#x}", m.base_address)),
-        "direct_map_votes": result.direct_map.map(|m| m.votes),
-        "direct_map_votes_all": result.direct_map.map(|m| m.votes_all),
-        "page_size": result.page_size.0,
-        "page_size_assumed": result.page_size.1,
-        "damaged_chunks": result.damages.len(),
-    })
+fn all_frames(result: &pass::Result) -> FrameTotals {
+    let mut all = FrameTotals::default();
+    result.balance.frames.sites.iter().for_each(|t| all += t);
+    all
 }
 
-fn page(session: &Session<'_>, result: &pass::Result, parts: &[(Totals, EventCounts); 3]) -> String {
-    let mut out = format!("{}\n", title(session));
-    for line in trust_lines(session, result, &parts[0].0) {
-        out.push_str(&format!("{line}\n"));
+fn pages_json(result: &pass::Result) -> Map<String, Value> {
+    sums_json(&all_frames(result), &result.balance.frames.counts, result.page_size.0)
+}
+
+fn pages_page(result: &pass::Result) -> String {
+    let (all, counts) = (all_frames(result), result.balance.frames.counts);
+    if all == FrameTotals::default() && counts == FrameCounts::default() {
+        return String::new();
     }
-    out.push('\n');
+    let bytes = |frames: u64| count(frames.saturating_mul(result.page_size.0));
+    let row = |name: &str, events: Option<u64>, frames: u64| {
+        vec![name.to_owned(), events.map_or(String::new(), count), count(frames), bytes(frames)]
+    };
+    let rows = [
+        row("allocations", Some(all.alloc_events), all.frames_alloc),
+        row("  failed", Some(all.alloc_failures), 0),
+        row("frees", Some(counts.frees_matched), all.frames_freed),
+        row("  in parts", Some(counts.frees_partial), 0),
+        row("  of what was not allocated here", Some(counts.free_only_events), counts.free_only_frames),
+        row("allocated again while live", None, all.frames_freed_unseen),
+        row("live at the end", None, all.frames_live),
+    ];
+    let columns =
+        [("pages", Align::Left), ("events", Align::Right), ("pages", Align::Right), ("bytes", Align::Right)];
+    format!("\n{}slab objects lie in pages: the two tables are not to be added\n", table(&columns, &rows))
+}
+
+fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts) -> String {
+    let mut out = String::new();
     if !has_slab(session, result) {
-        out.push_str("slab events: not recorded\n");
-        return out;
+        return format!("slab events: not recorded\n{}", pages_page(result));
     }
     let columns =
         [("slab", Align::Left), ("total", Align::Right), ("kmalloc", Align::Right), ("caches", Align::Right)];
@@ -151,6 +167,7 @@ fn page(session: &Session<'_>, result: &pass::Result, parts: &[(Totals, EventCou
             not_recorded.join(", ")
         ));
     }
+    out.push_str(&pages_page(result));
     out.push_str("\nlive is since the start of the trace; objects older than it are not in these numbers\n");
     out
 }

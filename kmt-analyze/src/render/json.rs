@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::text::escaped;
 use crate::analysis::losses::Losses;
+use crate::analysis::page_totals::FrameTotals;
 use crate::analysis::totals::{EventCounts, Totals};
 
 /// An address.
@@ -94,6 +95,29 @@ pub fn slab_part(totals: &Totals, counts: &EventCounts) -> Map<String, Value> {
         "mixed_api_frees": counts.mixed_api_frees,
         "uncertain": totals.uncertain,
         "bytes_live_uncertain": totals.bytes_live_uncertain,
+    });
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Sums over allocations of pages.
+pub fn frames(totals: &FrameTotals, page_size: u64) -> Map<String, Value> {
+    let bytes = |frames: u64| frames.saturating_mul(page_size);
+    let value = json!({
+        "alloc_events": totals.alloc_events,
+        "alloc_failures": totals.alloc_failures,
+        "pages_alloc": totals.frames_alloc,
+        "bytes_alloc": bytes(totals.frames_alloc),
+        "pages_freed": totals.frames_freed,
+        "bytes_freed": bytes(totals.frames_freed),
+        "pages_freed_unseen": totals.frames_freed_unseen,
+        "bytes_freed_unseen": bytes(totals.frames_freed_unseen),
+        "pages_live": totals.frames_live,
+        "bytes_live": bytes(totals.frames_live),
+        "pages_uncertain": totals.frames_uncertain,
+        "bytes_live_uncertain": bytes(totals.frames_live_uncertain),
     });
     match value {
         Value::Object(map) => map,

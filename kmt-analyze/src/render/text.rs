@@ -34,6 +34,22 @@ pub fn span(span: u64, unit: ClockUnit) -> String {
     }
 }
 
+/// A length of time in a handy unit; ticks as they are.
+pub fn duration(length: u64, unit: ClockUnit) -> String {
+    match (unit, length) {
+        (ClockUnit::Ticks, _) => format!("{} ticks", count(length)),
+        (_, 0..1_000) => format!("{length} ns"),
+        (_, 1_000..1_000_000) => format!("{:.1} us", length as f64 / 1e3),
+        (_, 1_000_000..1_000_000_000) => format!("{:.1} ms", length as f64 / 1e6),
+        _ => format!("{:.2} s", length as f64 / 1e9),
+    }
+}
+
+/// A share in percent.
+pub fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
 /// Text from the target, which may be hostile: control characters and what is not UTF-8 as `\xNN`, so that it can
 /// neither steer a terminal nor break a line.
 pub fn escaped(bytes: &[u8]) -> String {

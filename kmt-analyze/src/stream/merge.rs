@@ -28,7 +28,7 @@ struct Source<'l, 't, 'd> {
 }
 
 enum Node<'d> {
-    Leaf(Leaf<'d>),
+    Leaf(Box<Leaf<'d>>),
     Pair(Box<Pair<'d>>),
 }
 
@@ -62,7 +62,7 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     /// All streams of a loader.
     pub fn new(loader: &'l Loader<'t, 'd>, decoder: Decoder<'t>) -> Self {
         let leaf = |jobs: &Vec<usize>| {
-            Node::Leaf(Leaf { jobs: jobs.clone().into_iter(), open: None, ready: Ready::default() })
+            Node::Leaf(Box::new(Leaf { jobs: jobs.clone().into_iter(), open: None, ready: Ready::default() }))
         };
         let mut nodes: Vec<Node<'d>> = loader.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
         // Neighbours are paired, so that the lower CPU is always on the left.

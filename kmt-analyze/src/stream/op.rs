@@ -126,8 +126,7 @@ mod tests {
 
     #[test]
     fn kinds_and_numbers_come_back() {
-        let kinds =
-            [Kind::Alloc, Kind::Kfree, Kind::CacheFree, Kind::PageAlloc, Kind::PageFree, Kind::Stack];
+        let kinds = [Kind::Alloc, Kind::Kfree, Kind::CacheFree, Kind::PageAlloc, Kind::PageFree, Kind::Stack];
         for kind in kinds {
             let what = What::new(kind, 77);
             assert_eq!((what.kind(), what.number(), what.is_mark()), (kind, 77, false));

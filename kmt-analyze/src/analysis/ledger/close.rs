@@ -3,7 +3,7 @@
 use super::Ledger;
 use super::frames::FrameBalance;
 use super::known::KnownSite;
-use super::lives::{End, Free, Life, Pending};
+use super::lives::{End, Free, Life, Pending, Replacement};
 use crate::analysis::sinks::{Closed, Sinks};
 use crate::analysis::totals::{EventCounts, RawSums, Totals};
 use crate::stream::{Api, NameId, Op};
@@ -220,9 +220,9 @@ impl Ledger<'_> {
                 let counts = &mut self.counts[site.api as usize];
                 counts.cross_cpu_frees += u64::from(is_freed && freed_at.cpu != born_at.place.cpu);
                 counts.mixed_api_frees += u64::from(is_freed && free.api != site.api);
-                counts.late_frees += u64::from(is_freed && late);
+                counts.late_frees += u64::from(is_freed && late.is_some());
             }
-            End::Unseen { end, ambiguous } => {
+            End::Unseen { end, ambiguous, .. } => {
                 uncertain |= ambiguous;
                 is_unseen = self.in_window(end);
             }
@@ -267,10 +267,14 @@ impl Ledger<'_> {
             match self.table.pending(&slot) {
                 None | Some(Pending::Folded(_)) => {}
                 Some(Pending::Replaced { old, .. }) => {
-                    self.close(address, &old, End::Unseen { end: slot.life.born, ambiguous: false });
+                    self.close(
+                        address,
+                        &old,
+                        End::Unseen { end: slot.life.born, ambiguous: false, by: Replacement::Object },
+                    );
                 }
                 Some(Pending::PageGone { old, end }) => {
-                    self.close(address, &old, End::Unseen { end, ambiguous: false });
+                    self.close(address, &old, End::Unseen { end, ambiguous: false, by: Replacement::Page });
                 }
                 Some(Pending::FreedOnce(number)) => self.only_one_free(address, number),
             }
@@ -291,13 +295,15 @@ impl Ledger<'_> {
             let parts = parts.map(|(c, l)| (c, totals(&l, site.bytes_req, site.bytes_alloc)));
             let parts: SiteTotals = parts.filter(|(_, t)| *t != Totals::default()).collect();
             // Plain sums: of lives, failures and, added already, second reports.
-            for (count, sums) in parts.iter().map(|(_, t)| (t.alloc_events, (t.bytes_req, t.bytes_alloc))).chain([(
-                lives.failures,
-                (
-                    lives.failures.saturating_mul(site.bytes_req),
-                    lives.failures.saturating_mul(site.bytes_alloc),
-                ),
-            )]) {
+            for (count, sums) in
+                parts.iter().map(|(_, t)| (t.alloc_events, (t.bytes_req, t.bytes_alloc))).chain([(
+                    lives.failures,
+                    (
+                        lives.failures.saturating_mul(site.bytes_req),
+                        lives.failures.saturating_mul(site.bytes_alloc),
+                    ),
+                )])
+            {
                 self.raw.alloc_events += count;
                 self.raw.bytes_req = self.raw.bytes_req.saturating_add(sums.0);
                 self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(sums.1);

@@ -91,6 +91,9 @@ impl Owners {
     }
 }
 
+/// What may get a stack: task, level, number of the allocation, its birth.
+type Waiting = (i32, u8, u32, u64);
+
 /// The ledger.
 #[derive(Debug)]
 pub struct Frames {
@@ -101,8 +104,8 @@ pub struct Frames {
     totals: Vec<FrameTotals>,
     by_stack: HashMap<u32, FrameTotals, IntHash>,
     counts: FrameCounts,
-    /// For each CPU what may get a stack: task, level, number of the allocation, its birth.
-    waiting: HashMap<u32, Vec<(i32, u8, u32, u64)>, IntHash>,
+    /// For each CPU what may get a stack.
+    waiting: HashMap<u32, Vec<Waiting>, IntHash>,
 }
 
 /// What the ledger came to.

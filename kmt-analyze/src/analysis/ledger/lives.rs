@@ -29,6 +29,17 @@ pub struct Free {
     pub origin: u32,
 }
 
+/// What shows that a life is over though no free was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replacement {
+    /// An allocation of its address (R5).
+    Object,
+    /// A page event under it (R7).
+    Page,
+    /// The same, and then a free of its address that came too late to be its own.
+    PageThenFree,
+}
+
 /// How a life ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -38,8 +49,8 @@ pub enum End {
         free: Free,
         /// When the life ended.
         end: u64,
-        /// Logged late.
-        late: bool,
+        /// Logged late, and what had come first.
+        late: Option<Replacement>,
     },
     /// Unseen, at `end` at the latest; `ambiguous` if a free that came behind may have been its own (R6).
     Unseen {
@@ -47,6 +58,8 @@ pub enum End {
         end: u64,
         /// Whether that is uncertain.
         ambiguous: bool,
+        /// What showed it.
+        by: Replacement,
     },
     /// Not within the trace.
     Live,

@@ -1,7 +1,7 @@
 //! Allocations, frees and vanishing pages, rule by rule.
 
 use super::Ledger;
-use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, Pending};
+use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, Pending, Replacement};
 use super::table::Place;
 use crate::stream::{Api, Op};
 
@@ -37,10 +37,14 @@ impl Ledger<'_> {
         match self.table.take_pending(at) {
             None | Some(Pending::Folded(_)) => {}
             Some(Pending::Replaced { old, .. }) => {
-                self.close(address, &old, End::Unseen { end: life.born, ambiguous: false });
+                self.close(
+                    address,
+                    &old,
+                    End::Unseen { end: life.born, ambiguous: false, by: Replacement::Object },
+                );
             }
             Some(Pending::PageGone { old, end }) => {
-                self.close(address, &old, End::Unseen { end, ambiguous: false });
+                self.close(address, &old, End::Unseen { end, ambiguous: false, by: Replacement::Page });
             }
             Some(Pending::FreedOnce(number)) => self.only_one_free(address, number),
         }
@@ -118,7 +122,7 @@ impl Ledger<'_> {
             self.gone(&life, op.time);
         }
         match (is_settled, was_live) {
-            (true, true) => self.close(address, &life, End::Freed { free, end: op.time, late: false }),
+            (true, true) => self.close(address, &life, End::Freed { free, end: op.time, late: None }),
             (true, false) => self.unmatched(&free, true, counted),
             (false, _) => self.free_pending(address, at, (life, was_live), free, counted),
         }
@@ -128,10 +132,8 @@ impl Ledger<'_> {
     #[cold]
     fn free_unheard_of(&mut self, address: u64, free: &Free, counted: bool) {
         let page_shift = self.rules.page_size.trailing_zeros();
-        let is_known = self
-            .rules
-            .direct_map
-            .is_some_and(|map| self.frames.is_allocated(map.frame(address, page_shift)));
+        let is_known =
+            self.rules.direct_map.is_some_and(|map| self.frames.is_allocated(map.frame(address, page_shift)));
         self.table.add(address);
         self.unmatched(free, is_known, counted);
     }
@@ -145,26 +147,37 @@ impl Ledger<'_> {
         free: Free,
         counted: bool,
     ) {
-        let now = End::Freed { free, end: free.time, late: false };
+        let now = End::Freed { free, end: free.time, late: None };
         match self.table.take_pending(at) {
             Some(Pending::Replaced { old, .. }) if self.is_late(life.born, &free) => {
                 self.table.set_freed_once(at, FreedOnce { old, second: life, free });
             }
             Some(Pending::Replaced { old, .. }) => {
-                self.close(address, &old, End::Unseen { end: life.born, ambiguous: false });
+                self.close(
+                    address,
+                    &old,
+                    End::Unseen { end: life.born, ambiguous: false, by: Replacement::Object },
+                );
                 self.close(address, &life, now);
             }
             Some(Pending::FreedOnce(number)) => {
                 // Two frees behind two allocations: the first one was the old life's, logged late (R6).
-                let Some(FreedOnce { old, second, free }) = self.table.take_freed_once(number) else { return };
-                self.close(address, &old, End::Freed { free, end: second.born, late: true });
+                let Some(FreedOnce { old, second, free }) = self.table.take_freed_once(number) else {
+                    return;
+                };
+                self.close(
+                    address,
+                    &old,
+                    End::Freed { free, end: second.born, late: Some(Replacement::Object) },
+                );
                 self.close(address, &second, now);
             }
             Some(Pending::PageGone { old, end }) if self.is_late(end, &free) => {
-                self.close(address, &old, End::Freed { free, end, late: true });
+                self.close(address, &old, End::Freed { free, end, late: Some(Replacement::Page) });
             }
             Some(Pending::PageGone { old, end }) => {
-                self.close(address, &old, End::Unseen { end, ambiguous: false });
+                let by = Replacement::PageThenFree;
+                self.close(address, &old, End::Unseen { end, ambiguous: false, by });
                 self.unmatched(&free, true, counted);
             }
             Some(Pending::Folded(_)) | None if was_live => self.close(address, &life, now),
@@ -179,8 +192,8 @@ impl Ledger<'_> {
     /// The one free behind two allocations was the second's; the first stays freed unseen, and uncertain.
     pub(super) fn only_one_free(&mut self, address: u64, number: u32) {
         let Some(FreedOnce { old, second, free }) = self.table.take_freed_once(number) else { return };
-        self.close(address, &old, End::Unseen { end: second.born, ambiguous: true });
-        self.close(address, &second, End::Freed { free, end: free.time, late: false });
+        self.close(address, &old, End::Unseen { end: second.born, ambiguous: true, by: Replacement::Object });
+        self.close(address, &second, End::Freed { free, end: free.time, late: None });
     }
 
     /// Rule R7 for one life.
@@ -192,7 +205,11 @@ impl Ledger<'_> {
         self.table.count_live(at, false);
         self.gone(&life, time);
         if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
-            self.close(address, &old, End::Unseen { end: life.born, ambiguous: false });
+            self.close(
+                address,
+                &old,
+                End::Unseen { end: life.born, ambiguous: false, by: Replacement::Object },
+            );
         }
         self.table.set_pending(at, Pending::PageGone { old: life, end: time });
     }

@@ -36,12 +36,8 @@ impl Slot {
 const UNUSED: u16 = u16::MAX;
 const NOTHING: u32 = u32::MAX;
 
-const EMPTY: Slot = Slot {
-    life: Life { born: 0, site: 0, origin: 0 },
-    offset: UNUSED,
-    is_live: false,
-    pending: NOTHING,
-};
+const EMPTY: Slot =
+    Slot { life: Life { born: 0, site: 0, origin: 0 }, offset: UNUSED, is_live: false, pending: NOTHING };
 
 /// One page: its number, its slots, and how many objects live there.
 #[derive(Debug, Clone, Copy)]

@@ -151,10 +151,7 @@ fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCount
         let (totals, counts, balance) = balance(bench);
         let lives = totals.frees_matched + totals.freed_unseen + totals.live;
         assert_eq!(totals.alloc_events, lives, "every life has one end");
-        assert_eq!(
-            totals.bytes_alloc,
-            totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live
-        );
+        assert_eq!(totals.bytes_alloc, totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live);
         expected(&totals, &counts, &balance);
     }
 }

@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn every_number_lies_in_its_bucket() {
         for shift in 0..64 {
-            for value in [1u64 << shift, (1 << shift) + 1, (1u64 << shift).wrapping_sub(1), 0xdead_beef << 3] {
+            for value in [1u64 << shift, (1 << shift) + 1, (1u64 << shift).wrapping_sub(1), 0xdead_beef << 3]
+            {
                 let (octave, part) = place(value);
                 let (low, width) = bounds(octave, part);
                 assert!(low <= value && value - low < width, "{value}: {low} {width}");

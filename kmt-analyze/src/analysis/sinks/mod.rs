@@ -3,6 +3,7 @@
 pub mod histogram;
 pub mod lifetimes;
 pub mod peak;
+pub mod reasons;
 pub mod tasks;
 pub mod timeline;
 pub mod who;
@@ -12,6 +13,7 @@ use super::page_totals::FrameTotals;
 use crate::stream::{NameId, Origin};
 pub use lifetimes::Lifetimes;
 pub use peak::Peak;
+pub use reasons::Reasons;
 pub use tasks::Tasks;
 pub use timeline::Timeline;
 pub use who::Who;
@@ -79,6 +81,8 @@ pub struct Sinks {
     pub peak: Option<Peak>,
     /// All lives near an address.
     pub who: Option<Who>,
+    /// Bytes by what showed their end.
+    pub reasons: Option<Reasons>,
     /// Pages by call stack.
     pub stacks: bool,
 }
@@ -87,7 +91,7 @@ impl Sinks {
     /// Whether anything wants to see each life. Lifetimes alone do not: of plain ones they need only a few numbers.
     #[inline]
     pub fn wants_lives(&self) -> bool {
-        self.tasks.is_some() || self.timeline.is_some() || self.who.is_some()
+        self.tasks.is_some() || self.timeline.is_some() || self.who.is_some() || self.reasons.is_some()
     }
 
     /// Whether [`Sinks::closed_frames`] does anything.
@@ -113,6 +117,9 @@ impl Sinks {
         }
         if let Some(timeline) = &mut self.timeline {
             timeline.closed(closed);
+        }
+        if let Some(reasons) = &mut self.reasons {
+            reasons.closed(closed);
         }
         if let Some(who) = &mut self.who {
             who.closed(closed);

@@ -1,0 +1,148 @@
+//! Options that several commands have.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::analysis::term::Term;
+use crate::commands::report::RowOptions;
+use crate::commands::selection::Selection;
+use crate::commands::sorting::SortKey;
+use crate::time_range::TimeRange;
+
+/// What is printed, and of which file.
+#[derive(clap::Args)]
+pub struct Target {
+    /// Machine-readable output; docs/json.md tells its shape
+    #[arg(long)]
+    pub json: bool,
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+}
+
+/// What is counted.
+#[derive(clap::Args)]
+pub struct SelectArgs {
+    /// Count what happened from A to B: seconds as the dump prints them, or +seconds from the start. What was allocated
+    /// before still matches
+    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
+    time: Option<TimeRange>,
+    /// What is live at that instant
+    #[arg(long, value_name = "T", value_parser = TimeRange::parse_instant, conflicts_with = "time")]
+    at: Option<TimeRange>,
+    /// Allocations of this task (thread id); may be given several times
+    #[arg(long, value_name = "PID")]
+    pid: Vec<i32>,
+    /// Allocations of tasks of this name; may be given several times
+    #[arg(long, value_name = "NAME")]
+    comm: Vec<String>,
+    /// Allocations on this CPU; may be given several times
+    #[arg(long, value_name = "CPU")]
+    cpu: Vec<u32>,
+    /// Allocations that meet a condition, such as size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm,
+    /// cpu, node, event, call_site, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype. Operators:
+    /// = != < <= > >= and ~ !~ for regular expressions. Given several times, all have to hold
+    #[arg(long = "where", value_name = "CONDITION", value_parser = Term::parse)]
+    terms: Vec<Term>,
+    /// Leave out what the recorder itself allocated
+    #[arg(long)]
+    without_recorder: bool,
+    /// Use so many cores; the output is the same whatever their number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+impl From<SelectArgs> for Selection {
+    fn from(args: SelectArgs) -> Self {
+        Self {
+            time: args.time,
+            at: args.at,
+            pids: args.pid,
+            comms: args.comm,
+            cpus: args.cpu,
+            terms: args.terms,
+            without_recorder: args.without_recorder,
+            threads: args.threads.map(usize::from),
+        }
+    }
+}
+
+/// How many rows, in which order.
+#[derive(clap::Args)]
+pub struct RowArgs {
+    /// Sort by these, the most important first [default: alloc; with --at: live]
+    #[arg(short, long, value_enum, value_delimiter = ',')]
+    sort: Vec<SortKey>,
+    #[command(flatten)]
+    lines: LineArgs,
+}
+
+/// How many rows.
+#[derive(clap::Args)]
+pub struct LineArgs {
+    /// Print so many rows
+    #[arg(short, long = "lines", value_name = "N")]
+    pub lines: Option<usize>,
+}
+
+/// Options of a table of sums.
+pub fn rows(select: SelectArgs, rows: RowArgs, json: bool) -> RowOptions {
+    let selection = Selection::from(select);
+    let sort = match (rows.sort.is_empty(), selection.at.is_some()) {
+        (false, _) => rows.sort,
+        (true, true) => vec![SortKey::Live],
+        (true, false) => vec![SortKey::Alloc],
+    };
+    RowOptions { selection, sort, limit: rows.lines.lines, json }
+}
+
+/// How `dump` prints.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DumpFormat {
+    /// As the kernel's trace file with nohash-ptr
+    Kernel,
+    /// One JSON object a line
+    Jsonl,
+}
+
+/// Options of `dump`.
+#[derive(clap::Args)]
+pub struct DumpArgs {
+    /// How to print
+    #[arg(long, value_enum, default_value_t = DumpFormat::Kernel)]
+    pub format: DumpFormat,
+    /// The same as --format jsonl
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Events from A to B: seconds as the dump prints them, or +seconds from the start
+    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
+    pub time: Option<TimeRange>,
+    /// Events on this CPU; may be given several times
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Vec<u32>,
+    /// Events of this task (thread id); may be given several times
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<i32>,
+    /// Print so many events
+    #[arg(short, long = "lines", value_name = "N")]
+    pub lines: Option<u64>,
+    /// Print events while they come: of a file that is being written, or of a stream
+    #[arg(short, long, conflicts_with = "time")]
+    pub follow: bool,
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+}
+
+/// An address: hexadecimal, with or without 0x.
+pub fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16)
+        .map_err(|_| format!("`{text}` is no address: expected hexadecimal digits"))
+}
+
+/// A length of time: 100us, 1.5ms, 2s; a plain number is in the clock's own unit.
+pub fn duration(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is no length of time: expected a number with ns, us, ms or s");
+    let term = Term::parse(&format!("lifetime={text}")).map_err(|_| bad())?;
+    term.number().and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)
+}

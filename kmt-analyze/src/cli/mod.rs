@@ -1,0 +1,360 @@
+//! The command line.
+
+mod args;
+
+use std::path::{Path, PathBuf};
+
+use args::{DumpArgs, DumpFormat, LineArgs, RowArgs, SelectArgs, Target};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::commands::lifetimes::{self, LifetimeKey};
+use crate::commands::selection::Selection;
+use crate::commands::session::{Out, Session};
+use crate::commands::{
+    caches, callers, compat, dump, events, follow, info, pages, peak, sizes, summary, tasks, timeline, who,
+};
+use crate::failure::{Failure, Outcome, Result};
+use crate::open;
+
+/// Explain where a Linux kernel's memory went, from a .kmt file.
+#[derive(Parser)]
+#[command(
+    name = "kmt-analyze",
+    version,
+    about,
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = true,
+    after_help = "EXAMPLES:\n  \
+        kmt-analyze trace.kmt                          totals\n  \
+        kmt-analyze callers -l 20 --sort waste trace.kmt\n  \
+        kmt-analyze lifetimes -l 20 --where 'cache~^dentry' trace.kmt\n  \
+        kmt-analyze callers --at +2.5 trace.kmt        what was live then\n  \
+        kmt-analyze dump --time +1.0..+1.1 trace.kmt   as the kernel's trace file prints it\n\n\
+        EXIT CODES: 0 done, 1 failed, 2 usage, 3 done but events were lost or input was damaged"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    // Without a command the options are those of summary.
+    #[command(flatten)]
+    summary: SummaryArgs,
+    /// Without a command: the .kmt file to summarise; - is standard input
+    file: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct SummaryArgs {
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Machine-readable output; docs/json.md tells its shape
+    #[arg(long)]
+    json: bool,
+    /// Print what another tool prints for the same events
+    #[arg(long, value_enum, value_name = "TOOL")]
+    compat: Option<compat::Tool>,
+    /// With --compat: print so many rows
+    #[arg(short, long = "lines", value_name = "N", requires = "compat")]
+    lines: Option<usize>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Totals of the exact ledger, slab and pages
+    Summary {
+        #[command(flatten)]
+        summary: SummaryArgs,
+        /// The .kmt file; - is standard input
+        file: PathBuf,
+    },
+    /// What the file holds, its losses, its integrity
+    Info {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// The events, as the kernel's own trace file prints them, or as JSON lines
+    Dump(DumpArgs),
+    /// Sums by call site
+    Callers {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        rows: RowArgs,
+        /// Only call sites whose name holds TEXT
+        #[arg(long, value_name = "TEXT")]
+        call_site: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Sums by cache and size class
+    Caches {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        rows: RowArgs,
+        /// Only caches whose name holds TEXT
+        #[arg(long, value_name = "TEXT")]
+        cache: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Sizes asked of kmalloc against its size classes
+    Sizes {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        rows: RowArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Slab and page load by process
+    Tasks {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        rows: RowArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Counts and rates of all events, by event, process and CPU
+    Events {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Page allocations by order, migrate type, flags and call site
+    Pages {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// How long objects live, by call site, and where they are freed
+    Lifetimes {
+        #[command(flatten)]
+        select: SelectArgs,
+        /// Sort by these, the most important first
+        #[arg(short, long, value_enum, value_delimiter = ',', default_value = "count")]
+        sort: Vec<LifetimeKey>,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Objects that are freed almost at once
+    Temporary {
+        #[command(flatten)]
+        select: SelectArgs,
+        /// Lives up to this long count
+        #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "100us")]
+        within: u64,
+        /// Sort by these, the most important first
+        #[arg(short, long, value_enum, value_delimiter = ',', default_value = "temporary")]
+        sort: Vec<LifetimeKey>,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// When most slab bytes were live, and whose they were
+    Peak {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Live bytes and rates over time
+    Timeline {
+        #[command(flatten)]
+        select: SelectArgs,
+        /// What the lines are
+        #[arg(long, value_enum, default_value = "kind")]
+        by: timeline::Key,
+        /// Number of steps
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        steps: u32,
+        /// Lines apart from the rest
+        #[arg(short, long = "lines", value_name = "N", default_value_t = 8)]
+        lines: usize,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Every life of an address, and its neighbours
+    Who {
+        /// The address, hexadecimal
+        #[arg(value_parser = args::address)]
+        address: u64,
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// What separates the totals of trace-cmd mem and perf kmem from these, term by term
+    Reconcile {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Print a completion script
+    Completions {
+        /// The shell that it is for
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Parses the command line and does what it says.
+pub fn run() -> Result<Outcome> {
+    let cli = Cli::parse();
+    match (cli.command, cli.file) {
+        (Some(command), _) => dispatch(command),
+        (None, Some(file)) => summarise(&file, cli.summary),
+        (None, None) => {
+            Err(Failure::new("no file to summarise").hint("kmt-analyze --help lists the commands"))
+        }
+    }
+}
+
+fn summarise(file: &Path, args: SummaryArgs) -> Result<Outcome> {
+    let selection = Selection::from(args.select);
+    match args.compat {
+        None => with(file, |session| summary::run(session, &selection, args.json)),
+        Some(tool) => with(file, |session| compat::run(session, tool, args.lines, args.json)),
+    }
+}
+
+fn dispatch(command: Command) -> Result<Outcome> {
+    match command {
+        Command::Summary { summary, file } => summarise(&file, summary),
+        Command::Info { target } => with(&target.file, |session| info::run(session, target.json)),
+        Command::Dump(args) => dump(args),
+        Command::Callers { select, rows, call_site, target } => {
+            let options = args::rows(select, rows, target.json);
+            with(&target.file, |session| callers::run(session, &options, call_site.as_deref()))
+        }
+        Command::Caches { select, rows, cache, target } => {
+            let options = args::rows(select, rows, target.json);
+            with(&target.file, |session| caches::run(session, &options, cache.as_deref()))
+        }
+        Command::Sizes { select, rows, target } => {
+            let options = args::rows(select, rows, target.json);
+            with(&target.file, |session| sizes::run(session, &options))
+        }
+        Command::Tasks { select, rows, target } => {
+            let options = args::rows(select, rows, target.json);
+            with(&target.file, |session| tasks::run(session, &options))
+        }
+        Command::Events { select, lines, target } => {
+            with(&target.file, |session| events::run(session, &select.into(), lines.lines, target.json))
+        }
+        Command::Pages { select, lines, target } => {
+            with(&target.file, |session| pages::run(session, &select.into(), lines.lines, target.json))
+        }
+        Command::Lifetimes { select, sort, lines, target } => lifetimes(select, sort, lines, target, None),
+        Command::Temporary { select, within, sort, lines, target } => {
+            lifetimes(select, sort, lines, target, Some(within))
+        }
+        Command::Peak { select, lines, target } => {
+            let options = crate::commands::report::RowOptions {
+                selection: select.into(),
+                sort: Vec::new(),
+                limit: lines.lines,
+                json: target.json,
+            };
+            with(&target.file, |session| peak::run(session, &options))
+        }
+        Command::Timeline { select, by, steps, lines, target } => {
+            let options = timeline::Options {
+                selection: select.into(),
+                by,
+                steps: steps as usize,
+                limit: lines,
+                json: target.json,
+            };
+            with(&target.file, |session| timeline::run(session, &options))
+        }
+        Command::Who { address, select, lines, target } => {
+            with(&target.file, |session| who::run(session, &select.into(), address, lines.lines, target.json))
+        }
+        Command::Reconcile { target } => {
+            with(&target.file, |session| compat::reconcile(session, target.json))
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "kmt-analyze", &mut script);
+            print(&script)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(|e| Failure::new(format!("rendering the manual page: {e}")))?;
+            print(&page)
+        }
+    }
+}
+
+fn dump(args: DumpArgs) -> Result<Outcome> {
+    let format = match args.format {
+        DumpFormat::Kernel if !args.json => dump::Format::Kernel,
+        DumpFormat::Kernel | DumpFormat::Jsonl => dump::Format::Jsonl,
+    };
+    let options =
+        dump::Options { format, time: args.time, cpus: args.cpu, pids: args.pid, limit: args.lines };
+    if args.follow {
+        return follow::run(&args.file, &options);
+    }
+    with(&args.file, |session| dump::run(session, &options))
+}
+
+/// `within` is given for the report on temporary objects.
+fn lifetimes(
+    select: SelectArgs,
+    sort: Vec<LifetimeKey>,
+    lines: LineArgs,
+    target: Target,
+    within: Option<u64>,
+) -> Result<Outcome> {
+    /// What `temporary` takes without a bound.
+    const TEMPORARY_NS: u64 = 100_000;
+    let options = lifetimes::Options {
+        selection: select.into(),
+        sort,
+        limit: lines.lines,
+        temporary_bound: within.unwrap_or(TEMPORARY_NS),
+        temporary: within.is_some(),
+        json: target.json,
+    };
+    with(&target.file, |session| lifetimes::run(session, &options))
+}
+
+fn with(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    let bytes = open::bytes(file)?;
+    let trace = open::trace(file, &bytes)?;
+    run(&Session::new(file, &trace))
+}
+
+fn print(text: &[u8]) -> Result<Outcome> {
+    let mut out = Out::stdout();
+    out.write(text)?;
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,277 @@
+//! `pages`: what was asked of the page allocator, by order and migrate type, and by call site where stacks tell it.
+
+use std::collections::BTreeMap;
+
+use kmt_format::schema::Meaning;
+use serde_json::{Map, Value, json};
+
+use super::names::TraceNames;
+use super::report::{emit, more, shown};
+use super::selection::{Selection, Wants, analyse_for};
+use super::session::Session;
+use super::trust::recorded;
+use crate::analysis::filter::Names;
+use crate::analysis::ledger::frames::NO_STACK;
+use crate::analysis::page_callers::{self, is_allocator};
+use crate::analysis::page_totals::{FrameCounts, FrameTotals};
+use crate::analysis::pass;
+use crate::analysis::sinks::Sinks;
+use crate::failure::{Outcome, Result};
+use crate::render::json;
+use crate::render::table::{Align, table};
+use crate::render::text::{count, escaped};
+
+/// The page report, and what else concerns pages.
+pub fn run(
+    session: &Session<'_>,
+    selection: &Selection,
+    limit: Option<usize>,
+    as_json: bool,
+) -> Result<Outcome> {
+    let sinks = || Sinks { stacks: true, ..Sinks::default() };
+    let result = analyse_for(session, selection, &Wants { sinks: &sinks, event_counts: true });
+    let names = TraceNames::new(session);
+    let mut matrix: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();
+    let mut by_gfp: BTreeMap<u64, FrameTotals> = BTreeMap::new();
+    let mut all = FrameTotals::default();
+    for (site, totals) in result.interner.pages.items().iter().zip(&result.balance.frames.sites) {
+        *matrix.entry((site.order, site.migratetype)).or_default() += totals;
+        *by_gfp.entry(site.gfp_flags).or_default() += totals;
+        all += totals;
+    }
+    matrix.retain(|_, t| *t != FrameTotals::default());
+    by_gfp.retain(|_, t| *t != FrameTotals::default());
+    let callers = callers(session, &result);
+    let others = other_events(session, &result);
+    let page = Page { result: &result, names: &names, matrix, by_gfp, all, callers, others, limit };
+    let is_recorded = recorded(session, &result, Meaning::PAGE_ALLOC) == Some(true)
+        || recorded(session, &result, Meaning::PAGE_FREE) == Some(true);
+    emit(
+        session,
+        &result,
+        as_json,
+        |out| {
+            out.insert("pages".into(), if is_recorded { page.json() } else { Value::Null });
+        },
+        || if is_recorded { page.text() } else { "page events: not recorded\n".to_owned() },
+    )
+}
+
+/// Sums of pages by the first caller in the stack that is no allocator; none without stacks.
+fn callers(session: &Session<'_>, result: &pass::Result) -> Vec<(u64, String, FrameTotals)> {
+    let env = session.print_env();
+    let mut by_caller: BTreeMap<u64, FrameTotals> = BTreeMap::new();
+    for (stack, totals) in &result.balance.frames.stacks {
+        let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
+        let caller = if *stack == NO_STACK {
+            0
+        } else {
+            page_callers::caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)))
+        };
+        *by_caller.entry(caller).or_default() += totals;
+    }
+    if by_caller.keys().all(|&address| address == 0) {
+        return Vec::new();
+    }
+    let mut rows: Vec<_> = by_caller
+        .into_iter()
+        .map(|(address, totals)| {
+            let name = if address == 0 {
+                "(no stack)".to_owned()
+            } else {
+                escaped(&env.symbol_with_offset(address))
+            };
+            (address, name, totals)
+        })
+        .collect();
+    rows.sort_by(|a, b| (b.2.frames_alloc, &a.1).cmp(&(a.2.frames_alloc, &b.1)));
+    rows
+}
+
+/// Events that concern pages and are no allocations or frees: per-CPU lists, fallbacks.
+fn other_events(session: &Session<'_>, result: &pass::Result) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for &(class, _, number) in &result.event_counts {
+        let Some(class) = session.trace.schema().class(class as usize) else { continue };
+        let is_page = class.system == "kmem" && class.name.starts_with("mm_");
+        if is_page && !matches!(class.meaning, Meaning::PAGE_ALLOC | Meaning::PAGE_FREE) {
+            *counts.entry(class.name.clone()).or_insert(0) += number;
+        }
+    }
+    counts
+}
+
+struct Page<'r> {
+    result: &'r pass::Result,
+    names: &'r dyn Names,
+    matrix: BTreeMap<(u8, i32), FrameTotals>,
+    by_gfp: BTreeMap<u64, FrameTotals>,
+    all: FrameTotals,
+    callers: Vec<(u64, String, FrameTotals)>,
+    others: BTreeMap<String, u64>,
+    limit: Option<usize>,
+}
+
+/// Sums and counts of all pages.
+pub fn sums_json(all: &FrameTotals, counts: &FrameCounts, page_size: u64) -> Map<String, Value> {
+    let mut out = json::frames(all, page_size);
+    let more = json!({
+        "free_events": counts.frees_matched + counts.free_only_events,
+        "frees_matched": counts.frees_matched,
+        "frees_partial": counts.frees_partial,
+        "frees_unmatched": counts.free_only_events,
+        "pages_free_only": counts.free_only_frames,
+        "raw": {
+            "alloc_events": counts.raw_alloc_events,
+            "free_events": counts.raw_free_events,
+            "bytes_req": counts.raw_frames_alloc.saturating_mul(page_size),
+            "bytes_alloc": counts.raw_frames_alloc.saturating_mul(page_size),
+            "bytes_freed": counts.raw_frames_freed.saturating_mul(page_size),
+        },
+    });
+    if let Value::Object(more) = more {
+        out.extend(more);
+    }
+    // What is asked for is what is given: pages have no internal fragmentation that their events would tell.
+    out.insert("bytes_req".into(), json!(all.frames_alloc.saturating_mul(page_size)));
+    out
+}
+
+impl Page<'_> {
+    fn gfp(&self, flags: u64) -> String {
+        escaped(&self.names.gfp(&self.result.interner, flags))
+    }
+
+    fn json(&self) -> Value {
+        let page_size = self.result.page_size.0;
+        let mut out = sums_json(&self.all, &self.result.balance.frames.counts, page_size);
+        let cell = |((order, migratetype), totals): (&(u8, i32), &FrameTotals)| {
+            let mut out = json::frames(totals, page_size);
+            out.insert("order".into(), json!(order));
+            out.insert("migratetype".into(), json!(migratetype));
+            out.insert("migratetype_text".into(), json!(self.names.migratetype(*migratetype)));
+            Value::from(out)
+        };
+        let gfp = |(flags, totals): (&u64, &FrameTotals)| {
+            let mut out = json::frames(totals, page_size);
+            out.insert("gfp_flags".into(), json!(flags));
+            out.insert("gfp_flags_text".into(), json!(self.gfp(*flags)));
+            Value::from(out)
+        };
+        let caller = |(address, name, totals): &(u64, String, FrameTotals)| {
+            let mut out = json::frames(totals, page_size);
+            out.remove("alloc_events");
+            out.remove("alloc_failures");
+            out.insert("call_site".into(), if *address == 0 { Value::Null } else { json::address(*address) });
+            out.insert("symbol".into(), json!(name));
+            Value::from(out)
+        };
+        out.insert("by_order_and_migratetype".into(), self.matrix.iter().map(cell).collect());
+        out.insert("by_gfp_flags".into(), self.by_gfp.iter().map(gfp).collect());
+        out.insert("callers".into(), self.callers.iter().map(caller).collect());
+        out.insert("other_events".into(), json!(self.others));
+        out.into()
+    }
+
+    fn text(&self) -> String {
+        let (t, c) = (&self.all, &self.result.balance.frames.counts);
+        let size = self.result.page_size.0;
+        let line = |name: &str, events: Option<u64>, pages: u64| {
+            vec![
+                name.to_owned(),
+                events.map_or(String::new(), count),
+                count(pages),
+                count(pages.saturating_mul(size)),
+            ]
+        };
+        let rows = [
+            line("allocations", Some(t.alloc_events), t.frames_alloc),
+            line("  failed", Some(t.alloc_failures), 0),
+            line("frees of what was allocated", Some(c.frees_matched), t.frames_freed),
+            line("  in parts", Some(c.frees_partial), 0),
+            line("frees of what was not", Some(c.free_only_events), c.free_only_frames),
+            line("allocated again while live", None, t.frames_freed_unseen),
+            line("live at the end", None, t.frames_live),
+            line("  uncertain", None, t.frames_live_uncertain),
+        ];
+        use Align::{Left, Right};
+        let columns = [("pages", Left), ("events", Right), ("pages", Right), ("bytes", Right)];
+        let mut out = table(&columns, &rows);
+        out.push_str("\nallocations by order and migrate type asked for (live pages behind them)\n");
+        out.push_str(&self.matrix_text());
+        let gfp_rows: Vec<Vec<String>> = {
+            let mut rows: Vec<_> = self.by_gfp.iter().collect();
+            rows.sort_by_key(|(flags, t)| (std::cmp::Reverse(t.frames_alloc), **flags));
+            let shown = shown(self.limit, rows.len());
+            rows.iter()
+                .take(shown)
+                .map(|(flags, t)| {
+                    vec![
+                        self.gfp(**flags),
+                        count(t.alloc_events),
+                        count(t.alloc_failures),
+                        count(t.frames_alloc),
+                        count(t.frames_live),
+                    ]
+                })
+                .collect()
+        };
+        let columns =
+            [("gfp_flags", Left), ("allocs", Right), ("failed", Right), ("pages", Right), ("live", Right)];
+        out.push_str(&format!("\n{}", table(&columns, &gfp_rows)));
+        out.push_str(&more(gfp_rows.len(), self.by_gfp.len(), "values"));
+        out.push_str(&self.callers_text());
+        if !self.others.is_empty() {
+            let rows: Vec<Vec<String>> =
+                self.others.iter().map(|(n, c)| vec![n.clone(), count(*c)]).collect();
+            out.push_str(&format!("\n{}", table(&[("other page events", Left), ("events", Right)], &rows)));
+        }
+        out.push_str(
+            "\nPages hold slab objects too: slab and page totals are not to be added. Bulk allocations and migration targets have no event; their frees are those of what was not allocated.\n",
+        );
+        out
+    }
+
+    fn matrix_text(&self) -> String {
+        let mut types: Vec<i32> = self.matrix.keys().map(|k| k.1).collect();
+        types.sort_unstable();
+        types.dedup();
+        let names: Vec<String> = types.iter().map(|t| self.names.migratetype(*t)).collect();
+        let mut columns = vec![("order", Align::Right)];
+        columns.extend(names.iter().map(|n| (n.as_str(), Align::Right)));
+        let last = self.matrix.keys().map(|k| k.0).max().unwrap_or(0);
+        let cell = |t: &FrameTotals| {
+            if t.frames_live > 0 {
+                format!("{} ({})", count(t.alloc_events), count(t.frames_live))
+            } else {
+                count(t.alloc_events)
+            }
+        };
+        let rows: Vec<Vec<String>> = (0..=last)
+            .map(|order| {
+                let cells = types.iter().map(|t| self.matrix.get(&(order, *t)).map_or(".".to_owned(), cell));
+                std::iter::once(order.to_string()).chain(cells).collect()
+            })
+            .collect();
+        table(&columns, &rows)
+    }
+
+    fn callers_text(&self) -> String {
+        if self.callers.is_empty() {
+            return "\nno stacks: record with --stack 'kmem:mm_page_alloc' to see who asks for pages\n"
+                .to_owned();
+        }
+        let shown = shown(self.limit, self.callers.len());
+        use Align::{Left, Right};
+        let columns = [("call site", Left), ("pages", Right), ("freed", Right), ("live", Right)];
+        let rows: Vec<Vec<String>> = self
+            .callers
+            .iter()
+            .take(shown)
+            .map(|(_, name, t)| {
+                vec![name.clone(), count(t.frames_alloc), count(t.frames_freed), count(t.frames_live)]
+            })
+            .collect();
+        format!("\n{}{}", table(&columns, &rows), more(shown, self.callers.len(), "call sites"))
+    }
+}

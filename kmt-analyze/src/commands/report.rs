@@ -1,0 +1,107 @@
+//! What all reports have in common: heading, trust, rows of sums, output.
+
+use serde_json::{Map, Value, json};
+
+use super::selection::{Selection, sum_of};
+use super::session::{Out, Session, print_json};
+use super::sorting::SortKey;
+use super::trust::{title, trust_lines};
+use crate::analysis::pass;
+use crate::analysis::totals::Totals;
+use crate::failure::{Outcome, Result};
+use crate::open::outcome;
+use crate::render::json;
+use crate::render::table::Align;
+use crate::render::text::count;
+
+/// What to print of a table of rows.
+#[derive(Debug)]
+pub struct RowOptions {
+    /// What is counted.
+    pub selection: Selection,
+    /// Rows sorted by these.
+    pub sort: Vec<SortKey>,
+    /// At most so many rows.
+    pub limit: Option<usize>,
+    /// As JSON.
+    pub json: bool,
+}
+
+/// Prints a report: either a document or a page, under the heading that all have.
+pub fn emit(
+    session: &Session<'_>,
+    result: &pass::Result,
+    as_json: bool,
+    document: impl FnOnce(&mut Map<String, Value>),
+    page: impl FnOnce() -> String,
+) -> Result<Outcome> {
+    let all = sum_of(result, None);
+    if as_json {
+        let mut out = json::head(session.trace, &session.losses);
+        document(&mut out);
+        out.insert("trust".into(), trust(session, result, &all));
+        print_json(out)?;
+    } else {
+        let mut text = format!("{}\n", title(session));
+        for line in trust_lines(session, result, &all) {
+            text.push_str(&format!("{line}\n"));
+        }
+        text.push('\n');
+        text.push_str(&page());
+        let mut out = Out::stdout();
+        out.write(text.as_bytes())?;
+        out.finish()?;
+    }
+    Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))
+}
+
+/// What the numbers rest on, for machines and for people.
+fn trust(session: &Session<'_>, result: &pass::Result, all: &Totals) -> Value {
+    json!({
+        "notes": trust_lines(session, result, all),
+        "direct_map_base": result.direct_map.map(|m| format!("{:#x}", m.base_address)),
+        "direct_map_votes": result.direct_map.map(|m| m.votes),
+        "direct_map_votes_all": result.direct_map.map(|m| m.votes_all),
+        "page_size": result.page_size.0,
+        "page_size_assumed": result.page_size.1,
+        "damaged_chunks": result.damages.len(),
+    })
+}
+
+/// Headings of the columns of slab sums.
+pub const SUMS: [(&str, Align); 9] = [
+    ("allocs", Align::Right),
+    ("bytes_req", Align::Right),
+    ("bytes_alloc", Align::Right),
+    ("wasted", Align::Right),
+    ("frag", Align::Right),
+    ("freed", Align::Right),
+    ("unseen", Align::Right),
+    ("live", Align::Right),
+    ("bytes_live", Align::Right),
+];
+
+/// The cells under [`SUMS`].
+pub fn sums(t: &Totals) -> [String; 9] {
+    [
+        count(t.alloc_events),
+        count(t.bytes_req),
+        count(t.bytes_alloc),
+        count(t.bytes_wasted()),
+        format!("{:.1}%", t.internal_fragmentation_percent()),
+        count(t.bytes_freed),
+        count(t.bytes_freed_unseen),
+        count(t.live),
+        count(t.bytes_live),
+    ]
+}
+
+/// How many of `rows` rows are shown.
+pub fn shown(limit: Option<usize>, rows: usize) -> usize {
+    limit.unwrap_or(usize::MAX).min(rows)
+}
+
+/// The line under a table that is cut.
+pub fn more(shown: usize, rows: usize, what: &str) -> String {
+    if shown < rows { format!("... {} more {what}\n", count((rows - shown) as u64)) } else { String::new() }
+}

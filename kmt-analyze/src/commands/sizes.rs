@@ -1,0 +1,103 @@
+//! `sizes`: what kmalloc was asked for, against the size classes that it has.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::report::{RowOptions, SUMS, emit, more, shown, sums};
+use super::selection::analyse;
+use super::session::Session;
+use super::sorting::sort_rows;
+use crate::analysis::totals::Totals;
+use crate::failure::{Outcome, Result};
+use crate::render::json;
+use crate::render::table::{Align, table};
+use crate::render::text::{count, percent};
+use crate::stream::Api;
+
+/// One size class.
+struct Class {
+    bytes_alloc: u64,
+    name: String,
+    totals: Totals,
+    /// Requested sizes in it, those that waste most first.
+    requests: Vec<(u64, Totals)>,
+}
+
+/// Requested sizes named for each class.
+const REQUESTS: usize = 3;
+
+/// Prints the table.
+pub fn run(session: &Session<'_>, options: &RowOptions) -> Result<Outcome> {
+    let result = analyse(session, &options.selection);
+    let mut classes: BTreeMap<u64, BTreeMap<u64, Totals>> = BTreeMap::new();
+    for (site, parts) in result.interner.sites.items().iter().zip(&result.balance.sites) {
+        if site.api == Api::Kmalloc {
+            let sum = classes.entry(site.bytes_alloc).or_default().entry(site.bytes_req).or_default();
+            parts.iter().for_each(|(_, totals)| *sum += totals);
+        }
+    }
+    let mut rows: Vec<Class> = classes.into_iter().map(|(size, requests)| class(size, requests)).collect();
+    rows.retain(|c| c.totals != Totals::default());
+    sort_rows(&mut rows, &options.sort, |c| (&c.totals, &c.name));
+    let shown = shown(options.limit, rows.len());
+    emit(
+        session,
+        &result,
+        options.json,
+        |out| {
+            out.insert("sizes_total".into(), json!(rows.len()));
+            out.insert("sizes".into(), rows.iter().take(shown).map(row_json).collect());
+        },
+        || page(&rows, shown),
+    )
+}
+
+fn class(bytes_alloc: u64, requests: BTreeMap<u64, Totals>) -> Class {
+    let mut totals = Totals::default();
+    let mut requests: Vec<(u64, Totals)> =
+        requests.into_iter().filter(|(_, t)| *t != Totals::default()).collect();
+    requests.iter().for_each(|(_, t)| totals += t);
+    requests.sort_by_key(|(size, t)| (std::cmp::Reverse(t.bytes_wasted()), *size));
+    Class { bytes_alloc, name: format!("{bytes_alloc:>12}"), totals, requests }
+}
+
+fn row_json(class: &Class) -> Value {
+    let mut out = json::row(&class.totals);
+    out.insert("size_class".into(), class.bytes_alloc.into());
+    let requests = class.requests.iter().map(|(size, totals)| {
+        let mut out = json::row(totals);
+        out.insert("size".into(), (*size).into());
+        Value::from(out)
+    });
+    out.insert("requests".into(), requests.collect());
+    out.into()
+}
+
+fn page(rows: &[Class], shown: usize) -> String {
+    let mut columns = vec![("kmalloc size class", Align::Right), ("requested", Align::Right)];
+    columns.extend(SUMS);
+    columns.push(("most of its waste: size x count", Align::Left));
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .take(shown)
+        .map(|c| {
+            let smallest = c.requests.iter().map(|r| r.0).min().unwrap_or(0);
+            let largest = c.requests.iter().map(|r| r.0).max().unwrap_or(0);
+            let range =
+                if smallest == largest { smallest.to_string() } else { format!("{smallest}-{largest}") };
+            let worst =
+                c.requests.iter().filter(|r| r.1.bytes_wasted() > 0).take(REQUESTS).map(|(size, t)| {
+                    let share = percent(t.bytes_wasted(), c.totals.bytes_wasted());
+                    format!("{size} x {} ({share})", count(t.alloc_events))
+                });
+            let mut cells = vec![count(c.bytes_alloc), range];
+            cells.extend(sums(&c.totals));
+            cells.push(worst.collect::<Vec<_>>().join(", "));
+            cells
+        })
+        .collect();
+    let mut out = table(&columns, &cells) + &more(shown, rows.len(), "size classes");
+    out.push_str("\nSizes between two classes are rounded up. Caches have one size each: see caches.\n");
+    out
+}

@@ -1,0 +1,218 @@
+//! `timeline`: live bytes and rates over time, by any key.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::report::emit;
+use super::selection::{Selection, Wants, analyse_for, task_names};
+use super::session::Session;
+use crate::analysis::caches::usual_names;
+use crate::analysis::pass;
+use crate::analysis::sinks::timeline::Step;
+use crate::analysis::sinks::{Sinks, Timeline};
+use crate::failure::{Outcome, Result};
+use crate::render::table::{Align, table};
+use crate::render::text::{count, escaped, time};
+use crate::stream::Api;
+
+/// What the lines of a timeline are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Key {
+    /// kmalloc, caches and pages
+    Kind,
+    /// Call sites
+    CallSite,
+    /// Caches and size classes
+    Cache,
+    /// Tasks
+    Task,
+    /// CPUs
+    Cpu,
+    /// Nodes asked for
+    Node,
+}
+
+/// What to print.
+#[derive(Debug)]
+pub struct Options {
+    /// What is counted.
+    pub selection: Selection,
+    /// What the lines are.
+    pub by: Key,
+    /// Number of steps.
+    pub steps: usize,
+    /// Lines apart from the rest.
+    pub limit: usize,
+    /// As JSON.
+    pub json: bool,
+}
+
+struct Line {
+    name: String,
+    /// Steps, with live_change added up to live bytes.
+    steps: Vec<Step>,
+}
+
+/// Prints the timeline.
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+    let (first, last) = options.selection.span(session);
+    let by_origin = matches!(options.by, Key::Task | Key::Cpu);
+    let sinks = || {
+        let timeline = Timeline::new(first, last, options.steps, by_origin);
+        Sinks { timeline: Some(timeline), ..Sinks::default() }
+    };
+    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, event_counts: false });
+    let empty = Timeline::new(first, last, options.steps, by_origin);
+    let timeline = result.balance.sinks.timeline.as_ref().unwrap_or(&empty);
+    let lines = lines(session, &result, timeline, options);
+    let at = |i: usize| timeline.start.saturating_add(timeline.step.saturating_mul(i as u64));
+    emit(
+        session,
+        &result,
+        options.json,
+        |out| {
+            out.insert(
+                "timeline".into(),
+                json!({
+                    "start": timeline.start,
+                    "step": timeline.step,
+                    "steps": timeline.steps,
+                    "lines": lines.iter().map(line_json).collect::<Vec<_>>(),
+                }),
+            );
+        },
+        || {
+            let mut columns =
+                vec![("until", Align::Right), ("allocs", Align::Right), ("frees", Align::Right)];
+            columns.push(("all live bytes", Align::Right));
+            columns.extend(lines.iter().map(|l| (l.name.as_str(), Align::Right)));
+            let rows: Vec<Vec<String>> = (0..timeline.steps)
+                .map(|i| {
+                    let mut all = Step::default();
+                    lines.iter().filter_map(|l| l.steps.get(i)).for_each(|s| all.add(s));
+                    let mut row = vec![time(at(i + 1), session.unit()), count(all.allocs), count(all.frees)];
+                    row.push(signed(all.live_change));
+                    row.extend(lines.iter().filter_map(|l| l.steps.get(i)).map(|s| signed(s.live_change)));
+                    row
+                })
+                .collect();
+            let note = if options.by == Key::Kind {
+                "pages hold the slab objects too: slab and pages are not to be added\n"
+            } else {
+                ""
+            };
+            format!(
+                "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{note}",
+                table(&columns, &rows)
+            )
+        },
+    )
+}
+
+fn lines(session: &Session<'_>, result: &pass::Result, timeline: &Timeline, options: &Options) -> Vec<Line> {
+    let names = SeriesNames::new(session, result);
+    let mut lines: BTreeMap<String, Vec<Step>> = BTreeMap::new();
+    for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
+        let line = lines.entry(names.of(options.by, number as u32)).or_default();
+        add(line, steps, 1);
+    }
+    let mut out: Vec<Line> =
+        lines.into_iter().map(|(name, steps)| Line { name, steps: live(steps) }).collect();
+    // The largest lines first; all others in one.
+    let weight = |l: &Line| l.steps.iter().map(|s| s.live_change.unsigned_abs()).max().unwrap_or(0);
+    out.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
+    if out.len() > options.limit {
+        let mut rest = Vec::new();
+        let others = out.split_off(options.limit);
+        others.iter().for_each(|l| add(&mut rest, &l.steps, 1));
+        out.push(Line { name: format!("{} others", others.len()), steps: rest });
+    }
+    if options.by == Key::Kind && timeline.pages.iter().any(|s| !s.is_empty()) {
+        let mut steps = Vec::new();
+        let size = result.page_size.0 as i64;
+        timeline.pages.iter().for_each(|s| add(&mut steps, s, size));
+        out.push(Line { name: "pages".to_owned(), steps: live(steps) });
+    }
+    out
+}
+
+/// Adds steps, bytes taken `scale` times.
+fn add(to: &mut Vec<Step>, steps: &[Step], scale: i64) {
+    if to.len() < steps.len() {
+        to.resize(steps.len(), Step::default());
+    }
+    for (to, step) in to.iter_mut().zip(steps) {
+        to.add(&Step {
+            live_change: step.live_change * scale,
+            bytes_alloc: step.bytes_alloc * scale as u64,
+            bytes_freed: step.bytes_freed * scale as u64,
+            ..*step
+        });
+    }
+}
+
+/// Adds changes up.
+fn live(mut steps: Vec<Step>) -> Vec<Step> {
+    let mut live = 0;
+    for step in &mut steps {
+        live += step.live_change;
+        step.live_change = live;
+    }
+    steps
+}
+
+fn line_json(line: &Line) -> Value {
+    let all = |of: fn(&Step) -> Value| line.steps.iter().map(of).collect::<Vec<_>>();
+    json!({
+        "name": line.name,
+        "bytes_live": all(|s| s.live_change.into()),
+        "alloc_events": all(|s| s.allocs.into()),
+        "bytes_alloc": all(|s| s.bytes_alloc.into()),
+        "frees_matched": all(|s| s.frees.into()),
+        "bytes_freed": all(|s| s.bytes_freed.into()),
+    })
+}
+
+fn signed(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", count(number.unsigned_abs()))
+}
+
+/// Names of what lines are made of.
+struct SeriesNames<'r> {
+    result: &'r pass::Result,
+    env: kmt_format::print::PrintEnv<'r>,
+    tasks: std::collections::HashMap<i32, &'r [u8]>,
+    caches: Vec<Option<crate::stream::NameId>>,
+}
+
+impl<'r> SeriesNames<'r> {
+    fn new(session: &'r Session<'_>, result: &'r pass::Result) -> Self {
+        Self { result, env: session.print_env(), tasks: task_names(session), caches: usual_names(result) }
+    }
+
+    fn of(&self, by: Key, number: u32) -> String {
+        let site = self.result.interner.sites.get(number);
+        let origin = self.result.interner.origins.get(number).copied().unwrap_or_default();
+        match (by, site) {
+            (Key::Task, _) => {
+                let comm = self.tasks.get(&origin.pid).map_or("<...>".to_owned(), |c| escaped(c));
+                format!("{comm}-{}", origin.pid)
+            }
+            (Key::Cpu, _) => format!("CPU {}", origin.cpu),
+            (_, None) => "?".to_owned(),
+            (Key::Kind, Some(site)) => site.api.name().to_owned(),
+            (Key::CallSite, Some(site)) => escaped(&self.env.symbol_with_offset(site.call_site)),
+            (Key::Node, Some(site)) if site.node < 0 => "any node".to_owned(),
+            (Key::Node, Some(site)) => format!("node {}", site.node),
+            (Key::Cache, Some(site)) if site.api == Api::Kmalloc => format!("kmalloc-{}", site.bytes_alloc),
+            (Key::Cache, Some(site)) => {
+                let name = site.cache.or(self.caches.get(number as usize).copied().flatten());
+                name.map_or(format!("? ({} bytes)", site.bytes_req), |n| {
+                    escaped(self.result.interner.name(n))
+                })
+            }
+        }
+    }
+}
