@@ -235,7 +235,7 @@ fn losses_are_told_everywhere_and_end_with_3() {
     assert_eq!(cpu["lost_events_at_uncounted_places"], 33);
     let place = &cpu["losses"][0];
     assert!(place["uncounted"] == true && place["after"].as_u64() < place["before"].as_u64());
-    assert!(stdout(&run(&["summary"], &file)).contains("every total below is a lower bound"));
+    assert!(stdout(&run(&["summary"], &file)).contains("what counts events is a lower bound"));
     assert!(json(&["summary", "--json"], &file)["slab"]["uncertain"].as_u64().unwrap() > 0);
 }
 

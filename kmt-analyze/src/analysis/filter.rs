@@ -175,8 +175,72 @@ impl Select for Selector<'_> {
     }
 
     fn lifetime(&self, lifetime: Option<u64>) -> bool {
-        // What goes on has no lifetime yet, and meets no condition on it.
-        let mut terms = self.filter.terms.iter().filter(|t| t.key == Key::Lifetime);
-        terms.all(|term| lifetime.is_some_and(|l| term.holds_number(i64::try_from(l).unwrap_or(i64::MAX))))
+        meets(self.filter.terms.iter().filter(|t| t.key == Key::Lifetime), lifetime)
     }
+}
+
+/// What a selector says of everything that was interned, so that other cores can ask.
+#[derive(Debug)]
+pub struct Chosen {
+    sites: HashMap<Site, bool>,
+    page_sites: HashMap<PageSite, bool>,
+    origins: HashMap<Origin, bool>,
+    events: bool,
+    is_open: bool,
+    lifetimes: Vec<Term>,
+}
+
+impl Chosen {
+    /// What `selector` says.
+    pub fn of(selector: &Selector<'_>, interner: &Interner) -> Self {
+        let terms = selector.filter.terms.iter().filter(|t| t.key == Key::Lifetime);
+        Self {
+            sites: interner.sites.items().iter().map(|s| (*s, selector.site(interner, s))).collect(),
+            page_sites: interner
+                .pages
+                .items()
+                .iter()
+                .map(|p| (*p, selector.page_site(interner, p)))
+                .collect(),
+            origins: interner.origins.items().iter().map(|o| (*o, selector.origin(*o))).collect(),
+            events: selector.events(),
+            is_open: selector.is_open(),
+            lifetimes: terms.cloned().collect(),
+        }
+    }
+}
+
+impl Select for Chosen {
+    fn site(&self, _: &Interner, site: &Site) -> bool {
+        self.sites.get(site).copied().unwrap_or(false)
+    }
+
+    fn page_site(&self, _: &Interner, site: &PageSite) -> bool {
+        self.page_sites.get(site).copied().unwrap_or(false)
+    }
+
+    fn origin(&self, origin: Origin) -> bool {
+        self.origins.get(&origin).copied().unwrap_or(false)
+    }
+
+    fn events(&self) -> bool {
+        self.events
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    fn lifetimes(&self) -> bool {
+        !self.lifetimes.is_empty()
+    }
+
+    fn lifetime(&self, lifetime: Option<u64>) -> bool {
+        meets(self.lifetimes.iter(), lifetime)
+    }
+}
+
+/// What goes on has no lifetime yet, and meets no condition on it.
+fn meets<'t>(mut terms: impl Iterator<Item = &'t Term>, lifetime: Option<u64>) -> bool {
+    terms.all(|term| lifetime.is_some_and(|l| term.holds_number(i64::try_from(l).unwrap_or(i64::MAX))))
 }

@@ -18,6 +18,8 @@ pub struct LossPlace {
     pub damaged_input: bool,
     /// Events of chunks that are missing from the file.
     pub events_missing: u64,
+    /// Events of this CPU that the file has before it.
+    pub events_before: u64,
 }
 
 /// What is known of one CPU's losses.
@@ -61,6 +63,39 @@ impl CpuLosses {
         (self.uncounted_places() > 0).then(|| overrun.saturating_sub(self.counted()))
     }
 
+    /// Gaps that are counted, and those that chunks missing from the file left: events of the file before each, and
+    /// its size.
+    pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let uncounted = self.uncounted_places() as u64;
+        let share = self.lost_at_uncounted_places().unwrap_or(0).checked_div(uncounted).unwrap_or(0);
+        let size =
+            move |p: &LossPlace| p.counted.max(p.events_missing).max(if p.uncounted { share } else { 0 });
+        self.places.iter().map(move |p| (p.events_before, size(p))).filter(|gap| gap.1 > 0)
+    }
+
+    /// Events lost between two times; those of unknown place in proportion. `None` if nobody counted them.
+    pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
+        if self.is_minimum() {
+            return None;
+        }
+        let missing: u64 = self.places.iter().map(|p| p.events_missing).fold(0, u64::saturating_add);
+        let all = self.lost_events().saturating_add(missing) as f64;
+        if window == (0, u64::MAX) || all == 0.0 {
+            return Some(all);
+        }
+        let times = self.places.iter().flat_map(|p| [p.after, p.before]).flatten();
+        let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
+        let placed: f64 = self
+            .places
+            .iter()
+            .filter(|p| p.before.is_none_or(|b| b >= window.0) && p.after.is_none_or(|a| a <= window.1))
+            .map(|p| p.counted.max(p.events_missing) as f64)
+            .sum();
+        let length = last.saturating_sub(first).max(1) as f64;
+        let inside = window.1.min(last).saturating_sub(window.0.max(first)) as f64;
+        Some(placed + self.unplaced() as f64 * (inside / length).clamp(0.0, 1.0))
+    }
+
     /// Events of which nobody says where they are missing: dropped ones never mark a sub-buffer, nor do those of
     /// nested storms.
     pub fn unplaced(&self) -> u64 {
@@ -95,7 +130,7 @@ impl Losses {
             let mut one =
                 CpuLosses { cpu, events: stream.map_or(0, |s| s.event_count()), stats, places: Vec::new() };
             let mut after = None;
-            let mut events_seen = 0;
+            let (mut events_seen, mut events_kept) = (0, 0);
             for (_, info) in stream.iter().flat_map(|s| &s.chunks) {
                 let events_missing = info.first_event.saturating_sub(events_seen);
                 let has_events = info.event_count > 0;
@@ -107,7 +142,11 @@ impl Losses {
                         uncounted: info.loss.uncounted,
                         damaged_input: info.loss.damaged_input,
                         events_missing,
+                        events_before: events_kept,
                     });
+                }
+                if has_events {
+                    events_kept += u64::from(info.event_count);
                 }
                 events_seen = info.first_event.max(events_seen).saturating_add(info.event_count.into());
                 if has_events {

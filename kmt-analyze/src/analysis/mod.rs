@@ -3,6 +3,7 @@
 pub mod aliases;
 pub mod caches;
 pub mod direct_map;
+pub mod figures;
 pub mod filter;
 pub mod int_hash;
 pub mod ledger;
@@ -11,6 +12,7 @@ pub mod losses;
 pub mod page_callers;
 pub mod page_totals;
 pub mod pass;
+pub mod ranges;
 pub mod sinks;
 pub mod term;
 pub mod totals;

@@ -9,9 +9,11 @@ use kmt_format::read::{Damage, Trace};
 use kmt_format::schema::Meaning;
 
 use super::direct_map::{DirectMap, Election};
-use super::filter::{Filter, Names, Selector};
+use super::figures::figures;
+use super::filter::{Chosen, Filter, Names, Selector};
 use super::ledger::{Balance, Ledger, Rules};
 use super::losses::Losses;
+use super::ranges::{Kept, Material, Ranges, ranges};
 use super::sinks::Sinks;
 use crate::stream::Op;
 use crate::stream::decode::{Decoder, Open, Wanted};
@@ -31,6 +33,8 @@ pub struct Task<'t> {
     pub sinks: &'t dyn Fn() -> Sinks,
     /// Counts of all events by class and origin are wanted.
     pub event_counts: bool,
+    /// Totals as ranges, where events were lost.
+    pub ranges: bool,
     /// Cores to use; `None`: as many as there are.
     pub threads: Option<usize>,
     /// Told how many events are done, of how many.
@@ -56,6 +60,8 @@ pub struct Result {
     pub event_counts: Vec<(u32, u32, u64)>,
     /// Damaged chunks.
     pub damages: Vec<Damage>,
+    /// Totals as ranges, if wanted and known.
+    pub ranges: Option<Ranges>,
 }
 
 /// Runs the ledger over a trace.
@@ -107,16 +113,27 @@ fn pass(
     let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
     let mut ledger = Ledger::new(rules, losses, selector, sinks, election);
     let (mut done, all) = (0u64, loader.event_count());
+    let mut kept = (task.ranges && losses.any()).then(|| Kept::new(all, &rules));
     let decoder = Decoder::new(trace, &interner, wanted);
     let (decoder, damages) = pipe::run(&loader, decoder, threads, last, |ops, interned| {
         for ops in ops.chunks(BATCH) {
             ledger.enter(ops, &interner, interned);
+        }
+        if let Some(kept) = &mut kept {
+            kept.add(ops, &interner);
         }
         done += ops.len() as u64;
         (task.progress)(done, all);
     });
     let elected = ledger.elected();
     let balance = ledger.finish();
+    let ranges = kept.and_then(|kept| {
+        let figures = figures(&balance, &Interner::lock(&interner), rules.page_size);
+        let chosen = Chosen::of(selector, &Interner::lock(&interner));
+        let ops = &kept.streams;
+        let material = Material { ops, interner: &interner, rules, select: &chosen, losses, threads };
+        ranges(&material, &figures)
+    });
     let (classes_seen, event_counts) = (decoder.classes_seen, decoder.event_counts);
     let result = Result {
         interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -127,6 +144,7 @@ fn pass(
         classes_seen,
         event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
         damages,
+        ranges,
     };
     (result, elected)
 }
@@ -166,7 +184,7 @@ fn late_bound(trace: &Trace<'_>) -> (u64, bool) {
 /// The caches of sites whose allocations do not tell them: as most of their frees do.
 fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<Site, Vec<u8>> {
     let filter = Filter::default();
-    let all = Task { filter: &filter, sinks: &Sinks::default, event_counts: false, ..*task };
+    let all = Task { filter: &filter, sinks: &Sinks::default, event_counts: false, ranges: false, ..*task };
     let result = run_with(trace, losses, &all, HashMap::new());
     let names = super::caches::usual_names(&result);
     let sites = result.interner.sites.items().iter().zip(names);

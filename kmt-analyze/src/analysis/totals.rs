@@ -27,8 +27,12 @@ pub struct Totals {
     pub bytes_req_live: u64,
     /// Lives of which it is uncertain whether they are what they seem: across a loss, or an ambiguous free.
     pub uncertain: u64,
-    /// Bytes of those that seem live.
+    /// Those of them that seem live.
+    pub live_uncertain: u64,
+    /// Bytes of those.
     pub bytes_live_uncertain: u64,
+    /// Those of them that seem freed unseen.
+    pub freed_unseen_uncertain: u64,
 }
 
 impl Totals {
@@ -64,7 +68,9 @@ impl AddAssign<&Totals> for Totals {
         self.bytes_live += other.bytes_live;
         self.bytes_req_live += other.bytes_req_live;
         self.uncertain += other.uncertain;
+        self.live_uncertain += other.live_uncertain;
         self.bytes_live_uncertain += other.bytes_live_uncertain;
+        self.freed_unseen_uncertain += other.freed_unseen_uncertain;
     }
 }
 

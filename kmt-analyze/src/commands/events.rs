@@ -26,7 +26,8 @@ pub fn run(
     limit: Option<usize>,
     as_json: bool,
 ) -> Result<Outcome> {
-    let result = analyse_for(session, selection, &Wants { sinks: &Sinks::default, event_counts: true });
+    let result =
+        analyse_for(session, selection, &Wants { sinks: &Sinks::default, event_counts: true, ranges: false });
     let filter = selection.filter(session);
     let texts = TraceNames::new(session);
     let selector = Selector::new(session.trace, &filter, &texts, HashMap::new());

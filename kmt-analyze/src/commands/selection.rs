@@ -64,11 +64,13 @@ pub struct Wants<'w> {
     pub sinks: &'w dyn Fn() -> Sinks,
     /// Counts of all events by class and origin.
     pub event_counts: bool,
+    /// Totals as ranges, where events were lost.
+    pub ranges: bool,
 }
 
 impl Default for Wants<'_> {
     fn default() -> Self {
-        Self { sinks: &Sinks::default, event_counts: false }
+        Self { sinks: &Sinks::default, event_counts: false, ranges: false }
     }
 }
 
@@ -87,6 +89,7 @@ pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'
         names: &names,
         sinks: wants.sinks,
         event_counts: wants.event_counts,
+        ranges: wants.ranges,
         threads: selection.threads,
         progress: &|done, all| progress.tell(done, all),
     };

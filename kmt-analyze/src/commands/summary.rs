@@ -4,11 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::pages::sums_json;
 use super::report::emit;
-use super::selection::{Selection, analyse, sum_of};
+use super::selection::{Selection, Wants, analyse_for, sum_of};
 use super::session::Session;
 use super::trust::recorded;
 use crate::analysis::page_totals::{FrameCounts, FrameTotals};
 use crate::analysis::pass;
+use crate::analysis::ranges::Range;
 use crate::analysis::totals::{EventCounts, Totals};
 use crate::failure::{Outcome, Result};
 use crate::render::json;
@@ -29,7 +30,7 @@ type Parts = [(Totals, EventCounts); 3];
 
 /// Prints the totals.
 pub fn run(session: &Session<'_>, selection: &Selection, as_json: bool) -> Result<Outcome> {
-    let result = analyse(session, selection);
+    let result = analyse_for(session, selection, &Wants { ranges: true, ..Wants::default() });
     let [kmalloc, cache] = Api::ALL.map(|api| sum_of(&result, Some(api)));
     let [kmalloc_counts, cache_counts] = result.balance.counts;
     let mut all = kmalloc;
@@ -56,7 +57,12 @@ fn document(out: &mut Map<String, Value>, session: &Session<'_>, result: &pass::
     let events: Map<String, Value> =
         EVENTS.iter().map(|(name, m)| ((*name).to_owned(), json!(recorded(session, result, *m)))).collect();
     let slab = if has_slab(session, result) {
-        let mut slab = all;
+        let [mut slab, mut kmalloc, mut cache] = [all, kmalloc, cache];
+        for (part, section) in
+            [(&mut kmalloc, "slab.kmalloc"), (&mut cache, "slab.cache"), (&mut slab, "slab")]
+        {
+            part.insert("ranges".into(), ranges_json(result, section));
+        }
         slab.insert("kmalloc".into(), kmalloc.into());
         slab.insert("cache".into(), cache.into());
         let raw = result.balance.raw;
@@ -67,6 +73,7 @@ fn document(out: &mut Map<String, Value>, session: &Session<'_>, result: &pass::
                 "free_events": raw.free_events,
                 "bytes_req": raw.bytes_req,
                 "bytes_alloc": raw.bytes_alloc,
+                "ranges": ranges_json(result, "slab.raw"),
             }),
         );
         slab.insert("recorded".into(), events.into());
@@ -89,8 +96,55 @@ fn all_frames(result: &pass::Result) -> FrameTotals {
 }
 
 fn pages_json(result: &pass::Result) -> Map<String, Value> {
-    sums_json(&all_frames(result), &result.balance.frames.counts, result.page_size.0)
+    let mut out = sums_json(&all_frames(result), &result.balance.frames.counts, result.page_size.0);
+    out.insert("ranges".into(), ranges_json(result, "pages"));
+    out
 }
+
+/// Low and high of each total of a section; null where nothing was lost, or nobody knows how much.
+fn ranges_json(result: &pass::Result, section: &str) -> Value {
+    let Some(ranges) = &result.ranges else { return Value::Null };
+    let of_section = ranges.iter().filter(|((s, _), _)| *s == section);
+    let number = |x: f64| if x.fract() == 0.0 && x < 1e15 { json!(x as u64) } else { json!(x) };
+    let pair = |((_, name), r): (&(&str, &str), &Range)| {
+        ((*name).to_owned(), json!([number(r.low), number(r.high)]))
+    };
+    Value::Object(of_section.map(pair).collect())
+}
+
+/// The ranges that matter most, as text.
+fn ranges_page(result: &pass::Result) -> String {
+    let Some(ranges) = &result.ranges else { return String::new() };
+    let rows: Vec<Vec<String>> = RANGES
+        .iter()
+        .filter_map(|(title, section, name)| {
+            let range = ranges.get(&(*section, *name))?;
+            Some(vec![(*title).to_owned(), count(range.low as u64), count(range.high as u64)])
+        })
+        .collect();
+    let columns =
+        [("with what was lost, between", Align::Left), ("low", Align::Right), ("high", Align::Right)];
+    format!(
+        "\n{}estimated from what further losses like these would do to each total\n",
+        table(&columns, &rows)
+    )
+}
+
+/// Title, section and name of the totals whose ranges the text shows; the JSON has all.
+const RANGES: [(&str, &str, &str); 12] = [
+    ("allocations", "slab", "alloc_events"),
+    ("  bytes requested", "slab", "bytes_req"),
+    ("  bytes allocated", "slab", "bytes_alloc"),
+    ("    by kmalloc", "slab.kmalloc", "bytes_alloc"),
+    ("    from caches", "slab.cache", "bytes_alloc"),
+    ("frees", "slab", "free_events"),
+    ("  matched", "slab", "frees_matched"),
+    ("  bytes freed", "slab", "bytes_freed"),
+    ("bytes live at the end", "slab", "bytes_live"),
+    ("freed unseen", "slab", "freed_unseen"),
+    ("bytes of pages allocated", "pages", "bytes_alloc"),
+    ("bytes of pages live", "pages", "bytes_live"),
+];
 
 fn pages_page(result: &pass::Result) -> String {
     let (all, counts) = (all_frames(result), result.balance.frames.counts);
@@ -168,6 +222,7 @@ fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts) -> String {
         ));
     }
     out.push_str(&pages_page(result));
+    out.push_str(&ranges_page(result));
     out.push_str("\nlive is since the start of the trace; objects older than it are not in these numbers\n");
     out
 }

@@ -110,12 +110,12 @@ fn loss_line(session: &Session<'_>) -> String {
         (true, _) => {
             let lost = losses.lost_events();
             if lost == 0 {
-                return "lost events: not counted, but parts of the recording are missing: every total below is a lower bound"
+                return "lost events: not counted, but parts of the recording are missing: what counts events is a lower bound, what is live is uncertain"
                     .to_owned();
             }
             let share = 100.0 * lost as f64 / (lost + events).max(1) as f64;
             format!(
-                "lost events: {least}{} ({share:.1} % of what happened): every total below is a lower bound",
+                "lost events: {least}{} ({share:.1} % of what happened): what counts events is a lower bound, what is live is uncertain; summary tells ranges",
                 count(lost)
             )
         }

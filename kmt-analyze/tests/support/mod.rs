@@ -4,4 +4,5 @@
 #![allow(dead_code)]
 
 pub mod agreement;
+pub mod model;
 pub mod reference;

@@ -20,6 +20,7 @@ struct Lives {
     live: u64,
     uncertain: u64,
     uncertain_live: u64,
+    uncertain_unseen: u64,
 }
 
 /// The lives of one site, apart by the cache that a free has shown.
@@ -239,6 +240,7 @@ impl Ledger<'_> {
             lives.live += u64::from(is_live);
             lives.uncertain += u64::from(uncertain);
             lives.uncertain_live += u64::from(uncertain && is_live);
+            lives.uncertain_unseen += u64::from(uncertain && is_unseen);
         }
         if self.sinks.wants_lives() || self.sinks.lifetimes.is_some() {
             let closed = Closed {
@@ -276,7 +278,10 @@ impl Ledger<'_> {
                 Some(Pending::PageGone { old, end }) => {
                     self.close(address, &old, End::Unseen { end, ambiguous: false, by: Replacement::Page });
                 }
-                Some(Pending::FreedOnce(number)) => self.only_one_free(address, number),
+                Some(Pending::FreedOnce(number)) => {
+                    let at = self.table.locate(address);
+                    self.only_one_free(address, at, number);
+                }
             }
             if slot.is_live {
                 self.close(address, &slot.life, End::Live);
@@ -330,6 +335,8 @@ fn totals(lives: &Lives, bytes_req: u64, bytes_alloc: u64) -> Totals {
         bytes_live: times(lives.live, bytes_alloc),
         bytes_req_live: times(lives.live, bytes_req),
         uncertain: lives.uncertain,
+        live_uncertain: lives.uncertain_live,
         bytes_live_uncertain: times(lives.uncertain_live, bytes_alloc),
+        freed_unseen_uncertain: lives.uncertain_unseen,
     }
 }

@@ -108,4 +108,6 @@ pub struct FreedOnce {
     pub second: Life,
     /// The free that is one of the two's.
     pub free: Free,
+    /// When its page went, if it did: the end of the second life, should the free have been the old one's (R7).
+    pub page_gone: Option<u64>,
 }

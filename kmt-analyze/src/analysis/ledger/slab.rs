@@ -46,7 +46,7 @@ impl Ledger<'_> {
             Some(Pending::PageGone { old, end }) => {
                 self.close(address, &old, End::Unseen { end, ambiguous: false, by: Replacement::Page });
             }
-            Some(Pending::FreedOnce(number)) => self.only_one_free(address, number),
+            Some(Pending::FreedOnce(number)) => self.only_one_free(address, at, number),
         }
         let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
         if let Some(slot) = self.table.slot_mut(at) {
@@ -150,7 +150,7 @@ impl Ledger<'_> {
         let now = End::Freed { free, end: free.time, late: None };
         match self.table.take_pending(at) {
             Some(Pending::Replaced { old, .. }) if self.is_late(life.born, &free) => {
-                self.table.set_freed_once(at, FreedOnce { old, second: life, free });
+                self.table.set_freed_once(at, FreedOnce { old, second: life, free, page_gone: None });
             }
             Some(Pending::Replaced { old, .. }) => {
                 self.close(
@@ -162,26 +162,28 @@ impl Ledger<'_> {
             }
             Some(Pending::FreedOnce(number)) => {
                 // Two frees behind two allocations: the first one was the old life's, logged late (R6).
-                let Some(FreedOnce { old, second, free }) = self.table.take_freed_once(number) else {
-                    return;
-                };
-                self.close(
-                    address,
-                    &old,
-                    End::Freed { free, end: second.born, late: Some(Replacement::Object) },
-                );
-                self.close(address, &second, now);
+                let Some(once) = self.table.take_freed_once(at, number) else { return };
+                let late = Some(Replacement::Object);
+                self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
+                match once.page_gone {
+                    None => self.close(address, &once.second, now),
+                    Some(end) => self.freed_behind_page(address, &once.second, end, free, counted),
+                }
             }
-            Some(Pending::PageGone { old, end }) if self.is_late(end, &free) => {
-                self.close(address, &old, End::Freed { free, end, late: Some(Replacement::Page) });
-            }
-            Some(Pending::PageGone { old, end }) => {
-                let by = Replacement::PageThenFree;
-                self.close(address, &old, End::Unseen { end, ambiguous: false, by });
-                self.unmatched(&free, true, counted);
-            }
+            Some(Pending::PageGone { old, end }) => self.freed_behind_page(address, &old, end, free, counted),
             Some(Pending::Folded(_)) | None if was_live => self.close(address, &life, now),
             Some(Pending::Folded(_)) | None => self.unmatched(&free, true, counted),
+        }
+    }
+
+    /// A free behind the page event that ended a life: the life's own, logged late, or none (R7).
+    fn freed_behind_page(&mut self, address: u64, life: &Life, end: u64, free: Free, counted: bool) {
+        if self.is_late(end, &free) {
+            self.close(address, life, End::Freed { free, end, late: Some(Replacement::Page) });
+        } else {
+            let by = Replacement::PageThenFree;
+            self.close(address, life, End::Unseen { end, ambiguous: false, by });
+            self.unmatched(&free, true, counted);
         }
     }
 
@@ -190,8 +192,10 @@ impl Ledger<'_> {
     }
 
     /// The one free behind two allocations was the second's; the first stays freed unseen, and uncertain.
-    pub(super) fn only_one_free(&mut self, address: u64, number: u32) {
-        let Some(FreedOnce { old, second, free }) = self.table.take_freed_once(number) else { return };
+    pub(super) fn only_one_free(&mut self, address: u64, at: Place, number: u32) {
+        let Some(FreedOnce { old, second, free, .. }) = self.table.take_freed_once(at, number) else {
+            return;
+        };
         self.close(address, &old, End::Unseen { end: second.born, ambiguous: true, by: Replacement::Object });
         self.close(address, &second, End::Freed { free, end: free.time, late: None });
     }
@@ -199,6 +203,11 @@ impl Ledger<'_> {
     /// Rule R7 for one life.
     pub(super) fn page_gone(&mut self, address: u64, time: u64) {
         let at = self.table.locate(address);
+        if let Some(Pending::FreedOnce(number)) =
+            self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s))
+        {
+            return self.table.note_page_gone(number, time);
+        }
         let Some(slot) = self.table.slot_mut(at).filter(|s| s.is_live) else { return };
         slot.is_live = false;
         let life = slot.life;

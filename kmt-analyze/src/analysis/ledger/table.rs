@@ -246,12 +246,13 @@ impl Table {
         }
     }
 
-    /// Addresses at which objects live in the page of `address`.
+    /// Addresses at which objects live, or may live, in the page of `address`.
     pub fn living_in_page(&self, address: u64) -> Vec<u64> {
         let page = page_of(address);
         let head = self.heads.get(self.find(page)).filter(|h| h.key != 0 && h.live > 0);
         let slots = head.map_or(&[][..], |h| self.page_slots(h));
-        slots.iter().filter(|s| s.is_live).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
+        let lives = |s: &&Slot| s.is_live || matches!(self.pending(s), Some(Pending::FreedOnce(_)));
+        slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
     }
 
     /// All addresses and their slots.
@@ -316,10 +317,19 @@ impl Table {
             }
         };
         self.set_pending(at, Pending::FreedOnce(number));
+        self.count_live(at, true);
+    }
+
+    /// Notes that the page of an object went that may have been freed already.
+    pub fn note_page_gone(&mut self, number: u32, time: u64) {
+        if let Some(freed_once) = self.freed_once.get_mut(number as usize) {
+            freed_once.page_gone = freed_once.page_gone.or(Some(time));
+        }
     }
 
     /// What was kept so, which is given up.
-    pub fn take_freed_once(&mut self, number: u32) -> Option<FreedOnce> {
+    pub fn take_freed_once(&mut self, at: Place, number: u32) -> Option<FreedOnce> {
+        self.count_live(at, false);
         self.freed_once_unused.push(number);
         self.freed_once.get(number as usize).copied()
     }

@@ -49,7 +49,9 @@ impl Tasks {
             bytes_live: if_so(closed.is_live, bytes),
             bytes_req_live: if_so(closed.is_live, closed.bytes_req),
             uncertain: closed.uncertain.into(),
+            live_uncertain: (closed.uncertain && closed.is_live).into(),
             bytes_live_uncertain: if_so(closed.uncertain && closed.is_live, bytes),
+            freed_unseen_uncertain: (closed.uncertain && closed.is_unseen).into(),
         };
         if let End::Freed { free, .. } = closed.end {
             if closed.is_freed {

@@ -1,0 +1,152 @@
+//! From how a total moves under thinning to where it was before anything was lost.
+
+use crate::analysis::figures::{Effect, Figure};
+
+/// A total that losses left uncertain lies between these, nearly always.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    /// Lowest.
+    pub low: f64,
+    /// Highest.
+    pub high: f64,
+}
+
+/// How a total moved: its value in what is left, and in each thinning of that.
+#[derive(Debug)]
+pub struct Moves {
+    /// Unthinned.
+    pub whole: f64,
+    /// Share of operations that a thinning kept, and the total in it.
+    pub thinned: Vec<(f64, f64)>,
+}
+
+/// Standard deviations on either side: 95 % of cases for a deviation that is itself known from a dozen cases, and some
+/// more for what is not normal about them.
+const DEVIATIONS: f64 = 2.55;
+/// The same for totals on which losses have either effect: a few objects more or less are no normal distribution.
+const DEVIATIONS_EITHER: f64 = 3.5;
+/// How far the exponent of a total that falls may be wrong: thinning what is left does not show all that the losses
+/// themselves did, which came when much happened.
+const EXPONENT_ERROR: f64 = 0.12;
+/// The same for pairs, of which more is guessed.
+const EXPONENT_ERROR_PAIRS: f64 = 0.2;
+/// How far the curve of a total on which losses have either effect may be wrong, in parts of the total and of the share
+/// that was lost.
+const EITHER_ERROR: f64 = 1.15;
+/// Where more than this was lost, no curve can be followed back: only what is certain is certain.
+const HEAVY: f64 = 0.25;
+
+/// The range of a figure. `lost_share` is the share of all events that were lost.
+pub fn range(figure: &Figure, moves: &Moves, lost_share: f64) -> Range {
+    let kept = (1.0 - lost_share).max(1e-6);
+    if lost_share <= 0.0 || moves.thinned.is_empty() {
+        return Range { low: figure.value, high: figure.value };
+    }
+    let range = match figure.effect {
+        Effect::Falls | Effect::Pairs if moves.whole > 0.0 => falls(figure, moves, kept),
+        Effect::Falls | Effect::Pairs => none_seen(lost_share),
+        Effect::Either | Effect::Unpaired => either(figure, moves, kept),
+    };
+    let only_falls = matches!(figure.effect, Effect::Falls | Effect::Pairs);
+    let low = if only_falls { range.low.max(figure.value) } else { range.low };
+    Range { low: low.max(0.0), high: range.high.max(low) }
+}
+
+/// Nothing was counted: by the rule of three no more than this was lost.
+fn none_seen(lost_share: f64) -> Range {
+    Range { low: 0.0, high: (3.0 * lost_share / (1.0 - lost_share).max(1e-6)).floor() }
+}
+
+/// The logarithm of the total falls with that of the share kept.
+fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
+    let value = figure.value;
+    let log_lost = -kept.ln();
+    let points: Vec<(f64, f64)> = moves
+        .thinned
+        .iter()
+        .map(|&(kept, total)| (-kept.max(1e-6).ln(), (moves.whole / total.max(0.5)).ln()))
+        .collect();
+    let (line, parabola) = fits(&points);
+    let deviation = spread(&points, |x| line * x, moves, kept);
+    let slope_error = deviation_of_slope(&points, line);
+    // How much is missing, by a line and by a parabola; pairs miss once to twice what single events do.
+    let straight = line * log_lost;
+    let mut missing = (straight, straight);
+    if figure.effect == Effect::Pairs {
+        let bent = (-parabola.0 * -log_lost - parabola.1 * log_lost * log_lost)
+            .clamp(0.8 * log_lost, 2.2 * log_lost);
+        missing = (straight.min(bent), straight.max(bent));
+        if kept < 1.0 - HEAVY {
+            missing.0 = missing.0.min(log_lost);
+        }
+    }
+    // A count itself is uncertain by its root.
+    let own = (1.0 - kept) / value.max(1.0);
+    let variance = deviation.powi(2) + (slope_error * log_lost).powi(2) + own;
+    let error = if figure.effect == Effect::Pairs { EXPONENT_ERROR_PAIRS } else { EXPONENT_ERROR };
+    let half = DEVIATIONS * variance.sqrt() + error * log_lost;
+    let at = |missing: f64| (value.ln() + missing).exp();
+    Range { low: at(missing.0 - half).floor(), high: at(missing.1 + half).ceil() }
+}
+
+/// The total itself moves with the share kept: a straight line or a parabola, either of which may be right.
+fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
+    let scale_up = if moves.whole > 0.0 { figure.value / moves.whole } else { 1.0 };
+    let points: Vec<(f64, f64)> =
+        moves.thinned.iter().map(|&(kept, total)| (1.0 - kept, (total - moves.whole) * scale_up)).collect();
+    let (line, parabola) = fits(&points);
+    let curve = |x: f64| parabola.0 * x + parabola.1 * x * x;
+    let deviation = spread(&points, curve, moves, kept);
+    // Nothing was lost at a share of 1 / kept of what is left.
+    let back = 1.0 - 1.0 / kept;
+    let (straight, bent) = (figure.value + line * back, figure.value + curve(back));
+    let slope_error = deviation_of_slope(&points, line) * back.abs();
+    let half = DEVIATIONS_EITHER * (deviation.powi(2) + slope_error.powi(2)).sqrt()
+        + EITHER_ERROR * (1.0 - kept) * figure.value;
+    // The truth may bend once more than the parabola does.
+    let beyond = bent + (bent - straight);
+    let (low, high) = (straight.min(beyond) - half, straight.max(beyond) + half);
+    if kept > 1.0 - HEAVY {
+        return Range { low: low.max(figure.certain.min(figure.value)).floor(), high: high.ceil() };
+    }
+    let most = match figure.effect {
+        Effect::Unpaired => figure.value / kept,
+        _ => figure.value * (1.0 - kept.ln()),
+    };
+    Range { low: figure.certain.min(low).floor(), high: high.max(most).ceil() }
+}
+
+/// Least squares through the origin: the slope of a line, and both coefficients of a parabola.
+fn fits(points: &[(f64, f64)]) -> (f64, (f64, f64)) {
+    let sum = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
+    let (xx, xxx, xxxx) = (sum(|p| p.0.powi(2)), sum(|p| p.0.powi(3)), sum(|p| p.0.powi(4)));
+    let (xy, xxy) = (sum(|p| p.0 * p.1), sum(|p| p.0 * p.0 * p.1));
+    let line = if xx > 0.0 { xy / xx } else { 0.0 };
+    let determinant = xx * xxxx - xxx * xxx;
+    // All at one place: no parabola can be told from a line.
+    if determinant <= 1e-6 * xx * xxxx {
+        return (line, (line, 0.0));
+    }
+    (line, ((xy * xxxx - xxy * xxx) / determinant, (xxy * xx - xy * xxx) / determinant))
+}
+
+/// Deviation of the losses' own effect, from that of the thinnings around their curve. What is left after a share was
+/// taken away at random deviates by the root of that share, in parts of what a sample of its size deviates.
+fn spread(points: &[(f64, f64)], curve: impl Fn(f64) -> f64, moves: &Moves, kept: f64) -> f64 {
+    let squares: f64 = points
+        .iter()
+        .zip(&moves.thinned)
+        .map(|((x, y), (left, _))| {
+            let odds = (1.0 - left).max(1e-9) / left.max(1e-9);
+            (y - curve(*x)).powi(2) * (1.0 - kept) / odds
+        })
+        .sum();
+    (squares / (points.len() as f64 - 2.0).max(1.0)).sqrt()
+}
+
+/// How far a slope may be wrong.
+fn deviation_of_slope(points: &[(f64, f64)], slope: f64) -> f64 {
+    let squares: f64 = points.iter().map(|p| (p.1 - slope * p.0).powi(2)).sum();
+    let xx: f64 = points.iter().map(|p| p.0 * p.0).sum();
+    (squares / (points.len() as f64 - 1.0).max(1.0) / xx.max(1e-12)).sqrt()
+}

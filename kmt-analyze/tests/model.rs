@@ -1,0 +1,275 @@
+//! The exact ledger against a second one that was written from the rules alone, on real captures and on random events.
+//!
+//! With KMT_CAPTURES=DIR also on every capture and .kmt file in that directory.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kmt_format::Compression;
+use kmt_format::kernel::ByteOrder;
+use kmt_format::write::{Writer, WriterOptions};
+use serde_json::Value;
+use support::model::{self, Event, Ledger, Target, What};
+
+fn run(args: &[&str], file: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).arg(file).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(args: &[&str], file: &Path) -> Value {
+    serde_json::from_str(&run(args, file)).unwrap()
+}
+
+/// Spans of time in which `info` says that something was lost.
+fn spans(info: &Value) -> Vec<(u64, u64)> {
+    let mut spans = Vec::new();
+    for cpu in info["trace"]["per_cpu"].as_array().unwrap() {
+        for loss in cpu["losses"].as_array().unwrap() {
+            spans.push((loss["after"].as_u64().unwrap_or(0), loss["before"].as_u64().unwrap_or(u64::MAX)));
+        }
+        if cpu["lost_events_unplaced"].as_u64().unwrap_or(0) > 0 {
+            spans.push((0, u64::MAX));
+        }
+    }
+    spans
+}
+
+/// Both ledgers have to agree in every number that both have.
+fn check(name: &str, file: &Path) {
+    let info = json(&["info", "--json"], file);
+    let word = info["format"]["long_size"].as_u64().unwrap();
+    let target = Target {
+        page_size: info["format"]["page_size"].as_u64().unwrap_or(4096),
+        no_frame: u64::MAX >> (64 - 8 * word),
+        spans: spans(&info),
+    };
+    let model = model::run(&model::events(&run(&["dump", "--format", "jsonl"], file)), &target);
+    let mut compared = 0;
+    for threads in ["1", "3"] {
+        let summary = json(&["summary", "--json", "--threads", threads], file);
+        for section in ["slab", "slab.kmalloc", "slab.cache", "slab.raw", "pages"] {
+            let mut part = &summary;
+            section.split('.').for_each(|key| part = &part[key]);
+            for (key, value) in part.as_object().into_iter().flatten() {
+                let expected = model.numbers.get(&format!("{section}.{key}"));
+                if let (Some(number), Some(expected)) = (value.as_u64(), expected) {
+                    assert_eq!(number, *expected, "{name}: {section}.{key}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    let has_slab = model.numbers.contains_key("slab.raw.alloc_events");
+    assert!(compared > 60 || !has_slab, "{name}: {compared} numbers compared");
+    lifetimes(name, file, &model);
+}
+
+fn lifetimes(name: &str, file: &Path, model: &Ledger) {
+    let report = json(&["lifetimes", "--json"], file);
+    let mut rows = 0;
+    for row in report["lifetimes"].as_array().unwrap() {
+        let site =
+            u64::from_str_radix(row["call_site"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+        let key = (site, row["api"] == "kmalloc");
+        let mut lives = model.lifetimes.get(&key).cloned().unwrap_or_default();
+        lives.sort_unstable();
+        let found = &row["lifetime"];
+        assert_eq!(found["n"].as_u64().unwrap(), lives.len() as u64, "{name}: {row}");
+        assert_eq!(found["max"].as_u64(), lives.last().copied(), "{name}: {row}");
+        for (percentile, per_mille) in [("p50", 500), ("p90", 900), ("p99", 990)] {
+            let Some(exact) = lives.get((lives.len() * per_mille).div_ceil(1000).wrapping_sub(1)) else {
+                continue;
+            };
+            let found = found[percentile].as_u64().unwrap();
+            assert!(
+                found.abs_diff(*exact) * 62 <= *exact,
+                "{name}: {percentile} is {found}, not {exact}: {row}"
+            );
+        }
+        rows += usize::from(!lives.is_empty());
+    }
+    assert_eq!(rows, model.lifetimes.len(), "{name}: every call site with frees has a row");
+}
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("kmt-model-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn converted(&self, input: &Path) -> PathBuf {
+        let output = self.0.join("trace.kmt");
+        let options = kmt_capture::convert::Options {
+            input: input.to_owned(),
+            output: output.clone(),
+            force: true,
+            compression: Compression::None,
+            verbatim: false,
+            quiet: true,
+        };
+        kmt_capture::convert::convert(&options).unwrap();
+        output
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn real_captures() {
+    let scratch = Scratch::new("real");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sample = data.join("../docs/sample/x86_64-6.1");
+    check("the sample", &scratch.converted(&sample));
+    for name in ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"] {
+        check(name, &scratch.converted(&data.join("../kmt-format/tests/data").join(name)));
+    }
+    let Some(more) = std::env::var_os("KMT_CAPTURES") else { return };
+    for entry in fs::read_dir(more).unwrap().map(|e| e.unwrap().path()) {
+        let file = if entry.is_dir() { scratch.converted(&entry) } else { entry.clone() };
+        check(&entry.display().to_string(), &file);
+    }
+}
+
+/// Writes events as a kernel of 6.1 would.
+struct Crafted {
+    writer: Writer,
+    ids: [u16; 6],
+}
+
+const EVENTS: [&str; 6] =
+    ["kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free"];
+
+impl Crafted {
+    fn new() -> Self {
+        let mut writer = Writer::new(WriterOptions {
+            order: ByteOrder::Little,
+            long_size: 8,
+            align_u64: None,
+            page_size: Some(4096),
+            trace_uuid: [7; 16],
+            compression: Compression::None,
+        })
+        .unwrap();
+        let formats =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1/tracefs/events/kmem");
+        let ids = EVENTS.map(|name| {
+            let text = fs::read_to_string(formats.join(name).join("format")).unwrap();
+            writer.add_format("kmem", &text).unwrap()
+        });
+        Self { writer, ids }
+    }
+
+    /// Fields follow each other as in these kernels' formats.
+    fn event(&mut self, e: &Event) {
+        let (number, words): (usize, Vec<u64>) = match e.what {
+            What::Alloc { kmalloc, site, ptr, req, alloc } => {
+                (if kmalloc { 0 } else { 2 }, vec![site, ptr, req, alloc, 0xcc0, u64::from(u32::MAX)])
+            }
+            What::Free { kfree: true, ptr } => (1, vec![0x99, ptr]),
+            What::Free { kfree: false, ptr } => (3, vec![0x98, ptr, 8 << 16 | 28]),
+            What::PageAlloc { pfn, order, movable } => (4, vec![pfn, order, 0xcc0, u64::from(movable)]),
+            What::PageFree { pfn, order } => (5, vec![pfn, order]),
+        };
+        let mut record = Vec::new();
+        record.extend(self.ids[number].to_le_bytes());
+        record.extend([0, 0]);
+        record.extend((e.pid as u32).to_le_bytes());
+        words.iter().for_each(|w| record.extend(w.to_le_bytes()));
+        if let What::Free { kfree: false, .. } = e.what {
+            record.truncate(28);
+            record.extend(*b"cache_a\0");
+        }
+        self.writer.event(e.cpu as u32, e.time, &record).unwrap();
+    }
+}
+
+/// SplitMix64.
+fn next(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *seed;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+const BASE: u64 = 0xffff_8880_0000_0000;
+
+/// Random events on few addresses, so that every rule is met often: near and far in time, tagged, failed, large.
+fn random(seed: u64) -> Vec<Event> {
+    let mut seed = seed;
+    let mut time = 1_000_000;
+    let mut events = Vec::new();
+    // What makes the direct map known.
+    for i in 0..6u64 {
+        for what in [
+            What::PageAlloc { pfn: 900 + i, order: 0, movable: false },
+            What::Alloc { kmalloc: false, site: 5, ptr: BASE + ((900 + i) << 12), req: 64, alloc: 64 },
+        ] {
+            time += 10;
+            events.push(Event { time, cpu: 0, pid: 1, what });
+        }
+    }
+    for _ in 0..3_000 {
+        let r = next(&mut seed);
+        // Mostly within a millisecond, sometimes beyond, sometimes at the same time.
+        time += match r % 8 {
+            0 => 0,
+            1 => 700_000,
+            2 => 1_000_000,
+            3 => 1_000_001,
+            _ => r >> 8 & 0xffff,
+        };
+        let (cpu, pid) = (r >> 24 & 1, 7 + (r >> 25 & 1) as i64);
+        let large = r >> 26 & 3 == 0;
+        let place = r >> 28;
+        let address = if large {
+            BASE + (64 << 12) + (place % 3 << 14)
+        } else {
+            BASE + (16 << 12) + place % 40 * 0x180
+        };
+        let tag = if r >> 40 & 7 == 0 { 0x5b << 56 } else { 0xff << 56 };
+        let ptr = match r >> 44 & 31 {
+            0 => 0,
+            1 => 16,
+            _ => address & !(0xff << 56) | tag,
+        };
+        let kfree = r >> 50 & 1 == 0;
+        let pfn = if large { 64 + place % 12 } else { 16 + place % 4 };
+        let what = match r >> 52 & 15 {
+            0..=6 if ptr == 16 => What::Free { kfree, ptr },
+            0..=6 if large => {
+                What::Alloc { kmalloc: true, site: 20 + (r >> 56 & 1), ptr, req: 16_000, alloc: 16_384 }
+            }
+            0..=6 => What::Alloc { kmalloc: kfree, site: 30 + (r >> 56 & 1), ptr, req: 300, alloc: 384 },
+            7..=12 => What::Free { kfree, ptr },
+            13 => What::PageFree { pfn, order: r >> 57 & 1 },
+            14 if r >> 58 & 15 == 0 => What::PageAlloc { pfn: u64::MAX, order: 2, movable: false },
+            _ => What::PageAlloc { pfn, order: r >> 57 & 1, movable: true },
+        };
+        events.push(Event { time, cpu, pid, what });
+    }
+    events
+}
+
+#[test]
+fn random_events() {
+    let scratch = Scratch::new("random");
+    for seed in 0..40 {
+        let mut crafted = Crafted::new();
+        random(seed).iter().for_each(|e| crafted.event(e));
+        let file = scratch.0.join("random.kmt");
+        fs::write(&file, crafted.writer.finish().unwrap()).unwrap();
+        check(&format!("seed {seed}"), &file);
+    }
+}

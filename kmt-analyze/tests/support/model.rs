@@ -1,0 +1,391 @@
+//! A second ledger: slow, obvious, and written from the rules alone. It shares no code with the program.
+//!
+//! The program decides when the next event on an address comes; this one has all events of an address before it, and
+//! looks ahead.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+/// One event, as `dump --format jsonl` tells it.
+#[derive(Debug, Clone)]
+pub struct Event {
+    pub time: u64,
+    pub cpu: u64,
+    pub pid: i64,
+    pub what: What,
+}
+
+#[derive(Debug, Clone)]
+pub enum What {
+    Alloc { kmalloc: bool, site: u64, ptr: u64, req: u64, alloc: u64 },
+    Free { kfree: bool, ptr: u64 },
+    PageAlloc { pfn: u64, order: u64, movable: bool },
+    PageFree { pfn: u64, order: u64 },
+}
+
+/// Reads the lines of a dump.
+pub fn events(dump: &str) -> Vec<Event> {
+    dump.lines().filter_map(|line| event(&serde_json::from_str(line).unwrap())).collect()
+}
+
+fn event(line: &Value) -> Option<Event> {
+    let fields = &line["fields"];
+    let number = |name: &str| match &fields[name] {
+        Value::String(hex) => u64::from_str_radix(hex.trim_start_matches("0x"), 16).unwrap(),
+        value => value.as_u64().unwrap_or(0),
+    };
+    let what = match line["event"].as_str()? {
+        name @ ("kmem:kmalloc"
+        | "kmem:kmalloc_node"
+        | "kmem:kmem_cache_alloc"
+        | "kmem:kmem_cache_alloc_node") => What::Alloc {
+            kmalloc: name.starts_with("kmem:kmalloc"),
+            site: number("call_site"),
+            ptr: number("ptr"),
+            req: number("bytes_req"),
+            alloc: number("bytes_alloc"),
+        },
+        name @ ("kmem:kfree" | "kmem:kmem_cache_free") => {
+            What::Free { kfree: name == "kmem:kfree", ptr: number("ptr") }
+        }
+        "kmem:mm_page_alloc" => What::PageAlloc {
+            pfn: number("pfn"),
+            order: number("order"),
+            movable: fields["migratetype"].as_i64() == Some(1),
+        },
+        "kmem:mm_page_free" => What::PageFree { pfn: number("pfn"), order: number("order") },
+        _ => return None,
+    };
+    let (time, cpu) = (line["ts"].as_u64()?, line["cpu"].as_u64()?);
+    Some(Event { time, cpu, pid: line["pid"].as_i64()?, what })
+}
+
+/// What the rules need to know of the target.
+pub struct Target {
+    pub page_size: u64,
+    pub no_frame: u64,
+    /// Spans of time in which something was lost.
+    pub spans: Vec<(u64, u64)>,
+}
+
+/// What the ledger comes to: numbers by name, and the lifetimes of freed objects by call site and interface.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    pub numbers: BTreeMap<String, u64>,
+    pub lifetimes: BTreeMap<(u64, bool), Vec<u64>>,
+}
+
+impl Ledger {
+    fn add(&mut self, section: &str, kmalloc: bool, name: &str, number: u64) {
+        let part = if kmalloc { "kmalloc" } else { "cache" };
+        for key in [format!("{section}.{name}"), format!("{section}.{part}.{name}")] {
+            *self.numbers.entry(key).or_default() += number;
+        }
+    }
+
+    fn count(&mut self, name: &str, number: u64) {
+        *self.numbers.entry(name.to_owned()).or_default() += number;
+    }
+}
+
+const LOW: u64 = (1 << 56) - 1;
+const MS: u64 = 1_000_000;
+
+/// R8, votes CPU by CPU.
+fn base(events: &[Event], target: &Target) -> Option<u64> {
+    let mut votes: HashMap<u64, u64> = HashMap::new();
+    let cpus: BTreeSet<u64> = events.iter().map(|e| e.cpu).collect();
+    for cpu in cpus {
+        let mut waiting: Vec<(u64, u64, i64)> = Vec::new();
+        for e in events.iter().filter(|e| e.cpu == cpu) {
+            match e.what {
+                What::PageAlloc { pfn, order, movable: false } if pfn != target.no_frame => {
+                    waiting.push((pfn, order, e.pid));
+                }
+                What::Alloc { ptr, .. } => {
+                    for (pfn, order, pid) in waiting.drain(..) {
+                        let block = target.page_size << order;
+                        let base = (ptr / block * block).wrapping_sub(pfn * target.page_size) & LOW;
+                        if ptr != 0 && pid == e.pid && base % (2 << 20) == 0 {
+                            *votes.entry(base).or_default() += 1;
+                        }
+                    }
+                }
+                What::Free { .. } => waiting.clear(),
+                _ => {}
+            }
+        }
+    }
+    let all: u64 = votes.values().sum();
+    let (&base, &most) = votes.iter().max_by_key(|v| v.1)?;
+    (all >= 5 && most * 2 > all).then_some(base)
+}
+
+/// What happens at one address, in order: events on it, and page events under it.
+#[derive(Clone, Copy)]
+enum At {
+    Event(usize),
+    Page(usize),
+}
+
+#[derive(Clone, Copy)]
+struct Life {
+    born: u64,
+    reported: u64,
+    cpu: u64,
+    pid: i64,
+    kmalloc: bool,
+    site: u64,
+    req: u64,
+    alloc: u64,
+}
+
+/// Runs the rules.
+pub fn run(events: &[Event], target: &Target) -> Ledger {
+    let base = base(events, target);
+    let mut ledger = Ledger::default();
+    let allocated = pages(events, target, &mut ledger);
+    let frame_of = |ptr: u64| base.map(|b| ((ptr & LOW).wrapping_sub(b) & LOW) / target.page_size);
+    // Addresses, and which of them lie on a frame.
+    let mut at: BTreeMap<u64, Vec<At>> = BTreeMap::new();
+    let mut on_frame: HashMap<u64, BTreeSet<u64>> = HashMap::new();
+    for e in events {
+        if let What::Alloc { ptr, .. } | What::Free { ptr, .. } = e.what {
+            if let Some(frame) = frame_of(ptr) {
+                on_frame.entry(frame).or_default().insert(ptr & LOW);
+            }
+        }
+    }
+    for (index, e) in events.iter().enumerate() {
+        match e.what {
+            What::Alloc { ptr, kmalloc, req, alloc, .. } => {
+                ledger.count("slab.raw.alloc_events", 1);
+                ledger.count("slab.raw.bytes_req", req);
+                ledger.count("slab.raw.bytes_alloc", alloc);
+                if ptr & LOW == 0 {
+                    ledger.add("slab", kmalloc, "alloc_failures", 1);
+                } else {
+                    at.entry(ptr & LOW).or_default().push(At::Event(index));
+                }
+            }
+            What::Free { ptr, kfree } => {
+                ledger.count("slab.raw.free_events", 1);
+                match ptr & LOW {
+                    0 => ledger.add("slab", kfree, "null_frees", 1),
+                    1..=16 => ledger.add("slab", kfree, "zero_size_frees", 1),
+                    low => at.entry(low).or_default().push(At::Event(index)),
+                }
+            }
+            What::PageAlloc { pfn, order, .. } | What::PageFree { pfn, order } => {
+                let failed = matches!(e.what, What::PageAlloc { .. }) && pfn == target.no_frame;
+                for frame in (0..1u64 << order).filter(|_| !failed).map(|i| pfn + i) {
+                    for address in on_frame.get(&frame).into_iter().flatten() {
+                        at.entry(*address).or_default().push(At::Page(index));
+                    }
+                }
+            }
+        }
+    }
+    for (address, timeline) in at {
+        let known_frame = |index: usize| {
+            frame_of(address).is_some_and(|f| {
+                let changes = allocated.get(&f).map(Vec::as_slice).unwrap_or_default();
+                changes.iter().rev().find(|c| c.0 < index).is_some_and(|c| c.1)
+            })
+        };
+        address_ledger(events, &timeline, target, known_frame, &mut ledger);
+    }
+    ledger
+}
+
+/// One address.
+fn address_ledger(
+    events: &[Event],
+    timeline: &[At],
+    target: &Target,
+    known_frame: impl Fn(usize) -> bool,
+    ledger: &mut Ledger,
+) {
+    let crosses = |from: u64, to: u64| target.spans.iter().any(|s| s.0 <= to && s.1 >= from);
+    let mut live: Option<Life> = None;
+    // A life that ended unseen at a page event, until the next event on the address decides.
+    let mut page_gone: Option<(Life, u64)> = None;
+    let mut seen_before = false;
+    let mut late: Option<usize> = None;
+    let freed = |ledger: &mut Ledger, life: &Life, free: &Event, end: u64, is_late: bool| {
+        let What::Free { kfree, .. } = free.what else { unreachable!() };
+        ledger.add("slab", life.kmalloc, "frees_matched", 1);
+        ledger.add("slab", life.kmalloc, "bytes_freed", life.alloc);
+        ledger.add("slab", life.kmalloc, "cross_cpu_frees", u64::from(free.cpu != life.cpu));
+        ledger.add("slab", life.kmalloc, "mixed_api_frees", u64::from(kfree != life.kmalloc));
+        ledger.add("slab", life.kmalloc, "late_frees", u64::from(is_late));
+        ledger.add("slab", life.kmalloc, "uncertain", u64::from(crosses(life.born, end)));
+        ledger.lifetimes.entry((life.site, life.kmalloc)).or_default().push(end - life.born);
+    };
+    let unseen = |ledger: &mut Ledger, life: &Life, end: u64, ambiguous: bool| {
+        ledger.add("slab", life.kmalloc, "freed_unseen", 1);
+        ledger.add("slab", life.kmalloc, "bytes_freed_unseen", life.alloc);
+        ledger.add("slab", life.kmalloc, "uncertain", u64::from(ambiguous || crosses(life.born, end)));
+    };
+    for (place, step) in timeline.iter().enumerate() {
+        let index = match *step {
+            At::Event(index) => index,
+            At::Page(index) => {
+                if let Some(life) = live.take() {
+                    page_gone = Some((life, events[index].time));
+                }
+                continue;
+            }
+        };
+        let e = &events[index];
+        match e.what {
+            What::Alloc { kmalloc, site, req, alloc, .. } => {
+                if let Some((life, end)) = page_gone.take() {
+                    unseen(ledger, &life, end, false);
+                }
+                let is_double = live.is_some_and(|l| {
+                    l.kmalloc
+                        && kmalloc
+                        && (l.cpu, l.pid, l.req, l.alloc) == (e.cpu, e.pid, req, alloc)
+                        && alloc > 2 * target.page_size
+                        && e.time - l.reported <= MS
+                });
+                if let Some(life) = live.as_mut().filter(|_| is_double) {
+                    ledger.add("slab", true, "double_reports", 1);
+                    (life.reported, life.site) = (e.time, site);
+                    seen_before = true;
+                    continue;
+                }
+                ledger.add("slab", kmalloc, "alloc_events", 1);
+                ledger.add("slab", kmalloc, "bytes_req", req);
+                ledger.add("slab", kmalloc, "bytes_alloc", alloc);
+                let new = Life {
+                    born: e.time,
+                    reported: e.time,
+                    cpu: e.cpu,
+                    pid: e.pid,
+                    kmalloc,
+                    site,
+                    req,
+                    alloc,
+                };
+                if let Some(old) = live.replace(new) {
+                    match free_behind(events, timeline, place, &new, target) {
+                        Behind::Late(free) => {
+                            freed(ledger, &old, &events[free], e.time, true);
+                            late = Some(free);
+                        }
+                        Behind::Ambiguous => unseen(ledger, &old, e.time, true),
+                        Behind::Nothing => unseen(ledger, &old, e.time, false),
+                    }
+                }
+            }
+            What::Free { kfree, .. } if late == Some(index) => {
+                let _ = kfree;
+                late = None;
+            }
+            What::Free { kfree, .. } => {
+                if let Some(life) = live.take() {
+                    freed(ledger, &life, e, e.time, false);
+                } else if let Some((life, end)) = page_gone.take_if(|p| !kfree && e.time - p.1 <= MS) {
+                    freed(ledger, &life, e, end, true);
+                } else {
+                    if let Some((life, end)) = page_gone.take() {
+                        unseen(ledger, &life, end, false);
+                    }
+                    let untraced = seen_before || known_frame(index);
+                    let name = if untraced { "frees_untraced_birth" } else { "frees_allocated_before" };
+                    ledger.add("slab", kfree, name, 1);
+                }
+            }
+            _ => {}
+        }
+        seen_before = true;
+    }
+    if let Some((life, end)) = page_gone {
+        unseen(ledger, &life, end, false);
+    }
+    if let Some(life) = live {
+        ledger.add("slab", life.kmalloc, "live", 1);
+        ledger.add("slab", life.kmalloc, "bytes_live", life.alloc);
+        ledger.add("slab", life.kmalloc, "bytes_wasted_live", life.alloc.saturating_sub(life.req));
+        let uncertain = crosses(life.born, u64::MAX);
+        ledger.add("slab", life.kmalloc, "uncertain", u64::from(uncertain));
+        ledger.add("slab", life.kmalloc, "bytes_live_uncertain", if uncertain { life.alloc } else { 0 });
+    }
+}
+
+enum Behind {
+    /// The free of that index is the old life's, logged late.
+    Late(usize),
+    /// It may be.
+    Ambiguous,
+    Nothing,
+}
+
+/// R6: what the next events behind the allocation at `place` say of the life that it replaced.
+fn free_behind(events: &[Event], timeline: &[At], place: usize, new: &Life, target: &Target) -> Behind {
+    let (mut first, mut reported) = (None, new.reported);
+    for step in &timeline[place + 1..] {
+        let index = match *step {
+            // Its page went first: the new life has its own rule then.
+            At::Page(_) if first.is_none() => return Behind::Nothing,
+            At::Page(_) => continue,
+            At::Event(index) => index,
+        };
+        let e = &events[index];
+        match (first, &e.what) {
+            (None, What::Free { kfree: false, .. }) if e.time - new.born <= MS => first = Some(index),
+            // A second report is part of the allocation.
+            (None, What::Alloc { kmalloc: true, req, alloc, .. })
+                if new.kmalloc
+                    && (new.cpu, new.pid, new.req, new.alloc) == (e.cpu, e.pid, *req, *alloc)
+                    && *alloc > 2 * target.page_size
+                    && e.time - reported <= MS =>
+            {
+                reported = e.time;
+            }
+            (None, _) => return Behind::Nothing,
+            (Some(first), What::Free { .. }) => return Behind::Late(first),
+            (Some(_), _) => return Behind::Ambiguous,
+        }
+    }
+    if first.is_some() { Behind::Ambiguous } else { Behind::Nothing }
+}
+
+/// R12. Returns for each frame when it became allocated, or no longer was: index of the event and state.
+fn pages(events: &[Event], target: &Target, ledger: &mut Ledger) -> HashMap<u64, Vec<(usize, bool)>> {
+    let mut owner: HashMap<u64, (usize, u64, u64)> = HashMap::new();
+    let mut changes: HashMap<u64, Vec<(usize, bool)>> = HashMap::new();
+    for (index, e) in events.iter().enumerate() {
+        match e.what {
+            What::PageAlloc { pfn, .. } if pfn == target.no_frame => ledger.count("pages.alloc_failures", 1),
+            What::PageAlloc { pfn, order, .. } => {
+                ledger.count("pages.alloc_events", 1);
+                ledger.count("pages.pages_alloc", 1 << order);
+                for frame in pfn..pfn + (1 << order) {
+                    if owner.insert(frame, (index, pfn, order)).is_some() {
+                        ledger.count("pages.pages_freed_unseen", 1);
+                    }
+                    changes.entry(frame).or_default().push((index, true));
+                }
+            }
+            What::PageFree { pfn, order } => {
+                let range = pfn..pfn + (1 << order);
+                let owners: Vec<_> = range.clone().filter_map(|f| owner.remove(&f)).collect();
+                range.for_each(|f| changes.entry(f).or_default().push((index, false)));
+                ledger.count("pages.free_events", 1);
+                ledger.count("pages.pages_freed", owners.len() as u64);
+                ledger.count("pages.pages_free_only", (1 << order) - owners.len() as u64);
+                let whole = owners.iter().all(|o| (o.1, o.2) == (pfn, order));
+                let name = if owners.is_empty() { "pages.frees_unmatched" } else { "pages.frees_matched" };
+                ledger.count(name, 1);
+                ledger.count("pages.frees_partial", u64::from(!owners.is_empty() && !whole));
+            }
+            _ => {}
+        }
+    }
+    ledger.count("pages.pages_live", owner.len() as u64);
+    changes
+}
