@@ -106,6 +106,14 @@ impl CpuLosses {
     }
 }
 
+/// How far [`Losses::missing_until`] has come.
+#[derive(Debug, Clone, Copy)]
+pub struct LossCursor {
+    next: usize,
+    next_start: u64,
+    until: u64,
+}
+
 /// What is known of all losses of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
@@ -187,6 +195,25 @@ impl Losses {
         starting_before.checked_sub(1).and_then(|i| self.spans.get(i)).is_some_and(|s| s.1 >= from)
     }
 
+    /// For times that rise: up to when something is missing, of what began to be missing by `time`.
+    #[inline]
+    pub fn missing_until(&self, time: u64, cursor: &mut LossCursor) -> u64 {
+        while time >= cursor.next_start {
+            cursor.until = self.spans.get(cursor.next).map_or(cursor.until, |s| s.1);
+            cursor.next += 1;
+            cursor.next_start = self.spans.get(cursor.next).map_or(u64::MAX, |s| s.0);
+            if cursor.next > self.spans.len() {
+                break;
+            }
+        }
+        cursor.until
+    }
+
+    /// The start of [`Losses::missing_until`].
+    pub fn cursor(&self) -> LossCursor {
+        LossCursor { next: 0, next_start: self.spans.first().map_or(u64::MAX, |s| s.0), until: 0 }
+    }
+
     /// Events lost while recording, on all CPUs.
     pub fn lost_events(&self) -> u64 {
         self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.lost_events()))
@@ -225,6 +252,11 @@ mod tests {
             ((61, 99), false),
         ] {
             assert_eq!(losses.overlaps(from, to), expected, "{from}..{to}");
+            let missing_until = losses.missing_until(to, &mut losses.cursor());
+            assert_eq!(missing_until > 0 && missing_until >= from, expected, "{from}..{to}");
         }
+        let mut cursor = losses.cursor();
+        let seen = [9, 10, 16, 40, 50, 99].map(|time| losses.missing_until(time, &mut cursor));
+        assert_eq!(seen, [0, 20, 20, 20, 60, 60]);
     }
 }

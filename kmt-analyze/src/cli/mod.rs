@@ -137,7 +137,7 @@ enum Command {
     Lifetimes {
         #[command(flatten)]
         select: SelectArgs,
-        /// Sort by these, the most important first
+        /// Sort by these, the most important first; what is temporary is known to the report of that name alone
         #[arg(short, long, value_enum, value_delimiter = ',', default_value = "count")]
         sort: Vec<LifetimeKey>,
         #[command(flatten)]
@@ -323,14 +323,11 @@ fn lifetimes(
     target: Target,
     within: Option<u64>,
 ) -> Result<Outcome> {
-    /// What `temporary` takes without a bound.
-    const TEMPORARY_NS: u64 = 100_000;
     let options = lifetimes::Options {
         selection: select.into(),
         sort,
         limit: lines.lines,
-        temporary_bound: within.unwrap_or(TEMPORARY_NS),
-        temporary: within.is_some(),
+        temporary_bound: within,
         json: target.json,
     };
     with(&target.file, |session| lifetimes::run(session, &options))

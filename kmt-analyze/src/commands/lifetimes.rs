@@ -55,10 +55,8 @@ pub struct Options {
     pub sort: Vec<LifetimeKey>,
     /// At most so many rows.
     pub limit: Option<usize>,
-    /// Lives that end this soon count as temporary; in the clock's unit.
-    pub temporary_bound: u64,
-    /// The report is about temporary objects.
-    pub temporary: bool,
+    /// For the report on temporary objects: lives that end this soon, in the clock's unit.
+    pub temporary_bound: Option<u64>,
     /// As JSON.
     pub json: bool,
 }
@@ -93,27 +91,28 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         &Wants { sinks: &sinks, event_counts: false, ranges: false },
     );
     let mut rows = collect(session, &result);
-    rows.retain(|r| !options.temporary || r.temporary > 0);
+    rows.retain(|r| options.temporary_bound.is_none() || r.temporary > 0);
     sort(&mut rows, &options.sort);
     let mut all = Histogram::default();
     rows.iter().for_each(|r| all.merge(&r.freed));
     let shown = shown(options.limit, rows.len());
-    let name = if options.temporary { "temporary" } else { "lifetimes" };
+    let name = if options.temporary_bound.is_some() { "temporary" } else { "lifetimes" };
     emit(
         session,
         &result,
         options.json,
         |out| {
-            out.insert("temporary_bound".into(), bound.into());
+            if let Some(bound) = bound {
+                out.insert("temporary_bound".into(), bound.into());
+            }
             out.insert(format!("{name}_total"), json!(rows.len()));
             out.insert("all".into(), distribution(&all));
-            out.insert(name.into(), rows.iter().take(shown).map(row_json).collect());
+            out.insert(name.into(), rows.iter().take(shown).map(|r| row_json(r, bound.is_some())).collect());
         },
         || {
-            if options.temporary {
-                temporary_page(&rows, shown, bound, session.unit())
-            } else {
-                page(&rows, shown, session.unit())
+            match bound {
+                Some(bound) => temporary_page(&rows, shown, bound, session.unit()),
+                None => page(&rows, shown, session.unit()),
             }
         },
     )
@@ -199,7 +198,7 @@ fn distribution(freed: &Histogram) -> Value {
     })
 }
 
-fn row_json(row: &Row) -> Value {
+fn row_json(row: &Row, with_temporary: bool) -> Value {
     let freed_by = row.freed_by.iter().map(|((api, address), name, count, mean)| {
         json!({
             "call_site": json::address(*address),
@@ -209,7 +208,7 @@ fn row_json(row: &Row) -> Value {
             "lifetime_mean": mean,
         })
     });
-    json!({
+    let mut out = json!({
         "call_site": json::address(row.address),
         "symbol": row.name,
         "api": row.api.name(),
@@ -219,11 +218,14 @@ fn row_json(row: &Row) -> Value {
         "uncertain": row.uncertain,
         "bytes_freed": row.bytes_freed,
         "byte_time": row.byte_time.to_string(),
-        "temporary": row.temporary,
-        "bytes_temporary": row.bytes_temporary,
-        "temporary_freed_elsewhere": row.temporary_elsewhere,
         "freed_by": freed_by.collect::<Vec<_>>(),
-    })
+    });
+    if with_temporary {
+        out["temporary"] = row.temporary.into();
+        out["bytes_temporary"] = row.bytes_temporary.into();
+        out["temporary_freed_elsewhere"] = row.temporary_elsewhere.into();
+    }
+    out
 }
 
 /// The place where most are freed, and its share.

@@ -28,6 +28,8 @@ struct Lives {
 pub(super) struct SiteLives {
     /// Lives that began and were freed with nothing more to say of them.
     plain: u64,
+    /// Those of them that crossed a loss.
+    plain_uncertain: u64,
     /// Interface.
     api: Api,
     /// All lives are of one cache: the allocation tells it, or there is none.
@@ -47,6 +49,7 @@ impl SiteLives {
     fn new(site: &KnownSite) -> Self {
         Self {
             plain: 0,
+            plain_uncertain: 0,
             api: site.api,
             is_one_cache: site.cache.is_some() || site.api == Api::Kmalloc,
             caller: site.caller,
@@ -177,12 +180,18 @@ impl Ledger<'_> {
     #[inline]
     pub(super) fn close_plainly(&mut self, life: &Life, free: &Free) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
+        let uncertain = self.has_losses && {
+            let until = self.losses.missing_until(free.time, &mut self.loss_cursor);
+            until > 0 && until >= life.born
+        };
         if site.is_one_cache {
             site.plain += 1;
+            site.plain_uncertain += u64::from(uncertain);
         } else {
             let lives = site.of(self.known.free_site(free.site).cache);
             lives.born += 1;
             lives.freed += 1;
+            lives.uncertain += u64::from(uncertain);
         }
         let counts = &mut self.counts[site.api as usize];
         counts.mixed_api_frees += u64::from(free.api != site.api);
@@ -192,6 +201,24 @@ impl Ledger<'_> {
         }
         if let Some(lifetimes) = &mut self.sinks.lifetimes {
             lifetimes.freed(site.caller, life, free, free.time, self.known.site(life.site).bytes_alloc);
+            lifetimes.uncertain(site.caller, uncertain);
+        }
+    }
+
+    /// The same for a life that was replaced (R5), and whose free is not coming any more.
+    pub(super) fn close_unseen_plainly(&mut self, life: &Life, end: u64) {
+        let Some(site) = self.sites.get_mut(life.site as usize) else { return };
+        let cache = if site.is_one_cache { site.cache } else { None };
+        let caller = site.caller;
+        let uncertain = self.has_losses && self.losses.overlaps(life.born, end);
+        let lives = site.of(cache);
+        lives.born += 1;
+        lives.unseen += 1;
+        lives.uncertain += u64::from(uncertain);
+        lives.uncertain_unseen += u64::from(uncertain);
+        if let Some(lifetimes) = &mut self.sinks.lifetimes {
+            lifetimes.unseen(caller);
+            lifetimes.uncertain(caller, uncertain);
         }
     }
 
@@ -296,6 +323,7 @@ impl Ledger<'_> {
             let mut first = lives.first;
             first.born += lives.plain;
             first.freed += lives.plain;
+            first.uncertain += lives.plain_uncertain;
             let parts = [(lives.cache, first)].into_iter().chain(lives.others.iter().copied());
             let parts = parts.map(|(c, l)| (c, totals(&l, site.bytes_req, site.bytes_alloc)));
             let parts: SiteTotals = parts.filter(|(_, t)| *t != Totals::default()).collect();

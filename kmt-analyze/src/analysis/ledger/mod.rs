@@ -24,7 +24,7 @@ pub use close::Balance;
 pub use known::{Known, Select};
 
 use super::direct_map::{DirectMap, Election};
-use super::losses::Losses;
+use super::losses::{LossCursor, Losses};
 use super::sinks::Sinks;
 use super::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
@@ -53,8 +53,10 @@ pub struct Ledger<'l> {
     rules: Rules,
     losses: &'l Losses,
     known: Known<'l>,
-    /// Nothing is left out, nothing is lost, and no report wants to see each life.
+    /// Nothing is left out, and no report wants to see each life.
     is_plain: bool,
+    has_losses: bool,
+    loss_cursor: LossCursor,
     table: Table,
     places: Vec<Place>,
     /// Lives that ended in this batch and are not added up yet.
@@ -79,7 +81,6 @@ impl<'l> Ledger<'l> {
     ) -> Self {
         let is_plain = select.is_open()
             && rules.window == (0, u64::MAX)
-            && !losses.has_spans()
             && sinks.peak.is_none()
             && !sinks.wants_lives();
         Self {
@@ -87,6 +88,8 @@ impl<'l> Ledger<'l> {
             losses,
             known: Known::new(select, rules.page_size),
             is_plain,
+            has_losses: losses.has_spans(),
+            loss_cursor: losses.cursor(),
             table: Table::default(),
             places: Vec::new(),
             turned: Vec::new(),

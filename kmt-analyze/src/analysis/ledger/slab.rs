@@ -31,6 +31,11 @@ impl Ledger<'_> {
     fn alloc_again(&mut self, op: &Op, address: u64, at: Place) {
         let Some(slot) = self.table.slot_mut(at) else { return };
         let (life, was_live) = (slot.life, slot.is_live);
+        if self.is_plain && was_live && !self.known.site(op.what.number()).is_large {
+            if let Some(old) = self.table.replace(at, op) {
+                return self.close_unseen_plainly(&old, life.born);
+            }
+        }
         if was_live && self.is_double_report(at, &life, op) {
             return;
         }
@@ -64,10 +69,11 @@ impl Ledger<'_> {
 
     /// Rule R4: the inner and the outer function of one large kmalloc, 6.10 and later. Folds the second report.
     fn is_double_report(&mut self, at: Place, life: &Life, op: &Op) -> bool {
-        let (first, second) = (self.known.site(life.site), self.known.site(op.what.number()));
+        let second = self.known.site(op.what.number());
         if !second.is_large {
             return false;
         }
+        let first = self.known.site(life.site);
         let (here, there) = (self.known.origin(op.origin).place, self.known.origin(life.origin).place);
         let pending = self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s));
         let last_report = match pending {

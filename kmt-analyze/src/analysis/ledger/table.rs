@@ -8,6 +8,7 @@
 
 use super::lives::{ADDRESS_BITS, FreedOnce, Life, Pending};
 use crate::analysis::int_hash::spread;
+use crate::stream::Op;
 
 /// Pages of the table; what the target calls a page may be larger.
 pub const PAGE_SHIFT: u32 = 12;
@@ -42,8 +43,7 @@ const EMPTY: Slot =
 /// One page: its number, its slots, and how many objects live there.
 #[derive(Debug, Clone, Copy)]
 struct Head {
-    /// Page number and one; 0 for none.
-    key: u64,
+    page: u64,
     first_slot: u32,
     live: u16,
     /// log2 of the number of slots, and the zero bits of offsets.
@@ -51,10 +51,13 @@ struct Head {
     offset_shift: u8,
 }
 
-const NO_HEAD: Head = Head { key: 0, first_slot: 0, live: 0, slots_log2: 0, offset_shift: 0 };
+/// No head in the index.
+const NONE: u32 = u32::MAX;
+/// The index has at least so many places for each head: hardly any two meet, which a processor could not guess.
+const SPARSE: usize = 8;
 
-/// Slots of a new page: 2^2.
-const FIRST_LOG2: u8 = 2;
+/// Slots of a new page: 2^1.
+const FIRST_LOG2: u8 = 1;
 
 /// Where a page's head and a slot lie; good until an address is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +75,8 @@ impl Place {
 #[derive(Debug)]
 pub struct Table {
     heads: Vec<Head>,
-    head_count: usize,
+    /// Numbers of heads, by the hash of their page.
+    index: Vec<u32>,
     slots: Vec<Slot>,
     /// Blocks of slots that are not used any more, by log2 of their length.
     spare: [Vec<u32>; 16],
@@ -87,8 +91,8 @@ pub struct Table {
 impl Default for Table {
     fn default() -> Self {
         Self {
-            heads: vec![NO_HEAD; 1 << 10],
-            head_count: 0,
+            heads: Vec::new(),
+            index: vec![NONE; 1 << 12],
             slots: Vec::new(),
             spare: Default::default(),
             pending: Vec::new(),
@@ -107,32 +111,36 @@ impl Table {
         self.generation
     }
 
-    /// Where the page with that key is, or where it would be put.
+    /// The number of a page's head, and where in the index it stands or would stand.
     #[inline]
-    fn find(&self, page: u64) -> usize {
-        let mask = self.heads.len() - 1;
+    fn find(&self, page: u64) -> (u32, usize) {
+        let mask = self.index.len() - 1;
         let mut at = spread(page) as usize & mask;
-        while self.heads.get(at).is_some_and(|h| h.key != 0 && h.key != page + 1) {
+        loop {
+            let number = self.index.get(at).copied().unwrap_or(NONE);
+            if self.heads.get(number as usize).is_none_or(|h| h.page == page) {
+                return (number, at);
+            }
             at = (at + 1) & mask;
         }
-        at
     }
 
     /// The place of `address`; [`Place::NONE`] if it had no event yet.
     #[inline]
     pub fn locate(&self, address: u64) -> Place {
-        let at = self.find(page_of(address));
+        let (number, _) = self.find(page_of(address));
         let offset = offset_of(address);
-        let Some(head) = self.heads.get(at).filter(|h| h.key != 0) else { return Place::NONE };
+        let Some(head) = self.heads.get(number as usize) else { return Place::NONE };
         let first = head.first_slot as usize;
         let Some(slots) = self.slots.get(first..first + (1usize << head.slots_log2)) else {
             return Place::NONE;
         };
         let mask = slots.len() - 1;
         let mut slot = (usize::from(offset) >> head.offset_shift) & mask;
-        while let Some(found) = slots.get(slot) {
+        for _ in 0..slots.len() {
+            let Some(found) = slots.get(slot) else { break };
             if found.offset == offset {
-                return Place { head: at as u32, slot: (first + slot) as u32 };
+                return Place { head: number, slot: (first + slot) as u32 };
             }
             if found.offset == UNUSED {
                 break;
@@ -147,29 +155,32 @@ impl Table {
     pub fn add(&mut self, address: u64) -> Place {
         self.generation = self.generation.wrapping_add(1);
         let (page, offset) = (page_of(address), offset_of(address));
-        if (self.head_count + 1) * 2 > self.heads.len() {
-            self.grow();
-        }
-        let at = self.find(page);
         let zeros = offset.trailing_zeros().min(11) as u8;
-        if self.heads.get(at).is_some_and(|h| h.key == 0) {
-            self.head_count += 1;
+        let (mut number, at) = self.find(page);
+        if number == NONE {
+            number = self.heads.len() as u32;
             let first_slot = self.block(FIRST_LOG2);
-            if let Some(head) = self.heads.get_mut(at) {
-                let key = page + 1;
-                *head = Head { key, first_slot, live: 0, slots_log2: FIRST_LOG2, offset_shift: zeros };
+            self.heads.push(Head { page, first_slot, live: 0, slots_log2: FIRST_LOG2, offset_shift: zeros });
+            if let Some(place) = self.index.get_mut(at) {
+                *place = number;
+            }
+            if self.heads.len() * SPARSE > self.index.len() {
+                self.grow();
             }
         }
-        let head = self.heads.get(at).copied().unwrap_or(NO_HEAD);
+        let Some(head) = self.heads.get(number as usize).copied() else { return Place::NONE };
         let used = self.page_slots(&head).iter().filter(|s| s.offset != UNUSED).count();
-        // At most three quarters full. A smaller zero count would break up long runs of probes.
-        let is_full = (used + 1) * 4 > 3 << head.slots_log2;
+        // Where every offset has a slot of its own, all may be used; else three quarters. A smaller zero count would
+        // break up long runs of probes.
+        let offsets = (1usize << PAGE_SHIFT) >> head.offset_shift.min(zeros);
+        let slots = 1usize << head.slots_log2;
+        let is_full = if slots >= offsets { used >= slots } else { (used + 1) * 4 > 3 * slots };
         if is_full || zeros < head.offset_shift {
             let log2 = head.slots_log2 + u8::from(is_full);
-            self.rebuild(at, log2, head.offset_shift.min(zeros));
+            self.rebuild(number, log2, head.offset_shift.min(zeros));
         }
-        let head = self.heads.get(at).copied().unwrap_or(NO_HEAD);
-        Place { head: at as u32, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
+        let Some(head) = self.heads.get(number as usize).copied() else { return Place::NONE };
+        Place { head: number, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
     }
 
     fn page_slots(&self, head: &Head) -> &[Slot] {
@@ -202,8 +213,8 @@ impl Table {
     }
 
     /// Gives a page another number of slots, or another shift.
-    fn rebuild(&mut self, at: usize, log2: u8, offset_shift: u8) {
-        let Some(old) = self.heads.get(at).copied() else { return };
+    fn rebuild(&mut self, number: u32, log2: u8, offset_shift: u8) {
+        let Some(old) = self.heads.get(number as usize).copied() else { return };
         let first_slot = self.block(log2);
         let new = Head { first_slot, slots_log2: log2, offset_shift, ..old };
         for slot in old.first_slot as usize..(old.first_slot as usize + (1 << old.slots_log2)) {
@@ -215,19 +226,22 @@ impl Table {
         if let Some(spare) = self.spare.get_mut(usize::from(old.slots_log2)) {
             spare.push(old.first_slot);
         }
-        if let Some(head) = self.heads.get_mut(at) {
+        if let Some(head) = self.heads.get_mut(number as usize) {
             *head = new;
         }
     }
 
     fn grow(&mut self) {
-        let heads = vec![NO_HEAD; self.heads.len() * 2];
-        for head in std::mem::replace(&mut self.heads, heads) {
-            if head.key != 0 {
-                let at = self.find(head.key - 1);
-                if let Some(place) = self.heads.get_mut(at) {
-                    *place = head;
-                }
+        self.index = vec![NONE; self.index.len() * 2];
+        for number in 0..self.heads.len() {
+            let Some(page) = self.heads.get(number).map(|h| h.page) else { continue };
+            let mask = self.index.len() - 1;
+            let mut at = spread(page) as usize & mask;
+            while self.index.get(at).is_some_and(|n| *n != NONE) {
+                at = (at + 1) & mask;
+            }
+            if let Some(place) = self.index.get_mut(at) {
+                *place = number as u32;
             }
         }
     }
@@ -249,7 +263,7 @@ impl Table {
     /// Addresses at which objects live, or may live, in the page of `address`.
     pub fn living_in_page(&self, address: u64) -> Vec<u64> {
         let page = page_of(address);
-        let head = self.heads.get(self.find(page)).filter(|h| h.key != 0 && h.live > 0);
+        let head = self.heads.get(self.find(page).0 as usize).filter(|h| h.live > 0);
         let slots = head.map_or(&[][..], |h| self.page_slots(h));
         let lives = |s: &&Slot| s.is_live || matches!(self.pending(s), Some(Pending::FreedOnce(_)));
         slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
@@ -257,8 +271,8 @@ impl Table {
 
     /// All addresses and their slots.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
-        self.heads.iter().filter(|h| h.key != 0).flat_map(|head| {
-            let page = (head.key - 1) << PAGE_SHIFT;
+        self.heads.iter().flat_map(|head| {
+            let page = head.page << PAGE_SHIFT;
             let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
             used.map(move |slot| (page | u64::from(slot.offset), *slot))
         })
@@ -280,6 +294,20 @@ impl Table {
             head.live = head.live.wrapping_add(1).wrapping_sub(2 * u16::from(is_free));
         }
         Some(old)
+    }
+
+    /// An object is born where one lives that had replaced another (R5), and nothing else is undecided: the caches that
+    /// free in bulk do so all the time. Returns the oldest of the three, whose end is settled.
+    #[inline]
+    pub fn replace(&mut self, at: Place, op: &Op) -> Option<Life> {
+        let slot = self.slots.get_mut(at.slot as usize)?;
+        let Some(Pending::Replaced { old, last_report }) = self.pending.get_mut(slot.pending as usize) else {
+            return None;
+        };
+        let settled = std::mem::replace(old, slot.life);
+        *last_report = op.time;
+        slot.life = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        Some(settled)
     }
 
     /// What is pending in a slot, which has nothing pending from then on.

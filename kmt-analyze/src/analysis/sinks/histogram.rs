@@ -6,79 +6,68 @@ const PARTS: usize = 1 << PARTS_LOG2;
 
 /// A histogram whose buckets grow with the numbers: each power of two has 32.
 ///
-/// Numbers below 32 have buckets of their own. Only powers of two that occur take memory: 256 bytes each.
+/// Numbers below 32 have buckets of their own. There are buckets up to the largest number: 256 bytes for each power of
+/// two.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    octaves: Vec<Option<Box<[u64; PARTS]>>>,
-    count: u64,
+    buckets: Vec<u64>,
     sum: u128,
     max: u64,
-    min: u64,
 }
 
 impl Histogram {
     /// Counts a number.
     #[inline]
     pub fn add(&mut self, value: u64) {
-        let (octave, part) = place(value);
-        if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, None);
+        let place = place(value);
+        if self.buckets.len() <= place {
+            self.grow(place);
         }
-        if let Some(slot) = self.octaves.get_mut(octave) {
-            let parts = slot.get_or_insert_with(|| Box::new([0; PARTS]));
-            if let Some(part) = parts.get_mut(part) {
-                *part += 1;
-            }
+        if let Some(bucket) = self.buckets.get_mut(place) {
+            *bucket += 1;
         }
-        self.min = if self.count == 0 { value } else { self.min.min(value) };
-        self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
     }
 
+    #[cold]
+    fn grow(&mut self, place: usize) {
+        self.buckets.resize((place / PARTS + 1) * PARTS, 0);
+    }
+
     /// Adds another one.
     pub fn merge(&mut self, other: &Self) {
-        if self.octaves.len() < other.octaves.len() {
-            self.octaves.resize(other.octaves.len(), None);
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
         }
-        for (mine, theirs) in self.octaves.iter_mut().zip(&other.octaves) {
-            let Some(theirs) = theirs else { continue };
-            let mine = mine.get_or_insert_with(|| Box::new([0; PARTS]));
-            mine.iter_mut().zip(theirs.iter()).for_each(|(a, b)| *a += b);
-        }
-        self.min = match (self.count, other.count) {
-            (0, _) => other.min,
-            (_, 0) => self.min,
-            _ => self.min.min(other.min),
-        };
-        self.count += other.count;
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(a, b)| *a += b);
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
     /// How many numbers were counted.
     pub fn count(&self) -> u64 {
-        self.count
+        self.buckets.iter().sum()
     }
 
     /// The largest one, exactly.
     pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
+        (self.count() > 0).then_some(self.max)
     }
 
     /// The mean, exactly.
     pub fn mean(&self) -> Option<u64> {
-        (self.count > 0).then(|| (self.sum / u128::from(self.count)) as u64)
+        u64::try_from(self.sum.checked_div(self.count().into())?).ok()
     }
 
     /// The number below which `per_mille` of all lie, the nearest rank: exact below 64, within 1.6 % above.
     pub fn quantile(&self, per_mille: u64) -> Option<u64> {
-        let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64;
+        let rank = (u128::from(self.count()) * u128::from(per_mille)).div_ceil(1000).max(1) as u64;
         let mut seen = 0;
         for (low, width, count) in self.buckets() {
             seen += count;
             if seen >= rank {
-                return Some((low + (width - 1) / 2).clamp(self.min, self.max));
+                return Some((low + (width - 1) / 2).min(self.max));
             }
         }
         None
@@ -86,14 +75,9 @@ impl Histogram {
 
     /// Buckets that are not empty: lowest number, width, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.octaves.iter().enumerate().flat_map(|(octave, parts)| {
-            parts.iter().flat_map(move |parts| {
-                let used = parts.iter().enumerate().filter(|(_, count)| **count > 0);
-                used.map(move |(part, &count)| {
-                    let (low, width) = bounds(octave, part);
-                    (low, width, count)
-                })
-            })
+        self.buckets.iter().enumerate().filter(|(_, count)| **count > 0).map(|(place, &count)| {
+            let (low, width) = bounds(place);
+            (low, width, count)
         })
     }
 
@@ -113,19 +97,21 @@ impl Histogram {
     }
 }
 
-/// Octave 0 has the numbers below 32, octave k those with k + 5 significant bits.
+/// The bucket of a number: first those below 32, then 32 for each power of two.
 #[inline]
-fn place(value: u64) -> (usize, usize) {
+fn place(value: u64) -> usize {
     let bits = 64 - value.leading_zeros();
     let octave = bits.saturating_sub(PARTS_LOG2);
     let part = (value >> octave.saturating_sub(1)) & (PARTS as u64 - 1);
-    (octave as usize, part as usize)
+    octave as usize * PARTS + part as usize
 }
 
-fn bounds(octave: usize, part: usize) -> (u64, u64) {
-    match octave.checked_sub(1) {
-        None => (part as u64, 1),
-        Some(shift) => ((part as u64 | PARTS as u64) << shift, 1 << shift),
+/// Lowest number and width of a bucket.
+fn bounds(place: usize) -> (u64, u64) {
+    let part = (place % PARTS) as u64;
+    match (place / PARTS).checked_sub(1) {
+        None => (part, 1),
+        Some(shift) => ((part | PARTS as u64) << shift, 1 << shift),
     }
 }
 
@@ -138,8 +124,7 @@ mod tests {
         for shift in 0..64 {
             for value in [1u64 << shift, (1 << shift) + 1, (1u64 << shift).wrapping_sub(1), 0xdead_beef << 3]
             {
-                let (octave, part) = place(value);
-                let (low, width) = bounds(octave, part);
+                let (low, width) = bounds(place(value));
                 assert!(low <= value && value - low < width, "{value}: {low} {width}");
                 assert!(width <= low.max(32) / 32, "{value}: {low} {width}");
             }

@@ -11,8 +11,8 @@ pub struct Lifetimes {
     pub callers: Vec<CallerLives>,
     /// Frees that ended no life of the trace, by number of the free's site.
     pub unmatched: Vec<u64>,
-    /// Lives that end this soon after their birth count as temporary; in the clock's unit.
-    pub temporary_bound: u64,
+    /// Lives that end this soon after their birth count as temporary; in the clock's unit. `None`: nobody asks.
+    pub temporary_bound: Option<u64>,
 }
 
 /// Lives that began at one call site.
@@ -42,7 +42,7 @@ pub struct CallerLives {
 
 impl Lifetimes {
     /// Nothing yet.
-    pub fn new(temporary_bound: u64) -> Self {
+    pub fn new(temporary_bound: Option<u64>) -> Self {
         Self { temporary_bound, ..Self::default() }
     }
 
@@ -60,6 +60,19 @@ impl Lifetimes {
         self.freed(closed.caller, &closed.life, &free, end, closed.bytes_alloc);
     }
 
+    /// A life that was added up crosses a loss, or does not.
+    #[inline]
+    pub fn uncertain(&mut self, caller: u32, uncertain: bool) {
+        if uncertain {
+            grown(&mut self.callers, caller).uncertain += 1;
+        }
+    }
+
+    /// A life was found gone.
+    pub fn unseen(&mut self, caller: u32) {
+        grown(&mut self.callers, caller).unseen += 1;
+    }
+
     /// A life was freed, and ended at `end`.
     #[inline]
     pub fn freed(&mut self, caller: u32, life: &Life, free: &Free, end: u64, bytes: u64) {
@@ -68,7 +81,7 @@ impl Lifetimes {
         caller.freed.add(lifetime);
         caller.bytes_freed += bytes;
         caller.byte_time += u128::from(bytes) * u128::from(lifetime);
-        if lifetime <= self.temporary_bound {
+        if self.temporary_bound.is_some_and(|bound| lifetime <= bound) {
             caller.temporary += 1;
             caller.bytes_temporary += bytes;
             caller.temporary_elsewhere += u64::from(free.origin != life.origin);
@@ -85,6 +98,16 @@ impl Lifetimes {
 impl CallerLives {
     #[inline]
     fn freed_at(&mut self, site: u32, lifetime: u64) {
+        match self.freed_by.first_mut() {
+            Some(first) if first.0 == site => {
+                first.1 += 1;
+                first.2 += u128::from(lifetime);
+            }
+            _ => self.freed_elsewhere(site, lifetime),
+        }
+    }
+
+    fn freed_elsewhere(&mut self, site: u32, lifetime: u64) {
         let found = self.freed_by.iter().position(|f| f.0 == site).unwrap_or_else(|| {
             self.freed_by.push((site, 0, 0));
             self.freed_by.len() - 1
