@@ -3,10 +3,13 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use kmt_format::read::Trace;
 use kmt_format::{Fault, Limits};
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 
 use crate::failure::{Failure, Outcome, Result};
 
@@ -28,6 +31,60 @@ impl std::ops::Deref for Bytes {
             Self::Read(bytes) => bytes,
         }
     }
+}
+
+/// Files of this size are left alone.
+const SMALL: usize = 96 << 20;
+/// Of larger ones about so much stays mapped.
+const MAPPED_KIB: u64 = 48 << 10;
+/// How often that is looked at.
+const PERIOD: Duration = Duration::from_millis(5);
+
+impl Bytes {
+    /// Runs `work`, and lets go of pages meanwhile: what is read once need not stay mapped, so that memory does not
+    /// grow with the file. The kernel keeps them in its cache; a page that is wanted again is mapped again.
+    pub fn without_growing<R>(&self, work: impl FnOnce() -> R) -> R {
+        let Self::Mapped(map) = self else { return work() };
+        if map.len() < SMALL {
+            return work();
+        }
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let keeper = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    if mapped_kib().is_some_and(|kib| kib > MAPPED_KIB) {
+                        // SAFETY: the map is private, read-only and of a file: the advice drops page table entries
+                        // and nothing that was written, and the next access maps the same bytes of the file again.
+                        let advised = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+                        // An old kernel may refuse; then the pages stay.
+                        if advised.is_err() {
+                            return;
+                        }
+                    }
+                    thread::park_timeout(PERIOD);
+                }
+            });
+            let _done = SetOnDrop(&done, keeper.thread().clone());
+            work()
+        })
+    }
+}
+
+/// Ends the keeper also when the work panics.
+struct SetOnDrop<'d>(&'d AtomicBool, thread::Thread);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.unpark();
+    }
+}
+
+/// Pages of files that this process has mapped.
+fn mapped_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("RssFile:"))?;
+    line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
 /// Opens `path` for reading; `-` is standard input.

@@ -1,84 +1,16 @@
 //! The process boundary of kmt-analyze, on files made of real captures.
 
+mod support;
+
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use support::files::{Scratch, data, json, run, stderr, stdout};
 
 const CAPTURES: [&str; 4] = ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"];
-
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data").join(name)
-}
-
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("kmt-analyze-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn convert(&self, input: &Path) -> PathBuf {
-        let output = self.0.join("trace.kmt");
-        let options = kmt_capture::convert::Options {
-            input: input.to_owned(),
-            output: output.clone(),
-            force: true,
-            compression: kmt_format::Compression::None,
-            verbatim: false,
-            quiet: true,
-        };
-        kmt_capture::convert::convert(&options).unwrap();
-        output
-    }
-
-    /// A capture of which a test changes something before it is converted.
-    fn changed(&self, name: &str, change: impl FnOnce(&Path)) -> PathBuf {
-        let to = self.0.join(name);
-        copy(&data(name), &to);
-        change(&to);
-        self.convert(&to)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
-        let target = to.join(entry.file_name().unwrap());
-        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
-    }
-}
-
-fn run(args: &[&str], file: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).arg(file).output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(args: &[&str], file: &Path) -> Value {
-    let output = run(args, file);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}: {}", stderr(&output)))
-}
 
 fn without_page(line: &str) -> String {
     line.split(' ').map(|w| if w.starts_with("page=") { "page=*" } else { w }).collect::<Vec<_>>().join(" ")

@@ -5,24 +5,14 @@
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Writer, WriterOptions};
 use serde_json::Value;
+use support::files::{Scratch, data, json, run, stdout};
 use support::model::{self, Event, Ledger, Target, What};
-
-fn run(args: &[&str], file: &Path) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).arg(file).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn json(args: &[&str], file: &Path) -> Value {
-    serde_json::from_str(&run(args, file)).unwrap()
-}
 
 /// Spans of time in which `info` says that something was lost.
 fn spans(info: &Value) -> Vec<(u64, u64)> {
@@ -47,7 +37,7 @@ fn check(name: &str, file: &Path) {
         no_frame: u64::MAX >> (64 - 8 * word),
         spans: spans(&info),
     };
-    let model = model::run(&model::events(&run(&["dump", "--format", "jsonl"], file)), &target);
+    let model = model::run(&model::events(&stdout(&run(&["dump", "--format", "jsonl"], file))), &target);
     let mut compared = 0;
     for threads in ["1", "3"] {
         let summary = json(&["summary", "--json", "--threads", threads], file);
@@ -95,48 +85,17 @@ fn lifetimes(name: &str, file: &Path, model: &Ledger) {
     assert_eq!(rows, model.lifetimes.len(), "{name}: every call site with frees has a row");
 }
 
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("kmt-model-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn converted(&self, input: &Path) -> PathBuf {
-        let output = self.0.join("trace.kmt");
-        let options = kmt_capture::convert::Options {
-            input: input.to_owned(),
-            output: output.clone(),
-            force: true,
-            compression: Compression::None,
-            verbatim: false,
-            quiet: true,
-        };
-        kmt_capture::convert::convert(&options).unwrap();
-        output
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn real_captures() {
-    let scratch = Scratch::new("real");
-    let data = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sample = data.join("../docs/sample/x86_64-6.1");
-    check("the sample", &scratch.converted(&sample));
+    let scratch = Scratch::new();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1");
+    check("the sample", &scratch.convert(&sample));
     for name in ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"] {
-        check(name, &scratch.converted(&data.join("../kmt-format/tests/data").join(name)));
+        check(name, &scratch.convert(&data(name)));
     }
     let Some(more) = std::env::var_os("KMT_CAPTURES") else { return };
     for entry in fs::read_dir(more).unwrap().map(|e| e.unwrap().path()) {
-        let file = if entry.is_dir() { scratch.converted(&entry) } else { entry.clone() };
+        let file = if entry.is_dir() { scratch.convert(&entry) } else { entry.clone() };
         check(&entry.display().to_string(), &file);
     }
 }
@@ -264,7 +223,7 @@ fn random(seed: u64) -> Vec<Event> {
 
 #[test]
 fn random_events() {
-    let scratch = Scratch::new("random");
+    let scratch = Scratch::new();
     for seed in 0..40 {
         let mut crafted = Crafted::new();
         random(seed).iter().for_each(|e| crafted.event(e));

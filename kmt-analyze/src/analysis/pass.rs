@@ -21,7 +21,7 @@ use crate::stream::load::Loader;
 use crate::stream::{Interner, SharedInterner, Site, pipe};
 
 /// Operations that the ledger looks up at a time: they, and what they touch, stay in a first-level cache.
-const BATCH: usize = 256;
+const BATCH: usize = 128;
 
 /// What a pass is to do.
 pub struct Task<'t> {

@@ -335,8 +335,10 @@ fn lifetimes(
 
 fn with(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
     let bytes = open::bytes(file)?;
-    let trace = open::trace(file, &bytes)?;
-    run(&Session::new(file, &trace))
+    bytes.without_growing(|| {
+        let trace = open::trace(file, &bytes)?;
+        run(&Session::new(file, &trace))
+    })
 }
 
 fn print(text: &[u8]) -> Result<Outcome> {

@@ -109,11 +109,9 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             out.insert("all".into(), distribution(&all));
             out.insert(name.into(), rows.iter().take(shown).map(|r| row_json(r, bound.is_some())).collect());
         },
-        || {
-            match bound {
-                Some(bound) => temporary_page(&rows, shown, bound, session.unit()),
-                None => page(&rows, shown, session.unit()),
-            }
+        || match bound {
+            Some(bound) => temporary_page(&rows, shown, bound, session.unit()),
+            None => page(&rows, shown, session.unit()),
         },
     )
 }

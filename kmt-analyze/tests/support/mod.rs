@@ -1,8 +1,10 @@
-//! What the tests against running kernels share.
+//! What tests share.
 
 // Each test uses a part of it.
 #![allow(dead_code)]
 
 pub mod agreement;
+pub mod drop;
+pub mod files;
 pub mod model;
 pub mod reference;

@@ -79,10 +79,8 @@ impl<'l> Ledger<'l> {
         sinks: Sinks,
         election: Option<Election>,
     ) -> Self {
-        let is_plain = select.is_open()
-            && rules.window == (0, u64::MAX)
-            && sinks.peak.is_none()
-            && !sinks.wants_lives();
+        let is_plain =
+            select.is_open() && rules.window == (0, u64::MAX) && sinks.peak.is_none() && !sinks.wants_lives();
         Self {
             rules,
             losses,

@@ -1,0 +1,81 @@
+//! Captures, converted into directories that go away, and the program run on them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+/// A capture of kmt-format's tests.
+pub fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data").join(name)
+}
+
+/// A directory that goes away with the test.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("kmt-analyze-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn convert(&self, input: &Path) -> PathBuf {
+        let output = self.0.join("trace.kmt");
+        let options = kmt_capture::convert::Options {
+            input: input.to_owned(),
+            output: output.clone(),
+            force: true,
+            compression: kmt_format::Compression::None,
+            verbatim: false,
+            quiet: true,
+        };
+        kmt_capture::convert::convert(&options).unwrap();
+        output
+    }
+
+    /// A capture of which a test changes something before it is converted.
+    pub fn changed(&self, name: &str, change: impl FnOnce(&Path)) -> PathBuf {
+        let to = self.0.join(name);
+        copy(&data(name), &to);
+        change(&to);
+        self.convert(&to)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
+        let target = to.join(entry.file_name().unwrap());
+        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
+    }
+}
+
+pub fn run(args: &[&str], file: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).arg(file).output().unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a report says as JSON.
+pub fn json(args: &[&str], file: &Path) -> Value {
+    let output = run(args, file);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}: {}", stderr(&output)))
+}
