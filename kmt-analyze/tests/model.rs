@@ -193,7 +193,7 @@ fn random(seed: u64) -> Vec<Event> {
         let large = r >> 26 & 3 == 0;
         let place = r >> 28;
         let address = if large {
-            BASE + (64 << 12) + (place % 3 << 14)
+            BASE + (64 << 12) + ((place % 3) << 14)
         } else {
             BASE + (16 << 12) + place % 40 * 0x180
         };

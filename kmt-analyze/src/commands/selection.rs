@@ -1,5 +1,6 @@
 //! What a report counts, and running the ledger over it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -128,7 +129,8 @@ pub fn task_names<'s>(session: &'s Session<'_>) -> HashMap<i32, &'s [u8]> {
 /// Tells how far a pass is, on a terminal and if it takes long.
 struct Progress {
     started: Instant,
-    told: std::cell::Cell<Option<Instant>>,
+    told: Cell<Option<Instant>>,
+    calls: Cell<u32>,
     is_terminal: bool,
 }
 
@@ -140,12 +142,13 @@ const INTERVAL: Duration = Duration::from_millis(200);
 impl Progress {
     fn new() -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        Self { started: Instant::now(), told: std::cell::Cell::new(None), is_terminal }
+        Self { started: Instant::now(), told: Cell::new(None), calls: Cell::new(0), is_terminal }
     }
 
     fn tell(&self, done: u64, all: u64) {
         // The clock is asked once in a while only.
-        if !self.is_terminal || done % 64 != 0 {
+        self.calls.set(self.calls.get().wrapping_add(1));
+        if !self.is_terminal || self.calls.get() % 32 != 0 {
             return;
         }
         let (now, elapsed) = (Instant::now(), self.started.elapsed());
