@@ -2,9 +2,10 @@
 //!
 //! Objects of one page are of one size, so that their offsets, shifted by its zero bits, are a perfect hash nearly
 //! always. One small head a page is what stays in the caches: an event costs one look at a head, mostly near, and one
-//! at a slot, which may be far; [`Table::touch`] starts both early for a whole batch. A page event finds what lives
-//! on its frame without an index of its own. An address that had an event keeps its slot (rule R10 asks for it), so
-//! memory is bounded by the addresses that the target's allocator uses, not by the length of the trace.
+//! at a slot, which may be far; the ledger locates a whole batch before it enters it, so that many such looks wait at
+//! once. A page event finds what lives on its frame without an index of its own. An address that had an event keeps
+//! its slot (rule R10 asks for it), so memory is bounded by the addresses that the target's allocator uses, not by the
+//! length of the trace.
 
 use super::lives::{ADDRESS_BITS, FreedOnce, Life, Pending};
 use crate::analysis::int_hash::spread;

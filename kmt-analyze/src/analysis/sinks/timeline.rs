@@ -22,7 +22,7 @@ pub struct Timeline {
 /// What happened in a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Live bytes at its end, less those at its start. Before [`Timeline::live`] is asked.
+    /// Live bytes at its end, less those at its start.
     pub live_change: i64,
     /// Allocations.
     pub allocs: u64,
