@@ -177,7 +177,7 @@ enum Command {
         #[arg(long, value_enum, default_value = "kind")]
         by: timeline::Key,
         /// Number of steps
-        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
         steps: u32,
         /// Lines apart from the rest
         #[arg(short, long = "lines", value_name = "N", default_value_t = 8)]

@@ -134,6 +134,9 @@ pub fn sums_json(all: &FrameTotals, counts: &FrameCounts, page_size: u64) -> Map
     }
     // What is asked for is what is given: pages have no internal fragmentation that their events would tell.
     out.insert("bytes_req".into(), json!(all.frames_alloc.saturating_mul(page_size)));
+    out.insert("bytes_wasted".into(), json!(0));
+    out.insert("bytes_wasted_live".into(), json!(0));
+    out.insert("internal_fragmentation_percent".into(), json!(0.0));
     out
 }
 

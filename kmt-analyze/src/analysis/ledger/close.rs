@@ -2,83 +2,11 @@
 
 use super::Ledger;
 use super::frames::FrameBalance;
-use super::known::KnownSite;
 use super::lives::{End, Free, Life, Pending, Replacement};
+use super::site_lives::{SiteLives, SiteTotals};
 use crate::analysis::sinks::{Closed, Sinks};
-use crate::analysis::totals::{EventCounts, RawSums, Totals};
-use crate::stream::{Api, NameId, Op};
-
-/// Sums of one site, apart for each cache that a free has shown its objects to belong to.
-pub type SiteTotals = Vec<(Option<NameId>, Totals)>;
-
-/// Counts of lives of one site and cache; bytes follow from them, since all lives of a site are of one size.
-#[derive(Debug, Clone, Copy, Default)]
-struct Lives {
-    born: u64,
-    freed: u64,
-    unseen: u64,
-    live: u64,
-    uncertain: u64,
-    uncertain_live: u64,
-    uncertain_unseen: u64,
-}
-
-/// The lives of one site, apart by the cache that a free has shown.
-#[derive(Debug, Clone)]
-pub(super) struct SiteLives {
-    /// Lives that began and were freed with nothing more to say of them.
-    plain: u64,
-    /// Those of them that crossed a loss.
-    plain_uncertain: u64,
-    /// Interface.
-    api: Api,
-    /// All lives are of one cache: the allocation tells it, or there is none.
-    is_one_cache: bool,
-    /// Number of the call site and interface.
-    caller: u32,
-    /// Whether `first` has a cache yet.
-    is_used: bool,
-    /// Most sites have one cache.
-    cache: Option<NameId>,
-    first: Lives,
-    others: Vec<(Option<NameId>, Lives)>,
-    failures: u64,
-}
-
-impl SiteLives {
-    fn new(site: &KnownSite) -> Self {
-        Self {
-            plain: 0,
-            plain_uncertain: 0,
-            api: site.api,
-            is_one_cache: site.cache.is_some() || site.api == Api::Kmalloc,
-            caller: site.caller,
-            is_used: site.cache.is_some() || site.api == Api::Kmalloc,
-            cache: site.cache,
-            first: Lives::default(),
-            others: Vec::new(),
-            failures: 0,
-        }
-    }
-
-    #[inline]
-    fn of(&mut self, cache: Option<NameId>) -> &mut Lives {
-        if !self.is_used {
-            (self.cache, self.is_used) = (cache, true);
-        }
-        if self.cache == cache || self.is_one_cache {
-            return &mut self.first;
-        }
-        let place = self.others.iter().position(|(c, _)| *c == cache).unwrap_or_else(|| {
-            self.others.push((cache, Lives::default()));
-            self.others.len() - 1
-        });
-        match self.others.get_mut(place) {
-            Some((_, lives)) => lives,
-            None => &mut self.first,
-        }
-    }
-}
+use crate::analysis::totals::{EventCounts, RawSums};
+use crate::stream::{Api, Op};
 
 /// What the ledger came to.
 #[derive(Debug, Default)]
@@ -320,51 +248,18 @@ impl Ledger<'_> {
         let mut failures = Vec::with_capacity(self.sites.len());
         for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {
             let site = self.known.site(number as u32);
-            let mut first = lives.first;
-            first.born += lives.plain;
-            first.freed += lives.plain;
-            first.uncertain += lives.plain_uncertain;
-            let parts = [(lives.cache, first)].into_iter().chain(lives.others.iter().copied());
-            let parts = parts.map(|(c, l)| (c, totals(&l, site.bytes_req, site.bytes_alloc)));
-            let parts: SiteTotals = parts.filter(|(_, t)| *t != Totals::default()).collect();
+            let parts = lives.totals(site);
             // Plain sums: of lives, failures and, added already, second reports.
-            for (count, sums) in
-                parts.iter().map(|(_, t)| (t.alloc_events, (t.bytes_req, t.bytes_alloc))).chain([(
-                    lives.failures,
-                    (
-                        lives.failures.saturating_mul(site.bytes_req),
-                        lives.failures.saturating_mul(site.bytes_alloc),
-                    ),
-                )])
-            {
-                self.raw.alloc_events += count;
-                self.raw.bytes_req = self.raw.bytes_req.saturating_add(sums.0);
-                self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(sums.1);
-            }
+            let born = parts.iter().map(|(_, t)| t.alloc_events).sum::<u64>();
+            let count = born.saturating_add(lives.failures);
+            self.raw.alloc_events += count;
+            let bytes = |each: u64| count.saturating_mul(each);
+            self.raw.bytes_req = self.raw.bytes_req.saturating_add(bytes(site.bytes_req));
+            self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(bytes(site.bytes_alloc));
             sites.push(parts);
             failures.push(lives.failures);
         }
         let callers = self.known.into_callers();
         Balance { sites, failures, counts: self.counts, raw: self.raw, frames, sinks: self.sinks, callers }
-    }
-}
-
-fn totals(lives: &Lives, bytes_req: u64, bytes_alloc: u64) -> Totals {
-    let times = |count: u64, bytes: u64| count.saturating_mul(bytes);
-    Totals {
-        alloc_events: lives.born,
-        bytes_req: times(lives.born, bytes_req),
-        bytes_alloc: times(lives.born, bytes_alloc),
-        frees_matched: lives.freed,
-        bytes_freed: times(lives.freed, bytes_alloc),
-        freed_unseen: lives.unseen,
-        bytes_freed_unseen: times(lives.unseen, bytes_alloc),
-        live: lives.live,
-        bytes_live: times(lives.live, bytes_alloc),
-        bytes_req_live: times(lives.live, bytes_req),
-        uncertain: lives.uncertain,
-        live_uncertain: lives.uncertain_live,
-        bytes_live_uncertain: times(lives.uncertain_live, bytes_alloc),
-        freed_unseen_uncertain: lives.uncertain_unseen,
     }
 }

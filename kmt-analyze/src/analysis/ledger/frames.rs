@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 
 use super::Rules;
+use super::arena::Arena;
+use super::owners::Owners;
 use crate::analysis::int_hash::IntHash;
 use crate::analysis::losses::Losses;
 use crate::analysis::page_totals::{FrameCounts, FrameTotals};
@@ -34,63 +36,6 @@ struct Allocation {
 /// No stack is known.
 pub const NO_STACK: u32 = u32::MAX;
 
-/// Frames of one table block: 2^9.
-const BLOCK_LOG2: u32 = 9;
-/// Blocks below this number are found without hashing: 1 TiB of pages of 4 KiB.
-const NEAR_BLOCKS: u64 = 1 << 19;
-
-/// For each frame the number of its allocation and one; 0 for none.
-#[derive(Debug, Default)]
-struct Owners {
-    near: Vec<u32>,
-    far: HashMap<u64, u32, IntHash>,
-    blocks: Vec<[u32; 1 << BLOCK_LOG2]>,
-}
-
-impl Owners {
-    fn block(&self, pfn: u64) -> Option<usize> {
-        let number = pfn >> BLOCK_LOG2;
-        let block = if number < NEAR_BLOCKS {
-            self.near.get(number as usize).copied().unwrap_or(0)
-        } else {
-            self.far.get(&number).copied().unwrap_or(0)
-        };
-        (block as usize).checked_sub(1)
-    }
-
-    #[inline]
-    fn get(&self, pfn: u64) -> u32 {
-        let owners = self.block(pfn).and_then(|b| self.blocks.get(b));
-        owners.and_then(|o| o.get(pfn as usize & ((1 << BLOCK_LOG2) - 1))).copied().unwrap_or(0)
-    }
-
-    fn set(&mut self, pfn: u64, owner: u32) {
-        let block = match self.block(pfn) {
-            Some(block) => block,
-            None if owner == 0 => return,
-            None => {
-                self.blocks.push([0; 1 << BLOCK_LOG2]);
-                let (number, block) = (pfn >> BLOCK_LOG2, self.blocks.len() as u32);
-                if number < NEAR_BLOCKS {
-                    if self.near.len() <= number as usize {
-                        self.near.resize(number as usize + 1, 0);
-                    }
-                    if let Some(slot) = self.near.get_mut(number as usize) {
-                        *slot = block;
-                    }
-                } else {
-                    self.far.insert(number, block);
-                }
-                block as usize - 1
-            }
-        };
-        let owners = self.blocks.get_mut(block);
-        if let Some(slot) = owners.and_then(|o| o.get_mut(pfn as usize & ((1 << BLOCK_LOG2) - 1))) {
-            *slot = owner;
-        }
-    }
-}
-
 /// What may get a stack: task, level, number of the allocation, its birth.
 type Waiting = (i32, u8, u32, u64);
 
@@ -99,8 +44,7 @@ type Waiting = (i32, u8, u32, u64);
 pub struct Frames {
     rules: Rules,
     owners: Owners,
-    allocations: Vec<Allocation>,
-    unused: Vec<u32>,
+    allocations: Arena<Allocation>,
     totals: Vec<FrameTotals>,
     by_stack: HashMap<u32, FrameTotals, IntHash>,
     counts: FrameCounts,
@@ -125,8 +69,7 @@ impl Frames {
         Self {
             rules,
             owners: Owners::default(),
-            allocations: Vec::new(),
-            unused: Vec::new(),
+            allocations: Arena::default(),
             totals: Vec::new(),
             by_stack: HashMap::default(),
             counts: FrameCounts::default(),
@@ -184,18 +127,7 @@ impl Frames {
             order,
             selected,
         };
-        let owner = match self.unused.pop() {
-            Some(number) => {
-                if let Some(slot) = self.allocations.get_mut(number as usize) {
-                    *slot = allocation;
-                }
-                number
-            }
-            None => {
-                self.allocations.push(allocation);
-                self.allocations.len() as u32 - 1
-            }
-        };
+        let owner = self.allocations.put(allocation);
         for pfn in range(op.value, order) {
             self.owners.set(pfn, owner + 1);
         }
@@ -216,7 +148,7 @@ impl Frames {
         let Some(waiting) = self.waiting.get_mut(&place.cpu) else { return };
         let found = waiting.iter().position(|w| (w.0, w.1) == (place.pid, place.level));
         let Some((.., owner, born)) = found.map(|at| waiting.swap_remove(at)) else { return };
-        if let Some(allocation) = self.allocations.get_mut(owner as usize).filter(|a| a.born == born) {
+        if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
             allocation.stack = op.what.number();
         }
     }
@@ -246,7 +178,7 @@ impl Frames {
             self.owners.set(pfn, 0);
             let owner = owner - 1;
             matched += 1;
-            if let Some(allocation) = self.allocations.get(owner as usize) {
+            if let Some(allocation) = self.allocations.get(owner) {
                 is_selected |= allocation.selected;
                 let exact = allocation.pfn == op.value && allocation.order == order;
                 whole = Some(whole.unwrap_or(true) && exact);
@@ -276,11 +208,11 @@ impl Frames {
 
     /// `count` frames of an allocation are over.
     fn end(&mut self, number: u32, count: u32, time: u64, seen: bool, losses: &Losses, sinks: &mut Sinks) {
-        let Some(allocation) = self.allocations.get_mut(number as usize) else { return };
+        let Some(allocation) = self.allocations.get_mut(number) else { return };
         allocation.frames_left = allocation.frames_left.saturating_sub(count);
         let allocation = *allocation;
         if allocation.frames_left == 0 {
-            self.unused.push(number);
+            self.allocations.take(number);
         }
         if !allocation.selected {
             return;
@@ -329,7 +261,7 @@ impl Frames {
 
     /// Closes what is left.
     pub fn finish(mut self, losses: &Losses, sinks: &mut Sinks) -> FrameBalance {
-        for allocation in std::mem::take(&mut self.allocations) {
+        for allocation in std::mem::take(&mut self.allocations).iter() {
             let left = u64::from(allocation.frames_left);
             if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {
                 let uncertain = losses.overlaps(allocation.born, u64::MAX);
@@ -339,7 +271,7 @@ impl Frames {
                     frames_live_uncertain: if uncertain { left } else { 0 },
                     ..FrameTotals::default()
                 };
-                self.add(&allocation, sums, left, None, sinks);
+                self.add(allocation, sums, left, None, sinks);
             }
         }
         FrameBalance { sites: self.totals, stacks: self.by_stack, counts: self.counts }

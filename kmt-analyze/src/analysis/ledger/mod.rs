@@ -13,10 +13,13 @@
 //! A life is added up when its end is known, by the times of its events, so that a window of time selects what is
 //! counted and never what is matched.
 
+mod arena;
 mod close;
 pub mod frames;
 mod known;
 pub mod lives;
+mod owners;
+mod site_lives;
 mod slab;
 pub mod table;
 
@@ -31,6 +34,7 @@ use crate::stream::op::{Kind, Op};
 use crate::stream::{Api, Interner, SharedInterner};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life};
+use site_lives::SiteLives;
 use table::{Place, Table};
 
 /// What the rules depend on.
@@ -63,7 +67,7 @@ pub struct Ledger<'l> {
     turned: Vec<(Life, Free)>,
     turned_count: usize,
     frames: Frames,
-    sites: Vec<close::SiteLives>,
+    sites: Vec<SiteLives>,
     counts: [EventCounts; 2],
     raw: RawSums,
     sinks: Sinks,

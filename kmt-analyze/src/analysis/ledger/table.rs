@@ -7,6 +7,7 @@
 //! its slot (rule R10 asks for it), so memory is bounded by the addresses that the target's allocator uses, not by the
 //! length of the trace.
 
+use super::arena::Arena;
 use super::lives::{ADDRESS_BITS, FreedOnce, Life, Pending};
 use crate::analysis::int_hash::spread;
 use crate::stream::Op;
@@ -81,10 +82,8 @@ pub struct Table {
     slots: Vec<Slot>,
     /// Blocks of slots that are not used any more, by log2 of their length.
     spare: [Vec<u32>; 16],
-    pending: Vec<Pending>,
-    pending_unused: Vec<u32>,
-    freed_once: Vec<FreedOnce>,
-    freed_once_unused: Vec<u32>,
+    pending: Arena<Pending>,
+    freed_once: Arena<FreedOnce>,
     /// Rises when an address is added.
     generation: u32,
 }
@@ -96,10 +95,8 @@ impl Default for Table {
             index: vec![NONE; 1 << 12],
             slots: Vec::new(),
             spare: Default::default(),
-            pending: Vec::new(),
-            pending_unused: Vec::new(),
-            freed_once: Vec::new(),
-            freed_once_unused: Vec::new(),
+            pending: Arena::default(),
+            freed_once: Arena::default(),
             generation: 0,
         }
     }
@@ -302,7 +299,7 @@ impl Table {
     #[inline]
     pub fn replace(&mut self, at: Place, op: &Op) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
-        let Some(Pending::Replaced { old, last_report }) = self.pending.get_mut(slot.pending as usize) else {
+        let Some(Pending::Replaced { old, last_report }) = self.pending.get_mut(slot.pending) else {
             return None;
         };
         let settled = std::mem::replace(old, slot.life);
@@ -315,17 +312,15 @@ impl Table {
     #[inline]
     pub fn take_pending(&mut self, at: Place) -> Option<Pending> {
         let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
-        let number = std::mem::replace(&mut slot.pending, NOTHING);
-        self.pending_unused.push(number);
-        self.pending.get(number as usize).copied()
+        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING))
     }
 
     /// Starts loading what is pending at a place; the number is there to keep the load alive.
     #[inline]
     pub fn touch_pending(&self, at: Place) -> u64 {
-        let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending) as usize;
+        let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
         // Most have nothing pending and look at the last one, which is near.
-        match self.pending.get(number.min(self.pending.len().wrapping_sub(1))) {
+        match self.pending.get_or_last(number) {
             Some(Pending::Replaced { old, .. }) => old.born,
             _ => 0,
         }
@@ -333,25 +328,14 @@ impl Table {
 
     /// Keeps what two allocations and a free leave undecided.
     pub fn set_freed_once(&mut self, at: Place, freed_once: FreedOnce) {
-        let number = match self.freed_once_unused.pop() {
-            Some(number) => {
-                if let Some(place) = self.freed_once.get_mut(number as usize) {
-                    *place = freed_once;
-                }
-                number
-            }
-            None => {
-                self.freed_once.push(freed_once);
-                self.freed_once.len() as u32 - 1
-            }
-        };
+        let number = self.freed_once.put(freed_once);
         self.set_pending(at, Pending::FreedOnce(number));
         self.count_live(at, true);
     }
 
     /// Notes that the page of an object went that may have been freed already.
     pub fn note_page_gone(&mut self, number: u32, time: u64) {
-        if let Some(freed_once) = self.freed_once.get_mut(number as usize) {
+        if let Some(freed_once) = self.freed_once.get_mut(number) {
             freed_once.page_gone = freed_once.page_gone.or(Some(time));
         }
     }
@@ -359,29 +343,17 @@ impl Table {
     /// What was kept so, which is given up.
     pub fn take_freed_once(&mut self, at: Place, number: u32) -> Option<FreedOnce> {
         self.count_live(at, false);
-        self.freed_once_unused.push(number);
-        self.freed_once.get(number as usize).copied()
+        self.freed_once.take(number)
     }
 
     /// What is pending in a slot.
     pub fn pending(&self, slot: &Slot) -> Option<Pending> {
-        self.pending.get(slot.pending as usize).copied()
+        self.pending.get(slot.pending).copied()
     }
 
     /// Makes something pending in a slot that has nothing pending.
     pub fn set_pending(&mut self, at: Place, pending: Pending) {
-        let number = match self.pending_unused.pop() {
-            Some(number) => {
-                if let Some(place) = self.pending.get_mut(number as usize) {
-                    *place = pending;
-                }
-                number
-            }
-            None => {
-                self.pending.push(pending);
-                self.pending.len() as u32 - 1
-            }
-        };
+        let number = self.pending.put(pending);
         if let Some(slot) = self.slots.get_mut(at.slot as usize) {
             slot.pending = number;
         }

@@ -3,8 +3,8 @@
 use super::Closed;
 use crate::analysis::ledger::lives::ADDRESS_BITS;
 
-/// How far away neighbours are looked for: a slab of 2^3 pages of 4 KiB, SLUB's largest by default.
-const REACH: u64 = 32 << 10;
+/// How far away neighbours are looked for: two pages of 4 KiB, as lives there are kept.
+const REACH: u64 = 8 << 10;
 
 /// Collects lives near an address.
 #[derive(Debug)]
