@@ -213,6 +213,8 @@ fn other_tools_are_reconciled_to_the_byte() {
         assert_eq!(sum(&compat["functions"], |f| number(&f["total_req"])), number(&raw["bytes_req"]));
         let text = stdout(&run(&["summary", "--compat", "trace-cmd-mem"], &file));
         assert!(text.starts_with("                Function            \tWaste\tAlloc\treq\t\tTotAlloc"));
+        let refused = run(&["summary", "--compat", "trace-cmd-mem", "--pid", "1"], &file);
+        assert_eq!(refused.status.code(), Some(2), "that tool selects nothing");
         assert_eq!(text.lines().count(), 2 + compat["functions"].as_array().unwrap().len());
     }
 }

@@ -49,8 +49,13 @@ struct SummaryArgs {
     /// Machine-readable output; docs/json.md tells its shape
     #[arg(long)]
     json: bool,
-    /// Print what another tool prints for the same events
-    #[arg(long, value_enum, value_name = "TOOL")]
+    /// Print what another tool prints for the same events; it knows no selection
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TOOL",
+        conflicts_with_all = ["time", "at", "pid", "comm", "cpu", "terms", "without_recorder"]
+    )]
     compat: Option<compat::Tool>,
     /// With --compat: print so many rows
     #[arg(short, long = "lines", value_name = "N", requires = "compat")]

@@ -226,13 +226,16 @@ fn row_json(row: &Row, with_temporary: bool) -> Value {
     out
 }
 
-/// The place where most are freed, and its share.
-fn freer(row: &Row) -> String {
-    row.freed_by.first().map_or(String::new(), |(_, name, count, _)| {
-        let others = row.freed_by.len() - 1;
-        let share = percent(*count, row.freed.count());
-        if others > 0 { format!("{name} {share}, {others} more") } else { format!("{name} {share}") }
-    })
+/// The places where most are freed, with their shares.
+fn freers(row: &Row) -> String {
+    const NAMED: usize = 2;
+    let all = row.freed.count();
+    let named = row.freed_by.iter().take(NAMED);
+    let mut out: Vec<String> = named.map(|(_, name, n, _)| format!("{name} {}", percent(*n, all))).collect();
+    if row.freed_by.len() > NAMED {
+        out.push(format!("{} more", row.freed_by.len() - NAMED));
+    }
+    out.join(", ")
 }
 
 /// A digit for each power of ten from a nanosecond on: the share of lives in it, in tenths.
@@ -278,7 +281,7 @@ fn page(rows: &[Row], shown: usize, unit: ClockUnit) -> String {
                 sketch(&r.freed),
                 percent(r.censored, all),
                 percent(r.unseen, all),
-                freer(r),
+                freers(r),
             ]
         })
         .collect();
@@ -311,7 +314,7 @@ fn temporary_page(rows: &[Row], shown: usize, bound: u64, unit: ClockUnit) -> St
                 count(r.bytes_temporary),
                 r.freed.quantile(500).map_or("-".to_owned(), |t| duration(t, unit)),
                 percent(r.temporary_elsewhere, r.temporary),
-                freer(r),
+                freers(r),
             ]
         })
         .collect();
