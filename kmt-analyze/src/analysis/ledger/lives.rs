@@ -111,3 +111,79 @@ pub struct FreedOnce {
     /// When its page went, if it did: the end of the second life, should the free have been the old one's (R7).
     pub page_gone: Option<u64>,
 }
+
+/// How something pending is kept: in one form, so that touching it takes no look at what it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept {
+    kind: u32,
+    number: u32,
+    life: Life,
+    time: u64,
+}
+
+impl Kept {
+    const FOLDED: u32 = 0;
+    const REPLACED: u32 = 1;
+    const FREED_ONCE: u32 = 2;
+    const PAGE_GONE: u32 = 3;
+
+    /// Any word of it.
+    #[inline]
+    pub fn word(&self) -> u64 {
+        self.time
+    }
+
+    /// If it is [`Pending::Replaced`]: the life that ended there, for which the one that replaced it is put in, last
+    /// reported at `time`.
+    #[inline]
+    pub fn replace(&mut self, life: Life, time: u64) -> Option<Life> {
+        if self.kind != Self::REPLACED {
+            return None;
+        }
+        self.time = time;
+        Some(std::mem::replace(&mut self.life, life))
+    }
+}
+
+impl From<Pending> for Kept {
+    fn from(pending: Pending) -> Self {
+        let none = Life { born: 0, site: 0, origin: 0 };
+        match pending {
+            Pending::Folded(time) => Self { kind: Self::FOLDED, number: 0, life: none, time },
+            Pending::Replaced { old, last_report } => {
+                Self { kind: Self::REPLACED, number: 0, life: old, time: last_report }
+            }
+            Pending::FreedOnce(number) => Self { kind: Self::FREED_ONCE, number, life: none, time: 0 },
+            Pending::PageGone { old, end } => Self { kind: Self::PAGE_GONE, number: 0, life: old, time: end },
+        }
+    }
+}
+
+impl From<Kept> for Pending {
+    fn from(kept: Kept) -> Self {
+        match kept.kind {
+            Kept::REPLACED => Self::Replaced { old: kept.life, last_report: kept.time },
+            Kept::FREED_ONCE => Self::FreedOnce(kept.number),
+            Kept::PAGE_GONE => Self::PageGone { old: kept.life, end: kept.time },
+            _ => Self::Folded(kept.time),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pending_comes_back() {
+        let old = Life { born: 5, site: 6, origin: 7 };
+        for pending in [
+            Pending::Folded(9),
+            Pending::Replaced { old, last_report: 8 },
+            Pending::FreedOnce(3),
+            Pending::PageGone { old, end: 4 },
+        ] {
+            assert_eq!(Pending::from(Kept::from(pending)), pending);
+        }
+    }
+}

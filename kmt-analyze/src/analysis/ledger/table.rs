@@ -8,7 +8,7 @@
 //! length of the trace.
 
 use super::arena::Arena;
-use super::lives::{ADDRESS_BITS, FreedOnce, Life, Pending};
+use super::lives::{ADDRESS_BITS, FreedOnce, Kept, Life, Pending};
 use crate::analysis::int_hash::spread;
 use crate::stream::Op;
 
@@ -82,7 +82,7 @@ pub struct Table {
     slots: Vec<Slot>,
     /// Blocks of slots that are not used any more, by log2 of their length.
     spare: [Vec<u32>; 16],
-    pending: Arena<Pending>,
+    pending: Arena<Kept>,
     freed_once: Arena<FreedOnce>,
     /// Rises when an address is added.
     generation: u32,
@@ -299,11 +299,7 @@ impl Table {
     #[inline]
     pub fn replace(&mut self, at: Place, op: &Op) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
-        let Some(Pending::Replaced { old, last_report }) = self.pending.get_mut(slot.pending) else {
-            return None;
-        };
-        let settled = std::mem::replace(old, slot.life);
-        *last_report = op.time;
+        let settled = self.pending.get_mut(slot.pending)?.replace(slot.life, op.time)?;
         slot.life = Life { born: op.time, site: op.what.number(), origin: op.origin };
         Some(settled)
     }
@@ -312,7 +308,7 @@ impl Table {
     #[inline]
     pub fn take_pending(&mut self, at: Place) -> Option<Pending> {
         let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
-        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING))
+        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING)).map(Pending::from)
     }
 
     /// Starts loading what is pending at a place; the number is there to keep the load alive.
@@ -320,10 +316,7 @@ impl Table {
     pub fn touch_pending(&self, at: Place) -> u64 {
         let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
         // Most have nothing pending and look at the last one, which is near.
-        match self.pending.get_or_last(number) {
-            Some(Pending::Replaced { old, .. }) => old.born,
-            _ => 0,
-        }
+        self.pending.get_or_last(number).map_or(0, Kept::word)
     }
 
     /// Keeps what two allocations and a free leave undecided.
@@ -348,12 +341,12 @@ impl Table {
 
     /// What is pending in a slot.
     pub fn pending(&self, slot: &Slot) -> Option<Pending> {
-        self.pending.get(slot.pending).copied()
+        self.pending.get(slot.pending).copied().map(Pending::from)
     }
 
     /// Makes something pending in a slot that has nothing pending.
     pub fn set_pending(&mut self, at: Place, pending: Pending) {
-        let number = self.pending.put(pending);
+        let number = self.pending.put(pending.into());
         if let Some(slot) = self.slots.get_mut(at.slot as usize) {
             slot.pending = number;
         }
