@@ -73,8 +73,8 @@ fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     let straight = line * log_lost;
     let mut missing = (straight, straight);
     if figure.effect == Effect::Pairs {
-        let bent = (-parabola.0 * -log_lost - parabola.1 * log_lost * log_lost)
-            .clamp(0.8 * log_lost, 2.2 * log_lost);
+        let bent = parabola.0 * log_lost - parabola.1 * log_lost * log_lost;
+        let bent = bent.clamp(0.8 * log_lost, 2.2 * log_lost);
         missing = (straight.min(bent), straight.max(bent));
         if kept < 1.0 - HEAVY {
             missing.0 = missing.0.min(log_lost);
@@ -149,4 +149,45 @@ fn deviation_of_slope(points: &[(f64, f64)], slope: f64) -> f64 {
     let squares: f64 = points.iter().map(|p| (p.1 - slope * p.0).powi(2)).sum();
     let xx: f64 = points.iter().map(|p| p.0 * p.0).sum();
     (squares / (points.len() as f64 - 1.0).max(1.0) / xx.max(1e-12)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(value: f64, effect: Effect) -> Figure {
+        Figure { section: "slab", name: "x", value, certain: 0.0, effect }
+    }
+
+    /// A total that is `of` the share kept, seen with `kept` of all, thinned once and twice as much.
+    fn check(kept: f64, effect: Effect, of: impl Fn(f64) -> f64) {
+        let shares = [kept, kept * kept, kept * 1.001, kept * kept * 0.999];
+        let thinned = shares.map(|share| (share, of(kept * share)));
+        let moves = Moves { whole: of(kept), thinned: thinned.to_vec() };
+        let found = range(&figure(of(kept), effect), &moves, 1.0 - kept);
+        assert!(found.low <= of(1.0) && of(1.0) <= found.high, "{effect:?} {kept}: {} in {found:?}", of(1.0));
+        let width = (found.high - found.low) / of(1.0);
+        assert!(of(1.0) == 0.0 || width < 4.0 * (1.0 - kept), "{effect:?} {kept}: {found:?}");
+    }
+
+    #[test]
+    fn without_noise_the_truth_is_found() {
+        for kept in [0.99, 0.9, 0.8] {
+            check(kept, Effect::Falls, |share| 1e6 * share);
+            check(kept, Effect::Pairs, |share| 1e6 * share.powf(1.7));
+            // Live: some are lost, some seem to go on.
+            check(kept, Effect::Either, |share| 1e6 * (share + 0.5 * share * (1.0 - share)));
+            // Nothing but what losses made.
+            check(kept, Effect::Either, |share| 1e6 * share * (1.0 - share));
+        }
+    }
+
+    #[test]
+    fn nothing_seen_is_not_nothing() {
+        let moves = Moves { whole: 0.0, thinned: vec![(0.8, 0.0)] };
+        let found = range(&figure(0.0, Effect::Falls), &moves, 0.5);
+        assert_eq!((found.low, found.high), (0.0, 3.0), "the rule of three");
+        let whole = range(&figure(7.0, Effect::Falls), &moves, 0.0);
+        assert_eq!((whole.low, whole.high), (7.0, 7.0), "nothing was lost");
+    }
 }
