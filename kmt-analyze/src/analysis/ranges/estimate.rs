@@ -29,12 +29,14 @@ const DEVIATIONS_EITHER: f64 = 3.5;
 /// themselves did, which came when much happened.
 const EXPONENT_ERROR: f64 = 0.12;
 /// The same for pairs, of which more is guessed.
-const EXPONENT_ERROR_PAIRS: f64 = 0.2;
+const EXPONENT_ERROR_PAIRS: f64 = 0.15;
 /// How far the curve of a total on which losses have either effect may be wrong, in parts of the total and of the share
 /// that was lost.
-const EITHER_ERROR: f64 = 1.15;
-/// Where more than this was lost, no curve can be followed back: only what is certain is certain.
+const EITHER_ERROR: f64 = 1.5;
+/// Where more than this was lost, the curve is no bound any more: only what is certain is certain.
 const HEAVY: f64 = 0.25;
+/// Where more than this was lost, no curve can be followed back at all.
+const HOPELESS: f64 = 0.5;
 
 /// The range of a figure. `lost_share` is the share of all events that were lost.
 pub fn range(figure: &Figure, moves: &Moves, lost_share: f64) -> Range {
@@ -113,6 +115,9 @@ fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
         Effect::Unpaired => figure.value / kept,
         _ => figure.value * (1.0 - kept.ln()),
     };
+    if kept < 1.0 - HOPELESS {
+        return Range { low: figure.certain.floor(), high: most.ceil() };
+    }
     Range { low: figure.certain.min(low).floor(), high: high.max(most).ceil() }
 }
 
