@@ -33,6 +33,8 @@ const EXPONENT_ERROR_PAIRS: f64 = 0.15;
 /// How far the curve of a total on which losses have either effect may be wrong, in parts of the total and of the share
 /// that was lost.
 const EITHER_ERROR: f64 = 1.5;
+/// What is left of a total when losses are followed back is nothing if it is less than this part.
+const NEARLY_NOTHING: f64 = 0.08;
 /// Where more than this was lost, the curve is no bound any more: only what is certain is certain.
 const HEAVY: f64 = 0.25;
 /// Where more than this was lost, no curve can be followed back at all.
@@ -108,6 +110,8 @@ fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     // The truth may bend once more than the parabola does.
     let beyond = bent + (bent - straight);
     let (low, high) = (straight.min(beyond) - half, straight.max(beyond) + half);
+    // Nearly all of it goes away when losses are followed back: whether any stays nobody can tell.
+    let low = if low < figure.value * NEARLY_NOTHING { low.min(figure.certain) } else { low };
     if kept > 1.0 - HEAVY {
         return Range { low: low.max(figure.certain.min(figure.value)).floor(), high: high.ceil() };
     }
