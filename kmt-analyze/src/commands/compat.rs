@@ -146,11 +146,7 @@ impl Bridge {
 pub fn reconcile(session: &Session<'_>, as_json: bool) -> Result<Outcome> {
     let others = others(session);
     let sinks = || Sinks { reasons: Some(Reasons::default()), ..Sinks::default() };
-    let result = analyse_for(
-        session,
-        &Selection::default(),
-        &Wants { sinks: &sinks, event_counts: false, ranges: false },
-    );
+    let result = analyse_for(session, &Selection::default(), &Wants { sinks: &sinks, ..Wants::default() });
     let (ours, legacy) = (sum_of(&result, None), &others.legacy);
     let reasons = result.balance.sinks.reasons.unwrap_or_default();
     let sites = result.interner.sites.items();

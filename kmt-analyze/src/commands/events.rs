@@ -10,7 +10,6 @@ use super::selection::{Selection, Wants, analyse_for, task_names};
 use super::session::Session;
 use crate::analysis::filter::Selector;
 use crate::analysis::ledger::Select;
-use crate::analysis::sinks::Sinks;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -26,8 +25,7 @@ pub fn run(
     limit: Option<usize>,
     as_json: bool,
 ) -> Result<Outcome> {
-    let result =
-        analyse_for(session, selection, &Wants { sinks: &Sinks::default, event_counts: true, ranges: false });
+    let result = analyse_for(session, selection, &Wants { event_counts: true, ..Wants::default() });
     let filter = selection.filter(session);
     let texts = TraceNames::new(session);
     let selector = Selector::new(session.trace, &filter, &texts, HashMap::new());

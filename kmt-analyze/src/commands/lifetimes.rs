@@ -85,11 +85,7 @@ struct Row {
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let bound = options.temporary_bound;
     let sinks = || Sinks { lifetimes: Some(Lifetimes::new(bound)), ..Sinks::default() };
-    let result = analyse_for(
-        session,
-        &options.selection,
-        &Wants { sinks: &sinks, event_counts: false, ranges: false },
-    );
+    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
     let mut rows = collect(session, &result);
     rows.retain(|r| options.temporary_bound.is_none() || r.temporary > 0);
     sort(&mut rows, &options.sort);

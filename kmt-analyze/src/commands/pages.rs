@@ -29,7 +29,8 @@ pub fn run(
     as_json: bool,
 ) -> Result<Outcome> {
     let sinks = || Sinks { stacks: true, ..Sinks::default() };
-    let result = analyse_for(session, selection, &Wants { sinks: &sinks, event_counts: true, ranges: false });
+    let result =
+        analyse_for(session, selection, &Wants { sinks: &sinks, event_counts: true, ..Wants::default() });
     let names = TraceNames::new(session);
     let mut matrix: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();
     let mut by_gfp: BTreeMap<u64, FrameTotals> = BTreeMap::new();

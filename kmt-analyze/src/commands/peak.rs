@@ -30,11 +30,7 @@ pub fn run(session: &Session<'_>, options: &RowOptions) -> Result<Outcome> {
     }
     let window = options.selection.filter(session).window.unwrap_or((0, u64::MAX));
     let sinks = || Sinks { peak: Some(Peak::new(window)), ..Sinks::default() };
-    let result = analyse_for(
-        session,
-        &options.selection,
-        &Wants { sinks: &sinks, event_counts: false, ranges: false },
-    );
+    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
     let env = session.print_env();
     let mut sums: BTreeMap<(u64, Api), (u64, u64)> = BTreeMap::new();
     let peak = result.balance.sinks.peak.as_ref();

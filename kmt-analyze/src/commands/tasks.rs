@@ -28,11 +28,7 @@ struct Row {
 /// Prints the table.
 pub fn run(session: &Session<'_>, options: &RowOptions) -> Result<Outcome> {
     let sinks = || Sinks { tasks: Some(Tasks::default()), ..Sinks::default() };
-    let result = analyse_for(
-        session,
-        &options.selection,
-        &Wants { sinks: &sinks, event_counts: false, ranges: false },
-    );
+    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
     let mut by_pid: BTreeMap<i32, (TaskSums, (u64, u64))> = BTreeMap::new();
     let tasks = result.balance.sinks.tasks.as_ref();
     let pid = |origin: u32| result.interner.origins.get(origin).map_or(0, |o| o.pid);

@@ -62,11 +62,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         let timeline = Timeline::new(first, last, options.steps, by_origin);
         Sinks { timeline: Some(timeline), ..Sinks::default() }
     };
-    let result = analyse_for(
-        session,
-        &options.selection,
-        &Wants { sinks: &sinks, event_counts: false, ranges: false },
-    );
+    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
     let empty = Timeline::new(first, last, options.steps, by_origin);
     let timeline = result.balance.sinks.timeline.as_ref().unwrap_or(&empty);
     let lines = lines(session, &result, timeline, options);

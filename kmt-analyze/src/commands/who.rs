@@ -22,8 +22,7 @@ pub fn run(
     as_json: bool,
 ) -> Result<Outcome> {
     let sinks = || Sinks { who: Some(Who::new(address)), ..Sinks::default() };
-    let result =
-        analyse_for(session, selection, &Wants { sinks: &sinks, event_counts: false, ranges: false });
+    let result = analyse_for(session, selection, &Wants { sinks: &sinks, ..Wants::default() });
     let mut near: Vec<Closed> =
         result.balance.sinks.who.as_ref().map(|w| w.lives.clone()).unwrap_or_default();
     near.sort_by_key(|c| (c.life.born, c.address));
