@@ -46,6 +46,18 @@ impl TimeRange {
     }
 }
 
+impl std::fmt::Display for TimeRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let edge = |f: &mut std::fmt::Formatter<'_>, edge: &Option<Edge>| match edge {
+            Some(e) => write!(f, "{}{}.{:09}", if e.relative { "+" } else { "" }, e.whole, e.nanos),
+            None => Ok(()),
+        };
+        edge(f, &self.from)?;
+        f.write_str("..")?;
+        edge(f, &self.to)
+    }
+}
+
 impl Edge {
     fn parse(text: &str) -> Result<Self, String> {
         let bad = || format!("`{text}` is no time: expected seconds such as 12.5, or +0.5 from the start");

@@ -1,11 +1,14 @@
 //! Computing what reports print. Nothing here prints, and nothing here reads files.
 
 pub mod aliases;
+pub mod buddy;
 pub mod caches;
+pub mod difference;
 pub mod direct_map;
 pub mod figures;
 pub mod filter;
 pub mod int_hash;
+pub mod leaks;
 pub mod ledger;
 pub mod legacy;
 pub mod losses;
@@ -14,5 +17,6 @@ pub mod page_totals;
 pub mod pass;
 pub mod ranges;
 pub mod sinks;
+pub mod slabinfo;
 pub mod term;
 pub mod totals;

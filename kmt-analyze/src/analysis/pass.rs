@@ -103,9 +103,14 @@ fn pass(
     let window = task.filter.window.unwrap_or((0, u64::MAX));
     let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
     let rules = Rules { page_size: page_size.unwrap_or(4096), late_bound, direct_map, window, no_frame };
-    let sinks = (task.sinks)();
+    let mut sinks = (task.sinks)();
+    sinks.no_stacks = !has_stacks(trace);
     let interner = SharedInterner::default();
-    let wanted = Wanted { stacks: sinks.stacks, event_counts: task.event_counts.then_some(window) };
+    let wanted = Wanted {
+        stacks: sinks.wants_stacks(),
+        notes: sinks.wants_notes(),
+        event_counts: task.event_counts.then_some(window),
+    };
     // A free in the window may be logged late, and a life of it reported twice, by so much.
     let last = window.1.saturating_add(late_bound);
     let loader = Loader::new(trace, last);
@@ -155,6 +160,10 @@ fn cores() -> usize {
 
 fn has_pages(trace: &Trace<'_>) -> bool {
     trace.schema().classes().any(|(_, c)| c.meaning == Meaning::PAGE_ALLOC)
+}
+
+fn has_stacks(trace: &Trace<'_>) -> bool {
+    trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK)
 }
 
 /// Whether allocations from caches tell the cache (6.18 and later).

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::analysis::term::Term;
+use crate::commands::diff::By;
 use crate::commands::report::RowOptions;
 use crate::commands::selection::Selection;
 use crate::commands::sorting::SortKey;
@@ -21,7 +22,7 @@ pub struct Target {
 }
 
 /// What is counted.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct SelectArgs {
     /// Count what happened from A to B: seconds as the dump prints them, or +seconds from the start. What was allocated
     /// before still matches
@@ -94,6 +95,66 @@ pub fn rows(select: SelectArgs, rows: RowArgs, json: bool) -> RowOptions {
         (true, false) => vec![SortKey::Alloc],
     };
     RowOptions { selection, sort, limit: rows.lines.lines, json }
+}
+
+/// Options of `diff`.
+#[derive(clap::Args)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    select: SelectArgs,
+    /// The second window; --time is the first one. Without a second file both are of the same
+    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse, requires = "time")]
+    against: Option<TimeRange>,
+    /// What is compared
+    #[arg(long, value_enum, default_value = "call-site")]
+    pub by: By,
+    /// Another run of the first side, to tell noise by; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub repeat_before: Vec<PathBuf>,
+    /// Another run of the second side
+    #[arg(long, value_name = "FILE")]
+    pub repeat_after: Vec<PathBuf>,
+    /// Compare rates, for runs of different length
+    #[arg(long)]
+    pub per_second: bool,
+    /// Print rows of noise, too
+    #[arg(long)]
+    pub all: bool,
+    /// Exit with 1 if live slab memory grows by more than this beyond noise
+    #[arg(long, value_name = "BYTES")]
+    pub fail_over: Option<u64>,
+    #[command(flatten)]
+    pub lines: LineArgs,
+    /// Machine-readable output; docs/json.md tells its shape
+    #[arg(long)]
+    pub json: bool,
+    /// The first .kmt file
+    pub before: PathBuf,
+    /// The second one
+    #[arg(required_unless_present = "against")]
+    pub after: Option<PathBuf>,
+}
+
+impl DiffArgs {
+    /// What is counted of the first side, and of the second.
+    pub fn selections(&self) -> (Selection, Selection) {
+        let first = Selection::from(self.select.clone());
+        let mut second = first.clone();
+        if self.against.is_some() {
+            second.time.clone_from(&self.against);
+        }
+        (first, second)
+    }
+
+    /// The window of the first side, for people.
+    pub fn time_text(&self) -> Option<String> {
+        self.select.time.as_ref().map(ToString::to_string)
+    }
+
+    /// That of the second side.
+    pub fn against_text(&self) -> Option<String> {
+        self.against.as_ref().or(self.select.time.as_ref()).map(ToString::to_string)
+    }
 }
 
 /// How `dump` prints.

@@ -4,14 +4,19 @@ mod args;
 
 use std::path::{Path, PathBuf};
 
-use args::{DumpArgs, DumpFormat, LineArgs, RowArgs, SelectArgs, Target};
+use args::{DiffArgs, DumpArgs, DumpFormat, LineArgs, RowArgs, SelectArgs, Target};
 use clap::{CommandFactory, Parser, Subcommand};
+use kmt_format::kernel::ClockUnit;
 
+use crate::commands::callgraph::{self, Weight};
 use crate::commands::lifetimes::{self, LifetimeKey};
+use crate::commands::parts::{self, Report, Subject};
 use crate::commands::selection::Selection;
 use crate::commands::session::{Out, Session};
+use crate::commands::what_if::{Question, WhatIf};
 use crate::commands::{
-    caches, callers, compat, dump, events, follow, info, pages, peak, sizes, summary, tasks, timeline, who,
+    all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation, info,
+    latency, leaks, pages, peak, sizes, summary, tasks, timeline, who,
 };
 use crate::failure::{Failure, Outcome, Result};
 use crate::open;
@@ -202,6 +207,103 @@ enum Command {
         #[command(flatten)]
         target: Target,
     },
+    /// Every report, over one pass
+    All {
+        #[command(flatten)]
+        select: SelectArgs,
+        /// Print so many rows of each table
+        #[arg(short, long = "lines", value_name = "N", default_value_t = 10)]
+        lines: usize,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Two runs, or two windows of one: what differs beyond noise
+    Diff(Box<DiffArgs>),
+    /// The trace's kmallocs played to other size classes, or with call sites apart
+    WhatIf {
+        #[command(flatten)]
+        select: SelectArgs,
+        /// Size classes besides the kernel's, in bytes
+        #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+        add: Vec<u64>,
+        /// Size classes of the kernel to go without
+        #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+        drop: Vec<u64>,
+        /// Keep objects of call sites whose name matches in slabs of their own
+        #[arg(long, value_name = "REGEX")]
+        split: Option<regex::Regex>,
+        /// Suggest so many more classes
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=16))]
+        best: u8,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// What was allocated and not seen freed: what grows steadily, apart from caches that fill or can be reclaimed
+    Leaks {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Memory that is held and not used: inside objects, inside slabs, between objects, between pages
+    Fragmentation {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Objects freed on another CPU or node than they were allocated on
+    Crosscpu {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// What should not be, or looks so: mixed interfaces, frees of nothing, frees logged late, each explained
+    Anomalies {
+        #[command(flatten)]
+        select: SelectArgs,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Slab bytes by call stack, where stacks were recorded
+    Callgraph {
+        #[command(flatten)]
+        select: SelectArgs,
+        /// What branches are weighed by
+        #[arg(long, value_enum, default_value = "alloc")]
+        by: Weight,
+        /// From the outermost caller down, instead of from the allocating function up
+        #[arg(long)]
+        top_down: bool,
+        /// Sum up branches of less than this many percent
+        #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+        min: f64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// How long tasks waited for memory: reclaim, compaction, kswapd, shrinkers, traced functions
+    Latency {
+        #[command(flatten)]
+        select: SelectArgs,
+        /// Print only intervals at least this long, with the events of the task in them
+        #[arg(long, value_name = "TIME", value_parser = args::duration)]
+        threshold: Option<u64>,
+        #[command(flatten)]
+        lines: LineArgs,
+        #[command(flatten)]
+        target: Target,
+    },
     /// What separates the totals of trace-cmd mem and perf kmem from these, term by term
     Reconcile {
         #[command(flatten)]
@@ -289,6 +391,32 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Who { address, select, lines, target } => {
             with(&target.file, |session| who::run(session, &select.into(), address, lines.lines, target.json))
         }
+        Command::Latency { select, threshold, lines, target } => {
+            one(select, lines, target, &latency::Latency { threshold })
+        }
+        Command::Fragmentation { select, lines, target } => {
+            one(select, lines, target, &fragmentation::Fragmentation)
+        }
+        Command::Leaks { select, lines, target } => one(select, lines, target, &leaks::Leaks),
+        Command::All { select, lines, target } => {
+            with(&target.file, |session| all::run(session, &select.into(), lines, target.json))
+        }
+        Command::Diff(args) => diff(*args),
+        Command::WhatIf { select, add, drop, split, best, lines, target } => {
+            let question = Question { added: add, dropped: drop, split, best: best.into() };
+            let selection = Selection::from(select);
+            with(&target.file, |session| {
+                let limit = lines.lines.unwrap_or(usize::MAX);
+                let report = WhatIf::asked(&Subject { session, selection: &selection, limit }, &question);
+                parts::run(session, &selection, lines.lines, target.json, &[&report])
+            })
+        }
+        Command::Crosscpu { select, lines, target } => one(select, lines, target, &crosscpu::CrossCpu),
+        Command::Anomalies { select, lines, target } => one(select, lines, target, &anomalies::Anomalies),
+        Command::Callgraph { select, by, top_down, min, target } => {
+            let report = callgraph::CallGraph { weight: by, top_down, min_percent: min };
+            one(select, LineArgs { lines: None }, target, &report)
+        }
         Command::Reconcile { target } => {
             with(&target.file, |session| compat::reconcile(session, target.json))
         }
@@ -307,6 +435,11 @@ fn dispatch(command: Command) -> Result<Outcome> {
     }
 }
 
+/// One report over one pass.
+fn one(select: SelectArgs, lines: LineArgs, target: Target, report: &dyn Report) -> Result<Outcome> {
+    with(&target.file, |session| parts::run(session, &select.into(), lines.lines, target.json, &[report]))
+}
+
 fn dump(args: DumpArgs) -> Result<Outcome> {
     let format = match args.format {
         DumpFormat::Kernel if !args.json => dump::Format::Kernel,
@@ -318,6 +451,59 @@ fn dump(args: DumpArgs) -> Result<Outcome> {
         return follow::run(&args.file, &options);
     }
     with(&args.file, |session| dump::run(session, &options))
+}
+
+fn diff(args: DiffArgs) -> Result<Outcome> {
+    let (first, second) = args.selections();
+    let DiffArgs { before, after, .. } = &args;
+    let after = after.as_deref().unwrap_or(before);
+    let side = |file: &Path, more: &[PathBuf]| -> Vec<PathBuf> {
+        std::iter::once(file).chain(more.iter().map(PathBuf::as_path)).map(Path::to_owned).collect()
+    };
+    let (before, after) = (side(before, &args.repeat_before), side(after, &args.repeat_after));
+    let (mut builds, mut second_length) = (Vec::new(), 1e9);
+    for file in before.iter().chain(&after) {
+        with(file, |session| {
+            builds.push(diff::build(session));
+            second_length = if session.unit() == ClockUnit::Ticks { 1.0 } else { 1e9 };
+            Ok(Outcome::Done)
+        })?;
+    }
+    // Files that do not tell their build may be of different ones.
+    let exact = before == after || builds.iter().all(|b| b.is_some() && *b == builds[0]);
+    let mut outcome = Outcome::Done;
+    let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::Profile>> {
+        let mut out = Vec::new();
+        for file in files {
+            let ended = with(file, |session| {
+                let (profile, damages) = diff::of(session, selection, args.by, exact);
+                out.push(profile);
+                Ok(open::outcome(&session.path, session.trace, &damages, session.losses.any()))
+            })?;
+            if ended == Outcome::Incomplete {
+                outcome = ended;
+            }
+        }
+        Ok(out)
+    };
+    let (a, b) = (profiles(&before, &first)?, profiles(&after, &second)?);
+    let name = |files: &[PathBuf], time: &Option<String>| {
+        let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+        let time = time.as_ref().map_or(String::new(), |t| format!(" at {t}"));
+        format!("{}{time}", names.join(" + "))
+    };
+    let options = diff::Options {
+        names: [name(&before, &args.time_text()), name(&after, &args.against_text())],
+        per_second: args.per_second,
+        second: second_length,
+        limit: args.lines.lines,
+        all: args.all,
+        fail_over: args.fail_over,
+        json: args.json,
+        by_function: !exact,
+    };
+    diff::run(&a, &b, &options)?;
+    Ok(outcome)
 }
 
 /// `within` is given for the report on temporary objects.

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::report::{RowOptions, SUMS, emit, more, shown, sums};
-use super::selection::analyse;
+use super::parts::{self, Page, Report, Subject};
+use super::report::{RowOptions, SUMS, more, shown, sums};
 use super::session::Session;
-use super::sorting::sort_rows;
+use super::sorting::{SortKey, sort_rows};
 use crate::analysis::aliases::Aliases;
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
+use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
@@ -16,28 +17,46 @@ use crate::render::text::{count, escaped};
 
 /// Prints the table; only caches whose name holds `part`.
 pub fn run(session: &Session<'_>, options: &RowOptions, part: Option<&str>) -> Result<Outcome> {
-    let result = analyse(session, &options.selection);
-    let large = 2 * result.page_size.0;
-    let mut rows: Vec<(String, CacheRow)> = by_cache(&result)
-        .into_iter()
-        .filter(|row| row.totals != Totals::default())
-        .map(|row| (name_of(&row.key, large), row))
-        .filter(|(name, _)| part.is_none_or(|part| name.contains(part)))
-        .collect();
-    sort_rows(&mut rows, &options.sort, |(name, row)| (&row.totals, name));
-    let shown = shown(options.limit, rows.len());
-    let aliases = aliases(session);
-    emit(
-        session,
-        &result,
-        options.json,
-        |out| {
-            out.insert("caches_total".into(), json!(rows.len()));
-            let rows = rows.iter().take(shown);
-            out.insert("caches".into(), rows.map(|(name, row)| row_json(name, row, &aliases)).collect());
-        },
-        || page(&rows, shown, &aliases),
-    )
+    let report = Caches { sort: options.sort.clone(), part: part.map(str::to_owned) };
+    parts::run(session, &options.selection, options.limit, options.json, &[&report])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct Caches {
+    /// Rows sorted by these.
+    pub sort: Vec<SortKey>,
+    /// Only caches whose name holds this.
+    pub part: Option<String>,
+}
+
+impl Report for Caches {
+    fn title(&self) -> &'static str {
+        "caches"
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, result) = (subject.session, &*result);
+
+        let large = 2 * result.page_size.0;
+        let mut rows: Vec<(String, CacheRow)> = by_cache(result)
+            .into_iter()
+            .filter(|row| row.totals != Totals::default())
+            .map(|row| (name_of(&row.key, large), row))
+            .filter(|(name, _)| self.part.as_ref().is_none_or(|part| name.contains(part)))
+            .collect();
+        sort_rows(&mut rows, &self.sort, |(name, row)| (&row.totals, name));
+        let shown = shown(Some(subject.limit), rows.len());
+        let aliases = aliases(session);
+        Page::of(
+            |out| {
+                out.insert("caches_total".into(), json!(rows.len()));
+                let rows = rows.iter().take(shown);
+                out.insert("caches".into(), rows.map(|(name, row)| row_json(name, row, &aliases)).collect());
+            },
+            || page(&rows, shown, &aliases),
+        )
+    }
 }
 
 /// What /sys/kernel/slab told, if it was recorded.

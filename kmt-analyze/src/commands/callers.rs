@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::report::{RowOptions, SUMS, emit, more, shown, sums};
-use super::selection::analyse;
+use super::parts::{self, Page, Report, Subject};
+use super::report::{RowOptions, SUMS, more, shown, sums};
 use super::session::Session;
-use super::sorting::sort_rows;
+use super::sorting::{SortKey, sort_rows};
+use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
@@ -25,36 +26,54 @@ struct Row {
 
 /// Prints the table; only call sites whose name holds `part`.
 pub fn run(session: &Session<'_>, options: &RowOptions, part: Option<&str>) -> Result<Outcome> {
-    let result = analyse(session, &options.selection);
-    let env = session.print_env();
-    let mut by_caller: BTreeMap<(u64, Api), (Totals, u64)> = BTreeMap::new();
-    let sites = result.interner.sites.items().iter().zip(&result.balance.sites);
-    for ((site, parts), failures) in sites.zip(&result.balance.failures) {
-        let sum = by_caller.entry((site.call_site, site.api)).or_default();
-        parts.iter().for_each(|(_, totals)| sum.0 += totals);
-        sum.1 += failures;
+    let report = Callers { sort: options.sort.clone(), part: part.map(str::to_owned) };
+    parts::run(session, &options.selection, options.limit, options.json, &[&report])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct Callers {
+    /// Rows sorted by these.
+    pub sort: Vec<SortKey>,
+    /// Only call sites whose name holds this.
+    pub part: Option<String>,
+}
+
+impl Report for Callers {
+    fn title(&self) -> &'static str {
+        "call sites"
     }
-    let mut rows: Vec<Row> = by_caller
-        .into_iter()
-        .map(|((address, api), (totals, failures))| {
-            let name = escaped(&env.symbol_with_offset(address));
-            Row { address, api, name, totals, failures }
-        })
-        .filter(|r| r.totals != Totals::default() || r.failures > 0)
-        .filter(|r| part.is_none_or(|part| r.name.contains(part)))
-        .collect();
-    sort_rows(&mut rows, &options.sort, |r| (&r.totals, &r.name));
-    let shown = shown(options.limit, rows.len());
-    emit(
-        session,
-        &result,
-        options.json,
-        |out| {
-            out.insert("callers_total".into(), json!(rows.len()));
-            out.insert("callers".into(), rows.iter().take(shown).map(row_json).collect());
-        },
-        || page(&rows, shown),
-    )
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, result) = (subject.session, &*result);
+
+        let env = session.print_env();
+        let mut by_caller: BTreeMap<(u64, Api), (Totals, u64)> = BTreeMap::new();
+        let sites = result.interner.sites.items().iter().zip(&result.balance.sites);
+        for ((site, parts), failures) in sites.zip(&result.balance.failures) {
+            let sum = by_caller.entry((site.call_site, site.api)).or_default();
+            parts.iter().for_each(|(_, totals)| sum.0 += totals);
+            sum.1 += failures;
+        }
+        let mut rows: Vec<Row> = by_caller
+            .into_iter()
+            .map(|((address, api), (totals, failures))| {
+                let name = escaped(&env.symbol_with_offset(address));
+                Row { address, api, name, totals, failures }
+            })
+            .filter(|r| r.totals != Totals::default() || r.failures > 0)
+            .filter(|r| self.part.as_ref().is_none_or(|part| r.name.contains(part)))
+            .collect();
+        sort_rows(&mut rows, &self.sort, |r| (&r.totals, &r.name));
+        let shown = shown(Some(subject.limit), rows.len());
+        Page::of(
+            |out| {
+                out.insert("callers_total".into(), json!(rows.len()));
+                out.insert("callers".into(), rows.iter().take(shown).map(row_json).collect());
+            },
+            || page(&rows, shown),
+        )
+    }
 }
 
 fn row_json(row: &Row) -> Value {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::names::TraceNames;
-use super::report::emit;
-use super::selection::{Selection, Wants, analyse_for, task_names};
+use super::parts::{self, Needs, Page, Report, Subject};
+use super::selection::{Selection, task_names};
 use super::session::Session;
 use crate::analysis::filter::Selector;
 use crate::analysis::ledger::Select;
+use crate::analysis::pass;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -25,64 +26,85 @@ pub fn run(
     limit: Option<usize>,
     as_json: bool,
 ) -> Result<Outcome> {
-    let result = analyse_for(session, selection, &Wants { event_counts: true, ..Wants::default() });
-    let filter = selection.filter(session);
-    let texts = TraceNames::new(session);
-    let selector = Selector::new(session.trace, &filter, &texts, HashMap::new());
-    // By class, task, CPU.
-    let mut counts = Counts::new();
-    for &(class, origin, number) in &result.event_counts {
-        let Some(origin) = result.interner.origins.get(origin) else { continue };
-        if selector.origin(*origin) {
-            *counts.entry((class, origin.pid, origin.cpu)).or_default() += number;
-        }
+    parts::run(session, selection, limit, as_json, &[&Events])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct Events;
+
+impl Report for Events {
+    fn title(&self) -> &'static str {
+        "events"
     }
-    let (first, last) = selection.span(session);
-    let seconds = match session.unit() {
-        ClockUnit::Nanoseconds => Some(last.saturating_sub(first) as f64 / 1e9).filter(|s| *s > 0.0),
-        ClockUnit::Ticks => None,
-    };
-    let names = task_names(session);
-    let event = |&(class, ..): &(u32, i32, u32)| {
-        let class = session.trace.schema().class(class as usize);
-        class.map_or("?".to_owned(), |c| format!("{}:{}", c.system, c.name))
-    };
-    let task = |&(_, pid, _): &(u32, i32, u32)| {
-        let name = names.get(&pid).map_or("<...>".to_owned(), |n| escaped(n));
-        format!("{name}-{pid}")
-    };
-    let all: u64 = counts.values().sum();
-    emit(
-        session,
-        &result,
-        as_json,
-        |out| {
-            let rate = |n: u64| seconds.map(|s| n as f64 / s);
-            let cells = counts.iter().map(|(key, &n)| {
-                json!({
-                    "event": event(key),
-                    "pid": key.1,
-                    "comm": names.get(&key.1).map(|c| json::text(c)),
-                    "cpu": key.2,
-                    "events": n,
-                    "events_per_second": rate(n),
-                })
-            });
-            let totals = sum_by(&counts, event);
-            let total = |(name, n): (String, u64)| (name, json!({"events": n, "events_per_second": rate(n)}));
-            out.insert("events_total".into(), json!(all));
-            out.insert("events".into(), Value::Object(totals.into_iter().map(total).collect::<Map<_, _>>()));
-            out.insert("cells".into(), cells.collect());
-        },
-        || {
-            let mut out = rows("event", sum_by(&counts, event), all, seconds, limit);
-            out.push('\n');
-            out.push_str(&rows("task", sum_by(&counts, task), all, seconds, limit));
-            out.push('\n');
-            out.push_str(&rows("CPU", sum_by(&counts, |k| format!("{:3}", k.2)), all, seconds, limit));
-            out
-        },
-    )
+
+    fn needs(&self) -> Needs {
+        Needs { event_counts: true, ..Needs::default() }
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, selection, result) = (subject.session, subject.selection, &*result);
+        let limit = Some(subject.limit).filter(|&l| l != usize::MAX);
+
+        let filter = selection.filter(session);
+        let texts = TraceNames::new(session);
+        let selector = Selector::new(session.trace, &filter, &texts, HashMap::new());
+        // By class, task, CPU.
+        let mut counts = Counts::new();
+        for &(class, origin, number) in &result.event_counts {
+            let Some(origin) = result.interner.origins.get(origin) else { continue };
+            if selector.origin(*origin) {
+                *counts.entry((class, origin.pid, origin.cpu)).or_default() += number;
+            }
+        }
+        let (first, last) = selection.span(session);
+        let seconds = match session.unit() {
+            ClockUnit::Nanoseconds => Some(last.saturating_sub(first) as f64 / 1e9).filter(|s| *s > 0.0),
+            ClockUnit::Ticks => None,
+        };
+        let names = task_names(session);
+        let event = |&(class, ..): &(u32, i32, u32)| {
+            let class = session.trace.schema().class(class as usize);
+            class.map_or("?".to_owned(), |c| format!("{}:{}", c.system, c.name))
+        };
+        let task = |&(_, pid, _): &(u32, i32, u32)| {
+            let name = names.get(&pid).map_or("<...>".to_owned(), |n| escaped(n));
+            format!("{name}-{pid}")
+        };
+        let all: u64 = counts.values().sum();
+        Page::of(
+            |out| {
+                let rate = |n: u64| seconds.map(|s| n as f64 / s);
+                let cells = counts.iter().map(|(key, &n)| {
+                    json!({
+                        "event": event(key),
+                        "pid": key.1,
+                        "comm": names.get(&key.1).map(|c| json::text(c)),
+                        "cpu": key.2,
+                        "events": n,
+                        "events_per_second": rate(n),
+                    })
+                });
+                let totals = sum_by(&counts, event);
+                let total =
+                    |(name, n): (String, u64)| (name, json!({"events": n, "events_per_second": rate(n)}));
+                out.insert("events_total".into(), json!(all));
+                out.insert(
+                    "events".into(),
+                    Value::Object(totals.into_iter().map(total).collect::<Map<_, _>>()),
+                );
+                out.insert("cells".into(), cells.collect());
+            },
+            || {
+                let mut out = rows("event", sum_by(&counts, event), all, seconds, limit);
+                out.push('\n');
+                out.push_str(&rows("task", sum_by(&counts, task), all, seconds, limit));
+                out.push('\n');
+                out.push_str(&rows("CPU", sum_by(&counts, |k| format!("{:3}", k.2)), all, seconds, limit));
+                out
+            },
+        )
+    }
 }
 
 fn sum_by(counts: &Counts, name: impl Fn(&(u32, i32, u32)) -> String) -> BTreeMap<String, u64> {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
 
-use super::report::{emit, more, shown};
-use super::selection::{Selection, Wants, analyse_for};
+use super::parts::{self, Page, Report, Subject};
+use super::report::{more, shown};
+use super::selection::Selection;
 use super::session::Session;
 use crate::analysis::pass;
 use crate::analysis::sinks::histogram::Histogram;
@@ -83,33 +84,57 @@ struct Row {
 
 /// Prints the table.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
-    let bound = options.temporary_bound;
-    let sinks = || Sinks { lifetimes: Some(Lifetimes::new(bound)), ..Sinks::default() };
-    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
-    let mut rows = collect(session, &result);
-    rows.retain(|r| options.temporary_bound.is_none() || r.temporary > 0);
-    sort(&mut rows, &options.sort);
-    let mut all = Histogram::default();
-    rows.iter().for_each(|r| all.merge(&r.freed));
-    let shown = shown(options.limit, rows.len());
-    let name = if options.temporary_bound.is_some() { "temporary" } else { "lifetimes" };
-    emit(
-        session,
-        &result,
-        options.json,
-        |out| {
-            if let Some(bound) = bound {
-                out.insert("temporary_bound".into(), bound.into());
-            }
-            out.insert(format!("{name}_total"), json!(rows.len()));
-            out.insert("all".into(), distribution(&all));
-            out.insert(name.into(), rows.iter().take(shown).map(|r| row_json(r, bound.is_some())).collect());
-        },
-        || match bound {
-            Some(bound) => temporary_page(&rows, shown, bound, session.unit()),
-            None => page(&rows, shown, session.unit()),
-        },
-    )
+    let report = LifetimeTable { sort: options.sort.clone(), bound: options.temporary_bound };
+    parts::run(session, &options.selection, options.limit, options.json, &[&report])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct LifetimeTable {
+    /// Rows sorted by these.
+    pub sort: Vec<LifetimeKey>,
+    /// For the report on temporary objects: lives that end this soon, in the clock's unit.
+    pub bound: Option<u64>,
+}
+
+impl Report for LifetimeTable {
+    fn title(&self) -> &'static str {
+        "lifetimes"
+    }
+
+    fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {
+        sinks.lifetimes = Some(Lifetimes::new(self.bound));
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, result) = (subject.session, &*result);
+
+        let mut rows = collect(session, result);
+        let bound = self.bound;
+        rows.retain(|r| bound.is_none() || r.temporary > 0);
+        sort(&mut rows, &self.sort);
+        let mut all = Histogram::default();
+        rows.iter().for_each(|r| all.merge(&r.freed));
+        let shown = shown(Some(subject.limit), rows.len());
+        let name = if bound.is_some() { "temporary" } else { "lifetimes" };
+        Page::of(
+            |out| {
+                if let Some(bound) = bound {
+                    out.insert("temporary_bound".into(), bound.into());
+                }
+                out.insert(format!("{name}_total"), json!(rows.len()));
+                out.insert("all".into(), distribution(&all));
+                out.insert(
+                    name.into(),
+                    rows.iter().take(shown).map(|r| row_json(r, bound.is_some())).collect(),
+                );
+            },
+            || match bound {
+                Some(bound) => temporary_page(&rows, shown, bound, session.unit()),
+                None => page(&rows, shown, session.unit()),
+            },
+        )
+    }
 }
 
 fn collect(session: &Session<'_>, result: &pass::Result) -> Vec<Row> {

@@ -1,15 +1,24 @@
 //! One file a report: from options to output.
 
+pub mod all;
+pub mod anomalies;
 pub mod caches;
 pub mod callers;
+pub mod callgraph;
 pub mod compat;
+pub mod crosscpu;
+pub mod diff;
 pub mod dump;
 pub mod events;
 pub mod follow;
+pub mod fragmentation;
 pub mod info;
+pub mod latency;
+pub mod leaks;
 pub mod lifetimes;
 pub mod names;
 pub mod pages;
+pub mod parts;
 pub mod peak;
 pub mod report;
 pub mod selection;
@@ -20,4 +29,5 @@ pub mod summary;
 pub mod tasks;
 pub mod timeline;
 pub mod trust;
+pub mod what_if;
 pub mod who;

@@ -6,8 +6,9 @@ use kmt_format::schema::Meaning;
 use serde_json::{Map, Value, json};
 
 use super::names::TraceNames;
-use super::report::{emit, more, shown};
-use super::selection::{Selection, Wants, analyse_for};
+use super::parts::{self, Needs, Page, Report, Subject};
+use super::report::{more, shown};
+use super::selection::Selection;
 use super::session::Session;
 use super::trust::recorded;
 use crate::analysis::filter::Names;
@@ -28,34 +29,53 @@ pub fn run(
     limit: Option<usize>,
     as_json: bool,
 ) -> Result<Outcome> {
-    let sinks = || Sinks { stacks: true, ..Sinks::default() };
-    let result =
-        analyse_for(session, selection, &Wants { sinks: &sinks, event_counts: true, ..Wants::default() });
-    let names = TraceNames::new(session);
-    let mut matrix: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();
-    let mut by_gfp: BTreeMap<u64, FrameTotals> = BTreeMap::new();
-    let mut all = FrameTotals::default();
-    for (site, totals) in result.interner.pages.items().iter().zip(&result.balance.frames.sites) {
-        *matrix.entry((site.order, site.migratetype)).or_default() += totals;
-        *by_gfp.entry(site.gfp_flags).or_default() += totals;
-        all += totals;
+    parts::run(session, selection, limit, as_json, &[&Pages])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct Pages;
+
+impl Report for Pages {
+    fn title(&self) -> &'static str {
+        "pages"
     }
-    matrix.retain(|_, t| *t != FrameTotals::default());
-    by_gfp.retain(|_, t| *t != FrameTotals::default());
-    let callers = callers(session, &result);
-    let others = other_events(session, &result);
-    let page = Page { result: &result, names: &names, matrix, by_gfp, all, callers, others, limit };
-    let is_recorded = recorded(session, &result, Meaning::PAGE_ALLOC) == Some(true)
-        || recorded(session, &result, Meaning::PAGE_FREE) == Some(true);
-    emit(
-        session,
-        &result,
-        as_json,
-        |out| {
-            out.insert("pages".into(), if is_recorded { page.json() } else { Value::Null });
-        },
-        || if is_recorded { page.text() } else { "page events: not recorded\n".to_owned() },
-    )
+
+    fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {
+        sinks.stacks = true;
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { event_counts: true, ..Needs::default() }
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, result) = (subject.session, &*result);
+        let limit = Some(subject.limit).filter(|&l| l != usize::MAX);
+
+        let names = TraceNames::new(session);
+        let mut matrix: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();
+        let mut by_gfp: BTreeMap<u64, FrameTotals> = BTreeMap::new();
+        let mut all = FrameTotals::default();
+        for (site, totals) in result.interner.pages.items().iter().zip(&result.balance.frames.sites) {
+            *matrix.entry((site.order, site.migratetype)).or_default() += totals;
+            *by_gfp.entry(site.gfp_flags).or_default() += totals;
+            all += totals;
+        }
+        matrix.retain(|_, t| *t != FrameTotals::default());
+        by_gfp.retain(|_, t| *t != FrameTotals::default());
+        let callers = callers(session, result);
+        let others = other_events(session, result);
+        let page = View { result, names: &names, matrix, by_gfp, all, callers, others, limit };
+        let is_recorded = recorded(session, result, Meaning::PAGE_ALLOC) == Some(true)
+            || recorded(session, result, Meaning::PAGE_FREE) == Some(true);
+        Page::of(
+            |out| {
+                out.insert("pages".into(), if is_recorded { page.json() } else { Value::Null });
+            },
+            || if is_recorded { page.text() } else { "page events: not recorded\n".to_owned() },
+        )
+    }
 }
 
 /// Sums of pages by the first caller in the stack that is no allocator; none without stacks.
@@ -102,7 +122,7 @@ fn other_events(session: &Session<'_>, result: &pass::Result) -> BTreeMap<String
     counts
 }
 
-struct Page<'r> {
+struct View<'r> {
     result: &'r pass::Result,
     names: &'r dyn Names,
     matrix: BTreeMap<(u8, i32), FrameTotals>,
@@ -141,7 +161,7 @@ pub fn sums_json(all: &FrameTotals, counts: &FrameCounts, page_size: u64) -> Map
     out
 }
 
-impl Page<'_> {
+impl View<'_> {
     fn gfp(&self, flags: u64) -> String {
         escaped(&self.names.gfp(&self.result.interner, flags))
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::report::{RowOptions, emit, more, shown};
-use super::selection::{Wants, analyse_for};
+use super::parts::{self, Page, Report, Subject};
+use super::report::{RowOptions, more, shown};
 use super::session::Session;
+use crate::analysis::pass;
 use crate::analysis::sinks::{Peak, Sinks};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::json;
@@ -28,62 +29,77 @@ pub fn run(session: &Session<'_>, options: &RowOptions) -> Result<Outcome> {
         return Err(Failure::new("peak cannot select by lifetime: what is live at an instant has none yet")
             .hint("timeline can: it adds lives up when they are over"));
     }
-    let window = options.selection.filter(session).window.unwrap_or((0, u64::MAX));
-    let sinks = || Sinks { peak: Some(Peak::new(window)), ..Sinks::default() };
-    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
-    let env = session.print_env();
-    let mut sums: BTreeMap<(u64, Api), (u64, u64)> = BTreeMap::new();
-    let peak = result.balance.sinks.peak.as_ref();
-    for (number, bytes, objects) in peak.into_iter().flat_map(Peak::sites) {
-        let Some(site) = result.interner.sites.get(number) else { continue };
-        let sum = sums.entry((site.call_site, site.api)).or_default();
-        *sum = (sum.0 + bytes, sum.1 + objects);
+    parts::run(session, &options.selection, options.limit, options.json, &[&PeakTable])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct PeakTable;
+
+impl Report for PeakTable {
+    fn title(&self) -> &'static str {
+        "peak"
     }
-    let named = |((address, api), (bytes, objects))| Row {
-        address,
-        api,
-        name: escaped(&env.symbol_with_offset(address)),
-        bytes,
-        objects,
-    };
-    let mut rows: Vec<Row> = sums.into_iter().filter(|(_, s)| s.1 > 0).map(named).collect();
-    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
-    let highest = peak.and_then(|p| p.highest).map(|(bytes, time)| (bytes.max(0) as u64, time));
-    let objects: u64 = rows.iter().map(|r| r.objects).sum();
-    let shown = shown(options.limit, rows.len());
-    emit(
-        session,
-        &result,
-        options.json,
-        |out| {
-            let callers_total = rows.len();
-            let rows = rows.iter().take(shown).map(row_json);
-            out.insert(
-                "peak".into(),
-                json!({
-                    "time": highest.map(|h| h.1),
-                    "bytes_live": highest.map(|h| h.0),
-                    "live": highest.map(|_| objects),
-                    "callers_total": callers_total,
-                    "callers": rows.collect::<Vec<_>>(),
-                }),
-            );
-        },
-        || {
-            let Some((bytes, at)) = highest else { return "no slab object was live\n".to_owned() };
-            let start = session.first_time().unwrap_or(0);
-            let mut out = format!(
-                "peak: {} bytes in {} objects at {}, {} after the start\n\n",
-                count(bytes),
-                count(objects),
-                time(at, session.unit()),
-                span(at.saturating_sub(start), session.unit()),
-            );
-            out.push_str(&page(&rows, shown, bytes));
-            out.push_str("\nOf objects born in the trace; what is older is in no number.\n");
-            out
-        },
-    )
+
+    fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
+        let window = subject.selection.filter(subject.session).window.unwrap_or((0, u64::MAX));
+        sinks.peak = Some(Peak::new(window));
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, result) = (subject.session, &*result);
+
+        let env = session.print_env();
+        let mut sums: BTreeMap<(u64, Api), (u64, u64)> = BTreeMap::new();
+        let peak = result.balance.sinks.peak.as_ref();
+        for (number, bytes, objects) in peak.into_iter().flat_map(Peak::sites) {
+            let Some(site) = result.interner.sites.get(number) else { continue };
+            let sum = sums.entry((site.call_site, site.api)).or_default();
+            *sum = (sum.0 + bytes, sum.1 + objects);
+        }
+        let named = |((address, api), (bytes, objects))| Row {
+            address,
+            api,
+            name: escaped(&env.symbol_with_offset(address)),
+            bytes,
+            objects,
+        };
+        let mut rows: Vec<Row> = sums.into_iter().filter(|(_, s)| s.1 > 0).map(named).collect();
+        rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+        let highest = peak.and_then(|p| p.highest).map(|(bytes, time)| (bytes.max(0) as u64, time));
+        let objects: u64 = rows.iter().map(|r| r.objects).sum();
+        let shown = shown(Some(subject.limit), rows.len());
+        Page::of(
+            |out| {
+                let callers_total = rows.len();
+                let rows = rows.iter().take(shown).map(row_json);
+                out.insert(
+                    "peak".into(),
+                    json!({
+                        "time": highest.map(|h| h.1),
+                        "bytes_live": highest.map(|h| h.0),
+                        "live": highest.map(|_| objects),
+                        "callers_total": callers_total,
+                        "callers": rows.collect::<Vec<_>>(),
+                    }),
+                );
+            },
+            || {
+                let Some((bytes, at)) = highest else { return "no slab object was live\n".to_owned() };
+                let start = session.first_time().unwrap_or(0);
+                let mut out = format!(
+                    "peak: {} bytes in {} objects at {}, {} after the start\n\n",
+                    count(bytes),
+                    count(objects),
+                    time(at, session.unit()),
+                    span(at.saturating_sub(start), session.unit()),
+                );
+                out.push_str(&page(&rows, shown, bytes));
+                out.push_str("\nOf objects born in the trace; what is older is in no number.\n");
+                out
+            },
+        )
+    }
 }
 
 fn row_json(row: &Row) -> Value {

@@ -76,11 +76,6 @@ impl Default for Wants<'_> {
 }
 
 /// Runs the ledger over what is selected.
-pub fn analyse(session: &Session<'_>, selection: &Selection) -> pass::Result {
-    analyse_for(session, selection, &Wants::default())
-}
-
-/// The same for a report that wants more.
 pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'_>) -> pass::Result {
     let filter = selection.filter(session);
     let names = TraceNames::new(session);

@@ -1,5 +1,6 @@
 //! What every command starts from: the opened trace and what surrounds it.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,25 @@ impl<'d> Session<'d> {
         infos.filter(|i| i.event_count > 0).map(|i| i.t_last).max()
     }
 
+    /// log2 of the pages of a pageblock, and whether that is only assumed: /proc/pagetypeinfo tells it, and most
+    /// kernels have the size of a huge page, 9 with pages of 4 KiB.
+    pub fn pageblock_order(&self) -> (u32, bool) {
+        let known = pageblock_order(self.trace.metadata()).and_then(|o| u32::try_from(o).ok());
+        known.filter(|&o| o < 32).map_or((9, true), |order| (order, false))
+    }
+
+    /// The node of each CPU; `None` if the file does not tell.
+    pub fn cpu_nodes(&self) -> Option<BTreeMap<u32, u32>> {
+        let mut out = BTreeMap::new();
+        for (key, value) in &self.trace.metadata().pairs {
+            let number = key.strip_prefix("node").and_then(|k| k.strip_suffix(".cpus"));
+            let Some(node) = number.and_then(|n| n.parse().ok()) else { continue };
+            let list = std::str::from_utf8(value).unwrap_or_default();
+            out.extend(cpu_list(list).into_iter().map(|cpu| (cpu, node)));
+        }
+        (!out.is_empty()).then_some(out)
+    }
+
     /// What the texts of events refer to.
     pub fn print_env(&self) -> PrintEnv<'d> {
         print_env(self.trace.header(), self.trace.metadata(), self.trace.symbols())
@@ -77,6 +97,16 @@ pub fn print_env<'d>(
         Some(order) => env.with_constant("pageblock_order", order),
         None => env,
     }
+}
+
+/// A list as the kernel prints it: `0-3,8`. Numbers above those of any kernel (NR_CPUS is 8,192 at most) are left out.
+fn cpu_list(text: &str) -> Vec<u32> {
+    const CPUS_MAX: u32 = 1 << 16;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse::<u32>().ok()?.min(CPUS_MAX))
+    };
+    text.split(',').filter_map(range).flatten().collect()
 }
 
 /// The kernel prints its pageblock order in /proc/pagetypeinfo: `Page block order: 9`.
@@ -147,4 +177,16 @@ pub fn print_json(value: serde_json::Map<String, serde_json::Value>) -> Result<(
     out.write(text.as_bytes())?;
     out.write(b"\n")?;
     out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(cpu_list("0-2,8\n"), [0, 1, 2, 8]);
+        assert!(cpu_list("").is_empty() && cpu_list("x-3").is_empty());
+        assert!(cpu_list("0-4294967295").len() < 70_000);
+    }
 }

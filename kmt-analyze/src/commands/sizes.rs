@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::report::{RowOptions, SUMS, emit, more, shown, sums};
-use super::selection::analyse;
+use super::parts::{self, Page, Report, Subject};
+use super::report::{RowOptions, SUMS, more, shown, sums};
 use super::session::Session;
-use super::sorting::sort_rows;
+use super::sorting::{SortKey, sort_rows};
+use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
@@ -29,28 +30,45 @@ const REQUESTS: usize = 3;
 
 /// Prints the table.
 pub fn run(session: &Session<'_>, options: &RowOptions) -> Result<Outcome> {
-    let result = analyse(session, &options.selection);
-    let mut classes: BTreeMap<u64, BTreeMap<u64, Totals>> = BTreeMap::new();
-    for (site, parts) in result.interner.sites.items().iter().zip(&result.balance.sites) {
-        if site.api == Api::Kmalloc {
-            let sum = classes.entry(site.bytes_alloc).or_default().entry(site.bytes_req).or_default();
-            parts.iter().for_each(|(_, totals)| *sum += totals);
-        }
+    let report = Sizes { sort: options.sort.clone() };
+    parts::run(session, &options.selection, options.limit, options.json, &[&report])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct Sizes {
+    /// Rows sorted by these.
+    pub sort: Vec<SortKey>,
+}
+
+impl Report for Sizes {
+    fn title(&self) -> &'static str {
+        "sizes"
     }
-    let mut rows: Vec<Class> = classes.into_iter().map(|(size, requests)| class(size, requests)).collect();
-    rows.retain(|c| c.totals != Totals::default());
-    sort_rows(&mut rows, &options.sort, |c| (&c.totals, &c.name));
-    let shown = shown(options.limit, rows.len());
-    emit(
-        session,
-        &result,
-        options.json,
-        |out| {
-            out.insert("sizes_total".into(), json!(rows.len()));
-            out.insert("sizes".into(), rows.iter().take(shown).map(row_json).collect());
-        },
-        || page(&rows, shown),
-    )
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let result = &*result;
+
+        let mut classes: BTreeMap<u64, BTreeMap<u64, Totals>> = BTreeMap::new();
+        for (site, parts) in result.interner.sites.items().iter().zip(&result.balance.sites) {
+            if site.api == Api::Kmalloc {
+                let sum = classes.entry(site.bytes_alloc).or_default().entry(site.bytes_req).or_default();
+                parts.iter().for_each(|(_, totals)| *sum += totals);
+            }
+        }
+        let mut rows: Vec<Class> =
+            classes.into_iter().map(|(size, requests)| class(size, requests)).collect();
+        rows.retain(|c| c.totals != Totals::default());
+        sort_rows(&mut rows, &self.sort, |c| (&c.totals, &c.name));
+        let shown = shown(Some(subject.limit), rows.len());
+        Page::of(
+            |out| {
+                out.insert("sizes_total".into(), json!(rows.len()));
+                out.insert("sizes".into(), rows.iter().take(shown).map(row_json).collect());
+            },
+            || page(&rows, shown),
+        )
+    }
 }
 
 fn class(bytes_alloc: u64, requests: BTreeMap<u64, Totals>) -> Class {

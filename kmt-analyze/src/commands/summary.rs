@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::pages::sums_json;
-use super::report::emit;
-use super::selection::{Selection, Wants, analyse_for, sum_of};
+use super::parts::{self, Needs, Page, Report, Subject};
+use super::selection::{Selection, sum_of};
 use super::session::Session;
 use super::trust::recorded;
 use crate::analysis::page_totals::{FrameCounts, FrameTotals};
@@ -30,21 +30,34 @@ type Parts = [(Totals, EventCounts); 3];
 
 /// Prints the totals.
 pub fn run(session: &Session<'_>, selection: &Selection, as_json: bool) -> Result<Outcome> {
-    let result = analyse_for(session, selection, &Wants { ranges: true, ..Wants::default() });
-    let [kmalloc, cache] = Api::ALL.map(|api| sum_of(&result, Some(api)));
-    let [kmalloc_counts, cache_counts] = result.balance.counts;
-    let mut all = kmalloc;
-    all += &cache;
-    let mut all_counts = kmalloc_counts;
-    all_counts += &cache_counts;
-    let parts = [(all, all_counts), (kmalloc, kmalloc_counts), (cache, cache_counts)];
-    emit(
-        session,
-        &result,
-        as_json,
-        |out| document(out, session, &result, &parts),
-        || page(session, &result, &parts),
-    )
+    parts::run(session, selection, None, as_json, &[&Summary])
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct Summary;
+
+impl Report for Summary {
+    fn title(&self) -> &'static str {
+        "summary"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { ranges: true, ..Needs::default() }
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, result) = (subject.session, &*result);
+
+        let [kmalloc, cache] = Api::ALL.map(|api| sum_of(result, Some(api)));
+        let [kmalloc_counts, cache_counts] = result.balance.counts;
+        let mut all = kmalloc;
+        all += &cache;
+        let mut all_counts = kmalloc_counts;
+        all_counts += &cache_counts;
+        let parts = [(all, all_counts), (kmalloc, kmalloc_counts), (cache, cache_counts)];
+        Page::of(|out| document(out, session, result, &parts), || page(session, result, &parts))
+    }
 }
 
 /// A slab event was recorded, or it is not known that none was.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::report::emit;
-use super::selection::{Selection, Wants, analyse_for, task_names};
+use super::parts::{self, Page, Report, Subject};
+use super::selection::{Selection, task_names};
 use super::session::Session;
 use crate::analysis::caches::usual_names;
 use crate::analysis::pass;
@@ -56,61 +56,89 @@ struct Line {
 
 /// Prints the timeline.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
-    let (first, last) = options.selection.span(session);
-    let by_origin = matches!(options.by, Key::Task | Key::Cpu);
-    let sinks = || {
-        let timeline = Timeline::new(first, last, options.steps, by_origin);
-        Sinks { timeline: Some(timeline), ..Sinks::default() }
-    };
-    let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
-    let empty = Timeline::new(first, last, options.steps, by_origin);
-    let timeline = result.balance.sinks.timeline.as_ref().unwrap_or(&empty);
-    let lines = lines(session, &result, timeline, options);
-    let at = |i: usize| timeline.start.saturating_add(timeline.step.saturating_mul(i as u64));
-    emit(
-        session,
-        &result,
-        options.json,
-        |out| {
-            out.insert(
-                "timeline".into(),
-                json!({
-                    "start": timeline.start,
-                    "step": timeline.step,
-                    "steps": timeline.steps,
-                    "lines": lines.iter().map(line_json).collect::<Vec<_>>(),
-                }),
-            );
-        },
-        || {
-            let mut columns =
-                vec![("until", Align::Right), ("allocs", Align::Right), ("frees", Align::Right)];
-            columns.push(("all live bytes", Align::Right));
-            columns.extend(lines.iter().map(|l| (l.name.as_str(), Align::Right)));
-            let rows: Vec<Vec<String>> = (0..timeline.steps)
-                .map(|i| {
-                    let mut all = Step::default();
-                    lines.iter().filter_map(|l| l.steps.get(i)).for_each(|s| all.add(s));
-                    let mut row = vec![time(at(i + 1), session.unit()), count(all.allocs), count(all.frees)];
-                    row.push(signed(all.live_change));
-                    row.extend(lines.iter().filter_map(|l| l.steps.get(i)).map(|s| signed(s.live_change)));
-                    row
-                })
-                .collect();
-            let note = if options.by == Key::Kind {
-                "pages hold the slab objects too: slab and pages are not to be added\n"
-            } else {
-                ""
-            };
-            format!(
-                "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{note}",
-                table(&columns, &rows)
-            )
-        },
-    )
+    let report = Course { by: options.by, steps: options.steps, lines: options.limit };
+    parts::run(session, &options.selection, None, options.json, &[&report])
 }
 
-fn lines(session: &Session<'_>, result: &pass::Result, timeline: &Timeline, options: &Options) -> Vec<Line> {
+/// The report.
+#[derive(Debug)]
+pub struct Course {
+    /// What the lines are.
+    pub by: Key,
+    /// Number of steps.
+    pub steps: usize,
+    /// Lines apart from the rest.
+    pub lines: usize,
+}
+
+impl Course {
+    fn empty(&self, subject: &Subject<'_, '_>) -> Timeline {
+        let (first, last) = subject.selection.span(subject.session);
+        Timeline::new(first, last, self.steps, matches!(self.by, Key::Task | Key::Cpu))
+    }
+}
+
+impl Report for Course {
+    fn title(&self) -> &'static str {
+        "timeline"
+    }
+
+    fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
+        sinks.timeline = Some(self.empty(subject));
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let (session, result) = (subject.session, &*result);
+
+        let empty = self.empty(subject);
+        let timeline = result.balance.sinks.timeline.as_ref().unwrap_or(&empty);
+        let lines = lines(session, result, timeline, self);
+        let at = |i: usize| timeline.start.saturating_add(timeline.step.saturating_mul(i as u64));
+        Page::of(
+            |out| {
+                out.insert(
+                    "timeline".into(),
+                    json!({
+                        "start": timeline.start,
+                        "step": timeline.step,
+                        "steps": timeline.steps,
+                        "lines": lines.iter().map(line_json).collect::<Vec<_>>(),
+                    }),
+                );
+            },
+            || {
+                let mut columns =
+                    vec![("until", Align::Right), ("allocs", Align::Right), ("frees", Align::Right)];
+                columns.push(("all live bytes", Align::Right));
+                columns.extend(lines.iter().map(|l| (l.name.as_str(), Align::Right)));
+                let rows: Vec<Vec<String>> = (0..timeline.steps)
+                    .map(|i| {
+                        let mut all = Step::default();
+                        lines.iter().filter_map(|l| l.steps.get(i)).for_each(|s| all.add(s));
+                        let mut row =
+                            vec![time(at(i + 1), session.unit()), count(all.allocs), count(all.frees)];
+                        row.push(signed(all.live_change));
+                        row.extend(
+                            lines.iter().filter_map(|l| l.steps.get(i)).map(|s| signed(s.live_change)),
+                        );
+                        row
+                    })
+                    .collect();
+                let note = if self.by == Key::Kind {
+                    "pages hold the slab objects too: slab and pages are not to be added\n"
+                } else {
+                    ""
+                };
+                format!(
+                    "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{note}",
+                    table(&columns, &rows)
+                )
+            },
+        )
+    }
+}
+
+fn lines(session: &Session<'_>, result: &pass::Result, timeline: &Timeline, options: &Course) -> Vec<Line> {
     let names = SeriesNames::new(session, result);
     let mut lines: BTreeMap<String, Vec<Step>> = BTreeMap::new();
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
@@ -122,9 +150,9 @@ fn lines(session: &Session<'_>, result: &pass::Result, timeline: &Timeline, opti
     // The largest lines first; all others in one.
     let weight = |l: &Line| l.steps.iter().map(|s| s.live_change.unsigned_abs()).max().unwrap_or(0);
     out.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
-    if out.len() > options.limit {
+    if out.len() > options.lines {
         let mut rest = Vec::new();
-        let others = out.split_off(options.limit);
+        let others = out.split_off(options.lines);
         others.iter().for_each(|l| add(&mut rest, &l.steps, 1));
         out.push(Line { name: format!("{} others", others.len()), steps: rest });
     }

@@ -1,6 +1,6 @@
 //! How far numbers can be trusted, and what they are about: the lines above every report.
 
-use kmt_format::schema::Meaning;
+use kmt_format::schema::{EventClass, Meaning};
 
 use super::session::Session;
 use crate::analysis::pass;
@@ -9,7 +9,16 @@ use crate::render::text::{count, escaped, span};
 
 /// Whether events of that meaning were recorded: `None` if none was seen and the file does not tell.
 pub fn recorded(session: &Session<'_>, result: &pass::Result, meaning: Meaning) -> Option<bool> {
-    let classes = || session.trace.schema().classes().filter(move |(_, c)| c.meaning == meaning);
+    recorded_class(session, result, |class| class.meaning == meaning)
+}
+
+/// The same for classes that are described otherwise.
+pub fn recorded_class(
+    session: &Session<'_>,
+    result: &pass::Result,
+    is_it: impl Fn(&EventClass) -> bool,
+) -> Option<bool> {
+    let classes = || session.trace.schema().classes().filter(|(_, c)| is_it(c));
     if classes().any(|(i, _)| result.classes_seen.get(i).copied().unwrap_or(false)) {
         return Some(true);
     }

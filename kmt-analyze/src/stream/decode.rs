@@ -6,6 +6,7 @@ use kmt_format::read::{ChunkRef, Event, EventChunk, Schema, Trace};
 use kmt_format::schema::{Meaning, Role};
 
 use super::intern::{Interner, SharedInterner};
+use super::notes::NotesWanted;
 use super::op::{Kind, Op, What};
 use super::plan::ClassPlan;
 use crate::analysis::int_hash::IntHash;
@@ -15,6 +16,8 @@ use crate::analysis::int_hash::IntHash;
 pub struct Wanted {
     /// Call stacks.
     pub stacks: bool,
+    /// Events beside the ledger.
+    pub notes: NotesWanted,
     /// Counts of all events by class, task and CPU between two times.
     pub event_counts: Option<(u64, u64)>,
 }
@@ -128,7 +131,14 @@ impl<'t> Decoder<'t> {
             *slot = origin;
         }
         let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);
-        let what = if is_stack && !self.wanted.stacks { What::OTHER } else { interner.what(plan, &event) };
+        let note = plan.note.as_ref().filter(|n| n.is_wanted(self.wanted.notes));
+        let what = match note {
+            Some(note) => What::new(Kind::Note, note.kind as u32),
+            None if is_stack && !self.wanted.stacks => What::OTHER,
+            None => interner.what(plan, &event),
+        };
+        let note = note.filter(|n| n.kind.has_fields());
+        let note_number = note.map(|n| interner.put_note(n.read(&event)));
         if let Some(flags) = plan.uint(&event, Role::GFP_FLAGS) {
             interner.gfp.entry(flags).or_insert((*at, index));
         }
@@ -137,12 +147,13 @@ impl<'t> Decoder<'t> {
         let role = match what.kind() {
             Kind::Alloc | Kind::Kfree | Kind::CacheFree => Role::PTR,
             Kind::PageAlloc | Kind::PageFree => Role::PFN,
-            Kind::Stack | Kind::Other => Role::NONE,
+            Kind::Stack | Kind::Note | Kind::Other => Role::NONE,
         };
         let shape = chunk.shape_of(record.descriptor.into())?;
         let has_payload = self.schema.shape(shape).is_some_and(|s| s.payload_len > 0);
         let is_plain = match what.kind() {
             Kind::Other => true,
+            Kind::Note => note_number.is_none(),
             Kind::Stack => !has_payload,
             _ => plan.is_value(self.schema, shape, role),
         };
@@ -150,7 +161,8 @@ impl<'t> Decoder<'t> {
             *seen = true;
         }
         *whats.get_mut(usize::from(record.descriptor))? = if is_plain { what } else { What::BY_EVENT };
-        Some((what, plan.uint(&event, role).unwrap_or(record.value), origin))
+        let value = note_number.or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
+        Some((what, value, origin))
     }
 
     /// Counts events by class and origin.

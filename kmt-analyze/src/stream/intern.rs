@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kmt_format::read::{ChunkRef, Event};
 use kmt_format::schema::{Meaning, Role};
 
+use super::notes::Note;
 use super::op::{Kind, What};
 use super::plan::ClassPlan;
 use crate::analysis::int_hash::IntHash;
@@ -159,6 +160,10 @@ pub struct Interner {
     pub names: Table<Vec<u8>>,
     /// Call stacks, the innermost address first.
     pub stacks: Table<Vec<u64>>,
+    /// Notes that no report has looked at yet, by number.
+    notes: HashMap<u64, Note, IntHash>,
+    /// Number of the next one.
+    next_note: u64,
     /// For each value of gfp_flags an event that has it: chunk and index.
     pub gfp: HashMap<u64, (ChunkRef, usize)>,
 }
@@ -175,6 +180,18 @@ impl Interner {
     /// Items of all tables that operations name: rises with every new one.
     pub fn len(&self) -> usize {
         self.sites.items.len() + self.frees.items.len() + self.pages.items.len() + self.origins.items.len()
+    }
+
+    /// Keeps a note until it is taken; returns its number.
+    pub fn put_note(&mut self, note: Note) -> u64 {
+        self.next_note += 1;
+        self.notes.insert(self.next_note, note);
+        self.next_note
+    }
+
+    /// The note of that number, once.
+    pub fn take_note(&mut self, number: u64) -> Note {
+        self.notes.remove(&number).unwrap_or_default()
     }
 
     /// The cache name of that number.

@@ -8,9 +8,11 @@ pub mod decode;
 pub mod intern;
 pub mod load;
 pub mod merge;
+pub mod notes;
 pub mod op;
 pub mod pipe;
 pub mod plan;
 
 pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, SharedInterner, Site};
+pub use notes::{Note, NoteKind, NotesWanted};
 pub use op::Op;

@@ -48,23 +48,26 @@ pub enum Kind {
     PageFree,
     /// A call stack; the value is its number.
     Stack,
+    /// Something that reports beside the ledger look at; number of a [`NoteKind`](super::NoteKind), the value is the
+    /// number of a [`Note`](super::Note) where the kind has fields.
+    Note,
     /// Nothing to the ledger.
     Other,
 }
 
-const KIND_SHIFT: u32 = 29;
+const KIND_SHIFT: u32 = 28;
 
 impl What {
     /// Nothing to the ledger: such events are left out of the stream.
-    pub const OTHER: Self = Self(6 << KIND_SHIFT);
+    pub const OTHER: Self = Self(14 << KIND_SHIFT);
     /// Not looked at yet.
-    pub const UNKNOWN: Self = Self(7 << KIND_SHIFT);
+    pub const UNKNOWN: Self = Self(15 << KIND_SHIFT);
     /// Has to be looked at event by event.
-    pub const BY_EVENT: Self = Self(7 << KIND_SHIFT | 1);
+    pub const BY_EVENT: Self = Self(15 << KIND_SHIFT | 1);
     /// Numbers are below this.
     pub const NUMBERS: u32 = 1 << KIND_SHIFT;
 
-    /// That kind and number. Numbers that do not fit become "nothing": a file would need 500 million distinct sites.
+    /// That kind and number. Numbers that do not fit become "nothing": a file would need 250 million distinct sites.
     pub fn new(kind: Kind, number: u32) -> Self {
         if number < Self::NUMBERS { Self((kind as u32) << KIND_SHIFT | number) } else { Self::OTHER }
     }
@@ -79,6 +82,7 @@ impl What {
             3 => Kind::PageAlloc,
             4 => Kind::PageFree,
             5 => Kind::Stack,
+            6 => Kind::Note,
             _ => Kind::Other,
         }
     }
@@ -126,7 +130,15 @@ mod tests {
 
     #[test]
     fn kinds_and_numbers_come_back() {
-        let kinds = [Kind::Alloc, Kind::Kfree, Kind::CacheFree, Kind::PageAlloc, Kind::PageFree, Kind::Stack];
+        let kinds = [
+            Kind::Alloc,
+            Kind::Kfree,
+            Kind::CacheFree,
+            Kind::PageAlloc,
+            Kind::PageFree,
+            Kind::Stack,
+            Kind::Note,
+        ];
         for kind in kinds {
             let what = What::new(kind, 77);
             assert_eq!((what.kind(), what.number(), what.is_mark()), (kind, 77, false));

@@ -3,11 +3,15 @@
 use kmt_format::read::{Event, Schema};
 use kmt_format::schema::{EventClass, Meaning, Place, Role, Transform};
 
+use super::notes::NotePlan;
+
 /// Field indices of one class.
 #[derive(Debug, Clone, Default)]
 pub struct ClassPlan {
     /// What the class means.
     pub meaning: Option<Meaning>,
+    /// What reports beside the ledger want of it.
+    pub note: Option<NotePlan>,
     fields: [Option<u8>; ROLES.len()],
 }
 
@@ -30,7 +34,7 @@ const ROLES: [Role; 13] = [
 impl ClassPlan {
     fn of(class: &EventClass) -> Self {
         let fields = ROLES.map(|role| class.field_with(role).and_then(|f| u8::try_from(f).ok()));
-        Self { meaning: Some(class.meaning), fields }
+        Self { meaning: Some(class.meaning), note: NotePlan::of(class), fields }
     }
 
     /// Plans of all classes, by class index.

@@ -2,9 +2,9 @@
 
 use super::Ledger;
 use super::frames::FrameBalance;
-use super::lives::{End, Free, Life, Pending, Replacement};
+use super::lives::{End, Free, Life, NoLife, Pending, Replacement};
 use super::site_lives::{SiteLives, SiteTotals};
-use crate::analysis::sinks::{Closed, Sinks};
+use crate::analysis::sinks::{Change, Closed, Sinks};
 use crate::analysis::totals::{EventCounts, RawSums};
 use crate::stream::{Api, Op};
 
@@ -69,39 +69,41 @@ impl Ledger<'_> {
         }
     }
 
-    pub(super) fn unmatched(&mut self, free: &Free, untraced: bool, counted: bool) {
+    /// A free that ends no life (R10).
+    pub(super) fn unmatched(&mut self, address: u64, free: &Free, no_life: NoLife, counted: bool) {
+        self.sinks.freed_unknown(address, free);
         if counted {
             let counts = &mut self.counts[free.api as usize];
+            let untraced = no_life != NoLife::Before;
             *(if untraced { &mut counts.untraced_birth } else { &mut counts.allocated_before }) += 1;
-            self.sinks.unmatched(free);
+            self.sinks.unmatched(free, no_life);
         }
     }
 
     /// A life begins.
     #[inline]
-    pub(super) fn born(&mut self, life: &Life) {
-        self.change(life, life.born, 1);
+    pub(super) fn born(&mut self, address: u64, life: &Life) {
+        self.change(address, life, life.born, true);
     }
 
     /// A life is over, as far as its bytes go.
     #[inline]
-    pub(super) fn gone(&mut self, life: &Life, time: u64) {
-        self.change(life, time, -1);
+    pub(super) fn gone(&mut self, address: u64, life: &Life, time: u64) {
+        self.change(address, life, time, false);
     }
 
-    fn change(&mut self, life: &Life, time: u64, sign: i64) {
-        if let Some(peak) = &mut self.sinks.peak {
+    fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool) {
+        if self.sinks.wants_changes() {
             let site = self.known.site(life.site);
-            if site.selected && self.known.origin(life.origin).selected {
-                peak.change(time, life.site, sign * site.bytes_alloc as i64);
-            }
+            let selected = site.selected && self.known.origin(life.origin).selected;
+            self.sinks.changed(&Change { address, life, site, selected, time, is_birth });
         }
     }
 
     /// A life goes on at another site (R4).
-    pub(super) fn renamed(&mut self, life: &Life, site: u32) {
-        self.gone(life, life.born);
-        self.born(&Life { site, ..*life });
+    pub(super) fn renamed(&mut self, address: u64, life: &Life, site: u32) {
+        self.gone(address, life, life.born);
+        self.born(address, &Life { site, ..*life });
     }
 
     /// Adds up a life of which nothing more can be said than that it was freed, where nothing is left out.
@@ -204,9 +206,14 @@ impl Ledger<'_> {
                 end,
                 cache,
                 caller: site.caller,
+                api: site.api,
                 bytes_req: site.bytes_req,
                 bytes_alloc: site.bytes_alloc,
                 born_at: born_at.place,
+                freed_at: match end {
+                    End::Freed { free, .. } => Some(self.known.origin(free.origin).place),
+                    End::Unseen { .. } | End::Live => None,
+                },
                 is_born,
                 is_freed,
                 is_unseen,

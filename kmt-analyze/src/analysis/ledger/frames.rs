@@ -249,6 +249,7 @@ impl Frames {
         if sinks.wants_frames() {
             sinks.closed_frames(&ClosedFrames {
                 born: allocation.born,
+                pfn: allocation.pfn,
                 site: allocation.site,
                 origin: allocation.origin,
                 end,

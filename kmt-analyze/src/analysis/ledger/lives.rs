@@ -75,6 +75,17 @@ impl End {
     }
 }
 
+/// What is known of an address whose free ends no life of the trace (R10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoLife {
+    /// Nothing: the object was allocated before the trace.
+    Before,
+    /// The page under it was allocated in the trace: the object was born unseen.
+    NewPage,
+    /// The address had events, and nothing lives there: born unseen, or freed twice.
+    Known,
+}
+
 /// What an address is in besides a life or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pending {

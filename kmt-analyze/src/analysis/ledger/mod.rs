@@ -13,25 +13,25 @@
 //! A life is added up when its end is known, by the times of its events, so that a window of time selects what is
 //! counted and never what is matched.
 
-mod arena;
+pub mod arena;
 mod close;
 pub mod frames;
 mod known;
 pub mod lives;
-mod owners;
+pub mod owners;
 mod site_lives;
 mod slab;
 pub mod table;
 
 pub use close::Balance;
-pub use known::{Known, Select};
+pub use known::{Known, KnownSite, Select};
 
 use super::direct_map::{DirectMap, Election};
 use super::losses::{LossCursor, Losses};
-use super::sinks::Sinks;
+use super::sinks::{Noted, PageEvent, Sinks};
 use super::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Api, Interner, SharedInterner};
+use crate::stream::{Api, Interner, Note, NoteKind, PageSite, SharedInterner};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life};
 use site_lives::SiteLives;
@@ -83,8 +83,13 @@ impl<'l> Ledger<'l> {
         sinks: Sinks,
         election: Option<Election>,
     ) -> Self {
-        let is_plain =
-            select.is_open() && rules.window == (0, u64::MAX) && sinks.peak.is_none() && !sinks.wants_lives();
+        let is_plain = select.is_open()
+            && rules.window == (0, u64::MAX)
+            && !sinks.wants_changes()
+            && !sinks.wants_lives()
+            && !sinks.wants_allocs();
+        let mut sinks = sinks;
+        sinks.learn(&rules);
         Self {
             rules,
             losses,
@@ -132,11 +137,14 @@ impl<'l> Ledger<'l> {
             let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0 };
             self.turned.resize(ops.len(), (none, free));
         }
-        let wants_stacks = self.sinks.wants_stacks();
+        let (wants_stacks, wants_allocs) = (self.sinks.wants_stacks(), self.sinks.wants_allocs());
         for (index, op) in ops.iter().enumerate() {
             let kind = op.what.kind();
             if wants_stacks && !matches!(kind, Kind::PageAlloc | Kind::Stack) {
                 self.frames.other_event(self.known.origin(op.origin).place);
+            }
+            if wants_stacks && !matches!(kind, Kind::Alloc | Kind::Stack) {
+                self.sinks.other_event(self.known.origin(op.origin).place);
             }
             let mut place = self.places.get(index).copied().unwrap_or(Place::NONE);
             if op.what.is_slab() {
@@ -147,13 +155,17 @@ impl<'l> Ledger<'l> {
                     continue;
                 }
             }
+            if wants_allocs && kind == Kind::Alloc {
+                self.tell_alloc(op);
+            }
             match kind {
                 Kind::Alloc => self.alloc(op, place),
                 Kind::Kfree => self.free(op, Api::Kmalloc, place),
                 Kind::CacheFree => self.free(op, Api::Cache, place),
                 Kind::PageAlloc => self.page_alloc(op),
                 Kind::PageFree => self.page_free(op),
-                Kind::Stack => self.frames.stack(op, self.known.origin(op.origin).place),
+                Kind::Stack => self.stack(op),
+                Kind::Note => self.note(op, interner),
                 Kind::Other => {}
             }
         }
@@ -206,6 +218,31 @@ impl<'l> Ledger<'l> {
         (self.rules.window.0..=self.rules.window.1).contains(&time)
     }
 
+    /// Tells the sinks of a slab allocation before the ledger enters it.
+    fn tell_alloc(&mut self, op: &Op) {
+        let origin = self.known.origin(op.origin);
+        let counted = origin.selected && self.in_window(op.time);
+        self.sinks.slab_alloc(op, origin.place, counted);
+    }
+
+    /// A stack belongs to the event before it.
+    fn stack(&mut self, op: &Op) {
+        let place = self.known.origin(op.origin).place;
+        self.sinks.stack(op, place);
+        self.frames.stack(op, place);
+    }
+
+    /// Something beside the ledger.
+    fn note(&mut self, op: &Op, interner: &SharedInterner) {
+        let Some(kind) = NoteKind::of(op.what.number()) else { return };
+        let numbers =
+            if kind.has_fields() { Interner::lock(interner).take_note(op.value) } else { Note::default() };
+        let origin = *self.known.origin(op.origin);
+        if origin.selected && self.in_window(op.time) {
+            self.sinks.note(&Noted { kind, numbers, time: op.time, place: origin.place });
+        }
+    }
+
     /// 2^order pages were allocated.
     fn page_alloc(&mut self, op: &Op) {
         let site = *self.known.page_site(op.what.number());
@@ -214,6 +251,11 @@ impl<'l> Ledger<'l> {
         if op.value != self.rules.no_frame {
             self.page_event(op.value, site.site.order, op.time);
         }
+        if self.sinks.wants_pages() {
+            let failed = op.value == self.rules.no_frame;
+            let counted = selected && self.in_window(op.time);
+            self.sinks.page_alloc(&PageEvent { op, site: site.site, place: origin.place, failed, counted });
+        }
         self.frames.alloc(op, site.site, selected, origin.place, self.losses, &mut self.sinks);
     }
 
@@ -221,7 +263,13 @@ impl<'l> Ledger<'l> {
     fn page_free(&mut self, op: &Op) {
         let order = op.what.number() as u8;
         self.page_event(op.value, order, op.time);
-        let selected = self.known.origin(op.origin).selected && self.known.selects_events();
+        let origin = *self.known.origin(op.origin);
+        let selected = origin.selected && self.known.selects_events();
+        if self.sinks.wants_pages() {
+            let site = PageSite { order: order.min(frames::ORDER_MAX), ..PageSite::default() };
+            let counted = selected && self.in_window(op.time);
+            self.sinks.page_free(&PageEvent { op, site, place: origin.place, failed: false, counted });
+        }
         self.frames.free(op, order, selected, self.losses, &mut self.sinks);
     }
 

@@ -1,7 +1,7 @@
 //! Allocations, frees and vanishing pages, rule by rule.
 
 use super::Ledger;
-use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, Pending, Replacement};
+use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement};
 use super::table::Place;
 use crate::stream::{Api, Op};
 
@@ -23,7 +23,7 @@ impl Ledger<'_> {
         slot.is_live = true;
         self.table.count_live(at, true);
         if !self.is_plain {
-            self.born(&new);
+            self.born(address, &new);
         }
     }
 
@@ -59,12 +59,12 @@ impl Ledger<'_> {
             slot.is_live = true;
         }
         if was_live {
-            self.gone(&life, op.time);
+            self.gone(address, &life, op.time);
             self.table.set_pending(at, Pending::Replaced { old: life, last_report: op.time });
         } else {
             self.table.count_live(at, true);
         }
-        self.born(&new);
+        self.born(address, &new);
     }
 
     /// Rule R4: the inner and the outer function of one large kmalloc, 6.10 and later. Folds the second report.
@@ -94,7 +94,7 @@ impl Ledger<'_> {
             if let Some(slot) = self.table.slot_mut(at) {
                 slot.life.site = op.what.number();
             }
-            self.renamed(life, op.what.number());
+            self.renamed(op.value & ADDRESS_BITS, life, op.what.number());
         }
         is_double
     }
@@ -125,11 +125,11 @@ impl Ledger<'_> {
             return self.close_plainly(&life, &free);
         }
         if was_live {
-            self.gone(&life, op.time);
+            self.gone(address, &life, op.time);
         }
         match (is_settled, was_live) {
             (true, true) => self.close(address, &life, End::Freed { free, end: op.time, late: None }),
-            (true, false) => self.unmatched(&free, true, counted),
+            (true, false) => self.unmatched(address, &free, NoLife::Known, counted),
             (false, _) => self.free_pending(address, at, (life, was_live), free, counted),
         }
     }
@@ -141,7 +141,8 @@ impl Ledger<'_> {
         let is_known =
             self.rules.direct_map.is_some_and(|map| self.frames.is_allocated(map.frame(address, page_shift)));
         self.table.add(address);
-        self.unmatched(free, is_known, counted);
+        let no_life = if is_known { NoLife::NewPage } else { NoLife::Before };
+        self.unmatched(address, free, no_life, counted);
     }
 
     /// A free at an address where something is undecided.
@@ -178,7 +179,7 @@ impl Ledger<'_> {
             }
             Some(Pending::PageGone { old, end }) => self.freed_behind_page(address, &old, end, free, counted),
             Some(Pending::Folded(_)) | None if was_live => self.close(address, &life, now),
-            Some(Pending::Folded(_)) | None => self.unmatched(&free, true, counted),
+            Some(Pending::Folded(_)) | None => self.unmatched(address, &free, NoLife::Known, counted),
         }
     }
 
@@ -189,7 +190,7 @@ impl Ledger<'_> {
         } else {
             let by = Replacement::PageThenFree;
             self.close(address, life, End::Unseen { end, ambiguous: false, by });
-            self.unmatched(&free, true, counted);
+            self.unmatched(address, &free, NoLife::Known, counted);
         }
     }
 
@@ -218,7 +219,7 @@ impl Ledger<'_> {
         slot.is_live = false;
         let life = slot.life;
         self.table.count_live(at, false);
-        self.gone(&life, time);
+        self.gone(address, &life, time);
         if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
             self.close(
                 address,

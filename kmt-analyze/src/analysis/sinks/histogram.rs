@@ -50,6 +50,11 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
+    /// The sum of all, exactly, but for what 64 bits do not hold.
+    pub fn sum(&self) -> u64 {
+        u64::try_from(self.sum).unwrap_or(u64::MAX)
+    }
+
     /// The largest one, exactly.
     pub fn max(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max)

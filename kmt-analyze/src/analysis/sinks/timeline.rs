@@ -17,6 +17,8 @@ pub struct Timeline {
     pub slab: Vec<Vec<Step>>,
     /// Pages, by number of the kind or origin.
     pub pages: Vec<Vec<Step>>,
+    /// What was born before the first step has one of its own, behind the last.
+    pub keeps_before: bool,
 }
 
 /// What happened in a step.
@@ -50,7 +52,15 @@ impl Timeline {
     pub fn new(first: u64, last: u64, steps: usize, by_origin: bool) -> Self {
         let steps = steps.max(1);
         let step = (last.saturating_sub(first) / steps as u64 + 1).max(1);
-        Self { start: first, step, steps, by_origin, slab: Vec::new(), pages: Vec::new() }
+        Self {
+            start: first,
+            step,
+            steps,
+            by_origin,
+            slab: Vec::new(),
+            pages: Vec::new(),
+            keeps_before: false,
+        }
     }
 
     /// The step of a time; what was before the first one belongs to it.
@@ -58,11 +68,27 @@ impl Timeline {
         (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
     }
 
+    /// The step of a birth.
+    fn birth(&self, time: u64) -> usize {
+        if self.keeps_before && time < self.start { self.steps } else { self.place(time) }
+    }
+
+    /// Slots of a row.
+    fn width(&self) -> usize {
+        self.steps + usize::from(self.keeps_before)
+    }
+
+    /// The step of an end, unless it is behind the last.
+    fn end(&self, time: u64) -> Option<usize> {
+        Some(self.place(time)).filter(|&place| place < self.steps)
+    }
+
     /// A life is added up.
     pub fn closed(&mut self, closed: &Closed) {
         let number = if self.by_origin { closed.life.origin } else { closed.life.site };
-        let (born, ended) = (self.place(closed.life.born), closed.end.time().map(|t| self.place(t)));
-        let steps = row(&mut self.slab, number, self.steps);
+        let (born, ended) = (self.birth(closed.life.born), closed.end.time().and_then(|t| self.end(t)));
+        let width = self.width();
+        let steps = row(&mut self.slab, number, width);
         let bytes = closed.bytes_alloc;
         if let Some(step) = steps.get_mut(born) {
             step.live_change += bytes as i64;
@@ -79,8 +105,9 @@ impl Timeline {
     /// Frames are added up; their unit is the page here.
     pub fn closed_frames(&mut self, closed: &ClosedFrames) {
         let number = if self.by_origin { closed.origin } else { closed.site };
-        let (born, ended) = (self.place(closed.born), closed.end.map(|(t, _)| self.place(t)));
-        let steps = row(&mut self.pages, number, self.steps);
+        let (born, ended) = (self.birth(closed.born), closed.end.and_then(|(t, _)| self.end(t)));
+        let width = self.width();
+        let steps = row(&mut self.pages, number, width);
         if let Some(step) = steps.get_mut(born) {
             step.live_change += closed.frames as i64;
             step.bytes_alloc += if closed.is_born { closed.frames } else { 0 };

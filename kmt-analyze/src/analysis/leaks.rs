@@ -1,0 +1,203 @@
+//! Telling growth that goes on from everything that looks like it: the verdict on what was not seen freed.
+//!
+//! An allocation that is live at the end of a trace is no leak; most are young, or belong to a cache that fills, or
+//! were freed without an event. What speaks for a leak is that objects older than their kind ever gets stay, that
+//! they were born all through the window, and as many late in it as early. Each of these is a number here, and the
+//! verdict follows from them by fixed rules; so it can be checked, and be wrong for a reason.
+
+use super::sinks::growth::{Course, STEPS};
+
+/// What is made of survivors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// They are older than their kind gets, come steadily and do not become fewer.
+    Grows,
+    /// So do they, but the kernel takes them back when it needs memory.
+    Reclaimable,
+    /// They belong to objects of a reclaimable cache, one each.
+    WithReclaimable,
+    /// They are the slab allocator's own, one for each slab.
+    WithSlabs,
+    /// They came early, and hardly any later: a cache or a pool that filled.
+    Warming,
+    /// They came in few bursts: something started and stays.
+    Burst,
+    /// The kernel frees them late and all at once, by design.
+    Lazy,
+    /// Frees of this kind are often not seen, so survivors may be long dead.
+    FreesUnseen,
+    /// Their kind lives about as long as the window: it is too short for a verdict.
+    TooShort,
+    /// Most of them cross a loss.
+    Uncertain,
+    /// They are young, as live objects of their kind are: ordinary turnover.
+    Young,
+    /// Too few for a verdict.
+    Few,
+}
+
+impl Verdict {
+    /// For machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Grows => "grows",
+            Self::Reclaimable => "reclaimable",
+            Self::WithReclaimable => "with_reclaimable",
+            Self::WithSlabs => "with_slabs",
+            Self::Warming => "warming",
+            Self::Burst => "burst",
+            Self::Lazy => "lazy",
+            Self::FreesUnseen => "frees_unseen",
+            Self::TooShort => "window_too_short",
+            Self::Uncertain => "uncertain",
+            Self::Young => "young",
+            Self::Few => "few",
+        }
+    }
+}
+
+/// Numbers that a verdict rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Objects, or pages, that are live at the end.
+    pub survivors: u64,
+    /// Bytes, or pages, of them.
+    pub amount: u64,
+    /// Those of them that are older than their kind gets.
+    pub old: u64,
+    /// Bytes, or pages, of those.
+    pub old_amount: u64,
+    /// Allocations in the steps that the old ones come from.
+    pub old_births: u64,
+    /// Steps with old survivors, and steps that could have some.
+    pub steps: (usize, usize),
+    /// Old survivors of the first half of those steps, and of the second.
+    pub halves: (u64, u64),
+    /// The age beyond which an object counts as old, in the clock's unit.
+    pub old_age: u64,
+    /// Freed in the window, and found gone in it.
+    pub freed: (u64, u64),
+}
+
+/// Fewer survivors are no evidence.
+const SURVIVORS_MIN: u64 = 16;
+/// Share of lives that ended unseen from which frees count as not seen, in percent.
+const UNSEEN_PERCENT: u64 = 5;
+/// The last steps of a window: whoever is born in them is young by any measure.
+const YOUNG_STEPS: usize = STEPS / 8;
+/// How many times as old as 99 of 100 freed ones an object has to be.
+const AGE_FACTOR: u64 = 3;
+
+/// The verdict on one course; `step` is the length of a step. Whether it can be reclaimed is for others to say.
+pub fn judge(course: &Course, step: u64) -> Evidence {
+    let step = step.max(1);
+    let (survivors, amount) = (course.survivors.iter().sum(), course.survivor_amount.iter().sum());
+    let freed = course.lifetimes.count();
+    let usual = course.lifetimes.quantile(990).filter(|_| freed > 0).unwrap_or(0);
+    // As many steps at the end are left out as such an age covers.
+    let young = (usual.saturating_mul(AGE_FACTOR) / step + 1).max(YOUNG_STEPS as u64);
+    let old_steps = STEPS.saturating_sub(usize::try_from(young).unwrap_or(STEPS));
+    let old_part = course.survivors.get(..old_steps).unwrap_or_default();
+    let half = |range: &[u64]| range.iter().sum::<u64>();
+    let halves = old_part.split_at(old_steps / 2);
+    let mut evidence = Evidence {
+        verdict: Verdict::Few,
+        survivors,
+        amount,
+        old: half(old_part),
+        old_amount: half(course.survivor_amount.get(..old_steps).unwrap_or_default()),
+        old_births: half(course.births.get(..old_steps).unwrap_or_default()),
+        steps: (old_part.iter().filter(|&&n| n > 0).count(), old_steps),
+        halves: (half(halves.0), half(halves.1)),
+        old_age: young.saturating_mul(step),
+        freed: (freed, course.unseen),
+    };
+    evidence.verdict = verdict(&evidence, course.uncertain);
+    evidence
+}
+
+fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
+    let (freed, unseen) = e.freed;
+    if e.survivors < SURVIVORS_MIN {
+        return Verdict::Few;
+    }
+    if uncertain * 2 > e.survivors {
+        return Verdict::Uncertain;
+    }
+    if unseen >= SURVIVORS_MIN && unseen * 100 > (freed + unseen) * UNSEEN_PERCENT {
+        return Verdict::FreesUnseen;
+    }
+    // Less than a quarter of the window is left to look for old ones in.
+    if e.steps.1 < STEPS / 4 {
+        return Verdict::TooShort;
+    }
+    if e.old < SURVIVORS_MIN {
+        return Verdict::Young;
+    }
+    // The second half brings less than half of what the first did: it saturates.
+    if e.halves.1 * 2 < e.halves.0 {
+        return if e.steps.0 < 3 { Verdict::Burst } else { Verdict::Warming };
+    }
+    if e.steps.0 * 2 < e.steps.1 {
+        return Verdict::Burst;
+    }
+    Verdict::Grows
+}
+
+/// Whether two courses are of objects that come in pairs: their survivors were born in the same steps.
+pub fn goes_with(one: &Course, other: &Course) -> bool {
+    let (a, b): (u64, u64) = (one.survivors.iter().sum(), other.survivors.iter().sum());
+    if a == 0 || b == 0 {
+        return false;
+    }
+    let apart = one
+        .survivors
+        .iter()
+        .zip(&other.survivors)
+        .map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs());
+    apart.sum::<f64>() <= 0.2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course(survivors: impl Fn(usize) -> u64, lifetime: u64, freed: u64) -> Course {
+        let mut course = Course::default();
+        for step in 0..STEPS {
+            course.survivors[step] = survivors(step);
+            course.survivor_amount[step] = survivors(step) * 64;
+            course.births[step] = survivors(step) + freed / STEPS as u64;
+        }
+        (0..freed).for_each(|_| course.lifetimes.add(lifetime));
+        course
+    }
+
+    #[test]
+    fn steady_growth_is_told_from_filling_and_turnover() {
+        let verdict = |c: &Course| judge(c, 1000).verdict;
+        assert_eq!(verdict(&course(|_| 5, 100, 3200)), Verdict::Grows);
+        assert_eq!(verdict(&course(|_| 5, 100, 0)), Verdict::Grows);
+        assert_eq!(verdict(&course(|s| 64 >> (s / 2).min(10), 100, 3200)), Verdict::Warming);
+        assert_eq!(verdict(&course(|s| if s == 20 { 500 } else { 0 }, 100, 3200)), Verdict::Burst);
+        assert_eq!(verdict(&course(|s| if s == 0 { 500 } else { 0 }, 100, 3200)), Verdict::Burst);
+        assert_eq!(verdict(&course(|s| if s > 29 { 500 } else { 0 }, 100, 3200)), Verdict::Young);
+        assert_eq!(verdict(&course(|_| 5, 20_000, 3200)), Verdict::TooShort);
+        assert_eq!(verdict(&course(|s| u64::from(s < 10), 100, 3200)), Verdict::Few);
+        let mut unseen = course(|_| 5, 100, 3200);
+        unseen.unseen = 400;
+        assert_eq!(verdict(&unseen), Verdict::FreesUnseen);
+        let mut lost = course(|_| 5, 100, 3200);
+        lost.uncertain = 100;
+        assert_eq!(verdict(&lost), Verdict::Uncertain);
+    }
+
+    #[test]
+    fn pairs_are_born_together() {
+        let (a, b) = (course(|s| (s as u64 * 7) % 13, 1, 0), course(|s| ((s as u64 * 7) % 13) * 3, 1, 0));
+        assert!(goes_with(&a, &b));
+        assert!(!goes_with(&a, &course(|s| 32 - s as u64, 1, 0)));
+    }
+}

@@ -1,0 +1,99 @@
+//! What stays, over time: when those were born that are still there at the end, and how much was live when.
+
+use super::{Closed, ClosedFrames, grown};
+use crate::analysis::sinks::histogram::Histogram;
+
+/// Steps of time that a window is cut into.
+pub const STEPS: usize = 32;
+
+/// The sink.
+#[derive(Debug)]
+pub struct Growth {
+    start: u64,
+    step: u64,
+    /// Slab objects by number of the call site and interface.
+    pub callers: Vec<Course>,
+    /// Pages by number of their kind.
+    pub pages: Vec<Course>,
+}
+
+/// The course of one kind of allocation.
+#[derive(Debug, Clone, Default)]
+pub struct Course {
+    /// Allocations by step.
+    pub births: [u64; STEPS],
+    /// Those of them that are live at the end.
+    pub survivors: [u64; STEPS],
+    /// Bytes, or pages, of those.
+    pub survivor_amount: [u64; STEPS],
+    /// Change of the number of live ones by step.
+    pub live_change: [i64; STEPS],
+    /// Lives that ended by a free within the window, also of what was allocated before.
+    pub lifetimes: Histogram,
+    /// Lives that ended unseen.
+    pub unseen: u64,
+    /// Survivors that are uncertain.
+    pub uncertain: u64,
+    /// One of the sites that share the call site, by number; of pages the kind itself.
+    pub site: u32,
+}
+
+impl Growth {
+    /// From `first` to `last`.
+    pub fn new(first: u64, last: u64) -> Self {
+        let step = (last.saturating_sub(first) / STEPS as u64 + 1).max(1);
+        Self { start: first, step, callers: Vec::new(), pages: Vec::new() }
+    }
+
+    /// Length of a step in the clock's unit.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    fn place(&self, time: u64) -> usize {
+        ((time.saturating_sub(self.start) / self.step) as usize).min(STEPS - 1)
+    }
+
+    /// A life is added up.
+    #[inline]
+    pub fn closed(&mut self, closed: &Closed) {
+        let born = self.place(closed.life.born);
+        let ended = closed.end.time().filter(|_| !closed.is_live).map(|t| self.place(t));
+        let course = grown(&mut self.callers, closed.caller);
+        course.site = closed.life.site;
+        course.births[born] += u64::from(closed.is_born);
+        course.live_change[born] += 1;
+        if let Some(ended) = ended {
+            course.live_change[ended] -= 1;
+        }
+        course.unseen += u64::from(closed.is_unseen);
+        if closed.is_live {
+            course.survivors[born] += 1;
+            course.survivor_amount[born] += closed.bytes_alloc;
+            course.uncertain += u64::from(closed.uncertain);
+        } else if let Some(end) = closed.end.time().filter(|_| closed.is_freed) {
+            course.lifetimes.add(end.saturating_sub(closed.life.born));
+        }
+    }
+
+    /// Frames are added up.
+    pub fn closed_frames(&mut self, closed: &ClosedFrames) {
+        let live = closed.sums.frames_live;
+        let born = self.place(closed.born);
+        let ended = closed.end.filter(|_| live == 0).map(|(t, _)| self.place(t));
+        let course = grown(&mut self.pages, closed.site);
+        course.site = closed.site;
+        course.births[born] += if closed.is_born { closed.frames } else { 0 };
+        course.live_change[born] += closed.frames as i64;
+        if let Some(ended) = ended {
+            course.live_change[ended] -= closed.frames as i64;
+        }
+        course.unseen += closed.sums.frames_freed_unseen;
+        course.survivors[born] += live;
+        course.survivor_amount[born] += live;
+        course.uncertain += closed.sums.frames_live_uncertain;
+        if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
+            course.lifetimes.add(end.saturating_sub(closed.born));
+        }
+    }
+}

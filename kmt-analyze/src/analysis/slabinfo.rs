@@ -1,0 +1,93 @@
+//! /proc/slabinfo and /sys/kernel/slab, as the recording kept them.
+
+use std::collections::BTreeMap;
+
+/// One line of /proc/slabinfo, version 2.1 (mm/slab_common.c, 4.4 to 7.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlabInfo {
+    /// Cache.
+    pub name: String,
+    /// Objects in use; counts whole CPU slabs and per-CPU sheaves as in use.
+    pub active_objs: u64,
+    /// Objects that the slabs have room for.
+    pub num_objs: u64,
+    /// Bytes of an object, debug metadata included.
+    pub objsize: u64,
+    /// Objects of a slab.
+    pub objperslab: u64,
+    /// Pages of a slab.
+    pub pagesperslab: u64,
+    /// Slabs.
+    pub num_slabs: u64,
+}
+
+impl SlabInfo {
+    /// Bytes of each slab that no object can take.
+    pub fn tail_bytes(&self, page_size: u64) -> u64 {
+        let bytes = self.pagesperslab.saturating_mul(page_size);
+        bytes.saturating_sub(self.objperslab.saturating_mul(self.objsize))
+    }
+}
+
+/// Lines of /proc/slabinfo by cache; lines that are none are passed over.
+pub fn parse(text: &[u8]) -> BTreeMap<String, SlabInfo> {
+    let text = String::from_utf8_lossy(text);
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let number = |at: usize| words.get(at)?.parse::<u64>().ok();
+        let slabdata = words.iter().position(|w| *w == "slabdata")?;
+        Some(SlabInfo {
+            name: (*words.first()?).to_owned(),
+            active_objs: number(1)?,
+            num_objs: number(2)?,
+            objsize: number(3)?,
+            objperslab: number(4)?,
+            pagesperslab: number(5)?,
+            num_slabs: number(slabdata + 2)?,
+        })
+    };
+    text.lines().filter(|l| !l.starts_with('#')).filter_map(line).map(|i| (i.name.clone(), i)).collect()
+}
+
+/// Numbers of /sys/kernel/slab: by cache, then by file.
+pub fn parse_sysfs(text: &[u8]) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let text = String::from_utf8_lossy(text);
+    let mut out: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for line in text.lines() {
+        let Some((cache, rest)) = line.split_once(' ') else { continue };
+        let Some((file, value)) = rest.split_once('=') else { continue };
+        let value = value.split_ascii_whitespace().next().and_then(|v| v.parse().ok());
+        if let Some(value) = value {
+            out.entry(cache.to_owned()).or_default().insert(file.to_owned(), value);
+        }
+    }
+    // A link stands for its cache.
+    for line in text.lines() {
+        let Some((alias, target)) = line.split_once(" -> ") else { continue };
+        if let Some(values) = out.get(target).cloned() {
+            out.insert(alias.to_owned(), values);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_apart() {
+        let text = b"slabinfo - version: 2.1\n# name ...\nv9fs_inode_cache      66     67    728   22    4 : tunables    0    0    0 : slabdata      3      4      0\nbroken 1\n";
+        let all = parse(text);
+        assert_eq!(all.len(), 1);
+        let one = &all["v9fs_inode_cache"];
+        assert_eq!((one.active_objs, one.num_objs, one.objsize, one.num_slabs), (66, 67, 728, 4));
+        assert_eq!(one.tail_bytes(4096), 4 * 4096 - 22 * 728);
+    }
+
+    #[test]
+    fn links_stand_for_their_cache() {
+        let all = parse_sysfs(b":0000192 object_size=192\n:0000192 slab_size=256\nbio-184 -> :0000192\n");
+        assert_eq!(all["bio-184"]["slab_size"], 256);
+    }
+}

@@ -1,0 +1,188 @@
+//! Bytes handed out beyond those asked for: kmalloc's size classes, whole pages for large requests, and the caches' own
+//! rounding, which is charged to the cache and not to who allocates from it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Part, View, on_average};
+use crate::analysis::sinks::Occupancy;
+use crate::commands::report::more;
+use crate::render::json;
+use crate::render::table::{Align, table};
+use crate::render::text::count;
+use crate::stream::Api;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    alloc: u64,
+    req: u64,
+    live: u64,
+    req_live: u64,
+    byte_time: u128,
+    waste_time: u128,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Self) {
+        self.alloc += other.alloc;
+        self.req += other.req;
+        self.live += other.live;
+        self.req_live += other.req_live;
+        self.byte_time += other.byte_time;
+        self.waste_time += other.waste_time;
+    }
+
+    fn wasted(&self) -> u64 {
+        self.alloc.saturating_sub(self.req)
+    }
+
+    fn wasted_live(&self) -> u64 {
+        self.live.saturating_sub(self.req_live)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "bytes_alloc": self.alloc,
+            "bytes_wasted": self.wasted(),
+            "bytes_live": self.live,
+            "bytes_wasted_live": self.wasted_live(),
+            "byte_time": self.byte_time as f64,
+            "byte_time_wasted": self.waste_time as f64,
+            "percent_of_alloc": share(self.wasted().into(), self.alloc.into()),
+            "percent_of_live": share(self.wasted_live().into(), self.live.into()),
+            "percent_of_byte_time": share(self.waste_time, self.byte_time),
+        })
+    }
+
+    fn cells(&self, name: String, length: u64) -> Vec<String> {
+        vec![
+            name,
+            count(self.wasted()),
+            format!("{:.1}%", share(self.wasted().into(), self.alloc.into())),
+            count(self.wasted_live()),
+            format!("{:.1}%", share(self.wasted_live().into(), self.live.into())),
+            on_average(self.waste_time, length),
+            format!("{:.1}%", share(self.waste_time, self.byte_time)),
+        ]
+    }
+}
+
+fn share(part: u128, whole: u128) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
+    let result = view.result;
+    let large = 2 * result.page_size.0;
+    let mut kinds = [Sums::default(); 3];
+    let mut callers: BTreeMap<u64, Sums> = BTreeMap::new();
+    let mut caches: BTreeMap<&str, Sums> = BTreeMap::new();
+    for (number, site) in (0u32..).zip(result.interner.sites.items()) {
+        let held = occupancy.object_time.get(number as usize).copied().unwrap_or(0);
+        let mut sums = Sums {
+            byte_time: held * u128::from(site.bytes_alloc),
+            waste_time: held * u128::from(site.bytes_alloc.saturating_sub(site.bytes_req)),
+            ..Sums::default()
+        };
+        for (_, totals) in result.balance.sites.get(number as usize).into_iter().flatten() {
+            sums.alloc += totals.bytes_alloc;
+            sums.req += totals.bytes_req;
+            sums.live += totals.bytes_live;
+            sums.req_live += totals.bytes_req_live;
+        }
+        let kind = match site.api {
+            Api::Kmalloc if site.bytes_alloc > large => 1,
+            Api::Kmalloc => 0,
+            Api::Cache => 2,
+        };
+        if let Some(kind) = kinds.get_mut(kind) {
+            kind.add(&sums);
+        }
+        match site.api {
+            Api::Kmalloc => callers.entry(site.call_site).or_default().add(&sums),
+            Api::Cache => caches.entry(view.cache(number)).or_default().add(&sums),
+        }
+    }
+    let (first, last) = view.subject.selection.span(view.subject.session);
+    let length = last.saturating_sub(first);
+    let mut callers: Vec<(u64, String, Sums)> = callers
+        .into_iter()
+        .filter(|(_, s)| s.wasted() > 0)
+        .map(|(address, sums)| (address, view.labels.symbol(address), sums))
+        .collect();
+    callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
+    let mut caches: Vec<(&str, Sums)> = caches.into_iter().filter(|(_, s)| s.wasted() > 0).collect();
+    caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
+    let limit = view.subject.limit;
+    let json = json!({
+        "kmalloc": kinds[0].json(),
+        "kmalloc_large": kinds[1].json(),
+        "caches": kinds[2].json(),
+        "kmalloc_callers": callers.iter().take(limit).map(|(address, name, sums)| {
+            let mut row = sums.json();
+            if let Value::Object(row) = &mut row {
+                row.insert("call_site".into(), json::address(*address));
+                row.insert("symbol".into(), json!(name));
+            }
+            row
+        }).collect::<Vec<_>>(),
+        "cache_rounding": caches.iter().take(limit).map(|(name, sums)| {
+            let mut row = sums.json();
+            if let Value::Object(row) = &mut row {
+                row.insert("cache".into(), json!(name));
+            }
+            row
+        }).collect::<Vec<_>>(),
+    });
+    Part { json, text: text(&kinds, &callers, &caches, limit, length) }
+}
+
+fn text(
+    kinds: &[Sums; 3],
+    callers: &[(u64, String, Sums)],
+    caches: &[(&str, Sums)],
+    limit: usize,
+    length: u64,
+) -> String {
+    use Align::{Left, Right};
+    let columns = |first: &'static str| {
+        [
+            (first, Left),
+            ("wasted in all", Right),
+            ("", Right),
+            ("wasted live", Right),
+            ("", Right),
+            ("wasted on average", Right),
+            ("", Right),
+        ]
+    };
+    let names = ["kmalloc, size classes", "kmalloc, whole pages", "caches' own rounding"];
+    let rows: Vec<Vec<String>> =
+        kinds.iter().zip(names).map(|(sums, name)| sums.cells(name.to_owned(), length)).collect();
+    let mut out = format!(
+        "INSIDE OBJECTS: bytes handed out beyond those asked for\n{}",
+        table(&columns("kind"), &rows)
+    );
+    let shown = limit.min(10).min(callers.len());
+    if shown > 0 {
+        let rows: Vec<Vec<String>> =
+            callers.iter().take(shown).map(|(_, name, sums)| sums.cells(name.clone(), length)).collect();
+        out.push_str(&format!(
+            "\n{}{}",
+            table(&columns("kmalloc by"), &rows),
+            more(shown, callers.len(), "call sites")
+        ));
+    }
+    let shown = limit.min(10).min(caches.len());
+    if shown > 0 {
+        let rows: Vec<Vec<String>> =
+            caches.iter().take(shown).map(|(name, sums)| sums.cells((*name).to_owned(), length)).collect();
+        out.push_str(&format!(
+            "\n{}{}",
+            table(&columns("cache"), &rows),
+            more(shown, caches.len(), "caches")
+        ));
+    }
+    out
+}

@@ -1,0 +1,114 @@
+//! `fragmentation`: memory that is held and not used, each kind of it apart: inside objects, inside slabs, between
+//! slabs' objects, between pages.
+
+mod internal;
+mod occupancy;
+mod pages;
+mod slabs;
+
+use serde_json::{Map, Value, json};
+
+use super::parts::{Labels, Page, Report, Subject};
+use crate::analysis::caches::{CacheKey, usual_names};
+use crate::analysis::pass;
+use crate::analysis::sinks::{Fallbacks, Mixing, Occupancy, Sinks};
+use crate::render::text::{count, escaped};
+use crate::stream::Api;
+
+/// The report.
+#[derive(Debug, Default)]
+pub struct Fragmentation;
+
+/// Steps of time that occupancy is told for.
+const STEPS: usize = 10;
+
+impl Report for Fragmentation {
+    fn title(&self) -> &'static str {
+        "fragmentation"
+    }
+
+    fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
+        let (first, last) = subject.selection.span(subject.session);
+        sinks.occupancy = Some(Occupancy::new(first, last, STEPS));
+        sinks.mixing = Some(Mixing::new(subject.session.pageblock_order().0));
+        sinks.fallbacks = Some(Fallbacks::default());
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let Some(occupancy) = result.balance.sinks.occupancy.take() else { return Page::default() };
+        let mixing = result.balance.sinks.mixing.take();
+        let mut fallbacks = result.balance.sinks.fallbacks.take().unwrap_or_default();
+        fallbacks.finish();
+        let labels = Labels::new(subject.session);
+        let caches = cache_names(result);
+        let view = View { subject, result, labels: &labels, caches: &caches };
+        let internal = internal::of(&view, &occupancy);
+        let slabs = slabs::of(&view);
+        let occupied = occupancy::of(&view, &occupancy);
+        let pages = pages::of(&view, mixing.as_ref(), &fallbacks);
+        let mut out = Map::new();
+        out.insert(
+            "fragmentation".into(),
+            json!({
+                "internal": internal.json,
+                "slabs": slabs.json,
+                "occupancy": occupied.json,
+                "pages": pages.json,
+            }),
+        );
+        let text = [internal.text, slabs.text, occupied.text, pages.text].join("\n");
+        Page { json: out, text }
+    }
+}
+
+/// What all parts look at.
+struct View<'v, 's, 'd> {
+    subject: &'v Subject<'s, 'd>,
+    result: &'v pass::Result,
+    labels: &'v Labels<'s, 'd>,
+    /// Name of the cache of each site.
+    caches: &'v [String],
+}
+
+impl View<'_, '_, '_> {
+    fn attachment(&self, names: &[&str]) -> Option<&[u8]> {
+        names.iter().find_map(|name| self.subject.session.trace.metadata().attachment(name))
+    }
+
+    fn cache(&self, site: u32) -> &str {
+        self.caches.get(site as usize).map_or("?", String::as_str)
+    }
+}
+
+/// A part of the report.
+#[derive(Debug, Default)]
+struct Part {
+    json: Value,
+    text: String,
+}
+
+/// The cache of each site: as its events tell, or as most frees of the site do; by size for kmalloc.
+fn cache_names(result: &pass::Result) -> Vec<String> {
+    let usual = usual_names(result);
+    let sites = result.interner.sites.items().iter().zip(usual);
+    let key = |(site, usual): (&crate::stream::Site, Option<crate::stream::NameId>)| match (
+        site.api,
+        site.cache.or(usual),
+    ) {
+        (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
+        (Api::Cache, Some(name)) => CacheKey::Named(result.interner.name(name).to_vec()),
+        (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
+    };
+    sites
+        .map(|pair| match key(pair) {
+            CacheKey::Kmalloc(size) => format!("kmalloc-{size}"),
+            CacheKey::Named(name) => escaped(&name),
+            CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
+        })
+        .collect()
+}
+
+/// Bytes times time, for people: as the bytes that are held on average over the window.
+fn on_average(byte_time: u128, length: u64) -> String {
+    count(u64::try_from(byte_time / u128::from(length.max(1))).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,148 @@
+//! Reports that can stand alone or together: each says what it wants of a pass, and makes its part of the page.
+
+use serde_json::{Map, Value};
+
+use super::report::emit;
+use super::selection::{Selection, Wants, analyse_for, task_names};
+use super::session::Session;
+use crate::analysis::pass;
+use crate::analysis::sinks::Sinks;
+use crate::failure::{Outcome, Result};
+use crate::render::text::escaped;
+use crate::stream::Api;
+
+/// What a report is about.
+pub struct Subject<'s, 'd> {
+    /// The trace.
+    pub session: &'s Session<'d>,
+    /// What is counted.
+    pub selection: &'s Selection,
+    /// At most so many rows of each table.
+    pub limit: usize,
+}
+
+/// What a report prints.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Keys of the document.
+    pub json: Map<String, Value>,
+    /// The page.
+    pub text: String,
+}
+
+impl Page {
+    /// Made by what fills the document, and what makes the text.
+    pub fn of(document: impl FnOnce(&mut Map<String, Value>), text: impl FnOnce() -> String) -> Self {
+        let mut json = Map::new();
+        document(&mut json);
+        Self { json, text: text() }
+    }
+}
+
+/// What a report needs of a pass besides its sinks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Needs {
+    /// Counts of all events by class and origin.
+    pub event_counts: bool,
+    /// Totals as ranges, where events were lost.
+    pub ranges: bool,
+}
+
+/// A report.
+pub trait Report {
+    /// Its heading among others.
+    fn title(&self) -> &'static str;
+    /// Asks for what is to be collected.
+    fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
+        let _ = (subject, sinks);
+    }
+    /// What else it needs.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+    /// Makes its page of what it got.
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page;
+}
+
+/// Runs reports over one pass.
+pub fn run(
+    session: &Session<'_>,
+    selection: &Selection,
+    limit: Option<usize>,
+    as_json: bool,
+    reports: &[&dyn Report],
+) -> Result<Outcome> {
+    let subject = Subject { session, selection, limit: limit.unwrap_or(usize::MAX) };
+    let sinks = || {
+        let mut sinks = Sinks::default();
+        reports.iter().for_each(|report| report.want(&subject, &mut sinks));
+        sinks
+    };
+    let wants = Wants {
+        sinks: &sinks,
+        event_counts: reports.iter().any(|r| r.needs().event_counts),
+        ranges: reports.iter().any(|r| r.needs().ranges),
+    };
+    let mut result = analyse_for(session, selection, &wants);
+    let mut whole = Page::default();
+    for report in reports {
+        let page = report.page(&subject, &mut result);
+        if let [_] = reports {
+            whole = page;
+            break;
+        }
+        whole.json.insert(report.title().replace(' ', "_"), page.json.into());
+        whole.text.push_str(&format!("== {} ==\n\n{}\n", report.title(), page.text));
+    }
+    let Page { json, text } = whole;
+    emit(session, &result, as_json, |out| out.extend(json), || text)
+}
+
+/// Names of addresses and tasks, for one report.
+pub struct Labels<'s, 'd> {
+    env: kmt_format::print::PrintEnv<'d>,
+    tasks: std::collections::HashMap<i32, &'s [u8]>,
+}
+
+impl<'s, 'd> Labels<'s, 'd> {
+    /// Of a trace.
+    pub fn new(session: &'s Session<'d>) -> Self {
+        Self { env: session.print_env(), tasks: task_names(session) }
+    }
+
+    /// A function and an offset in it, or the address.
+    pub fn symbol(&self, address: u64) -> String {
+        escaped(&self.env.symbol_with_offset(address))
+    }
+
+    /// A function alone.
+    pub fn function(&self, address: u64) -> String {
+        let name = self.symbol(address);
+        match name.split_once("+0x") {
+            Some((function, rest)) => match rest.split_once(' ') {
+                Some((_, module)) => format!("{function} {module}"),
+                None => function.to_owned(),
+            },
+            None => name,
+        }
+    }
+
+    /// Name and number of a task.
+    pub fn task(&self, pid: i32) -> String {
+        let name = self.tasks.get(&pid).map_or("<...>".to_owned(), |c| escaped(c));
+        format!("{name}-{pid}")
+    }
+
+    /// The call site and interface of that number.
+    pub fn caller(&self, result: &pass::Result, number: u32) -> (Api, u64, String) {
+        let (api, address) =
+            result.balance.callers.get(number as usize).copied().unwrap_or((Api::Kmalloc, 0));
+        (api, address, self.symbol(address))
+    }
+
+    /// The freeing site of that number.
+    pub fn free_site(&self, result: &pass::Result, number: u32) -> (u64, String) {
+        let address = result.interner.frees.get(number).map_or(0, |f| f.call_site);
+        (address, self.symbol(address))
+    }
+}

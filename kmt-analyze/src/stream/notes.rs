@@ -1,0 +1,246 @@
+//! Events beside allocations and frees of which reports want a few numbers: reclaim, compaction, fallbacks, function
+//! graphs.
+
+use kmt_format::read::Event;
+use kmt_format::schema::EventClass;
+
+/// What an event says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum NoteKind {
+    /// order, gfp_flags.
+    DirectBegin,
+    /// nr_reclaimed.
+    DirectEnd,
+    /// order, gfp_flags; of a memory cgroup at its limit.
+    MemcgBegin,
+    /// nr_reclaimed.
+    MemcgEnd,
+    /// order, gfp_flags; of a memory cgroup beyond its soft limit.
+    SoftLimitBegin,
+    /// nr_reclaimed.
+    SoftLimitEnd,
+    /// nid, order, gfp_flags.
+    NodeBegin,
+    /// nr_reclaimed.
+    NodeEnd,
+    /// nid, order.
+    KswapdWake,
+    /// nid.
+    KswapdSleep,
+    /// nid, order.
+    WakeupKswapd,
+    /// shr, shrink, nid, cache_items, total_scan.
+    ShrinkBegin,
+    /// shr, shrink, nid, objects freed.
+    ShrinkEnd,
+    /// nr_scanned, nr_taken, isolate_mode, lru, file; the last number is 1 where the kernel (before 4.9) tells no lru.
+    LruIsolate,
+    /// nr_scanned, nr_reclaimed, reclaim_flags.
+    ShrinkInactive,
+    /// reclaim_flags.
+    WritePage,
+    /// sync.
+    CompactBegin,
+    /// sync, status.
+    CompactEnd,
+    /// order, gfp_flags, prio.
+    TryCompact,
+    /// pfn, alloc_order, fallback_order, alloc_migratetype, fallback_migratetype, change_ownership.
+    Fallback,
+    /// func, depth.
+    GraphEntry,
+    /// func, depth, calltime, rettime.
+    GraphExit,
+    /// A page goes from a per-CPU list back to the buddy lists.
+    PcpuDrain,
+    /// A page was taken from the buddy lists under the zone's lock.
+    ZoneLocked,
+    /// A page was freed in a batch.
+    FreeBatched,
+}
+
+/// Most fields of a note.
+pub const FIELDS: usize = 6;
+
+/// The numbers of one event, in the order that its [`NoteKind`] tells; 0 where the event has none.
+pub type Note = [u64; FIELDS];
+
+/// Which notes are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NotesWanted {
+    /// Of the page allocator: fallbacks, per-CPU lists.
+    pub pages: bool,
+    /// Of reclaim, compaction, function graphs.
+    pub stalls: bool,
+}
+
+/// One kind: system, event, names of its fields; a name with a bar has alternatives.
+type Description = (&'static str, &'static str, NoteKind, &'static [&'static str]);
+
+/// From include/trace/events/{vmscan,compaction,kmem}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
+const NOTES: [Description; 27] = {
+    use NoteKind::*;
+    [
+        ("vmscan", "mm_vmscan_direct_reclaim_begin", DirectBegin, &["order", "gfp_flags"]),
+        ("vmscan", "mm_vmscan_direct_reclaim_end", DirectEnd, &["nr_reclaimed"]),
+        ("vmscan", "mm_vmscan_memcg_reclaim_begin", MemcgBegin, &["order", "gfp_flags"]),
+        ("vmscan", "mm_vmscan_memcg_reclaim_end", MemcgEnd, &["nr_reclaimed"]),
+        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_begin", SoftLimitBegin, &["order", "gfp_flags"]),
+        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_end", SoftLimitEnd, &["nr_reclaimed"]),
+        ("vmscan", "mm_vmscan_node_reclaim_begin", NodeBegin, &["nid", "order", "gfp_flags"]),
+        ("vmscan", "mm_vmscan_node_reclaim_end", NodeEnd, &["nr_reclaimed"]),
+        ("vmscan", "mm_vmscan_kswapd_wake", KswapdWake, &["nid", "order"]),
+        ("vmscan", "mm_vmscan_kswapd_sleep", KswapdSleep, &["nid"]),
+        ("vmscan", "mm_vmscan_wakeup_kswapd", WakeupKswapd, &["nid", "order"]),
+        (
+            "vmscan",
+            "mm_shrink_slab_start",
+            ShrinkBegin,
+            &["shr", "shrink", "nid", "cache_items", "total_scan"],
+        ),
+        ("vmscan", "mm_shrink_slab_end", ShrinkEnd, &["shr", "shrink", "nid", "retval"]),
+        (
+            "vmscan",
+            "mm_vmscan_lru_isolate",
+            LruIsolate,
+            &["nr_scanned", "nr_taken", "isolate_mode", "lru", "file"],
+        ),
+        (
+            "vmscan",
+            "mm_vmscan_lru_shrink_inactive",
+            ShrinkInactive,
+            &["nr_scanned", "nr_reclaimed", "reclaim_flags"],
+        ),
+        ("vmscan", "mm_vmscan_write_folio", WritePage, &["reclaim_flags"]),
+        ("vmscan", "mm_vmscan_writepage", WritePage, &["reclaim_flags"]),
+        ("compaction", "mm_compaction_begin", CompactBegin, &["sync"]),
+        ("compaction", "mm_compaction_end", CompactEnd, &["sync", "status"]),
+        (
+            "compaction",
+            "mm_compaction_try_to_compact_pages",
+            TryCompact,
+            &["order", "gfp_mask|gfp_flags", "prio"],
+        ),
+        (
+            "kmem",
+            "mm_page_alloc_extfrag",
+            Fallback,
+            &[
+                "pfn",
+                "alloc_order",
+                "fallback_order",
+                "alloc_migratetype",
+                "fallback_migratetype",
+                "change_ownership",
+            ],
+        ),
+        ("ftrace", "funcgraph_entry", GraphEntry, &["func", "depth"]),
+        ("ftrace", "funcgraph_retaddr_entry", GraphEntry, &["func", "depth"]),
+        ("ftrace", "funcgraph_exit", GraphExit, &["func", "depth", "calltime", "rettime"]),
+        ("kmem", "mm_page_pcpu_drain", PcpuDrain, &[]),
+        ("kmem", "mm_page_alloc_zone_locked", ZoneLocked, &[]),
+        ("kmem", "mm_page_free_batched", FreeBatched, &[]),
+    ]
+};
+
+impl NoteKind {
+    /// All kinds, by number.
+    const ALL: [Self; 25] = {
+        use NoteKind::*;
+        [
+            DirectBegin,
+            DirectEnd,
+            MemcgBegin,
+            MemcgEnd,
+            SoftLimitBegin,
+            SoftLimitEnd,
+            NodeBegin,
+            NodeEnd,
+            KswapdWake,
+            KswapdSleep,
+            WakeupKswapd,
+            ShrinkBegin,
+            ShrinkEnd,
+            LruIsolate,
+            ShrinkInactive,
+            WritePage,
+            CompactBegin,
+            CompactEnd,
+            TryCompact,
+            Fallback,
+            GraphEntry,
+            GraphExit,
+            PcpuDrain,
+            ZoneLocked,
+            FreeBatched,
+        ]
+    };
+
+    /// The kind of that number.
+    #[inline]
+    pub fn of(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+
+    /// Whether it has fields.
+    #[inline]
+    pub fn has_fields(self) -> bool {
+        !matches!(self, Self::PcpuDrain | Self::ZoneLocked | Self::FreeBatched)
+    }
+
+    fn is_about_pages(self) -> bool {
+        matches!(self, Self::PcpuDrain | Self::ZoneLocked | Self::FreeBatched | Self::Fallback)
+    }
+}
+
+/// Where a class keeps the numbers of its note.
+#[derive(Debug, Clone)]
+pub struct NotePlan {
+    /// What it says.
+    pub kind: NoteKind,
+    fields: [Option<usize>; FIELDS],
+}
+
+impl NotePlan {
+    /// For a class, if reports know it.
+    pub fn of(class: &EventClass) -> Option<Self> {
+        let (.., kind, names) = NOTES.iter().find(|n| n.0 == class.system && n.1 == class.name)?;
+        let mut fields = [None; FIELDS];
+        for (field, names) in fields.iter_mut().zip(*names) {
+            *field = names.split('|').find_map(|name| class.field_named(name));
+        }
+        Some(Self { kind: *kind, fields })
+    }
+
+    /// Whether it is wanted.
+    pub fn is_wanted(&self, wanted: NotesWanted) -> bool {
+        if self.kind.is_about_pages() { wanted.pages } else { wanted.stalls }
+    }
+
+    /// The numbers of an event.
+    pub fn read(&self, event: &Event<'_>) -> Note {
+        let mut note = self.fields.map(|field| field.and_then(|f| event.uint(f)).unwrap_or(0));
+        if self.kind == NoteKind::LruIsolate && self.fields[3].is_none() {
+            note[5] = 1;
+        }
+        note
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_numbers_belong_together() {
+        for (number, kind) in NoteKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            assert_eq!(NoteKind::of(number as u32), Some(kind));
+            assert!(NOTES.iter().any(|n| n.2 == kind), "{kind:?}");
+        }
+        for (.., kind, names) in NOTES {
+            assert_eq!(kind.has_fields(), !names.is_empty());
+        }
+    }
+}
