@@ -1,0 +1,335 @@
+//! Leaks, pinned slabs and growth that were made on the running kernel, and workloads of the same shape without them.
+//! Needs root and tracefs, and says so where they are missing.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kmt_capture::record::{self, Options};
+use kmt_format::Limits;
+use kmt_format::read::Trace;
+use serde_json::Value;
+use support::files::{Scratch, json, run, stdout};
+use support::reference;
+
+/// One recording at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Records while `work` runs on a thread of its own; what it returns is kept until the recording is over.
+fn record<K: Send>(path: &Path, length: Duration, work: impl FnOnce() -> K + Send) {
+    let options = Options {
+        output: Some(path.to_owned()),
+        duration: Some(length),
+        buffer_size: Some(16 << 20),
+        task_events: true,
+        quiet: true,
+        force: true,
+        ..Options::default()
+    };
+    thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            work()
+        });
+        record::record(&options).unwrap();
+        drop(working.join().unwrap());
+    });
+}
+
+/// Calls `each` `count` times in equal steps of `length`.
+fn paced(count: u32, length: Duration, mut each: impl FnMut(u32)) {
+    let start = Instant::now();
+    for number in 0..count {
+        each(number);
+        let due = start + length * (number + 1) / count;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Sockets that are closed at once, but for one pair in `keep`.
+fn sockets(length: Duration, keep: Option<u32>) -> Vec<(UnixStream, UnixStream)> {
+    let mut kept = Vec::new();
+    paced(7_000, length, |number| {
+        let pair = UnixStream::pair().unwrap();
+        if keep.is_some_and(|k| number % k == 0) {
+            kept.push(pair);
+        }
+    });
+    kept
+}
+
+fn rows<'r>(report: &'r Value, verdict: &str) -> Vec<&'r Value> {
+    let rows = report["leaks"]["callers"].as_array().unwrap();
+    rows.iter().filter(|r| r["verdict"] == verdict).collect()
+}
+
+fn why_not() -> bool {
+    if let Some(why) = reference::why_not() {
+        eprintln!("skipped: {why}");
+        return true;
+    }
+    false
+}
+
+#[test]
+fn a_leak_is_found_first_and_nothing_where_there_is_none() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if why_not() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let length = Duration::from_secs(5);
+    let leaky = scratch.0.join("leak.kmt");
+    record(&leaky, Duration::from_secs(4), || sockets(length, Some(20)));
+    let report = json(&["leaks", "--json"], &leaky);
+    let growing = rows(&report, "grows");
+    let first = growing.first().unwrap_or_else(|| panic!("no leak found: {report:#}"));
+    let name = first["symbol"].as_str().unwrap();
+    let own = ["sk_prot_alloc", "sock_alloc_inode", "alloc_empty_file", "__alloc_file"];
+    assert!(own.iter().any(|o| name.starts_with(o)), "{name} is not of the sockets");
+    // One pair in twenty stays, of two sockets each.
+    let (old, births) =
+        (first["old_survivors"].as_u64().unwrap(), first["allocations_of_that_age"].as_u64().unwrap());
+    assert!(old * 100 >= births * 4 && old * 100 <= births * 6, "{old} of {births}");
+    let leaked = first["old_bytes"].as_u64().unwrap();
+
+    let clean = scratch.0.join("clean.kmt");
+    record(&clean, Duration::from_secs(4), || sockets(length, None));
+    let report = json(&["leaks", "--json"], &clean);
+    for row in rows(&report, "grows") {
+        let name = row["symbol"].as_str().unwrap();
+        assert!(!own.iter().any(|o| name.starts_with(o)), "{row:#}");
+        // Something else may grow on a machine in use; next to the leak it is nothing.
+        assert!(row["old_bytes"].as_u64().unwrap() * 20 < leaked, "{row:#}");
+    }
+    let short = json(&["leaks", "--json", "--time", "+0..+0.5"], &clean);
+    assert!(short["leaks"]["refused"].as_str().unwrap().contains("too short"), "{short:#}");
+}
+
+#[test]
+fn a_cache_that_fills_is_called_warming() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if why_not() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (path, names) = (scratch.0.join("warm.kmt"), scratch.0.clone());
+    record(&path, Duration::from_secs(4), || {
+        // Names that are not there, new ones in the first third only: the kernel remembers each.
+        paced(9_000, Duration::from_millis(4_500), |number| {
+            let name = if number < 3_000 { number } else { number % 3_000 };
+            let _ = fs::metadata(names.join(format!("none-{name}")));
+        });
+    });
+    let report = json(&["leaks", "--json"], &path);
+    let dentries = |r: &&&Value| r["symbol"].as_str().unwrap().starts_with("__d_alloc");
+    let warming = rows(&report, "warming");
+    let found = warming.iter().find(dentries).unwrap_or_else(|| panic!("{report:#}"));
+    assert!(found["survivors"].as_u64().unwrap() > 2_000, "{found:#}");
+}
+
+/// Files that are made at once and then removed, but for one in `keep`.
+fn files(dir: &Path, count: u32, keep: Option<u32>) {
+    fs::create_dir_all(dir).unwrap();
+    for number in 0..count {
+        fs::write(dir.join(number.to_string()), b"").unwrap();
+    }
+    for number in 0..count {
+        if keep.is_none_or(|k| number % k != 0) {
+            fs::remove_file(dir.join(number.to_string())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn pinned_slabs_are_found_with_who_pins_them() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if why_not() {
+        return;
+    }
+    let shm = Path::new("/dev/shm");
+    let scratch = Scratch::new();
+    let dir = if shm.is_dir() { shm.join(scratch.0.file_name().unwrap()) } else { scratch.0.join("files") };
+    let pinned = |name: &str, keep| {
+        let path = scratch.0.join(name);
+        record(&path, Duration::from_secs(3), || files(&dir, 12_000, keep));
+        let report = json(&["fragmentation", "--json"], &path);
+        let _ = fs::remove_dir_all(&dir);
+        (path, report["fragmentation"]["occupancy"]["pinned_by"].clone())
+    };
+    let (path, pins) = pinned("pin.kmt", Some(40));
+    let first = &pins[0];
+    assert!(first["is_pinner"].as_bool().unwrap(), "{first:#}");
+    assert!(first["symbol"].as_str().unwrap().contains("inode"), "{first:#}");
+    // 300 files are left; each holds a slab of its own, nearly.
+    assert!(first["sparse_slabs"].as_f64().unwrap() > 200.0, "{first:#}");
+    agrees_with_slabinfo(&path);
+    let (path, pins) = pinned("unpinned.kmt", None);
+    let pinners: Vec<&Value> = pins.as_array().unwrap().iter().filter(|p| p["is_pinner"] == true).collect();
+    assert!(pinners.is_empty(), "{pinners:#?}");
+    agrees_with_slabinfo(&path);
+}
+
+/// Columns of /proc/slabinfo: objects in use, pages of all slabs.
+fn slabinfo(text: &[u8]) -> BTreeMap<String, (i64, i64)> {
+    let text = String::from_utf8_lossy(text);
+    let mut out: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    for line in text.lines().filter(|l| !l.starts_with('#') && l.contains(" : slabdata ")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let slabs: i64 = words[words.iter().position(|w| *w == "slabdata").unwrap() + 2].parse().unwrap();
+        let number = |at: usize| words[at].parse::<i64>().unwrap();
+        let sums = out.entry(family(words[0])).or_default();
+        *sums = (sums.0 + number(1), sums.1 + slabs * number(5));
+    }
+    out
+}
+
+/// kmalloc has several caches of each size (kmalloc-cg, -rcl, -dma, -rnd), and events do not tell which.
+fn family(name: &str) -> String {
+    let Some(rest) = name.strip_prefix("kmalloc-") else { return name.to_owned() };
+    let size = rest.rsplit('-').next().unwrap();
+    match size.strip_suffix('k').and_then(|k| k.parse::<u64>().ok()) {
+        Some(k) => format!("kmalloc-{}", k * 1024),
+        None => format!("kmalloc-{size}"),
+    }
+}
+
+/// Per cache: slab pages born less died are the change of num_slabs x pagesperslab, and live objects are at most
+/// active_objs.
+///
+/// The tolerance: the snapshots are taken before the trace begins and after it ends, and reading them, starting the
+/// recording and whatever else runs in between allocates, too; slabs of objects that are allocated in bulk only
+/// (`kmem_cache_alloc_bulk` has no event) are not seen to be slabs; and caches that no event names are none of
+/// slabinfo's. So a cache may be off by 8 slabs of 8 pages or a tenth of what came and went, and all caches together
+/// by a quarter of that. Objects without a free event seem live, so that only caches are held to be a lower bound
+/// whose frees are seen.
+fn agrees_with_slabinfo(path: &Path) -> (i64, i64) {
+    let bytes = fs::read(path).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let snapshot = |name| slabinfo(trace.metadata().attachment(name).unwrap());
+    let (before, after) = (snapshot("slabinfo.before"), snapshot("slabinfo.after"));
+    let report = json(&["fragmentation", "--json"], path);
+    let occupancy = &report["fragmentation"]["occupancy"];
+    assert!(occupancy["direct_map_votes_percent"].as_f64().unwrap() > 50.0);
+    let caches = json(&["caches", "--json"], path);
+    let unseen: BTreeMap<&str, u64> = caches["caches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| (c["cache"].as_str().unwrap(), c["freed_unseen"].as_u64().unwrap()))
+        .collect();
+    let (mut moved, mut apart) = (0, 0);
+    for cache in occupancy["caches"].as_array().unwrap() {
+        let name = cache["cache"].as_str().unwrap();
+        let number = |key: &str| cache[key].as_i64().unwrap();
+        let Some(&(active, pages)) = after.get(name) else { continue };
+        let came = number("pages_born");
+        let went = number("pages_died") + number("older_pages_died");
+        let kernel = pages - before.get(name).map_or(0, |b| b.1);
+        let off = (kernel - (came - went)).abs();
+        assert!(off <= 64.max((came + went) / 10), "{name}: {came} - {went} pages, the kernel has {kernel}");
+        (moved, apart) = (moved + came + went, apart + off);
+        if unseen.get(name) == Some(&0) {
+            assert!(number("objects") <= active, "{name}: {} live, {active} active", number("objects"));
+        }
+    }
+    println!("{}: {moved} slab pages came or went, {apart} of them not as slabinfo says", path.display());
+    assert!(apart * 4 <= moved + 256, "{apart} of {moved}");
+    (moved, apart)
+}
+
+/// `KMT_RAW_CAPTURES=DIR`: the same for captures that have both snapshots and lost nothing.
+#[test]
+fn occupancy_agrees_with_slabinfo_of_captures() {
+    let Some(dir) = std::env::var_os("KMT_RAW_CAPTURES").map(PathBuf::from) else { return };
+    let scratch = Scratch::new();
+    for capture in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+        let is_whole = capture.join("slabinfo.before").exists() && !capture.join("tracefs-full").exists();
+        // Between the end of that trace and its snapshot files were removed, and their buffer heads.
+        if is_whole && !capture.ends_with("x86_64-6.1-graph") {
+            agrees_with_slabinfo(&scratch.convert(&capture));
+        }
+    }
+}
+
+#[test]
+fn a_growth_of_five_percent_is_found_and_noise_is_not() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if why_not() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let work = |name: &str, sockets: u32, keep: bool| {
+        let path = scratch.0.join(name);
+        let kept = Mutex::new(Vec::new());
+        record(&path, Duration::from_millis(3_500), || {
+            paced(400, Duration::from_millis(2_800), |step| {
+                (0..50).for_each(|_| drop(fs::File::open("/dev/null").unwrap()));
+                for number in step * sockets / 400..(step + 1) * sockets / 400 {
+                    let pair = UnixStream::pair().unwrap();
+                    if keep && number % 80 == 0 {
+                        kept.lock().unwrap().push(pair);
+                    }
+                }
+            });
+        });
+        path
+    };
+    let (a, same) = (work("a.kmt", 20_000, false), work("same.kmt", 20_000, false));
+    let (more, leak) = (work("more.kmt", 21_000, false), work("leak.kmt", 20_000, true));
+    let diff = |other: &Path, extra: &[&str]| {
+        let mut args = vec!["diff", "--json", "--without-recorder"];
+        args.extend(extra);
+        args.push(a.to_str().unwrap());
+        (json(&args, other)["diff"].clone(), run(&args, other).status.code())
+    };
+    let real = |report: &Value| -> Vec<(String, f64)> {
+        let rows = report["rows"].as_array().unwrap().iter();
+        let real = rows.filter(|r| r["bytes_alloc"]["is_real"] == true || r["bytes_live"]["is_real"] == true);
+        let real = real.filter(|r| r["kind"] != "pages");
+        real.map(|r| {
+            let d = &r["bytes_alloc"];
+            (
+                r["name"].as_str().unwrap().to_owned(),
+                d["change"].as_f64().unwrap() / d["before"].as_f64().unwrap(),
+            )
+        })
+        .collect()
+    };
+    assert!(real(&diff(&same, &[]).0).is_empty(), "{:?}", real(&diff(&same, &[]).0));
+    let found = real(&diff(&more, &[]).0);
+    assert!(
+        found.iter().any(|(name, share)| name.starts_with("sk_prot_alloc") && (0.04..0.06).contains(share)),
+        "{found:?}"
+    );
+    // Nothing else: each socket has an inode, a dentry, a file, and what security modules keep of them.
+    let own = [
+        "sk_prot_alloc",
+        "sock_alloc_inode",
+        "__d_alloc",
+        "alloc_empty_file",
+        "__alloc_file",
+        "security_",
+        "lsm_",
+        "selinux_",
+        "apparmor_",
+        "alloc_slab_obj_exts",
+    ];
+    assert!(found.iter().all(|(name, _)| own.iter().any(|o| name.starts_with(o))), "{found:?}");
+    // What stays is told, and fails a budget.
+    let (report, code) = diff(&leak, &["--fail-over", "100000"]);
+    assert!(report["live_growth_beyond_noise"].as_f64().unwrap() > 200_000.0, "{report:#}");
+    assert_eq!(code, Some(1));
+    assert_eq!(diff(&leak, &["--fail-over", "100000000"]).1, Some(0));
+    assert_eq!(diff(&same, &["--fail-over", "100000"]).1, Some(0));
+    // Two windows of one file: the second half of the leak has what the first one left, and its own.
+    let windows = ["diff", "--time", "+0..+1.7", "--against", "+1.7..+3.4", "--without-recorder"];
+    let text = stdout(&run(&windows, &leak));
+    assert!(text.contains("sk_prot_alloc"), "{text}");
+}

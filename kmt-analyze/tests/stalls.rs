@@ -1,0 +1,176 @@
+//! What `latency` says, against a plain reading of the kernel's own text of the same events.
+//!
+//! `KMT_RAW_CAPTURES=DIR` adds every capture in DIR that has a `trace.txt` of the function graph tracer.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::files::{Scratch, json, run, stdout};
+
+/// Number, total and longest, in microseconds.
+type Sums = (u64, f64, f64);
+
+/// One line of the function graph tracer's text with `funcgraph-abstime` and `funcgraph-proc`.
+struct Line<'t> {
+    time_us: f64,
+    pid: &'t str,
+    /// What stands behind the task.
+    rest: &'t str,
+}
+
+fn line(text: &str) -> Option<Line<'_>> {
+    let mut columns = text.splitn(3, '|');
+    let time_us = columns.next()?.trim().parse::<f64>().ok()? * 1e6;
+    let (_, task) = columns.next()?.split_once(')')?;
+    Some(Line { time_us, pid: task.trim().rsplit('-').next()?, rest: columns.next()?.trim() })
+}
+
+/// The duration and name of a function that ends here. Only ends whose name the text tells.
+fn function(rest: &str) -> Option<(f64, &str)> {
+    let (duration, code) = rest.split_once('|')?;
+    let number = duration.trim().trim_start_matches(['!', '@', '#', '*', '$', '+', ' ']);
+    let duration = number.strip_suffix(" us")?.trim().parse().ok()?;
+    let code = code.trim();
+    let name = code.strip_prefix("} /* ").and_then(|c| c.split(' ').next());
+    Some((duration, name.or_else(|| code.strip_suffix("();"))?))
+}
+
+/// The event and its text, from `/* name: text */`.
+fn event(rest: &str) -> Option<(&str, &str)> {
+    let at = rest.find("/* mm_")?;
+    let (name, text) = rest.get(at + 3..)?.split_once(": ")?;
+    Some((name, text))
+}
+
+/// Reads the kernel's text as a script would.
+fn plainly(text: &str) -> BTreeMap<String, Sums> {
+    let mut open: BTreeMap<(String, String), f64> = BTreeMap::new();
+    let mut out: BTreeMap<String, Sums> = BTreeMap::new();
+    let mut add = |kind: String, us: f64| {
+        let sums = out.entry(kind).or_default();
+        *sums = (sums.0 + 1, sums.1 + us, sums.2.max(us));
+    };
+    for line in text.lines().filter_map(line) {
+        if let Some((duration, name)) = function(line.rest) {
+            add(format!("function {name}"), duration);
+        }
+        let Some((name, text)) = event(line.rest) else { continue };
+        let (kind, key) = match name {
+            "mm_vmscan_direct_reclaim_begin" | "mm_vmscan_direct_reclaim_end" => {
+                ("direct_reclaim".to_owned(), String::new())
+            }
+            "mm_compaction_begin" | "mm_compaction_end" => ("compaction".to_owned(), String::new()),
+            "mm_shrink_slab_start" | "mm_shrink_slab_end" => {
+                let function = text.split('+').next().unwrap();
+                (format!("shrinker {function}"), text.split(':').next().unwrap().to_owned())
+            }
+            _ => continue,
+        };
+        let place = (line.pid.to_owned(), format!("{kind}{key}"));
+        if name.ends_with("_begin") || name.ends_with("_start") {
+            open.insert(place, line.time_us);
+        } else if let Some(begin) = open.remove(&place) {
+            add(kind, line.time_us - begin);
+        }
+    }
+    out
+}
+
+/// The same from the report.
+fn reported(report: &Value) -> BTreeMap<String, Sums> {
+    let mut out: BTreeMap<String, Sums> = BTreeMap::new();
+    for kind in report["latency"]["kinds"].as_array().unwrap() {
+        let name = match kind["kind"].as_str().unwrap() {
+            "direct_compaction" => "compaction".to_owned(),
+            name @ ("shrinker" | "function") => format!("{name} {}", kind["function"].as_str().unwrap()),
+            name => name.to_owned(),
+        };
+        let us = |key: &str| kind[key].as_u64().unwrap() as f64 / 1e3;
+        let sums = out.entry(name).or_default();
+        *sums = (sums.0 + kind["count"].as_u64().unwrap(), sums.1 + us("total"), sums.2.max(us("max")));
+    }
+    out
+}
+
+fn compare(name: &str, text: &str, report: &Value, is_threshold: bool) -> usize {
+    let (plain, ours) = (plainly(text), reported(report));
+    for (kind, &(number, total, longest)) in &plain {
+        let &(our_number, our_total, our_longest) = ours.get(kind).unwrap_or(&(0, 0.0, 0.0));
+        // Without a threshold most ends are printed as a bare `}`, which a script cannot name.
+        if !is_threshold && kind.starts_with("function") {
+            assert!(our_number >= number && our_longest + 1.0 >= longest, "{name}: {kind}");
+            continue;
+        }
+        assert_eq!(our_number, number, "{name}: {kind}");
+        // The text is rounded to microseconds, both ends of an interval.
+        let rounding = number as f64 + 1.0;
+        assert!((our_total - total).abs() <= rounding, "{name}: {kind}: {our_total} for {total}");
+        assert!((our_longest - longest).abs() <= 1.1, "{name}: {kind}: {our_longest} for {longest}");
+    }
+    plain.len()
+}
+
+#[test]
+fn times_are_those_of_the_kernels_text() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim");
+    let scratch = Scratch::new();
+    let text = fs::read_to_string(data.join("stalls.txt")).unwrap();
+    let kinds = compare("slice", &text, &json(&["latency", "--json"], &scratch.convert(&data)), true);
+    assert!(kinds >= 6, "{kinds} kinds");
+    let more = std::env::var_os("KMT_RAW_CAPTURES").map(PathBuf::from);
+    for capture in more.iter().flat_map(|d| fs::read_dir(d).unwrap()).map(|e| e.unwrap().path()) {
+        let Ok(text) = fs::read_to_string(capture.join("trace.txt")) else { continue };
+        if text.starts_with("# tracer: function_graph") {
+            let threshold = fs::read_to_string(capture.join("tracefs/tracing_thresh")).unwrap_or_default();
+            let is_threshold = threshold.trim().parse::<u64>().is_ok_and(|t| t > 0);
+            let name = capture.display().to_string();
+            compare(&name, &text, &json(&["latency", "--json"], &scratch.convert(&capture)), is_threshold);
+        }
+    }
+}
+
+#[test]
+fn long_intervals_are_printed_with_their_events() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim");
+    let file = Scratch::new();
+    let path = file.convert(&data);
+    let report = json(&["latency", "--json", "--threshold", "10ms"], &path);
+    let intervals = report["latency"]["intervals"].as_array().unwrap();
+    assert!(!intervals.is_empty());
+    assert!(intervals.iter().all(|i| i["length"].as_u64().unwrap() >= 10_000_000), "{intervals:?}");
+    let text = stdout(&run(&["latency", "--threshold", "10ms"], &path));
+    let heads = text.lines().filter(|l| l.contains(": ") && l.contains(", from ")).count();
+    assert!(heads > 0 && heads <= intervals.len(), "{heads} of {}", intervals.len());
+    // A direct reclaim stands within the function that does it, with its events.
+    assert!(
+        text.contains("mm_vmscan_direct_reclaim_begin") && text.contains("mm_shrink_slab_start"),
+        "{text}"
+    );
+    let none = stdout(&run(&["latency", "--threshold", "100s"], &path));
+    assert!(none.contains("0 intervals beyond the threshold"), "{none}");
+}
+
+#[test]
+fn delayed_allocations_are_named() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim");
+    let scratch = Scratch::new();
+    let report = json(&["latency", "--json"], &scratch.convert(&data));
+    let delayed = report["latency"]["delayed_allocations"].as_array().unwrap();
+    let waits: u64 = delayed.iter().map(|d| d["count"].as_u64().unwrap()).sum();
+    let unanswered = report["latency"]["stalls_without_allocation"].as_u64().unwrap();
+    let direct = report["latency"]["kinds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|k| k["kind"] == "direct_reclaim")
+        .unwrap();
+    assert_eq!(waits + unanswered, direct["count"].as_u64().unwrap());
+    assert!(delayed.iter().any(|d| d["gfp_flags_text"].as_str().unwrap().contains("GFP_HIGHUSER_MOVABLE")));
+    // What was not recorded is no zero.
+    let task = &report["latency"]["tasks"][0];
+    assert!(task["pages_scanned"].is_null() && task["direct_reclaims"].as_u64().is_some(), "{task}");
+}
