@@ -13,7 +13,7 @@ use serde_json::Value;
 const RUNS: u32 = 5;
 
 /// Reports, and the options that they run with.
-const REPORTS: [&[&str]; 8] = [
+const REPORTS: [&[&str]; 13] = [
     &["summary"],
     &["summary", "--threads", "1"],
     &["callers"],
@@ -21,6 +21,11 @@ const REPORTS: [&[&str]; 8] = [
     &["lifetimes", "--threads", "1"],
     &["tasks"],
     &["peak"],
+    &["leaks"],
+    &["fragmentation"],
+    &["latency"],
+    &["what-if"],
+    &["all"],
     &["summary", "--compat", "trace-cmd-mem"],
 ];
 

@@ -35,7 +35,7 @@ const ALLOCATORS: [&str; 34] = [
     "__do_kmalloc",
     "__kvmalloc",
     "kvmalloc",
-    "trace_event_raw_event_mm_page_alloc",
+    "trace_event_raw_event_",
     "stack_trace",
     "__traceiter_",
 ];

@@ -1,5 +1,7 @@
 //! `leaks`: what was allocated and not seen freed, and what that means.
 
+use std::collections::BTreeMap;
+
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Map, Value, json};
 
@@ -9,6 +11,7 @@ use super::report::more;
 use crate::analysis::caches::usual_names;
 use crate::analysis::filter::Names;
 use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge};
+use crate::analysis::page_callers::{caller, is_allocator};
 use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
 use crate::analysis::sinks::{Growth, Sinks};
@@ -87,7 +90,10 @@ impl Report for Leaks {
         let Some(growth) = result.balance.sinks.growth.take() else { return Page::default() };
         let rows = rows(subject, result, &growth);
         let pages = page_rows(subject, result, &growth);
-        let view = View { subject, rows: &rows, pages: &pages, length, page_size: result.page_size.0 };
+        let by_caller = page_callers(subject, result, &growth);
+        let callers = page_caller_rows(subject, &by_caller, &growth);
+        let page_size = result.page_size.0;
+        let view = View { subject, rows: &rows, pages: &pages, page_callers: &callers, length, page_size };
         out.insert("leaks".into(), view.json());
         Page { json: out, text: view.text() }
     }
@@ -170,6 +176,69 @@ fn page_rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g G
     rows
 }
 
+/// By call site, and whether the pages are slabs.
+type PageCallers = BTreeMap<(u64, bool), Course>;
+
+/// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
+const SLAB_PAGES: [&str; 3] = ["allocate_slab", "new_slab", "alloc_slab_page"];
+
+/// Pages by the first function in their stacks that is no part of the allocator.
+fn page_callers(subject: &Subject<'_, '_>, result: &pass::Result, growth: &Growth) -> PageCallers {
+    let env = subject.session.print_env();
+    let is_slab = |address: u64| {
+        let name = env.symbol_with_offset(address);
+        SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))
+    };
+    let mut out = PageCallers::new();
+    for (stack, course) in &growth.page_stacks {
+        let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
+        let caller = caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)));
+        let is_slab = addresses.iter().any(|&address| is_slab(address));
+        *out.entry((caller, is_slab)).or_default() += course;
+    }
+    out
+}
+
+/// Functions that put pages into the page cache: what is read or written is kept until memory is short (mm/filemap.c,
+/// mm/readahead.c, fs/buffer.c, 4.4 to 7.2).
+const PAGE_CACHE: [&str; 8] = [
+    "page_cache_ra",
+    "ra_alloc_folio",
+    "filemap_",
+    "__filemap_",
+    "pagecache_get_page",
+    "__page_cache_alloc",
+    "__do_page_cache_readahead",
+    "grow_dev_",
+];
+
+fn page_caller_rows<'g>(
+    subject: &Subject<'_, '_>,
+    by_caller: &'g PageCallers,
+    growth: &Growth,
+) -> Vec<Row<'g>> {
+    let labels = Labels::new(subject.session);
+    let mut rows: Vec<Row<'g>> = by_caller
+        .iter()
+        .filter(|(_, course)| course.survivors.iter().any(|&n| n > 0))
+        .map(|(&(address, is_slab), course)| {
+            let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
+            let mut evidence = judge(course, growth.step());
+            if evidence.verdict == Verdict::Grows && PAGE_CACHE.iter().any(|start| name.starts_with(start)) {
+                evidence.verdict = Verdict::Reclaimable;
+            }
+            // Its objects have their own rows.
+            if is_slab && matches!(evidence.verdict, Verdict::Grows | Verdict::Warming | Verdict::Burst) {
+                evidence.verdict = Verdict::WithSlabs;
+            }
+            let cache = if is_slab { "slab" } else { "" }.to_owned();
+            Row { api: None, address, name, cache, evidence, course }
+        })
+        .collect();
+    sort(&mut rows);
+    rows
+}
+
 fn sort(rows: &mut [Row<'_>]) {
     rows.sort_by(|a, b| {
         (a.evidence.verdict, b.evidence.old_amount, &a.name).cmp(&(
@@ -184,6 +253,7 @@ struct View<'v, 's, 'd> {
     subject: &'v Subject<'s, 'd>,
     rows: &'v [Row<'v>],
     pages: &'v [Row<'v>],
+    page_callers: &'v [Row<'v>],
     length: u64,
     page_size: u64,
 }
@@ -203,7 +273,7 @@ impl View<'_, '_, '_> {
             json!({
                 "verdict": e.verdict.name(),
                 "api": r.api.map(|a| a.name()),
-                "call_site": r.api.map(|_| json::address(r.address)),
+                "call_site": if r.address == 0 { Value::Null } else { json::address(r.address) },
                 "symbol": r.name,
                 "cache": r.cache,
                 "survivors": e.survivors,
@@ -226,6 +296,7 @@ impl View<'_, '_, '_> {
         json!({
             "window": self.length,
             "callers": self.rows.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
+            "page_callers": self.page_callers.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
             "pages": self.pages.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
         })
     }
@@ -259,16 +330,19 @@ impl View<'_, '_, '_> {
             count(count_of(Verdict::Young)),
             count(count_of(Verdict::Few))
         ));
-        let pages: Vec<&Row<'_>> = self
-            .pages
-            .iter()
-            .filter(|r| !matches!(r.evidence.verdict, Verdict::Few | Verdict::Young))
-            .collect();
-        if !pages.is_empty() {
-            out.push_str(
-                "\nPAGES, by kind; slab pages are among them, movable ones are user memory or page cache\n",
-            );
-            out.push_str(&self.table(&pages, self.subject.limit.min(10), "pages"));
+        let is_telling = |r: &&Row<'_>| !matches!(r.evidence.verdict, Verdict::Few | Verdict::Young);
+        for (rows, heading) in [
+            (self.page_callers, "PAGES, by call site; what is read into the page cache is reclaimable"),
+            (
+                self.pages,
+                "PAGES, by kind; slab pages are among them, movable ones are user memory or page cache",
+            ),
+        ] {
+            let rows: Vec<&Row<'_>> = rows.iter().filter(is_telling).collect();
+            if !rows.is_empty() {
+                out.push_str(&format!("\n{heading}\n"));
+                out.push_str(&self.table(&rows, self.subject.limit.min(10), "pages"));
+            }
         }
         out.push_str("\nOld: older than three times what 99 of 100 freed ones of the call site reached, and not of the window's last eighth. Growing: old ones from at least half of the steps of time, and the second half brings at least half of what the first did. It says nothing of objects that were there before.\n");
         out

@@ -91,7 +91,7 @@ pub fn run(
             whole = page;
             break;
         }
-        whole.json.insert(report.title().replace(' ', "_"), page.json.into());
+        whole.json.insert(report.title().replace([' ', '-'], "_"), page.json.into());
         whole.text.push_str(&format!("== {} ==\n\n{}\n", report.title(), page.text));
     }
     let Page { json, text } = whole;

@@ -252,6 +252,7 @@ impl Frames {
                 pfn: allocation.pfn,
                 site: allocation.site,
                 origin: allocation.origin,
+                stack: allocation.stack,
                 end,
                 is_born,
                 frames,

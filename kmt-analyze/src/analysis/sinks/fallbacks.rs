@@ -1,9 +1,12 @@
 //! Page allocations that were served from pageblocks of another migrate type, and for whom.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::{Noted, PageEvent};
+use crate::analysis::direct_map::DirectMap;
 use crate::analysis::int_hash::IntHash;
+use crate::analysis::ledger::Rules;
 use crate::stream::{NoteKind, Op, Origin};
 
 /// What fallbacks have in common.
@@ -32,11 +35,18 @@ pub struct Fallback {
 pub struct Fallbacks {
     /// By what they have in common.
     pub counts: HashMap<Fallback, u64>,
-    /// For each task one whose page allocation, or slab allocation behind it, may still come; and its first frame.
-    open: HashMap<i32, (Fallback, u64), IntHash>,
+    /// For each task one whose page allocation, or slab allocation behind it, may still come; and the frames of that.
+    open: HashMap<i32, (Fallback, Range<u64>), IntHash>,
+    /// Where page frames are mapped, and log2 of the page size.
+    map: Option<(DirectMap, u32)>,
 }
 
 impl Fallbacks {
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
+    }
+
     fn settle(&mut self, pid: i32) {
         if let Some((fallback, _)) = self.open.remove(&pid) {
             *self.counts.entry(fallback).or_default() += 1;
@@ -61,29 +71,35 @@ impl Fallbacks {
             page_site: None,
             slab_site: None,
         };
-        self.open.insert(pid, (fallback, pfn));
+        self.open.insert(pid, (fallback, pfn..pfn));
     }
 
-    /// Pages were allocated: the fallback's, or others and it only filled a per-CPU list.
+    /// Pages were allocated: what the task asked for when it fell back. The page that it gets may be another, since
+    /// fallbacks fill per-CPU lists.
     pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
         let pid = event.place.pid;
-        let Some((fallback, pfn)) = self.open.get_mut(&pid) else { return };
-        let frames = 1u64 << fallback.fallback_order.min(32);
-        let is_of_it = (*pfn..pfn.saturating_add(frames)).contains(&event.op.value);
-        if fallback.page_site.is_none() && is_of_it {
-            fallback.page_site = Some(event.op.what.number());
-        } else {
+        let Some((fallback, frames)) = self.open.get_mut(&pid) else { return };
+        if fallback.page_site.is_some() || fallback.alloc_migratetype != event.site.migratetype {
+            return self.settle(pid);
+        }
+        fallback.page_site = Some(event.op.what.number());
+        let pfn = event.op.value;
+        *frames = pfn..pfn.saturating_add(1 << event.site.order.min(32));
+        if event.failed || event.site.is_movable() {
             self.settle(pid);
         }
     }
 
-    /// A slab object was allocated: the first one behind a new slab page is what that was for.
+    /// A slab object was allocated: the first one on a new slab page is what that was for.
     pub fn slab_alloc(&mut self, op: &Op, place: Origin) {
         if self.open.is_empty() {
             return;
         }
-        if let Some((fallback, _)) = self.open.get_mut(&place.pid) {
-            fallback.slab_site = fallback.page_site.map(|_| op.what.number());
+        let map = self.map;
+        if let Some((fallback, frames)) = self.open.get_mut(&place.pid) {
+            if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
+                fallback.slab_site = fallback.page_site.map(|_| op.what.number());
+            }
             self.settle(place.pid);
         }
     }

@@ -1,6 +1,10 @@
 //! What stays, over time: when those were born that are still there at the end, and how much was live when.
 
+use std::collections::HashMap;
+
 use super::{Closed, ClosedFrames, grown};
+use crate::analysis::int_hash::IntHash;
+use crate::analysis::ledger::frames::NO_STACK;
 use crate::analysis::sinks::histogram::Histogram;
 
 /// Steps of time that a window is cut into.
@@ -15,6 +19,8 @@ pub struct Growth {
     pub callers: Vec<Course>,
     /// Pages by number of their kind.
     pub pages: Vec<Course>,
+    /// Pages by number of their stack, where they have one.
+    pub page_stacks: HashMap<u32, Course, IntHash>,
 }
 
 /// The course of one kind of allocation.
@@ -42,7 +48,7 @@ impl Growth {
     /// From `first` to `last`.
     pub fn new(first: u64, last: u64) -> Self {
         let step = (last.saturating_sub(first) / STEPS as u64 + 1).max(1);
-        Self { start: first, step, callers: Vec::new(), pages: Vec::new() }
+        Self { start: first, step, callers: Vec::new(), pages: Vec::new(), page_stacks: HashMap::default() }
     }
 
     /// Length of a step in the clock's unit.
@@ -83,6 +89,17 @@ impl Growth {
         let ended = closed.end.filter(|_| live == 0).map(|(t, _)| self.place(t));
         let course = grown(&mut self.pages, closed.site);
         course.site = closed.site;
+        course.add_frames(closed, born, ended);
+        if closed.stack != NO_STACK {
+            self.page_stacks.entry(closed.stack).or_default().add_frames(closed, born, ended);
+        }
+    }
+}
+
+impl Course {
+    /// Frames that were born in one step, and ended in another.
+    fn add_frames(&mut self, closed: &ClosedFrames, born: usize, ended: Option<usize>) {
+        let (course, live) = (self, closed.sums.frames_live);
         course.births[born] += if closed.is_born { closed.frames } else { 0 };
         course.live_change[born] += closed.frames as i64;
         if let Some(ended) = ended {
@@ -95,5 +112,20 @@ impl Growth {
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
             course.lifetimes.add(end.saturating_sub(closed.born));
         }
+    }
+}
+
+impl std::ops::AddAssign<&Course> for Course {
+    fn add_assign(&mut self, other: &Course) {
+        let add =
+            |to: &mut [u64; STEPS], from: &[u64; STEPS]| to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+        add(&mut self.births, &other.births);
+        add(&mut self.survivors, &other.survivors);
+        add(&mut self.survivor_amount, &other.survivor_amount);
+        self.live_change.iter_mut().zip(&other.live_change).for_each(|(a, b)| *a += b);
+        self.lifetimes.merge(&other.lifetimes);
+        self.unseen += other.unseen;
+        self.uncertain += other.uncertain;
+        self.site = other.site;
     }
 }

@@ -85,6 +85,8 @@ pub struct ClosedFrames {
     pub site: u32,
     /// Number of its CPU and task.
     pub origin: u32,
+    /// Number of its stack; `u32::MAX` for none.
+    pub stack: u32,
     /// When they ended, and whether by a free; `None` if they did not.
     pub end: Option<(u64, bool)>,
     /// Allocated in the window.
@@ -193,6 +195,9 @@ impl Sinks {
         if let Some(stalls) = &mut self.stalls {
             stalls.learn(rules);
         }
+        if let Some(fallbacks) = &mut self.fallbacks {
+            fallbacks.learn(rules);
+        }
     }
 
     /// Whether anything wants to see each life. Lifetimes alone do not: of plain ones they need only a few numbers.
@@ -240,7 +245,7 @@ impl Sinks {
     /// Whether page allocations are to be joined with their stacks.
     #[inline]
     pub fn wants_stacks(&self) -> bool {
-        (self.stacks || self.calls.is_some()) && !self.no_stacks
+        (self.stacks || self.calls.is_some() || self.growth.is_some()) && !self.no_stacks
     }
 
     /// Which events beside the ledger are wanted.
@@ -399,6 +404,13 @@ impl Sinks {
         }
     }
 
+    /// The slab allocation that was just told of was a second report of one object.
+    pub fn folded(&mut self, place: Origin) {
+        if let Some(calls) = &mut self.calls {
+            calls.folded(place);
+        }
+    }
+
     /// An event beside the ledger.
     pub fn note(&mut self, noted: &Noted) {
         if let Some(page_use) = &mut self.page_use {
@@ -425,3 +437,6 @@ fn grown<T: Default>(items: &mut Vec<T>, number: u32) -> &mut T {
     }
     &mut items[number]
 }
+
+#[cfg(test)]
+mod tests;

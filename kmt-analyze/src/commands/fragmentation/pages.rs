@@ -1,6 +1,6 @@
 //! Free pages that large requests cannot use, fallbacks, and pageblocks of mixed types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kmt_format::schema::Meaning;
 use serde_json::{Value, json};
@@ -173,6 +173,8 @@ fn fallen(view: &View<'_, '_, '_>, fallbacks: &Fallbacks) -> Part {
 #[derive(Debug, Default)]
 struct Block {
     by_type: BTreeMap<i32, u64>,
+    /// Orders of their allocations.
+    orders: BTreeSet<u8>,
     /// Pages by kind of allocation and task.
     by_maker: BTreeMap<(u32, i32), u64>,
 }
@@ -189,14 +191,18 @@ fn mixed(view: &View<'_, '_, '_>, mixing: Option<&Mixing>) -> Part {
     };
     let (interner, names) = (&view.result.interner, TraceNames::new(view.subject.session));
     let mut blocks: BTreeMap<u64, Block> = BTreeMap::new();
+    let mut by_order: BTreeMap<(u8, i32), u64> = BTreeMap::new();
     for live in &mixing.live {
         let site = interner.pages.get(live.site).copied().unwrap_or_default();
         let pid = interner.origins.get(live.origin).map_or(0, |o| o.pid);
         let block = blocks.entry(live.block).or_default();
         *block.by_type.entry(site.migratetype).or_default() += live.frames;
+        block.orders.insert(site.order);
+        *by_order.entry((site.order, site.migratetype)).or_default() += live.frames;
         *block.by_maker.entry((live.site, pid)).or_default() += live.frames;
     }
     let mixed = blocks.values().filter(|b| b.by_type.len() > 1).count() as u64;
+    let orders_mixed = blocks.values().filter(|b| b.orders.len() > 1).count() as u64;
     // What cannot be moved away in a block of movable pages keeps it from ever being whole again.
     let mut polluted = 0u64;
     let mut culprits: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
@@ -233,6 +239,10 @@ fn mixed(view: &View<'_, '_, '_>, mixing: Option<&Mixing>) -> Part {
     let json = json!({
         "blocks_with_live_pages": blocks.len(),
         "blocks_mixed": mixed,
+        "blocks_of_mixed_orders": orders_mixed,
+        "by_order_and_migratetype": by_order.iter().map(|((order, migratetype), pages)| json!({
+            "order": order, "migratetype": names.migratetype(*migratetype), "pages": pages,
+        })).collect::<Vec<_>>(),
         "movable_blocks_with_unmovable_pages": polluted,
         "by_migratetype": types.iter().map(|(name, (blocks, pages))| json!({"migratetype": name, "blocks": blocks, "pages": pages})).collect::<Vec<_>>(),
         "culprits": culprits.iter().take(shown).map(|(key, (blocks, pages))| {
@@ -244,17 +254,33 @@ fn mixed(view: &View<'_, '_, '_>, mixing: Option<&Mixing>) -> Part {
     });
     use Align::{Left, Right};
     let mut text = format!(
-        "pageblocks: {} hold live pages of the trace, {} ({}) of more than one type; {} movable ones hold pages that cannot be moved\n",
+        "pageblocks: {} hold live pages of the trace, {} ({}) of more than one type, {} ({}) of more than one order; {} movable ones hold pages that cannot be moved\n",
         count(blocks.len() as u64),
         count(mixed),
         percent(mixed, blocks.len() as u64),
+        count(orders_mixed),
+        percent(orders_mixed, blocks.len() as u64),
         count(polluted)
     );
+    let orders: BTreeSet<u8> = by_order.keys().map(|k| k.0).collect();
+    let headings: Vec<String> = orders.iter().map(|o| format!("order {o}")).collect();
+    let mut columns = vec![("asked for", Left), ("in blocks", Right), ("live pages", Right)];
+    columns.extend(headings.iter().map(|h| (h.as_str(), Right)));
+    let of_order = |name: &str, order: u8| -> u64 {
+        by_order
+            .iter()
+            .filter(|((o, t), _)| *o == order && names.migratetype(*t) == name)
+            .map(|(_, n)| n)
+            .sum()
+    };
     let rows: Vec<Vec<String>> = types
         .iter()
-        .map(|(name, (blocks, pages))| vec![name.clone(), count(*blocks), count(*pages)])
+        .map(|(name, (blocks, pages))| {
+            let cells = orders.iter().map(|&order| count(of_order(name, order)));
+            [name.clone(), count(*blocks), count(*pages)].into_iter().chain(cells).collect()
+        })
         .collect();
-    text.push_str(&table(&[("asked for", Left), ("in blocks", Right), ("live pages", Right)], &rows));
+    text.push_str(&table(&columns, &rows));
     if !culprits.is_empty() {
         let rows: Vec<Vec<String>> = culprits
             .iter()

@@ -1,0 +1,194 @@
+//! The reports on fragmentation, leaks, latency and the like, against the totals of others and against the dump.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::files::{Scratch, data, json, run, stderr, stdout};
+
+fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1")
+}
+
+/// Captures of different kernels, and more in `KMT_CAPTURES`.
+fn each(check: impl Fn(&Path)) {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim");
+    for input in [sample(), data("s390x-6.1"), data("x86_64-6.12"), data("armhf-6.1"), own] {
+        let scratch = Scratch::new();
+        check(&scratch.convert(&input));
+    }
+    let more = std::env::var_os("KMT_CAPTURES").map(PathBuf::from);
+    for path in more.iter().flat_map(|d| std::fs::read_dir(d).unwrap()).map(|e| e.unwrap().path()) {
+        if path.extension().is_some_and(|e| e == "kmt") {
+            check(&path);
+        }
+    }
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    let found = value.pointer(path).unwrap_or_else(|| panic!("no {path}"));
+    found.as_u64().unwrap_or_else(|| panic!("{path} is {found}"))
+}
+
+fn sum(rows: &Value, key: &str) -> u64 {
+    rows.as_array().unwrap().iter().map(|r| r[key].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn anomalies_are_those_that_the_summary_counts() {
+    each(|file| {
+        let slab = &json(&["summary", "--json"], file)["slab"];
+        let all = json(&["anomalies", "--json"], file);
+        let count = |kind: &str| {
+            let found = all["anomalies"].as_array().unwrap().iter().find(|a| a["kind"] == kind).unwrap();
+            assert_eq!(sum(&found["rows"], "count"), number(found, "/count"), "{kind}");
+            number(found, "/count")
+        };
+        assert_eq!(count("mixed_api"), number(slab, "/mixed_api_frees"));
+        assert_eq!(count("late_free"), number(slab, "/late_frees"));
+        assert_eq!(count("double_report"), number(slab, "/double_reports"));
+        assert_eq!(count("alloc_failures"), number(slab, "/alloc_failures"));
+        assert_eq!(count("freed_unseen"), number(slab, "/freed_unseen"));
+        assert_eq!(
+            count("born_unseen") + count("freed_again_or_born_unseen"),
+            number(slab, "/frees_untraced_birth")
+        );
+        assert_eq!((count("undersized"), count("inverted")), (0, 0), "no kernel does that");
+    });
+}
+
+#[test]
+fn crossings_are_those_that_the_summary_counts() {
+    each(|file| {
+        let slab = &json(&["summary", "--json"], file)["slab"];
+        let crossing = &json(&["crosscpu", "--json"], file)["crosscpu"];
+        assert_eq!(number(crossing, "/cross_cpu_frees"), number(slab, "/cross_cpu_frees"));
+        assert_eq!(number(crossing, "/frees"), number(slab, "/frees_matched"));
+        assert_eq!(sum(&crossing["callers"], "cross_cpu_frees"), number(slab, "/cross_cpu_frees"));
+        assert_eq!(sum(&crossing["cpus"], "bytes"), number(slab, "/bytes_freed"));
+    });
+}
+
+#[test]
+fn internal_fragmentation_is_that_of_the_summary() {
+    each(|file| {
+        let slab = &json(&["summary", "--json"], file)["slab"];
+        let internal = &json(&["fragmentation", "--json"], file)["fragmentation"]["internal"];
+        let of = |kind: &str, key: &str| number(&internal[kind], key);
+        for (ours, theirs) in
+            [("/bytes_wasted", "/bytes_wasted"), ("/bytes_wasted_live", "/bytes_wasted_live")]
+        {
+            let kmalloc = of("kmalloc", ours) + of("kmalloc_large", ours);
+            assert_eq!(kmalloc, number(&slab["kmalloc"], theirs));
+            assert_eq!(of("caches", ours), number(&slab["cache"], theirs));
+        }
+    });
+}
+
+#[test]
+fn the_model_of_what_if_is_exact_for_the_kernels_own_classes() {
+    each(|file| {
+        let report = &json(&["what-if", "--json"], file)["what_if"];
+        assert_eq!(number(report, "/bytes_alloc_of_model"), number(report, "/bytes_alloc"));
+        for layout in report["layouts"].as_array().unwrap() {
+            assert!(layout["slab_bytes_max"].as_u64() >= layout["bytes_live_max"].as_u64(), "{layout}");
+        }
+    });
+}
+
+#[test]
+fn columns_of_the_page_allocator_are_counts_of_events() {
+    each(|file| {
+        let counted = json(&["events", "--json"], file)["events"].clone();
+        let events: BTreeMap<&str, u64> =
+            counted.as_object().unwrap().iter().map(|(e, c)| (e.as_str(), number(c, "/events"))).collect();
+        let report = json(&["tasks", "--json"], file);
+        let column = |key: &str| -> u64 {
+            report["tasks"].as_array().unwrap().iter().map(|t| number(&t["page_allocator"], key)).sum()
+        };
+        for (key, event) in [
+            ("/alloc_events", "kmem:mm_page_alloc"),
+            ("/zone_locked_events", "kmem:mm_page_alloc_zone_locked"),
+            ("/free_events", "kmem:mm_page_free"),
+            ("/free_batched_events", "kmem:mm_page_free_batched"),
+            ("/pcpu_pages_drained", "kmem:mm_page_pcpu_drain"),
+            ("/fallbacks", "kmem:mm_page_alloc_extfrag"),
+        ] {
+            assert_eq!(column(key), events.get(event).copied().unwrap_or(0), "{event}");
+        }
+        assert_eq!(column("/fallbacks_causing"), column("/fallbacks_severe") + column("/fallbacks_moderate"));
+    });
+}
+
+#[test]
+fn all_reports_of_one_pass_say_what_each_says_alone() {
+    each(|file| {
+        let together = json(&["all", "--json", "-l", "1000000"], file);
+        for (title, alone, key) in [
+            ("summary", "summary", "slab"),
+            ("call_sites", "callers", "callers"),
+            ("caches", "caches", "caches"),
+            ("tasks", "tasks", "tasks"),
+            ("lifetimes", "lifetimes", "lifetimes"),
+            ("peak", "peak", "peak"),
+            ("timeline", "timeline", "timeline"),
+            ("not_seen_freed", "leaks", "leaks"),
+            ("fragmentation", "fragmentation", "fragmentation"),
+            ("latency", "latency", "latency"),
+            ("crosscpu", "crosscpu", "crosscpu"),
+            ("anomalies", "anomalies", "anomalies"),
+            ("pages", "pages", "pages"),
+        ] {
+            assert_eq!(together[title][key], json(&[alone, "--json"], file)[key], "{title}");
+        }
+        let one = stdout(&run(&["all", "--threads", "1"], file));
+        assert_eq!(one, stdout(&run(&["all", "--threads", "3"], file)), "the same on any number of cores");
+        assert!(one.contains("== what-if ==") && one.contains("== not seen freed =="));
+    });
+}
+
+#[test]
+fn a_file_differs_from_itself_in_nothing() {
+    each(|file| {
+        let path = file.to_str().unwrap();
+        for by in ["call-site", "cache", "task"] {
+            let report = json(&["diff", "--json", "--by", by, path], file);
+            assert_eq!(number(&report, "/diff/rows_beyond_noise"), 0, "{by}");
+            for row in report["diff"]["rows"].as_array().unwrap() {
+                assert_eq!(row["bytes_alloc"]["change"].as_f64(), Some(0.0));
+            }
+        }
+        let totals = json(&["summary", "--json"], file);
+        let report = json(&["diff", "--json", path], file);
+        let rows = report["diff"]["rows"].as_array().unwrap().iter().filter(|r| r["kind"] != "pages");
+        let sums = rows.fold((0.0, 0.0), |sum, r| {
+            let of = |figure: &str| r[figure]["before"].as_f64().unwrap();
+            (sum.0 + of("bytes_alloc"), sum.1 + of("bytes_live"))
+        });
+        assert_eq!(sums.0 as u64, number(&totals, "/slab/bytes_alloc"));
+        assert_eq!(sums.1 as u64, number(&totals, "/slab/bytes_live"));
+    });
+}
+
+#[test]
+fn questions_that_make_no_sense_are_refused() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for (args, remedy) in [
+        (vec!["diff"], "<AFTER>"),
+        (vec!["latency", "--threshold", "soon"], "expected a number with ns, us, ms or s"),
+        (vec!["what-if", "--split", "("], "regex"),
+        (vec!["all", "--where", "lifetime>1ms"], "lifetimes, callers"),
+    ] {
+        let output = run(&args, &file);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}: {output:?}");
+        assert!(stderr(&output).contains(remedy), "{args:?}: {}", stderr(&output));
+    }
+    // Nothing is made up where it cannot be known.
+    let text = stdout(&run(&["callgraph"], &file));
+    assert!(text.contains("no stacks") && text.contains("--stack"), "{text}");
+    let text = stdout(&run(&["latency"], &file));
+    assert!(text.contains("not recorded: direct reclaim"), "{text}");
+}
