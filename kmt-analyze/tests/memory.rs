@@ -167,6 +167,8 @@ fn pinned_slabs_are_found_with_who_pins_them() {
         record(&path, Duration::from_secs(3), || files(&dir, 12_000, keep));
         let report = json(&["fragmentation", "--json"], &path);
         let _ = fs::remove_dir_all(&dir);
+        // Inodes are freed when a grace period is over; the next snapshot is not to fall into that.
+        thread::sleep(Duration::from_secs(1));
         (path, report["fragmentation"]["occupancy"]["pinned_by"].clone())
     };
     let (path, pins) = pinned("pin.kmt", Some(40));
@@ -175,11 +177,11 @@ fn pinned_slabs_are_found_with_who_pins_them() {
     assert!(first["symbol"].as_str().unwrap().contains("inode"), "{first:#}");
     // 300 files are left; each holds a slab of its own, nearly.
     assert!(first["sparse_slabs"].as_f64().unwrap() > 200.0, "{first:#}");
-    agrees_with_slabinfo(&path);
+    agrees_with_slabinfo(&path, 512);
     let (path, pins) = pinned("unpinned.kmt", None);
     let pinners: Vec<&Value> = pins.as_array().unwrap().iter().filter(|p| p["is_pinner"] == true).collect();
     assert!(pinners.is_empty(), "{pinners:#?}");
-    agrees_with_slabinfo(&path);
+    agrees_with_slabinfo(&path, 512);
 }
 
 /// Columns of /proc/slabinfo: objects in use, pages of all slabs.
@@ -212,10 +214,11 @@ fn family(name: &str) -> String {
 /// The tolerance: the snapshots are taken before the trace begins and after it ends, and reading them, starting the
 /// recording and whatever else runs in between allocates, too; slabs of objects that are allocated in bulk only
 /// (`kmem_cache_alloc_bulk` has no event) are not seen to be slabs; and caches that no event names are none of
-/// slabinfo's. So a cache may be off by 8 slabs of 8 pages or a tenth of what came and went, and all caches together
-/// by a quarter of that. Objects without a free event seem live, so that only caches are held to be a lower bound
+/// slabinfo's. So a cache may be off by `slack` pages or a tenth of what came and went, and all caches together by a
+/// quarter of that: 64 pages, 8 slabs of 8, for captures of a guest that did nothing else, 512 on a machine in use.
+/// Objects without a free event seem live, so that only caches are held to be a lower bound
 /// whose frees are seen.
-fn agrees_with_slabinfo(path: &Path) -> (i64, i64) {
+fn agrees_with_slabinfo(path: &Path, slack: i64) -> (i64, i64) {
     let bytes = fs::read(path).unwrap();
     let trace = Trace::open(&bytes, Limits::default()).unwrap();
     let snapshot = |name| slabinfo(trace.metadata().attachment(name).unwrap());
@@ -239,14 +242,17 @@ fn agrees_with_slabinfo(path: &Path) -> (i64, i64) {
         let went = number("pages_died") + number("older_pages_died");
         let kernel = pages - before.get(name).map_or(0, |b| b.1);
         let off = (kernel - (came - went)).abs();
-        assert!(off <= 64.max((came + went) / 10), "{name}: {came} - {went} pages, the kernel has {kernel}");
+        assert!(
+            off <= slack.max((came + went) / 10),
+            "{name}: {came} - {went} pages, the kernel has {kernel}"
+        );
         (moved, apart) = (moved + came + went, apart + off);
         if unseen.get(name) == Some(&0) {
             assert!(number("objects") <= active, "{name}: {} live, {active} active", number("objects"));
         }
     }
     println!("{}: {moved} slab pages came or went, {apart} of them not as slabinfo says", path.display());
-    assert!(apart * 4 <= moved + 256, "{apart} of {moved}");
+    assert!(apart * 4 <= moved + 4 * slack, "{apart} of {moved}");
     (moved, apart)
 }
 
@@ -259,7 +265,7 @@ fn occupancy_agrees_with_slabinfo_of_captures() {
         let is_whole = capture.join("slabinfo.before").exists() && !capture.join("tracefs-full").exists();
         // Between the end of that trace and its snapshot files were removed, and their buffer heads.
         if is_whole && !capture.ends_with("x86_64-6.1-graph") {
-            agrees_with_slabinfo(&scratch.convert(&capture));
+            agrees_with_slabinfo(&scratch.convert(&capture), 64);
         }
     }
 }

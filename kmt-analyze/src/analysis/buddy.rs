@@ -54,7 +54,7 @@ impl Zone {
     /// Whether an allocation of that order would fail for lack of memory (towards 0) or for fragmentation (towards
     /// 1000); -1000: it would succeed. `__fragmentation_index` of mm/vmstat.c (2.6.35 to 7.2).
     pub fn extfrag_index(&self, order: usize) -> i64 {
-        let blocks: u64 = self.free.iter().sum();
+        let blocks = self.free.iter().copied().fold(0, u64::saturating_add);
         if blocks == 0 {
             return 0;
         }
@@ -62,7 +62,7 @@ impl Zone {
             return -1000;
         }
         let wanted = self.pages().saturating_mul(1000) / (1u64 << order);
-        1000 - ((1000 + wanted) / blocks) as i64
+        1000i64.saturating_sub(i64::try_from(wanted.saturating_add(1000) / blocks).unwrap_or(i64::MAX))
     }
 }
 

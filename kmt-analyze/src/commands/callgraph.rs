@@ -42,10 +42,10 @@ struct Node {
 
 impl Node {
     fn add(&mut self, sums: &CallSums, path: &mut dyn Iterator<Item = u64>) {
-        self.sums.allocs += sums.allocs;
-        self.sums.bytes_alloc += sums.bytes_alloc;
-        self.sums.live += sums.live;
-        self.sums.bytes_live += sums.bytes_live;
+        self.sums.allocs = self.sums.allocs.saturating_add(sums.allocs);
+        self.sums.bytes_alloc = self.sums.bytes_alloc.saturating_add(sums.bytes_alloc);
+        self.sums.live = self.sums.live.saturating_add(sums.live);
+        self.sums.bytes_live = self.sums.bytes_live.saturating_add(sums.bytes_live);
         if let Some(address) = path.next() {
             self.children.entry(address).or_default().add(sums, path);
         }

@@ -106,7 +106,7 @@ impl WhatIf {
         let mut apart = Layout { name: "long-lived apart".to_owned(), ..Layout::default() };
         for (number, caller) in (0u32..).zip(&replay.callers) {
             let is_long = caller.allocs > 0
-                && caller.held * 100 >= length * LONG_LIVED_PERCENT * u128::from(caller.allocs);
+                && caller.held / LONG_LIVED_PERCENT >= length * u128::from(caller.allocs) / 100;
             if is_long {
                 apart.apart.insert(number);
                 found.long_lived.push(labels.caller(&result, number).2);
@@ -169,7 +169,9 @@ fn worst(replay: &Replay) -> Vec<(u64, u64, u64, u128)> {
     let mut out: Vec<_> = replay
         .requests
         .iter()
-        .map(|(&(req, alloc), r)| (req, alloc, r.allocs, u128::from(alloc.saturating_sub(req)) * r.held))
+        .map(|(&(req, alloc), r)| {
+            (req, alloc, r.allocs, u128::from(alloc.saturating_sub(req)).saturating_mul(r.held))
+        })
         .filter(|w| w.3 > 0)
         .collect();
     out.sort_by_key(|w| (std::cmp::Reverse(w.3), w.0, w.1));

@@ -78,9 +78,9 @@ impl Calls {
         };
         let bytes = closed.bytes_alloc;
         sums.allocs += u64::from(closed.is_born);
-        sums.bytes_alloc += if closed.is_born { bytes } else { 0 };
+        sums.bytes_alloc = sums.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
         sums.live += u64::from(closed.is_live);
-        sums.bytes_live += if closed.is_live { bytes } else { 0 };
+        sums.bytes_live = sums.bytes_live.saturating_add(if closed.is_live { bytes } else { 0 });
     }
 }
 

@@ -38,14 +38,14 @@ impl Crossing {
             return;
         };
         let cell = self.matrix.entry((closed.born_at.cpu, place.cpu)).or_default();
-        *cell = (cell.0 + 1, cell.1 + closed.bytes_alloc);
+        *cell = (cell.0 + 1, cell.1.saturating_add(closed.bytes_alloc));
         let caller = grown(&mut self.callers, closed.caller);
         caller.freed += 1;
         if closed.born_at.cpu == place.cpu {
             return;
         }
         caller.delay.add(end.saturating_sub(closed.life.born));
-        caller.bytes += closed.bytes_alloc;
+        caller.bytes = caller.bytes.saturating_add(closed.bytes_alloc);
         match caller.freed_by.iter_mut().find(|f| f.0 == free.site) {
             Some(by) => by.1 += 1,
             None => caller.freed_by.push((free.site, 1)),

@@ -75,7 +75,7 @@ impl Growth {
         course.unseen += u64::from(closed.is_unseen);
         if closed.is_live {
             course.survivors[born] += 1;
-            course.survivor_amount[born] += closed.bytes_alloc;
+            course.survivor_amount[born] = course.survivor_amount[born].saturating_add(closed.bytes_alloc);
             course.uncertain += u64::from(closed.uncertain);
         } else if let Some(end) = closed.end.time().filter(|_| closed.is_freed) {
             course.lifetimes.add(end.saturating_sub(closed.life.born));
@@ -100,15 +100,16 @@ impl Course {
     /// Frames that were born in one step, and ended in another.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize, ended: Option<usize>) {
         let (course, live) = (self, closed.sums.frames_live);
-        course.births[born] += if closed.is_born { closed.frames } else { 0 };
-        course.live_change[born] += closed.frames as i64;
+        course.births[born] =
+            course.births[born].saturating_add(if closed.is_born { closed.frames } else { 0 });
+        course.live_change[born] = course.live_change[born].saturating_add(closed.frames as i64);
         if let Some(ended) = ended {
-            course.live_change[ended] -= closed.frames as i64;
+            course.live_change[ended] = course.live_change[ended].saturating_sub(closed.frames as i64);
         }
-        course.unseen += closed.sums.frames_freed_unseen;
-        course.survivors[born] += live;
-        course.survivor_amount[born] += live;
-        course.uncertain += closed.sums.frames_live_uncertain;
+        course.unseen = course.unseen.saturating_add(closed.sums.frames_freed_unseen);
+        course.survivors[born] = course.survivors[born].saturating_add(live);
+        course.survivor_amount[born] = course.survivor_amount[born].saturating_add(live);
+        course.uncertain = course.uncertain.saturating_add(closed.sums.frames_live_uncertain);
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
             course.lifetimes.add(end.saturating_sub(closed.born));
         }
@@ -124,8 +125,8 @@ impl std::ops::AddAssign<&Course> for Course {
         add(&mut self.survivor_amount, &other.survivor_amount);
         self.live_change.iter_mut().zip(&other.live_change).for_each(|(a, b)| *a += b);
         self.lifetimes.merge(&other.lifetimes);
-        self.unseen += other.unseen;
-        self.uncertain += other.uncertain;
+        self.unseen = self.unseen.saturating_add(other.unseen);
+        self.uncertain = self.uncertain.saturating_add(other.uncertain);
         self.site = other.site;
     }
 }

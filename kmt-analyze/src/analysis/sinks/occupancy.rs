@@ -160,8 +160,8 @@ impl Occupancy {
         let place = (time.saturating_sub(self.start) / self.step) as usize;
         let last = self.steps.len().saturating_sub(1);
         if let Some(step) = self.steps.get_mut(place.min(last)) {
-            step.held += held;
-            step.live += live;
+            step.held = step.held.saturating_add(held);
+            step.live = step.live.saturating_add(live);
         }
     }
 
@@ -212,7 +212,7 @@ impl Occupancy {
             page.live -= 1;
             page.live_bytes = page.live_bytes.saturating_sub(bytes);
             if !page.is_old {
-                self.change(time, 0, -(bytes as i64));
+                self.change(time, 0, (bytes as i64).saturating_neg());
             }
             return;
         }
@@ -225,7 +225,7 @@ impl Occupancy {
         let is_first = !matches!(page.holds, Holds::Site(_));
         page.holds = if is_first { Holds::Site(change.life.site) } else { page.holds };
         page.live += 1;
-        page.live_bytes += bytes;
+        page.live_bytes = page.live_bytes.saturating_add(bytes);
         page.peak_bytes = page.peak_bytes.max(page.live_bytes);
         let (is_old, order) = (page.is_old, page.order);
         if is_old {
@@ -236,7 +236,7 @@ impl Occupancy {
             held = self.size(order) as i64;
             let turnover = grown(&mut self.turnover, change.life.site);
             turnover.slabs_born += 1;
-            turnover.frames_born += 1 << order;
+            turnover.frames_born = turnover.frames_born.saturating_add(1 << order);
         }
         self.change(time, held, bytes as i64);
     }
@@ -310,7 +310,7 @@ impl Occupancy {
             Some(Holds::Large | Holds::Nothing) | None => return,
         };
         turnover.old_slabs_died += 1;
-        turnover.old_frames_died += frames;
+        turnover.old_frames_died = turnover.old_frames_died.saturating_add(frames);
     }
 
     /// A page of the trace is over.
@@ -325,8 +325,9 @@ impl Occupancy {
         if let Holds::Site(site) = page.holds {
             let turnover = grown(&mut self.turnover, site);
             turnover.slabs_died += 1;
-            turnover.frames_died += 1 << page.order;
-            self.change(time, -(self.size(page.order) as i64), -(page.live_bytes as i64));
+            turnover.frames_died = turnover.frames_died.saturating_add(1 << page.order);
+            let (held, live) = (self.size(page.order) as i64, page.live_bytes as i64);
+            self.change(time, held.saturating_neg(), live.saturating_neg());
         }
     }
 
@@ -335,7 +336,8 @@ impl Occupancy {
         let (first, last) = self.window;
         let end = closed.end.time().unwrap_or(last).min(last);
         let held = end.saturating_sub(closed.life.born.max(first));
-        *grown(&mut self.object_time, closed.life.site) += u128::from(held);
+        let time = grown(&mut self.object_time, closed.life.site);
+        *time = time.saturating_add(held.into());
         if !closed.is_live {
             return;
         }
@@ -347,13 +349,14 @@ impl Occupancy {
         let unused = self.size(page.order).saturating_sub(page.live_bytes) as f64 * share;
         let pins = grown(&mut self.pins, closed.caller);
         pins.objects += 1;
-        pins.bytes += closed.bytes_alloc;
+        pins.bytes = pins.bytes.saturating_add(closed.bytes_alloc);
         pins.pinned_bytes += unused;
-        if page.live_bytes * SPARSE <= page.peak_bytes {
+        if page.live_bytes <= page.peak_bytes / SPARSE {
             pins.sparse_bytes += unused;
             pins.sparse_slabs += share;
             pins.sparse_objects += 1;
-            pins.sparse_age += u128::from(last.saturating_sub(closed.life.born));
+            pins.sparse_age =
+                pins.sparse_age.saturating_add(u128::from(last.saturating_sub(closed.life.born)));
         }
     }
 }

@@ -39,7 +39,7 @@ impl Oddities {
                 }
                 if closed.api != free.api {
                     let entry = self.mixed.entry((closed.caller, free.site)).or_default();
-                    *entry = (entry.0 + 1, entry.1 + closed.bytes_alloc);
+                    *entry = (entry.0 + 1, entry.1.saturating_add(closed.bytes_alloc));
                 }
             }
             End::Unseen { ambiguous, by, .. } if closed.is_unseen => {

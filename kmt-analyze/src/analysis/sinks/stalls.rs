@@ -167,7 +167,7 @@ impl Stalls {
         let length = end.saturating_sub(begin);
         self.kinds.entry(stall).or_default().add(length);
         let task = self.by_task.entry((stall, place.pid)).or_default();
-        *task = (task.0 + 1, task.1 + length, task.2.max(length));
+        *task = (task.0 + 1, task.1.saturating_add(length), task.2.max(length));
         if stall.delays() {
             self.waiting.entry(place.pid).or_default().push((stall, length));
         }
@@ -185,8 +185,9 @@ impl Stalls {
 
     /// Lets go of the shortest intervals that are too many, and puts the rest in their order.
     pub fn cut(&mut self) {
-        self.intervals.sort_by_key(|i| (std::cmp::Reverse(i.end - i.begin.min(i.end)), i.begin, i.pid));
-        self.intervals_left_out += self.intervals.len().saturating_sub(INTERVALS_MAX) as u64;
+        self.intervals.sort_by_key(|i| (std::cmp::Reverse(i.end.saturating_sub(i.begin)), i.begin, i.pid));
+        self.intervals_left_out =
+            self.intervals_left_out.saturating_add(self.intervals.len().saturating_sub(INTERVALS_MAX) as u64);
         self.intervals.truncate(INTERVALS_MAX);
         self.intervals.sort_by_key(|i| (i.begin, std::cmp::Reverse(i.end), i.pid));
     }
@@ -203,8 +204,8 @@ impl Stalls {
             NoteKind::DirectEnd => {
                 let length = self.end(Stall::Direct, noted);
                 let task = self.tasks.entry(pid).or_default();
-                task.direct_time += length.unwrap_or(0);
-                task.direct_reclaimed += n[0];
+                task.direct_time = task.direct_time.saturating_add(length.unwrap_or(0));
+                task.direct_reclaimed = task.direct_reclaimed.saturating_add(n[0]);
             }
             NoteKind::MemcgBegin => self.begin(Stall::Memcg, noted),
             NoteKind::MemcgEnd => drop(self.end(Stall::Memcg, noted)),
@@ -231,12 +232,14 @@ impl Stalls {
                 let stall = Stall::Shrinker(n[1], n[0]);
                 self.end(stall, noted);
                 // A shrinker may answer SHRINK_STOP, ~0UL.
-                *self.shrunk.entry(stall).or_default() += u64::try_from(n[3] as i64).unwrap_or(0);
+                let shrunk = self.shrunk.entry(stall).or_default();
+                *shrunk = shrunk.saturating_add(u64::try_from(n[3] as i64).unwrap_or(0));
             }
             NoteKind::LruIsolate => self.isolate(pid, &n),
             NoteKind::ShrinkInactive => {
                 let kind = usize::from(n[2] & RECLAIM_WB_FILE == 0);
-                self.tasks.entry(pid).or_default().reclaimed[kind] += n[1];
+                let reclaimed = &mut self.tasks.entry(pid).or_default().reclaimed[kind];
+                *reclaimed = reclaimed.saturating_add(n[1]);
             }
             NoteKind::WritePage => {
                 let kind = usize::from(n[0] & RECLAIM_WB_SYNC == 0);
@@ -263,7 +266,8 @@ impl Stalls {
             _ => (isolate_mode != 2, file != 0),
         };
         if is_inactive {
-            self.tasks.entry(pid).or_default().scanned[usize::from(!is_file)] += scanned;
+            let sum = &mut self.tasks.entry(pid).or_default().scanned[usize::from(!is_file)];
+            *sum = sum.saturating_add(scanned);
         }
     }
 
@@ -325,7 +329,7 @@ impl Stalls {
     fn settle(&mut self, pid: i32) {
         for (delayed, length) in self.answered.remove(&pid).unwrap_or_default().0 {
             let sums = self.delayed.entry(delayed).or_default();
-            *sums = (sums.0 + 1, sums.1 + length, sums.2.max(length));
+            *sums = (sums.0 + 1, sums.1.saturating_add(length), sums.2.max(length));
         }
     }
 

@@ -5,8 +5,10 @@ use super::occupancy::Holds;
 use super::stalls::Stall;
 use super::*;
 use crate::analysis::direct_map::DirectMap;
-use crate::stream::Api;
+use crate::analysis::ledger::KnownSite;
+use crate::analysis::ledger::lives::{End, Life};
 use crate::stream::op::{Kind, What};
+use crate::stream::{Api, Note, NoteKind, PageSite};
 
 const BASE: u64 = 0x00ff_8880_0000_0000;
 

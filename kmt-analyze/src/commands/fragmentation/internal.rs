@@ -25,12 +25,12 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, other: &Self) {
-        self.alloc += other.alloc;
-        self.req += other.req;
-        self.live += other.live;
-        self.req_live += other.req_live;
-        self.byte_time += other.byte_time;
-        self.waste_time += other.waste_time;
+        self.alloc = self.alloc.saturating_add(other.alloc);
+        self.req = self.req.saturating_add(other.req);
+        self.live = self.live.saturating_add(other.live);
+        self.req_live = self.req_live.saturating_add(other.req_live);
+        self.byte_time = self.byte_time.saturating_add(other.byte_time);
+        self.waste_time = self.waste_time.saturating_add(other.waste_time);
     }
 
     fn wasted(&self) -> u64 {
@@ -81,15 +81,15 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
     for (number, site) in (0u32..).zip(result.interner.sites.items()) {
         let held = occupancy.object_time.get(number as usize).copied().unwrap_or(0);
         let mut sums = Sums {
-            byte_time: held * u128::from(site.bytes_alloc),
-            waste_time: held * u128::from(site.bytes_alloc.saturating_sub(site.bytes_req)),
+            byte_time: held.saturating_mul(site.bytes_alloc.into()),
+            waste_time: held.saturating_mul(site.bytes_alloc.saturating_sub(site.bytes_req).into()),
             ..Sums::default()
         };
         for (_, totals) in result.balance.sites.get(number as usize).into_iter().flatten() {
-            sums.alloc += totals.bytes_alloc;
-            sums.req += totals.bytes_req;
-            sums.live += totals.bytes_live;
-            sums.req_live += totals.bytes_req_live;
+            sums.alloc = sums.alloc.saturating_add(totals.bytes_alloc);
+            sums.req = sums.req.saturating_add(totals.bytes_req);
+            sums.live = sums.live.saturating_add(totals.bytes_live);
+            sums.req_live = sums.req_live.saturating_add(totals.bytes_req_live);
         }
         let kind = match site.api {
             Api::Kmalloc if site.bytes_alloc > large => 1,

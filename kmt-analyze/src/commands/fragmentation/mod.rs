@@ -29,7 +29,9 @@ impl Report for Fragmentation {
 
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
         let (first, last) = subject.selection.span(subject.session);
-        sinks.occupancy = Some(Occupancy::new(first, last, STEPS));
+        // An instant has no course.
+        let steps = if last.saturating_sub(first) < STEPS as u64 { 1 } else { STEPS };
+        sinks.occupancy = Some(Occupancy::new(first, last, steps));
         sinks.mixing = Some(Mixing::new(subject.session.pageblock_order().0));
         sinks.fallbacks = Some(Fallbacks::default());
     }

@@ -49,13 +49,13 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
         let cache = caches.entry(view.cache(site)).or_default();
         if page.is_old {
             cache.old_frames += 1;
-            cache.old_live += page.live_bytes;
+            cache.old_live = cache.old_live.saturating_add(page.live_bytes);
             continue;
         }
         let bytes = page_size << page.order;
         cache.slabs += 1;
-        cache.held += bytes;
-        cache.live += page.live_bytes;
+        cache.held = cache.held.saturating_add(bytes);
+        cache.live = cache.live.saturating_add(page.live_bytes);
         cache.objects += u64::from(page.live);
         cache.empty += u64::from(page.live == 0);
         cache.sparse += u64::from(is_sparse(page));
@@ -110,16 +110,16 @@ fn free_cache<'v>(view: &View<'v, '_, '_>, site: u32) -> &'v str {
 }
 
 fn add(sums: &mut Turnover, other: &Turnover) {
-    sums.slabs_born += other.slabs_born;
-    sums.frames_born += other.frames_born;
-    sums.slabs_died += other.slabs_died;
-    sums.frames_died += other.frames_died;
-    sums.old_slabs_died += other.old_slabs_died;
-    sums.old_frames_died += other.old_frames_died;
+    sums.slabs_born = sums.slabs_born.saturating_add(other.slabs_born);
+    sums.frames_born = sums.frames_born.saturating_add(other.frames_born);
+    sums.slabs_died = sums.slabs_died.saturating_add(other.slabs_died);
+    sums.frames_died = sums.frames_died.saturating_add(other.frames_died);
+    sums.old_slabs_died = sums.old_slabs_died.saturating_add(other.old_slabs_died);
+    sums.old_frames_died = sums.old_frames_died.saturating_add(other.old_frames_died);
 }
 
 fn is_sparse(page: &SlabPage) -> bool {
-    page.live > 0 && page.live_bytes * SPARSE <= page.peak_bytes
+    page.live > 0 && page.live_bytes <= page.peak_bytes / SPARSE
 }
 
 /// Which sixth: empty, three quarters, not quite full, full; full is what the slab has held at most, since its room for
@@ -130,7 +130,7 @@ fn filling(page: &SlabPage, bytes: u64) -> usize {
     }
     let free = bytes.saturating_sub(page.live_bytes);
     let object = page.live_bytes / u64::from(page.live.max(1));
-    if free < object { 5 } else { 1 + (page.live_bytes * 4 / bytes.max(1)).min(3) as usize }
+    if free < object { 5 } else { 1 + (page.live_bytes / (bytes / 4).max(1)).min(3) as usize }
 }
 
 /// Time, bytes held and bytes live at the end of each step.
@@ -140,8 +140,8 @@ fn steps(occupancy: &Occupancy) -> Vec<(u64, u64, u64)> {
     (1..)
         .zip(&occupancy.steps)
         .map(|(number, change)| {
-            held += change.held;
-            live += change.live;
+            held = held.saturating_add(change.held);
+            live = live.saturating_add(change.live);
             (start.saturating_add(step.saturating_mul(number)), held.max(0) as u64, live.max(0) as u64)
         })
         .collect()
@@ -201,10 +201,10 @@ impl Text<'_, '_, '_, '_> {
         use Align::Right;
         let (mut all, mut out) = (Cache::default(), String::new());
         for (_, c) in self.rows {
-            all.slabs += c.slabs;
-            all.held += c.held;
-            all.live += c.live;
-            all.old_frames += c.old_frames;
+            all.slabs = all.slabs.saturating_add(c.slabs);
+            all.held = all.held.saturating_add(c.held);
+            all.live = all.live.saturating_add(c.live);
+            all.old_frames = all.old_frames.saturating_add(c.old_frames);
             add(&mut all.turnover, &c.turnover);
         }
         out.push_str(&format!(
@@ -220,6 +220,9 @@ impl Text<'_, '_, '_, '_> {
             count(all.turnover.old_slabs_died),
             count(all.old_frames)
         ));
+        if self.view.subject.session.losses.any() {
+            out.push_str("events were lost: a slab whose allocation was lost counts as older, one whose free was lost as held, and so do objects\n\n");
+        }
         let unit = self.view.subject.session.unit();
         let rows: Vec<Vec<String>> = self
             .steps

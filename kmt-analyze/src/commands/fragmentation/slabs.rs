@@ -40,9 +40,10 @@ pub(super) fn of(view: &View<'_, '_, '_>) -> Part {
         })
         .collect();
     rows.sort_by(|a, b| (b.tail, &a.info.name).cmp(&(a.tail, &b.info.name)));
-    let held: u64 = rows.iter().map(|r| r.info.num_slabs * r.info.pagesperslab * page_size).sum();
-    let tail: u64 = rows.iter().map(|r| r.tail).sum();
-    let metadata: u64 = rows.iter().map(|r| r.metadata.unwrap_or(0) * r.info.num_objs).sum();
+    let held: u64 =
+        total(&rows, |r| r.info.num_slabs.saturating_mul(r.info.pagesperslab).saturating_mul(page_size));
+    let tail: u64 = total(&rows, |r| r.tail);
+    let metadata: u64 = total(&rows, |r| r.metadata.unwrap_or(0).saturating_mul(r.info.num_objs));
     let metadata_known = rows.iter().any(|r| r.metadata.is_some());
     let shown = view.subject.limit.min(rows.len());
     let json = json!({
@@ -66,6 +67,10 @@ pub(super) fn of(view: &View<'_, '_, '_>) -> Part {
         json,
         text: text_of(&rows, held, tail, metadata_known.then_some(metadata), view.subject.limit, page_size),
     }
+}
+
+fn total(rows: &[Row], of: impl Fn(&Row) -> u64) -> u64 {
+    rows.iter().map(of).fold(0, u64::saturating_add)
 }
 
 fn text_of(
@@ -100,7 +105,7 @@ fn text_of(
                 escaped(r.info.name.as_bytes()),
                 count(r.info.num_slabs),
                 format!("{} x {}", r.info.objperslab, r.info.objsize),
-                count(r.info.pagesperslab * page_size),
+                count(r.info.pagesperslab.saturating_mul(page_size)),
                 count(r.info.tail_bytes(page_size)),
                 count(r.tail),
             ]

@@ -1,0 +1,163 @@
+//! `leaks`: what was allocated and not seen freed, and what that means.
+
+mod page;
+mod pages;
+
+use page::View;
+use pages::{page_caller_rows, page_callers, page_rows};
+
+use kmt_format::kernel::ClockUnit;
+use serde_json::{Map, json};
+
+use super::parts::{Labels, Page, Report, Subject};
+use crate::analysis::caches::usual_names;
+use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge};
+use crate::analysis::pass;
+use crate::analysis::sinks::growth::Course;
+use crate::analysis::sinks::{Growth, Sinks};
+use crate::analysis::slabinfo;
+use crate::render::text::{duration, escaped};
+use crate::stream::Api;
+
+/// The report.
+#[derive(Debug, Default)]
+pub struct Leaks;
+
+/// Shorter windows say nothing, in nanoseconds: timers, writeback and RCU alone hold things for so long.
+const WINDOW_NS_MIN: u64 = 1_000_000_000;
+
+/// Caches whose objects the kernel takes back (SLAB_RECLAIM_ACCOUNT), for files that hold nothing of /sys/kernel/slab.
+/// From fs/ of 4.4 to 7.2; shmem_inode_cache and mqueue_inode_cache are not marked so.
+const RECLAIMABLE: [&str; 12] = [
+    "dentry",
+    "inode_cache",
+    "proc_inode_cache",
+    "ext4_inode_cache",
+    "ext2_inode_cache",
+    "xfs_inode",
+    "btrfs_inode",
+    "v9fs_inode_cache",
+    "nfs_inode_cache",
+    "fuse_inode",
+    "radix_tree_node",
+    "buffer_head",
+];
+
+/// Caches that are marked as reclaimable though no shrinker frees their objects, only their owners do.
+const ONLY_MARKED: [&str; 3] = ["sock_inode_cache", "bdev_cache", "rpc_inode_cache"];
+
+/// Functions that allocate what the slab allocator keeps for each slab (mm/slub.c, mm/memcontrol.c, 5.9 to 7.2).
+const SLAB_METADATA: [&str; 3] =
+    ["alloc_slab_obj_exts", "memcg_alloc_slab_cgroups", "memcg_alloc_page_obj_cgroups"];
+
+/// Functions whose objects the kernel frees long after their use and many at once: areas of vmalloc wait until
+/// lazy_max_pages() of them have gathered (mm/vmalloc.c, 4.4 to 7.2).
+const LAZY: [&str; 2] = ["alloc_vmap_area", "__get_vm_area_node"];
+
+struct Row<'r> {
+    api: Option<Api>,
+    address: u64,
+    name: String,
+    cache: String,
+    evidence: Evidence,
+    course: &'r Course,
+}
+
+impl Report for Leaks {
+    fn title(&self) -> &'static str {
+        "not seen freed"
+    }
+
+    fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
+        let (first, last) = subject.selection.span(subject.session);
+        sinks.growth = Some(Growth::new(first, last));
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let mut out = Map::new();
+        let (first, last) = subject.selection.span(subject.session);
+        let length = last.saturating_sub(first);
+        if subject.session.unit() == ClockUnit::Nanoseconds && length < WINDOW_NS_MIN {
+            let why = format!(
+                "the window of {} is too short: what is alive after so little time says nothing",
+                duration(length, subject.session.unit())
+            );
+            out.insert("leaks".into(), json!({"refused": why}));
+            return Page { json: out, text: format!("not seen freed: {why}\n") };
+        }
+        let Some(growth) = result.balance.sinks.growth.take() else { return Page::default() };
+        let rows = rows(subject, result, &growth);
+        let pages = page_rows(subject, result, &growth);
+        let by_caller = page_callers(subject, result, &growth);
+        let callers = page_caller_rows(subject, &by_caller, &growth);
+        let page_size = result.page_size.0;
+        let view = View { subject, rows: &rows, pages: &pages, page_callers: &callers, length, page_size };
+        out.insert("leaks".into(), view.json());
+        Page { json: out, text: view.text() }
+    }
+}
+
+/// Slab objects by call site, those to be looked at first.
+fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth) -> Vec<Row<'g>> {
+    let labels = Labels::new(subject.session);
+    let usual = usual_names(result);
+    let metadata = subject.session.trace.metadata();
+    let sysfs = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|n| metadata.attachment(n));
+    let sysfs = sysfs.map(slabinfo::parse_sysfs);
+    let is_reclaimable = |cache: &str| {
+        !ONLY_MARKED.contains(&cache)
+            && match sysfs.as_ref().and_then(|s| s.get(cache)).and_then(|f| f.get("reclaim_account")) {
+                Some(&value) => value != 0,
+                None => RECLAIMABLE.contains(&cache),
+            }
+    };
+    let mut rows: Vec<Row<'g>> = (0u32..)
+        .zip(&growth.callers)
+        .filter(|(_, course)| course.survivors.iter().any(|&n| n > 0))
+        .map(|(number, course)| {
+            let (api, address, name) = labels.caller(result, number);
+            let site = result.interner.sites.get(course.site);
+            let named = site.and_then(|s| s.cache).or(usual.get(course.site as usize).copied().flatten());
+            let cache = match (api, named, site) {
+                (Api::Kmalloc, _, Some(site)) => format!("kmalloc-{}", site.bytes_alloc),
+                (_, Some(name), _) => escaped(result.interner.name(name)),
+                _ => "?".to_owned(),
+            };
+            let mut evidence = judge(course, growth.step());
+            if evidence.verdict == Verdict::Grows && api == Api::Cache && is_reclaimable(&cache) {
+                evidence.verdict = Verdict::Reclaimable;
+            }
+            let function = name.split_once("+0x").map_or(name.as_str(), |(function, _)| function);
+            if evidence.verdict == Verdict::Grows && LAZY.contains(&function) {
+                evidence.verdict = Verdict::Lazy;
+            }
+            if evidence.verdict == Verdict::Grows && SLAB_METADATA.contains(&function) {
+                evidence.verdict = Verdict::WithSlabs;
+            }
+            Row { api: Some(api), address, name, cache, evidence, course }
+        })
+        .collect();
+    // Security modules keep a blob for each inode or file; it goes when that does. One that goes with something that
+    // grows is a part of that.
+    let is_blob = |row: &Row<'_>| row.name.starts_with("security_") || row.name.starts_with("lsm_");
+    let hosts: Vec<(Verdict, &Course)> =
+        rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.course)).collect();
+    for row in rows.iter_mut().filter(|r| r.evidence.verdict == Verdict::Grows && is_blob(r)) {
+        let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && goes_with(row.course, host));
+        if goes(Verdict::Reclaimable) && !goes(Verdict::Grows) {
+            row.evidence.verdict = Verdict::WithReclaimable;
+        }
+    }
+    sort(&mut rows);
+    rows
+}
+
+fn sort(rows: &mut [Row<'_>]) {
+    rows.sort_by(|a, b| {
+        (a.evidence.verdict, b.evidence.old_amount, &a.name).cmp(&(
+            b.evidence.verdict,
+            a.evidence.old_amount,
+            &b.name,
+        ))
+    });
+}
