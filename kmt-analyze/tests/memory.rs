@@ -21,6 +21,22 @@ use support::reference;
 /// One recording at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// Until an instance of our own process is recording: how long a recording takes to begin depends on the machine.
+fn wait_for_recording() {
+    let own = format!("/kmt-{}-", std::process::id());
+    let is_on = || {
+        let places = ["/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"];
+        let instances = places.into_iter().filter_map(|p| fs::read_dir(p).ok()).flatten().flatten();
+        let mut ours = instances.map(|e| e.path()).filter(|p| p.to_string_lossy().contains(&own));
+        ours.any(|p| fs::read_to_string(p.join("tracing_on")).is_ok_and(|on| on.trim() == "1"))
+    };
+    let start = Instant::now();
+    while !is_on() && start.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    thread::sleep(Duration::from_millis(200));
+}
+
 /// Name of the task that works.
 const WORKER: &str = "kmt-worker";
 
@@ -39,7 +55,7 @@ fn record<K: Send>(path: &Path, length: Duration, work: impl FnOnce() -> K + Sen
         let named = thread::Builder::new().name(WORKER.to_owned());
         let working = named
             .spawn_scoped(scope, || {
-                thread::sleep(Duration::from_millis(300));
+                wait_for_recording();
                 work()
             })
             .unwrap();

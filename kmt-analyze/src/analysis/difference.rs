@@ -76,6 +76,8 @@ pub struct Difference {
     pub score: f64,
     /// How many standard errors it takes.
     pub needed: f64,
+    /// How large the change has to be to matter, whatever the noise.
+    pub least: f64,
 }
 
 impl Difference {
@@ -84,9 +86,14 @@ impl Difference {
         self.after - self.before
     }
 
-    /// Whether it is more than noise.
+    /// The same where a change of that much or less does not matter.
+    pub fn beyond(self, least: f64) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Whether it is more than noise, and matters.
     pub fn is_real(&self) -> bool {
-        self.score.abs() >= self.needed && self.change() != 0.0
+        self.score.abs() >= self.needed && self.change().abs() > self.least
     }
 }
 
@@ -115,7 +122,7 @@ pub fn compare(before: &[Figure], after: &[Figure], tests: usize) -> Difference 
     };
     let noise = variance.sqrt();
     let score = if noise > 0.0 { (b - a) / noise } else { 0.0 };
-    Difference { before: a, after: b, noise, score, needed: needed(degrees, tests) }
+    Difference { before: a, after: b, noise, score, needed: needed(degrees, tests), least: 0.0 }
 }
 
 fn mean_of(runs: &[Figure], of: impl Fn(&Figure) -> f64) -> f64 {
@@ -184,6 +191,12 @@ mod tests {
         assert!(compare(&[of(800_000.0)], &[of(840_000.0)], 300).is_real());
         assert!(!compare(&[of(800_000.0)], &[of(810_000.0)], 300).is_real());
         assert!(!compare(&[of(8_000.0)], &[of(8_400.0)], 300).is_real(), "few objects say less");
+    }
+
+    #[test]
+    fn what_is_real_may_not_matter() {
+        let found = compare(&[steady(800_000.0, 0.0)], &[steady(840_000.0, 0.0)], 300);
+        assert!(found.is_real() && !found.beyond(50_000.0).is_real());
     }
 
     #[test]

@@ -58,6 +58,10 @@ struct Line {
     share: (f64, f64),
 }
 
+/// Changes below this share of all bytes do not matter: the allocator's own bookkeeping and the like vary by so much
+/// with the state that the machine happens to be in.
+const SHARE_MIN: f64 = 0.001;
+
 impl Line {
     fn is_real(&self) -> bool {
         self.alloc.is_real() || self.live.is_real()
@@ -104,24 +108,31 @@ fn lines(before: &[Profile], after: &[Profile], options: &Options) -> Vec<Line> 
         side.iter().map(|p| figure(&row(p, key))).collect()
     };
     // Slab and pages are never added up; each kind has shares of its own.
-    let total = |side: &[Profile], is_pages: bool| -> f64 {
+    let total = |side: &[Profile], is_pages: bool, figure: fn(&Row) -> Figure| -> f64 {
         let of = |p: &Profile| {
             let rows = p.rows.keys().filter(|k| (k.0 == "pages") == is_pages);
-            rows.map(|k| row(p, k).alloc.total).sum::<f64>()
+            rows.map(|k| figure(&row(p, k)).total.abs()).sum::<f64>()
         };
         side.iter().map(of).sum::<f64>() / side.len().max(1) as f64
     };
-    let totals = [false, true].map(|pages| (total(before, pages), total(after, pages)));
+    let totals = [false, true].map(|pages| {
+        let both = |figure| (total(before, pages, figure), total(after, pages, figure));
+        [both(|r| r.alloc), both(|r| r.live)]
+    });
     // Both figures of every row are looked at.
     let tests = keys.len() * 2;
     let mut lines: Vec<Line> = keys
         .into_iter()
         .map(|key| {
-            let alloc = compare(&runs(before, key, |r| r.alloc), &runs(after, key, |r| r.alloc), tests);
-            let live = compare(&runs(before, key, |r| r.live), &runs(after, key, |r| r.live), tests);
-            let (a, b) = totals[usize::from(key.0 == "pages")];
+            let [of_alloc, of_live] = totals[usize::from(key.0 == "pages")];
+            let difference = |figure: fn(&Row) -> Figure, (a, b): (f64, f64)| {
+                compare(&runs(before, key, figure), &runs(after, key, figure), tests)
+                    .beyond(a.max(b) * SHARE_MIN)
+            };
+            let (alloc, live) = (difference(|r| r.alloc, of_alloc), difference(|r| r.live, of_live));
             let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
-            Line { key: key.clone(), alloc, live, share: (share(alloc.before, a), share(alloc.after, b)) }
+            let share = (share(alloc.before, of_alloc.0), share(alloc.after, of_alloc.1));
+            Line { key: key.clone(), alloc, live, share }
         })
         .collect();
     lines.sort_by(|a, b| {
@@ -138,6 +149,7 @@ fn difference_json(d: &Difference) -> Value {
         "noise": d.noise.round(),
         "score": d.score,
         "score_needed": d.needed,
+        "least_that_matters": d.least.round(),
         "is_real": d.is_real(),
     })
 }
@@ -274,7 +286,7 @@ fn page(before: &[Profile], after: &[Profile], lines: &[Line], growth: f64, opti
         ("", Left),
     ];
     out.push_str(&format!("\n{}{}", table(&columns, &rows), more(shown, listed.len(), "rows")));
-    out.push_str("\nBytes. !: chance alone would bring as large a difference, in any row, less than once in a hundred comparisons. Noise is the standard error of the difference.\n");
+    out.push_str("\nBytes. !: chance alone would bring as large a difference, in any row, less than once in a hundred comparisons, and it is more than a thousandth of all. Noise is the standard error of the difference.\n");
     out
 }
 
