@@ -272,12 +272,31 @@ fn agrees_with_slabinfo(path: &Path, slack: i64) -> (i64, i64) {
     (moved, apart)
 }
 
+/// Where the direct map begins is known: on s390x at 0, on 32-bit ARM its first frame (/proc/zoneinfo) is mapped at
+/// PAGE_OFFSET, 0xc0000000, and on x86-64 it is somewhere at a multiple of 1 GiB (arch/x86/mm/kaslr.c).
+fn direct_map_is_right(capture: &Path, file: &Path) {
+    let trust = json(&["summary", "--json"], file)["trust"].clone();
+    let base = trust["direct_map_base"].as_str().unwrap_or_else(|| panic!("{}: refused", capture.display()));
+    let base = u64::from_str_radix(base.trim_start_matches("0x"), 16).unwrap();
+    let zoneinfo = fs::read_to_string(capture.join("zoneinfo.before")).unwrap_or_default();
+    let first =
+        zoneinfo.lines().find_map(|l| l.trim().strip_prefix("start_pfn:")).map(|n| n.trim().parse::<u64>());
+    match capture.file_name().unwrap().to_str().unwrap().split('-').next().unwrap() {
+        "s390x" => assert_eq!(base, 0),
+        "armhf" => assert_eq!(base + first.unwrap().unwrap() * 4096, 0xc000_0000),
+        _ => assert!(base % (1 << 30) == 0 && base >> 56 == 0xff, "{}: {base:#x}", capture.display()),
+    }
+}
+
 /// `KMT_RAW_CAPTURES=DIR`: the same for captures that have both snapshots and lost nothing.
 #[test]
 fn occupancy_agrees_with_slabinfo_of_captures() {
     let Some(dir) = std::env::var_os("KMT_RAW_CAPTURES").map(PathBuf::from) else { return };
     let scratch = Scratch::new();
     for capture in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+        if capture.join("tracefs").is_dir() {
+            direct_map_is_right(&capture, &scratch.convert(&capture));
+        }
         let is_whole = capture.join("slabinfo.before").exists() && !capture.join("tracefs-full").exists();
         // Between the end of that trace and its snapshot files were removed, and their buffer heads.
         if is_whole && !capture.ends_with("x86_64-6.1-graph") {

@@ -117,6 +117,8 @@ pub struct Stalls {
     pub unopened: u64,
     open: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
     graph: HashMap<i32, Vec<(u64, u64, u64)>, IntHash>,
+    /// Stalls that were too many to wait for their allocation.
+    unanswered: u64,
     /// By task: stalls whose allocation is not seen yet.
     waiting: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
     /// By task: the allocation of pages that may be for a slab object, and its frames.
@@ -125,6 +127,14 @@ pub struct Stalls {
     map: Option<(DirectMap, u32)>,
     /// Tasks that are compacting for an allocation.
     compacting: HashMap<i32, u64, IntHash>,
+}
+
+/// Stalls of one task that wait for its allocation at most: it may be that page allocations were not recorded.
+const WAITING_MAX: usize = 64;
+
+/// The stack of functions that an event belongs to: a task's, or for the idle task its CPU's.
+fn stack_of(place: Origin) -> i32 {
+    if place.pid == 0 { -1 - i32::try_from(place.cpu).unwrap_or(0) } else { place.pid }
 }
 
 /// Intervals that are kept at most.
@@ -169,7 +179,8 @@ impl Stalls {
         let task = self.by_task.entry((stall, place.pid)).or_default();
         *task = (task.0 + 1, task.1.saturating_add(length), task.2.max(length));
         if stall.delays() {
-            self.waiting.entry(place.pid).or_default().push((stall, length));
+            let waiting = self.waiting.entry(place.pid).or_default();
+            if waiting.len() < WAITING_MAX { waiting.push((stall, length)) } else { self.unanswered += 1 }
         }
         if self.threshold.is_some_and(|t| length >= t) {
             self.keep(Interval { stall, pid: place.pid, cpu: place.cpu, begin, end });
@@ -249,7 +260,10 @@ impl Stalls {
             NoteKind::CompactBegin => self.begin(self.compaction(pid), noted),
             NoteKind::CompactEnd => drop(self.end(self.compaction(pid), noted)),
             NoteKind::GraphEntry => {
-                self.graph.entry(pid).or_default().push((n[0], n[1], noted.time));
+                let open = self.graph.entry(stack_of(noted.place)).or_default();
+                // What is as deep or deeper is over, and its end was lost.
+                open.retain(|(_, depth, _)| *depth < n[1]);
+                open.push((n[0], n[1], noted.time));
             }
             NoteKind::GraphExit => self.graph_exit(noted),
             NoteKind::Fallback | NoteKind::PcpuDrain | NoteKind::ZoneLocked | NoteKind::FreeBatched => {}
@@ -279,7 +293,7 @@ impl Stalls {
     /// The end of a function: it tells its times itself.
     fn graph_exit(&mut self, noted: &Noted) {
         let [func, depth, call, ret, ..] = noted.numbers;
-        let open = self.graph.entry(noted.place.pid).or_default();
+        let open = self.graph.entry(stack_of(noted.place)).or_default();
         let entered = open.iter().rposition(|e| (e.0, e.1) == (func, depth));
         let entered = entered.and_then(|at| open.drain(at..).next());
         let (begin, end) = match entered {
@@ -340,6 +354,7 @@ impl Stalls {
         pids.into_iter().for_each(|pid| self.settle(pid));
         self.cut();
         let open = self.open.values().map(Vec::len).sum::<usize>();
-        (open as u64, self.waiting.values().map(Vec::len).sum::<usize>() as u64)
+        let waiting = self.waiting.values().map(Vec::len).sum::<usize>() as u64;
+        (open as u64, waiting + self.unanswered)
     }
 }

@@ -114,6 +114,19 @@ fn a_stall_is_charged_to_the_allocation_behind_it() {
 }
 
 #[test]
+fn what_never_ends_does_not_pile_up() {
+    let mut stalls = Stalls::new(None);
+    for time in 0..1_000 {
+        // Ends were lost, and page allocations were not recorded.
+        stalls.note(&noted(NoteKind::GraphEntry, 1, time, &[time, 3]));
+        stalls.note(&noted(NoteKind::DirectBegin, 1, time, &[0]));
+        stalls.note(&noted(NoteKind::DirectEnd, 1, time, &[0]));
+    }
+    assert_eq!(stalls.finish(), (0, 1_000));
+    assert!(stalls.delayed.is_empty());
+}
+
+#[test]
 fn functions_without_times_of_their_own_are_timed_by_their_events() {
     let mut stalls = Stalls::new(None);
     stalls.note(&noted(NoteKind::GraphEntry, 1, 100, &[0xa, 0]));
@@ -123,6 +136,17 @@ fn functions_without_times_of_their_own_are_timed_by_their_events() {
     stalls.note(&noted(NoteKind::GraphExit, 1, 500, &[0xa, 0, 300, 450]));
     let sums = |f| (stalls.kinds[&Stall::Function(f)].count(), stalls.kinds[&Stall::Function(f)].sum());
     assert_eq!((sums(0xb), sums(0xa)), ((1, 20), (2, 210)));
+    // The idle task runs on every CPU at once.
+    let idle = |kind, cpu, time, numbers: &[u64]| Noted {
+        place: Origin { cpu, pid: 0, level: 0 },
+        ..noted(kind, 0, time, numbers)
+    };
+    stalls.note(&idle(NoteKind::GraphEntry, 0, 1_000, &[0xc, 0]));
+    stalls.note(&idle(NoteKind::GraphEntry, 1, 1_010, &[0xc, 0]));
+    stalls.note(&idle(NoteKind::GraphExit, 0, 1_020, &[0xc, 0]));
+    stalls.note(&idle(NoteKind::GraphExit, 1, 1_060, &[0xc, 0]));
+    let lengths = &stalls.kinds[&Stall::Function(0xc)];
+    assert_eq!((lengths.sum(), lengths.max()), (70, Some(50)));
 }
 
 #[test]
