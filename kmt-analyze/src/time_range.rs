@@ -49,7 +49,12 @@ impl TimeRange {
 impl std::fmt::Display for TimeRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let edge = |f: &mut std::fmt::Formatter<'_>, edge: &Option<Edge>| match edge {
-            Some(e) => write!(f, "{}{}.{:09}", if e.relative { "+" } else { "" }, e.whole, e.nanos),
+            Some(e) => {
+                let fraction = format!("{:09}", e.nanos);
+                let fraction = fraction.trim_end_matches('0');
+                let point = if fraction.is_empty() { "" } else { "." };
+                write!(f, "{}{}{point}{fraction}", if e.relative { "+" } else { "" }, e.whole)
+            }
             None => Ok(()),
         };
         edge(f, &self.from)?;
@@ -82,6 +87,13 @@ mod tests {
             expected,
             "{text}"
         );
+    }
+
+    #[test]
+    fn windows_print_as_they_are_given() {
+        for text in ["+1..+2.5", "12.000001..", "..0.5"] {
+            assert_eq!(TimeRange::parse(text).unwrap().to_string(), text);
+        }
     }
 
     #[test]
