@@ -86,6 +86,17 @@ pub struct LineArgs {
     pub lines: Option<usize>,
 }
 
+/// What most reports have.
+#[derive(clap::Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub lines: LineArgs,
+    #[command(flatten)]
+    pub target: Target,
+}
+
 /// Options of a table of sums.
 pub fn rows(select: SelectArgs, rows: RowArgs, json: bool) -> RowOptions {
     let selection = Selection::from(select);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::args::{self, DiffArgs, DumpArgs, LineArgs, RowArgs, SelectArgs, Target};
+use super::args::{self, DiffArgs, DumpArgs, LineArgs, ReportArgs, RowArgs, SelectArgs, Target};
 use crate::commands::callgraph::Weight;
 use crate::commands::lifetimes::LifetimeKey;
 use crate::commands::{compat, timeline};
@@ -206,41 +206,13 @@ pub enum Command {
         target: Target,
     },
     /// What was allocated and not seen freed: what grows steadily, apart from caches that fill or can be reclaimed
-    Leaks {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
+    Leaks(ReportArgs),
     /// Memory that is held and not used: inside objects, inside slabs, between objects, between pages
-    Fragmentation {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
+    Fragmentation(ReportArgs),
     /// Objects freed on another CPU or node than they were allocated on
-    Crosscpu {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
+    Crosscpu(ReportArgs),
     /// What should not be, or looks so: mixed interfaces, frees of nothing, frees logged late, each explained
-    Anomalies {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
+    Anomalies(ReportArgs),
     /// Slab bytes by call stack, where stacks were recorded
     Callgraph {
         #[command(flatten)]
@@ -259,15 +231,11 @@ pub enum Command {
     },
     /// How long tasks waited for memory: reclaim, compaction, kswapd, shrinkers, traced functions
     Latency {
-        #[command(flatten)]
-        select: SelectArgs,
         /// Print only intervals at least this long, with the events of the task in them
         #[arg(long, value_name = "TIME", value_parser = args::duration)]
         threshold: Option<u64>,
         #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
+        report: ReportArgs,
     },
     /// What separates the totals of trace-cmd mem and perf kmem from these, term by term
     Reconcile {

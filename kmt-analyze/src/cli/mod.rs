@@ -5,7 +5,7 @@ mod command;
 
 use std::path::{Path, PathBuf};
 
-use args::{DiffArgs, DumpArgs, DumpFormat, LineArgs, SelectArgs, Target};
+use args::{DiffArgs, DumpArgs, DumpFormat, LineArgs, ReportArgs, SelectArgs, Target};
 use clap::{CommandFactory, Parser};
 use command::{Command, SummaryArgs};
 use kmt_format::kernel::ClockUnit;
@@ -122,13 +122,9 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Who { address, select, lines, target } => {
             with(&target.file, |session| who::run(session, &select.into(), address, lines.lines, target.json))
         }
-        Command::Latency { select, threshold, lines, target } => {
-            one(select, lines, target, &latency::Latency { threshold })
-        }
-        Command::Fragmentation { select, lines, target } => {
-            one(select, lines, target, &fragmentation::Fragmentation)
-        }
-        Command::Leaks { select, lines, target } => one(select, lines, target, &leaks::Leaks),
+        Command::Latency { threshold, report } => one(report, &latency::Latency { threshold }),
+        Command::Fragmentation(args) => one(args, &fragmentation::Fragmentation),
+        Command::Leaks(args) => one(args, &leaks::Leaks),
         Command::All { select, lines, target } => {
             with(&target.file, |session| all::run(session, &select.into(), lines, target.json))
         }
@@ -142,11 +138,11 @@ fn dispatch(command: Command) -> Result<Outcome> {
                 parts::run(session, &selection, lines.lines, target.json, &[&report])
             })
         }
-        Command::Crosscpu { select, lines, target } => one(select, lines, target, &crosscpu::CrossCpu),
-        Command::Anomalies { select, lines, target } => one(select, lines, target, &anomalies::Anomalies),
+        Command::Crosscpu(args) => one(args, &crosscpu::CrossCpu),
+        Command::Anomalies(args) => one(args, &anomalies::Anomalies),
         Command::Callgraph { select, by, top_down, min, target } => {
             let report = callgraph::CallGraph { weight: by, top_down, min_percent: min };
-            one(select, LineArgs { lines: None }, target, &report)
+            one(ReportArgs { select, lines: LineArgs { lines: None }, target }, &report)
         }
         Command::Reconcile { target } => {
             with(&target.file, |session| compat::reconcile(session, target.json))
@@ -167,7 +163,8 @@ fn dispatch(command: Command) -> Result<Outcome> {
 }
 
 /// One report over one pass.
-fn one(select: SelectArgs, lines: LineArgs, target: Target, report: &dyn Report) -> Result<Outcome> {
+fn one(args: ReportArgs, report: &dyn Report) -> Result<Outcome> {
+    let ReportArgs { select, lines, target } = args;
     with(&target.file, |session| parts::run(session, &select.into(), lines.lines, target.json, &[report]))
 }
 
