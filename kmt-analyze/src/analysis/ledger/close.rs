@@ -2,7 +2,7 @@
 
 use super::Ledger;
 use super::frames::FrameBalance;
-use super::lives::{End, Free, Life, NoLife, Pending, Replacement};
+use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, Pending, Replacement};
 use super::site_lives::{SiteLives, SiteTotals};
 use crate::analysis::sinks::{Change, Closed, Sinks};
 use crate::analysis::totals::{EventCounts, RawSums};
@@ -250,7 +250,17 @@ impl Ledger<'_> {
             }
         }
         let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules));
-        let frames = frames.finish(self.losses, &mut self.sinks);
+        let (table, rules) = (&self.table, &self.rules);
+        let asked = self.sinks.growth.is_some();
+        let is_slab = |pfn: u64, order: u8, born: u64| {
+            let Some(map) = rules.direct_map.filter(|_| asked) else { return false };
+            let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size));
+            let pages = (0..rules.page_size << order).step_by(1 << super::table::PAGE_SHIFT);
+            pages
+                .map(|page| start.wrapping_add(page) & ADDRESS_BITS)
+                .any(|page| table.had_birth_since(page, born))
+        };
+        let frames = frames.finish(self.losses, &mut self.sinks, is_slab);
         let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
         let mut failures = Vec::with_capacity(self.sites.len());
         for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {

@@ -226,7 +226,7 @@ impl Frames {
         let uncertain = losses.overlaps(allocation.born, time);
         sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
         sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
-        self.add(&allocation, sums, count, Some((time, seen)), sinks);
+        self.add(&allocation, sums, count, Some((time, seen)), false, sinks);
     }
 
     fn add(
@@ -235,6 +235,7 @@ impl Frames {
         sums: FrameTotals,
         frames: u64,
         end: Option<(u64, bool)>,
+        is_slab: bool,
         sinks: &mut Sinks,
     ) {
         if let Some(totals) = self.totals.get_mut(allocation.site as usize) {
@@ -253,6 +254,7 @@ impl Frames {
                 site: allocation.site,
                 origin: allocation.origin,
                 stack: allocation.stack,
+                is_slab,
                 end,
                 is_born,
                 frames,
@@ -261,8 +263,14 @@ impl Frames {
         }
     }
 
-    /// Closes what is left.
-    pub fn finish(mut self, losses: &Losses, sinks: &mut Sinks) -> FrameBalance {
+    /// Closes what is left; `is_slab` says whether an allocation, by its first frame, order and birth, holds slab
+    /// objects.
+    pub fn finish(
+        mut self,
+        losses: &Losses,
+        sinks: &mut Sinks,
+        is_slab: impl Fn(u64, u8, u64) -> bool,
+    ) -> FrameBalance {
         for allocation in std::mem::take(&mut self.allocations).iter() {
             let left = u64::from(allocation.frames_left);
             if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {
@@ -273,7 +281,8 @@ impl Frames {
                     frames_live_uncertain: if uncertain { left } else { 0 },
                     ..FrameTotals::default()
                 };
-                self.add(allocation, sums, left, None, sinks);
+                let is_slab = is_slab(allocation.pfn, allocation.order, allocation.born);
+                self.add(allocation, sums, left, None, is_slab, sinks);
             }
         }
         FrameBalance { sites: self.totals, stacks: self.by_stack, counts: self.counts }

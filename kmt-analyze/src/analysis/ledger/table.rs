@@ -267,6 +267,13 @@ impl Table {
         slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
     }
 
+    /// Whether an object was born in the page of `address` at that time or later.
+    pub fn had_birth_since(&self, address: u64, time: u64) -> bool {
+        let head = self.heads.get(self.find(page_of(address)).0 as usize);
+        let slots = head.map_or(&[][..], |h| self.page_slots(h));
+        slots.iter().any(|s| s.offset != UNUSED && s.life.born >= time && s.life.born > 0)
+    }
+
     /// All addresses and their slots.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
         self.heads.iter().flat_map(|head| {

@@ -19,6 +19,8 @@ pub struct Growth {
     pub callers: Vec<Course>,
     /// Pages by number of their kind.
     pub pages: Vec<Course>,
+    /// Pages that are live and hold slab objects: they are in no other number.
+    pub slab_pages: u64,
     /// Pages by number of their stack, where they have one.
     pub page_stacks: HashMap<u32, Course, IntHash>,
 }
@@ -48,7 +50,14 @@ impl Growth {
     /// From `first` to `last`.
     pub fn new(first: u64, last: u64) -> Self {
         let step = (last.saturating_sub(first) / STEPS as u64 + 1).max(1);
-        Self { start: first, step, callers: Vec::new(), pages: Vec::new(), page_stacks: HashMap::default() }
+        Self {
+            start: first,
+            step,
+            callers: Vec::new(),
+            pages: Vec::new(),
+            slab_pages: 0,
+            page_stacks: HashMap::default(),
+        }
     }
 
     /// Length of a step in the clock's unit.
@@ -82,8 +91,12 @@ impl Growth {
         }
     }
 
-    /// Frames are added up.
+    /// Frames are added up; those of slabs are what their objects are.
     pub fn closed_frames(&mut self, closed: &ClosedFrames) {
+        if closed.is_slab {
+            self.slab_pages += closed.sums.frames_live;
+            return;
+        }
         let live = closed.sums.frames_live;
         let born = self.place(closed.born);
         let ended = closed.end.filter(|_| live == 0).map(|(t, _)| self.place(t));

@@ -53,6 +53,8 @@ pub struct ClosedFrames {
     pub origin: u32,
     /// Number of its stack; `u32::MAX` for none.
     pub stack: u32,
+    /// They go on and hold slab objects, as far as the trace shows; of those that ended it is not asked.
+    pub is_slab: bool,
     /// When they ended, and whether by a free; `None` if they did not.
     pub end: Option<(u64, bool)>,
     /// Allocated in the window.

@@ -91,7 +91,16 @@ impl Report for Leaks {
         let by_caller = page_callers(subject, result, &growth);
         let callers = page_caller_rows(subject, &by_caller, &growth);
         let page_size = result.page_size.0;
-        let view = View { subject, rows: &rows, pages: &pages, page_callers: &callers, length, page_size };
+        let slab_pages = result.direct_map.map(|_| growth.slab_pages);
+        let view = View {
+            subject,
+            rows: &rows,
+            pages: &pages,
+            page_callers: &callers,
+            slab_pages,
+            length,
+            page_size,
+        };
         out.insert("leaks".into(), view.json());
         Page { json: out, text: view.text() }
     }

@@ -16,6 +16,7 @@ pub(super) struct View<'v, 's, 'd> {
     pub(super) rows: &'v [Row<'v>],
     pub(super) pages: &'v [Row<'v>],
     pub(super) page_callers: &'v [Row<'v>],
+    pub(super) slab_pages: Option<u64>,
     pub(super) length: u64,
     pub(super) page_size: u64,
 }
@@ -58,6 +59,7 @@ impl View<'_, '_, '_> {
         json!({
             "window": self.length,
             "callers": self.rows.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
+            "slab_pages": self.slab_pages,
             "page_callers": self.page_callers.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
             "pages": self.pages.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
         })
@@ -95,10 +97,7 @@ impl View<'_, '_, '_> {
         let is_telling = |r: &&Row<'_>| !matches!(r.evidence.verdict, Verdict::Few | Verdict::Young);
         for (rows, heading) in [
             (self.page_callers, "PAGES, by call site; what is read into the page cache is reclaimable"),
-            (
-                self.pages,
-                "PAGES, by kind; slab pages are among them, movable ones are user memory or page cache",
-            ),
+            (self.pages, "PAGES, by kind, but for slabs; movable ones are user memory or page cache"),
         ] {
             let rows: Vec<&Row<'_>> = rows.iter().filter(is_telling).collect();
             if !rows.is_empty() {
@@ -106,6 +105,13 @@ impl View<'_, '_, '_> {
                 out.push_str(&self.table(&rows, self.subject.limit.min(10), "pages"));
             }
         }
+        out.push_str(&match self.slab_pages {
+            Some(0) => String::new(),
+            Some(pages) => {
+                format!("\n{} live pages of the trace are slabs: what they hold is above\n", count(pages))
+            }
+            None => "\npage frames could not be placed in memory: slabs are among the pages\n".to_owned(),
+        });
         out.push_str("\nOld: older than three times what 99 of 100 freed ones of the call site reached, and not of the window's last eighth. Growing: old ones from at least half of the steps of time, and the second half brings at least half of what the first did. It says nothing of objects that were there before.\n");
         out
     }
