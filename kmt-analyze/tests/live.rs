@@ -86,7 +86,14 @@ fn what_is_recorded_live_is_what_the_kernel_prints() {
         let trace = Trace::open(&file, Limits::default()).unwrap();
         let counters = trace.metadata().counters.values().filter_map(|c| c.after?.lost_events());
         let lost: u64 = counters.sum();
-        assert_eq!(found.lost + found.lost_before, lost, "{name}: {found:?}");
+        let told = found.lost + found.lost_before;
+        if found.uncounted_before == 0 {
+            assert_eq!(told, lost, "{name}: {found:?}");
+        } else {
+            // A buffer may be full before it is first read, and the kernel then marks the loss without a count: what
+            // is in front of a file's first event has no neighbour to count from.
+            assert!(told < lost, "{name}: {found:?}, {lost} by the kernel");
+        }
         assert_eq!(lost > 0, is_tiny, "{name}: {found:?}");
         // What the recorder itself allocated can be left out.
         let (all, others) = (allocations(&path, &[]), allocations(&path, &["--without-recorder"]));

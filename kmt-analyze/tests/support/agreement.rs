@@ -77,6 +77,8 @@ pub struct Agreement {
     pub lost: u64,
     /// Events that the file says are missing in front of its first one.
     pub lost_before: u64,
+    /// CPUs of which the file says that some are missing in front of the first one, and not how many.
+    pub uncounted_before: u64,
     /// Places where the file does not say how many are missing.
     pub uncounted: u64,
     /// Lines of the text that were passed and never matched: events of which the file does not say that they are missing.
@@ -121,7 +123,10 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
             let at = |e: String| format!("CPU {cpu}, event {}: {e}", info.first_event);
             match number {
                 // What was lost before the first event of the file has no neighbour to count from.
-                0 => walk.sum.lost_before = info.loss.counted,
+                0 => {
+                    walk.sum.lost_before = info.loss.counted;
+                    walk.sum.uncounted_before = info.loss.uncounted.into();
+                }
                 _ if info.loss.uncounted => walk.resync(chunk).map_err(at)?,
                 _ if info.loss.counted > 0 => walk.skip(info.loss.counted),
                 _ => {}
@@ -135,6 +140,7 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
         sum.moved += found.moved;
         sum.lost += found.lost;
         sum.lost_before += found.lost_before;
+        sum.uncounted_before += found.uncounted_before;
         sum.uncounted += found.uncounted;
         sum.renamed += found.renamed;
         sum.stale += found.stale;
