@@ -66,7 +66,7 @@ impl Growth {
     }
 
     fn place(&self, time: u64) -> usize {
-        ((time.saturating_sub(self.start) / self.step) as usize).min(STEPS - 1)
+        (time.saturating_sub(self.start) / self.step).min(STEPS as u64 - 1) as usize
     }
 
     /// A life is added up.

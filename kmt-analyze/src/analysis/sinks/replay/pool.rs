@@ -2,6 +2,8 @@
 
 /// Empty slabs that a class keeps: MIN_PARTIAL of mm/slub.c, 2.6.22 to 7.2.
 const MIN_PARTIAL: usize = 5;
+/// Objects that a slab may have: MAX_OBJS_PER_PAGE of mm/slub.c. A file may claim pages of any size.
+const SLOTS_MAX: u64 = 32_767;
 /// Orders that a slab may have: slab_order's default maximum, PAGE_ALLOC_COSTLY_ORDER.
 const ORDER_MAX: u32 = 3;
 
@@ -24,7 +26,7 @@ impl Pool {
     pub fn new(size: u64, page_size: u64) -> Self {
         let order = slab_order(size, page_size);
         let slab_bytes = page_size << order;
-        let slots = (slab_bytes / size.max(1)).max(1) as u32;
+        let slots = (slab_bytes / size.max(1)).clamp(1, SLOTS_MAX) as u32;
         Self {
             slots,
             slab_bytes,
@@ -95,7 +97,7 @@ pub fn slab_order(size: u64, page_size: u64) -> u32 {
         for fraction in [16, 8, 4] {
             for order in 0..=ORDER_MAX {
                 let bytes = page_size << order;
-                if bytes >= objects * size && (bytes % size) * fraction <= bytes {
+                if bytes / objects >= size && (bytes % size.max(1)).saturating_mul(fraction) <= bytes {
                     return order;
                 }
             }
@@ -113,6 +115,13 @@ mod tests {
         // pagesperslab of /proc/slabinfo on kernels of 4 CPUs (x86-64 6.1): kmalloc-64 to kmalloc-8k.
         let orders: Vec<u32> = [64, 96, 128, 256, 4096, 8192].map(|size| slab_order(size, 4096)).to_vec();
         assert_eq!(orders, [0, 0, 0, 0, 3, 3]);
+    }
+
+    #[test]
+    fn absurd_sizes_are_bounded() {
+        for (size, page_size) in [(0, 4096), (1, 1 << 62), (u64::MAX, 4096), (u64::MAX, 1 << 63)] {
+            assert!(u64::from(Pool::new(size, page_size).slots) <= SLOTS_MAX);
+        }
     }
 
     #[test]
