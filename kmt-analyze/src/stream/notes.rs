@@ -4,47 +4,60 @@
 use kmt_format::read::Event;
 use kmt_format::schema::EventClass;
 
-/// What an event says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum NoteKind {
-    /// order, gfp_flags.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What an event says; first its numbers, where it has any.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum NoteKind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl NoteKind {
+            /// All kinds, by number.
+            const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+kinds! {
+    /// order: a task reclaims pages itself.
     DirectBegin,
     /// nr_reclaimed.
     DirectEnd,
-    /// order, gfp_flags; of a memory cgroup at its limit.
+    /// The same for a memory cgroup at its limit.
     MemcgBegin,
-    /// nr_reclaimed.
+    /// Its end.
     MemcgEnd,
-    /// order, gfp_flags; of a memory cgroup beyond its soft limit.
+    /// The same for one beyond its soft limit.
     SoftLimitBegin,
-    /// nr_reclaimed.
+    /// Its end.
     SoftLimitEnd,
-    /// nid, order, gfp_flags.
+    /// The same for the task's own node first.
     NodeBegin,
-    /// nr_reclaimed.
+    /// Its end.
     NodeEnd,
     /// nid, order.
     KswapdWake,
     /// nid.
     KswapdSleep,
-    /// nid, order.
+    /// order.
     WakeupKswapd,
-    /// shr, shrink, nid, cache_items, total_scan.
+    /// shr, shrink.
     ShrinkBegin,
-    /// shr, shrink, nid, objects freed.
+    /// shr, shrink, objects freed.
     ShrinkEnd,
-    /// nr_scanned, nr_taken, isolate_mode, lru, file; the last number is 1 where the kernel (before 4.9) tells no lru.
+    /// nr_scanned, isolate_mode, lru, file; the last number is 1 where the kernel (before 4.9) tells no lru.
     LruIsolate,
-    /// nr_scanned, nr_reclaimed, reclaim_flags.
+    /// nr_reclaimed, reclaim_flags.
     ShrinkInactive,
     /// reclaim_flags.
     WritePage,
-    /// sync.
+    /// A zone is compacted.
     CompactBegin,
-    /// sync, status.
+    /// Its end.
     CompactEnd,
-    /// order, gfp_flags, prio.
+    /// A task compacts for an allocation of its own.
     TryCompact,
     /// pfn, alloc_order, fallback_order, alloc_migratetype, fallback_migratetype, change_ownership.
     Fallback,
@@ -75,53 +88,33 @@ pub struct NotesWanted {
     pub stalls: bool,
 }
 
-/// One kind: system, event, names of its fields; a name with a bar has alternatives.
+/// One kind: system, event, names of the fields that reports look at.
 type Description = (&'static str, &'static str, NoteKind, &'static [&'static str]);
 
 /// From include/trace/events/{vmscan,compaction,kmem}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
 const NOTES: [Description; 27] = {
     use NoteKind::*;
     [
-        ("vmscan", "mm_vmscan_direct_reclaim_begin", DirectBegin, &["order", "gfp_flags"]),
+        ("vmscan", "mm_vmscan_direct_reclaim_begin", DirectBegin, &["order"]),
         ("vmscan", "mm_vmscan_direct_reclaim_end", DirectEnd, &["nr_reclaimed"]),
-        ("vmscan", "mm_vmscan_memcg_reclaim_begin", MemcgBegin, &["order", "gfp_flags"]),
-        ("vmscan", "mm_vmscan_memcg_reclaim_end", MemcgEnd, &["nr_reclaimed"]),
-        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_begin", SoftLimitBegin, &["order", "gfp_flags"]),
-        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_end", SoftLimitEnd, &["nr_reclaimed"]),
-        ("vmscan", "mm_vmscan_node_reclaim_begin", NodeBegin, &["nid", "order", "gfp_flags"]),
-        ("vmscan", "mm_vmscan_node_reclaim_end", NodeEnd, &["nr_reclaimed"]),
+        ("vmscan", "mm_vmscan_memcg_reclaim_begin", MemcgBegin, &[]),
+        ("vmscan", "mm_vmscan_memcg_reclaim_end", MemcgEnd, &[]),
+        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_begin", SoftLimitBegin, &[]),
+        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_end", SoftLimitEnd, &[]),
+        ("vmscan", "mm_vmscan_node_reclaim_begin", NodeBegin, &[]),
+        ("vmscan", "mm_vmscan_node_reclaim_end", NodeEnd, &[]),
         ("vmscan", "mm_vmscan_kswapd_wake", KswapdWake, &["nid", "order"]),
         ("vmscan", "mm_vmscan_kswapd_sleep", KswapdSleep, &["nid"]),
-        ("vmscan", "mm_vmscan_wakeup_kswapd", WakeupKswapd, &["nid", "order"]),
-        (
-            "vmscan",
-            "mm_shrink_slab_start",
-            ShrinkBegin,
-            &["shr", "shrink", "nid", "cache_items", "total_scan"],
-        ),
-        ("vmscan", "mm_shrink_slab_end", ShrinkEnd, &["shr", "shrink", "nid", "retval"]),
-        (
-            "vmscan",
-            "mm_vmscan_lru_isolate",
-            LruIsolate,
-            &["nr_scanned", "nr_taken", "isolate_mode", "lru", "file"],
-        ),
-        (
-            "vmscan",
-            "mm_vmscan_lru_shrink_inactive",
-            ShrinkInactive,
-            &["nr_scanned", "nr_reclaimed", "reclaim_flags"],
-        ),
+        ("vmscan", "mm_vmscan_wakeup_kswapd", WakeupKswapd, &["order"]),
+        ("vmscan", "mm_shrink_slab_start", ShrinkBegin, &["shr", "shrink"]),
+        ("vmscan", "mm_shrink_slab_end", ShrinkEnd, &["shr", "shrink", "retval"]),
+        ("vmscan", "mm_vmscan_lru_isolate", LruIsolate, &["nr_scanned", "isolate_mode", "lru", "file"]),
+        ("vmscan", "mm_vmscan_lru_shrink_inactive", ShrinkInactive, &["nr_reclaimed", "reclaim_flags"]),
         ("vmscan", "mm_vmscan_write_folio", WritePage, &["reclaim_flags"]),
         ("vmscan", "mm_vmscan_writepage", WritePage, &["reclaim_flags"]),
-        ("compaction", "mm_compaction_begin", CompactBegin, &["sync"]),
-        ("compaction", "mm_compaction_end", CompactEnd, &["sync", "status"]),
-        (
-            "compaction",
-            "mm_compaction_try_to_compact_pages",
-            TryCompact,
-            &["order", "gfp_mask|gfp_flags", "prio"],
-        ),
+        ("compaction", "mm_compaction_begin", CompactBegin, &[]),
+        ("compaction", "mm_compaction_end", CompactEnd, &[]),
+        ("compaction", "mm_compaction_try_to_compact_pages", TryCompact, &[]),
         (
             "kmem",
             "mm_page_alloc_extfrag",
@@ -145,48 +138,32 @@ const NOTES: [Description; 27] = {
 };
 
 impl NoteKind {
-    /// All kinds, by number.
-    const ALL: [Self; 25] = {
-        use NoteKind::*;
-        [
-            DirectBegin,
-            DirectEnd,
-            MemcgBegin,
-            MemcgEnd,
-            SoftLimitBegin,
-            SoftLimitEnd,
-            NodeBegin,
-            NodeEnd,
-            KswapdWake,
-            KswapdSleep,
-            WakeupKswapd,
-            ShrinkBegin,
-            ShrinkEnd,
-            LruIsolate,
-            ShrinkInactive,
-            WritePage,
-            CompactBegin,
-            CompactEnd,
-            TryCompact,
-            Fallback,
-            GraphEntry,
-            GraphExit,
-            PcpuDrain,
-            ZoneLocked,
-            FreeBatched,
-        ]
-    };
-
     /// The kind of that number.
     #[inline]
     pub fn of(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }
 
-    /// Whether it has fields.
+    /// Whether it has numbers.
     #[inline]
     pub fn has_fields(self) -> bool {
-        !matches!(self, Self::PcpuDrain | Self::ZoneLocked | Self::FreeBatched)
+        use NoteKind::*;
+        matches!(
+            self,
+            DirectBegin
+                | DirectEnd
+                | KswapdWake
+                | KswapdSleep
+                | WakeupKswapd
+                | ShrinkBegin
+                | ShrinkEnd
+                | LruIsolate
+                | ShrinkInactive
+                | WritePage
+                | Fallback
+                | GraphEntry
+                | GraphExit
+        )
     }
 
     fn is_about_pages(self) -> bool {
@@ -207,8 +184,8 @@ impl NotePlan {
     pub fn of(class: &EventClass) -> Option<Self> {
         let (.., kind, names) = NOTES.iter().find(|n| n.0 == class.system && n.1 == class.name)?;
         let mut fields = [None; FIELDS];
-        for (field, names) in fields.iter_mut().zip(*names) {
-            *field = names.split('|').find_map(|name| class.field_named(name));
+        for (field, name) in fields.iter_mut().zip(*names) {
+            *field = class.field_named(name);
         }
         Some(Self { kind: *kind, fields })
     }
@@ -221,8 +198,8 @@ impl NotePlan {
     /// The numbers of an event.
     pub fn read(&self, event: &Event<'_>) -> Note {
         let mut note = self.fields.map(|field| field.and_then(|f| event.uint(f)).unwrap_or(0));
-        if self.kind == NoteKind::LruIsolate && self.fields[3].is_none() {
-            note[5] = 1;
+        if self.kind == NoteKind::LruIsolate && self.fields[2].is_none() {
+            note[4] = 1;
         }
         note
     }
@@ -234,7 +211,7 @@ mod tests {
 
     #[test]
     fn kinds_and_numbers_belong_together() {
-        for (number, kind) in NoteKind::ALL.into_iter().enumerate() {
+        for (number, &kind) in NoteKind::ALL.iter().enumerate() {
             assert_eq!(kind as usize, number);
             assert_eq!(NoteKind::of(number as u32), Some(kind));
             assert!(NOTES.iter().any(|n| n.2 == kind), "{kind:?}");

@@ -1,4 +1,4 @@
-//! What stays, over time: when those were born that are still there at the end, and how much was live when.
+//! What stays: when those were born that are still there at the end, and how long the others of their kind live.
 
 use std::collections::HashMap;
 
@@ -34,8 +34,6 @@ pub struct Course {
     pub survivors: [u64; STEPS],
     /// Bytes, or pages, of those.
     pub survivor_amount: [u64; STEPS],
-    /// Change of the number of live ones by step.
-    pub live_change: [i64; STEPS],
     /// Lives that ended by a free within the window, also of what was allocated before.
     pub lifetimes: Histogram,
     /// Lives that ended unseen.
@@ -73,14 +71,9 @@ impl Growth {
     #[inline]
     pub fn closed(&mut self, closed: &Closed) {
         let born = self.place(closed.life.born);
-        let ended = closed.end.time().filter(|_| !closed.is_live).map(|t| self.place(t));
         let course = grown(&mut self.callers, closed.caller);
         course.site = closed.life.site;
         course.births[born] += u64::from(closed.is_born);
-        course.live_change[born] += 1;
-        if let Some(ended) = ended {
-            course.live_change[ended] -= 1;
-        }
         course.unseen += u64::from(closed.is_unseen);
         if closed.is_live {
             course.survivors[born] += 1;
@@ -97,28 +90,22 @@ impl Growth {
             self.slab_pages += closed.sums.frames_live;
             return;
         }
-        let live = closed.sums.frames_live;
         let born = self.place(closed.born);
-        let ended = closed.end.filter(|_| live == 0).map(|(t, _)| self.place(t));
         let course = grown(&mut self.pages, closed.site);
         course.site = closed.site;
-        course.add_frames(closed, born, ended);
+        course.add_frames(closed, born);
         if closed.stack != NO_STACK {
-            self.page_stacks.entry(closed.stack).or_default().add_frames(closed, born, ended);
+            self.page_stacks.entry(closed.stack).or_default().add_frames(closed, born);
         }
     }
 }
 
 impl Course {
-    /// Frames that were born in one step, and ended in another.
-    fn add_frames(&mut self, closed: &ClosedFrames, born: usize, ended: Option<usize>) {
+    /// Frames that were born in that step.
+    fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
         let (course, live) = (self, closed.sums.frames_live);
         course.births[born] =
             course.births[born].saturating_add(if closed.is_born { closed.frames } else { 0 });
-        course.live_change[born] = course.live_change[born].saturating_add(closed.frames as i64);
-        if let Some(ended) = ended {
-            course.live_change[ended] = course.live_change[ended].saturating_sub(closed.frames as i64);
-        }
         course.unseen = course.unseen.saturating_add(closed.sums.frames_freed_unseen);
         course.survivors[born] = course.survivors[born].saturating_add(live);
         course.survivor_amount[born] = course.survivor_amount[born].saturating_add(live);
@@ -136,7 +123,6 @@ impl std::ops::AddAssign<&Course> for Course {
         add(&mut self.births, &other.births);
         add(&mut self.survivors, &other.survivors);
         add(&mut self.survivor_amount, &other.survivor_amount);
-        self.live_change.iter_mut().zip(&other.live_change).for_each(|(a, b)| *a += b);
         self.lifetimes.merge(&other.lifetimes);
         self.unseen = self.unseen.saturating_add(other.unseen);
         self.uncertain = self.uncertain.saturating_add(other.uncertain);

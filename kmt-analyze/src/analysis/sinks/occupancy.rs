@@ -60,6 +60,17 @@ pub struct Turnover {
     pub old_frames_died: u64,
 }
 
+impl std::ops::AddAssign<&Turnover> for Turnover {
+    fn add_assign(&mut self, other: &Turnover) {
+        self.slabs_born += other.slabs_born;
+        self.frames_born = self.frames_born.saturating_add(other.frames_born);
+        self.slabs_died += other.slabs_died;
+        self.frames_died = self.frames_died.saturating_add(other.frames_died);
+        self.old_slabs_died += other.old_slabs_died;
+        self.old_frames_died = self.old_frames_died.saturating_add(other.old_frames_died);
+    }
+}
+
 /// What one call site's survivors hold.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pins {
@@ -107,7 +118,7 @@ pub struct Occupancy {
     pub turnover: Vec<Turnover>,
     /// Old pages freed whose objects only frees have told, by free site.
     pub turnover_by_free: Vec<Turnover>,
-    /// Bytes times time that objects were held within the window, by site.
+    /// How long objects were held within the window, all together, in the clock's unit; by site.
     pub object_time: Vec<u128>,
     /// By call site.
     pub pins: Vec<Pins>,
@@ -142,7 +153,7 @@ impl Occupancy {
         self.end = rules.window.1;
     }
 
-    /// Length of a step in the clock's unit, and the time of the first one.
+    /// Time of the first step, and the length of each, in the clock's unit.
     pub fn step(&self) -> (u64, u64) {
         (self.start, self.step)
     }

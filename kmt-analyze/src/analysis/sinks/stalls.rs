@@ -236,7 +236,7 @@ impl Stalls {
             }
             NoteKind::KswapdSleep => drop(self.end(Stall::Kswapd(n[0]), noted)),
             NoteKind::WakeupKswapd => {
-                *self.tasks.entry(pid).or_default().wakeups.entry(n[1]).or_default() += 1;
+                *self.tasks.entry(pid).or_default().wakeups.entry(n[0]).or_default() += 1;
             }
             NoteKind::ShrinkBegin => self.begin(Stall::Shrinker(n[1], n[0]), noted),
             NoteKind::ShrinkEnd => {
@@ -244,13 +244,13 @@ impl Stalls {
                 self.end(stall, noted);
                 // A shrinker may answer SHRINK_STOP, ~0UL.
                 let shrunk = self.shrunk.entry(stall).or_default();
-                *shrunk = shrunk.saturating_add(u64::try_from(n[3] as i64).unwrap_or(0));
+                *shrunk = shrunk.saturating_add(u64::try_from(n[2] as i64).unwrap_or(0));
             }
             NoteKind::LruIsolate => self.isolate(pid, &n),
             NoteKind::ShrinkInactive => {
-                let kind = usize::from(n[2] & RECLAIM_WB_FILE == 0);
+                let kind = usize::from(n[1] & RECLAIM_WB_FILE == 0);
                 let reclaimed = &mut self.tasks.entry(pid).or_default().reclaimed[kind];
-                *reclaimed = reclaimed.saturating_add(n[1]);
+                *reclaimed = reclaimed.saturating_add(n[0]);
             }
             NoteKind::WritePage => {
                 let kind = usize::from(n[0] & RECLAIM_WB_SYNC == 0);
@@ -272,7 +272,7 @@ impl Stalls {
 
     /// Scanned counts inactive lists only, as vmstat does; active ones are rotated.
     fn isolate(&mut self, pid: i32, n: &crate::stream::Note) {
-        let [scanned, _, isolate_mode, lru, file, is_old] = *n;
+        let [scanned, isolate_mode, lru, file, is_old, _] = *n;
         let (is_inactive, is_file) = match is_old {
             // enum lru_list: inactive and active anonymous, inactive and active file.
             0 => (lru == 0 || lru == 2, lru >= 2),

@@ -47,11 +47,11 @@ fn shrinkers_that_share_a_function_are_told_apart() {
     stalls.note(&noted(NoteKind::ShrinkBegin, 1, 100, &[one, function]));
     // Another task, and another shrinker of the same function, in between.
     stalls.note(&noted(NoteKind::ShrinkBegin, 2, 110, &[one, function]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 1, 150, &[one, function, 0, 7]));
+    stalls.note(&noted(NoteKind::ShrinkEnd, 1, 150, &[one, function, 7]));
     stalls.note(&noted(NoteKind::ShrinkBegin, 1, 160, &[other, function]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 1, 165, &[other, function, 0, u64::MAX]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 2, 210, &[one, function, 0, 1]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 3, 220, &[one, function, 0, 1]));
+    stalls.note(&noted(NoteKind::ShrinkEnd, 1, 165, &[other, function, u64::MAX]));
+    stalls.note(&noted(NoteKind::ShrinkEnd, 2, 210, &[one, function, 1]));
+    stalls.note(&noted(NoteKind::ShrinkEnd, 3, 220, &[one, function, 1]));
     let of = |shrinker| {
         let lengths = &stalls.kinds[&Stall::Shrinker(function, shrinker)];
         (lengths.count(), lengths.sum(), lengths.max(), stalls.shrunk[&Stall::Shrinker(function, shrinker)])

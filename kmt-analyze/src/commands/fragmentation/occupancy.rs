@@ -65,14 +65,13 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
     }
     for (site, turnover) in (0u32..).zip(&occupancy.turnover) {
         if *turnover != Turnover::default() {
-            let sums = &mut caches.entry(view.cache(site)).or_default().turnover;
-            add(sums, turnover);
+            caches.entry(view.cache(site)).or_default().turnover += turnover;
         }
     }
     for (site, turnover) in (0u32..).zip(&occupancy.turnover_by_free) {
         if *turnover != Turnover::default() {
             let name = free_cache(view, site);
-            add(&mut caches.entry(name).or_default().turnover, turnover);
+            caches.entry(name).or_default().turnover += turnover;
         }
     }
     let mut rows: Vec<(&str, Cache)> = caches.into_iter().collect();
@@ -107,15 +106,6 @@ fn free_cache<'v>(view: &View<'v, '_, '_>, site: u32) -> &'v str {
     let free = result.interner.frees.get(site);
     let name = free.and_then(|f| f.cache).map(|c| result.interner.name(c));
     name.and_then(|n| std::str::from_utf8(n).ok()).unwrap_or("? (kfree of older objects)")
-}
-
-fn add(sums: &mut Turnover, other: &Turnover) {
-    sums.slabs_born = sums.slabs_born.saturating_add(other.slabs_born);
-    sums.frames_born = sums.frames_born.saturating_add(other.frames_born);
-    sums.slabs_died = sums.slabs_died.saturating_add(other.slabs_died);
-    sums.frames_died = sums.frames_died.saturating_add(other.frames_died);
-    sums.old_slabs_died = sums.old_slabs_died.saturating_add(other.old_slabs_died);
-    sums.old_frames_died = sums.old_frames_died.saturating_add(other.old_frames_died);
 }
 
 fn is_sparse(page: &SlabPage) -> bool {
@@ -205,7 +195,7 @@ impl Text<'_, '_, '_, '_> {
             all.held = all.held.saturating_add(c.held);
             all.live = all.live.saturating_add(c.live);
             all.old_frames = all.old_frames.saturating_add(c.old_frames);
-            add(&mut all.turnover, &c.turnover);
+            all.turnover += &c.turnover;
         }
         out.push_str(&format!(
             "BETWEEN OBJECTS: slabs of the trace hold {} bytes at the end, {} of them in objects ({})\n",
