@@ -220,6 +220,9 @@ struct ConvertArgs {
     /// Keep sub-buffers as the kernel wrote them: three times the bytes, hardly any work
     #[arg(long)]
     verbatim: bool,
+    /// Which buffer of a trace.dat: the name of an instance, "" is the top level. Default: the first that holds events
+    #[arg(long, value_name = "NAME")]
+    instance: Option<String>,
     /// Do not print what was converted
     #[arg(short, long)]
     quiet: bool,
@@ -252,8 +255,8 @@ pub fn run() -> Result<Outcome> {
         #[cfg(feature = "convert")]
         Command::Convert(args) => {
             let compression = args.compress.into();
-            let ConvertArgs { input, output, force, verbatim, quiet, .. } = args;
-            convert(&Options { input, output, force, compression, verbatim, quiet })
+            let ConvertArgs { input, output, force, verbatim, quiet, instance, .. } = args;
+            convert(&Options { input, output, force, compression, verbatim, quiet, instance })
         }
         #[cfg(feature = "docs")]
         Command::Completions { shell } => {

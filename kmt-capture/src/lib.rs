@@ -11,6 +11,8 @@ pub mod convert;
 mod decode;
 pub mod failure;
 #[cfg(feature = "convert")]
+pub mod import;
+#[cfg(feature = "convert")]
 mod input;
 mod output;
 pub mod record;

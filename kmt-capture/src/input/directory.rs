@@ -7,7 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::tracefs::CONDITIONS;
 
 /// Files of the target that are kept verbatim, also with `.before` and `.after` behind their name.
-const STATE: [&str; 12] = [
+pub const STATE: [&str; 12] = [
     "slabinfo",
     "buddyinfo",
     "pagetypeinfo",

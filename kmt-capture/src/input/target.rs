@@ -22,8 +22,6 @@ pub struct Target {
     /// Byte order.
     pub order: ByteOrder,
     /// What `uname -a` said.
-    pub uname: Option<Uname>,
-    /// The whole line.
     pub uname_text: Option<String>,
     /// Page size in bytes, and how it is known.
     pub page_size: Option<(u64, &'static str)>,
@@ -69,14 +67,7 @@ impl Target {
                 notes.push(format!("no {name}: {consequence}"));
             }
         }
-        Ok(Self { header_page, order, uname, uname_text, page_size, clock, notes })
-    }
-
-    /// Alignment of u64 in the kernel's structures, where the machine is known: 4 on 32-bit x86.
-    pub fn align_u64(&self) -> Option<u8> {
-        let machine = self.uname.as_ref().map(|u| u.machine.as_str()).filter(|m| !m.is_empty())?;
-        let is_i386 = machine.len() == 4 && machine.starts_with('i') && machine.ends_with("86");
-        Some(if is_i386 { 4 } else { 8 })
+        Ok(Self { header_page, order, uname_text, page_size, clock, notes })
     }
 }
 

@@ -1,0 +1,185 @@
+//! What a source tells of its target besides events, and how that gets into a file.
+
+use kmt_format::kernel::{
+    ByteOrder, CpuStats, Module, TraceClock, Uname, parse_kallsyms, parse_modules, parse_saved_cmdlines,
+    parse_saved_tgids,
+};
+use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
+use kmt_format::{Compression, Result};
+
+/// A target as its recording describes it.
+#[derive(Debug, Default)]
+pub struct Description {
+    /// What was converted, in words.
+    pub source: String,
+    /// Byte order; little endian where nothing says.
+    pub order: Option<ByteOrder>,
+    /// Size of the kernel's `long`, in bytes.
+    pub long_size: usize,
+    /// Page size in bytes, and how it is known.
+    pub page_size: Option<(u64, &'static str)>,
+    /// Size of sub-buffers, in bytes.
+    pub sub_buffer_len: Option<usize>,
+    /// What `uname -a` said.
+    pub uname_text: Option<String>,
+    /// The trace clock.
+    pub clock: Option<TraceClock>,
+    /// More facts, by key of the registry.
+    pub pairs: Vec<(String, Vec<u8>)>,
+    /// System, where it stands, text of each `format`.
+    pub formats: Vec<(String, String, String)>,
+    /// Files that are kept as they are.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// `saved_cmdlines`.
+    pub saved_cmdlines: Option<Vec<u8>>,
+    /// `saved_tgids`.
+    pub saved_tgids: Option<String>,
+    /// `stats` of a CPU before and after its buffer was read.
+    pub stats: Vec<(u32, Option<String>, Option<String>)>,
+    /// `/proc/modules`.
+    pub modules: Option<String>,
+    /// `/proc/kallsyms`.
+    pub kallsyms: Option<Vec<u8>>,
+    /// What is missing and what follows from it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Description {
+    /// What `uname` says, if it can be understood.
+    pub fn uname(&self) -> Option<Uname> {
+        self.uname_text.as_deref().and_then(Uname::parse)
+    }
+
+    /// Byte order of the target.
+    pub fn order(&self) -> ByteOrder {
+        self.order.unwrap_or(ByteOrder::Little)
+    }
+
+    /// The counters that tell what was lost: those before the drain, and failing that those after it.
+    pub fn lost_events(&self) -> u64 {
+        let lost = |(_, before, after): &(u32, Option<String>, Option<String>)| {
+            let stats = [before, after].into_iter().flatten().find_map(|text| CpuStats::parse(text));
+            stats.and_then(|s| s.lost_events())
+        };
+        self.stats.iter().filter_map(lost).fold(0, u64::saturating_add)
+    }
+
+    /// Alignment of u64 in the kernel's structures, where the machine is known: 4 on 32-bit x86.
+    fn align_u64(&self) -> Option<u8> {
+        let machine = self.uname().map(|u| u.machine).filter(|m| !m.is_empty())?;
+        let is_i386 = machine.len() == 4 && machine.starts_with('i') && machine.ends_with("86");
+        Some(if is_i386 { 4 } else { 8 })
+    }
+
+    /// A writer that knows all formats. What is no format is told in the notes.
+    pub fn writer(&mut self, trace_uuid: [u8; 16], compression: Compression) -> Result<Writer> {
+        let mut writer = Writer::new(WriterOptions {
+            order: self.order(),
+            long_size: self.long_size,
+            align_u64: self.align_u64(),
+            page_size: self.page_size.map(|(size, _)| size),
+            trace_uuid,
+            compression,
+        })?;
+        for (system, place, text) in &self.formats {
+            match writer.add_format(system, text) {
+                // Kernel memory events are described even where none occurred: "none" is an answer too.
+                Ok(id) if system == "kmem" => writer.declare(id)?,
+                Ok(_) => {}
+                Err(error) => self.notes.push(format!("{place} is left out: {error}")),
+            }
+        }
+        Ok(writer)
+    }
+
+    /// Everything that is not events, at the start of the file: every prefix of it can be understood.
+    pub fn write(&mut self, writer: &mut Writer) -> Result<()> {
+        if let Some(clock) = &self.clock {
+            writer.clock(clock)?;
+        }
+        self.pairs(writer)?;
+        for (name, bytes) in &self.files {
+            writer.file(name, bytes)?;
+        }
+        self.tasks(writer)?;
+        let parsed = |text: &Option<String>| text.as_deref().and_then(CpuStats::parse);
+        let before: Vec<_> = self.stats.iter().filter_map(|(cpu, s, _)| Some((*cpu, parsed(s)?))).collect();
+        let after: Vec<_> = self.stats.iter().filter_map(|(cpu, _, s)| Some((*cpu, parsed(s)?))).collect();
+        for (taken, rows) in [(StatsTaken::Before, before), (StatsTaken::After, after)] {
+            if !rows.is_empty() {
+                writer.stats(taken, &rows)?;
+            }
+        }
+        self.symbols(writer)
+    }
+
+    fn pairs(&self, writer: &mut Writer) -> Result<()> {
+        let version = concat!("kmt-capture ", env!("CARGO_PKG_VERSION"));
+        let uname = self.uname();
+        let known = [
+            ("writer", Some(version.as_bytes().to_vec())),
+            ("source", Some(self.source.clone().into_bytes())),
+            ("sub_buffer_size", self.sub_buffer_len.map(|len| len.to_string().into_bytes())),
+            ("uname", self.uname_text.as_ref().map(|t| t.trim().as_bytes().to_vec())),
+            ("kernel.release", uname.as_ref().map(|u| u.release.clone().into_bytes())),
+            ("kernel.machine", uname.as_ref().map(|u| u.machine.clone().into_bytes())),
+            ("page_size.source", self.page_size.map(|(_, how)| how.into())),
+        ];
+        let known = known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let pairs: Vec<(String, Vec<u8>)> = known.chain(self.pairs.iter().cloned()).collect();
+        let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
+        writer.meta(&pairs)
+    }
+
+    fn tasks(&self, writer: &mut Writer) -> Result<()> {
+        let Some(cmdlines) = &self.saved_cmdlines else { return Ok(()) };
+        let tgids: std::collections::HashMap<i32, i32> =
+            self.saved_tgids.as_deref().map(parse_saved_tgids).unwrap_or_default().into_iter().collect();
+        let tgid = |pid| tgids.get(&pid).copied().unwrap_or(0);
+        let named = parse_saved_cmdlines(cmdlines);
+        let mut tasks: Vec<Task> = named
+            .into_iter()
+            .map(|t| Task { time: 0, pid: t.pid, tgid: tgid(t.pid), comm: t.comm })
+            .collect();
+        let have: std::collections::HashSet<i32> = tasks.iter().map(|t| t.pid).collect();
+        let nameless = tgids.iter().filter(|(pid, _)| !have.contains(pid));
+        tasks.extend(nameless.map(|(&pid, &tgid)| Task { time: 0, pid, tgid, comm: Vec::new() }));
+        tasks.sort_by_key(|t| t.pid);
+        writer.tasks(&tasks)
+    }
+
+    fn symbols(&mut self, writer: &mut Writer) -> Result<()> {
+        let modules: Vec<Module> = match &self.modules {
+            Some(text) => {
+                writer.file("modules", text.as_bytes())?;
+                parse_modules(text)
+            }
+            None => {
+                let note = "no modules: where modules end is guessed from their symbols";
+                self.notes.push(note.to_owned());
+                Vec::new()
+            }
+        };
+        let Some(text) = &self.kallsyms else {
+            self.notes.push("no kallsyms: call sites will print as addresses".to_owned());
+            return Ok(());
+        };
+        let page_size = self.page_size.map_or(4096, |(size, _)| size);
+        let symbols = parse_kallsyms(text, &modules, page_size);
+        if symbols.all_zero {
+            self.notes.push(
+                "kallsyms holds only zeros, so call sites will print as addresses; save it as root after \
+                 `echo 0 > /proc/sys/kernel/kptr_restrict`"
+                    .to_owned(),
+            );
+            return Ok(());
+        }
+        writer.symbols(&symbols, &modules)
+    }
+}
+
+/// The id that the text of a `format` gives.
+pub fn format_id(text: &str) -> Option<u16> {
+    let line = text.lines().find_map(|l| l.strip_prefix("ID: "))?;
+    line.trim().parse().ok()
+}

@@ -1,0 +1,310 @@
+//! Text of ftrace, trace-cmd or perf: records are made anew of what it says.
+
+use std::collections::HashMap;
+
+use kmt_format::kernel::{ByteOrder, ClockUnit, TraceClock};
+use kmt_format::write::{Loss, Task, Writer, WriterStats};
+
+use super::beside::Beside;
+use super::description::Description;
+use super::stacks::StackFormat;
+use super::{Converted, Options};
+use crate::failure::{Failure, Result};
+use crate::import::text::{Event, Line, Look, Made, Refusal, Schema, Stamp, args, parse};
+use crate::output::Output;
+use crate::uuid::Identity;
+
+/// Bytes that are handed to the output at once, about.
+const WRITE_LEN: usize = 1 << 20;
+/// Names of tasks that are written at once.
+const TASKS_AT_ONCE: usize = 4096;
+/// Highest number of a CPU plus one.
+const CPUS_MAX: u32 = 8192;
+
+/// Converts a text.
+pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
+    let place = options.input.display();
+    let look = Look::at(bytes);
+    if look.events == 0 {
+        let first = bytes.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"));
+        let first = String::from_utf8_lossy(first.unwrap_or_default()).chars().take(60).collect::<String>();
+        return Err(Failure::new(format!("{place} is not a directory, no .kmt, trace.dat or perf.data file, and its text has no events: {first:?} is no line of a trace"))
+            .hint("convert takes what `cat trace`, `cat trace_pipe`, `trace-cmd report` and `perf script` print of events"));
+    }
+    if options.verbatim {
+        return Err(Failure::new(format!("{place} is text, not sub-buffers"))
+            .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
+    }
+    let mut output = Output::create(&options.output, options.force)?;
+    let mut description = describe(look);
+    Beside::of(&options.input)?.complete(&mut description);
+    if look.has_functions {
+        // Functions by name get addresses of our own, which go with a table of our own.
+        (description.kallsyms, description.modules) = (None, None);
+    }
+    let stack = StackFormat::new(&description);
+    description.formats.push(stack.format());
+    let mut writer = description.writer(identity(bytes), options.compression)?;
+    description.write(&mut writer)?;
+    let mut conversion = Conversion::new(writer, stack, look);
+    for line in bytes.split(|&b| b == b'\n') {
+        conversion.line(line)?;
+        if conversion.writer.pending_len() >= WRITE_LEN {
+            output.write(conversion.writer.pending())?;
+            conversion.writer.clear_pending();
+        }
+    }
+    conversion.finish(description.kallsyms.is_some())?;
+    let mut notes = description.notes;
+    notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
+    conversion.notes(&mut notes);
+    let (events, cpus, flagged) = (conversion.events, conversion.cpus.len(), conversion.flagged);
+    output.write(&conversion.writer.finish()?)?;
+    output.finish()?;
+    let what = format!("{events} events of {cpus} CPUs from text of a {}-bit kernel", look.long_size * 8);
+    Ok(Converted { what, lost: 0, flagged, notes })
+}
+
+fn describe(look: Look) -> Description {
+    let hashed = "pointers are hashes of addresses: objects pair, but where they lie in memory cannot be told; \
+                  record with `echo nohash-ptr > trace_options`, or save trace_pipe_raw";
+    let mut notes =
+        vec!["byte order is not in a text; little-endian is assumed, and nothing depends on it".to_owned()];
+    if look.is_hashed {
+        notes.push(hashed.to_owned());
+    }
+    let pointers = if look.is_hashed { "hashed" } else { "real" };
+    let clock = look.counts.then(|| TraceClock { name: "counter".to_owned(), unit: ClockUnit::Ticks });
+    Description {
+        source: "ftrace text".to_owned(),
+        order: Some(ByteOrder::Little),
+        long_size: look.long_size,
+        clock,
+        pairs: vec![("pointers".to_owned(), pointers.as_bytes().to_vec())],
+        notes,
+        ..Description::default()
+    }
+}
+
+/// A CPU of the text.
+#[derive(Default)]
+struct Cpu {
+    stats: WriterStats,
+}
+
+struct Conversion<'t> {
+    writer: Writer,
+    schema: Schema,
+    stack: StackFormat,
+    cpus: HashMap<u32, Cpu>,
+    comms: HashMap<i32, (Vec<u8>, i32)>,
+    tasks: Vec<Task>,
+    pairs: Vec<crate::import::text::Arg<'t>>,
+    record: Vec<u8>,
+    frames: Vec<u8>,
+    stacked: Option<(u32, u64)>,
+    last: (u64, u32, u64),
+    flagged: Loss,
+    events: u64,
+    lines: u64,
+    other: u64,
+    first_other: Option<u64>,
+    unprinted: u64,
+    kinds_left_out: u64,
+}
+
+impl<'t> Conversion<'t> {
+    fn new(writer: Writer, stack: StackFormat, look: Look) -> Self {
+        Self {
+            writer,
+            schema: Schema::new(look.long_size, ByteOrder::Little),
+            stack,
+            cpus: HashMap::new(),
+            comms: HashMap::new(),
+            tasks: Vec::new(),
+            pairs: Vec::new(),
+            record: Vec::new(),
+            frames: Vec::new(),
+            stacked: None,
+            last: (0, 0, 0),
+            flagged: Loss::default(),
+            events: 0,
+            lines: 0,
+            other: 0,
+            first_other: None,
+            unprinted: 0,
+            kinds_left_out: 0,
+        }
+    }
+
+    fn line(&mut self, line: &'t [u8]) -> kmt_format::Result<()> {
+        self.lines += 1;
+        match parse(line) {
+            Line::Event(event) if event.cpu < CPUS_MAX => {
+                self.end_stack()?;
+                self.event(&event)
+            }
+            Line::Frame(frame) => {
+                if self.stacked.is_some() {
+                    // trace-cmd prints the address behind the name.
+                    let frame = frame.split(|&b| b == b' ').next().unwrap_or_default();
+                    let address = self.schema.symbols.address(frame).unwrap_or(0);
+                    self.frames.extend_from_slice(&address.to_le_bytes());
+                }
+                Ok(())
+            }
+            Line::Lost(cpu, count) if cpu < CPUS_MAX => {
+                let loss =
+                    Loss { counted: count.unwrap_or(0), uncounted: count.is_none(), damaged_input: false };
+                self.lose(cpu, loss)
+            }
+            Line::Written(held, written) if written > held => {
+                self.lose(0, Loss { counted: written - held, ..Loss::default() })
+            }
+            Line::Written(..) | Line::Remark => Ok(()),
+            _ => {
+                self.other += 1;
+                self.first_other.get_or_insert(self.lines);
+                Ok(())
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event<'t>) -> kmt_format::Result<()> {
+        let time = self.time(event);
+        if event.name == b"kernel_stack" {
+            self.stacked = Some((event.cpu, time));
+            return Ok(());
+        }
+        self.task(event)?;
+        let mut pairs = std::mem::take(&mut self.pairs);
+        args(event.text, &mut pairs);
+        let made = self.schema.record(event, &pairs, &mut self.record);
+        self.pairs = pairs;
+        match made {
+            Ok(Made::Record) => {}
+            Ok(Made::New(system, format)) => {
+                let id = self.writer.add_format(&system, &format)?;
+                if system == "kmem" {
+                    self.writer.declare(id)?;
+                }
+            }
+            Err(refusal) => {
+                match refusal {
+                    Refusal::PointerNotPrinted => self.unprinted += 1,
+                    Refusal::TooManyKinds => self.kinds_left_out += 1,
+                }
+                return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
+            }
+        }
+        self.writer.event(event.cpu, time, &self.record)?;
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        cpu.stats.events += 1;
+        cpu.stats.bytes += self.record.len() as u64;
+        self.events += 1;
+        Ok(())
+    }
+
+    /// The time of an event. A text is in order, but its times are rough: where the CPU changes within one time,
+    /// the order of the lines is kept by a nanosecond each.
+    fn time(&mut self, event: &Event<'_>) -> u64 {
+        let (told, finest) = match event.stamp {
+            Stamp::Time(time, digits) => (time, 10u64.pow(9 - u32::from(digits))),
+            Stamp::Count(count) => (count, 1),
+        };
+        let (last, cpu, step) = self.last;
+        let step = match (told == last, cpu == event.cpu) {
+            (true, true) => step,
+            // Not so far that the time would print as the next one.
+            (true, false) => (step + 1).min((finest / 2).saturating_sub(1)),
+            (false, _) => 0,
+        };
+        self.last = (told, event.cpu, step);
+        told.saturating_add(step)
+    }
+
+    fn task(&mut self, event: &Event<'_>) -> kmt_format::Result<()> {
+        if event.comm == b"<...>" || event.pid == 0 {
+            return Ok(());
+        }
+        let tgid = event.tgid.unwrap_or(0);
+        if self.comms.get(&event.pid).is_some_and(|(comm, t)| comm == event.comm && *t == tgid) {
+            return Ok(());
+        }
+        let comm = event.comm.to_vec();
+        self.comms.insert(event.pid, (comm.clone(), tgid));
+        self.tasks.push(Task { time: 0, pid: event.pid, tgid, comm });
+        if self.tasks.len() >= TASKS_AT_ONCE {
+            self.writer.tasks(&std::mem::take(&mut self.tasks))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the stack whose frames have been collected.
+    fn end_stack(&mut self) -> kmt_format::Result<()> {
+        let Some((cpu, time)) = self.stacked.take() else { return Ok(()) };
+        if !self.frames.is_empty() && !self.record.is_empty() {
+            let mut stack = Vec::new();
+            self.stack.record(&mut stack, &self.record, &self.frames, ByteOrder::Little);
+            self.writer.event(cpu, time, &stack)?;
+            self.cpus.entry(cpu).or_default().stats.events += 1;
+        }
+        self.frames.clear();
+        Ok(())
+    }
+
+    fn lose(&mut self, cpu: u32, loss: Loss) -> kmt_format::Result<()> {
+        self.flagged = self.flagged.and(loss);
+        self.writer.lost(cpu, loss)
+    }
+
+    fn finish(&mut self, has_kallsyms: bool) -> kmt_format::Result<()> {
+        self.end_stack()?;
+        if !self.tasks.is_empty() {
+            self.writer.tasks(&std::mem::take(&mut self.tasks))?;
+        }
+        if !has_kallsyms && !self.schema.symbols.is_empty() {
+            self.writer.symbols(&self.schema.symbols.table(), &[])?;
+        }
+        let mut stats: Vec<(u32, WriterStats)> = self.cpus.iter().map(|(&cpu, c)| (cpu, c.stats)).collect();
+        stats.sort_by_key(|(cpu, _)| *cpu);
+        for (cpu, _) in &stats {
+            self.writer.flush(*cpu)?;
+        }
+        self.writer.writer_stats(&stats)
+    }
+
+    fn notes(&self, notes: &mut Vec<String>) {
+        if let Some(line) = self.first_other {
+            notes.push(format!(
+                "{} lines are no events, the first is line {line}: they are left out",
+                self.other
+            ));
+        }
+        if self.unprinted > 0 {
+            notes.push(format!(
+                "{} events have no pointer, as early in the boot: they are counted as lost",
+                self.unprinted
+            ));
+        }
+        if self.kinds_left_out > 0 {
+            notes.push(format!(
+                "{} events are of too many kinds: they are counted as lost",
+                self.kinds_left_out
+            ));
+        }
+        if let Some(name) = &self.schema.gfp.unknown {
+            notes.push(format!("unknown names of allocation flags are left out, such as {name}"));
+        }
+    }
+}
+
+/// The same input gives the same file, other input another identity.
+fn identity(bytes: &[u8]) -> [u8; 16] {
+    const LOOKED_AT: usize = 65_536;
+    let mut identity = Identity::new();
+    identity.add(&(bytes.len() as u64).to_le_bytes());
+    identity.add(bytes.get(..bytes.len().min(LOOKED_AT)).unwrap_or_default());
+    identity.add(bytes.get(bytes.len().saturating_sub(LOOKED_AT)..).unwrap_or_default());
+    identity.finish()
+}

@@ -1,0 +1,293 @@
+//! A `trace.dat` of trace-cmd.
+
+use std::collections::HashSet;
+
+use kmt_format::kernel::{ByteOrder, HeaderPage, OrderVote, TraceClock, vote_byte_order};
+use kmt_format::write::{Loss, WriterStats};
+use kmt_format::{Error, ErrorKind};
+
+use super::beside::Beside;
+use super::description::{Description, format_id};
+use super::{Converted, Options};
+use crate::decode::Decoder;
+use crate::failure::{Failure, Result};
+use crate::import::Fault;
+use crate::import::trace_dat::{CpuData, Instance, TraceDat};
+use crate::output::Output;
+use crate::uuid::Identity;
+
+/// Bytes that are handed to the output at once, about.
+const WRITE_LEN: usize = 1 << 20;
+/// Damaged places that are told one by one for each CPU.
+const DAMAGES_TOLD: u64 = 3;
+/// Sub-buffers of each CPU that are asked for their layout.
+const ORDER_SAMPLES: usize = 16;
+
+/// Converts one buffer of a `trace.dat`.
+pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
+    let failed = |fault: Fault| Failure::new(format!("{}: {fault}", options.input.display()));
+    let remedy = "`trace-cmd dump --validate` says what trace-cmd thinks of it; a torn recording can be put together with `trace-cmd restore`";
+    let mut file = TraceDat::open(bytes).map_err(|f| failed(f).hint(remedy))?;
+    let header_page = file.data.layout().map_err(failed)?;
+    let (instance, note) = choose(options, &file)?;
+    file.notes.extend(note);
+    let (header_page, order) = layout(&file, &instance, header_page);
+    let mut output = Output::create(&options.output, options.force)?;
+    let mut description = describe(&mut file, &instance, header_page.long_size());
+    description.order = Some(order);
+    description.sub_buffer_len = Some(header_page.sub_buffer_len());
+    Beside::of(&options.input)?.complete(&mut description);
+    let uuid = identity(bytes, &instance);
+    let mut writer = description.writer(uuid, options.compression)?;
+    description.write(&mut writer)?;
+    let mut conversion = Conversion {
+        decoder: Decoder { writer, header_page, order, verbatim: options.verbatim, flagged: Loss::default() },
+        options,
+        file: &file,
+        instance: &instance,
+    };
+    let mut stats = Vec::new();
+    for data in &instance.cpus {
+        stats.push((data.cpu, conversion.cpu(data, &mut output)?));
+    }
+    let mut decoder = conversion.decoder;
+    decoder.writer.writer_stats(&stats)?;
+    let events: u64 = stats.iter().map(|(_, s)| s.events).sum();
+    if events == 0 && decoder.flagged == Loss::default() {
+        return Err(Failure::new(format!("{}: the buffer holds no events", options.input.display()))
+            .hint(instances_hint(&file)));
+    }
+    output.write(&decoder.writer.finish()?)?;
+    output.finish()?;
+    let what = format!(
+        "{events} events of {} CPUs from a trace.dat of version {}, {}-endian, {}-bit",
+        stats.iter().filter(|(_, s)| s.bytes > 0).count(),
+        file.start.version,
+        order.name(),
+        header_page.long_size() * 8,
+    );
+    Ok(Converted {
+        what,
+        lost: description.lost_events(),
+        flagged: decoder.flagged,
+        notes: description.notes,
+    })
+}
+
+fn instances_hint(file: &TraceDat<'_>) -> String {
+    let names: Vec<String> = file
+        .instances
+        .iter()
+        .map(|i| if i.name.is_empty() { "\"\" (the top level)".to_owned() } else { format!("{:?}", i.name) })
+        .collect();
+    format!("--instance NAME chooses a buffer; this file has {}", names.join(", "))
+}
+
+/// The buffer that was asked for; else the top level if it holds anything; else the first that does.
+fn choose(options: &Options, file: &TraceDat<'_>) -> Result<(Instance, Option<String>)> {
+    let found = match &options.instance {
+        Some(name) => file.instances.iter().find(|i| i.name == *name),
+        None => file.instances.iter().find(|i| i.has_data()).or(file.instances.first()),
+    };
+    let Some(found) = found else {
+        let name = options.instance.as_deref().unwrap_or_default();
+        return Err(Failure::new(format!("{} has no buffer {name:?}", options.input.display()))
+            .hint(instances_hint(file)));
+    };
+    let others: Vec<&str> = file
+        .instances
+        .iter()
+        .filter(|i| i.has_data() && i.name != found.name && options.instance.is_none())
+        .map(|i| i.name.as_str())
+        .collect();
+    let note = (!others.is_empty()).then(|| {
+        format!(
+            "buffer {:?} is converted; --instance NAME converts another one: {}",
+            found.name,
+            others.join(", ")
+        )
+    });
+    Ok((found.clone(), note))
+}
+
+/// How the sub-buffers look: their size may be another one than that of the buffer whose header_page is in the file
+/// or than the one that the file claims, and a file put together on another machine has that one's byte order.
+fn layout(file: &TraceDat<'_>, instance: &Instance, header_page: HeaderPage) -> (HeaderPage, ByteOrder) {
+    let ids: HashSet<u16> = file.data.formats.iter().filter_map(|(_, _, text)| format_id(text)).collect();
+    let claimed = instance.page_size.unwrap_or(file.start.page_size) as usize;
+    let claimed = HeaderPage { data_size: claimed.saturating_sub(header_page.data_offset), ..header_page };
+    let mut best = (0, header_page, file.start.order);
+    for candidate in [header_page, claimed] {
+        let len = candidate.sub_buffer_len();
+        if candidate.data_size == 0 || len > HeaderPage::SUB_BUFFER_LEN_MAX {
+            continue;
+        }
+        let mut vote = OrderVote::default();
+        for data in &instance.cpus {
+            let piece =
+                file.sub_buffers(instance, data).ok().and_then(|(mut s, _)| s.next_piece().ok().flatten());
+            let Some((_, piece)) = piece else { continue };
+            for sub_buffer in piece.chunks(len).take(ORDER_SAMPLES) {
+                vote_byte_order(&mut vote, sub_buffer, &candidate, |id| ids.contains(&id));
+            }
+        }
+        let bytes = u64::from(vote.little.max(vote.big)).saturating_mul(len as u64);
+        if let Some(order) = vote.winner().filter(|_| bytes > best.0) {
+            best = (bytes, candidate, order);
+        }
+    }
+    (best.1, best.2)
+}
+
+fn describe(file: &mut TraceDat<'_>, instance: &Instance, long_size: usize) -> Description {
+    let data = std::mem::take(&mut file.data);
+    let options = &file.options;
+    let mut pairs = Vec::new();
+    let mut pair = |key: &str, value: &str| pairs.push((key.to_owned(), value.as_bytes().to_vec()));
+    if let Some(clock) = &options.trace_clock {
+        pair("tracefs/trace_clock", clock.trim_end());
+    }
+    if let Some(version) = &options.version {
+        pair("trace_dat/trace_cmd", version);
+    }
+    if !instance.name.is_empty() {
+        pair("trace_dat/instance", &instance.name);
+    }
+    for (key, value) in &options.kept {
+        pair(&format!("trace_dat/{key}"), value);
+    }
+    let named = instance.clock.as_deref().filter(|name| !name.is_empty()).map(TraceClock::named);
+    let clock = named.or_else(|| options.trace_clock.as_deref().and_then(TraceClock::parse));
+    let mut notes = std::mem::take(&mut file.notes);
+    if clock.is_none() {
+        notes.push("no trace_clock: time stamps are taken for nanoseconds".to_owned());
+    }
+    let mut files = vec![("events/header_page".to_owned(), data.header_page.into_bytes())];
+    files.push(("events/header_event".to_owned(), data.header_event));
+    let more = [
+        ("printk_formats", Some(data.printk_formats)),
+        ("btf", options.btf.clone()),
+        ("last_boot_info", options.last_boot_info.clone()),
+    ];
+    let more = more.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes?)));
+    files.extend(more.filter(|(_, bytes)| !bytes.is_empty()));
+    // Counters are those of the top level, CPU by CPU; those of instances are not in the file.
+    let counted = options.cpu_stats.iter().filter(|_| instance.name.is_empty());
+    let stats: Vec<_> =
+        instance.cpus.iter().zip(counted).map(|(data, text)| (data.cpu, Some(text.clone()), None)).collect();
+    if stats.is_empty() {
+        notes.push("no stats: losses that no sub-buffer is marked with cannot be known".to_owned());
+    }
+    if options.uname.is_none() {
+        notes.push("no uname in the file".to_owned());
+    }
+    let kept = |bytes: Vec<u8>| Some(bytes).filter(|b| !b.is_empty());
+    Description {
+        source: format!("trace.dat version {}", file.start.version),
+        long_size,
+        page_size: Some((file.start.page_size.into(), "trace.dat")),
+        uname_text: options.uname.clone(),
+        clock,
+        pairs,
+        formats: data
+            .formats
+            .into_iter()
+            .map(|(system, offset, text)| (system, format!("the format at offset {offset}"), text))
+            .collect(),
+        files,
+        saved_cmdlines: kept(data.saved_cmdlines),
+        stats,
+        modules: options.modules.as_ref().map(|b| String::from_utf8_lossy(b).into_owned()),
+        kallsyms: kept(data.kallsyms),
+        notes,
+        ..Description::default()
+    }
+}
+
+struct Conversion<'a, 'd> {
+    decoder: Decoder,
+    options: &'a Options,
+    file: &'a TraceDat<'d>,
+    instance: &'a Instance,
+}
+
+impl Conversion<'_, '_> {
+    /// Converts the sub-buffers of one CPU.
+    fn cpu(&mut self, data: &CpuData, output: &mut Output) -> Result<WriterStats> {
+        let mut stats = WriterStats::default();
+        if data.len == 0 {
+            return Ok(stats);
+        }
+        let (mut sub_buffers, torn) = match self.file.sub_buffers(self.instance, data) {
+            Ok(found) => found,
+            Err(fault) => {
+                self.damaged(data.cpu, &fault, &mut stats)?;
+                return Ok(stats);
+            }
+        };
+        let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
+        loop {
+            match sub_buffers.next_piece() {
+                Ok(None) => break,
+                Ok(Some((offset, piece))) => {
+                    for (number, sub_buffer) in piece.chunks(sub_buffer_len).enumerate() {
+                        let start = offset + (number * sub_buffer_len) as u64;
+                        if let Err(error) =
+                            self.decoder.sub_buffer(data.cpu, sub_buffer, &mut stats, |_, _| {})
+                        {
+                            self.undecodable(data.cpu, start, &error, &mut stats)?;
+                        }
+                        if self.decoder.writer.pending_len() >= WRITE_LEN {
+                            output.write(self.decoder.writer.pending())?;
+                            self.decoder.writer.clear_pending();
+                        }
+                    }
+                }
+                Err(fault) => {
+                    self.damaged(data.cpu, &fault, &mut stats)?;
+                    break;
+                }
+            }
+        }
+        if let Some(fault) = torn {
+            self.damaged(data.cpu, &fault, &mut stats)?;
+        }
+        self.decoder.writer.flush(data.cpu)?;
+        output.write(self.decoder.writer.pending())?;
+        self.decoder.writer.clear_pending();
+        Ok(stats)
+    }
+
+    fn undecodable(&mut self, cpu: u32, start: u64, error: &Error, stats: &mut WriterStats) -> Result<()> {
+        let fault = Fault::at(start + error.offset().unwrap_or(0), error.kind().to_string());
+        if let ErrorKind::UnknownEventId { id } = error.kind() {
+            let what = format!(
+                "{}: offset {}: event id {id} has no format in the file",
+                self.options.input.display(),
+                fault.offset
+            );
+            return Err(Failure::new(what).hint("the file's formats are of another boot than its data"));
+        }
+        self.damaged(cpu, &fault, stats)
+    }
+
+    /// A place that could not be decoded: told, marked in the file, and gone on from the next sub-buffer.
+    fn damaged(&mut self, cpu: u32, fault: &Fault, stats: &mut WriterStats) -> Result<()> {
+        stats.sub_buffers_damaged += 1;
+        if stats.sub_buffers_damaged <= DAMAGES_TOLD {
+            eprintln!("warning: {}: CPU {cpu}: {fault}", self.options.input.display());
+        }
+        Ok(self.decoder.damaged(cpu)?)
+    }
+}
+
+/// The same input gives the same file, other input another identity.
+fn identity(bytes: &[u8], instance: &Instance) -> [u8; 16] {
+    const LOOKED_AT: usize = 65_536;
+    let mut identity = Identity::new();
+    identity.add(&(bytes.len() as u64).to_le_bytes());
+    identity.add(instance.name.as_bytes());
+    identity.add(bytes.get(..bytes.len().min(LOOKED_AT)).unwrap_or_default());
+    identity.add(bytes.get(bytes.len().saturating_sub(LOOKED_AT)..).unwrap_or_default());
+    identity.finish()
+}

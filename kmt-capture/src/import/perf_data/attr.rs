@@ -1,0 +1,87 @@
+//! `struct perf_event_attr`: what was measured, and what samples of it hold.
+
+use kmt_format::kernel::ByteOrder;
+
+use super::super::cursor::{Cursor, Fault, Result};
+
+/// One event that was measured, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attr {
+    /// `PERF_TYPE_TRACEPOINT` is 2.
+    pub kind: u32,
+    /// Of a tracepoint: its id.
+    pub config: u64,
+    /// What samples hold.
+    pub sample_type: u64,
+    /// How counts in samples look.
+    pub read_format: u64,
+    /// Whether other records have a trailer like a sample.
+    pub sample_id_all: bool,
+    /// Clock that times are of, if it is not perf's own.
+    pub clock_id: Option<i32>,
+    /// Ids that samples name it by.
+    pub ids: Vec<u64>,
+}
+
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+/// Bits of `sample_type`.
+pub mod bits {
+    pub const IP: u64 = 1;
+    pub const TID: u64 = 1 << 1;
+    pub const TIME: u64 = 1 << 2;
+    pub const ADDR: u64 = 1 << 3;
+    pub const READ: u64 = 1 << 4;
+    pub const CALLCHAIN: u64 = 1 << 5;
+    pub const ID: u64 = 1 << 6;
+    pub const CPU: u64 = 1 << 7;
+    pub const PERIOD: u64 = 1 << 8;
+    pub const STREAM_ID: u64 = 1 << 9;
+    pub const RAW: u64 = 1 << 10;
+    pub const IDENTIFIER: u64 = 1 << 16;
+}
+
+impl Attr {
+    /// Whether it is a tracepoint.
+    pub fn is_tracepoint(&self) -> bool {
+        self.kind == TRACEPOINT
+    }
+
+    /// Reads one and leaves the cursor behind it.
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let offset = cursor.offset();
+        let kind = cursor.u32("the type of an attribute")?;
+        let size = cursor.u32("the size of an attribute")?;
+        // The first version had 64 bytes; a size of 0 meant that one.
+        let size = if size == 0 { 64 } else { size };
+        if !(64..=4096).contains(&size) {
+            return Err(Fault::at(offset, format!("{size} bytes are no size of an attribute")));
+        }
+        let config = cursor.u64("an attribute")?;
+        let _period = cursor.u64("an attribute")?;
+        let sample_type = cursor.u64("an attribute")?;
+        let read_format = cursor.u64("an attribute")?;
+        let flags = cursor.take(8, "the flags of an attribute")?;
+        let rest = cursor.take(u64::from(size) - 48, "an attribute")?;
+        let clock_id = rest.get(44..48).map(|b| cursor.order.uint(b) as u32 as i32);
+        let flag = |bit: usize| flag(flags, bit, cursor.order);
+        Ok(Self {
+            kind,
+            config,
+            sample_type,
+            read_format,
+            sample_id_all: flag(18),
+            clock_id: clock_id.filter(|_| flag(25)),
+            ids: Vec::new(),
+        })
+    }
+}
+
+/// Compilers fill bit fields from the lowest bit on little-endian machines, from the highest on big-endian ones.
+fn flag(flags: &[u8], bit: usize, order: ByteOrder) -> bool {
+    let within = match order {
+        ByteOrder::Little => bit % 8,
+        ByteOrder::Big => 7 - bit % 8,
+    };
+    flags.get(bit / 8).is_some_and(|byte| byte >> within & 1 == 1)
+}

@@ -1,0 +1,231 @@
+//! `perf.data`, files and pipe mode: what it tells besides events.
+//!
+//! Source: Linux 7.2, `include/uapi/linux/perf_event.h` and
+//! `tools/perf/Documentation/perf.data-file-format.txt`.
+
+mod attr;
+mod records;
+mod rounds;
+mod sample;
+mod unpack;
+
+pub use attr::Attr;
+pub use records::{Record, Records};
+pub use rounds::{Item, Rounds};
+pub use sample::{Sample, Trailer};
+
+use super::cursor::{Cursor, Fault, Result};
+use super::tracing_data::{Start, TracingData};
+use kmt_format::kernel::ByteOrder;
+
+/// Most event attributes and ids of a file.
+const IDS_MAX: usize = 1 << 20;
+
+/// A `perf.data`, all but its records.
+#[derive(Debug)]
+pub struct PerfData<'d> {
+    bytes: &'d [u8],
+    /// Byte order of the machine that recorded.
+    pub order: ByteOrder,
+    /// Whether it was written to a pipe.
+    pub is_pipe: bool,
+    /// Where records begin and end.
+    pub records: (u64, u64),
+    /// What was measured.
+    pub attrs: Vec<Attr>,
+    /// What the tracing data says of the target: the start of it, and the files.
+    pub tracing: Option<(Start, TracingData)>,
+    /// Names and texts of the header: `hostname`, `osrelease`, `version`, `arch`, `cmdline`.
+    pub facts: Vec<(&'static str, String)>,
+    /// Address of `_text` or `_stext`, by which the kernel's symbols were placed.
+    pub kernel_text: Option<(String, u64)>,
+    /// What is missing and what follows from it.
+    pub notes: Vec<String>,
+}
+
+/// Header features that are kept, as text.
+const TEXTS: [(u32, &str); 5] =
+    [(3, "hostname"), (4, "osrelease"), (5, "version"), (6, "arch"), (11, "cmdline")];
+/// The feature that is the target's tracefs.
+const TRACING_DATA: u32 = 1;
+
+impl<'d> PerfData<'d> {
+    /// Reads everything that stands before or behind the records, and records up to the first sample.
+    ///
+    /// # Errors
+    ///
+    /// Returns the offset at which the file contradicts its format.
+    pub fn open(bytes: &'d [u8]) -> Result<Self> {
+        let order = match bytes.get(..8) {
+            Some(b"PERFILE2") => ByteOrder::Little,
+            Some(b"2ELIFREP") => ByteOrder::Big,
+            _ => return Err(Fault::at(0, "this is no perf.data: it does not begin with PERFILE2")),
+        };
+        let mut cursor = Cursor::new(bytes, 0, order);
+        cursor.take(8, "the magic")?;
+        let size = cursor.u64("the size of the header")?;
+        let mut file = Self {
+            bytes,
+            order,
+            is_pipe: size == 16,
+            records: (size, bytes.len() as u64),
+            attrs: Vec::new(),
+            tracing: None,
+            facts: Vec::new(),
+            kernel_text: None,
+            notes: Vec::new(),
+        };
+        if !file.is_pipe {
+            file.read_header(cursor)?;
+        }
+        file.read_first_records()?;
+        if file.attrs.is_empty() {
+            return Err(Fault::at(bytes.len() as u64, "the file ends without saying what was measured"));
+        }
+        Ok(file)
+    }
+
+    fn read_header(&mut self, mut cursor: Cursor<'d>) -> Result<()> {
+        let whole = cursor.clone();
+        let offset = cursor.offset();
+        let attr_size = cursor.u64("the size of an attribute")?;
+        let section = |cursor: &mut Cursor<'d>, what: &str| -> Result<(u64, u64)> {
+            Ok((cursor.u64(what)?, cursor.u64(what)?))
+        };
+        let attrs = section(&mut cursor, "where the attributes are")?;
+        let data = section(&mut cursor, "where the records are")?;
+        section(&mut cursor, "where the event types are")?;
+        let mut features = Vec::new();
+        for word in 0..4u32 {
+            let bits = cursor.u64("the features")?;
+            features.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| word * 64 + bit));
+        }
+        if attr_size < 16 + 48 || attr_size > 4096 {
+            return Err(Fault::at(offset, format!("{attr_size} bytes are no size of an attribute")));
+        }
+        self.read_attrs(&whole, attrs, attr_size)?;
+        let end = self.bytes.len() as u64;
+        let data_end = data.0.saturating_add(data.1);
+        if data.1 == 0 || data_end > end {
+            let what = if data.1 == 0 { "was not closed" } else { "is cut off" };
+            self.notes.push(format!(
+                "the file {what}: it is read up to its end, and what follows the records is missing"
+            ));
+            self.records = (data.0, end);
+            return Ok(());
+        }
+        self.records = (data.0, data_end);
+        let mut table = whole.seek(data_end, "the features")?;
+        for feature in features {
+            let (offset, len) = section(&mut table, "where a feature is")?;
+            let mut at = whole.seek(offset, "a feature")?;
+            let contents = at.take(len, "a feature")?;
+            self.feature(feature, contents, offset)?;
+        }
+        Ok(())
+    }
+
+    fn read_attrs(&mut self, whole: &Cursor<'d>, (offset, len): (u64, u64), attr_size: u64) -> Result<()> {
+        let mut cursor = whole.seek(offset, "the attributes")?;
+        for _ in 0..len / attr_size {
+            let entry_offset = cursor.offset();
+            let entry = cursor.take(attr_size, "an attribute")?;
+            let mut attr = Attr::read(&mut Cursor::new(entry, entry_offset, self.order))?;
+            let tail = entry.get(entry.len().saturating_sub(16)..).unwrap_or_default();
+            let mut tail = Cursor::new(tail, entry_offset, self.order);
+            let (ids, ids_len) = (tail.u64("where ids are")?, tail.u64("how many ids there are")?);
+            let mut at = whole.seek(ids, "ids")?;
+            let ids = at.take(ids_len, "ids")?;
+            attr.ids = ids.chunks_exact(8).take(IDS_MAX).map(|id| self.order.uint(id)).collect();
+            self.attrs.push(attr);
+        }
+        Ok(())
+    }
+
+    fn feature(&mut self, number: u32, contents: &[u8], offset: u64) -> Result<()> {
+        let mut cursor = Cursor::new(contents, offset, self.order);
+        if number == TRACING_DATA {
+            return self.tracing(&mut cursor);
+        }
+        let Some((_, name)) = TEXTS.iter().find(|(n, _)| *n == number) else { return Ok(()) };
+        let count = if number == 11 { cursor.u32("the number of words")?.min(4096) } else { 1 };
+        let mut words = Vec::new();
+        for _ in 0..count {
+            let len = cursor.u32("the length of a text")?;
+            let text = cursor.take(len.into(), "a text")?;
+            let text = text.split(|&b| b == 0).next().unwrap_or_default();
+            words.push(String::from_utf8_lossy(text).into_owned());
+        }
+        self.facts.push((name, words.join(" ")));
+        Ok(())
+    }
+
+    fn tracing(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        let start = Start::read(cursor)?;
+        let mut data = TracingData::read_in_a_row(cursor)?;
+        // Since version 0.6.
+        if !cursor.rest().is_empty() && data.read_cmdlines(cursor).is_err() {
+            data.saved_cmdlines.clear();
+        }
+        self.tracing = Some((start, data));
+        Ok(())
+    }
+
+    /// In pipe mode attributes and the tracing data are records; the place of the kernel is one always.
+    fn read_first_records(&mut self) -> Result<()> {
+        let mut records = self.records();
+        while let Some(record) = records.next_record()? {
+            match record.kind {
+                Record::SAMPLE | Record::COMPRESSED | Record::COMPRESSED2 => break,
+                Record::HEADER_ATTR => {
+                    let mut cursor = Cursor::new(record.body, record.offset, self.order);
+                    let mut attr = Attr::read(&mut cursor)?;
+                    attr.ids = cursor.rest().chunks_exact(8).map(|id| self.order.uint(id)).collect();
+                    self.attrs.push(attr);
+                    if self.attrs.len() > IDS_MAX {
+                        return Err(Fault::at(record.offset, "too many attributes"));
+                    }
+                }
+                Record::TRACING_DATA => {
+                    self.tracing(&mut Cursor::new(record.tail, record.tail_offset, self.order))?;
+                }
+                Record::HEADER_FEATURE => {
+                    let mut cursor = Cursor::new(record.body, record.offset, self.order);
+                    let number = cursor.u64("the number of a feature")?;
+                    let number = u32::try_from(number).unwrap_or(u32::MAX);
+                    // Features that are not whole are no reason to stop.
+                    let _ = self.feature(number, cursor.rest(), cursor.offset());
+                }
+                Record::MMAP => self.kernel_map(&record),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn kernel_map(&mut self, record: &Record<'_>) {
+        let mut cursor = Cursor::new(record.body, record.offset, self.order);
+        let mut read = || -> Result<(u64, String)> {
+            cursor.take(8 + 16, "a mapping")?;
+            let offset = cursor.u64("a mapping")?;
+            Ok((offset, cursor.text("the name of a mapping")?))
+        };
+        let Ok((offset, name)) = read() else { return };
+        if let Some(symbol) = name.strip_prefix("[kernel.kallsyms]") {
+            self.kernel_text.get_or_insert_with(|| (symbol.to_owned(), offset));
+        }
+    }
+
+    /// All records, from the first.
+    pub fn records(&self) -> Records<'d> {
+        let (start, end) = self.records;
+        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let bytes = self.bytes.get(place(start)..place(end)).unwrap_or_default();
+        Records::new(Cursor::new(bytes, start, self.order))
+    }
+
+    /// A fact of the header.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        self.facts.iter().find(|(n, _)| *n == name).map(|(_, text)| text.as_str())
+    }
+}

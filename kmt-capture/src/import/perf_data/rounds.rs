@@ -1,0 +1,247 @@
+//! Records in the order of their times: perf writes what each CPU's buffer holds in turns, and says when a turn is over.
+
+use super::super::cursor::{Fault, Result};
+use super::PerfData;
+use super::records::{Record, Records};
+use super::sample::{Shapes, Trailer};
+use super::unpack::Unpack;
+
+/// Bytes that wait for their turn; more are let go in the order they have.
+const WAITING_MAX: usize = 256 << 20;
+
+/// What the records say, in the order of time.
+#[derive(Debug, Clone, Copy)]
+pub enum Item<'a> {
+    /// A tracepoint was hit.
+    Event {
+        /// Time.
+        time: u64,
+        /// CPU.
+        cpu: u32,
+        /// The kernel's record.
+        raw: &'a [u8],
+        /// The call chain, as the sample has it.
+        chain: &'a [u8],
+    },
+    /// Records of a CPU were lost; uncounted where events were throttled.
+    Lost {
+        /// CPU, if told.
+        cpu: Option<u32>,
+        /// How many.
+        count: Option<u64>,
+    },
+    /// A task got a name.
+    Comm {
+        /// Time.
+        time: u64,
+        /// Process.
+        pid: i32,
+        /// Task.
+        tid: i32,
+        /// Name.
+        comm: &'a [u8],
+    },
+    /// A task was made, with its parent's name.
+    Fork {
+        /// Time.
+        time: u64,
+        /// Process.
+        pid: i32,
+        /// Task.
+        tid: i32,
+        /// The task that made it.
+        parent: i32,
+    },
+    /// A sample without a kernel's record.
+    NotTraced,
+}
+
+/// One waiting record.
+struct Waiting {
+    time: u64,
+    kind: u32,
+    offset: u64,
+    start: usize,
+    len: usize,
+}
+
+/// Reads records in the order of time.
+pub struct Rounds<'d> {
+    records: Records<'d>,
+    shapes: Shapes,
+    unpack: Unpack,
+    queue: Queue,
+    /// Records lost that were counted sample by sample at the end.
+    pub lost_samples: u64,
+    /// Whether too much had to wait.
+    pub is_forced: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Waiting>,
+    bytes: Vec<u8>,
+    /// Latest time so far, and at the end of the round before.
+    newest: u64,
+    due: u64,
+}
+
+impl<'d> Rounds<'d> {
+    /// From the first record.
+    pub fn new(file: &PerfData<'d>) -> Self {
+        Self {
+            records: file.records(),
+            shapes: Shapes::new(&file.attrs, file.order),
+            unpack: Unpack::new(file.order),
+            queue: Queue::default(),
+            lost_samples: 0,
+            is_forced: false,
+        }
+    }
+
+    /// Shows everything to `see`. What the file says wrong ends it: all before that is shown, and the fault returned.
+    ///
+    /// # Errors
+    ///
+    /// Returns what `see` fails with.
+    pub fn read<E>(
+        &mut self,
+        see: &mut dyn FnMut(Item<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Fault>, E> {
+        let fault = loop {
+            match self.records.next_record() {
+                Ok(None) => break None,
+                Err(fault) => break Some(fault),
+                Ok(Some(record)) => {
+                    if let Err(fault) = self.take_in(&record) {
+                        break Some(fault);
+                    }
+                    let is_full = self.queue.bytes.len() > WAITING_MAX;
+                    if record.kind == Record::FINISHED_ROUND || is_full {
+                        self.is_forced |= is_full;
+                        let due = if is_full { self.queue.newest } else { self.queue.due };
+                        self.release(due, see)?;
+                        self.queue.due = self.queue.newest;
+                    }
+                }
+            }
+        };
+        self.release(u64::MAX, see)?;
+        let left = self.unpack.left();
+        let torn = (left > 0).then(|| {
+            Fault::at(self.records.offset(), format!("the last record is cut off after {left} bytes"))
+        });
+        Ok(fault.or(torn))
+    }
+
+    fn take_in(&mut self, record: &Record<'_>) -> Result<()> {
+        let Self { unpack, queue, shapes, lost_samples, .. } = self;
+        match record.kind {
+            Record::COMPRESSED | Record::COMPRESSED2 => {
+                unpack.feed(record, &mut |inner| queue.add(inner, shapes, lost_samples))
+            }
+            _ => queue.add(record, shapes, lost_samples),
+        }
+    }
+
+    /// Shows everything up to that time.
+    fn release<E>(
+        &mut self,
+        due: u64,
+        see: &mut dyn FnMut(Item<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let queue = &mut self.queue;
+        queue.waiting.sort_by_key(|w| w.time);
+        let count = queue.waiting.partition_point(|w| w.time <= due);
+        for waiting in queue.waiting.get(..count).unwrap_or_default() {
+            let body =
+                queue.bytes.get(waiting.start..waiting.start.saturating_add(waiting.len)).unwrap_or_default();
+            let record = Record {
+                kind: waiting.kind,
+                misc: 0,
+                offset: waiting.offset,
+                body,
+                tail: &[],
+                tail_offset: 0,
+            };
+            if let Some(item) = item(&record, waiting.time, &self.shapes) {
+                see(item)?;
+            }
+        }
+        queue.forget(count);
+        Ok(())
+    }
+}
+
+impl Queue {
+    fn add(&mut self, record: &Record<'_>, shapes: &Shapes, lost_samples: &mut u64) -> Result<()> {
+        /// Samples that a BPF program filtered out.
+        const LOST_SAMPLES_BPF: u16 = 1 << 15;
+        let time = match record.kind {
+            Record::SAMPLE => shapes.sample(record)?.time,
+            Record::COMM | Record::FORK => shapes.trailer(record).time,
+            // Without a time of its own a loss stands where it was written.
+            Record::LOST | Record::THROTTLE => match shapes.trailer(record).time {
+                0 => self.newest,
+                time => time,
+            },
+            Record::LOST_SAMPLES => {
+                if record.misc & LOST_SAMPLES_BPF == 0 {
+                    let lost = shapes.word(record.body);
+                    *lost_samples = lost_samples.saturating_add(lost);
+                }
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        self.newest = self.newest.max(time);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(record.body);
+        self.waiting.push(Waiting {
+            time,
+            kind: record.kind,
+            offset: record.offset,
+            start,
+            len: record.body.len(),
+        });
+        Ok(())
+    }
+
+    /// Forgets the first of those that wait, and moves the others together.
+    fn forget(&mut self, count: usize) {
+        self.waiting.drain(..count);
+        let mut kept = Vec::with_capacity(self.waiting.iter().map(|w| w.len).sum());
+        for waiting in &mut self.waiting {
+            let bytes =
+                self.bytes.get(waiting.start..waiting.start.saturating_add(waiting.len)).unwrap_or_default();
+            waiting.start = kept.len();
+            kept.extend_from_slice(bytes);
+        }
+        self.bytes = kept;
+    }
+}
+
+/// What a record says, if it is one of those that matter.
+fn item<'a>(record: &Record<'a>, time: u64, shapes: &Shapes) -> Option<Item<'a>> {
+    let int = |at: usize| shapes.int(record.body, at);
+    match record.kind {
+        Record::SAMPLE => {
+            let sample = shapes.sample(record).ok()?;
+            if sample.raw.is_empty() {
+                return Some(Item::NotTraced);
+            }
+            Some(Item::Event { time, cpu: sample.cpu, raw: sample.raw, chain: sample.chain })
+        }
+        Record::LOST => {
+            let Trailer { cpu, .. } = shapes.trailer(record);
+            Some(Item::Lost { cpu, count: Some(shapes.word(record.body.get(8..)?)) })
+        }
+        Record::THROTTLE => Some(Item::Lost { cpu: shapes.trailer(record).cpu, count: None }),
+        Record::COMM => {
+            let comm = record.body.get(8..)?.split(|&b| b == 0).next()?;
+            Some(Item::Comm { time, pid: int(0)?, tid: int(4)?, comm })
+        }
+        Record::FORK => Some(Item::Fork { time, pid: int(0)?, tid: int(8)?, parent: int(12)? }),
+        _ => None,
+    }
+}

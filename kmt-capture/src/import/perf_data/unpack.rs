@@ -1,0 +1,108 @@
+//! Compressed records: one Zstandard stream through all of them, in which records may be cut anywhere.
+
+use kmt_format::kernel::ByteOrder;
+
+use super::super::cursor::{Cursor, Fault, Result};
+use super::records::{Record, Records};
+
+/// Bytes that are decompressed before records are looked for in them.
+#[cfg(feature = "zstd")]
+const STEP: usize = 1 << 17;
+
+/// The stream.
+pub struct Unpack {
+    order: ByteOrder,
+    #[cfg(feature = "zstd")]
+    decoder: Option<zstd::stream::raw::Decoder<'static>>,
+    /// Decompressed bytes that no record was made of yet.
+    held: Vec<u8>,
+}
+
+impl Unpack {
+    /// At its start.
+    pub fn new(order: ByteOrder) -> Self {
+        Self {
+            order,
+            #[cfg(feature = "zstd")]
+            decoder: None,
+            held: Vec::new(),
+        }
+    }
+
+    /// Decompresses what a record holds and shows the records in it.
+    #[cfg(feature = "zstd")]
+    pub fn feed(
+        &mut self,
+        record: &Record<'_>,
+        see: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
+        let failed = |e: std::io::Error| Fault::at(record.offset, format!("decompressing: {e}"));
+        let packed = self.packed(record)?;
+        if self.decoder.is_none() {
+            self.decoder = Some(zstd::stream::raw::Decoder::new().map_err(failed)?);
+        }
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        let mut input = InBuffer::around(packed);
+        loop {
+            let start = self.held.len();
+            self.held.resize(start.saturating_add(STEP), 0);
+            let room = self.held.get_mut(start..).unwrap_or_default();
+            let mut output = OutBuffer::around(room);
+            decoder.run(&mut input, &mut output).map_err(failed)?;
+            let made = output.pos();
+            self.held.truncate(start.saturating_add(made));
+            let used = whole(&self.held, self.order, record.offset, see)?;
+            self.held.drain(..used);
+            if made < STEP && input.pos >= packed.len() {
+                return Ok(());
+            }
+            if made == 0 {
+                return Err(Fault::at(record.offset, "compressed records that stop in the middle"));
+            }
+        }
+    }
+
+    /// Without Zstandard.
+    #[cfg(not(feature = "zstd"))]
+    pub fn feed(&mut self, record: &Record<'_>, _: &mut dyn FnMut(&Record<'_>) -> Result<()>) -> Result<()> {
+        let _ = (self.packed(record)?, self.order, &self.held, whole);
+        Err(Fault::at(record.offset, "compressed with zstd, which this kmt-capture was built without"))
+    }
+
+    fn packed<'r>(&self, record: &Record<'r>) -> Result<&'r [u8]> {
+        if record.kind == Record::COMPRESSED {
+            return Ok(record.body);
+        }
+        let mut cursor = Cursor::new(record.body, record.offset, self.order);
+        let len = cursor.u64("the size of compressed data")?;
+        cursor.take(len, "compressed data")
+    }
+
+    /// Bytes that are left of a record that did not come to its end.
+    pub fn left(&self) -> usize {
+        self.held.len()
+    }
+}
+
+/// Shows all whole records in `bytes`, and returns how many bytes they have.
+fn whole(
+    bytes: &[u8],
+    order: ByteOrder,
+    offset: u64,
+    see: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+) -> Result<usize> {
+    const SIZE_OFFSET: usize = 6;
+    let mut used = 0usize;
+    while let Some(size) = order.uint_at(bytes, used.saturating_add(SIZE_OFFSET), 2) {
+        let len = (size as usize).max(8);
+        let Some(one) = bytes.get(used..used.saturating_add(len)) else { break };
+        let mut records = Records::new(Cursor::new(one, offset, order));
+        if let Some(mut record) = records.next_record().map_err(|f| Fault::at(offset, f.what))? {
+            record.offset = offset;
+            see(&record)?;
+        }
+        used = used.saturating_add(len);
+    }
+    Ok(used)
+}

@@ -1,0 +1,82 @@
+//! What an event says: `key=value` pairs, and the text between them.
+
+/// One pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arg<'a> {
+    /// Text before the key, from the end of the value before.
+    pub before: &'a [u8],
+    /// Key.
+    pub key: &'a [u8],
+    /// Value, without blanks around it.
+    pub value: &'a [u8],
+}
+
+/// Most pairs of one event.
+pub const ARGS_MAX: usize = 64;
+
+/// All pairs of a text. A value reaches to the blank before the next key. What precedes the first key belongs to it.
+pub fn args<'a>(text: &'a [u8], out: &mut Vec<Arg<'a>>) {
+    out.clear();
+    let text = text.trim_ascii_end();
+    let mut key = next_key(text, 0);
+    let mut end = 0;
+    while let Some((start, equals)) = key {
+        let following = next_key(text, equals + 1);
+        let value_end = following.map_or(text.len(), |(start, _)| start);
+        let value = text.get(equals + 1..value_end).unwrap_or_default().trim_ascii();
+        let before = text.get(end..start).unwrap_or_default();
+        out.push(Arg { before, key: text.get(start..equals).unwrap_or_default(), value });
+        // What lies between values is one blank, however the value was padded.
+        end = value_end.saturating_sub(usize::from(following.is_some()));
+        if out.len() == ARGS_MAX {
+            return;
+        }
+        key = following;
+    }
+}
+
+/// Where the next key begins, and its equals sign: a word of letters at the start of the text or behind a blank.
+fn next_key(text: &[u8], from: usize) -> Option<(usize, usize)> {
+    let mut at = from;
+    loop {
+        let equals = at + text.get(at..)?.iter().position(|&b| b == b'=')?;
+        let word = text
+            .get(from..equals)?
+            .iter()
+            .rev()
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+            .count();
+        let start = equals - word;
+        let is_word = text.get(start).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_') && word > 0;
+        let is_apart = start == 0 || text.get(start - 1).is_some_and(|b| b.is_ascii_whitespace());
+        if is_word && is_apart && (start > from || from == 0) {
+            return Some((start, equals));
+        }
+        at = equals + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<(String, String, String)> {
+        let mut out = Vec::new();
+        args(text.as_bytes(), &mut out);
+        let string = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        out.iter().map(|a| (string(a.before), string(a.key), string(a.value))).collect()
+    }
+
+    #[test]
+    fn pairs() {
+        let pair = |b: &str, k: &str, v: &str| (b.to_owned(), k.to_owned(), v.to_owned());
+        assert_eq!(told("a=1 b=x y c=3"), [pair("", "a", "1"), pair(" ", "b", "x y"), pair(" ", "c", "3")]);
+        assert_eq!(
+            told("(f+0x1) call_site=f+0x1 ptr=  (null)"),
+            [pair("(f+0x1) ", "call_site", "f+0x1"), pair(" ", "ptr", "(null)")]
+        );
+        assert_eq!(told("a==1"), [pair("", "a", "=1")]);
+        assert_eq!(told("no pairs"), []);
+        assert_eq!(told("=1 2=3"), []);
+    }
+}

@@ -1,0 +1,62 @@
+//! A first look at a text: what its pointers tell of the machine.
+
+use super::args::args;
+use super::line::{Event, Line, Stamp, parse};
+
+/// What the first lines tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Events among them.
+    pub events: u64,
+    /// Size of a `long`, in bytes.
+    pub long_size: usize,
+    /// Whether pointers are hashes of addresses, as kernels print them since 4.15 where nobody forbids it.
+    pub is_hashed: bool,
+    /// Whether call sites are functions by name, not addresses.
+    pub has_functions: bool,
+    /// Whether times are in another unit than seconds.
+    pub counts: bool,
+}
+
+/// Lines that are looked at.
+const LINES: usize = 20_000;
+
+impl Look {
+    /// Looks at the first lines.
+    pub fn at(text: &[u8]) -> Self {
+        let (mut events, mut counts, mut has_functions) = (0, 0, false);
+        let (mut wide, mut narrow, mut misaligned, mut low, mut pointers) = (0u64, 0u64, 0u64, 0u64, 0u64);
+        let mut pairs = Vec::new();
+        for line in text.split(|&b| b == b'\n').take(LINES) {
+            let Line::Event(Event { text, stamp, .. }) = parse(line) else { continue };
+            events += 1;
+            counts += u64::from(matches!(stamp, Stamp::Count(_)));
+            args(text, &mut pairs);
+            for pair in pairs.iter().filter(|p| p.key == b"ptr" || p.key == b"call_site") {
+                has_functions |= pair.key == b"call_site" && pair.value.contains(&b'+');
+                let prefixed = pair.value.starts_with(b"0x");
+                let digits = pair.value.strip_prefix(b"0x").unwrap_or(pair.value);
+                let Some(address) =
+                    std::str::from_utf8(digits).ok().and_then(|d| u64::from_str_radix(d, 16).ok())
+                else {
+                    continue;
+                };
+                if address > u32::MAX.into() || (!prefixed && digits.len() == 16) {
+                    wide += 1;
+                } else if digits.len() == 8 {
+                    narrow += 1;
+                }
+                if pair.key == b"ptr" && address > 16 {
+                    pointers += 1;
+                    misaligned += u64::from(address % 4 != 0);
+                    low += u64::from(address <= u32::MAX.into());
+                }
+            }
+        }
+        let long_size = if narrow > wide { 4 } else { 8 };
+        // Objects are aligned; hashes are not, and have zeros in their upper half on 64-bit kernels.
+        let is_hashed = pointers > 0
+            && (misaligned * 4 > pointers || long_size == 8 && low == pointers && misaligned > 0);
+        Self { events, long_size, is_hashed, has_functions, counts: counts * 2 > events }
+    }
+}

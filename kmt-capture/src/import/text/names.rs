@@ -1,0 +1,141 @@
+//! Symbols of a text: functions without addresses get addresses, so that a file can name them.
+
+use std::collections::HashMap;
+
+use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
+
+/// Functions by name, in the order in which they came.
+#[derive(Debug)]
+pub struct Symbols {
+    by_name: HashMap<Vec<u8>, usize>,
+    rows: Vec<Row>,
+    next: u64,
+    sites: HashMap<Vec<u8>, u64>,
+}
+
+#[derive(Debug)]
+struct Row {
+    name: Vec<u8>,
+    owner: Option<Vec<u8>>,
+    address: u64,
+    size: u64,
+}
+
+/// Room for a function whose size the text does not tell.
+const ROOM: u64 = 0x1_0000;
+/// Most functions of a text.
+const FUNCTIONS_MAX: usize = 1 << 20;
+
+impl Symbols {
+    /// None yet.
+    pub fn new(long_size: usize) -> Self {
+        let next = if long_size == 8 { 0xffff_ffff_8100_0000 } else { 0xc100_0000 };
+        Self { by_name: HashMap::new(), rows: Vec::new(), next, sites: HashMap::new() }
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The address of `FUNCTION+0xOFFSET/0xSIZE [MODULE]`, where all but the function may be missing.
+    pub fn address(&mut self, text: &[u8]) -> Option<u64> {
+        if let Some(&address) = self.sites.get(text) {
+            return Some(address);
+        }
+        let (place, owner) = match text.iter().position(|&b| b == b'[') {
+            Some(at) => {
+                (text.get(..at)?.trim_ascii_end(), Some(text.get(at + 1..)?.split(|&b| b == b']').next()?))
+            }
+            None => (text.split(|&b| b == b' ').next()?, None),
+        };
+        let plus = place.iter().rposition(|&b| b == b'+').unwrap_or(place.len());
+        let name = place.get(..plus).filter(|n| is_function(n))?;
+        let mut numbers = place.get(plus..)?.trim_ascii().split(|&b| b == b'/').map(hex);
+        let offset = match numbers.next() {
+            Some(Some(offset)) => offset,
+            _ if plus == place.len() => 0,
+            _ => return None,
+        };
+        let size = numbers.next().flatten().unwrap_or(0);
+        let base = self.base(name, owner, offset, size)?;
+        let address = base.checked_add(offset)?;
+        if self.sites.len() < FUNCTIONS_MAX {
+            self.sites.insert(text.to_vec(), address);
+        }
+        Some(address)
+    }
+
+    fn base(&mut self, name: &[u8], owner: Option<&[u8]>, offset: u64, size: u64) -> Option<u64> {
+        if let Some(row) = self.by_name.get(name).and_then(|&at| self.rows.get_mut(at)) {
+            // A size comes late where the text told none at first; the room was kept.
+            if row.owner.as_deref() == owner && offset < ROOM.max(row.size) {
+                if row.size == 0 && size <= ROOM {
+                    row.size = size;
+                }
+                return Some(row.address);
+            }
+        }
+        if self.rows.len() >= FUNCTIONS_MAX {
+            return None;
+        }
+        let room = ROOM.max(size.min(1 << 24)).max(offset.min(1 << 24).saturating_add(1));
+        let address = self.next;
+        self.next = address.checked_add(room.next_multiple_of(16))?;
+        self.by_name.insert(name.to_vec(), self.rows.len());
+        let owner = owner.map(<[u8]>::to_vec);
+        self.rows.push(Row { name: name.to_vec(), owner, address, size });
+        Some(address)
+    }
+
+    /// As a file wants them.
+    pub fn table(&self) -> KernelSymbols<'_> {
+        let mut owners: Vec<&[u8]> = Vec::new();
+        let mut symbols = Vec::new();
+        for row in &self.rows {
+            let owner = row.owner.as_deref().map_or(SymbolOwner::Core, |owner| {
+                let at = owners.iter().position(|o| *o == owner).unwrap_or_else(|| {
+                    owners.push(owner);
+                    owners.len() - 1
+                });
+                u16::try_from(at).map_or(SymbolOwner::Core, SymbolOwner::Owner)
+            });
+            let size = if row.size == 0 { ROOM } else { row.size };
+            symbols.push(Symbol { address: row.address, size, kind: b't', owner, name: &row.name });
+        }
+        KernelSymbols { symbols, owners, all_zero: false }
+    }
+}
+
+fn is_function(name: &[u8]) -> bool {
+    let starts = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_' || *b == b'.');
+    starts && name.iter().all(|b| b.is_ascii_graphic())
+}
+
+/// `+0x1f`, `0x1f`, `1f`.
+fn hex(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let text = text.strip_prefix('+').unwrap_or(text);
+    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_get_addresses() {
+        let mut symbols = Symbols::new(8);
+        let first = symbols.address(b"do_fork+0x10/0x80").unwrap();
+        assert_eq!(symbols.address(b"do_fork+0x20/0x80"), Some(first + 0x10));
+        assert_eq!(symbols.address(b"do_fork"), Some(first - 0x10));
+        let other = symbols.address(b"ext4_x+0x4/0x9 [ext4]").unwrap();
+        assert!(other > first + 0x80);
+        assert_eq!(symbols.address(b"12"), None);
+        assert_eq!(symbols.address(b""), None);
+        let table = symbols.table();
+        assert_eq!(table.symbols.len(), 2);
+        assert_eq!(table.owners, [b"ext4"]);
+        assert_eq!(table.symbols[0].size, 0x80);
+    }
+}

@@ -1,0 +1,92 @@
+//! The buffers of a `trace.dat`: sub-buffers of each CPU, compressed in pieces or not.
+
+use std::borrow::Cow;
+
+use super::super::cursor::{Cursor, Fault, Result};
+use super::super::inflate::Codec;
+use super::TraceDat;
+
+/// A buffer: the top level, or an instance.
+#[derive(Debug, Clone)]
+pub struct Instance {
+    /// Name; the top level's is empty.
+    pub name: String,
+    /// Name of its clock, where the file tells it with the buffer (version 7).
+    pub clock: Option<String>,
+    /// Size of its sub-buffers in bytes (version 7).
+    pub page_size: Option<u32>,
+    /// Data of its CPUs.
+    pub cpus: Vec<CpuData>,
+    /// Whether the data come in compressed pieces.
+    pub is_compressed: bool,
+}
+
+/// Where the data of one CPU are.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuData {
+    /// Number.
+    pub cpu: u32,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Bytes in the file.
+    pub len: u64,
+}
+
+/// The sub-buffers of one CPU, some at a time.
+#[derive(Debug)]
+pub struct SubBuffers<'d> {
+    cursor: Cursor<'d>,
+    codec: Option<Codec>,
+    pieces_left: u32,
+}
+
+impl Instance {
+    /// Whether it holds anything.
+    pub fn has_data(&self) -> bool {
+        self.cpus.iter().any(|c| c.len > 0)
+    }
+}
+
+impl<'d> TraceDat<'d> {
+    /// The sub-buffers of a CPU. What the file has lost at its end is told in the second place.
+    pub fn sub_buffers(
+        &self,
+        instance: &Instance,
+        data: &CpuData,
+    ) -> Result<(SubBuffers<'d>, Option<Fault>)> {
+        /// The size of compressed data leaves out the number of pieces before them.
+        const PIECES_LEN: u64 = 4;
+        let end = self.bytes.len() as u64;
+        let mut cursor = Cursor::new(self.bytes, 0, self.start.order).seek(data.offset, "a CPU's data")?;
+        let codec = self.codec.filter(|_| instance.is_compressed && data.len > 0);
+        let len = data.len.saturating_add(if codec.is_some() { PIECES_LEN } else { 0 });
+        let there = len.min(end.saturating_sub(data.offset));
+        let torn = Some(len.saturating_sub(there)).filter(|&missing| missing > 0).map(|missing| {
+            Fault::at(end, format!("the file is cut off: {missing} bytes of CPU {} are missing", data.cpu))
+        });
+        let here = cursor.take(there, "a CPU's data")?;
+        let mut cursor = Cursor::new(here, data.offset, self.start.order);
+        let pieces_left = if codec.is_some() { cursor.u32("the number of pieces")? } else { 1 };
+        Ok((SubBuffers { cursor, codec, pieces_left }, torn))
+    }
+}
+
+impl<'d> SubBuffers<'d> {
+    /// The next whole sub-buffers and their offset in the file (of their piece where that is compressed); `None` at
+    /// the end.
+    pub fn next_piece(&mut self) -> Result<Option<(u64, Cow<'d, [u8]>)>> {
+        if self.pieces_left == 0 || self.cursor.rest().is_empty() {
+            return Ok(None);
+        }
+        self.pieces_left = self.pieces_left.saturating_sub(1);
+        let offset = self.cursor.offset();
+        let Some(codec) = self.codec else {
+            let rest = self.cursor.rest();
+            return Ok(Some((offset, Cow::Borrowed(self.cursor.take(rest.len() as u64, "sub-buffers")?))));
+        };
+        let packed = self.cursor.u32("the compressed size of a piece")?;
+        let len = self.cursor.u32("the size of a piece")?;
+        let packed = self.cursor.take(packed.into(), "a compressed piece")?;
+        Ok(Some((offset, Cow::Owned(codec.inflate(packed, len.into(), offset)?))))
+    }
+}

@@ -1,0 +1,114 @@
+//! `trace.dat`, versions 6 and 7: where the parts are.
+//!
+//! Source: trace-cmd 3.4, `Documentation/trace-cmd/trace-cmd.dat.v6.5.txt` and `trace-cmd.dat.v7.5.txt`.
+
+mod buffers;
+mod v6;
+mod v7;
+
+pub use buffers::{CpuData, Instance, SubBuffers};
+
+use super::cursor::{Cursor, Fault, Result};
+use super::inflate::Codec;
+use super::tracing_data::{Start, TracingData};
+use kmt_format::kernel::ByteOrder;
+
+/// Most CPUs of one buffer; Linux has 8,192.
+const CPUS_MAX: u32 = 65_536;
+/// Most options and buffers of a file.
+const OPTIONS_MAX: usize = 65_536;
+
+/// A `trace.dat`, all but its events.
+#[derive(Debug)]
+pub struct TraceDat<'d> {
+    bytes: &'d [u8],
+    /// What stands first.
+    pub start: Start,
+    /// How parts are compressed, if some are.
+    pub codec: Option<Codec>,
+    /// The target's files.
+    pub data: TracingData,
+    /// What else is known.
+    pub options: Options,
+    /// Buffers, the top level first.
+    pub instances: Vec<Instance>,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+}
+
+/// What options tell.
+#[derive(Debug, Default, Clone)]
+pub struct Options {
+    /// `uname`.
+    pub uname: Option<String>,
+    /// Contents of `trace_clock`.
+    pub trace_clock: Option<String>,
+    /// `stats` of each CPU, in the order of the CPUs.
+    pub cpu_stats: Vec<String>,
+    /// Version of trace-cmd.
+    pub version: Option<String>,
+    /// Names and texts that are kept as they are.
+    pub kept: Vec<(&'static str, String)>,
+    /// Contents of `/proc/modules`.
+    pub modules: Option<Vec<u8>>,
+    /// Contents of the kernel's BTF.
+    pub btf: Option<Vec<u8>>,
+    /// Contents of `last_boot_info`.
+    pub last_boot_info: Option<Vec<u8>>,
+}
+
+impl<'d> TraceDat<'d> {
+    /// Reads everything but the events.
+    ///
+    /// # Errors
+    ///
+    /// Returns the offset at which the file contradicts its format.
+    pub fn open(bytes: &'d [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, 0, ByteOrder::Little);
+        let start = Start::read(&mut cursor)?;
+        let mut file = Self {
+            bytes,
+            codec: None,
+            data: TracingData::default(),
+            options: Options::default(),
+            instances: Vec::new(),
+            notes: Vec::new(),
+            start,
+        };
+        match file.start.version.as_str() {
+            "6" => file.read_v6(cursor)?,
+            "7" => file.read_v7(cursor)?,
+            other => {
+                let what = format!("version {other:?} of trace.dat; 6 and 7 are known");
+                return Err(Fault::at(super::tracing_data::MAGIC.len() as u64, what));
+            }
+        }
+        if file.instances.is_empty() {
+            return Err(Fault::at(
+                bytes.len() as u64,
+                "the file ends without a buffer: its recording did not end well, or it holds text only",
+            ));
+        }
+        Ok(file)
+    }
+
+    /// Takes in one option.
+    fn option(&mut self, id: u16, data: &[u8], order: ByteOrder) {
+        let text = || String::from_utf8_lossy(data).trim_end_matches(['\0', '\n']).to_owned();
+        match id {
+            2 => self.options.cpu_stats.push(text()),
+            4 => self.options.trace_clock = Some(text()),
+            5 => self.options.uname = Some(text()),
+            9 => self.options.version = Some(text()),
+            1 => self.options.kept.push(("date", text())),
+            7 => self.options.kept.push(("offset", text())),
+            11 => {
+                let id = order.uint(data.get(..8).unwrap_or_default());
+                self.options.kept.push(("trace_id", format!("{id:#x}")));
+            }
+            12 => self.notes.push("times of this guest are not shifted to those of its host".to_owned()),
+            14 => self.notes.push("TSC times are kept as ticks, not turned into nanoseconds".to_owned()),
+            _ => {}
+        }
+    }
+}

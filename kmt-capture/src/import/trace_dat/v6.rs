@@ -1,0 +1,108 @@
+//! Version 6: one part after another.
+
+use super::super::cursor::{Cursor, Fault, Result};
+use super::super::tracing_data::TracingData;
+use super::buffers::{CpuData, Instance};
+use super::{CPUS_MAX, OPTIONS_MAX, TraceDat};
+
+/// What follows the metadata, or an option's offset.
+enum Tag {
+    Options,
+    Latency,
+    Flyrecord,
+}
+
+impl TraceDat<'_> {
+    pub(super) fn read_v6(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
+        self.data = TracingData::read_in_a_row(&mut cursor)?;
+        self.data.read_cmdlines(&mut cursor)?;
+        let offset = cursor.offset();
+        let cpus = cursor.u32("the number of CPUs")?;
+        if cpus > CPUS_MAX {
+            return Err(Fault::at(offset, format!("{cpus} CPUs: more than {CPUS_MAX}")));
+        }
+        let mut cpus_counted = cpus;
+        let mut named = Vec::new();
+        loop {
+            let offset = cursor.offset();
+            match tag(&mut cursor)? {
+                Tag::Options => self.v6_options(&mut cursor, &mut named, &mut cpus_counted)?,
+                Tag::Latency => return Err(text_only(offset)),
+                Tag::Flyrecord => break,
+            }
+        }
+        let top = flyrecord(&mut cursor, cpus, String::new())?;
+        self.instances.push(top);
+        for (offset, name) in named {
+            let mut cursor = cursor.seek(offset, "a buffer")?;
+            loop {
+                let offset = cursor.offset();
+                match tag(&mut cursor)? {
+                    Tag::Options => {
+                        return Err(Fault::at(offset, "options stand where a buffer should"));
+                    }
+                    Tag::Latency => return Err(text_only(offset)),
+                    Tag::Flyrecord => break,
+                }
+            }
+            self.instances.push(flyrecord(&mut cursor, cpus_counted.max(cpus), name)?);
+        }
+        Ok(())
+    }
+
+    fn v6_options(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        named: &mut Vec<(u64, String)>,
+        cpus: &mut u32,
+    ) -> Result<()> {
+        for _ in 0..OPTIONS_MAX {
+            let id = cursor.u16("an option")?;
+            if id == 0 {
+                return Ok(());
+            }
+            let len = cursor.u32("the size of an option")?;
+            let offset = cursor.offset();
+            let data = cursor.take(len.into(), "an option")?;
+            let mut inner = Cursor::new(data, offset, cursor.order);
+            match id {
+                3 => {
+                    let at = inner.u64("the offset of a buffer")?;
+                    named.push((at, inner.text("the name of a buffer")?));
+                }
+                8 => *cpus = inner.u32("a number of CPUs")?.min(CPUS_MAX),
+                _ => self.option(id, data, cursor.order),
+            }
+        }
+        Err(Fault::at(cursor.offset(), format!("more than {OPTIONS_MAX} options")))
+    }
+}
+
+fn text_only(offset: u64) -> Fault {
+    Fault::at(offset, "holds a latency trace, which is text: convert what `trace-cmd report` prints of it")
+}
+
+fn tag(cursor: &mut Cursor<'_>) -> Result<Tag> {
+    let offset = cursor.offset();
+    let bytes = cursor.take(10, "a tag")?;
+    match bytes.split(|&b| b == 0).next().unwrap_or_default().trim_ascii_end() {
+        b"options" => Ok(Tag::Options),
+        b"latency" => Ok(Tag::Latency),
+        b"flyrecord" => Ok(Tag::Flyrecord),
+        _ => {
+            let found = String::from_utf8_lossy(bytes).into_owned();
+            Err(Fault::at(offset, format!("{found:?} should be one of options, latency, flyrecord")))
+        }
+    }
+}
+
+fn flyrecord(cursor: &mut Cursor<'_>, cpus: u32, name: String) -> Result<Instance> {
+    let mut instance =
+        Instance { name, clock: None, page_size: None, cpus: Vec::new(), is_compressed: false };
+    for cpu in 0..cpus {
+        let offset = cursor.u64("where a CPU's data is")?;
+        let len = cursor.u64("how long a CPU's data is")?;
+        instance.cpus.push(CpuData { cpu, offset, len });
+    }
+    Ok(instance)
+}
