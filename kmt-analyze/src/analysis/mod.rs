@@ -15,6 +15,7 @@ pub mod losses;
 pub mod page_callers;
 pub mod page_totals;
 pub mod pass;
+pub mod perf_kmem;
 pub mod ranges;
 pub mod sinks;
 pub mod slabinfo;

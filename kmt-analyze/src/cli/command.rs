@@ -26,7 +26,19 @@ pub struct SummaryArgs {
         conflicts_with_all = ["time", "at", "pid", "comm", "cpu", "terms", "without_recorder"]
     )]
     pub compat: Option<compat::Tool>,
-    /// With --compat: print so many rows
+    /// With --compat perf-kmem: slab, which is the default
+    #[arg(long, requires = "compat")]
+    pub slab: bool,
+    /// With --compat perf-kmem: pages
+    #[arg(long, requires = "compat")]
+    pub page: bool,
+    /// With --compat perf-kmem: a table by call site
+    #[arg(long, requires = "compat")]
+    pub caller: bool,
+    /// With --compat perf-kmem: a table by address or frame
+    #[arg(long, requires = "compat")]
+    pub alloc: bool,
+    /// With --compat: print so many rows of each table
     #[arg(short, long = "lines", value_name = "N", requires = "compat")]
     pub lines: Option<usize>,
 }

@@ -65,7 +65,11 @@ fn summarise(file: &Path, args: SummaryArgs) -> Result<Outcome> {
     let selection = Selection::from(args.select);
     match args.compat {
         None => with(file, |session| summary::run(session, &selection, args.json)),
-        Some(tool) => with(file, |session| compat::run(session, tool, args.lines, args.json)),
+        Some(tool) => {
+            let SummaryArgs { slab, page, caller, alloc, lines: limit, json, .. } = args;
+            let options = compat::Options { tool, slab, page, caller, alloc, limit, json };
+            with(file, |session| compat::run(session, &options))
+        }
     }
 }
 

@@ -77,6 +77,9 @@ fn describe(file: &mut PerfData<'_>, failed: &dyn Fn(Fault) -> Failure) -> Resul
     for (key, name) in [("perf/version", "version"), ("perf/cmdline", "cmdline"), ("host", "hostname")] {
         pairs.extend(file.fact(name).map(|text| (key.to_owned(), text.as_bytes().to_vec())));
     }
+    if let Some((_, _, start)) = &file.kernel_text {
+        pairs.push(("perf/kernel_start".to_owned(), format!("{start:#x}").into_bytes()));
+    }
     let uname = file.fact("osrelease").map(|release| {
         let (host, arch) = (file.fact("hostname").unwrap_or("?"), file.fact("arch").unwrap_or_default());
         format!("Linux {host} {release} {arch}")
@@ -127,7 +130,7 @@ fn running_kernel(file: &PerfData<'_>, description: &mut Description) {
         return;
     }
     let running = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let Some((symbol, address)) =
+    let Some((symbol, address, _)) =
         file.kernel_text.as_ref().filter(|_| file.fact("osrelease") == Some(running.trim()))
     else {
         return;

@@ -37,8 +37,8 @@ pub struct PerfData<'d> {
     pub tracing: Option<(Start, TracingData)>,
     /// Names and texts of the header: `hostname`, `osrelease`, `version`, `arch`, `cmdline`.
     pub facts: Vec<(&'static str, String)>,
-    /// Address of `_text` or `_stext`, by which the kernel's symbols were placed.
-    pub kernel_text: Option<(String, u64)>,
+    /// `_text` or `_stext`, by which the kernel's symbols were placed: its name, its address, where its mapping starts.
+    pub kernel_text: Option<(String, u64, u64)>,
     /// What is missing and what follows from it.
     pub notes: Vec<String>,
 }
@@ -205,14 +205,16 @@ impl<'d> PerfData<'d> {
 
     fn kernel_map(&mut self, record: &Record<'_>) {
         let mut cursor = Cursor::new(record.body, record.offset, self.order);
-        let mut read = || -> Result<(u64, String)> {
-            cursor.take(8 + 16, "a mapping")?;
+        let mut read = || -> Result<(u64, u64, String)> {
+            cursor.take(8, "a mapping")?;
+            let start = cursor.u64("a mapping")?;
+            cursor.take(8, "a mapping")?;
             let offset = cursor.u64("a mapping")?;
-            Ok((offset, cursor.text("the name of a mapping")?))
+            Ok((start, offset, cursor.text("the name of a mapping")?))
         };
-        let Ok((offset, name)) = read() else { return };
+        let Ok((start, offset, name)) = read() else { return };
         if let Some(symbol) = name.strip_prefix("[kernel.kallsyms]") {
-            self.kernel_text.get_or_insert_with(|| (symbol.to_owned(), offset));
+            self.kernel_text.get_or_insert_with(|| (symbol.to_owned(), offset, start));
         }
     }
 

@@ -228,8 +228,9 @@ impl Schema {
         }
         let fixed_len = record.len();
         self.dynamic.clear();
+        let is_null = |v: &[u8]| v.starts_with(b"(n") || v.iter().all(|&b| b == b'0');
         let is_failure = event.name.starts_with(b"mm_page_alloc")
-            && args.iter().any(|a| a.key == b"page" && matches!(a.value, b"(null)" | b"(nil)"));
+            && args.iter().any(|a| a.key == b"page" && is_null(a.value));
         for (field, arg) in shape.fields.iter().zip(args) {
             if !field.key.starts_with(arg.key) {
                 return false;
@@ -365,6 +366,11 @@ fn kind(key: &[u8], form: Form, size: usize) -> (&'static str, bool) {
 fn conversion(print: &mut String, values: &mut String, field: &Field) {
     let key = String::from_utf8_lossy(&field.key);
     let is_long = !matches!(kind(&field.key, field.form, field.size).0, "s64" | "u64");
+    let reads = match &field.key[..] {
+        // As the kernel prints the frame of an allocation that failed.
+        b"pfn" => "REC->pfn != -1UL ? REC->pfn : 0".to_owned(),
+        _ => format!("REC->{key}"),
+    };
     let (spec, value) = match field.form {
         Form::Text => ("%s", format!("__get_str({key})")),
         Form::Truth => ("%s", format!("REC->{key} ? \"true\" : \"false\"")),
@@ -374,8 +380,8 @@ fn conversion(print: &mut String, values: &mut String, field: &Field) {
             let table = GfpNames::table();
             ("%s", format!("(REC->{key}) ? __print_flags(REC->{key}, \"|\", {table}) : \"none\""))
         }
-        Form::Hex { prefixed: true } => (if is_long { "0x%lx" } else { "0x%llx" }, format!("REC->{key}")),
-        Form::Hex { prefixed: false } => (if is_long { "%lx" } else { "%llx" }, format!("REC->{key}")),
+        Form::Hex { prefixed: true } => (if is_long { "0x%lx" } else { "0x%llx" }, reads),
+        Form::Hex { prefixed: false } => (if is_long { "%lx" } else { "%llx" }, reads),
         Form::Decimal { bytes } => {
             let spec = match (field.size, bytes) {
                 (4, false) => "%d",
@@ -389,7 +395,7 @@ fn conversion(print: &mut String, values: &mut String, field: &Field) {
                 }
                 (_, true) => "%lldB",
             };
-            (spec, format!("REC->{key}"))
+            (spec, reads)
         }
     };
     print.push_str(spec);

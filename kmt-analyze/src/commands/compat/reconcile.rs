@@ -1,123 +1,16 @@
-//! `summary --compat` and `reconcile`: what other tools print for the same events, and what sets them apart.
-
-use std::collections::HashMap;
+//! `reconcile`: what separates the totals of other tools from ours, term by term.
 
 use serde_json::{Map, Value, json};
 
-use super::report::emit;
-use super::selection::{Selection, Wants, analyse_for, sum_of};
-use super::session::{Out, Session, print_json};
-use crate::analysis::legacy::{Function, Legacy};
+use super::others;
+use crate::analysis::legacy::Legacy;
 use crate::analysis::sinks::{Reasons, Sinks};
+use crate::commands::report::emit;
+use crate::commands::selection::{Selection, Wants, analyse_for, sum_of};
+use crate::commands::session::Session;
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
-use crate::render::json;
 use crate::render::table::{Align, table};
-use crate::render::text::{count, escaped};
-use crate::stream::decode::{Decoder, Wanted};
-use crate::stream::load::Loader;
-use crate::stream::{SharedInterner, pipe};
-
-/// Another tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Tool {
-    /// trace-cmd mem
-    TraceCmdMem,
-}
-
-/// The events by the rules of other tools, and the names of the functions.
-struct Others {
-    legacy: Legacy,
-    names: Vec<Vec<u8>>,
-    damages: Vec<kmt_format::read::Damage>,
-}
-
-/// Functions are told apart as trace-cmd does: by the symbol that the call site lies in.
-fn others(session: &Session<'_>) -> Others {
-    let interner = SharedInterner::default();
-    let loader = Loader::new(session.trace, u64::MAX);
-    let decoder = Decoder::new(session.trace, &interner, Wanted::default());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (mut legacy, mut names, mut numbers) = (Legacy::default(), Vec::new(), HashMap::new());
-    let env = session.print_env();
-    let (_, damages) = pipe::run(&loader, decoder, threads, u64::MAX, |ops, _| {
-        legacy.enter(ops, &interner, |call_site| {
-            let (start, name) = function(&env.symbol_with_offset(call_site), call_site);
-            *numbers.entry((start, name.clone())).or_insert_with(|| {
-                names.push(name);
-                names.len() as u32 - 1
-            })
-        });
-    });
-    Others { legacy, names, damages }
-}
-
-/// Start and name of the function in `name+0xOFFSET/0xSIZE [module]`.
-fn function(symbol: &[u8], address: u64) -> (u64, Vec<u8>) {
-    let Some(at) = symbol.iter().rposition(|&b| b == b'+') else { return (address, symbol.to_vec()) };
-    let (name, offset) = symbol.split_at(at);
-    let digits: String =
-        offset.iter().skip(3).map(|&b| char::from(b)).take_while(char::is_ascii_hexdigit).collect();
-    let offset = u64::from_str_radix(&digits, 16).unwrap_or(0);
-    (address.wrapping_sub(offset), name.to_vec())
-}
-
-/// Prints what the tool prints.
-pub fn run(session: &Session<'_>, tool: Tool, limit: Option<usize>, as_json: bool) -> Result<Outcome> {
-    let others = others(session);
-    let mut rows: Vec<(&Vec<u8>, &Function)> = others.names.iter().zip(&others.legacy.functions).collect();
-    rows.sort_by(|a, b| (b.1.alloc - b.1.req).cmp(&(a.1.alloc - a.1.req)).then_with(|| a.0.cmp(b.0)));
-    rows.truncate(limit.unwrap_or(usize::MAX));
-    match tool {
-        Tool::TraceCmdMem if as_json => {
-            let mut out = json::head(session.trace, &session.losses);
-            out.insert("functions".into(), rows.iter().map(|(name, f)| row_json(name, f)).collect());
-            print_json(out)?;
-        }
-        Tool::TraceCmdMem => {
-            let mut out = Out::stdout();
-            out.write(trace_cmd_mem(&rows).as_bytes())?;
-            out.finish()?;
-        }
-    }
-    Ok(outcome(&session.path, session.trace, &others.damages, session.losses.any()))
-}
-
-fn row_json(name: &[u8], f: &Function) -> Value {
-    json!({
-        "function": json::text(name),
-        "waste": f.alloc - f.req,
-        "alloc": f.alloc,
-        "req": f.req,
-        "total_alloc": f.total_alloc,
-        "total_req": f.total_req,
-        "max_alloc": f.max_alloc,
-        "max_req": f.max_req,
-        "max_waste": f.max_alloc - f.max_req,
-    })
-}
-
-/// The layout of trace-cmd mem, tabs included.
-fn trace_cmd_mem(rows: &[(&Vec<u8>, &Function)]) -> String {
-    let mut out = String::from(
-        "                Function            \tWaste\tAlloc\treq\t\tTotAlloc     TotReq\t\tMaxAlloc     MaxReq\tMaxWaste\n                --------            \t-----\t-----\t---\t\t--------     ------\t\t--------     ------\t--------\n",
-    );
-    for (name, f) in rows {
-        out.push_str(&format!(
-            "{:>32}\t{}\t{}\t{}\t\t{:>8}   {:>8}\t\t{:>8}   {:>8}\t{}\n",
-            escaped(name),
-            f.alloc - f.req,
-            f.alloc,
-            f.req,
-            f.total_alloc,
-            f.total_req,
-            f.max_alloc,
-            f.max_req,
-            f.max_alloc - f.max_req,
-        ));
-    }
-    out
-}
+use crate::render::text::count;
 
 /// One step from our figure to another tool's.
 struct Term {

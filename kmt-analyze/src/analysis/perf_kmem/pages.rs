@@ -1,0 +1,140 @@
+//! Pages: one row a frame, order, migrate type and flags; one a call site and the same.
+
+use std::collections::BTreeMap;
+
+/// Sums of a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PageRow {
+    /// Allocations.
+    pub allocs: u64,
+    /// Bytes of them.
+    pub alloc_bytes: u64,
+    /// Frees of them.
+    pub frees: u64,
+    /// Where it was last allocated.
+    pub call_site: u64,
+}
+
+/// Frame or call site, order, migrate type, flags.
+pub type PageKey = (u64, u32, u32, u32);
+
+/// Sums of all: counts and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PageSums {
+    /// Allocations, failed ones too.
+    pub allocs: (u64, u64),
+    /// Frees.
+    pub frees: (u64, u64),
+    /// Frees of frames that no allocation was seen of.
+    pub no_match: (u64, u64),
+    /// Failed allocations.
+    pub fails: (u64, u64),
+    /// Frees whose order is not that of the allocation: perf gives up there.
+    pub other_order: u64,
+}
+
+#[derive(Debug)]
+struct Live {
+    order: u32,
+    migratetype: u32,
+    gfp_flags: u32,
+}
+
+/// Flags by number, with their text.
+pub type Gfp = BTreeMap<u32, String>;
+
+/// What perf knows of pages.
+#[derive(Debug, Default)]
+pub struct Pages {
+    live: BTreeMap<u64, Live>,
+    by_frame: BTreeMap<PageKey, PageRow>,
+    by_caller: BTreeMap<PageKey, PageRow>,
+    /// Allocations by order and migrate type.
+    pub orders: BTreeMap<(u32, u32), u64>,
+    /// Sums.
+    pub sums: PageSums,
+}
+
+impl Pages {
+    /// An allocation of 2^order pages of that size; `None` is a failed one.
+    pub fn alloc(&mut self, pfn: Option<u64>, key: (u32, u32, u32), call_site: u64, page_size: u64) {
+        let (order, migratetype, gfp_flags) = key;
+        let bytes = bytes(order, page_size);
+        add(&mut self.sums.allocs, bytes);
+        let Some(pfn) = pfn else {
+            add(&mut self.sums.fails, bytes);
+            return;
+        };
+        // A frame that seems to be live keeps the order and flags that it had.
+        self.live.entry(pfn).or_insert(Live { order, migratetype, gfp_flags });
+        let frame = self.by_frame.entry((pfn, order, migratetype, gfp_flags)).or_default();
+        let caller = self.by_caller.entry((call_site, order, migratetype, gfp_flags)).or_default();
+        for row in [frame, caller] {
+            row.allocs += 1;
+            row.alloc_bytes = row.alloc_bytes.wrapping_add(bytes);
+            row.call_site = call_site;
+        }
+        *self.orders.entry((order, migratetype)).or_default() += 1;
+    }
+
+    /// A free of 2^order pages of that size.
+    pub fn free(&mut self, pfn: u64, order: u32, page_size: u64) {
+        let bytes = bytes(order, page_size);
+        add(&mut self.sums.frees, bytes);
+        let Some(live) = self.live.remove(&pfn) else {
+            add(&mut self.sums.no_match, bytes);
+            return;
+        };
+        self.sums.other_order += u64::from(live.order != order);
+        if let Some(row) = self.by_frame.get_mut(&(pfn, live.order, live.migratetype, live.gfp_flags)) {
+            row.frees += 1;
+        }
+    }
+
+    /// Rows by frame, those of most bytes first.
+    pub fn frames(&self) -> Vec<(PageKey, PageRow)> {
+        sorted(&self.by_frame)
+    }
+
+    /// Rows by call site, those of most bytes first.
+    pub fn callers(&self) -> Vec<(PageKey, PageRow)> {
+        sorted(&self.by_caller)
+    }
+}
+
+fn bytes(order: u32, page_size: u64) -> u64 {
+    page_size.checked_shl(order).unwrap_or(0)
+}
+
+fn add(sum: &mut (u64, u64), bytes: u64) {
+    sum.0 += 1;
+    sum.1 = sum.1.wrapping_add(bytes);
+}
+
+/// By bytes and hits; what is equal stays in the order of keys.
+fn sorted(rows: &BTreeMap<PageKey, PageRow>) -> Vec<(PageKey, PageRow)> {
+    let mut rows: Vec<(PageKey, PageRow)> = rows.iter().map(|(&key, &row)| (key, row)).collect();
+    rows.sort_by(|(_, a), (_, b)| b.alloc_bytes.cmp(&a.alloc_bytes).then(b.allocs.cmp(&a.allocs)));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_of_another_order_is_counted_and_gone_on_from() {
+        let mut pages = Pages::default();
+        pages.alloc(Some(8), (3, 0, 0xcc0), 7, 4096);
+        pages.alloc(None, (0, 0, 0xcc0), 7, 4096);
+        pages.free(8, 0, 4096);
+        pages.free(9, 0, 4096);
+        let sums = pages.sums;
+        assert_eq!((sums.allocs, sums.fails), ((2, 36_864), (1, 4096)));
+        assert_eq!((sums.frees, sums.no_match, sums.other_order), ((2, 8192), (1, 4096), 1));
+        assert_eq!(
+            pages.callers(),
+            [((7, 3, 0, 0xcc0), PageRow { allocs: 1, alloc_bytes: 32_768, frees: 0, call_site: 7 })]
+        );
+    }
+}
