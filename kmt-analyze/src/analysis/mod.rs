@@ -1,5 +1,6 @@
 //! Computing what reports print. Nothing here prints, and nothing here reads files.
 
+pub mod account;
 pub mod aliases;
 pub mod buddy;
 pub mod caches;

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::args::{self, DiffArgs, DumpArgs, LineArgs, ReportArgs, RowArgs, SelectArgs, Target};
 use crate::commands::callgraph::Weight;
 use crate::commands::lifetimes::LifetimeKey;
-use crate::commands::{compat, timeline};
+use crate::commands::{account, compat, timeline};
 
 /// Options of `summary`.
 #[derive(clap::Args)]
@@ -248,6 +248,13 @@ pub enum Command {
         threshold: Option<u64>,
         #[command(flatten)]
         report: ReportArgs,
+    },
+    /// The account file of trace_analyze.py: bytes by caller, by its rules
+    Account {
+        #[command(flatten)]
+        options: account::Options,
+        #[command(flatten)]
+        target: Target,
     },
     /// What separates the totals of trace-cmd mem and perf kmem from these, term by term
     Reconcile {

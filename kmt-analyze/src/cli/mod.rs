@@ -17,8 +17,8 @@ use crate::commands::selection::Selection;
 use crate::commands::session::{Out, Session};
 use crate::commands::what_if::{Question, WhatIf};
 use crate::commands::{
-    all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation, info,
-    latency, leaks, pages, peak, sizes, summary, tasks, timeline, who,
+    account, all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation,
+    info, latency, leaks, pages, peak, sizes, summary, tasks, timeline, who,
 };
 use crate::failure::{Failure, Outcome, Result};
 use crate::open;
@@ -147,6 +147,9 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Callgraph { select, by, top_down, min, target } => {
             let report = callgraph::CallGraph { weight: by, top_down, min_percent: min };
             one(ReportArgs { select, lines: LineArgs { lines: None }, target }, &report)
+        }
+        Command::Account { options, target } => {
+            with(&target.file, |session| account::run(session, &options, target.json))
         }
         Command::Reconcile { target } => {
             with(&target.file, |session| compat::reconcile(session, target.json))

@@ -1,5 +1,6 @@
 //! One file a report: from options to output.
 
+pub mod account;
 pub mod all;
 pub mod anomalies;
 pub mod caches;

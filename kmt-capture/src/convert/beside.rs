@@ -37,7 +37,7 @@ impl Beside {
             description.uname_text = self.text("uname");
         }
         if description.kallsyms.is_none() {
-            description.kallsyms = self.bytes("kallsyms");
+            description.kallsyms = self.bytes("kallsyms").or_else(|| self.bytes("System.map"));
         }
         if description.modules.is_none() {
             description.modules = self.text("modules");
