@@ -56,6 +56,7 @@ fn traces() -> Vec<PathBuf> {
         compression: kmt_format::Compression::None,
         verbatim: false,
         quiet: true,
+        instance: None,
     };
     kmt_capture::convert::convert(&options).expect("the sample can be converted");
     vec![output]

@@ -8,6 +8,7 @@ use super::args::{self, DiffArgs, DumpArgs, LineArgs, ReportArgs, RowArgs, Selec
 use crate::commands::callgraph::Weight;
 use crate::commands::lifetimes::LifetimeKey;
 use crate::commands::{account, compat, timeline};
+use crate::export::{self, Format};
 
 /// Options of `summary`.
 #[derive(clap::Args)]
@@ -41,6 +42,42 @@ pub struct SummaryArgs {
     /// With --compat: print so many rows of each table
     #[arg(short, long = "lines", value_name = "N", requires = "compat")]
     pub lines: Option<usize>,
+}
+
+/// Options of `export`.
+#[derive(clap::Args)]
+pub struct ExportArgs {
+    /// Format
+    #[arg(value_enum)]
+    pub format: Format,
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+    /// File to write, a directory for parquet; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Overwrite what is there
+    #[arg(long)]
+    pub force: bool,
+    /// With csv and ndjson: what rows are made of: events, objects, call-sites, or the name of a report
+    #[arg(long, value_name = "WHAT", default_value = "events")]
+    pub of: String,
+    /// With csv and ndjson of a report: which of its tables
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// With folded: what is counted
+    #[arg(long, value_enum, default_value = "alloc")]
+    pub by: export::Weight,
+    /// With perfetto, sqlite and parquet: the events too
+    #[arg(long)]
+    pub events: bool,
+    /// With parquet: the name of the target [default: its host name]
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// With perfetto: counters of so many caches and call sites
+    #[arg(short, long = "lines", value_name = "N", default_value_t = 20)]
+    pub lines: usize,
+    #[command(flatten)]
+    pub select: SelectArgs,
 }
 
 /// Commands and their options.
@@ -256,6 +293,8 @@ pub enum Command {
         #[command(flatten)]
         target: Target,
     },
+    /// The trace in a format of other tools: perfetto, pprof, dhat, folded, csv, ndjson, sqlite, parquet
+    Export(Box<ExportArgs>),
     /// What separates the totals of trace-cmd mem and perf kmem from these, term by term
     Reconcile {
         #[command(flatten)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use args::{DiffArgs, DumpArgs, DumpFormat, LineArgs, ReportArgs, SelectArgs, Target};
 use clap::{CommandFactory, Parser};
-use command::{Command, SummaryArgs};
+use command::{Command, ExportArgs, SummaryArgs};
 use kmt_format::kernel::ClockUnit;
 
 use crate::commands::callgraph;
@@ -20,6 +20,7 @@ use crate::commands::{
     account, all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation,
     info, latency, leaks, pages, peak, sizes, summary, tasks, timeline, who,
 };
+use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::open;
 
@@ -151,6 +152,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Account { options, target } => {
             with(&target.file, |session| account::run(session, &options, target.json))
         }
+        Command::Export(args) => export(*args),
         Command::Reconcile { target } => {
             with(&target.file, |session| compat::reconcile(session, target.json))
         }
@@ -173,6 +175,27 @@ fn dispatch(command: Command) -> Result<Outcome> {
 fn one(args: ReportArgs, report: &dyn Report) -> Result<Outcome> {
     let ReportArgs { select, lines, target } = args;
     with(&target.file, |session| parts::run(session, &select.into(), lines.lines, target.json, &[report]))
+}
+
+fn export(args: ExportArgs) -> Result<Outcome> {
+    let of = match args.of.as_str() {
+        "events" => Of::Events,
+        "objects" => Of::Objects,
+        "call-sites" => Of::CallSites,
+        name => Of::Report(all::report(name)?),
+    };
+    let options = export::Options {
+        format: args.format,
+        target: export::Target { path: args.output, force: args.force },
+        selection: args.select.into(),
+        of,
+        table: args.table,
+        weight: args.by,
+        events: args.events,
+        name: args.target,
+        lines: args.lines,
+    };
+    with(&args.file, |session| export::run(session, &options))
 }
 
 fn dump(args: DumpArgs) -> Result<Outcome> {

@@ -31,25 +31,61 @@ pub fn run(session: &Session<'_>, selection: &Selection, limit: usize, as_json: 
         )
         .hint("lifetimes, callers, caches and timeline can"));
     }
-    let sort = || vec![SortKey::Alloc];
-    let reports: [&dyn Report; 17] = [
-        &Summary,
-        &Callers { sort: sort(), part: None },
-        &Caches { sort: sort(), part: None },
-        &Sizes { sort: sort() },
-        &TaskLoad { sort: sort() },
-        &Pages,
-        &LifetimeTable { sort: vec![LifetimeKey::Count], bound: None },
-        &PeakTable,
-        &Course { by: Key::Kind, steps: 20, lines: 8 },
-        &Leaks,
-        &Fragmentation,
-        &Latency::default(),
-        &CrossCpu,
-        &Anomalies,
-        &CallGraph { min_percent: 5.0, ..CallGraph::default() },
-        &WhatIf::usual(),
-        &Events,
-    ];
+    let reports = reports();
+    let reports: Vec<&dyn Report> = reports.iter().map(|report| &**report).collect();
     parts::run(session, selection, Some(limit), as_json, &reports)
+}
+
+/// Every report as it is without options.
+fn reports() -> [Box<dyn Report>; 17] {
+    let sort = || vec![SortKey::Alloc];
+    [
+        Box::new(Summary),
+        Box::new(Callers { sort: sort(), part: None }),
+        Box::new(Caches { sort: sort(), part: None }),
+        Box::new(Sizes { sort: sort() }),
+        Box::new(TaskLoad { sort: sort() }),
+        Box::new(Pages),
+        Box::new(LifetimeTable { sort: vec![LifetimeKey::Count], bound: None }),
+        Box::new(PeakTable),
+        Box::new(Course { by: Key::Kind, steps: 20, lines: 8 }),
+        Box::new(Leaks),
+        Box::new(Fragmentation),
+        Box::new(Latency::default()),
+        Box::new(CrossCpu),
+        Box::new(Anomalies),
+        Box::new(CallGraph { min_percent: 5.0, ..CallGraph::default() }),
+        Box::new(WhatIf::usual()),
+        Box::new(Events),
+    ]
+}
+
+/// Names of [`reports`], in their order: those of the commands, but `events`, which rows of events are called.
+const NAMES: [&str; 17] = [
+    "summary",
+    "callers",
+    "caches",
+    "sizes",
+    "tasks",
+    "pages",
+    "lifetimes",
+    "peak",
+    "timeline",
+    "leaks",
+    "fragmentation",
+    "latency",
+    "crosscpu",
+    "anomalies",
+    "callgraph",
+    "what-if",
+    "event-counts",
+];
+
+/// The report of that name.
+pub fn report(name: &str) -> Result<Box<dyn Report>> {
+    let found = NAMES.iter().zip(reports()).find(|(n, _)| **n == name);
+    found.map(|(_, report)| report).ok_or_else(|| {
+        Failure::new(format!("there is no report {name:?}"))
+            .hint(format!("one of events, objects, call-sites, {}", NAMES.join(", ")))
+    })
 }

@@ -78,6 +78,28 @@ impl Course {
     }
 }
 
+/// Live bytes of one line.
+pub struct LiveLine {
+    /// Name.
+    pub name: String,
+    /// Times, each the end of a step, and bytes live then.
+    pub points: Vec<(u64, i64)>,
+}
+
+impl Course {
+    /// The lines' live bytes at the end of each step.
+    pub fn live(&self, subject: &Subject<'_, '_>, result: &pass::Result) -> Vec<LiveLine> {
+        let empty = self.empty(subject);
+        let timeline = result.balance.sinks.timeline.as_ref().unwrap_or(&empty);
+        let (_, last) = subject.selection.span(subject.session);
+        let end =
+            |i: usize| timeline.start.saturating_add(timeline.step.saturating_mul(i as u64 + 1)).min(last);
+        let points = |l: &Line| l.steps.iter().enumerate().map(|(i, s)| (end(i), s.live_change)).collect();
+        let lines = lines(subject.session, result, timeline, self);
+        lines.iter().map(|l| LiveLine { name: l.name.clone(), points: points(l) }).collect()
+    }
+}
+
 impl Report for Course {
     fn title(&self) -> &'static str {
         "timeline"

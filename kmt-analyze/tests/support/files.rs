@@ -34,6 +34,7 @@ impl Scratch {
             compression: kmt_format::Compression::None,
             verbatim: false,
             quiet: true,
+            instance: None,
         };
         kmt_capture::convert::convert(&options).unwrap();
         output

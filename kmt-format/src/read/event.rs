@@ -105,6 +105,40 @@ impl<'t> Event<'t> {
         bytes.split(|&b| b == 0).next()
     }
 
+    /// The event as a record of the kernel, the common fields first: what [`Writer::event`](crate::write::Writer::event)
+    /// takes, for tools that write another file of it. `record` is cleared first.
+    ///
+    /// Every field is where and what it was. Dynamic arrays follow the others in the order of their fields, as the
+    /// kernel lays them out; bytes that no field claims are zero.
+    pub fn to_record(&self, record: &mut Vec<u8>) {
+        record.clear();
+        let order = self.order();
+        let end = |f: &Field| (f.offset as usize).saturating_add(f.size as usize);
+        let fixed_len = self.class.fields.iter().map(end).max().unwrap_or(0);
+        record.resize(fixed_len, 0);
+        for (index, field) in self.class.fields.iter().enumerate() {
+            let (offset, size) = (field.offset as usize, field.size as usize);
+            let bytes = self.bytes(index).unwrap_or_default();
+            match field.kind {
+                FieldKind::Scalar => {
+                    let mut number = Vec::with_capacity(8);
+                    order.push(&mut number, self.uint(index).unwrap_or(0), size.min(8));
+                    put(record, offset, &number);
+                }
+                FieldKind::Array { .. } | FieldKind::Tail => put(record, offset, bytes),
+                FieldKind::DataLoc | FieldKind::RelLoc => {
+                    let start = record.len();
+                    let from = if field.kind == FieldKind::RelLoc { offset.saturating_add(size) } else { 0 };
+                    let place = (start.saturating_sub(from) & 0xffff) | bytes.len() << 16;
+                    let mut locator = Vec::with_capacity(4);
+                    order.push(&mut locator, place as u64, 4);
+                    put(record, offset, &locator);
+                    record.extend_from_slice(bytes);
+                }
+            }
+        }
+    }
+
     /// The call chain of the event: of `ftrace:kernel_stack`, or of any event with such a field.
     pub fn stack(&self) -> Option<Stack<'t>> {
         let field = self.class.field_with(Role::STACK)?;
@@ -145,6 +179,17 @@ impl<'t> Event<'t> {
                 order.uint_at(payload, offset, len)
             }
         }
+    }
+}
+
+/// Writes bytes at an offset of a record, which grows where they reach beyond its end.
+fn put(record: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let end = offset.saturating_add(bytes.len());
+    if record.len() < end {
+        record.resize(end, 0);
+    }
+    if let Some(place) = record.get_mut(offset..end) {
+        place.copy_from_slice(bytes);
     }
 }
 

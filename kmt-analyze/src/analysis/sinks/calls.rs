@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Closed;
+use super::{Closed, Spool};
 use crate::analysis::int_hash::IntHash;
 use crate::stream::{Op, Origin};
 
@@ -33,9 +33,16 @@ pub struct Calls {
     waiting: HashMap<u32, Vec<Waiting>, IntHash>,
     /// By address and birth: the stack. An address may have a next life before the end of the last one is known.
     joined: HashMap<(u64, u64), u32, IntHash>,
+    /// Where each life goes, if somebody wants them all.
+    pub spool: Option<Spool>,
 }
 
 impl Calls {
+    /// That also puts each life into a spool.
+    pub fn keeping(spool: Option<Spool>) -> Self {
+        Self { spool, ..Self::default() }
+    }
+
     /// A slab object is allocated.
     pub fn slab_alloc(&mut self, op: &Op, place: Origin) {
         let waiting = self.waiting.entry(place.cpu).or_default();
@@ -72,6 +79,9 @@ impl Calls {
     /// A life is added up.
     pub fn closed(&mut self, closed: &Closed) {
         let stack = self.joined.remove(&(closed.address, closed.life.born));
+        if let Some(spool) = &mut self.spool {
+            spool.push(closed, stack);
+        }
         let sums = match stack {
             Some(stack) => self.stacks.entry(stack).or_default(),
             None => &mut self.without,

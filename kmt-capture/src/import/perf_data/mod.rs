@@ -100,7 +100,7 @@ impl<'d> PerfData<'d> {
             let bits = cursor.u64("the features")?;
             features.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| word * 64 + bit));
         }
-        if attr_size < 16 + 48 || attr_size > 4096 {
+        if !(16 + 48..=4096).contains(&attr_size) {
             return Err(Fault::at(offset, format!("{attr_size} bytes are no size of an attribute")));
         }
         self.read_attrs(&whole, attrs, attr_size)?;

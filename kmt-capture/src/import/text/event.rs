@@ -156,7 +156,7 @@ impl Schema {
                 form = Form::Text;
                 key.extend_from_slice(format!("_{}", fields.len()).as_bytes());
             }
-            let size = self.size(&arg.key, form);
+            let size = self.size(arg.key, form);
             offset = offset.next_multiple_of(size);
             fields.push(Field { key, form, offset, size });
             offset += size;

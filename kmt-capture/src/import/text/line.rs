@@ -168,8 +168,11 @@ fn graph(line: &[u8]) -> Option<Event<'_>> {
     Some(Event { comm, pid, tgid: None, cpu, flags: flags.unwrap_or_default(), stamp, system, name, text })
 }
 
+/// System if told, event, text.
+type What<'a> = (Option<&'a [u8]>, &'a [u8], &'a [u8]);
+
 /// `EVENT: TEXT`, or `SYSTEM:EVENT: TEXT`.
-fn what(text: &[u8]) -> Option<(Option<&[u8]>, &[u8], &[u8])> {
+fn what(text: &[u8]) -> Option<What<'_>> {
     let text = text.trim_ascii_start();
     if text.starts_with(b"<stack trace>") {
         return Some((None, b"kernel_stack", b""));

@@ -35,15 +35,11 @@ impl TraceDat<'_> {
         self.instances.push(top);
         for (offset, name) in named {
             let mut cursor = cursor.seek(offset, "a buffer")?;
-            loop {
-                let offset = cursor.offset();
-                match tag(&mut cursor)? {
-                    Tag::Options => {
-                        return Err(Fault::at(offset, "options stand where a buffer should"));
-                    }
-                    Tag::Latency => return Err(text_only(offset)),
-                    Tag::Flyrecord => break,
-                }
+            let offset = cursor.offset();
+            match tag(&mut cursor)? {
+                Tag::Options => return Err(Fault::at(offset, "options stand where a buffer should")),
+                Tag::Latency => return Err(text_only(offset)),
+                Tag::Flyrecord => {}
             }
             self.instances.push(flyrecord(&mut cursor, cpus_counted.max(cpus), name)?);
         }

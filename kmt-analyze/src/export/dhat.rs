@@ -1,0 +1,118 @@
+//! DHAT's JSON, version 2 (valgrind, dh_view.js; also read by the Firefox Profiler).
+
+use std::collections::BTreeMap;
+
+use kmt_format::kernel::ClockUnit;
+use serde_json::{Value, json};
+
+use super::Options;
+use super::objects::{Resolver, lives};
+use super::points::{Points, frames};
+use crate::commands::session::Session;
+use crate::failure::{Failure, Outcome, Result};
+use crate::open::outcome;
+
+/// Most of one place: bytes and objects, now, at its own peak, at the global one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    now: (i64, i64),
+    most: (i64, i64),
+    at_peak: (i64, i64),
+}
+
+/// Writes it. Needs 24 bytes of memory for each birth and each end, since peaks are found in the order of time.
+pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+    let mut out = options.target.open()?;
+    let mut lives = lives(session, &options.selection, &options.target)?;
+    let names = Resolver::new(session, &lives.result);
+    let (first, last) = options.selection.span(session);
+    let points = Points::of(&mut lives, &names, last, true)?;
+    let (held, peak) = peaks(&points);
+    let mut table = vec!["[root]".to_owned()];
+    let mut numbers: BTreeMap<(u64, String), usize> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for ((place, point), held) in points.points.iter().zip(&held) {
+        let mut path = Vec::new();
+        for address in frames(place, &lives) {
+            let name = format!("{address:#x}: {}", names.symbol(address));
+            path.push(number(&mut table, &mut numbers, (address, name)));
+        }
+        // The outermost frame parts caches where no stack does.
+        path.push(number(&mut table, &mut numbers, (0, format!("[{}]", place.3))));
+        rows.push(json!({
+            "tb": point.bytes_alloc, "tbk": point.allocs,
+            "tl": point.lifetimes,
+            "mb": held.most.0, "mbk": held.most.1,
+            "gb": held.at_peak.0, "gbk": held.at_peak.1,
+            "eb": point.bytes_live, "ebk": point.live,
+            "fs": path,
+        }));
+    }
+    let (unit, large) = match session.unit() {
+        ClockUnit::Nanoseconds => ("ns", "ms"),
+        ClockUnit::Ticks => ("tick", "Mtick"),
+    };
+    let document: Value = json!({
+        "dhatFileVersion": 2,
+        "mode": "kernel-heap",
+        "verb": "Allocated",
+        "bklt": true,
+        "bkacc": false,
+        "tu": unit,
+        "Mtu": large,
+        "tuth": 100_000,
+        "cmd": session.path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default(),
+        "pid": 0,
+        "tg": peak.saturating_sub(first),
+        "te": last.saturating_sub(first),
+        "pps": rows,
+        "ftbl": table,
+    });
+    let text = serde_json::to_vec(&document).map_err(|e| Failure::new(format!("making JSON: {e}")))?;
+    out.write(&text)?;
+    out.finish()?;
+    Ok(outcome(&session.path, session.trace, &lives.result.damages, session.losses.any()))
+}
+
+fn number(
+    table: &mut Vec<String>,
+    numbers: &mut BTreeMap<(u64, String), usize>,
+    frame: (u64, String),
+) -> usize {
+    *numbers.entry(frame.clone()).or_insert_with(|| {
+        table.push(frame.1);
+        table.len() - 1
+    })
+}
+
+/// The most that each place held, what it held when all together held most, and when that was.
+fn peaks(points: &Points) -> (Vec<Held>, u64) {
+    let mut held = vec![Held::default(); points.points.len()];
+    let add = |held: &mut Held, bytes: i64| {
+        held.now.0 += bytes;
+        held.now.1 += bytes.signum();
+    };
+    let (mut live, mut most, mut peak) = (0i64, 0i64, 0u64);
+    for &(time, number, bytes) in &points.changes {
+        live += bytes;
+        if live > most {
+            (most, peak) = (live, time);
+        }
+        let held = &mut held[number as usize];
+        add(held, bytes);
+        if held.now.0 > held.most.0 {
+            held.most = held.now;
+        }
+    }
+    held.iter_mut().for_each(|h| h.now = (0, 0));
+    let mut live = 0i64;
+    for &(_, number, bytes) in &points.changes {
+        if live == most && most > 0 {
+            break;
+        }
+        live += bytes;
+        add(&mut held[number as usize], bytes);
+    }
+    held.iter_mut().for_each(|h| h.at_peak = h.now);
+    (held, peak)
+}

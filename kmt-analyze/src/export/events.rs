@@ -1,0 +1,118 @@
+//! Events as rows.
+
+use std::collections::HashMap;
+
+use kmt_format::kernel::FieldKind;
+use kmt_format::print::EventText;
+use kmt_format::read::{Damage, Event};
+use kmt_format::schema::Role;
+
+use super::rows::{Cell, Kind};
+use crate::commands::selection::{Selection, task_names};
+use crate::commands::session::Session;
+use crate::failure::{Failure, Result};
+use crate::render::text::escaped;
+
+/// Columns of events: those that roles fill, then all of the event in the kernel's own words.
+pub const EVENT: [(&str, Kind); 18] = [
+    ("ts", Kind::Uint),
+    ("cpu", Kind::Uint),
+    ("pid", Kind::Int),
+    ("comm", Kind::Text),
+    ("event", Kind::Text),
+    ("ptr", Kind::Address),
+    ("call_site", Kind::Address),
+    ("call_site_text", Kind::Text),
+    ("bytes_req", Kind::Uint),
+    ("bytes_alloc", Kind::Uint),
+    ("gfp_flags", Kind::Uint),
+    ("node", Kind::Int),
+    ("cache", Kind::Text),
+    ("accounted", Kind::Bool),
+    ("pfn", Kind::Uint),
+    ("page_order", Kind::Uint),
+    ("migratetype", Kind::Int),
+    ("text", Kind::Text),
+];
+
+/// Shows each selected event as a row of [`EVENT`], until `see` wants no more. Conditions are for allocations, so
+/// events heed only time, CPU, task and name.
+pub fn each(
+    session: &Session<'_>,
+    selection: &Selection,
+    see: &mut dyn FnMut(Vec<Cell>) -> Result<bool>,
+) -> Result<Vec<Damage>> {
+    if !selection.terms.is_empty() || selection.at.is_some() || selection.without_recorder {
+        return Err(Failure::new("--where, --at and --without-recorder select allocations, not events")
+            .hint("select events by --time, --cpu, --pid and --comm, or leave --events out"));
+    }
+    let trace = session.trace;
+    let env = session.print_env();
+    let texts: HashMap<usize, EventText> =
+        trace.schema().classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
+    let names = task_names(session);
+    let mut merge = match &selection.time {
+        Some(range) => {
+            let (first, last) = range.resolve(session.unit(), session.first_time().unwrap_or(0));
+            trace.merge_between(first, last)
+        }
+        None => trace.merge(),
+    };
+    while let Some(run) = merge.next_run() {
+        if !selection.cpus.is_empty() && !selection.cpus.contains(&run.cpu) {
+            continue;
+        }
+        for index in run.range {
+            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+            let pid = event.pid();
+            let comm = names.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm));
+            let of_task = selection.pids.is_empty() || selection.pids.contains(&pid);
+            let of_name = selection.comms.is_empty() || selection.comms.contains(&comm);
+            if !of_task || !of_name {
+                continue;
+            }
+            let mut text = Vec::new();
+            if let Some(rendered) = texts.get(&event.class_index()) {
+                rendered.write_fields(&mut text, &event, &env);
+            }
+            let row = row(&event, comm, escaped(&text), &|address| escaped(&env.symbol_with_offset(address)));
+            if !see(row)? {
+                return Ok(merge.damages().to_vec());
+            }
+        }
+    }
+    Ok(merge.damages().to_vec())
+}
+
+fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> String) -> Vec<Cell> {
+    let class = event.class();
+    let is_number = |role| {
+        let field = class.field_with(role).and_then(|f| event.field(f));
+        field.is_some_and(|f| f.kind == FieldKind::Scalar)
+    };
+    let number = |role| event.uint_with(role).filter(|_| is_number(role));
+    let uint = |role| number(role).map_or(Cell::Null, Cell::Uint);
+    let int = |role| number(role).map_or(Cell::Null, |n| Cell::Int((n as i32).into()));
+    let address = |role| number(role).map_or(Cell::Null, Cell::Address);
+    let cache = class.field_with(Role::CACHE_NAME).and_then(|f| event.text(f));
+    vec![
+        Cell::Uint(event.time()),
+        Cell::Uint(event.cpu().into()),
+        Cell::Int(event.pid().into()),
+        Cell::Text(comm),
+        Cell::Text(format!("{}:{}", escaped(class.system.as_bytes()), escaped(class.name.as_bytes()))),
+        address(Role::PTR),
+        address(Role::CALL_SITE),
+        number(Role::CALL_SITE).map_or(Cell::Null, |a| Cell::Text(symbol(a))),
+        uint(Role::BYTES_REQ),
+        uint(Role::BYTES_ALLOC),
+        uint(Role::GFP_FLAGS),
+        int(Role::NODE),
+        cache.map_or(Cell::Null, |name| Cell::Text(escaped(name))),
+        number(Role::ACCOUNTED).map_or(Cell::Null, |n| Cell::Bool(n != 0)),
+        uint(Role::PFN),
+        uint(Role::ORDER),
+        int(Role::MIGRATETYPE),
+        Cell::Text(text),
+    ]
+}

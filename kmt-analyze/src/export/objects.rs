@@ -1,0 +1,173 @@
+//! A pass that keeps every life, and the names of what it found.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use kmt_format::print::PrintEnv;
+use kmt_format::read::Event;
+use kmt_format::schema::Role;
+
+use super::output::{Target, private};
+use crate::analysis::caches::usual_names;
+use crate::analysis::filter::Names as _;
+use crate::analysis::pass;
+use crate::analysis::sinks::{Calls, Object, Objects, Sinks, Spool};
+use crate::commands::names::TraceNames;
+use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
+use crate::commands::session::Session;
+use crate::failure::{Failure, Result};
+use crate::render::text::escaped;
+use crate::stream::{Api, Site};
+
+/// What a pass came to, with all lives.
+pub struct Lives {
+    /// Sums and tables.
+    pub result: pass::Result,
+    /// The lives.
+    pub objects: Objects,
+}
+
+/// Runs the ledger and keeps all lives in a file beside the output, which has no name.
+pub fn lives(session: &Session<'_>, selection: &Selection, target: &Target) -> Result<Lives> {
+    let place = if target.path == Path::new("-") || target.path.starts_with("/dev") {
+        std::env::temp_dir().join("kmt-export")
+    } else {
+        target.path.clone()
+    };
+    let file = Target { path: place, force: true };
+    let failure = std::cell::RefCell::new(None);
+    let spool = || {
+        let path = file.temporary().with_extension("lives");
+        let made = private(&path);
+        let _ = fs::remove_file(&path);
+        made.map(Spool::new).map_err(|e| *failure.borrow_mut() = Some(e)).ok()
+    };
+    let sinks = || Sinks { calls: Some(Calls::keeping(spool())), ..Sinks::default() };
+    let mut result = analyse_for(session, selection, &Wants { sinks: &sinks, ..Wants::default() });
+    if let Some(failure) = failure.borrow_mut().take() {
+        return Err(failure);
+    }
+    let spool = result.balance.sinks.calls.take().and_then(|calls| calls.spool);
+    let spool = spool.ok_or_else(|| Failure::new("no lives were kept"))?;
+    let objects = spool.read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;
+    Ok(Lives { result, objects })
+}
+
+/// The next life; a failure of the file is one of the export.
+pub fn next(objects: &mut Objects) -> Result<Option<Object>> {
+    objects.next_object().map_err(|e| Failure::new(format!("reading lives back: {e}")))
+}
+
+/// The upper byte that addresses of the kernel's objects have: all ones on most 64-bit machines, none on others.
+fn top_byte(session: &Session<'_>) -> u64 {
+    /// Events that are asked.
+    const EVENTS: u32 = 10_000;
+    let trace = session.trace;
+    let mut merge = trace.merge();
+    let mut asked = 0;
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+            match event.uint_with(Role::PTR).filter(|&ptr| ptr > 16) {
+                Some(ptr) if ptr >> 56 != 0 => return 0xff << 56,
+                Some(_) => return 0,
+                None => asked += 1,
+            }
+            if asked > EVENTS {
+                return 0;
+            }
+        }
+    }
+    0
+}
+
+/// What a site is called.
+#[derive(Debug, Clone, Default)]
+pub struct SiteText {
+    /// Function and offset.
+    pub symbol: String,
+    /// Cache, or size class.
+    pub cache: String,
+    /// Allocation flags.
+    pub gfp: String,
+}
+
+/// Names of everything.
+pub struct Resolver<'s, 'd> {
+    env: PrintEnv<'d>,
+    symbols: std::cell::RefCell<HashMap<u64, String>>,
+    /// By number of the site.
+    pub sites: Vec<SiteText>,
+    tasks: HashMap<i32, &'s [u8]>,
+    caches: Vec<String>,
+    /// The upper byte of addresses of objects.
+    pub top: u64,
+}
+
+impl<'s, 'd> Resolver<'s, 'd> {
+    /// Of a trace and a pass over it.
+    pub fn new(session: &'s Session<'d>, result: &pass::Result) -> Self {
+        let interner = &result.interner;
+        let names = TraceNames::new(session);
+        let usual = usual_names(result);
+        let mut resolver = Self {
+            env: session.print_env(),
+            symbols: std::cell::RefCell::default(),
+            sites: Vec::new(),
+            tasks: task_names(session),
+            caches: interner.names.items().iter().map(|name| escaped(name)).collect(),
+            top: top_byte(session),
+        };
+        for (number, site) in interner.sites.items().iter().enumerate() {
+            let cache = site.cache.or(usual.get(number).copied().flatten());
+            let text = SiteText {
+                symbol: resolver.symbol(site.call_site),
+                cache: resolver.cache_name(site, cache.map(|c| c.0)),
+                gfp: escaped(&names.gfp(interner, site.gfp_flags)),
+            };
+            resolver.sites.push(text);
+        }
+        resolver
+    }
+
+    fn cache_name(&self, site: &Site, name: Option<u32>) -> String {
+        match (site.api, name.and_then(|n| self.caches.get(n as usize))) {
+            (Api::Kmalloc, _) => format!("kmalloc-{}", site.bytes_alloc),
+            (Api::Cache, Some(name)) => name.clone(),
+            (Api::Cache, None) => format!("? ({} bytes)", site.bytes_req),
+        }
+    }
+
+    /// A function and an offset in it.
+    pub fn symbol(&self, address: u64) -> String {
+        let mut symbols = self.symbols.borrow_mut();
+        symbols.entry(address).or_insert_with(|| escaped(&self.env.symbol_with_offset(address))).clone()
+    }
+
+    /// Texts of a site.
+    pub fn site(&self, number: u32) -> &SiteText {
+        static NONE: SiteText = SiteText { symbol: String::new(), cache: String::new(), gfp: String::new() };
+        self.sites.get(number as usize).unwrap_or(&NONE)
+    }
+
+    /// The cache of an object: as an event of its own tells, else as those of its site do.
+    pub fn cache(&self, object: &Object) -> &str {
+        let own = object.cache.filter(|_| object.api == Api::Cache);
+        let own = own.and_then(|name| self.caches.get(name.0 as usize));
+        own.map_or(self.site(object.site).cache.as_str(), String::as_str)
+    }
+
+    /// Name of a task.
+    pub fn comm(&self, pid: i32) -> String {
+        self.tasks.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm))
+    }
+
+    /// All tasks that have names.
+    pub fn tasks(&self) -> Vec<(i32, String)> {
+        let mut tasks: Vec<(i32, String)> =
+            self.tasks.iter().map(|(&pid, comm)| (pid, escaped(comm))).collect();
+        tasks.sort();
+        tasks
+    }
+}

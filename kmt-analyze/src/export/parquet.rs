@@ -1,0 +1,263 @@
+//! A Parquet data set, laid out so that captures of a fleet fall into one: TABLE/target=…/build=…/boot=…/FILE.parquet.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use super::objects::{Resolver, lives, next};
+use super::output::private;
+use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
+use super::{Options, events};
+use crate::commands::session::Session;
+use crate::failure::{Failure, Outcome, Result};
+use crate::open::outcome;
+use crate::render::text::escaped;
+
+/// Rows of a row group.
+const GROUP: usize = 1 << 18;
+
+/// Writes one file a table.
+pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+    if options.target.path == Path::new("-") {
+        return Err(Failure::new("a data set is a directory, not a stream").hint("give a directory with -o"));
+    }
+    let place = Place::of(session, options);
+    let mut made = Vec::new();
+    let written = write(session, options, &place, &mut made);
+    if written.is_err() {
+        made.iter().for_each(|path| drop(fs::remove_file(path)));
+    }
+    Ok(outcome(&session.path, session.trace, &written?, session.losses.any()))
+}
+
+fn write(
+    session: &Session<'_>,
+    options: &Options<'_>,
+    place: &Place,
+    made: &mut Vec<PathBuf>,
+) -> Result<Vec<kmt_format::read::Damage>> {
+    let force = options.target.force;
+    let mut table = Table::new(place, "objects", &OBJECT, force)?;
+    let mut lives =
+        lives(session, &options.selection, &super::Target { path: table.temporary.clone(), force: true })?;
+    let names = Resolver::new(session, &lives.result);
+    while let Some(life) = next(&mut lives.objects)? {
+        table.push(object(&life, &lives.result, &names))?;
+    }
+    let mut done = vec![table.finish()?];
+    let mut table = Table::new(place, "call_sites", &CALL_SITE, force)?;
+    call_sites(&lives.result, &names).into_iter().try_for_each(|row| table.push(row))?;
+    done.push(table.finish()?);
+    if options.events {
+        let mut table = Table::new(place, "events", &events::EVENT, force)?;
+        events::each(session, &options.selection, &mut |row| table.push(row).map(|()| true))?;
+        done.push(table.finish()?);
+    }
+    let mut table = Table::new(place, "traces", &TRACE, force)?;
+    table.push(about(session))?;
+    done.push(table.finish()?);
+    for (temporary, path) in done {
+        fs::rename(&temporary, &path).map_err(|e| Failure::io("naming", &path, &e))?;
+        made.push(path);
+    }
+    Ok(lives.result.damages)
+}
+
+/// Columns of traces: one row each.
+const TRACE: [(&str, Kind); 8] = [
+    ("events", Kind::Uint),
+    ("lost_events", Kind::Uint),
+    ("lost_events_is_minimum", Kind::Bool),
+    ("first", Kind::Uint),
+    ("last", Kind::Uint),
+    ("clock", Kind::Text),
+    ("clock_unit", Kind::Text),
+    ("kernel", Kind::Text),
+];
+
+fn about(session: &Session<'_>) -> Vec<Cell> {
+    let metadata = session.trace.metadata();
+    let number = |n: Option<u64>| n.map_or(Cell::Null, Cell::Uint);
+    let clock = metadata.clock.as_ref().map_or("", |c| c.name.as_str());
+    let unit = match session.unit() {
+        kmt_format::kernel::ClockUnit::Nanoseconds => "ns",
+        kmt_format::kernel::ClockUnit::Ticks => "ticks",
+    };
+    vec![
+        Cell::Uint(session.trace.event_count()),
+        Cell::Uint(session.losses.lost_events()),
+        Cell::Bool(session.losses.is_minimum()),
+        number(session.first_time()),
+        number(session.last_time()),
+        Cell::text(&escaped(clock.as_bytes())),
+        Cell::Text(unit.to_owned()),
+        Cell::text(&metadata.text("uname").map_or(String::new(), |t| escaped(t.as_bytes()))),
+    ]
+}
+
+/// Where a trace's files go.
+struct Place {
+    root: PathBuf,
+    partition: PathBuf,
+    file: String,
+}
+
+impl Place {
+    fn of(session: &Session<'_>, options: &Options<'_>) -> Self {
+        let metadata = session.trace.metadata();
+        let uname = metadata.text("uname").map(str::to_owned);
+        let host = uname.as_deref().and_then(|u| u.split_ascii_whitespace().nth(1));
+        let target = options.name.as_deref().or(metadata.text("host")).or(host).unwrap_or("unknown");
+        let build = metadata.text("kernel.release").unwrap_or("unknown");
+        let uuid: String = session.trace.header().trace_uuid.iter().map(|b| format!("{b:02x}")).collect();
+        let boot = metadata.text("boot_id").map_or(uuid.as_str(), str::trim);
+        let part = |key: &str, value: &str| format!("{key}={}", escaped_value(value));
+        let partition =
+            PathBuf::from(part("target", target)).join(part("build", build)).join(part("boot", boot));
+        Self { root: options.target.path.clone(), partition, file: format!("{uuid}.parquet") }
+    }
+}
+
+/// A value in the name of a folder, as Hive writes it: everything else than letters, digits and a few marks as %XX.
+fn escaped_value(value: &str) -> String {
+    let mut out = String::new();
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'~') {
+            out.push(byte.into());
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    // Folders of these names mean something else.
+    if out.is_empty() || out == "." || out == ".." { "unknown".to_owned() } else { out }
+}
+
+/// A file being written.
+struct Table {
+    columns: &'static [(&'static str, Kind)],
+    writer: SerializedFileWriter<File>,
+    rows: Vec<Vec<Cell>>,
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Table {
+    fn new(place: &Place, name: &str, columns: &'static [(&'static str, Kind)], force: bool) -> Result<Self> {
+        let folder = place.root.join(name).join(&place.partition);
+        fs::create_dir_all(&folder).map_err(|e| Failure::io("creating", &folder, &e))?;
+        let target = super::Target { path: folder.join(&place.file), force };
+        target.check()?;
+        let temporary = target.temporary();
+        let file = private(&temporary)?;
+        let fields = columns.iter().map(|&(name, kind)| column_type(name, kind).map(Arc::new));
+        let schema = fields
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .and_then(|fields| Type::group_type_builder("row").with_fields(fields).build());
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_created_by(concat!("kmt-analyze ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let writer = schema
+            .and_then(|schema| SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)))
+            .map_err(|e| failed(&target.path, &e))?;
+        Ok(Self { columns, writer, rows: Vec::new(), temporary, path: target.path })
+    }
+
+    fn push(&mut self, row: Vec<Cell>) -> Result<()> {
+        self.rows.push(row);
+        if self.rows.len() >= GROUP { self.group() } else { Ok(()) }
+    }
+
+    /// Writes a row group, column by column.
+    fn group(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.rows);
+        let columns = self.columns;
+        let mut write = || -> std::result::Result<(), ParquetError> {
+            let mut group = self.writer.next_row_group()?;
+            for (number, (_, kind)) in columns.iter().enumerate() {
+                let Some(mut column) = group.next_column()? else { break };
+                let cells = rows.iter().filter_map(|row| row.get(number));
+                let levels: Vec<i16> = cells.clone().map(|cell| i16::from(*cell != Cell::Null)).collect();
+                match kind {
+                    Kind::Int | Kind::Uint | Kind::Address => {
+                        let values: Vec<i64> = cells.filter_map(number_of).collect();
+                        column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
+                    }
+                    Kind::Bool => {
+                        let values: Vec<bool> = cells
+                            .filter_map(|cell| if let Cell::Bool(truth) = cell { Some(*truth) } else { None })
+                            .collect();
+                        column.typed::<BoolType>().write_batch(&values, Some(&levels), None)?;
+                    }
+                    Kind::Text => {
+                        let values: Vec<ByteArray> = cells
+                            .filter_map(|cell| {
+                                if let Cell::Text(text) = cell { Some(text.as_str().into()) } else { None }
+                            })
+                            .collect();
+                        column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
+                    }
+                }
+                column.close()?;
+            }
+            group.close().map(|_| ())
+        };
+        write().map_err(|e| failed(&self.path, &e))
+    }
+
+    /// Completes the file; it gets its name when all tables are complete.
+    fn finish(mut self) -> Result<(PathBuf, PathBuf)> {
+        if !self.rows.is_empty() {
+            self.group()?;
+        }
+        let closed = self.writer.close();
+        closed.map_err(|e| failed(&self.path, &e))?;
+        Ok((self.temporary, self.path))
+    }
+}
+
+fn failed(path: &Path, error: &ParquetError) -> Failure {
+    Failure::new(format!("writing {}: {error}", path.display()))
+}
+
+fn number_of(cell: &Cell) -> Option<i64> {
+    match cell {
+        Cell::Int(number) => Some(*number),
+        Cell::Uint(number) | Cell::Address(number) => Some(*number as i64),
+        _ => None,
+    }
+}
+
+fn column_type(name: &str, kind: Kind) -> std::result::Result<Type, ParquetError> {
+    let integer = |is_signed| Some(LogicalType::Integer { bit_width: 64, is_signed });
+    let (physical, logical) = match kind {
+        // Amounts stay far below 2^63, and signed numbers are what every engine has.
+        Kind::Int | Kind::Uint => (Physical::INT64, integer(true)),
+        Kind::Address => (Physical::INT64, integer(false)),
+        Kind::Bool => (Physical::BOOLEAN, None),
+        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+    };
+    Type::primitive_type_builder(name, physical)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(logical)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_make_safe_folders() {
+        assert_eq!(escaped_value("6.1.0-50_amd64"), "6.1.0-50_amd64");
+        assert_eq!(escaped_value("../a=b c"), "..%2Fa%3Db%20c");
+        assert_eq!(escaped_value(".."), "unknown");
+    }
+}

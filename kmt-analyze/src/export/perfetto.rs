@@ -1,0 +1,289 @@
+//! Perfetto: counters of live bytes, slices of stalls, and events.
+
+use std::collections::BTreeSet;
+
+use prost::Message as _;
+
+use super::output::Output;
+use super::proto::perfetto::{
+    CounterDescriptor, DebugAnnotation, FtraceEvent, FtraceEventBundle, GenericField, GenericFtraceEvent,
+    ProcessDescriptor, ProcessTree, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent, TreeThread,
+};
+use super::rows::Cell;
+use super::{Options, events};
+use crate::analysis::sinks::stalls::{Interval, Stall};
+use crate::analysis::sinks::{Sinks, Stalls};
+use crate::commands::parts::{Labels, Report as _, Subject};
+use crate::commands::selection::{Wants, analyse_for, task_names};
+use crate::commands::session::Session;
+use crate::commands::timeline::{Course, Key};
+use crate::failure::{Outcome, Result};
+use crate::open::outcome;
+use crate::render::text::escaped;
+
+/// All packets are of one writer.
+const SEQUENCE: u32 = 1;
+/// Steps of counters.
+const STEPS: usize = 1000;
+/// Events of one packet.
+const BUNDLE: usize = 512;
+/// Tracks above those of counters.
+const GROUPS: [(Key, u64, &str); 3] = [
+    (Key::Kind, 1, "kernel memory: live bytes"),
+    (Key::Cache, 2, "kernel memory: live bytes by cache"),
+    (Key::CallSite, 3, "kernel memory: live bytes by call site"),
+];
+/// Numbers of other tracks begin here.
+const COUNTERS: u64 = 1 << 20;
+const THREADS: u64 = 1 << 32;
+
+/// Writes a trace.
+pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+    options.target.binary()?;
+    let mut trace = Trace { out: options.target.open()? };
+    trace.tasks(session)?;
+    for (key, uuid, name) in GROUPS {
+        trace.group(uuid, name)?;
+        trace.counters(session, options, key, uuid)?;
+    }
+    let damages = trace.stalls(session, options)?;
+    if options.events {
+        trace.events(session, options)?;
+    }
+    trace.out.finish()?;
+    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+}
+
+struct Trace {
+    out: Output,
+}
+
+impl Trace {
+    fn packet(&mut self, packet: &TracePacket) -> Result<()> {
+        /// Field 1 of `Trace`, with a length.
+        const PACKET: u8 = 1 << 3 | 2;
+        let mut bytes = vec![PACKET];
+        let _ = prost::encoding::encode_varint(packet.encoded_len() as u64, &mut bytes);
+        bytes.extend_from_slice(&packet.encode_to_vec());
+        self.out.write(&bytes).map(|_| ())
+    }
+
+    fn track(&mut self, track: TrackDescriptor) -> Result<()> {
+        self.packet(&TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            track_descriptor: Some(track),
+            ..TracePacket::default()
+        })
+    }
+
+    fn event(&mut self, time: u64, event: TrackEvent) -> Result<()> {
+        self.packet(&TracePacket {
+            timestamp: Some(time),
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            track_event: Some(event),
+            ..TracePacket::default()
+        })
+    }
+
+    fn group(&mut self, uuid: u64, name: &str) -> Result<()> {
+        self.track(TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name.to_owned()),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    fn tasks(&mut self, session: &Session<'_>) -> Result<()> {
+        let tgids: std::collections::HashMap<i32, i32> =
+            session.trace.metadata().tasks.iter().filter(|t| t.tgid > 0).map(|t| (t.pid, t.tgid)).collect();
+        let mut threads: Vec<TreeThread> = task_names(session)
+            .into_iter()
+            .map(|(pid, comm)| TreeThread {
+                tid: Some(pid),
+                name: Some(escaped(comm)),
+                tgid: Some(tgids.get(&pid).copied().unwrap_or(pid)),
+            })
+            .collect();
+        threads.sort_by_key(|t| t.tid);
+        self.packet(&TracePacket {
+            timestamp: session.first_time(),
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            process_tree: Some(ProcessTree { threads }),
+            ..TracePacket::default()
+        })
+    }
+
+    /// One counter a line of the timeline, written where it changes.
+    fn counters(&mut self, session: &Session<'_>, options: &Options<'_>, key: Key, group: u64) -> Result<()> {
+        let course = Course { by: key, steps: STEPS, lines: options.lines };
+        let subject = Subject { session, selection: &options.selection, limit: usize::MAX };
+        let sinks = || {
+            let mut sinks = Sinks::default();
+            course.want(&subject, &mut sinks);
+            sinks
+        };
+        let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
+        for (number, line) in course.live(&subject, &result).into_iter().enumerate() {
+            let uuid = COUNTERS * group + number as u64;
+            self.track(TrackDescriptor {
+                uuid: Some(uuid),
+                name: Some(line.name),
+                parent_uuid: Some(group),
+                counter: Some(CounterDescriptor { unit: Some(3) }),
+                ..TrackDescriptor::default()
+            })?;
+            let mut last = None;
+            for (time, bytes) in line.points {
+                if last != Some(bytes) {
+                    last = Some(bytes);
+                    let event = TrackEvent {
+                        kind: Some(4),
+                        track_uuid: Some(uuid),
+                        counter_value: Some(bytes),
+                        ..TrackEvent::default()
+                    };
+                    self.event(time, event)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Slices on the tracks of tasks; kswapd's on that of its thread as well.
+    fn stalls(
+        &mut self,
+        session: &Session<'_>,
+        options: &Options<'_>,
+    ) -> Result<Vec<kmt_format::read::Damage>> {
+        let sinks = || Sinks { stalls: Some(Stalls::new(Some(0))), ..Sinks::default() };
+        let mut result =
+            analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
+        let mut stalls = result.balance.sinks.stalls.take().unwrap_or_default();
+        stalls.finish();
+        let labels = Labels::new(session);
+        let mut intervals = std::mem::take(&mut stalls.intervals);
+        // Slices of a track nest: the longer of two that begin together is the outer one.
+        intervals.sort_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
+        let pids: BTreeSet<i32> = intervals.iter().map(|i| i.pid).collect();
+        let names = task_names(session);
+        for pid in pids {
+            let name = names.get(&pid).map_or("<...>".to_owned(), |c| escaped(c));
+            let thread =
+                ThreadDescriptor { pid: Some(pid), tid: Some(pid.into()), thread_name: Some(name.clone()) };
+            self.track(TrackDescriptor {
+                uuid: Some(thread_track(pid)),
+                thread: Some(thread),
+                ..TrackDescriptor::default()
+            })?;
+            self.track(TrackDescriptor {
+                uuid: Some(thread_track(pid) + 1),
+                process: Some(ProcessDescriptor { pid: Some(pid), process_name: Some(name) }),
+                ..TrackDescriptor::default()
+            })?;
+        }
+        let mut open: Vec<Interval> = Vec::new();
+        for interval in &intervals {
+            while let Some(last) = open.pop_if(|o| o.pid != interval.pid || o.end <= interval.begin) {
+                self.end(&last)?;
+            }
+            let name = stall_name(interval.stall, &labels);
+            let length = interval.end.saturating_sub(interval.begin);
+            let note = DebugAnnotation { name: Some("length".to_owned()), uint_value: Some(length) };
+            let begin = TrackEvent {
+                kind: Some(1),
+                track_uuid: Some(thread_track(interval.pid)),
+                name: Some(name),
+                debug_annotations: vec![note],
+                ..TrackEvent::default()
+            };
+            self.event(interval.begin, begin)?;
+            // One that reaches beyond the slice that it begins in ends with it.
+            let end = open.last().map_or(interval.end, |o| interval.end.min(o.end));
+            open.push(Interval { end, ..*interval });
+        }
+        while let Some(last) = open.pop() {
+            self.end(&last)?;
+        }
+        if stalls.intervals_left_out > 0 {
+            eprintln!("note: {} short stalls are left out", stalls.intervals_left_out);
+        }
+        Ok(result.damages)
+    }
+
+    fn end(&mut self, interval: &Interval) -> Result<()> {
+        let uuid = Some(thread_track(interval.pid));
+        self.event(interval.end, TrackEvent { kind: Some(2), track_uuid: uuid, ..TrackEvent::default() })
+    }
+
+    fn events(&mut self, session: &Session<'_>, options: &Options<'_>) -> Result<()> {
+        let mut bundles: std::collections::BTreeMap<u32, Vec<FtraceEvent>> =
+            std::collections::BTreeMap::new();
+        events::each(session, &options.selection, &mut |row| {
+            let (cpu, event) = ftrace_event(&row);
+            let waiting = bundles.entry(cpu).or_default();
+            waiting.push(event);
+            if waiting.len() >= BUNDLE {
+                let event = std::mem::take(waiting);
+                self.bundle(cpu, event)?;
+            }
+            Ok(true)
+        })?;
+        for (cpu, event) in bundles {
+            self.bundle(cpu, event)?;
+        }
+        Ok(())
+    }
+
+    fn bundle(&mut self, cpu: u32, event: Vec<FtraceEvent>) -> Result<()> {
+        let bundle = FtraceEventBundle { cpu: Some(cpu), event };
+        self.packet(&TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            ftrace_events: Some(bundle),
+            ..TracePacket::default()
+        })
+    }
+}
+
+fn thread_track(pid: i32) -> u64 {
+    THREADS + u64::from(pid as u32) * 2
+}
+
+fn stall_name(stall: Stall, labels: &Labels<'_, '_>) -> String {
+    match stall {
+        Stall::Direct => "direct reclaim".to_owned(),
+        Stall::Memcg => "memory cgroup reclaim".to_owned(),
+        Stall::SoftLimit => "soft limit reclaim".to_owned(),
+        Stall::Node => "node reclaim".to_owned(),
+        Stall::DirectCompaction => "direct compaction".to_owned(),
+        Stall::Compaction => "compaction".to_owned(),
+        Stall::Kswapd(node) => format!("kswapd of node {node}"),
+        Stall::Shrinker(function, _) => format!("shrinker {}", labels.function(function)),
+        Stall::Function(function) => labels.function(function),
+    }
+}
+
+/// A row of events as ftrace's own event.
+fn ftrace_event(row: &[Cell]) -> (u32, FtraceEvent) {
+    let (mut time, mut cpu, mut pid, mut name) = (None, 0, None, None);
+    let mut fields = Vec::new();
+    for ((column, _), cell) in events::EVENT.iter().zip(row) {
+        let field = GenericField { name: Some((*column).to_owned()), ..GenericField::default() };
+        match (*column, cell) {
+            ("ts", Cell::Uint(ts)) => time = Some(*ts),
+            ("cpu", Cell::Uint(number)) => cpu = *number as u32,
+            ("pid", Cell::Int(number)) => pid = Some(*number as u32),
+            ("event", Cell::Text(text)) => name = Some(text.clone()),
+            ("comm", _) | (_, Cell::Null) => {}
+            (_, Cell::Text(text)) => fields.push(GenericField { str_value: Some(text.clone()), ..field }),
+            (_, Cell::Int(number)) => fields.push(GenericField { int_value: Some(*number), ..field }),
+            (_, Cell::Bool(truth)) => {
+                fields.push(GenericField { uint_value: Some((*truth).into()), ..field })
+            }
+            (_, Cell::Uint(number) | Cell::Address(number)) => {
+                fields.push(GenericField { uint_value: Some(*number), ..field });
+            }
+        }
+    }
+    let generic = GenericFtraceEvent { event_name: name, field: fields };
+    (cpu, FtraceEvent { timestamp: time, pid, generic: Some(generic) })
+}

@@ -1,0 +1,87 @@
+//! Lives summed up by where they were allocated: stacks where there are stacks, call sites elsewhere.
+
+use std::collections::BTreeMap;
+
+use super::objects::{Lives, Resolver, next};
+use crate::failure::Result;
+use crate::stream::Api;
+
+/// Where: number of the stack or none, call site, interface, cache.
+pub type Place = (Option<u32>, u64, Api, String);
+
+/// What was allocated at one place, in the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Point {
+    /// Allocations.
+    pub allocs: u64,
+    /// Bytes of them.
+    pub bytes_alloc: u64,
+    /// Bytes that they asked for.
+    pub bytes_req: u64,
+    /// Those live at the end.
+    pub live: u64,
+    /// Bytes of them.
+    pub bytes_live: u64,
+    /// Sum of lifetimes within the window, in the clock's unit.
+    pub lifetimes: u64,
+}
+
+/// A change at a place: when, which, by how many bytes.
+pub type Change = (u64, u32, i64);
+
+/// All places, and if wanted every birth and end in the order of time.
+#[derive(Debug, Default)]
+pub struct Points {
+    /// Sums by place.
+    pub points: Vec<(Place, Point)>,
+    /// Births and ends; in the order of time, ends first.
+    pub changes: Vec<Change>,
+}
+
+impl Points {
+    /// Of all lives that were born in the window, whose last time is `last`.
+    pub fn of(lives: &mut Lives, names: &Resolver<'_, '_>, last: u64, with_changes: bool) -> Result<Self> {
+        let mut numbers: BTreeMap<Place, u32> = BTreeMap::new();
+        let mut points: Vec<Point> = Vec::new();
+        let mut changes = Vec::new();
+        while let Some(object) = next(&mut lives.objects)? {
+            let Some(site) = lives.result.interner.sites.get(object.site).filter(|_| object.is_born) else {
+                continue;
+            };
+            let place = (object.stack, site.call_site, site.api, names.cache(&object).to_owned());
+            let number = *numbers.entry(place).or_insert_with(|| {
+                points.push(Point::default());
+                points.len() as u32 - 1
+            });
+            let point = &mut points[number as usize];
+            let end = object.end.filter(|_| !object.is_live);
+            point.allocs += 1;
+            point.bytes_alloc = point.bytes_alloc.saturating_add(site.bytes_alloc);
+            point.bytes_req = point.bytes_req.saturating_add(site.bytes_req);
+            point.live += u64::from(object.is_live);
+            point.bytes_live += if object.is_live { site.bytes_alloc } else { 0 };
+            let lived = end.unwrap_or(last).saturating_sub(object.born);
+            point.lifetimes = point.lifetimes.saturating_add(lived);
+            // What ends in the instant of its birth is never there.
+            if with_changes && end != Some(object.born) {
+                let bytes = site.bytes_alloc.min(i64::MAX as u64) as i64;
+                changes.push((object.born, number, bytes));
+                changes.extend(end.map(|end| (end, number, -bytes)));
+            }
+        }
+        changes.sort_unstable_by_key(|&(time, number, bytes)| (time, bytes, number));
+        let mut places: Vec<(Place, u32)> = numbers.into_iter().collect();
+        places.sort_by_key(|(_, number)| *number);
+        let points = places.into_iter().map(|(place, _)| place).zip(points).collect();
+        Ok(Self { points, changes })
+    }
+}
+
+/// Frames of a place, innermost first.
+pub fn frames(place: &Place, lives: &Lives) -> Vec<u64> {
+    let stack = place.0.and_then(|number| lives.result.interner.stacks.get(number));
+    match stack {
+        Some(stack) if !stack.is_empty() => stack.iter().copied().filter(|&address| address != 0).collect(),
+        _ => vec![place.1],
+    }
+}

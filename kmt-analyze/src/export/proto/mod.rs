@@ -1,0 +1,4 @@
+//! Messages of other projects' protocol buffers, as far as they are written here.
+
+pub mod perfetto;
+pub mod pprof;

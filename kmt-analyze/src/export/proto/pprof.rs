@@ -1,0 +1,124 @@
+//! `profile.proto` of pprof (github.com/google/pprof/blob/main/proto/profile.proto).
+
+use prost::Message;
+
+/// `Profile`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Profile {
+    /// What each value of a sample is.
+    #[prost(message, repeated, tag = "1")]
+    pub sample_type: Vec<ValueType>,
+    /// Samples.
+    #[prost(message, repeated, tag = "2")]
+    pub sample: Vec<Sample>,
+    /// Where code is mapped.
+    #[prost(message, repeated, tag = "3")]
+    pub mapping: Vec<Mapping>,
+    /// Places in code.
+    #[prost(message, repeated, tag = "4")]
+    pub location: Vec<Location>,
+    /// Functions.
+    #[prost(message, repeated, tag = "5")]
+    pub function: Vec<Function>,
+    /// All texts; the first is empty.
+    #[prost(string, repeated, tag = "6")]
+    pub string_table: Vec<String>,
+    /// Length in nanoseconds.
+    #[prost(int64, tag = "10")]
+    pub duration_nanos: i64,
+    /// Texts for people, by number.
+    #[prost(int64, repeated, tag = "13")]
+    pub comment: Vec<i64>,
+    /// The value that is looked at first, by number of its text.
+    #[prost(int64, tag = "14")]
+    pub default_sample_type: i64,
+}
+
+/// `ValueType`.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct ValueType {
+    /// Number of the text.
+    #[prost(int64, tag = "1")]
+    pub kind: i64,
+    /// Number of the unit's text.
+    #[prost(int64, tag = "2")]
+    pub unit: i64,
+}
+
+/// `Sample`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Sample {
+    /// Frames, innermost first.
+    #[prost(uint64, repeated, tag = "1")]
+    pub location_id: Vec<u64>,
+    /// Values.
+    #[prost(int64, repeated, tag = "2")]
+    pub value: Vec<i64>,
+    /// What else is known.
+    #[prost(message, repeated, tag = "3")]
+    pub label: Vec<Label>,
+}
+
+/// `Label`.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Label {
+    /// Number of the key's text.
+    #[prost(int64, tag = "1")]
+    pub key: i64,
+    /// Number of the value's text.
+    #[prost(int64, tag = "2")]
+    pub text: i64,
+}
+
+/// `Mapping`.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Mapping {
+    /// Number from 1.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Number of the file's text.
+    #[prost(int64, tag = "5")]
+    pub filename: i64,
+    /// Whether functions are known.
+    #[prost(bool, tag = "7")]
+    pub has_functions: bool,
+}
+
+/// `Location`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Location {
+    /// Number from 1.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Mapping.
+    #[prost(uint64, tag = "2")]
+    pub mapping_id: u64,
+    /// Address.
+    #[prost(uint64, tag = "3")]
+    pub address: u64,
+    /// Functions.
+    #[prost(message, repeated, tag = "4")]
+    pub line: Vec<Line>,
+}
+
+/// `Line`.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Line {
+    /// Function.
+    #[prost(uint64, tag = "1")]
+    pub function_id: u64,
+}
+
+/// `Function`.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Function {
+    /// Number from 1.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Number of the name's text.
+    #[prost(int64, tag = "2")]
+    pub name: i64,
+    /// Number of the name's text as the kernel has it.
+    #[prost(int64, tag = "3")]
+    pub system_name: i64,
+}

@@ -1,0 +1,193 @@
+//! Rows of named values: what all tabular formats are made of.
+
+use serde_json::Value;
+
+use super::objects::Resolver;
+use crate::analysis::pass;
+use crate::analysis::sinks::Object;
+use crate::analysis::totals::Totals;
+use crate::stream::Api;
+
+/// A value of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Nothing.
+    Null,
+    /// A number below zero, maybe.
+    Int(i64),
+    /// A number or an amount.
+    Uint(u64),
+    /// An address.
+    Address(u64),
+    /// Yes or no.
+    Bool(bool),
+    /// Text.
+    Text(String),
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Cell::Int`].
+    Int,
+    /// [`Cell::Uint`].
+    Uint,
+    /// [`Cell::Address`].
+    Address,
+    /// [`Cell::Bool`].
+    Bool,
+    /// [`Cell::Text`].
+    Text,
+}
+
+impl Cell {
+    /// As JSON; addresses are texts there, since readers keep numbers as floating point.
+    pub fn json(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Int(number) => (*number).into(),
+            Self::Uint(number) => (*number).into(),
+            Self::Address(address) => crate::render::json::address(*address),
+            Self::Bool(truth) => (*truth).into(),
+            Self::Text(text) => text.as_str().into(),
+        }
+    }
+
+    /// A text, or nothing where it is empty.
+    pub fn text(text: &str) -> Self {
+        if text.is_empty() { Self::Null } else { Self::Text(text.to_owned()) }
+    }
+}
+
+/// Columns of objects.
+pub const OBJECT: [(&str, Kind); 25] = [
+    ("address", Kind::Address),
+    ("api", Kind::Text),
+    ("call_site", Kind::Address),
+    ("call_site_text", Kind::Text),
+    ("cache", Kind::Text),
+    ("bytes_req", Kind::Uint),
+    ("bytes_alloc", Kind::Uint),
+    ("gfp_flags", Kind::Uint),
+    ("gfp_flags_text", Kind::Text),
+    ("node", Kind::Int),
+    ("born", Kind::Uint),
+    ("born_cpu", Kind::Uint),
+    ("born_pid", Kind::Int),
+    ("born_comm", Kind::Text),
+    ("born_in_window", Kind::Bool),
+    ("end", Kind::Uint),
+    ("fate", Kind::Text),
+    ("lifetime", Kind::Uint),
+    ("free_site", Kind::Address),
+    ("free_site_text", Kind::Text),
+    ("freed_cpu", Kind::Uint),
+    ("freed_pid", Kind::Int),
+    ("late", Kind::Bool),
+    ("uncertain", Kind::Bool),
+    ("stack", Kind::Uint),
+];
+
+/// A life as a row of [`OBJECT`].
+pub fn object(object: &Object, result: &pass::Result, names: &Resolver<'_, '_>) -> Vec<Cell> {
+    let interner = &result.interner;
+    let site = interner.sites.get(object.site);
+    let text = names.site(object.site);
+    let free = object.free_site.and_then(|number| interner.frees.get(number)).map(|f| f.call_site);
+    let number = |value: Option<u64>| value.map_or(Cell::Null, Cell::Uint);
+    vec![
+        Cell::Address(full_address(object.address, names.top)),
+        Cell::Text(object.api.name().to_owned()),
+        site.map_or(Cell::Null, |s| Cell::Address(s.call_site)),
+        Cell::text(&text.symbol),
+        Cell::text(names.cache(object)),
+        number(site.map(|s| s.bytes_req)),
+        number(site.map(|s| s.bytes_alloc)),
+        number(site.map(|s| s.gfp_flags)),
+        Cell::text(&text.gfp),
+        site.map_or(Cell::Null, |s| Cell::Int(s.node.into())),
+        Cell::Uint(object.born),
+        Cell::Uint(object.born_at.cpu.into()),
+        Cell::Int(object.born_at.pid.into()),
+        Cell::Text(names.comm(object.born_at.pid)),
+        Cell::Bool(object.is_born),
+        number(object.end),
+        Cell::Text(object.fate().to_owned()),
+        number(object.lifetime()),
+        free.map_or(Cell::Null, Cell::Address),
+        free.map_or(Cell::Null, |address| Cell::Text(names.symbol(address))),
+        object.freed_at.map_or(Cell::Null, |o| Cell::Uint(o.cpu.into())),
+        object.freed_at.map_or(Cell::Null, |o| Cell::Int(o.pid.into())),
+        Cell::Bool(object.is_late),
+        Cell::Bool(object.uncertain),
+        object.stack.map_or(Cell::Null, |s| Cell::Uint(s.into())),
+    ]
+}
+
+/// An address with its upper byte, which the ledger leaves out for arm64's tags.
+pub fn full_address(address: u64, top: u64) -> u64 {
+    if address > 16 { address | top } else { address }
+}
+
+/// Columns of call sites.
+pub const CALL_SITE: [(&str, Kind); 17] = [
+    ("call_site", Kind::Address),
+    ("call_site_text", Kind::Text),
+    ("api", Kind::Text),
+    ("cache", Kind::Text),
+    ("alloc_events", Kind::Uint),
+    ("alloc_failures", Kind::Uint),
+    ("bytes_req", Kind::Uint),
+    ("bytes_alloc", Kind::Uint),
+    ("bytes_wasted", Kind::Uint),
+    ("frees_matched", Kind::Uint),
+    ("bytes_freed", Kind::Uint),
+    ("freed_unseen", Kind::Uint),
+    ("bytes_freed_unseen", Kind::Uint),
+    ("live", Kind::Uint),
+    ("bytes_live", Kind::Uint),
+    ("bytes_wasted_live", Kind::Uint),
+    ("uncertain", Kind::Uint),
+];
+
+/// Sums by call site, interface and cache, in this order.
+pub fn call_sites(result: &pass::Result, names: &Resolver<'_, '_>) -> Vec<Vec<Cell>> {
+    use std::collections::BTreeMap;
+    let mut sums: BTreeMap<(u64, Api, String), (Totals, u64)> = BTreeMap::new();
+    let sites = result.interner.sites.items().iter().zip(&result.balance.sites).zip(&result.balance.failures);
+    for (number, ((site, parts), failures)) in sites.enumerate() {
+        let text = names.site(number as u32);
+        for (name, totals) in parts {
+            let own = name
+                .filter(|_| site.api == Api::Cache)
+                .map(|n| crate::render::text::escaped(result.interner.name(n)));
+            let key = (site.call_site, site.api, own.unwrap_or_else(|| text.cache.clone()));
+            sums.entry(key).or_default().0 += totals;
+        }
+        if *failures > 0 {
+            sums.entry((site.call_site, site.api, text.cache.clone())).or_default().1 += failures;
+        }
+    }
+    let row = |((address, api, cache), (t, failures)): ((u64, Api, String), (Totals, u64))| {
+        vec![
+            Cell::Address(address),
+            Cell::Text(names.symbol(address)),
+            Cell::Text(api.name().to_owned()),
+            Cell::Text(cache),
+            Cell::Uint(t.alloc_events),
+            Cell::Uint(failures),
+            Cell::Uint(t.bytes_req),
+            Cell::Uint(t.bytes_alloc),
+            Cell::Uint(t.bytes_wasted()),
+            Cell::Uint(t.frees_matched),
+            Cell::Uint(t.bytes_freed),
+            Cell::Uint(t.freed_unseen),
+            Cell::Uint(t.bytes_freed_unseen),
+            Cell::Uint(t.live),
+            Cell::Uint(t.bytes_live),
+            Cell::Uint(t.bytes_wasted_live()),
+            Cell::Uint(t.uncertain),
+        ]
+    };
+    sums.into_iter().filter(|(_, (t, failures))| *t != Totals::default() || *failures > 0).map(row).collect()
+}

@@ -1,0 +1,224 @@
+//! An SQLite database; docs/export.md tells its tables.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, ToSql, params};
+
+use super::objects::{Lives, Resolver, lives, next};
+use super::output::private;
+use super::rows::{CALL_SITE, Cell, call_sites, full_address};
+use super::{Options, events};
+use crate::commands::session::Session;
+use crate::failure::{Failure, Outcome, Result};
+use crate::open::outcome;
+use crate::render::text::escaped;
+
+/// Tables, made before rows.
+const TABLES: &str = include_str!("tables.sql");
+/// Indices and views, made after them.
+const VIEWS: &str = include_str!("views.sql");
+
+/// Writes a database.
+pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+    if options.target.path == Path::new("-") {
+        return Err(
+            Failure::new("a database cannot be written to standard output").hint("give a file name with -o")
+        );
+    }
+    options.target.check()?;
+    let temporary = options.target.temporary();
+    drop(private(&temporary)?);
+    let written = write(session, options, &temporary);
+    let named = written.and_then(|damages| options.target.name(&temporary).map(|()| damages));
+    if named.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    Ok(outcome(&session.path, session.trace, &named?, session.losses.any()))
+}
+
+fn write(session: &Session<'_>, options: &Options<'_>, path: &Path) -> Result<Vec<kmt_format::read::Damage>> {
+    let mut lives = lives(session, &options.selection, &options.target)?;
+    let names = Resolver::new(session, &lives.result);
+    let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.target.path.display()));
+    let mut database = Connection::open(path).map_err(failed)?;
+    // A file that is not complete is not kept, so nothing has to survive a crash.
+    database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;").map_err(failed)?;
+    let transaction = database.transaction().map_err(failed)?;
+    transaction.execute_batch(TABLES).map_err(failed)?;
+    about(&transaction, session).map_err(failed)?;
+    sites(&transaction, &lives, &names).map_err(failed)?;
+    objects(&transaction, &mut lives, &names, &failed)?;
+    let sums = call_sites(&lives.result, &names);
+    rows(&transaction, "call_sites", CALL_SITE.len(), &mut sums.into_iter().map(Ok)).map_err(failed)?;
+    if options.events {
+        let insert = insert("events", events::EVENT.len());
+        let mut statement = transaction.prepare(&insert).map_err(failed)?;
+        events::each(session, &options.selection, &mut |row| {
+            statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
+            Ok(true)
+        })?;
+    }
+    transaction.execute_batch(VIEWS).map_err(failed)?;
+    transaction.commit().map_err(failed)?;
+    database.close().map_err(|(_, e)| failed(e))?;
+    Ok(lives.result.damages)
+}
+
+/// What the numbers rest on.
+fn about(database: &Connection, session: &Session<'_>) -> rusqlite::Result<()> {
+    let mut pair = database.prepare("INSERT INTO trace VALUES (?, ?)")?;
+    let metadata = session.trace.metadata();
+    let clock = metadata.clock.as_ref();
+    let unit = match session.unit() {
+        kmt_format::kernel::ClockUnit::Nanoseconds => "ns",
+        kmt_format::kernel::ClockUnit::Ticks => "ticks",
+    };
+    let number = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+    for (key, value) in [
+        ("schema_version", "1".to_owned()),
+        ("events", session.trace.event_count().to_string()),
+        ("lost_events", session.losses.lost_events().to_string()),
+        ("lost_events_is_minimum", u8::from(session.losses.is_minimum()).to_string()),
+        ("first", number(session.first_time())),
+        ("last", number(session.last_time())),
+        ("clock", clock.map_or(String::new(), |c| escaped(c.name.as_bytes()))),
+        ("clock_unit", unit.to_owned()),
+    ] {
+        pair.execute(params![key, value])?;
+    }
+    for (key, value) in &metadata.pairs {
+        pair.execute(params![format!("file.{}", escaped(key.as_bytes())), escaped(value)])?;
+    }
+    let mut cpu = database.prepare("INSERT INTO cpus VALUES (?, ?, ?)")?;
+    for c in &session.losses.cpus {
+        cpu.execute(params![c.cpu, c.events as i64, c.lost_events() as i64])?;
+    }
+    Ok(())
+}
+
+fn sites(database: &Connection, lives: &Lives, names: &Resolver<'_, '_>) -> rusqlite::Result<()> {
+    let interner = &lives.result.interner;
+    let mut site = database.prepare("INSERT INTO sites VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+    for (number, s) in interner.sites.items().iter().enumerate() {
+        let text = names.site(number as u32);
+        site.execute(params![
+            number as i64,
+            s.api.name(),
+            s.call_site as i64,
+            text.symbol,
+            text.cache,
+            s.bytes_req as i64,
+            s.bytes_alloc as i64,
+            s.gfp_flags as i64,
+            text.gfp,
+            s.node,
+        ])?;
+    }
+    let mut free = database.prepare("INSERT INTO free_sites VALUES (?, ?, ?, ?, ?)")?;
+    for (number, f) in interner.frees.items().iter().enumerate() {
+        let cache = f.cache.map(|name| escaped(interner.name(name)));
+        free.execute(params![
+            number as i64,
+            f.api.name(),
+            f.call_site as i64,
+            names.symbol(f.call_site),
+            cache
+        ])?;
+    }
+    let mut frame = database.prepare("INSERT INTO stacks VALUES (?, ?, ?, ?)")?;
+    for (number, stack) in interner.stacks.items().iter().enumerate() {
+        for (depth, &address) in stack.iter().enumerate() {
+            frame.execute(params![number as i64, depth as i64, address as i64, names.symbol(address)])?;
+        }
+    }
+    let mut task = database.prepare("INSERT OR REPLACE INTO tasks VALUES (?, ?)")?;
+    for (pid, comm) in names.tasks() {
+        task.execute(params![pid, comm])?;
+    }
+    Ok(())
+}
+
+fn objects(
+    database: &Connection,
+    lives: &mut Lives,
+    names: &Resolver<'_, '_>,
+    failed: &dyn Fn(rusqlite::Error) -> Failure,
+) -> Result<()> {
+    let mut statement = database.prepare(&insert("objects", 18)).map_err(failed)?;
+    while let Some(o) = next(&mut lives.objects)? {
+        statement
+            .execute(params![
+                full_address(o.address, names.top) as i64,
+                o.site,
+                names.cache(&o),
+                o.born as i64,
+                o.born_at.cpu,
+                o.born_at.pid,
+                o.is_born,
+                o.end.map(|end| end as i64),
+                o.fate(),
+                o.lifetime().map(|l| l as i64),
+                o.is_freed,
+                o.is_live,
+                o.free_site,
+                o.freed_at.map(|at| at.cpu),
+                o.freed_at.map(|at| at.pid),
+                o.is_late,
+                o.uncertain,
+                o.stack,
+            ])
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn insert(table: &str, columns: usize) -> String {
+    format!("INSERT INTO {table} VALUES ({})", vec!["?"; columns].join(", "))
+}
+
+fn rows(
+    database: &Connection,
+    table: &str,
+    columns: usize,
+    rows: &mut dyn Iterator<Item = rusqlite::Result<Vec<Cell>>>,
+) -> rusqlite::Result<()> {
+    let mut statement = database.prepare(&insert(table, columns))?;
+    for row in rows {
+        statement.execute(rusqlite::params_from_iter(row?.iter()))?;
+    }
+    Ok(())
+}
+
+impl ToSql for Cell {
+    /// Numbers beyond 2^63, which only addresses are, keep their bits: `printf('0x%x', address)` shows them.
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Null => rusqlite::types::Null.into(),
+            Self::Int(number) => (*number).into(),
+            Self::Uint(number) | Self::Address(number) => (*number as i64).into(),
+            Self::Bool(truth) => (*truth).into(),
+            Self::Text(text) => text.as_str().into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Kind;
+    use super::*;
+
+    #[test]
+    fn tables_have_the_columns_that_rows_have() {
+        let database = Connection::open_in_memory().unwrap();
+        database.execute_batch(TABLES).unwrap();
+        database.execute_batch(VIEWS).unwrap();
+        for (table, columns) in [("call_sites", &CALL_SITE[..]), ("events", &events::EVENT[..])] {
+            let statement = database.prepare(&format!("SELECT * FROM {table}")).unwrap();
+            let names: Vec<&str> = columns.iter().map(|(name, _): &(&str, Kind)| *name).collect();
+            assert_eq!(statement.column_names(), names);
+        }
+        assert_eq!(database.prepare("SELECT * FROM objects").unwrap().column_count(), 18);
+    }
+}

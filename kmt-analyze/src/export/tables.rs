@@ -1,0 +1,244 @@
+//! CSV and NDJSON: of events, objects, call sites, and of the tables of any report.
+
+use serde_json::{Map, Value};
+
+use super::objects::{Resolver, lives, next};
+use super::output::Output;
+use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
+use super::{Format, Of, Options, events};
+use crate::analysis::sinks::Sinks;
+use crate::commands::parts::Subject;
+use crate::commands::selection::{Wants, analyse_for};
+use crate::commands::session::Session;
+use crate::failure::{Failure, Outcome, Result};
+use crate::open::outcome;
+
+/// Writes one table.
+pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+    let out = options.target.open()?;
+    let mut writer = Writer { out, format: options.format };
+    let damages = match &options.of {
+        Of::Events => {
+            writer.head(&names(&events::EVENT))?;
+            events::each(session, &options.selection, &mut |row| writer.row(&events::EVENT, &row))?
+        }
+        Of::Objects => {
+            let mut lives = lives(session, &options.selection, &options.target)?;
+            let resolver = Resolver::new(session, &lives.result);
+            writer.head(&names(&OBJECT))?;
+            while let Some(life) = next(&mut lives.objects)? {
+                if !writer.row(&OBJECT, &object(&life, &lives.result, &resolver))? {
+                    break;
+                }
+            }
+            lives.result.damages
+        }
+        Of::CallSites => {
+            let result = analyse_for(session, &options.selection, &Wants::default());
+            let resolver = Resolver::new(session, &result);
+            writer.head(&names(&CALL_SITE))?;
+            for row in call_sites(&result, &resolver) {
+                writer.row(&CALL_SITE, &row)?;
+            }
+            result.damages
+        }
+        Of::Report(report) => {
+            let subject = Subject { session, selection: &options.selection, limit: usize::MAX };
+            let sinks = || {
+                let mut sinks = Sinks::default();
+                report.want(&subject, &mut sinks);
+                sinks
+            };
+            let needs = report.needs();
+            let wants = Wants { sinks: &sinks, event_counts: needs.event_counts, ranges: needs.ranges };
+            let mut result = analyse_for(session, &options.selection, &wants);
+            let page = report.page(&subject, &mut result);
+            writer.report(report.title(), &page.json, options.table.as_deref())?;
+            result.damages
+        }
+    };
+    writer.out.finish()?;
+    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+}
+
+fn names(columns: &[(&'static str, Kind)]) -> Vec<String> {
+    columns.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+struct Writer {
+    out: Output,
+    format: Format,
+}
+
+impl Writer {
+    fn head(&mut self, names: &[String]) -> Result<bool> {
+        match self.format {
+            Format::Csv => {
+                let line: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+                self.out.write(format!("{}\r\n", line.join(",")).as_bytes())
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn row(&mut self, columns: &[(&'static str, Kind)], row: &[Cell]) -> Result<bool> {
+        let values = row.iter().map(Cell::json).collect::<Vec<_>>();
+        self.values(&names(columns), &values)
+    }
+
+    fn values(&mut self, names: &[String], values: &[Value]) -> Result<bool> {
+        let line = match self.format {
+            Format::Csv => {
+                let cells: Vec<String> = values.iter().map(cell).collect();
+                format!("{}\r\n", cells.join(","))
+            }
+            _ => {
+                let object: Map<String, Value> = names.iter().cloned().zip(values.iter().cloned()).collect();
+                format!("{}\n", Value::Object(object))
+            }
+        };
+        self.out.write(line.as_bytes())
+    }
+
+    /// The tables of a report: one as CSV, all of them as NDJSON, each row with the name of its table.
+    fn report(&mut self, title: &str, document: &Map<String, Value>, wanted: Option<&str>) -> Result<()> {
+        let mut tables = Vec::new();
+        find(document, "", &mut tables);
+        // Values that are in no table are one of their own.
+        let mut single = Map::new();
+        flatten(document, "", &mut single);
+        if !single.is_empty() {
+            tables.push(("totals".to_owned(), vec![single]));
+        }
+        let list = || tables.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(name) = wanted.filter(|name| tables.iter().all(|(n, _)| n != name)) {
+            return Err(Failure::new(format!("{title} has no table {name:?}"))
+                .hint(format!("--table takes one of: {}", list())));
+        }
+        if self.format == Format::Csv {
+            let main = || tables.iter().filter(|(n, _)| n != "totals").max_by_key(|(_, rows)| rows.len());
+            let found = match wanted {
+                Some(name) => tables.iter().find(|(n, _)| n == name),
+                None => main().or(tables.first()),
+            };
+            let Some((name, rows)) = found else { return Ok(()) };
+            if wanted.is_none() && tables.len() > 1 {
+                eprintln!("note: table {name} of {title}; --table NAME gives another: {}", list());
+            }
+            let columns = columns(rows);
+            self.head(&columns)?;
+            for row in rows {
+                let values: Vec<Value> =
+                    columns.iter().map(|c| row.get(c).cloned().unwrap_or(Value::Null)).collect();
+                self.values(&columns, &values)?;
+            }
+            return Ok(());
+        }
+        for (name, rows) in tables.iter().filter(|(n, _)| wanted.is_none_or(|w| w == n)) {
+            for row in rows {
+                let mut whole = Map::new();
+                whole.insert("table".to_owned(), name.as_str().into());
+                whole.extend(row.clone());
+                self.out.write(format!("{}\n", Value::Object(whole)).as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All arrays of objects, by their path, with their rows made flat.
+fn find(document: &Map<String, Value>, path: &str, out: &mut Vec<(String, Vec<Map<String, Value>>)>) {
+    for (key, value) in document {
+        let path = join(path, key);
+        match value {
+            Value::Object(inner) => find(inner, &path, out),
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                let flat = |item: &Value| {
+                    let mut row = Map::new();
+                    if let Value::Object(object) = item {
+                        flatten(object, "", &mut row);
+                        // Tables inside of rows stay what they are.
+                        for (key, value) in object.iter().filter(|(_, v)| v.is_array()) {
+                            row.insert(key.clone(), value.to_string().into());
+                        }
+                    }
+                    row
+                };
+                out.push((path, items.iter().map(flat).collect()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All that is no array, with dots between the keys.
+fn flatten(object: &Map<String, Value>, path: &str, out: &mut Map<String, Value>) {
+    for (key, value) in object {
+        let path = join(path, key);
+        match value {
+            Value::Object(inner) => flatten(inner, &path, out),
+            Value::Array(_) => {}
+            value => drop(out.insert(path, value.clone())),
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// Columns of all rows, in the order in which they come up.
+fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
+    for key in rows.iter().flat_map(Map::keys) {
+        if !columns.contains(key) {
+            columns.push(key.clone());
+        }
+    }
+    columns
+}
+
+/// A value as CSV (RFC 4180). Text that a spreadsheet would run as a formula gets an apostrophe.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
+            quoted(&format!("'{text}"))
+        }
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn hostile_text_is_tamed() {
+        assert_eq!(cell(&json!("=1+1")), "'=1+1");
+        assert_eq!(cell(&json!("a,\"b\"")), "\"a,\"\"b\"\"\"");
+        assert_eq!((cell(&json!(-3)), cell(&Value::Null)), ("-3".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn tables_are_found_and_made_flat() {
+        let document = json!({"a": {"rows": [{"x": 1, "y": {"z": 2}}, {"w": [1]}]}, "b": 3, "c": [1, 2]});
+        let Value::Object(document) = document else { unreachable!() };
+        let mut tables = Vec::new();
+        find(&document, "", &mut tables);
+        assert_eq!(tables.len(), 1);
+        let (name, rows) = &tables[0];
+        assert_eq!((name.as_str(), rows.len()), ("a.rows", 2));
+        assert_eq!(columns(rows), ["x", "y.z", "w"]);
+    }
+}
