@@ -3,6 +3,7 @@
 mod analysis;
 mod cli;
 mod commands;
+mod edit;
 mod export;
 mod failure;
 mod open;

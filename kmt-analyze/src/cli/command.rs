@@ -8,7 +8,9 @@ use super::args::{self, DiffArgs, DumpArgs, LineArgs, ReportArgs, RowArgs, Selec
 use crate::commands::callgraph::Weight;
 use crate::commands::lifetimes::LifetimeKey;
 use crate::commands::{account, compat, timeline};
+use crate::edit::Compress;
 use crate::export::{self, Format};
+use crate::time_range::TimeRange;
 
 /// Options of `summary`.
 #[derive(clap::Args)]
@@ -42,6 +44,57 @@ pub struct SummaryArgs {
     /// With --compat: print so many rows of each table
     #[arg(short, long = "lines", value_name = "N", requires = "compat")]
     pub lines: Option<usize>,
+}
+
+/// A file that is made of another one.
+#[derive(clap::Args)]
+pub struct MadeArgs {
+    /// The .kmt file
+    pub file: PathBuf,
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "FILE.kmt")]
+    pub output: PathBuf,
+    /// Overwrite FILE.kmt if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// How to store the file
+    #[arg(long, value_enum, default_value = "none")]
+    pub compress: Compress,
+}
+
+/// Options of `slice`.
+#[derive(clap::Args)]
+pub struct SliceArgs {
+    #[command(flatten)]
+    pub made: MadeArgs,
+    /// From A to B: seconds as the dump prints them, or +seconds from the start
+    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
+    pub time: Option<TimeRange>,
+    /// On this CPU; may be given several times
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Vec<u32>,
+    /// Of this task (thread id); may be given several times
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<i32>,
+    /// Events: SYSTEM, EVENT, SYSTEM:EVENT, with * and ?; may be given several times. Stacks go with their events
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub event: Vec<String>,
+}
+
+/// Options of `anonymize`.
+#[derive(clap::Args)]
+pub struct AnonymizeArgs {
+    #[command(flatten)]
+    pub made: MadeArgs,
+    /// Replace names of functions and modules too
+    #[arg(long)]
+    pub hide_symbols: bool,
+    /// Replace names of caches too
+    #[arg(long)]
+    pub hide_caches: bool,
+    /// Move addresses by distances that follow from this number, the same in every file
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
 }
 
 /// Options of `export`.
@@ -295,6 +348,27 @@ pub enum Command {
     },
     /// The trace in a format of other tools: perfetto, pprof, dhat, folded, csv, ndjson, sqlite, parquet
     Export(Box<ExportArgs>),
+    /// Part of a trace as a file of its own
+    ///
+    /// What was allocated before it and is freed in it counts as allocated before the trace there; --time of the reports
+    /// knows better.
+    Slice(SliceArgs),
+    /// What a damaged or torn file still holds, as a sound file
+    Recover {
+        #[command(flatten)]
+        made: MadeArgs,
+    },
+    /// Whether a file is whole: every chunk, every checksum, every event
+    Verify {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// A trace to be shared: without names of tasks, host, command line, and with all addresses moved
+    ///
+    /// Addresses of one kind move by one distance that nobody knows, so that objects keep their places on pages and to
+    /// each other. Names of functions, modules and caches are kept unless asked; text in events, attached files but
+    /// counts, and the kernel's version text go.
+    Anonymize(AnonymizeArgs),
     /// What separates the totals of trace-cmd mem and perf kmem from these, term by term
     Reconcile {
         #[command(flatten)]

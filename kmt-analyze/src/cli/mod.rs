@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use args::{DiffArgs, DumpArgs, DumpFormat, LineArgs, ReportArgs, SelectArgs, Target};
 use clap::{CommandFactory, Parser};
-use command::{Command, ExportArgs, SummaryArgs};
+use command::{AnonymizeArgs, Command, ExportArgs, MadeArgs, SliceArgs, SummaryArgs};
 use kmt_format::kernel::ClockUnit;
 
 use crate::commands::callgraph;
@@ -20,6 +20,7 @@ use crate::commands::{
     account, all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation,
     info, latency, leaks, pages, peak, sizes, summary, tasks, timeline, who,
 };
+use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::open;
@@ -153,6 +154,29 @@ fn dispatch(command: Command) -> Result<Outcome> {
             with(&target.file, |session| account::run(session, &options, target.json))
         }
         Command::Export(args) => export(*args),
+        Command::Slice(args) => {
+            let SliceArgs { made, time, cpu, pid, event } = args;
+            let target = made_target(&made);
+            let compress = made.compress;
+            let options = edit::SliceOptions { target, time, cpus: cpu, pids: pid, events: event, compress };
+            with(&made.file, |session| edit::slice(session, &options))
+        }
+        Command::Recover { made } => {
+            let bytes = open::bytes(&made.file)?;
+            edit::recover(&made.file, &bytes, &made_target(&made), made.compress)
+        }
+        Command::Verify { target } => {
+            let bytes = open::bytes(&target.file)?;
+            let trace = open::trace(&target.file, &bytes)?;
+            edit::verify(&Session::new(&target.file, &trace), &bytes, target.json)
+        }
+        Command::Anonymize(args) => {
+            let AnonymizeArgs { made, hide_symbols, hide_caches, seed } = args;
+            let target = made_target(&made);
+            let compress = made.compress;
+            let options = edit::AnonymizeOptions { target, hide_symbols, hide_caches, seed, compress };
+            with(&made.file, |session| edit::anonymize(session, &options))
+        }
         Command::Reconcile { target } => {
             with(&target.file, |session| compat::reconcile(session, target.json))
         }
@@ -175,6 +199,10 @@ fn dispatch(command: Command) -> Result<Outcome> {
 fn one(args: ReportArgs, report: &dyn Report) -> Result<Outcome> {
     let ReportArgs { select, lines, target } = args;
     with(&target.file, |session| parts::run(session, &select.into(), lines.lines, target.json, &[report]))
+}
+
+fn made_target(made: &MadeArgs) -> export::Target {
+    export::Target { path: made.output.clone(), force: made.force }
 }
 
 fn export(args: ExportArgs) -> Result<Outcome> {

@@ -4,7 +4,7 @@ mod dhat;
 mod events;
 mod folded;
 mod objects;
-mod output;
+pub mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;

@@ -1,0 +1,193 @@
+//! A file made anew of another one's parts.
+
+use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, TraceClock, parse_modules};
+use kmt_format::read::Gap;
+use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
+use kmt_format::{Compression, Error};
+
+use crate::commands::session::Session;
+use crate::export::output::{Output, Target};
+use crate::failure::{Failure, Result};
+
+/// Bytes that are handed to the output at once, about.
+const WRITE_LEN: usize = 1 << 20;
+
+/// A file being written.
+pub struct Copy {
+    /// What makes it.
+    pub writer: Writer,
+    output: Output,
+    stats: std::collections::BTreeMap<u32, WriterStats>,
+}
+
+/// How the file is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Compress {
+    /// As it is
+    None,
+    /// A third
+    Lz4,
+    /// A quarter
+    Zstd,
+}
+
+impl From<Compress> for Compression {
+    fn from(compress: Compress) -> Self {
+        match compress {
+            Compress::None => Self::None,
+            Compress::Lz4 => Self::Lz4,
+            Compress::Zstd => Self::Zstd,
+        }
+    }
+}
+
+/// An error of the format where there should be none.
+pub fn failed(error: &Error) -> Failure {
+    Failure::new(format!("writing the file: {error}"))
+}
+
+impl Copy {
+    /// Begins a file for the same machine, with the classes of events that the other one has.
+    pub fn new(
+        session: &Session<'_>,
+        target: &Target,
+        trace_uuid: [u8; 16],
+        compress: Compress,
+    ) -> Result<Self> {
+        target.binary()?;
+        let header = session.trace.header();
+        let options = WriterOptions {
+            order: header.order,
+            long_size: header.long_size,
+            align_u64: header.align_u64,
+            page_size: header.page_size,
+            trace_uuid,
+            compression: compress.into(),
+        };
+        let mut writer = Writer::new(options).map_err(|e| failed(&e))?;
+        for (_, class) in session.trace.schema().classes() {
+            let added = writer.add_format(&class.system, &class.format_text);
+            added.and_then(|id| writer.declare(id)).map_err(|e| failed(&e))?;
+        }
+        Ok(Self { writer, output: target.open()?, stats: std::collections::BTreeMap::new() })
+    }
+
+    /// The clock, as it is.
+    pub fn clock(&mut self, session: &Session<'_>) -> Result<()> {
+        match &session.trace.metadata().clock {
+            Some(TraceClock { name, unit }) => {
+                let clock = TraceClock { name: name.clone(), unit: *unit };
+                self.writer.clock(&clock).map_err(|e| failed(&e))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The kernel's counters of the CPUs that `keeps` wants.
+    pub fn counters(&mut self, session: &Session<'_>, keeps: impl Fn(u32) -> bool) -> Result<()> {
+        type Pick = fn(&kmt_format::read::CpuCounters) -> Option<CpuStats>;
+        let picks: [(StatsTaken, Pick); 2] =
+            [(StatsTaken::Before, |c| c.before), (StatsTaken::After, |c| c.after)];
+        for (taken, pick) in picks {
+            let counters = session.trace.metadata().counters.iter();
+            let rows: Vec<(u32, CpuStats)> = counters
+                .filter(|(cpu, _)| keeps(**cpu))
+                .filter_map(|(&cpu, c)| Some((cpu, pick(c)?)))
+                .collect();
+            if !rows.is_empty() {
+                self.writer.stats(taken, &rows).map_err(|e| failed(&e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of tasks, changed by `name`.
+    pub fn tasks(&mut self, session: &Session<'_>, mut name: impl FnMut(&[u8]) -> Vec<u8>) -> Result<()> {
+        let tasks: Vec<Task> = session
+            .trace
+            .metadata()
+            .tasks
+            .iter()
+            .map(|t| Task { time: t.time, pid: t.pid, tgid: t.tgid, comm: name(&t.comm) })
+            .collect();
+        if tasks.is_empty() { Ok(()) } else { self.writer.tasks(&tasks).map_err(|e| failed(&e)) }
+    }
+
+    /// Symbols, changed by `change`: address, name, owner.
+    pub fn symbols(
+        &mut self,
+        session: &Session<'_>,
+        mut change: impl FnMut(u64, &[u8], Option<&[u8]>) -> (u64, Vec<u8>, Option<Vec<u8>>),
+        with_modules: bool,
+    ) -> Result<()> {
+        let Some(table) = session.trace.symbols() else { return Ok(()) };
+        let changed: Vec<_> =
+            table.entries().map(|s| (change(s.address, s.name, s.owner), s.size, s.kind)).collect();
+        let mut owners: Vec<&[u8]> = Vec::new();
+        let mut symbols = Vec::new();
+        for ((address, name, owner), size, kind) in &changed {
+            let owner = owner.as_deref().map_or(SymbolOwner::Core, |owner| {
+                let at = owners.iter().rposition(|o| *o == owner).unwrap_or_else(|| {
+                    owners.push(owner);
+                    owners.len() - 1
+                });
+                SymbolOwner::Owner(u16::try_from(at).unwrap_or(u16::MAX))
+            });
+            symbols.push(Symbol { address: *address, size: *size, kind: *kind, owner, name });
+        }
+        symbols.sort_by_key(|s| s.address);
+        let modules = session.trace.metadata().attachment("modules").filter(|_| with_modules);
+        let modules = modules.map(|text| parse_modules(&String::from_utf8_lossy(text))).unwrap_or_default();
+        let table = KernelSymbols { symbols, owners, all_zero: false };
+        self.writer.symbols(&table, &modules).map_err(|e| failed(&e))
+    }
+
+    /// What was lost before the next event of a CPU.
+    pub fn gap(&mut self, cpu: u32, gap: &Gap) -> Result<()> {
+        let damaged = gap.events_damaged > 0;
+        let loss = Loss {
+            counted: gap.loss.counted.saturating_add(gap.events_damaged),
+            damaged_input: gap.loss.damaged_input | damaged,
+            ..gap.loss
+        };
+        self.writer.lost(cpu, loss).map_err(|e| failed(&e))
+    }
+
+    /// An event.
+    pub fn event(&mut self, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
+        self.writer.event(cpu, time, record).map_err(|e| failed(&e))?;
+        let stats = self.stats.entry(cpu).or_default();
+        stats.events += 1;
+        stats.bytes += record.len() as u64;
+        if self.writer.pending_len() >= WRITE_LEN {
+            self.output.write(self.writer.pending())?;
+            self.writer.clear_pending();
+        }
+        Ok(())
+    }
+
+    /// Completes the file; returns the number of events in it.
+    pub fn finish(mut self) -> Result<u64> {
+        let cpus: Vec<u32> = self.stats.keys().copied().collect();
+        for cpu in cpus {
+            self.writer.flush(cpu).map_err(|e| failed(&e))?;
+        }
+        let stats: Vec<(u32, WriterStats)> = self.stats.iter().map(|(&cpu, &s)| (cpu, s)).collect();
+        self.writer.writer_stats(&stats).map_err(|e| failed(&e))?;
+        let events = stats.iter().map(|(_, s)| s.events).sum();
+        let rest = self.writer.finish().map_err(|e| failed(&e))?;
+        self.output.write(&rest)?;
+        self.output.finish()?;
+        Ok(events)
+    }
+}
+
+/// A number that nobody can guess, in 16 bytes.
+pub fn random() -> [u8; 16] {
+    use std::hash::{BuildHasher as _, RandomState};
+    let mut out = [0; 16];
+    // Each state has keys of its own from the system's source of randomness.
+    let words = [RandomState::new().hash_one(1), RandomState::new().hash_one(2)];
+    out.iter_mut().zip(words.iter().flat_map(|w| w.to_le_bytes())).for_each(|(to, from)| *to = from);
+    out
+}

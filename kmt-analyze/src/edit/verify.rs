@@ -1,0 +1,132 @@
+//! `verify`: whether a file is whole, chunk by chunk and event by event.
+
+use std::collections::BTreeMap;
+
+use kmt_format::read::{Damage, Event, Trace};
+use kmt_format::{Fault, Limits};
+use serde_json::{Map, json};
+
+use crate::commands::session::{Out, Session, print_json};
+use crate::failure::{Outcome, Result};
+use crate::render::text::{count, escaped};
+
+/// What was found.
+struct Found {
+    chunks: BTreeMap<String, u64>,
+    events: u64,
+    damages: Vec<Damage>,
+    /// Events that have no fields.
+    unreadable: u64,
+    /// The index at the end tells something else than the chunks.
+    index: Option<&'static str>,
+}
+
+/// Checks everything and says what was found.
+pub fn run(session: &Session<'_>, bytes: &[u8], as_json: bool) -> Result<Outcome> {
+    let trace = session.trace;
+    let found = look(trace, bytes);
+    let is_sound = found.damages.is_empty()
+        && trace.damage_count() == 0
+        && trace.is_finished()
+        && found.unreadable == 0
+        && found.index.is_none_or(|i| i == "agrees");
+    if as_json {
+        let mut out = Map::new();
+        let damages: Vec<_> = damages(trace, &found)
+            .map(|d| {
+                let fault = match d.error.fault() {
+                    Fault::Input => "input",
+                    Fault::Unsupported => "unsupported",
+                    _ => "other",
+                };
+                json!({"offset": d.offset, "len": d.len, "code": d.error.code(), "fault": fault, "what": d.error.kind().to_string()})
+            })
+            .collect();
+        out.insert(
+            "verify".into(),
+            json!({
+                "sound": is_sound,
+                "finished": trace.is_finished(),
+                "file_bytes": bytes.len(),
+                "chunks": found.chunks,
+                "events": found.events,
+                "events_unreadable": found.unreadable,
+                "index": found.index,
+                "damages_total": trace.damage_count() + found.damages.len() as u64,
+                "damages": damages,
+            }),
+        );
+        print_json(out)?;
+    } else {
+        let mut out = Out::stdout();
+        out.write(page(session, &found, is_sound).as_bytes())?;
+        out.finish()?;
+    }
+    Ok(if is_sound { Outcome::Done } else { Outcome::Incomplete })
+}
+
+/// Damage that opening found, and that reading events found.
+fn damages<'a>(trace: &'a Trace<'_>, found: &'a Found) -> impl Iterator<Item = &'a Damage> {
+    trace.damages().iter().chain(&found.damages)
+}
+
+fn look(trace: &Trace<'_>, bytes: &[u8]) -> Found {
+    let mut found =
+        Found { chunks: BTreeMap::new(), events: 0, damages: Vec::new(), unreadable: 0, index: None };
+    for chunk in trace.chunks() {
+        *found.chunks.entry(escaped(&chunk.kind.0)).or_default() += 1;
+    }
+    for (chunk, _) in trace.streams().values().flat_map(|s| &s.chunks) {
+        match trace.read(chunk) {
+            Ok(read) => {
+                for index in 0..read.records().len() {
+                    found.events += 1;
+                    let whole = Event::new(trace.schema(), &read, index).is_some_and(|event| {
+                        let scalars = event.class().fields.len();
+                        (0..scalars).all(|f| event.uint(f).is_some() || event.bytes(f).is_some())
+                    });
+                    found.unreadable += u64::from(!whole);
+                }
+            }
+            Err(error) => found.damages.push(Damage { offset: chunk.offset, len: chunk.total_len, error }),
+        }
+    }
+    if trace.metadata().trailer.is_some_and(|t| t.index_offset.is_some()) {
+        let indexed = Trace::open_indexed(bytes, Limits::default());
+        found.index = Some(match indexed {
+            Ok(Some(indexed)) if indexed.event_count() == trace.event_count() => "agrees",
+            Ok(_) => "tells another number of events than the chunks",
+            Err(_) => "cannot be used",
+        });
+    }
+    found
+}
+
+fn page(session: &Session<'_>, found: &Found, is_sound: bool) -> String {
+    const TOLD: usize = 20;
+    let trace = session.trace;
+    let mut out = format!("{}: {}\n", session.path.display(), if is_sound { "sound" } else { "damaged" });
+    let kinds: Vec<String> = found.chunks.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    out.push_str(&format!("chunks    {}\n", kinds.join(", ")));
+    out.push_str(&format!("events    {}, every one read, every checksum compared\n", count(found.events)));
+    if let Some(index) = found.index {
+        out.push_str(&format!("index     {index}\n"));
+    }
+    if !trace.is_finished() {
+        out.push_str("end       missing: the writer was interrupted, or the copy was cut\n");
+    }
+    if found.unreadable > 0 {
+        out.push_str(&format!("unread    {} events whose fields cannot be found\n", count(found.unreadable)));
+    }
+    for damage in damages(trace, found).take(TOLD) {
+        out.push_str(&format!("damage    {} bytes: {}\n", damage.len, damage.error));
+    }
+    let all = trace.damage_count() + found.damages.len() as u64;
+    if all > TOLD as u64 {
+        out.push_str(&format!("damage    {} more places\n", all - TOLD as u64));
+    }
+    if !is_sound {
+        out.push_str("remedy    kmt-analyze recover FILE -o WHOLE.kmt keeps what can be read\n");
+    }
+    out
+}
