@@ -99,6 +99,19 @@ fn the_model_of_what_if_is_exact_for_the_kernels_own_classes() {
 }
 
 #[test]
+fn the_model_of_what_if_counts_what_is_in_the_window() {
+    each(|file| {
+        let whole = json(&["summary", "--json"], file);
+        let (first, last) = (number(&whole, "/trace/first"), number(&whole, "/trace/last"));
+        let middle = format!("+{:.9}..", (last - first) as f64 / 2e9);
+        let report = &json(&["what-if", "--json", "--time", &middle], file)["what_if"];
+        assert_eq!(number(report, "/bytes_alloc_of_model"), number(report, "/bytes_alloc"));
+        let kmalloc = &json(&["summary", "--json", "--time", &middle], file)["slab"]["kmalloc"];
+        assert!(number(report, "/bytes_alloc") <= number(kmalloc, "/bytes_alloc"));
+    });
+}
+
+#[test]
 fn columns_of_the_page_allocator_are_counts_of_events() {
     each(|file| {
         let counted = json(&["events", "--json"], file)["events"].clone();

@@ -130,7 +130,16 @@ fn a_directory_that_is_no_tracefs() {
     fs::create_dir(scratch.path("empty")).unwrap();
     fails(&scratch, &scratch.path("empty"), &["empty is no tracefs", "per_cpu/"]);
     let capture = scratch.capture("armhf-6.1");
-    fails(&scratch, &capture.join("trace.txt"), &["trace.txt is not a directory, and no .kmt file"]);
+    fails(
+        &scratch,
+        &capture.join("modules"),
+        &["modules is not a directory, no .kmt", "is no line of a trace"],
+    );
+    fails(
+        &scratch,
+        &capture.join("tracefs/per_cpu/cpu0/trace_pipe_raw"),
+        &["is not a directory, and no .kmt file"],
+    );
     fs::write(capture.join("tracefs/trace_marker"), "").unwrap();
     fails(&scratch, &capture, &["live tracefs"]);
 }

@@ -139,6 +139,10 @@ fn dispatch(command: Command) -> Result<Outcome> {
             let question = Question { added: add, dropped: drop, split, best: best.into() };
             let selection = Selection::from(select);
             with(&target.file, |session| {
+                if selection.filter(session).is_about_lifetimes() {
+                    return Err(Failure::new("what-if cannot select by lifetime: what begins has none yet")
+                        .hint("lifetimes, callers, caches and timeline can"));
+                }
                 let limit = lines.lines.unwrap_or(usize::MAX);
                 let report = WhatIf::asked(&Subject { session, selection: &selection, limit }, &question);
                 parts::run(session, &selection, lines.lines, target.json, &[&report])
@@ -247,6 +251,10 @@ fn diff(args: DiffArgs) -> Result<Outcome> {
         std::iter::once(file).chain(more.iter().map(PathBuf::as_path)).map(Path::to_owned).collect()
     };
     let (before, after) = (side(before, &args.repeat_before), side(after, &args.repeat_after));
+    if before.iter().chain(&after).any(|file| file == Path::new("-")) {
+        return Err(Failure::new("diff reads each file twice, and standard input can be read once")
+            .hint("save it to a file first"));
+    }
     let (mut builds, mut second_length) = (Vec::new(), 1e9);
     for file in before.iter().chain(&after) {
         with(file, |session| {

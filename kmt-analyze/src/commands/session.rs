@@ -32,6 +32,12 @@ impl<'d> Session<'d> {
         version(self.trace.metadata())
     }
 
+    /// Why addresses tell nothing of places in memory, if so: a text may hold hashes of them.
+    pub fn no_addresses(&self) -> Option<&'static str> {
+        let is_hashed = self.trace.metadata().text("pointers") == Some("hashed");
+        is_hashed.then_some("the trace was made of text whose pointers are hashes of addresses")
+    }
+
     /// The clock's unit.
     pub fn unit(&self) -> ClockUnit {
         self.trace.metadata().clock.as_ref().map_or(ClockUnit::Nanoseconds, |c| c.unit)

@@ -66,6 +66,11 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
             count(map.votes_all),
             map.share_percent()
         )),
+        None if session.no_addresses().is_some() => {
+            lines.push(
+                "pointers are hashes of addresses: where objects lie in memory is not known".to_owned(),
+            );
+        }
         None => lines.push(
             "page frames could not be placed in memory, so pages freed under objects were not looked at"
                 .to_owned(),

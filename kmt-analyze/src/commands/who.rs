@@ -8,7 +8,7 @@ use super::session::Session;
 use crate::analysis::ledger::lives::{ADDRESS_BITS, End};
 use crate::analysis::pass;
 use crate::analysis::sinks::{Closed, Sinks, Who};
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::render::json;
 use crate::render::text::{count, duration, escaped, time};
 use crate::stream::Origin;
@@ -21,6 +21,10 @@ pub fn run(
     limit: Option<usize>,
     as_json: bool,
 ) -> Result<Outcome> {
+    if let Some(why) = session.no_addresses() {
+        return Err(Failure::new(format!("{}: {why}", session.path.display()))
+            .hint("record with `echo nohash-ptr > trace_options`, or convert the raw buffers"));
+    }
     let sinks = || Sinks { who: Some(Who::new(address)), ..Sinks::default() };
     let result = analyse_for(session, selection, &Wants { sinks: &sinks, ..Wants::default() });
     let mut near: Vec<Closed> =

@@ -74,6 +74,7 @@ pub struct Options<'o> {
     /// Events too, where they are not the export itself.
     pub events: bool,
     /// With parquet: name of the target.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub name: Option<String>,
     /// Lines of the largest caches and call sites.
     pub lines: usize,

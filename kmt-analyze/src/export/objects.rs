@@ -164,6 +164,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
     }
 
     /// All tasks that have names.
+    #[cfg(feature = "sqlite")]
     pub fn tasks(&self) -> Vec<(i32, String)> {
         let mut tasks: Vec<(i32, String)> =
             self.tasks.iter().map(|(&pid, comm)| (pid, escaped(comm))).collect();

@@ -6,5 +6,6 @@
 pub mod agreement;
 pub mod drop;
 pub mod files;
+pub mod foreign;
 pub mod model;
 pub mod reference;

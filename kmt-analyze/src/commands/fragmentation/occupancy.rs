@@ -33,9 +33,11 @@ const PINNED_BYTES_MIN: f64 = 65_536.0;
 const PINNED_SLABS_MIN: f64 = 16.0;
 
 pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
-    let Some(map) = view.result.direct_map else {
-        let why =
-            "page frames could not be placed in memory (it takes page events, and five votes that agree)";
+    let hashed = view.subject.session.no_addresses();
+    let Some(map) = view.result.direct_map.filter(|_| hashed.is_none()) else {
+        let why = hashed.unwrap_or(
+            "page frames could not be placed in memory (it takes page events, and five votes that agree)",
+        );
         return Part {
             json: json!({"refused": why}),
             text: format!("BETWEEN OBJECTS: how full slab pages are is not known: {why}\n"),

@@ -1,7 +1,7 @@
 //! Where addresses go: text, data and page frames each by one distance, a multiple of the largest page.
 
 use kmt_format::kernel::{ByteOrder, Field, FieldKind};
-use kmt_format::read::Event;
+use kmt_format::read::{Event, SymbolEntry};
 use kmt_format::schema::Role;
 
 use crate::commands::session::Session;
@@ -32,8 +32,8 @@ impl Places {
             z ^ z >> 31
         };
         let top = if long_size == 8 { u64::MAX } else { u32::MAX.into() };
-        // Blocks of 1 GiB on 64-bit machines, of 2 MiB on others: what direct maps are made of.
-        let block = if long_size == 8 { 1 << 30 } else { 1 << 21 };
+        // What direct maps are made of, 1 GiB on 64-bit machines, and no less than a pageblock anywhere.
+        let block = if long_size == 8 { 1 << 30 } else { 1 << 23 };
         // A 56-bit comparison must not see a wrap, so 64-bit addresses move within 2^52.
         let reach = if long_size == 8 { 1u64 << 52 } else { top };
         let page_size = session.trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
@@ -104,7 +104,11 @@ impl Seen {
         let mut seen = Self { text: none, data: none, frames: none };
         let note = |range: &mut (u64, u64), value: u64| *range = (range.0.min(value), range.1.max(value));
         if let Some(symbols) = session.trace.symbols() {
-            for symbol in symbols.entries().filter(|s| s.address > 4096) {
+            // Offsets of per-CPU variables are symbols too: the image is what the kernel says that it is.
+            let (first, end) = symbols.core_range();
+            let image = first.unwrap_or(1 << 20)..=end.unwrap_or(u64::MAX);
+            let is_code = |s: &SymbolEntry<'_>| s.owner.is_some() || image.contains(&s.address);
+            for symbol in symbols.entries().filter(|s| s.address > 4096 && is_code(s)) {
                 note(&mut seen.text, symbol.address);
             }
         }

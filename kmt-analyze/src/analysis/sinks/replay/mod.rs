@@ -55,19 +55,25 @@ impl Played {
         &self.layout
     }
 
-    fn pass(&mut self, time: u64) {
+    /// Time goes on; only what is held from `start` on counts.
+    fn pass(&mut self, time: u64, start: u64) {
         if let Some(last) = self.last {
-            self.held_time = self
-                .held_time
-                .saturating_add(u128::from(self.bytes_held).saturating_mul(time.saturating_sub(last).into()));
+            let span = time.max(start).saturating_sub(last.max(start));
+            let held = u128::from(self.bytes_held).saturating_mul(span.into());
+            self.held_time = self.held_time.saturating_add(held);
+        }
+        if time >= start {
+            // What the window begins with may be the most that it ever has.
+            self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
+            self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
         }
         self.last = Some(time);
     }
 
-    fn alloc(&mut self, change: &Change<'_>) {
+    fn alloc(&mut self, change: &Change<'_>, counts: bool) {
         let req = change.site.bytes_req;
         let Some(size) = self.layout.size(req, change.site.bytes_alloc) else {
-            self.not_served += 1;
+            self.not_served += u64::from(counts);
             return;
         };
         let apart = self.layout.apart.contains(&change.site.caller);
@@ -83,6 +89,9 @@ impl Played {
         self.objects.insert(change.address, (number, slab, size));
         self.bytes_held = self.bytes_held.saturating_add(if is_new { slab_bytes } else { 0 });
         self.bytes_live = self.bytes_live.saturating_add(size);
+        if !counts {
+            return;
+        }
         self.bytes_alloc = self.bytes_alloc.saturating_add(size);
         self.bytes_wasted = self.bytes_wasted.saturating_add(size.saturating_sub(req));
         self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
@@ -144,22 +153,24 @@ impl Replay {
         if site.api != Api::Kmalloc || site.is_large || !change.selected || change.time > self.window.1 {
             return;
         }
-        self.played.iter_mut().for_each(|p| p.pass(change.time));
+        // What came before the window is there in it, and is not of it.
+        let (start, counts) = (self.window.0, u64::from(change.time >= self.window.0));
+        self.played.iter_mut().for_each(|p| p.pass(change.time, start));
         let requests = self.requests.entry((site.bytes_req, site.bytes_alloc)).or_default();
         let caller = grown(&mut self.callers, site.caller);
         if change.is_birth {
-            requests.allocs += 1;
+            requests.allocs += counts;
             requests.live += 1;
-            caller.allocs += 1;
+            caller.allocs += counts;
             caller.live += 1;
             let kind = (site.bytes_req, site.bytes_alloc, site.caller);
             self.births.insert(change.address, (change.time, kind));
-            self.played.iter_mut().for_each(|p| p.alloc(change));
+            self.played.iter_mut().for_each(|p| p.alloc(change, counts == 1));
         } else {
             requests.live = requests.live.saturating_sub(1);
             caller.live = caller.live.saturating_sub(1);
             let born = self.births.remove(&change.address).map_or(change.time, |b| b.0);
-            let held = u128::from(change.time.saturating_sub(born));
+            let held = u128::from(change.time.max(start).saturating_sub(born.max(start)));
             requests.held = requests.held.saturating_add(held);
             caller.held = caller.held.saturating_add(held);
             self.played.iter_mut().for_each(|p| p.free(change.address));
@@ -168,9 +179,10 @@ impl Replay {
 
     /// What is still live is held to the end.
     pub fn finish(&mut self, end: u64) {
-        self.played.iter_mut().for_each(|p| p.pass(end));
+        let start = self.window.0;
+        self.played.iter_mut().for_each(|p| p.pass(end, start));
         for (born, site) in std::mem::take(&mut self.births).into_values() {
-            let held = u128::from(end.saturating_sub(born));
+            let held = u128::from(end.saturating_sub(born.max(start)));
             if let Some(requests) = self.requests.get_mut(&(site.0, site.1)) {
                 requests.held = requests.held.saturating_add(held);
             }

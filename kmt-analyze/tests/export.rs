@@ -1,0 +1,140 @@
+//! Exports that need no other program to be looked at; those that do are checked by `.ci/consumers`.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use support::files::{Scratch, data, json, run, stderr, stdout};
+
+fn export(options: &[&str], file: &Path) -> String {
+    let output = run(&[&["export"], options].concat(), file);
+    assert_eq!(output.status.code(), Some(0), "{options:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn rows_add_up_to_the_summary() {
+    for name in ["x86_64-6.1", "s390x-6.1", "armhf-6.1"] {
+        let scratch = Scratch::new();
+        let file = scratch.convert(&data(name));
+        let slab = &json(&["summary", "--json"], &file)["slab"];
+        let objects: Vec<Value> = export(&["ndjson", "--of", "objects"], &file)
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        let sum = |key: &str, keeps: &dyn Fn(&Value) -> bool| -> u64 {
+            objects.iter().filter(|o| keeps(o)).filter_map(|o| o[key].as_u64()).sum()
+        };
+        assert_eq!(sum("bytes_alloc", &|_| true), slab["bytes_alloc"].as_u64().unwrap());
+        assert_eq!(sum("bytes_alloc", &|o| o["fate"] == "live"), slab["bytes_live"].as_u64().unwrap());
+        assert_eq!(sum("bytes_alloc", &|o| o["fate"] == "freed"), slab["bytes_freed"].as_u64().unwrap());
+        for (by, key) in [
+            ("alloc", "bytes_alloc"),
+            ("live", "bytes_live"),
+            ("waste", "bytes_wasted"),
+            ("count", "alloc_events"),
+        ] {
+            let folded = export(&["folded", "--by", by], &file);
+            let total: u64 =
+                folded.lines().map(|l| l.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+            assert_eq!(total, slab[key].as_u64().unwrap(), "{name} {by}");
+        }
+        let csv = export(&["csv", "--of", "call-sites"], &file);
+        let heading: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+        let column = heading.iter().position(|c| *c == "bytes_alloc").unwrap();
+        let total: u64 =
+            csv.lines().skip(1).map(|l| l.split(',').nth(column).unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(total, slab["bytes_alloc"].as_u64().unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn every_report_can_be_rows() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for report in [
+        "summary",
+        "callers",
+        "caches",
+        "sizes",
+        "tasks",
+        "pages",
+        "lifetimes",
+        "peak",
+        "timeline",
+        "leaks",
+        "fragmentation",
+        "latency",
+        "crosscpu",
+        "anomalies",
+        "callgraph",
+        "what-if",
+        "event-counts",
+    ] {
+        let csv = export(&["csv", "--of", report], &file);
+        assert!(csv.lines().count() >= 2, "{report}: {csv}");
+        for line in export(&["ndjson", "--of", report], &file).lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            assert!(row["table"].is_string(), "{report}: {line}");
+        }
+    }
+    let unknown = run(&["export", "csv", "--of", "nothing"], &file);
+    assert!(stderr(&unknown).contains("there is no report \"nothing\""), "{}", stderr(&unknown));
+}
+
+#[test]
+fn files_are_complete_private_and_never_overwritten_unasked() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("s390x-6.1"));
+    let formats: &[&str] = if cfg!(all(feature = "sqlite", feature = "parquet")) {
+        &["perfetto", "pprof", "dhat", "folded", "csv", "ndjson", "sqlite", "parquet"]
+    } else {
+        &["perfetto", "pprof", "dhat", "folded", "csv", "ndjson"]
+    };
+    for format in formats {
+        let target = scratch.0.join(format!("out.{format}"));
+        let once = run(&["export", format, "-o", target.to_str().unwrap()], &file);
+        assert_eq!(once.status.code(), Some(0), "{format}: {}", stderr(&once));
+        if *format != "parquet" {
+            assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600, "{format}");
+        }
+        let again = run(&["export", format, "-o", target.to_str().unwrap()], &file);
+        assert_eq!(again.status.code(), Some(1), "{format}");
+        assert!(stderr(&again).contains("--force"), "{format}: {}", stderr(&again));
+        let forced = run(&["export", format, "--force", "-o", target.to_str().unwrap()], &file);
+        assert_eq!(forced.status.code(), Some(0), "{format}: {}", stderr(&forced));
+    }
+    let left: Vec<_> = fs::read_dir(&scratch.0).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|n| !n.to_string_lossy().ends_with(".part")), "{left:?}");
+}
+
+#[test]
+fn accounts_add_up() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let account = &json(&["account", "--json"], &file)["account"];
+    let sum = |key: &str| -> u64 {
+        account["rows"].as_array().unwrap().iter().map(|r| r[key].as_u64().unwrap()).sum()
+    };
+    assert_eq!(account["current_bytes_allocated"], sum("net"));
+    assert_eq!(
+        (account["allocs"].as_u64(), account["frees"].as_u64()),
+        (Some(sum("alloc")), Some(sum("free")))
+    );
+    let text = stdout(&run(&["account", "--malloc", "-o", "waste"], &file));
+    let rows: Vec<u64> =
+        text.lines().skip(9).map(|l| l.split_whitespace().nth(1).unwrap().parse().unwrap()).collect();
+    assert!(rows.len() > 3 && rows.is_sorted_by(|a, b| a >= b), "{text}");
+    let kmalloc = json(&["account", "--json", "--malloc"], &file)["account"]["allocs"].as_u64().unwrap();
+    let caches = json(&["account", "--json", "--cache"], &file)["account"]["allocs"].as_u64().unwrap();
+    assert_eq!(kmalloc + caches, account["allocs"].as_u64().unwrap());
+    let refused = run(&["account", "-b", "fs/ext4"], &file);
+    assert!(
+        refused.status.code() == Some(1) && stderr(&refused).contains("no paths"),
+        "{}",
+        stderr(&refused)
+    );
+}

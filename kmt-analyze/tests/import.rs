@@ -1,0 +1,283 @@
+//! What trace-cmd, perf and the kernel's text hold of a capture is what its raw buffers hold.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kmt_format::kernel::ByteOrder;
+use support::files::{Scratch, copy, data, json, run, stderr, stdout};
+use support::foreign::{Capture, Packing, Perf};
+
+/// Captures, their byte order, and the size of their sub-buffers.
+const CAPTURES: [(&str, ByteOrder, usize); 4] = [
+    ("x86_64-6.1", ByteOrder::Little, 4096),
+    ("x86_64-6.12", ByteOrder::Little, 65_536),
+    ("s390x-6.1", ByteOrder::Big, 4096),
+    ("armhf-6.1", ByteOrder::Little, 4096),
+];
+
+fn convert(input: &Path, output: &Path, instance: Option<&str>) -> Result<(), String> {
+    let options = kmt_capture::convert::Options {
+        input: input.to_owned(),
+        output: output.to_owned(),
+        force: true,
+        compression: kmt_format::Compression::None,
+        verbatim: false,
+        quiet: true,
+        instance: instance.map(str::to_owned),
+    };
+    kmt_capture::convert::convert(&options).map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// A capture's directory without its tracefs: what lies beside a file that was copied off a target.
+fn beside(scratch: &Scratch, name: &str) -> PathBuf {
+    let to = scratch.0.join(name);
+    copy(&data(name), &to);
+    fs::remove_dir_all(to.join("tracefs")).unwrap();
+    to
+}
+
+fn dump(file: &Path) -> String {
+    let output = run(&["dump"], file);
+    assert!(output.status.success() || output.status.code() == Some(3), "{}", stderr(&output));
+    stdout(&output)
+}
+
+fn same_dump(ours: &str, theirs: &str, what: &str) {
+    assert_eq!(ours.lines().count(), theirs.lines().count(), "{what}");
+    for (a, b) in ours.lines().zip(theirs.lines()) {
+        assert_eq!(a, b, "{what}");
+    }
+}
+
+#[test]
+fn trace_dat_holds_what_the_raw_buffers_hold() {
+    for (name, order, sub_buffer_len) in CAPTURES {
+        let scratch = Scratch::new();
+        let folder = beside(&scratch, name);
+        let raw = dump(&scratch.convert(&data(name)));
+        let capture = Capture::new(&data(name), order);
+        let mut files = vec![("v6", capture.v6(None)), ("v6 instance", capture.v6(Some("mine")))];
+        for packing in [Packing::None, Packing::Zlib, Packing::Zstd] {
+            files.push(("v7", capture.v7(packing, sub_buffer_len)));
+        }
+        // An old trace-cmd does not know that sub-buffers may be larger than pages.
+        files.push(("v7 with the size of a page", capture.v7(Packing::None, 4096)));
+        for (what, bytes) in files {
+            let (input, output) = (folder.join("trace.dat"), folder.join("trace.kmt"));
+            fs::write(&input, bytes).unwrap();
+            convert(&input, &output, None).unwrap();
+            same_dump(&dump(&output), &raw, &format!("{name} {what}"));
+        }
+    }
+}
+
+#[test]
+fn an_instance_is_asked_for_by_name() {
+    let scratch = Scratch::new();
+    let folder = beside(&scratch, "x86_64-6.1");
+    let (input, output) = (folder.join("trace.dat"), folder.join("trace.kmt"));
+    fs::write(&input, Capture::new(&data("x86_64-6.1"), ByteOrder::Little).v6(Some("mine"))).unwrap();
+    convert(&input, &output, Some("mine")).unwrap();
+    let error = convert(&input, &output, Some("other")).unwrap_err();
+    assert!(error.contains("no buffer \"other\"") && error.contains("\"mine\""), "{error}");
+    let error = convert(&input, &output, Some("")).unwrap_err();
+    assert!(error.contains("holds no events"), "{error}");
+}
+
+#[test]
+fn perf_data_holds_what_the_raw_buffers_hold() {
+    for (name, order, _) in CAPTURES {
+        let scratch = Scratch::new();
+        let folder = beside(&scratch, name);
+        let file = scratch.convert(&data(name));
+        let (raw, kmt) = (dump(&file), fs::read(&file).unwrap());
+        let capture = Capture::new(&data(name), order);
+        for (pipe, packed) in [(false, false), (true, false), (false, true)] {
+            let bytes = capture.perf(&kmt, Perf { pipe, packed, loses: false });
+            let (input, output) = (folder.join("perf.data"), folder.join("perf.kmt"));
+            fs::write(&input, bytes).unwrap();
+            convert(&input, &output, None).unwrap();
+            same_dump(&dump(&output), &raw, &format!("{name} pipe {pipe} packed {packed}"));
+        }
+    }
+}
+
+#[test]
+fn lost_records_of_perf_are_losses() {
+    let scratch = Scratch::new();
+    let folder = beside(&scratch, "s390x-6.1");
+    let kmt = fs::read(scratch.convert(&data("s390x-6.1"))).unwrap();
+    let capture = Capture::new(&data("s390x-6.1"), ByteOrder::Big);
+    let (input, output) = (folder.join("perf.data"), folder.join("perf.kmt"));
+    fs::write(&input, capture.perf(&kmt, Perf { loses: true, ..Perf::default() })).unwrap();
+    convert(&input, &output, None).unwrap();
+    let summary = json(&["summary", "--json"], &output);
+    assert_eq!(summary["trace"]["lost_events"], 17);
+    assert_eq!(run(&["summary"], &output).status.code(), Some(3));
+}
+
+#[test]
+fn the_kernels_text_holds_what_it_prints() {
+    for (name, ..) in CAPTURES {
+        let scratch = Scratch::new();
+        let input = scratch.0.join("trace.txt");
+        fs::copy(data(name).join("trace.txt"), &input).unwrap();
+        let output = scratch.0.join("text.kmt");
+        convert(&input, &output, None).unwrap();
+        same_dump(&dump(&output), &fs::read_to_string(&input).unwrap(), name);
+        // Names of functions stand for their addresses, so sums agree where symbols do.
+        let (text, raw) = (
+            json(&["summary", "--json"], &output),
+            json(&["summary", "--json"], &scratch.convert(&data(name))),
+        );
+        for key in ["alloc_events", "free_events", "bytes_req", "bytes_alloc", "bytes_freed"] {
+            assert_eq!(text["slab"][key], raw["slab"][key], "{name} {key}");
+        }
+    }
+}
+
+#[test]
+fn other_layouts_of_text() {
+    let scratch = Scratch::new();
+    let input = scratch.0.join("log.txt");
+    let lines = "cpus=2\n\
+        \x20  a b-1-77    [001]     1.000001: kmalloc:              (f+0x10) call_site=f+0x10 ptr=0xffff888000001000 bytes_req=24 bytes_alloc=32 gfp_flags=GFP_KERNEL|__GFP_ZERO\n\
+        CPU:1 [LOST 5 EVENTS]\n\
+        \x20  a b-1-77    [001] d..1. 1.000002: kernel_stack:         <stack trace >\n\
+        => f (ffffffff81000000)\n\
+        garbage\n\
+        \x20 <idle>-0     [000] ..s.  1.000002: kfree:                (g+0x4) call_site=g+0x4 ptr=0xffff888000001000\n\
+        \x20 <idle>-0     [000] ..s.  1.000002: mm_page_alloc: page=(null) pfn=0 order=3 migratetype=0 gfp_flags=GFP_ATOMIC\n";
+    fs::write(&input, lines).unwrap();
+    let output = scratch.0.join("log.kmt");
+    convert(&input, &output, None).unwrap();
+    let summary = json(&["summary", "--json"], &output);
+    assert_eq!(summary["slab"]["bytes_alloc"], 32);
+    assert_eq!(summary["trace"]["lost_events"], 5);
+    assert_eq!(summary["pages"]["alloc_failures"], 1);
+    let text = dump(&output);
+    assert!(text.contains("call_site=f+0x10") && text.contains("gfp_flags=GFP_KERNEL|__GFP_ZERO"), "{text}");
+    assert!(text.contains("a b-1-77"), "{text}");
+}
+
+#[test]
+fn hashed_pointers_are_said_and_what_needs_addresses_is_refused() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("log.txt"), scratch.0.join("log.kmt"));
+    let mut lines = String::new();
+    for n in 0..40u32 {
+        let ptr = n.wrapping_mul(0x9e37_79b9) | 1;
+        let head = format!("     sh-1     [000] .....     1.{n:06}: ");
+        lines += &format!(
+            "{head}kmalloc: call_site=f+0x1/0x20 ptr=00000000{ptr:08x} bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL node=-1 accounted=false\n"
+        );
+    }
+    fs::write(&input, lines).unwrap();
+    convert(&input, &output, None).unwrap();
+    assert_eq!(json(&["summary", "--json"], &output)["slab"]["bytes_live"], 320);
+    let refused = run(&["fragmentation"], &output);
+    let text = stdout(&refused) + &stderr(&refused);
+    assert!(text.contains("hashes of addresses"), "{text}");
+    let refused = run(&["who", "0x1000"], &output);
+    assert!(stderr(&refused).contains("hashes of addresses"), "{}", stderr(&refused));
+}
+
+/// Every reader, on everything that was cut or changed: an error or a file, but no panic.
+#[test]
+fn damaged_files_are_refused_or_read_as_far_as_they_go() {
+    let scratch = Scratch::new();
+    let capture = Capture::new(&data("armhf-6.1"), ByteOrder::Little);
+    let kmt = fs::read(scratch.convert(&data("armhf-6.1"))).unwrap();
+    let text = fs::read(data("armhf-6.1").join("trace.txt")).unwrap();
+    let whole = [
+        capture.v6(Some("mine")),
+        capture.v7(Packing::None, 4096),
+        capture.v7(Packing::Zstd, 4096),
+        capture.v7(Packing::Zlib, 4096),
+        capture.perf(&kmt, Perf::default()),
+        capture.perf(&kmt, Perf { pipe: true, ..Perf::default() }),
+        capture.perf(&kmt, Perf { packed: true, ..Perf::default() }),
+        text[..20_000].to_vec(),
+    ];
+    let (input, output) = (scratch.0.join("input"), scratch.0.join("out.kmt"));
+    let try_it = |bytes: &[u8], what: &str| {
+        fs::write(&input, bytes).unwrap();
+        if let Err(error) = convert(&input, &output, None) {
+            assert!(error.contains("input"), "{what}: {error}");
+        }
+    };
+    for (number, bytes) in whole.iter().enumerate() {
+        for step in 0..24 {
+            let len = bytes.len() * step / 24;
+            try_it(&bytes[..len], &format!("{number} cut at {len}"));
+        }
+        let mut random = 7u64;
+        for _ in 0..60 {
+            let mut bytes = bytes.clone();
+            for _ in 0..4 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Headers are where it hurts.
+                let range = if random >> 62 == 0 { bytes.len() } else { 4096.min(bytes.len()) };
+                let at = (random >> 16) as usize % range;
+                bytes[at] = (random >> 8) as u8;
+            }
+            try_it(&bytes, &format!("{number} changed"));
+        }
+    }
+    for (bytes, says) in [
+        (&b"\x17\x08\x44tracing5\0\0\x08\0\x10\0\0"[..], "version \"5\""),
+        (b"\x17\x08\x44tracing6\0\x07\x08\0\x10\0\0", "offset 12: 7 is no byte order"),
+        (b"PERFILE2\x68\0\0\0\0\0\0\0", "offset 16"),
+        (b"some text\nwithout events\n", "\"some text\" is no line of a trace"),
+        (b"\0\0\0\0", "no .kmt file"),
+    ] {
+        fs::write(&input, bytes).unwrap();
+        let error = convert(&input, &output, None).unwrap_err();
+        assert!(error.contains(says) && error.contains("hint: "), "{error}");
+    }
+}
+
+/// The real thing: perf's own recording of this machine, and perf's own report of it.
+#[test]
+fn perf_kmem_prints_the_same() {
+    let tool = |name: &str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    let scratch = Scratch::new();
+    let recording = scratch.0.join("perf.data");
+    let recorded = tool("perf").then(|| {
+        let mut perf = Command::new("perf");
+        perf.args(["kmem", "record", "--slab", "--page", "-m", "4096", "-o"]).arg(&recording);
+        perf.args(["--", "sh", "-c", "find /usr/share -type f | head -300 | xargs cat > /dev/null"]).output()
+    });
+    if !recorded.is_some_and(|o| o.is_ok_and(|o| o.status.success())) {
+        eprintln!("skipped: perf is not here, or may not record");
+        return;
+    }
+    let file = scratch.0.join("perf.kmt");
+    convert(&recording, &file, None).unwrap();
+    for options in [
+        &["--slab"][..],
+        &["--slab", "--caller", "--alloc"],
+        &["--slab", "--caller", "-l", "7"],
+        &["--page"],
+        &["--page", "--caller", "--alloc"],
+        &["--slab", "--page", "--caller"],
+    ] {
+        let perf = Command::new("perf")
+            .args(["kmem", "-f", "-i"])
+            .arg(&recording)
+            .args(options)
+            .arg("stat")
+            .output();
+        let perf = perf.unwrap();
+        // Where perf gives up there is nothing to compare with.
+        if String::from_utf8_lossy(&perf.stderr).contains("error during process events") {
+            continue;
+        }
+        let ours = run(&[&["summary", "--compat", "perf-kmem"], options].concat(), &file);
+        same_dump(&stdout(&ours), &String::from_utf8_lossy(&perf.stdout), &format!("{options:?}"));
+    }
+}
