@@ -6,6 +6,7 @@ pub mod codec;
 pub mod cutting;
 pub mod event_format;
 
+pub mod import;
 pub mod index;
 pub mod kernel_text;
 pub mod look;

@@ -373,7 +373,7 @@ fn every_way_of_storing_dumps_the_same() {
                 compression,
                 verbatim,
                 quiet: true,
-                instance: None,
+                instance: Option::None,
             };
             kmt_capture::convert::convert(&options).unwrap();
             assert!(run(&["dump"], &output).stdout == expected, "{name} {compression:?} {verbatim}");

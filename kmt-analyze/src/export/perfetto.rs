@@ -63,7 +63,7 @@ impl Trace {
         /// Field 1 of `Trace`, with a length.
         const PACKET: u8 = 1 << 3 | 2;
         let mut bytes = vec![PACKET];
-        let _ = prost::encoding::encode_varint(packet.encoded_len() as u64, &mut bytes);
+        prost::encoding::encode_varint(packet.encoded_len() as u64, &mut bytes);
         bytes.extend_from_slice(&packet.encode_to_vec());
         self.out.write(&bytes).map(|_| ())
     }
@@ -183,8 +183,10 @@ impl Trace {
         }
         let mut open: Vec<Interval> = Vec::new();
         for interval in &intervals {
-            while let Some(last) = open.pop_if(|o| o.pid != interval.pid || o.end <= interval.begin) {
-                self.end(&last)?;
+            while open.last().is_some_and(|o| o.pid != interval.pid || o.end <= interval.begin) {
+                if let Some(last) = open.pop() {
+                    self.end(&last)?;
+                }
             }
             let name = stall_name(interval.stall, &labels);
             let length = interval.end.saturating_sub(interval.begin);

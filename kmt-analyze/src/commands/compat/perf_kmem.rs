@@ -8,7 +8,9 @@ use kmt_format::read::Event;
 use kmt_format::schema::{Meaning, Role};
 
 use super::Options;
-use crate::analysis::perf_kmem::{Gfp, PageQueue, PageRow, Pages, Slab, SlabRow, Waiting, fragmentation};
+use crate::analysis::perf_kmem::{
+    Gfp, PageKey, PageQueue, PageRow, Pages, Slab, SlabRow, Waiting, fragmentation,
+};
 use crate::commands::session::{Out, Session};
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;
@@ -225,13 +227,7 @@ impl<'s, 'd> View<'s, 'd> {
         }
     }
 
-    fn page_table(
-        &self,
-        text: &mut String,
-        rows: &[((u64, u32, u32, u32), PageRow)],
-        limit: usize,
-        by_frame: bool,
-    ) {
+    fn page_table(&self, text: &mut String, rows: &[(PageKey, PageRow)], limit: usize, by_frame: bool) {
         let width = self.gfp_width();
         let _ = writeln!(text, "\n{LINE}");
         let frame = if by_frame { " PFN              |" } else { "" };

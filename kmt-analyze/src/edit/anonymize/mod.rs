@@ -146,7 +146,7 @@ fn slabinfo(text: &[u8], options: &Options, texts: &mut Texts) -> Vec<u8> {
 }
 
 /// Replaces what a record tells of the target, in place; texts keep their lengths or become shorter.
-fn hide(event: &Event<'_>, record: &mut Vec<u8>, places: &Places, texts: &mut Texts, options: &Options) {
+fn hide(event: &Event<'_>, record: &mut [u8], places: &Places, texts: &mut Texts, options: &Options) {
     let class = event.class();
     let order = event.order();
     for (index, field) in class.fields.iter().enumerate().skip(class.common_count) {

@@ -72,7 +72,7 @@ impl Places {
             matches!(name, "ip" | "parent_ip" | "func" | "shr" | "shrink" | "page" | "addr" | "caller");
         let is_address = role == Role::PTR || role == Role::CALL_SITE || field.is_pointer() || named;
         // Whatever lies in the upper half of 64 bits and is no small negative number is an address too.
-        let is_high = self.long_size == 8 && value >= 0xff00 << 48 && value < u64::MAX - (1 << 30);
+        let is_high = self.long_size == 8 && (0xff00 << 48..u64::MAX - (1 << 30)).contains(&value);
         let is_text = (self.text.0..=self.text.1).contains(&value) && self.text.0 > 4096;
         if is_address || (is_high && !field.signed) || is_text { self.moved(value) } else { value }
     }

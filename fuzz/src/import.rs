@@ -1,0 +1,79 @@
+//! Any bytes as a file of trace-cmd, of perf, or as text of events.
+
+use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
+use kmt_capture::import::text::{Line, Look, Made, Schema, args, parse};
+use kmt_capture::import::trace_dat::TraceDat;
+use kmt_format::Compression;
+use kmt_format::kernel::{ByteOrder, SubBuffer};
+use kmt_format::write::{Writer, WriterOptions};
+
+/// A trace.dat: everything that it says, and every sub-buffer of every CPU of every buffer.
+pub fn trace_dat(data: &[u8]) {
+    let Ok(file) = TraceDat::open(data) else { return };
+    let Ok(layout) = file.data.layout() else { return };
+    for instance in &file.instances {
+        for cpu in &instance.cpus {
+            let Ok((mut sub_buffers, _)) = file.sub_buffers(instance, cpu) else { continue };
+            while let Ok(Some((offset, piece))) = sub_buffers.next_piece() {
+                assert!(offset <= data.len() as u64);
+                for bytes in piece.chunks(layout.sub_buffer_len()) {
+                    let Ok(sub_buffer) = SubBuffer::parse(bytes, &layout, file.start.order) else { continue };
+                    sub_buffer.items().for_each(drop);
+                }
+            }
+        }
+    }
+}
+
+/// A perf.data: all records in the order of time.
+pub fn perf_data(data: &[u8]) {
+    let Ok(file) = PerfData::open(data) else { return };
+    if let Some((_, tracing)) = &file.tracing {
+        let _ = tracing.layout();
+    }
+    let mut rounds = Rounds::new(&file);
+    let mut events = 0u64;
+    let read: Result<_, ()> = rounds.read(&mut |item| {
+        if let Item::Event { raw, chain, .. } = item {
+            assert!(!raw.is_empty() && chain.len() % 8 == 0);
+            events += 1;
+        }
+        Ok(())
+    });
+    if let Ok(Some(fault)) = read {
+        assert!(fault.offset <= data.len() as u64 + 8, "{fault}");
+    }
+}
+
+/// Text: what is made of it can be written, every record in the layout that was made for it.
+pub fn ftrace_text(data: &[u8]) {
+    let look = Look::at(data);
+    let mut schema = Schema::new(look.long_size, ByteOrder::Little);
+    let options = WriterOptions {
+        order: ByteOrder::Little,
+        long_size: look.long_size,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [7; 16],
+        compression: Compression::None,
+    };
+    let Ok(mut writer) = Writer::new(options) else { return };
+    let (mut pairs, mut record) = (Vec::new(), Vec::new());
+    for line in data.split(|&b| b == b'\n') {
+        let Line::Event(event) = parse(line) else { continue };
+        args(event.text, &mut pairs);
+        match schema.record(&event, &pairs, &mut record) {
+            Ok(Made::New(system, format)) => {
+                if writer.add_format(&system, &format).is_err() {
+                    return;
+                }
+            }
+            Ok(Made::Record) => {}
+            Err(_) => continue,
+        }
+        let written = writer.event(event.cpu, 1, &record);
+        assert!(written.is_ok() || event.cpu == u32::MAX, "{written:?}");
+    }
+    let table = schema.symbols.table();
+    assert!(table.symbols.is_sorted_by_key(|s| s.address));
+}
