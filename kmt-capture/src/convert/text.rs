@@ -184,9 +184,12 @@ impl<'t> Conversion<'t> {
         match made {
             Ok(Made::Record) => {}
             Ok(Made::New(system, format)) => {
-                let id = self.writer.add_format(&system, &format)?;
-                if system == "kmem" {
-                    self.writer.declare(id)?;
+                let added = self.writer.add_format(&system, &format);
+                let declared =
+                    added.and_then(|id| if system == "kmem" { self.writer.declare(id) } else { Ok(()) });
+                if declared.is_err() {
+                    self.kinds_left_out += 1;
+                    return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
                 }
             }
             Err(refusal) => {
@@ -197,7 +200,10 @@ impl<'t> Conversion<'t> {
                 return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
             }
         }
-        self.writer.event(event.cpu, time, &self.record)?;
+        if self.writer.event(event.cpu, time, &self.record).is_err() {
+            self.kinds_left_out += 1;
+            return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
+        }
         let cpu = self.cpus.entry(event.cpu).or_default();
         cpu.stats.events += 1;
         cpu.stats.bytes += self.record.len() as u64;
@@ -289,7 +295,7 @@ impl<'t> Conversion<'t> {
         }
         if self.kinds_left_out > 0 {
             notes.push(format!(
-                "{} events are of too many kinds: they are counted as lost",
+                "{} events are of too many kinds, or of a kind that cannot be: they are counted as lost",
                 self.kinds_left_out
             ));
         }

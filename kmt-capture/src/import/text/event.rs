@@ -31,7 +31,10 @@ enum Form {
 
 #[derive(Debug)]
 struct Field {
+    /// As the text has it.
     key: Vec<u8>,
+    /// As the field is called: no two of an event have one name, and none that of a common field.
+    name: String,
     form: Form,
     offset: usize,
     size: usize,
@@ -150,15 +153,15 @@ impl Schema {
         let whole = [Arg { before: b"", key: b"text", value: b"-" }];
         for arg in if args.is_empty() { &whole[..] } else { args } {
             let mut form = if args.is_empty() { Form::Text } else { self.form(arg) };
-            let mut key = arg.key.to_vec();
-            if fields.iter().any(|f| f.key == key) {
+            let mut name = String::from_utf8_lossy(arg.key).into_owned();
+            if name.starts_with("common_") || fields.iter().any(|f| f.name == name) {
                 // A key that comes twice keeps its meaning where it comes first.
                 form = Form::Text;
-                key.extend_from_slice(format!("_{}", fields.len()).as_bytes());
+                name = format!("text{}_{name}", fields.len());
             }
             let size = self.size(arg.key, form);
             offset = offset.next_multiple_of(size);
-            fields.push(Field { key, form, offset, size });
+            fields.push(Field { key: arg.key.to_vec(), name, form, offset, size });
             offset += size;
         }
         Shape { id: FIRST_ID + self.count, fields, fixed_len: offset }
@@ -232,7 +235,7 @@ impl Schema {
         let is_failure = event.name.starts_with(b"mm_page_alloc")
             && args.iter().any(|a| a.key == b"page" && is_null(a.value));
         for (field, arg) in shape.fields.iter().zip(args) {
-            if !field.key.starts_with(arg.key) {
+            if field.key != arg.key {
                 return false;
             }
             let number = if field.form == Form::Text {
@@ -279,7 +282,7 @@ impl Schema {
             shape.id
         );
         for field in &shape.fields {
-            let key = String::from_utf8_lossy(&field.key);
+            let key = &field.name;
             let (kind, signed) = kind(&field.key, field.form, field.size);
             let (offset, size) = (field.offset, field.size);
             let _ = writeln!(
@@ -364,7 +367,7 @@ fn kind(key: &[u8], form: Form, size: usize) -> (&'static str, bool) {
 
 /// The conversion of one field, and its argument.
 fn conversion(print: &mut String, values: &mut String, field: &Field) {
-    let key = String::from_utf8_lossy(&field.key);
+    let key = &field.name;
     let is_long = !matches!(kind(&field.key, field.form, field.size).0, "s64" | "u64");
     let reads = match &field.key[..] {
         // As the kernel prints the frame of an allocation that failed.

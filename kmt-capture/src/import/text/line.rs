@@ -94,8 +94,11 @@ fn lost(line: &[u8]) -> Option<Line<'_>> {
 
 /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
 fn brackets(line: &[u8]) -> Option<Event<'_>> {
+    /// Where the CPU stands at the latest: behind a name of 15 bytes and columns of numbers.
+    const HEAD_LEN: usize = 256;
+    let head = line.get(..line.len().min(HEAD_LEN))?;
     let mut from = 0;
-    while let Some(open) = line.get(from..)?.iter().position(|&b| b == b'[').map(|at| from + at) {
+    while let Some(open) = head.get(from..)?.iter().position(|&b| b == b'[').map(|at| from + at) {
         if let Some(event) = around(line, open) {
             return Some(event);
         }
@@ -155,7 +158,7 @@ fn latency(line: &[u8]) -> Option<Event<'_>> {
 
 /// The function graph tracer, with times and tasks: `TIME |  CPU)  COMM-PID  FLAGS |  DURATION |  /* EVENT: TEXT */`.
 fn graph(line: &[u8]) -> Option<Event<'_>> {
-    let open = line.windows(3).position(|w| w == b"/* ")?;
+    let open = line.windows(3).take(512).position(|w| w == b"/* ")?;
     let text = line.get(open + 3..)?.trim_ascii_end().strip_suffix(b"*/")?.trim_ascii_end();
     let mut columns = line.get(..open)?.split(|&b| b == b'|');
     let (stamp, _) = stamp(&[columns.next()?.trim_ascii(), b":"].concat()).map(|(s, _)| (s, ()))?;
