@@ -27,7 +27,17 @@
 //! Nothing here panics on file content, allocates in proportion to a file, or is `unsafe`. Errors say what, where, and
 //! whose fault; [`Limits`] bounds what a file may ask for.
 //!
+//! # Versions
+//!
+//! The format and the library have versions of their own. Files: another major version is refused, a later minor one is
+//! read (spec section "Versions"). The library follows semantic versioning: what is listed in `docs/public-api.txt` stays
+//! as it is within a major version, and a minor version may add to it; enums that may grow are marked `non_exhaustive`
+//! or are numbers with names ([`schema::Role`], [`raw::ChunkKind`]). No type of a dependency is in it. The oldest compiler
+//! is Rust 1.85; a newer one is asked for in minor versions only.
+//!
 //! # Example
+//!
+//! `examples/` has a reader, a writer and a converter, each of one screen.
 //!
 //! ```
 //! use kmt_format::kernel::ByteOrder;

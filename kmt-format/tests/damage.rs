@@ -161,7 +161,7 @@ fn with_header_byte(at: usize, value: u8) -> Vec<u8> {
 #[test]
 fn versions_and_features_decide() {
     let open = |file: &[u8]| Trace::open(file, Limits::default()).map(|_| ()).map_err(|e| e.kind().clone());
-    assert_eq!(open(&with_header_byte(12, 1)), Err(ErrorKind::MajorVersion { found: 1, supported: 0 }));
+    assert_eq!(open(&with_header_byte(12, 2)), Err(ErrorKind::MajorVersion { found: 2, supported: 1 }));
     assert_eq!(open(&with_header_byte(14, 9)), Ok(()), "a later minor version is read");
     assert_eq!(open(&with_header_byte(20, 2)), Err(ErrorKind::IncompatibleFeatures { bits: 2 }));
     assert_eq!(open(&with_header_byte(24, 2)), Ok(()), "compatible features are ignored");

@@ -97,8 +97,8 @@ impl Builder {
         let mut out = self.bytes();
         out.raw(b"\x89KMT\r\n\x1a\n")
             .number(0x0102_0304, 4)
-            .number(0, 2)
-            .number(if padded { 9 } else { 2 }, 2);
+            .number(1, 2)
+            .number(if padded { 9 } else { 0 }, 2);
         out.u32(len).u32(0).u32(if padded { 0x8000 } else { 0 });
         out.raw(&[2, 4, long as u8, 8, long as u8, 8, 12, 0])
             .u32(0)

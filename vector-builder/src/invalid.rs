@@ -124,7 +124,7 @@ fn refused() -> Vec<(&'static str, Broken, Expect)> {
         0,
     );
     add("header-length", &|b| b.file_header(16, 100, 4), "malformed", 16);
-    add("major-version", &|b| b.file_header(12, 1, 2), "major-version", 12);
+    add("major-version", &|b| b.file_header(12, 2, 2), "major-version", 12);
     add("incompatible", &|b| b.file_header(20, 0x8000_0000, 4), "incompatible-features", 20);
     add("size-of-long", &|b| b.file_header(30, 2, 1), "malformed", 30);
     add("page-shift", &|b| b.file_header(34, 31, 1), "malformed", 34);

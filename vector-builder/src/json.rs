@@ -69,11 +69,11 @@ fn losses(file: &File) -> Vec<Json> {
 /// Everything that the file tells.
 pub fn expected(ops: &[Op], file: &File, layout: &Layout) -> Json {
     let mut out = Map::new();
-    let minor = if layout.padded { 9 } else { 2 };
+    let minor = if layout.padded { 9 } else { 0 };
     let order = if layout.big { "big" } else { "little" };
     out.insert(
         "format".into(),
-        json!({"major": 0, "minor": minor, "order": order, "long": layout.long, "uuid": hex(&UUID)}),
+        json!({"major": 1, "minor": minor, "order": order, "long": layout.long, "uuid": hex(&UUID)}),
     );
     out.insert("finished".into(), layout.trailer.into());
     let kinds = file.chunks.iter().map(|c| String::from_utf8_lossy(&c.kind).into_owned());

@@ -1,5 +1,6 @@
 //! Events as rows.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use kmt_format::kernel::FieldKind;
@@ -51,6 +52,7 @@ pub fn each(
     let texts: HashMap<usize, EventText> =
         trace.schema().classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
     let names = task_names(session);
+    let symbols: RefCell<HashMap<u64, String>> = RefCell::default();
     let mut merge = match &selection.time {
         Some(range) => {
             let (first, last) = range.resolve(session.unit(), session.first_time().unwrap_or(0));
@@ -75,7 +77,11 @@ pub fn each(
             if let Some(rendered) = texts.get(&event.class_index()) {
                 rendered.write_fields(&mut text, &event, &env);
             }
-            let row = row(&event, comm, escaped(&text), &|address| escaped(&env.symbol_with_offset(address)));
+            let symbol = |address| {
+                let mut symbols = symbols.borrow_mut();
+                symbols.entry(address).or_insert_with(|| escaped(&env.symbol_with_offset(address))).clone()
+            };
+            let row = row(&event, comm, escaped(&text), &symbol);
             if !see(row)? {
                 return Ok(merge.damages().to_vec());
             }

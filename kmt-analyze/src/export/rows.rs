@@ -1,7 +1,5 @@
 //! Rows of named values: what all tabular formats are made of.
 
-use serde_json::Value;
-
 use super::objects::Resolver;
 use crate::analysis::pass;
 use crate::analysis::sinks::Object;
@@ -41,18 +39,6 @@ pub enum Kind {
 }
 
 impl Cell {
-    /// As JSON; addresses are texts there, since readers keep numbers as floating point.
-    pub fn json(&self) -> Value {
-        match self {
-            Self::Null => Value::Null,
-            Self::Int(number) => (*number).into(),
-            Self::Uint(number) => (*number).into(),
-            Self::Address(address) => crate::render::json::address(*address),
-            Self::Bool(truth) => (*truth).into(),
-            Self::Text(text) => text.as_str().into(),
-        }
-    }
-
     /// A text, or nothing where it is empty.
     pub fn text(text: &str) -> Self {
         if text.is_empty() { Self::Null } else { Self::Text(text.to_owned()) }

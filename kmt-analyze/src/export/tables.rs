@@ -1,5 +1,7 @@
 //! CSV and NDJSON: of events, objects, call sites, and of the tables of any report.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::objects::{Resolver, lives, next};
@@ -16,7 +18,7 @@ use crate::open::outcome;
 /// Writes one table.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     let out = options.target.open()?;
-    let mut writer = Writer { out, format: options.format };
+    let mut writer = Writer { out, format: options.format, line: String::new() };
     let damages = match &options.of {
         Of::Events => {
             writer.head(&names(&events::EVENT))?;
@@ -68,13 +70,32 @@ fn names(columns: &[(&'static str, Kind)]) -> Vec<String> {
 struct Writer {
     out: Output,
     format: Format,
+    line: String,
+}
+
+/// A value as CSV or JSON.
+fn push(line: &mut String, value: &Cell, is_csv: bool) {
+    use std::fmt::Write as _;
+    let _ = match value {
+        Cell::Null => Ok(()),
+        Cell::Int(number) => write!(line, "{number}"),
+        Cell::Uint(number) => write!(line, "{number}"),
+        Cell::Bool(truth) => write!(line, "{truth}"),
+        Cell::Address(address) if is_csv => write!(line, "{address:#x}"),
+        Cell::Address(address) => write!(line, "\"{address:#x}\""),
+        Cell::Text(text) if is_csv => write!(line, "{}", csv_text(text)),
+        Cell::Text(text) if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') => {
+            write!(line, "\"{text}\"")
+        }
+        Cell::Text(text) => write!(line, "{}", Value::String(text.clone())),
+    };
 }
 
 impl Writer {
     fn head(&mut self, names: &[String]) -> Result<bool> {
         match self.format {
             Format::Csv => {
-                let line: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+                let line: Vec<Cow<'_, str>> = names.iter().map(|name| quoted(name)).collect();
                 self.out.write(format!("{}\r\n", line.join(",")).as_bytes())
             }
             _ => Ok(true),
@@ -82,8 +103,29 @@ impl Writer {
     }
 
     fn row(&mut self, columns: &[(&'static str, Kind)], row: &[Cell]) -> Result<bool> {
-        let values = row.iter().map(Cell::json).collect::<Vec<_>>();
-        self.values(&names(columns), &values)
+        let line = &mut self.line;
+        line.clear();
+        let is_csv = self.format == Format::Csv;
+        line.push_str(if is_csv { "" } else { "{" });
+        let mut is_first = true;
+        for ((name, _), value) in columns.iter().zip(row) {
+            // A key without a value says nothing; a column has to be there.
+            if !is_csv && *value == Cell::Null {
+                continue;
+            }
+            if !is_first {
+                line.push(',');
+            }
+            is_first = false;
+            if !is_csv {
+                line.push('"');
+                line.push_str(name);
+                line.push_str("\":");
+            }
+            push(line, value, is_csv);
+        }
+        line.push_str(if is_csv { "\r\n" } else { "}\n" });
+        self.out.write(self.line.as_bytes())
     }
 
     fn values(&mut self, names: &[String], values: &[Value]) -> Result<bool> {
@@ -198,7 +240,7 @@ fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
     columns
 }
 
-/// A value as CSV (RFC 4180). Text that a spreadsheet would run as a formula gets an apostrophe.
+/// A value as CSV (RFC 4180).
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -210,11 +252,19 @@ fn cell(value: &Value) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// Text that a spreadsheet would run as a formula gets an apostrophe.
+fn csv_text(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return Cow::Owned(quoted(&format!("'{text}")).into_owned());
+    }
+    quoted(text)
+}
+
+fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
     } else {
-        text.to_owned()
+        Cow::Borrowed(text)
     }
 }
 

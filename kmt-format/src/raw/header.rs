@@ -12,10 +12,10 @@ pub const BOM: u32 = 0x0102_0304;
 pub const HEADER_LEN: usize = 64;
 
 /// Major version written and read.
-pub const VERSION_MAJOR: u16 = 0;
+pub const VERSION_MAJOR: u16 = 1;
 
 /// Minor version written.
-pub const VERSION_MINOR: u16 = 2;
+pub const VERSION_MINOR: u16 = 0;
 
 /// The file header.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]

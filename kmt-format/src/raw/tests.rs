@@ -32,6 +32,9 @@ fn spec(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec").join(name)).unwrap()
 }
 
+/// Structures in the order of the tables, each with its size and its fields.
+type Structures = Vec<(&'static str, Vec<(usize, usize, String)>)>;
+
 macro_rules! check {
     ($tables:expr, $name:ident { $($field:ident),* $(,)? }) => {{
         type S = raw::$name<LittleEndian>;
@@ -39,13 +42,19 @@ macro_rules! check {
         offsets.push((size_of::<S>(), ""));
         let code: Vec<(usize, usize, String)> =
             offsets.windows(2).map(|w| (w[0].0, w[1].0 - w[0].0, w[0].1.to_owned())).collect();
-        assert_eq!($tables.remove(stringify!($name)), Some(code), stringify!($name));
+        assert_eq!($tables.0.remove(stringify!($name)), Some(code.clone()), stringify!($name));
+        $tables.1.push((stringify!($name), code));
     }};
 }
 
 #[test]
 fn every_table_is_the_code() {
-    let mut t = tables();
+    structures();
+}
+
+/// All structures, each compared with its table.
+fn structures() -> Structures {
+    let mut t = (tables(), Structures::new());
     check!(
         t,
         FileHeader {
@@ -217,7 +226,79 @@ fn every_table_is_the_code() {
         IndexRow { offset, t_base, t_last, first_event, lost_events, record_count, loss_flags, header }
     );
     check!(t, Trailer { head_len, chunk_count, file_len, event_count, event_bytes, index_offset });
-    assert!(t.is_empty(), "tables without a structure: {:?}", t.keys());
+    assert!(t.0.is_empty(), "tables without a structure: {:?}", t.0.keys());
+    t.1
+}
+
+/// `format-spec/kmt.h`, made of the code. `KMT_WRITE=1 cargo test -p kmt-format c_header` writes it.
+#[test]
+fn c_header_is_the_code() {
+    let header = c_header(&structures());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/kmt.h");
+    if std::env::var_os("KMT_WRITE").is_some() {
+        fs::write(&path, &header).unwrap();
+    }
+    assert!(fs::read_to_string(&path).unwrap() == header, "format-spec/kmt.h is not what the code says");
+}
+
+fn c_header(structures: &Structures) -> String {
+    let [major, minor] = [raw::VERSION_MAJOR, raw::VERSION_MINOR];
+    let mut out = format!(
+        "/* The structures of a .kmt file, version {major}.{minor}, as they lie on disk. Made from kmt-format; spec.md says\n\
+         \x20* what they mean. Numbers are in the byte order that the file header's byte-order mark tells; nothing is aligned.\n\
+         \x20* With KMT_CHECK_LAYOUT the compiler compares sizes and offsets. */\n\
+         #ifndef KMT_H\n#define KMT_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n\
+         #define KMT_VERSION_MAJOR {major}\n#define KMT_VERSION_MINOR {minor}\n\
+         #define KMT_MAGIC \"\\x89KMT\\r\\n\\x1a\\n\"\n#define KMT_BOM 0x{:08x}u\n#define KMT_ALIGNMENT {}\n\n\
+         #pragma pack(push, 1)\n\n/* Where a text lies in the heap of its chunk. */\n\
+         struct kmt_string_ref {{\n\tuint32_t offset;\n\tuint32_t len;\n}};\n",
+        raw::BOM,
+        raw::ALIGNMENT
+    );
+    let mut checks = String::new();
+    for (name, fields) in structures {
+        let name = snake(name);
+        out += &format!("\nstruct kmt_{name} {{\n");
+        for (offset, size, field) in fields {
+            // Words of C and C++.
+            let field = &if matches!(field.as_str(), "signed" | "class") {
+                format!("{field}_")
+            } else {
+                field.clone()
+            };
+            out += &format!("\t{};\n", c_field(&name, field, *size));
+            checks +=
+                &format!("_Static_assert(offsetof(struct kmt_{name}, {field}) == {offset}, \"{field}\");\n");
+        }
+        let len = fields.last().map_or(0, |(offset, size, _)| offset + size);
+        checks += &format!("_Static_assert(sizeof(struct kmt_{name}) == {len}, \"{name}\");\n");
+        out += "};\n";
+    }
+    out + &format!("\n#pragma pack(pop)\n\n#ifdef KMT_CHECK_LAYOUT\n{checks}#endif\n\n#endif\n")
+}
+
+fn c_field(structure: &str, field: &str, size: usize) -> String {
+    let is_text = matches!(field, "system" | "name" | "format_text" | "print_fmt" | "type_text" | "comm");
+    let is_bytes = matches!(field, "magic" | "sync" | "salt" | "trace_uuid")
+        || (structure == "chunk_header" && field == "kind");
+    match size {
+        8 if is_text => format!("struct kmt_string_ref {field}"),
+        4 if matches!(field, "pid" | "tgid") => format!("int32_t {field}"),
+        1 | 2 | 4 | 8 if !is_bytes => format!("uint{}_t {field}", size * 8),
+        _ => format!("uint8_t {field}[{size}]"),
+    }
+}
+
+/// `SymbolRow64` as `symbol_row64`.
+fn snake(name: &str) -> String {
+    let mut out = String::new();
+    for (number, c) in name.chars().enumerate() {
+        if c.is_ascii_uppercase() && number > 0 {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
 }
 
 /// Rows of the table under `## TITLE`: the first two cells.

@@ -91,6 +91,8 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
         return Err(Error::at(0, ErrorKind::NotKmt));
     };
     let major = header.version_major.get();
+    // The last draft is version 1.0 under another number.
+    let is_known = major == VERSION_MAJOR || (major, header.version_minor.get()) == (0, 2);
     let other_major = Error::at(12, ErrorKind::MajorVersion { found: major, supported: VERSION_MAJOR });
     let header_len = header.header_len.get() as usize;
     let covered = data.get(..header_len.saturating_sub(4)).filter(|_| {
@@ -101,11 +103,11 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
     // Magic, byte order and version stand at the same place in every major version; the rest may not.
     let Some(covered) = covered else {
         let malformed = Error::at(16, ErrorKind::Malformed("the header has an impossible length"));
-        return Err(if major == VERSION_MAJOR { malformed } else { other_major });
+        return Err(if is_known { malformed } else { other_major });
     };
     let stored = order.uint_at(data, header_len.saturating_sub(4), 4).unwrap_or(0) as u32;
     let computed = crc32fast::hash(covered);
-    if major != VERSION_MAJOR {
+    if !is_known {
         return Err(other_major);
     }
     if stored != computed {

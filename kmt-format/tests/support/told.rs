@@ -237,7 +237,7 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     let order = if file.big { "big" } else { "little" };
     out.insert(
         "format".into(),
-        json!({"major": 0, "minor": file.minor, "order": order, "long": file.long, "uuid": hex(&file.uuid)}),
+        json!({"major": 1, "minor": file.minor, "order": order, "long": file.long, "uuid": hex(&file.uuid)}),
     );
     out.insert("finished".into(), (file.kinds.last().is_some_and(|k| k == "TRLR")).into());
     out.insert("chunks".into(), file.kinds.clone().into());

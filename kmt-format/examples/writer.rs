@@ -1,0 +1,48 @@
+//! Writes a trace from nothing: two events of one CPU, a loss between them, a name for a task.
+//!
+//! cargo run -p kmt-format --example writer -- made.kmt
+
+use kmt_format::kernel::{ByteOrder, TraceClock};
+use kmt_format::write::{Loss, Task, Writer, WriterOptions};
+use kmt_format::{Compression, Result};
+
+/// What the kernel says of the event, in its own words: `events/kmem/kfree/format`.
+const FORMAT: &str = "name: kfree\nID: 458\nformat:\n\
+    \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+    \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
+    \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\n\
+    print fmt: \"call_site=%pS ptr=%p\", (void *)REC->call_site, REC->ptr\n";
+
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("which file?")?;
+    std::fs::write(path, run()?)?;
+    Ok(())
+}
+
+/// The file.
+pub fn run() -> Result<Vec<u8>> {
+    let mut writer = Writer::new(WriterOptions {
+        order: ByteOrder::Little,
+        long_size: 8,
+        align_u64: Some(8),
+        page_size: Some(4096),
+        trace_uuid: *b"an example trace",
+        compression: Compression::None,
+    })?;
+    let id = writer.add_format("kmem", FORMAT)?;
+    writer.clock(&TraceClock::named("mono"))?;
+    writer.meta(&[("source", b"an example")])?;
+    writer.tasks(&[Task { time: 0, pid: 77, tgid: 77, comm: b"init".to_vec() }])?;
+    let mut record = id.to_le_bytes().to_vec();
+    record.extend([0, 0]);
+    record.extend(77i32.to_le_bytes());
+    record.extend(0xffff_ffff_8100_0010u64.to_le_bytes());
+    record.extend(0xffff_8880_0123_4000u64.to_le_bytes());
+    writer.event(0, 1_000_000, &record)?;
+    writer.lost(0, Loss { counted: 3, ..Loss::default() })?;
+    writer.event(0, 2_000_000, &record)?;
+    writer.finish()
+}

@@ -1,0 +1,77 @@
+//! Golden files: whatever this library becomes, it reads them as it did when their version was frozen.
+//!
+//! They are never made anew. A failure here is a break of the promise in spec.md, section Versions.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kmt_format::Limits;
+use kmt_format::read::Trace;
+use serde_json::Value;
+use support::told;
+
+fn versions() -> Vec<PathBuf> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/golden");
+    let mut versions: Vec<PathBuf> = fs::read_dir(golden).unwrap().map(|e| e.unwrap().path()).collect();
+    versions.retain(|p| p.is_dir());
+    versions.sort();
+    assert!(!versions.is_empty());
+    versions
+}
+
+fn files(version: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(version).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|p| p.extension().is_some_and(|e| e == "kmt"));
+    files.sort();
+    files
+}
+
+#[test]
+fn golden_files_tell_what_they_told() {
+    for version in versions() {
+        let files = files(&version);
+        assert!(files.len() >= 40, "{}: {} files", version.display(), files.len());
+        for path in files {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name.contains("zstd") && !cfg!(feature = "zstd") {
+                continue;
+            }
+            let file = fs::read(&path).unwrap();
+            let trace = Trace::open(&file, Limits::default()).unwrap();
+            assert_eq!(trace.damages(), [], "{name}");
+            let json: Value =
+                serde_json::from_str(&fs::read_to_string(path.with_extension("json")).unwrap()).unwrap();
+            told::compare(name, &told::of_trace(&trace), &json);
+        }
+    }
+}
+
+/// The last draft had another number, and nothing else.
+#[test]
+fn files_of_the_last_draft_are_read() {
+    for path in files(&versions()[0]).iter().filter(|p| p.to_str().unwrap().contains("one-le64")) {
+        let mut file = fs::read(path).unwrap();
+        let with = |file: &mut Vec<u8>, version: [u8; 4]| {
+            // The header, and its copy in the first chunk.
+            for at in [0, 128] {
+                file[at + 12..at + 16].copy_from_slice(&version);
+                let crc = crc32(&file[at..at + 60]);
+                file[at + 60..at + 64].copy_from_slice(&crc.to_le_bytes());
+            }
+        };
+        with(&mut file, [0, 0, 2, 0]);
+        let trace = Trace::open(&file, Limits::default()).unwrap();
+        assert_eq!((trace.header().version_major, trace.header().version_minor), (0, 2));
+        assert_eq!(trace.event_count(), 1);
+        with(&mut file, [0, 0, 1, 0]);
+        assert!(Trace::open(&file, Limits::default()).is_err(), "0.1 is another format");
+    }
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+    })
+}
