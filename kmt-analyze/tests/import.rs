@@ -241,6 +241,52 @@ fn damaged_files_are_refused_or_read_as_far_as_they_go() {
     }
 }
 
+/// The real thing: what trace-cmd itself makes of raw buffers, in each of its formats.
+#[test]
+fn files_that_trace_cmd_makes() {
+    let scratch = Scratch::new();
+    let folder = beside(&scratch, "x86_64-6.1");
+    let capture = data("x86_64-6.1");
+    let (tracefs, kallsyms) = (capture.join("tracefs"), capture.join("kallsyms"));
+    let trace_cmd = |args: &[&std::ffi::OsStr]| {
+        let made = Command::new("trace-cmd").current_dir(&scratch.0).args(args).output();
+        made.is_ok_and(|o| o.status.success())
+    };
+    let raw: Vec<PathBuf> =
+        (0..4).map(|cpu| tracefs.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"))).collect();
+    let (head, whole) = (scratch.0.join("head.dat"), scratch.0.join("whole.dat"));
+    let mut restore: Vec<&std::ffi::OsStr> =
+        vec!["restore".as_ref(), "-o".as_ref(), whole.as_ref(), "-i".as_ref(), head.as_ref()];
+    restore.extend(raw.iter().map(|p| p.as_os_str()));
+    let begin: [&std::ffi::OsStr; 8] = [
+        "restore".as_ref(),
+        "-c".as_ref(),
+        "-t".as_ref(),
+        tracefs.as_ref(),
+        "-k".as_ref(),
+        kallsyms.as_ref(),
+        "-o".as_ref(),
+        head.as_ref(),
+    ];
+    if !trace_cmd(&begin) || !trace_cmd(&restore) {
+        eprintln!("skipped: trace-cmd is not here, or cannot do that");
+        return;
+    }
+    let expected = dump(&scratch.convert(&capture));
+    let (input, output) = (folder.join("trace.dat"), folder.join("trace.kmt"));
+    for (version, compression) in [("6", "none"), ("7", "none"), ("7", "zstd"), ("7", "zlib")] {
+        let _ = fs::remove_file(&input);
+        let options = ["convert", "--file-version", version, "--compression", compression, "-i"];
+        let mut args: Vec<&std::ffi::OsStr> = options.iter().map(|o| o.as_ref()).collect();
+        args.extend([whole.as_os_str(), "-o".as_ref(), input.as_os_str()]);
+        // A trace-cmd may be built without one of the compressions.
+        if trace_cmd(&args) && input.exists() {
+            convert(&input, &output, None).unwrap();
+            same_dump(&dump(&output), &expected, &format!("version {version}, {compression}"));
+        }
+    }
+}
+
 /// The real thing: perf's own recording of this machine, and perf's own report of it.
 #[test]
 fn perf_kmem_prints_the_same() {

@@ -22,6 +22,18 @@ impl Identity {
         }
     }
 
+    /// The identity of (a part of) a file, by its length and both its ends.
+    #[cfg(feature = "convert")]
+    pub fn of_file(bytes: &[u8], part: &str) -> [u8; 16] {
+        const LOOKED_AT: usize = 65_536;
+        let mut identity = Self::new();
+        identity.add(&(bytes.len() as u64).to_le_bytes());
+        identity.add(part.as_bytes());
+        identity.add(bytes.get(..bytes.len().min(LOOKED_AT)).unwrap_or_default());
+        identity.add(bytes.get(bytes.len().saturating_sub(LOOKED_AT)..).unwrap_or_default());
+        identity.finish()
+    }
+
     fn mix(&mut self, word: u64) {
         const PRIMES: [u64; 2] = [0x0000_0100_0000_01b3, 0xff51_afd7_ed55_8ccd];
         for (lane, prime) in self.lanes.iter_mut().zip(PRIMES) {

@@ -244,10 +244,7 @@ fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
-            quoted(&format!("'{text}"))
-        }
-        Value::String(text) => quoted(text),
+        Value::String(text) => csv_text(text).into_owned(),
         other => other.to_string(),
     }
 }

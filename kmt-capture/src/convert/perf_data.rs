@@ -46,7 +46,7 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
     running_kernel(&file, &mut description);
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
-    let mut writer = description.writer(identity(bytes), options.compression)?;
+    let mut writer = description.writer(Identity::of_file(bytes, ""), options.compression)?;
     description.write(&mut writer)?;
     let mut conversion = Conversion::new(writer, stack, &file);
     let mut rounds = Rounds::new(&file);
@@ -320,14 +320,4 @@ impl Conversion {
             notes.push("perf marked no rounds, so events of one CPU may stand out of order".to_owned());
         }
     }
-}
-
-/// The same input gives the same file, other input another identity.
-fn identity(bytes: &[u8]) -> [u8; 16] {
-    const LOOKED_AT: usize = 65_536;
-    let mut identity = Identity::new();
-    identity.add(&(bytes.len() as u64).to_le_bytes());
-    identity.add(bytes.get(..bytes.len().min(LOOKED_AT)).unwrap_or_default());
-    identity.add(bytes.get(bytes.len().saturating_sub(LOOKED_AT)..).unwrap_or_default());
-    identity.finish()
 }

@@ -44,7 +44,7 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
     }
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
-    let mut writer = description.writer(identity(bytes), options.compression)?;
+    let mut writer = description.writer(Identity::of_file(bytes, ""), options.compression)?;
     description.write(&mut writer)?;
     let mut conversion = Conversion::new(writer, stack, look);
     for line in bytes.split(|&b| b == b'\n') {
@@ -303,14 +303,4 @@ impl<'t> Conversion<'t> {
             notes.push(format!("unknown names of allocation flags are left out, such as {name}"));
         }
     }
-}
-
-/// The same input gives the same file, other input another identity.
-fn identity(bytes: &[u8]) -> [u8; 16] {
-    const LOOKED_AT: usize = 65_536;
-    let mut identity = Identity::new();
-    identity.add(&(bytes.len() as u64).to_le_bytes());
-    identity.add(bytes.get(..bytes.len().min(LOOKED_AT)).unwrap_or_default());
-    identity.add(bytes.get(bytes.len().saturating_sub(LOOKED_AT)..).unwrap_or_default());
-    identity.finish()
 }

@@ -37,7 +37,7 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
     description.order = Some(order);
     description.sub_buffer_len = Some(header_page.sub_buffer_len());
     Beside::of(&options.input)?.complete(&mut description);
-    let uuid = identity(bytes, &instance);
+    let uuid = Identity::of_file(bytes, &instance.name);
     let mut writer = description.writer(uuid, options.compression)?;
     description.write(&mut writer)?;
     let mut conversion = Conversion {
@@ -279,15 +279,4 @@ impl Conversion<'_, '_> {
         }
         Ok(self.decoder.damaged(cpu)?)
     }
-}
-
-/// The same input gives the same file, other input another identity.
-fn identity(bytes: &[u8], instance: &Instance) -> [u8; 16] {
-    const LOOKED_AT: usize = 65_536;
-    let mut identity = Identity::new();
-    identity.add(&(bytes.len() as u64).to_le_bytes());
-    identity.add(instance.name.as_bytes());
-    identity.add(bytes.get(..bytes.len().min(LOOKED_AT)).unwrap_or_default());
-    identity.add(bytes.get(bytes.len().saturating_sub(LOOKED_AT)..).unwrap_or_default());
-    identity.finish()
 }
