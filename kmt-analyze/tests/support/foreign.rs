@@ -273,25 +273,37 @@ impl Capture {
         let mut merge = trace.merge();
         let mut raw = Vec::new();
         let mut number = 0u32;
+        // perf reads one CPU after the other: in a round times go back, and what the last CPUs wrote meanwhile comes in
+        // the next round.
+        let (mut carried, mut round) = (Vec::new(), Vec::new());
         while let Some(run) = merge.next_run() {
             for index in run.range {
                 let event = Event::new(trace.schema(), run.chunk, index).unwrap();
                 event.to_record(&mut raw);
                 let mut body = Bytes::new(self.order);
                 sample(&mut body, &event, &raw);
-                record(&mut records, 9, &body.bytes);
+                let mut one = Bytes::new(self.order);
+                record(&mut one, 9, &body.bytes);
                 number += 1;
-                if number % 100 == 0 {
-                    record(&mut records, 68, &[]);
-                }
                 if style.loses && number == 50 {
                     let mut body = Bytes::new(self.order);
                     body.int(ID, 8).int(17, 8);
                     trailer(&mut body, event.time(), event.cpu());
-                    record(&mut records, 2, &body.bytes);
+                    record(&mut one, 2, &body.bytes);
+                }
+                round.push((event.cpu(), one.bytes));
+                if round.len() == 100 {
+                    round.sort_by_key(|(cpu, _)| *cpu);
+                    let late = round.split_off(60);
+                    round.append(&mut carried);
+                    carried = late;
+                    write_round(&mut records, &mut round);
+                    record(&mut records, 68, &[]);
                 }
             }
         }
+        round.append(&mut carried);
+        write_round(&mut records, &mut round);
         let data = if style.packed { compressed(&records, self.order) } else { records.bytes };
         let magic: &[u8] = if self.order == ByteOrder::Little { b"PERFILE2" } else { b"2ELIFREP" };
         let mut out = Bytes::new(self.order);
@@ -426,4 +438,12 @@ fn sorted(path: &Path) -> Vec<PathBuf> {
     entries.retain(|p| p.is_dir());
     entries.sort();
     entries
+}
+
+/// Writes the records of a round, CPU by CPU.
+fn write_round(out: &mut Bytes, round: &mut Vec<(u32, Vec<u8>)>) {
+    round.sort_by_key(|(cpu, _)| *cpu);
+    for (_, record) in round.drain(..) {
+        out.raw(&record);
+    }
 }

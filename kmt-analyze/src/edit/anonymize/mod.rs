@@ -58,7 +58,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         let bytes = random();
         bytes.iter().take(8).fold(0, |sum, &b| sum << 8 | u64::from(b))
     });
-    let places = Places::of(session, seed);
+    let places = Places::of(session, seed)?;
     let mut texts = Texts::default();
     let mut copy = Copy::new(session, &options.target, random(), options.compress)?;
     copy.clock(session)?;

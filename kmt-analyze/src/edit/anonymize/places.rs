@@ -5,6 +5,7 @@ use kmt_format::read::{Event, SymbolEntry};
 use kmt_format::schema::Role;
 
 use crate::commands::session::Session;
+use crate::failure::{Failure, Result};
 
 /// Distances.
 #[derive(Debug)]
@@ -19,7 +20,11 @@ pub struct Places {
 
 impl Places {
     /// For a trace. The same seed gives the same distances.
-    pub fn of(session: &Session<'_>, seed: u64) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Refuses a trace whose addresses leave no room to move: they would stay what they are.
+    pub fn of(session: &Session<'_>, seed: u64) -> Result<Self> {
         let long_size = session.trace.header().long_size;
         let seen = Seen::of(session);
         let mut random = seed;
@@ -39,13 +44,19 @@ impl Places {
         let page_size = session.trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
         let frame_block = (block / page_size).max(1);
         let frame_top = if long_size == 8 { 1 << 40 } else { 1 << 20 };
-        Self {
+        let moved = |range, top, reach, block, random, what: &str| {
+            shift(range, top, reach, block, random).ok_or_else(|| {
+                Failure::new(format!("{}: {what} leave no room to move", session.path.display()))
+                    .hint("slice keeps events by name, time or CPU: leave out those with such addresses")
+            })
+        };
+        Ok(Self {
             long_size,
             text: seen.text,
-            text_shift: shift(seen.text, top, reach, block, next()),
-            data_shift: shift(seen.data, top, reach, block, next()),
-            frame_shift: shift(seen.frames, frame_top, frame_top, frame_block, next()),
-        }
+            text_shift: moved(seen.text, top, reach, block, next(), "addresses of functions")?,
+            data_shift: moved(seen.data, top, reach, block, next(), "addresses of objects")?,
+            frame_shift: moved(seen.frames, frame_top, frame_top, frame_block, next(), "page frames")?,
+        })
     }
 
     /// An address at its new place.
@@ -141,22 +152,19 @@ impl Seen {
 
 /// A distance, a multiple of `block` and not 0, by which a range stays between `block` and `top`, and moves by less than
 /// `reach`.
-fn shift((first, last): (u64, u64), top: u64, reach: u64, block: u64, random: u64) -> u64 {
+fn shift((first, last): (u64, u64), top: u64, reach: u64, block: u64, random: u64) -> Option<u64> {
     if first > last {
-        return block;
+        return Some(block);
     }
     let up = (top.saturating_sub(last).saturating_sub(block) / block).min(reach / block);
     let down = (first.saturating_sub(block) / block).min(reach / block);
     match up.saturating_add(down) {
-        // A range that fills everything cannot move: such addresses tell nothing either.
-        0 => 0,
+        // A range that fills everything cannot move.
+        0 => None,
         all => {
             let chosen = random % all;
-            if chosen < up {
-                (chosen + 1) * block
-            } else {
-                (chosen - up + 1).wrapping_mul(block).wrapping_neg()
-            }
+            let blocks = if chosen < up { chosen + 1 } else { (chosen - up + 1).wrapping_neg() };
+            Some(blocks.wrapping_mul(block))
         }
     }
 }
@@ -166,11 +174,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_cannot_move_is_refused() {
+        assert_eq!(shift((1, u64::MAX), u64::MAX, u64::MAX, 1 << 21, 5), None);
+    }
+
+    #[test]
     fn ranges_stay_in_bounds() {
         let block = 1 << 21;
         for random in [0, 1, 77, u64::MAX] {
             let range = (0xc000_0000u64, 0xefff_ffff);
-            let by = shift(range, u32::MAX.into(), u32::MAX.into(), block, random);
+            let by = shift(range, u32::MAX.into(), u32::MAX.into(), block, random).unwrap();
             let moved = range.0.wrapping_add(by);
             assert!(by != 0 && by % block == 0 && moved >= block, "{by:#x}");
             assert!(range.1.wrapping_add(by) <= u64::from(u32::MAX), "{by:#x}");

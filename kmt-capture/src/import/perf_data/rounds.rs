@@ -84,6 +84,8 @@ struct Queue {
     /// Latest time so far, and at the end of the round before.
     newest: u64,
     due: u64,
+    /// Set at the end of a round: records up to this time can be shown.
+    ended: Option<u64>,
 }
 
 impl<'d> Rounds<'d> {
@@ -117,11 +119,10 @@ impl<'d> Rounds<'d> {
                         break Some(fault);
                     }
                     let is_full = self.queue.bytes.len() > WAITING_MAX;
-                    if record.kind == Record::FINISHED_ROUND || is_full {
-                        self.is_forced |= is_full;
-                        let due = if is_full { self.queue.newest } else { self.queue.due };
+                    self.is_forced |= is_full;
+                    let ended = self.queue.ended.take();
+                    if let Some(due) = if is_full { Some(self.queue.newest) } else { ended } {
                         self.release(due, see)?;
-                        self.queue.due = self.queue.newest;
                     }
                 }
             }
@@ -190,6 +191,11 @@ impl Queue {
                     let lost = shapes.word(record.body);
                     *lost_samples = lost_samples.saturating_add(lost);
                 }
+                return Ok(());
+            }
+            // A compressed record may hold several rounds, and records behind the last one.
+            Record::FINISHED_ROUND => {
+                self.ended = Some(std::mem::replace(&mut self.due, self.newest));
                 return Ok(());
             }
             _ => return Ok(()),
