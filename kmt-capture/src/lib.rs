@@ -19,5 +19,8 @@ pub mod record;
 #[cfg(feature = "convert")]
 mod rewrite;
 mod snippet;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod test_support;
 pub mod tracefs;
 mod uuid;

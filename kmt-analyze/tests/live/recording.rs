@@ -1,18 +1,17 @@
-//! A live recording against the running kernel's own text: needs root and tracefs, and says so where they are missing.
-
-mod support;
+//! A live recording against the running kernel's own text.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::agreement::{Mask, agree};
+use crate::support::alone::Alone;
+use crate::support::reference::Reference;
 use kmt_capture::failure::Outcome;
 use kmt_capture::record::{self, Options};
 use kmt_format::Limits;
 use kmt_format::read::Trace;
-use support::agreement::{Mask, agree};
-use support::reference::{self, Reference};
 
 const TASK_EVENTS: [&str; 3] = ["task/task_newtask", "task/task_rename", "cgroup/cgroup_attach_task"];
 
@@ -33,7 +32,9 @@ impl Drop for Scratch {
 }
 
 fn load() -> Vec<OsString> {
-    let script = "i=0; while [ $i -lt 25 ]; do find /usr/lib /etc -type f 2> /dev/null | head -400 | xargs cat > /dev/null 2>&1; i=$((i+1)); done";
+    // Many at once, so that small buffers overflow.
+    let script =
+        "find /usr/lib /etc -type f 2> /dev/null | head -500 | xargs -n 40 -P 8 cat > /dev/null 2>&1";
     ["sh", "-c", script].map(OsString::from).to_vec()
 }
 
@@ -52,10 +53,7 @@ fn allocations(path: &Path, args: &[&str]) -> u64 {
 
 #[test]
 fn what_is_recorded_live_is_what_the_kernel_prints() {
-    if let Some(why) = reference::why_not() {
-        eprintln!("skipped: {why}");
-        return;
-    }
+    let Some(_alone) = Alone::or_skip() else { return };
     let scratch = Scratch::new();
     let ample = Options { command: load(), task_events: true, quiet: true, ..Options::default() };
     let tiny = Options { buffer_size: Some(64 << 10), ..ample.clone() };
@@ -68,7 +66,7 @@ fn what_is_recorded_live_is_what_the_kernel_prints() {
         ("tiny-raw", Options { verbatim: true, mmap: true, ..tiny }),
     ] {
         let path = scratch.0.join(format!("{name}.kmt"));
-        let reference = Reference::start(&["kmem"], &TASK_EVENTS, 256 << 10);
+        let reference = Reference::start(&["kmem"], &TASK_EVENTS, 32 << 10);
         let outcome = record::record(&Options { output: Some(path.clone()), ..options }).unwrap();
         let text = reference.text();
         let file = fs::read(&path).unwrap();

@@ -1,14 +1,12 @@
 //! The process boundary of kmt-analyze, on files made of real captures.
 
-mod support;
-
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use serde_json::Value;
-use support::files::{Scratch, data, json, run, stderr, stdout};
 
 const CAPTURES: [&str; 4] = ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"];
 

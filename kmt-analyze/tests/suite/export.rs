@@ -1,12 +1,10 @@
 //! Exports that need no other program to be looked at; those that do are checked by `.ci/consumers`.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use serde_json::Value;
-use support::files::{Scratch, data, json, run, stderr, stdout};
 
 fn export(options: &[&str], file: &Path) -> String {
     let output = run(&[&["export"], options].concat(), file);

@@ -2,17 +2,15 @@
 //!
 //! With KMT_CAPTURES=DIR also on every capture and .kmt file in that directory.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::files::{Scratch, data, json, run, stdout};
+use crate::support::model::{self, Event, Ledger, Target, What};
 use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Writer, WriterOptions};
 use serde_json::Value;
-use support::files::{Scratch, data, json, run, stdout};
-use support::model::{self, Event, Ledger, Target, What};
 
 /// Spans of time in which `info` says that something was lost.
 fn spans(info: &Value) -> Vec<(u64, u64)> {

@@ -1,11 +1,9 @@
 //! The reports agree with each other, whatever is asked of the same events.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use serde_json::Value;
-use support::files::{Scratch, data, json, run, stderr, stdout};
 
 fn sample(scratch: &Scratch) -> PathBuf {
     scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1"))
@@ -242,11 +240,11 @@ fn ranges_hold_the_truth() {
     let (mut inside, mut outside) = (0, Vec::new());
     for trial in 0..6u64 {
         let input = scratch.0.join(format!("trial{trial}"));
-        support::files::copy(
+        crate::support::files::copy(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1"),
             &input,
         );
-        support::drop::sub_buffers(&input.join("tracefs"), trial);
+        crate::support::drop::sub_buffers(&input.join("tracefs"), trial);
         let summary = json(&["summary", "--json"], &scratch.convert(&input));
         assert!(number(&summary["trace"]["lost_events"]) > 0);
         for section in ["slab", "slab.kmalloc", "slab.cache", "slab.raw", "pages"] {

@@ -2,14 +2,12 @@
 //!
 //! `KMT_RAW_CAPTURES=DIR` adds every capture in DIR that has a `trace.txt` of the function graph tracer.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::files::{Scratch, json, run, stdout};
 use serde_json::Value;
-use support::files::{Scratch, json, run, stdout};
 
 /// Number, total and longest, in microseconds.
 type Sums = (u64, f64, f64);

@@ -1,12 +1,10 @@
 //! The reports on fragmentation, leaks, latency and the like, against the totals of others and against the dump.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use serde_json::Value;
-use support::files::{Scratch, data, json, run, stderr, stdout};
 
 fn sample() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1")

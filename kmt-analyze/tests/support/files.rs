@@ -80,3 +80,32 @@ pub fn json(args: &[&str], file: &Path) -> Value {
     let output = run(args, file);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}: {}", stderr(&output)))
 }
+
+/// Converts any file that `kmt-capture convert` reads.
+pub fn convert(input: &Path, output: &Path, instance: Option<&str>) -> Result<(), String> {
+    let options = kmt_capture::convert::Options {
+        input: input.to_owned(),
+        output: output.to_owned(),
+        force: true,
+        compression: kmt_format::Compression::None,
+        verbatim: false,
+        quiet: true,
+        instance: instance.map(str::to_owned),
+    };
+    kmt_capture::convert::convert(&options).map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// The events of a file as text.
+pub fn dump(file: &Path) -> String {
+    let output = run(&["dump"], file);
+    assert!(output.status.success() || output.status.code() == Some(3), "{}", stderr(&output));
+    stdout(&output)
+}
+
+/// Compares two texts line by line.
+pub fn same_dump(ours: &str, theirs: &str, what: &str) {
+    assert_eq!(ours.lines().count(), theirs.lines().count(), "{what}");
+    for (a, b) in ours.lines().zip(theirs.lines()) {
+        assert_eq!(a, b, "{what}");
+    }
+}

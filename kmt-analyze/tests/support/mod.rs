@@ -4,8 +4,12 @@
 #![allow(dead_code)]
 
 pub mod agreement;
+#[path = "../../../kmt-capture/tests/support/alone.rs"]
+pub mod alone;
 pub mod drop;
 pub mod files;
 pub mod foreign;
 pub mod model;
 pub mod reference;
+#[path = "../../../kmt-format/tests/suite/support/skip.rs"]
+pub mod skip;

@@ -1,24 +1,10 @@
 //! A second instance that records the same events at the same time, read as text.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An instance of the running kernel's tracefs; removed when dropped.
 pub struct Reference(PathBuf);
-
-/// Why nothing can be recorded here; `None` if it can.
-pub fn why_not() -> Option<&'static str> {
-    let tracing = Path::new("/sys/kernel/tracing");
-    if !tracing.join("trace_clock").exists() {
-        return Some("there is no tracefs");
-    }
-    let probe = tracing.join("instances").join(format!("kmt-probe-{}", std::process::id()));
-    if fs::create_dir(&probe).is_err() {
-        return Some("not root");
-    }
-    let _ = fs::remove_dir(&probe);
-    None
-}
 
 impl Reference {
     /// Records these events into a buffer of so many KiB a CPU at most; all together take no more than a quarter of the

@@ -1,14 +1,12 @@
 //! What callers may ask for and may not, beyond what a file holds.
 
-mod support;
-
+use crate::support::model::{self, Op};
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 use kmt_format::raw::{ChunkKind, chunk_flags};
 use kmt_format::read::{Event, Incremental, Trace};
 use kmt_format::schema::{Meaning, Role};
 use kmt_format::write::{Loss, Writer, WriterLimits, WriterOptions};
 use kmt_format::{Compression, ErrorKind, Limits};
-use support::model::{self, Op};
 
 fn options(long_size: usize) -> WriterOptions {
     WriterOptions {
@@ -124,9 +122,9 @@ fn an_index_that_lies_gives_an_error() {
 }
 
 fn stamp(file: &mut [u8], at: usize, len: usize) {
-    let crc = support::naive::crc32(&file[at + 64..at + len]).to_le_bytes();
+    let crc = crate::support::naive::crc32(&file[at + 64..at + len]).to_le_bytes();
     file[at + 48..at + 52].copy_from_slice(&crc);
-    let crc = support::naive::crc32(&file[at..at + 60]).to_le_bytes();
+    let crc = crate::support::naive::crc32(&file[at..at + 60]).to_le_bytes();
     file[at + 60..at + 64].copy_from_slice(&crc);
 }
 

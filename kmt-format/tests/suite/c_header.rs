@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::skip::{Lack, skip};
+
 use kmt_format::Limits;
 use kmt_format::read::Trace;
 
@@ -39,10 +41,11 @@ fn compiler() -> Option<&'static str> {
 
 #[test]
 fn a_c_program_finds_the_same_chunks() {
-    let Some(cc) = compiler().filter(|_| cfg!(target_endian = "little")) else {
-        eprintln!("skipped: no C compiler here");
+    // The program reads the vector as its own machine's words.
+    if cfg!(target_endian = "big") {
         return;
-    };
+    }
+    let Some(cc) = compiler() else { return skip(Lack::Program, "no C compiler") };
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec");
     let folder: PathBuf = std::env::temp_dir().join(format!("kmt-c-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();

@@ -1,13 +1,13 @@
 //! Whatever happens to a file: no panic, no endless loop, no wrong data taken for right, and what is undamaged is read.
 
-mod support;
-
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use crate::support::model::{self, Op};
+use crate::support::texts::Texts;
 use kmt_format::kernel::ByteOrder;
-use kmt_format::read::{Event, Trace};
+use kmt_format::read::Trace;
 use kmt_format::{ErrorKind, Limits};
-use support::model::{self, Op};
 
 fn small_file(order: ByteOrder, long: usize) -> Vec<u8> {
     let mut ops = Vec::new();
@@ -25,28 +25,21 @@ fn small_file(order: ByteOrder, long: usize) -> Vec<u8> {
 }
 
 /// Every event that can be read, by CPU and number: its text is its fields.
-type Read = BTreeMap<(u32, u64), String>;
+type Read = BTreeMap<(u32, u64), Rc<str>>;
 
 /// Reads what can be read; the second value says whether anything was told to be wrong.
-fn read_all(file: &[u8]) -> Result<(Read, bool), ErrorKind> {
+fn read_all(file: &[u8], texts: &mut Texts) -> Result<(Read, bool), ErrorKind> {
     let trace = Trace::open(file, Limits::default()).map_err(|e| e.kind().clone())?;
     let mut out = Read::new();
     let mut told = trace.damage_count() > 0 || !trace.is_finished();
     for (cpu, stream) in trace.streams() {
         told |= stream.events_missing > 0;
         for (chunk, info) in &stream.chunks {
-            let Ok(chunk) = trace.read(chunk) else {
+            let Ok(texts) = texts.of(&trace, file, chunk) else {
                 told = true;
                 continue;
             };
-            for index in 0..chunk.records().len() {
-                let event = Event::new(trace.schema(), &chunk, index).unwrap();
-                let fields: Vec<String> = (0..event.class().fields.len())
-                    .map(|i| format!("{:?}{:?}", event.uint(i), event.bytes(i)))
-                    .collect();
-                let text = format!("{} {} {fields:?}", event.time(), event.class().name);
-                out.insert((*cpu, info.first_event + index as u64), text);
-            }
+            out.extend((info.first_event..).zip(texts.iter()).map(|(n, text)| ((*cpu, n), text.clone())));
         }
     }
     let mut merge = trace.merge();
@@ -73,11 +66,12 @@ fn kinds() -> [(ByteOrder, usize); 2] {
 fn every_truncation_gives_what_is_whole() {
     for (order, long) in kinds() {
         let file = small_file(order, long);
-        let (whole, told) = read_all(&file).unwrap();
+        let mut texts = Texts::default();
+        let (whole, told) = read_all(&file, &mut texts).unwrap();
         assert!(!told);
         let chunks = event_chunks(&file);
         for len in 0..file.len() {
-            match read_all(&file[..len]) {
+            match read_all(&file[..len], &mut texts) {
                 Err(_) => assert!(len < 64, "a header is enough to open a file: {len}"),
                 Ok((events, told)) => {
                     assert!(told, "a cut file must say so: {len}");
@@ -94,13 +88,15 @@ fn every_truncation_gives_what_is_whole() {
 fn every_flipped_byte_is_noticed_and_costs_only_its_chunk() {
     for (order, long) in kinds() {
         let mut file = small_file(order, long);
-        let (whole, _) = read_all(&file).unwrap();
+        let mut texts = Texts::default();
+        let (whole, _) = read_all(&file, &mut texts).unwrap();
         let chunks = event_chunks(&file);
         for at in 0..file.len() {
             // One of three flips a byte: all of them take minutes on an emulated machine.
             let flip = [0x01u8, 0x80, 0xff][at % 3];
             file[at] ^= flip;
-            let (events, told) = read_all(&file).unwrap_or_else(|e| panic!("byte {at} ^ {flip:#x}: {e}"));
+            let (events, told) =
+                read_all(&file, &mut texts).unwrap_or_else(|e| panic!("byte {at} ^ {flip:#x}: {e}"));
             assert!(told, "byte {at} ^ {flip:#x} went unnoticed");
             assert!(events.iter().all(|(k, v)| whole.get(k) == Some(v)), "byte {at}: wrong data");
             let hit = chunks.iter().filter(|c| (c.0..c.1).contains(&(at as u64))).map(|c| c.2).sum::<u64>();
@@ -113,21 +109,22 @@ fn every_flipped_byte_is_noticed_and_costs_only_its_chunk() {
 #[test]
 fn removed_and_inserted_bytes_cost_only_what_they_touch() {
     let file = small_file(ByteOrder::Little, 8);
-    let (whole, _) = read_all(&file).unwrap();
+    let mut texts = Texts::default();
+    let (whole, _) = read_all(&file, &mut texts).unwrap();
     let chunks = event_chunks(&file);
     let (start, end, events) = chunks[1];
     let without = [&file[..start as usize], &file[end as usize..]].concat();
-    let (read, told) = read_all(&without).unwrap();
+    let (read, told) = read_all(&without, &mut texts).unwrap();
     assert!(told);
     assert_eq!(read.len() as u64, whole.len() as u64 - events);
     // Zeros between chunks, as a file system may leave after a crash.
     let with = [&file[..start as usize], &[0; 640], &file[start as usize..]].concat();
-    let (read, told) = read_all(&with).unwrap();
+    let (read, told) = read_all(&with, &mut texts).unwrap();
     assert!(told);
     assert_eq!(read, whole);
     // The same chunk a second time counts once.
     let twice = [&file[..end as usize], &file[start as usize..]].concat();
-    let (read, told) = read_all(&twice).unwrap();
+    let (read, told) = read_all(&twice, &mut texts).unwrap();
     assert!(told);
     assert_eq!(read, whole);
 }
@@ -152,7 +149,7 @@ fn with_header_byte(at: usize, value: u8) -> Vec<u8> {
     let mut file = small_file(ByteOrder::Little, 8);
     for copy in [0, 128] {
         file[copy + at] = value;
-        let crc = support::naive::crc32(&file[copy..copy + 60]);
+        let crc = crate::support::naive::crc32(&file[copy..copy + 60]);
         file[copy + 60..copy + 64].copy_from_slice(&crc.to_le_bytes());
     }
     file
@@ -186,7 +183,7 @@ fn with_unknown_chunk(flags: u8) -> Vec<u8> {
     chunk[24..40].fill(0);
     chunk[40..44].fill(0xff);
     chunk[48..60].fill(0);
-    let crc = support::naive::crc32(&chunk[..60]);
+    let crc = crate::support::naive::crc32(&chunk[..60]);
     chunk[60..64].copy_from_slice(&crc.to_le_bytes());
     [&file[..at], &chunk, &file[at..]].concat()
 }
@@ -231,11 +228,11 @@ fn event_numbers_that_overflow_are_no_panic() {
     let (start, end) = (start as usize, end as usize);
     let prefix_len = u32::from_le_bytes(file[start + 52..start + 56].try_into().unwrap()) as usize;
     file[start + 64 + 32..start + 64 + 40].fill(0xff);
-    let body = support::naive::crc32(&file[start + 64..end]).to_le_bytes();
+    let body = crate::support::naive::crc32(&file[start + 64..end]).to_le_bytes();
     file[start + 48..start + 52].copy_from_slice(&body);
-    let prefix = support::naive::crc32(&file[start + 64..start + 64 + prefix_len]).to_le_bytes();
+    let prefix = crate::support::naive::crc32(&file[start + 64..start + 64 + prefix_len]).to_le_bytes();
     file[start + 56..start + 60].copy_from_slice(&prefix);
-    let header = support::naive::crc32(&file[start..start + 60]).to_le_bytes();
+    let header = crate::support::naive::crc32(&file[start..start + 60]).to_le_bytes();
     file[start + 60..start + 64].copy_from_slice(&header);
     let trace = Trace::open(&file, Limits::default()).unwrap();
     assert!(trace.streams().values().any(|s| s.events_missing > 1 << 60));

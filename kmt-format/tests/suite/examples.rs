@@ -7,11 +7,11 @@ use std::path::Path;
 use kmt_format::Limits;
 use kmt_format::read::Trace;
 
-#[path = "../examples/converter.rs"]
+#[path = "../../examples/converter.rs"]
 mod converter;
-#[path = "../examples/reader.rs"]
+#[path = "../../examples/reader.rs"]
 mod reader;
-#[path = "../examples/writer.rs"]
+#[path = "../../examples/writer.rs"]
 mod writer;
 
 #[test]

@@ -4,33 +4,33 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-#[path = "../../fuzz/src/codec.rs"]
+#[path = "../../../fuzz/src/codec.rs"]
 mod codec;
-#[path = "../../fuzz/src/cutting.rs"]
+#[path = "../../../fuzz/src/cutting.rs"]
 mod cutting;
-#[path = "../../fuzz/src/event_format.rs"]
+#[path = "../../../fuzz/src/event_format.rs"]
 mod event_format;
-#[path = "../../fuzz/src/index.rs"]
+#[path = "../../../fuzz/src/index.rs"]
 mod index;
-#[path = "../../fuzz/src/kernel_text.rs"]
+#[path = "../../../fuzz/src/kernel_text.rs"]
 mod kernel_text;
-#[path = "../../fuzz/src/look.rs"]
+#[path = "../../../fuzz/src/look.rs"]
 mod look;
-#[path = "../../fuzz/src/open.rs"]
+#[path = "../../../fuzz/src/open.rs"]
 mod open;
-#[path = "../../fuzz/src/open_repaired.rs"]
+#[path = "../../../fuzz/src/open_repaired.rs"]
 mod open_repaired;
-#[path = "../../fuzz/src/print_fmt.rs"]
+#[path = "../../../fuzz/src/print_fmt.rs"]
 mod print_fmt;
-#[path = "../../fuzz/src/recover.rs"]
+#[path = "../../../fuzz/src/recover.rs"]
 mod recover;
-#[path = "../../fuzz/src/repair.rs"]
+#[path = "../../../fuzz/src/repair.rs"]
 mod repair;
-#[path = "../../fuzz/src/round_trip.rs"]
+#[path = "../../../fuzz/src/round_trip.rs"]
 mod round_trip;
-#[path = "../../fuzz/src/story.rs"]
+#[path = "../../../fuzz/src/story.rs"]
 mod story;
-#[path = "../../fuzz/src/subbuffer.rs"]
+#[path = "../../../fuzz/src/subbuffer.rs"]
 mod subbuffer;
 
 fn folder(name: &str) -> Vec<PathBuf> {

@@ -2,15 +2,13 @@
 //!
 //! They are never made anew. A failure here is a break of the promise in spec.md, section Versions.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::told;
 use kmt_format::Limits;
 use kmt_format::read::Trace;
 use serde_json::Value;
-use support::told;
 
 fn versions() -> Vec<PathBuf> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/golden");

@@ -1,15 +1,13 @@
 //! Slices of real captures: every event comes back, and prints as the kernel that recorded it printed it.
 
-mod support;
-
 use std::collections::HashMap;
 use std::fs;
 
+use crate::support::{captures, naive};
 use kmt_format::Limits;
 use kmt_format::kernel::KernelVersion;
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, Trace};
-use support::{captures, naive};
 
 /// The kernel's text behind the time stamp, without the `page=` pointer, which the ring buffer does not hold.
 fn kernel_texts(name: &str) -> Vec<String> {

@@ -1,16 +1,15 @@
 //! What a damaged file still holds comes back, and what is missing is counted.
 
-mod support;
-
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use crate::support::model::{self, Op};
+use crate::support::texts::Texts;
 use kmt_format::edit::{Recovery, Rewrite, RewriteOptions};
 use kmt_format::kernel::ByteOrder;
 use kmt_format::raw::chunk_flags;
 use kmt_format::read::Trace;
 use kmt_format::{Compression, ErrorKind, Limits};
-use support::model::{self, Op};
-use support::told;
 
 /// On an emulated machine every byte would take many minutes; an odd stride meets all places in the end.
 const STRIDE: usize = if cfg!(any(target_arch = "s390x", target_arch = "arm")) { 13 } else { 1 };
@@ -37,10 +36,10 @@ fn rewritten(file: &[u8], options: RewriteOptions) -> Result<(Vec<u8>, Recovery)
 }
 
 /// Events by CPU and number.
-type Events = BTreeMap<(u32, u64), String>;
+type Events = BTreeMap<(u32, u64), Rc<str>>;
 
 /// The events of a file that must be sound, and how many of them are unverified.
-fn events(file: &[u8]) -> (Events, u64) {
+fn read(file: &[u8], texts: &mut Texts) -> (Events, u64) {
     let trace = Trace::open(file, Limits::default()).unwrap();
     assert_eq!(trace.damages(), []);
     assert!(trace.is_finished());
@@ -48,31 +47,33 @@ fn events(file: &[u8]) -> (Events, u64) {
     let mut unverified = 0;
     for (cpu, stream) in trace.streams() {
         for (chunk, info) in &stream.chunks {
-            let read = trace.read(chunk).unwrap();
             if chunk.flags & chunk_flags::UNVERIFIED != 0 {
                 unverified += u64::from(info.event_count);
             }
-            for i in 0..read.records().len() {
-                let event = kmt_format::read::Event::new(trace.schema(), &read, i).unwrap();
-                out.insert((*cpu, info.first_event + i as u64), told::event(&event).to_string());
-            }
+            let texts = texts.of(&trace, file, chunk).unwrap();
+            out.extend((info.first_event..).zip(texts.iter()).map(|(n, text)| ((*cpu, n), text.clone())));
         }
     }
     (out, unverified)
+}
+
+fn events(file: &[u8]) -> (Events, u64) {
+    read(file, &mut Texts::default())
 }
 
 #[test]
 fn a_longer_piece_holds_more() {
     for (order, long) in [(ByteOrder::Little, 8), (ByteOrder::Big, 4)] {
         let file = small_file(order, long);
-        let (whole, _) = events(&file);
+        let mut texts = Texts::default();
+        let (whole, _) = read(&file, &mut texts);
         let (mut before, mut salvaged) = (0, 0);
         for len in (0..file.len()).step_by(STRIDE).chain([file.len()]) {
             let Ok((new, recovery)) = rewritten(&file[..len], RewriteOptions::default()) else {
                 assert!(len < 64, "a header is enough: {len}");
                 continue;
             };
-            let (found, unverified) = events(&new);
+            let (found, unverified) = read(&new, &mut texts);
             assert!(found.iter().all(|(k, v)| whole.get(k) == Some(v)), "cut at {len}");
             assert!(found.len() >= before, "cut at {len}: {} events, {before} before", found.len());
             assert_eq!((recovery.events, recovery.events_unverified), (found.len() as u64, unverified));
@@ -91,13 +92,14 @@ fn a_longer_piece_holds_more() {
 fn every_flip_is_found_and_what_survives_is_the_clean_files() {
     for (order, long) in [(ByteOrder::Little, 8), (ByteOrder::Big, 4)] {
         let mut file = small_file(order, long);
-        let (whole, _) = events(&file);
+        let mut texts = Texts::default();
+        let (whole, _) = read(&file, &mut texts);
         for at in (0..file.len()).step_by(STRIDE) {
             let flip = [0x01u8, 0x80, 0xff][at % 3];
             file[at] ^= flip;
             let (new, recovery) = rewritten(&file, RewriteOptions::default()).unwrap();
             assert!(!recovery.is_sound(), "byte {at} ^ {flip:#x} went unnoticed");
-            let (found, _) = events(&new);
+            let (found, _) = read(&new, &mut texts);
             assert!(found.iter().all(|(k, v)| whole.get(k) == Some(v)), "byte {at}");
             if recovery.missing_is_exact {
                 assert_eq!(recovery.events + recovery.events_missing, whole.len() as u64, "byte {at}");

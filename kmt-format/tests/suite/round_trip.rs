@@ -1,14 +1,12 @@
 //! Any sequence of events, losses and flushes comes back as it was written: by the library and by the naive reader.
 
-mod support;
-
+use crate::support::model::{self, FieldValue, ModelEvent, Op};
+use crate::support::naive;
 use kmt_format::Limits;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::read::{Event, Trace};
 use kmt_format::write::Loss;
 use proptest::prelude::*;
-use support::model::{self, FieldValue, ModelEvent, Op};
-use support::naive;
 
 fn fields(event: &Event<'_>) -> Vec<FieldValue> {
     (0..event.class().fields.len())
@@ -184,7 +182,7 @@ fn time_slices_hold_what_they_should() {
 fn events_without_common_fields_are_read() {
     let format = "name: bare\nID: 9\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
         \tfield:u16 x;\toffset:2;\tsize:2;\tsigned:0;\n\nprint fmt: \"\"\n";
-    let mut writer = support::model::writer(ByteOrder::Big, 4);
+    let mut writer = crate::support::model::writer(ByteOrder::Big, 4);
     writer.add_format("odd", format).unwrap();
     writer.event(0, 5, &[0, 9, 0, 77]).unwrap();
     let file = writer.finish().unwrap();
@@ -201,7 +199,7 @@ fn stacks_have_their_real_length() {
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
         \tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n\
         \tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n\nprint fmt: \"\"\n";
-    let mut writer = support::model::writer(ByteOrder::Little, 8);
+    let mut writer = crate::support::model::writer(ByteOrder::Little, 8);
     writer.add_format("ftrace", format).unwrap();
     let depths = [1u32, 3, 20, 8, 3];
     for (time, depth) in depths.iter().enumerate() {
@@ -242,7 +240,7 @@ fn classes_may_differ_in_their_common_fields() {
         }
         text + "\n\nprint fmt: \"\"\n"
     };
-    let mut writer = support::model::writer(ByteOrder::Little, 8);
+    let mut writer = crate::support::model::writer(ByteOrder::Little, 8);
     writer.add_format("a", &format("short", 1, &[("common_x", 4, 4)])).unwrap();
     writer.add_format("a", &format("long", 2, &[("common_x", 4, 4), ("common_y", 8, 2)])).unwrap();
     for (time, id) in [1u8, 2, 1, 2].into_iter().enumerate() {
@@ -276,7 +274,7 @@ fn stacks_are_joined_to_their_events() {
         }
         text + "\nprint fmt: \"\"\n"
     };
-    let mut writer = support::model::writer(ByteOrder::Little, 8);
+    let mut writer = crate::support::model::writer(ByteOrder::Little, 8);
     writer.add_format("kmem", &format("kmem", "kmalloc", 9)).unwrap();
     writer.add_format("ftrace", &format("ftrace", "kernel_stack", 4)).unwrap();
     let mut time = 0;

@@ -1,14 +1,12 @@
 //! The conformance vectors: every reader finds what the JSON says, every writer makes the same bytes.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{naive, told, written};
 use kmt_format::Limits;
 use kmt_format::read::{Arrived, Incremental, Trace};
 use serde_json::{Value as Json, json};
-use support::{naive, told, written};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors")

@@ -307,16 +307,15 @@ fn warn_of_tmpfs(path: &Path, options: &Options) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_support::alone::Alone;
     use crate::tracefs;
 
     /// Unwinding closes the buffers before the instance is removed.
     #[test]
     fn a_panic_leaves_nothing_in_tracefs() {
+        let Some(_alone) = Alone::or_skip() else { return };
         let options = Options { quiet: true, buffer_size: Some(64 << 10), ..Options::default() };
-        let Ok((mut setup, mut plan)) = Setup::new(&options) else {
-            eprintln!("skipped: not root, or no tracefs");
-            return;
-        };
+        let (mut setup, mut plan) = Setup::new(&options).unwrap();
         let path = setup.dir.path().to_owned();
         setup.enable(&mut plan).unwrap();
         let file = std::env::temp_dir().join(format!("kmt-panic-{}.kmt", std::process::id()));

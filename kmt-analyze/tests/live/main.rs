@@ -1,0 +1,8 @@
+//! Tests of kmt-analyze on recordings of the running kernel: they need root and tracefs.
+
+mod lab;
+mod memory;
+mod perf;
+mod recording;
+#[path = "../support/mod.rs"]
+mod support;

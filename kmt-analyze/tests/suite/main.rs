@@ -1,0 +1,12 @@
+//! Tests of kmt-analyze on captures: one program, so that what they share is linked once.
+
+mod cli;
+mod edit;
+mod export;
+mod import;
+mod model;
+mod reports;
+mod stalls;
+#[path = "../support/mod.rs"]
+mod support;
+mod views;

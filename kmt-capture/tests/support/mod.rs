@@ -1,0 +1,6 @@
+//! Shared parts of the live tests, here and in kmt-analyze.
+#![allow(dead_code)]
+
+pub mod alone;
+#[path = "../../../kmt-format/tests/suite/support/skip.rs"]
+pub mod skip;

@@ -1,0 +1,13 @@
+//! Integration tests of kmt-format: one program, so that the library is linked once.
+
+mod api;
+mod c_header;
+mod damage;
+mod examples;
+mod fuzz_seeds;
+mod golden;
+mod real_captures;
+mod recovery;
+mod round_trip;
+mod support;
+mod vectors;
