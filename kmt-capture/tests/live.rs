@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use kmt_format::Limits;
 use kmt_format::read::{Event, StackJoiner, Trace};
-use support::alone::{Alone, TRACING};
+use support::alone::{Alone, TRACING, recordings_of_others};
 
 /// One recording test at a time, in a folder of its own, beside an instance that must stay as it is.
 struct Bench {
@@ -213,7 +213,7 @@ fn a_killed_recorder_leaves_a_file_and_its_instance_is_removed() {
     let mut random = u64::from(std::process::id()) | 1 << 40;
     // Half of this time a recorder prepares.
     const LIFE_MS_MAX: u64 = 800;
-    let runs = std::env::var("KMT_KILLS").map_or(60, |text| text.parse().unwrap());
+    let runs = std::env::var("KMT_KILLS").map_or(40, |text| text.parse().unwrap());
     let (mut files, mut events) = (0, 0);
     let mut load = Command::new("sh").args(["-c", &bench.endless(&load(1))]).spawn().unwrap();
     for run in 0..runs {
@@ -497,6 +497,24 @@ fn a_reader_that_does_not_read_can_be_interrupted() {
     child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("does not read"), "{text}");
+    bench.assert_untouched();
+}
+
+#[test]
+fn recordings_of_others_are_met_and_our_own_are_not() {
+    let Some(bench) = Bench::new("others") else { return };
+    assert!(recordings_of_others().is_empty(), "{:?}", recordings_of_others());
+    let stranger = Path::new(TRACING).join("instances/kmt-test-stranger");
+    fs::create_dir(&stranger).unwrap();
+    fs::write(stranger.join("events/kmem/kmalloc/enable"), "1").unwrap();
+    let met = recordings_of_others();
+    fs::write(stranger.join("events/kmem/kmalloc/enable"), "0").unwrap();
+    fs::remove_dir(&stranger).unwrap();
+    assert_eq!(met, [format!("instance {}", stranger.display())]);
+    let child = bench.start(&["-d", "1s", "-b", "1M"]);
+    std::thread::sleep(Duration::from_millis(900));
+    assert!(recordings_of_others().is_empty(), "{:?}", recordings_of_others());
+    assert!(child.wait_with_output().unwrap().status.success());
     bench.assert_untouched();
 }
 

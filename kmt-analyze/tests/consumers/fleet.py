@@ -1,6 +1,6 @@
-"""DuckDB and Spark give the same answers about one data set, and the totals are those of the traces.
+"""All engines give the same answers about one data set, and the totals are those of the traces.
 
-Usage: fleet.py KMT_ANALYZE TARGET=FILE.kmt ...
+Usage: fleet.py duckdb[,spark] KMT_ANALYZE TARGET=FILE.kmt ...
 """
 import importlib.util
 import json
@@ -14,9 +14,9 @@ spec = importlib.util.spec_from_file_location("fleet_guide", os.path.join(here, 
 guide = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(guide)
 
-analyze, dataset = sys.argv[1], tempfile.mkdtemp(prefix="kmt-fleet-")
+engines, analyze, dataset = sys.argv[1].split(","), sys.argv[2], tempfile.mkdtemp(prefix="kmt-fleet-")
 wasted = 0
-for pair in sys.argv[2:]:
+for pair in sys.argv[3:]:
     target, file = pair.split("=", 1)
     command = [analyze, "export", "parquet", file, "-o", dataset, "--target", target]
     assert subprocess.run(command).returncode in (0, 3), command
@@ -27,11 +27,12 @@ asked = guide.questions()
 assert set(asked) == {"waste", "rare", "lifetimes", "trust"}, asked.keys()
 asked["total"] = "SELECT sum(bytes_wasted) AS wasted FROM call_sites"
 for name, sql in asked.items():
-    columns, rows = guide.duckdb_rows(dataset, sql)
-    spark_columns, spark_rows = guide.spark_rows(dataset, sql)
+    columns, rows = guide.ENGINES[engines[0]](dataset, sql)
     plain = lambda rows: [tuple(int(c) if isinstance(c, (int, float)) else c for c in row) for row in rows]
-    assert columns == spark_columns and plain(rows) == plain(spark_rows), (name, rows[:3], spark_rows[:3])
+    for other in engines[1:]:
+        other_columns, other_rows = guide.ENGINES[other](dataset, sql)
+        assert columns == other_columns and plain(rows) == plain(other_rows), (name, rows[:3], other_rows[:3])
     assert rows or name == "trust", f"{name} has no answer"
-    print(f"{name}: {len(rows)} rows, DuckDB and Spark agree")
+    print(f"{name}: {len(rows)} rows, {' and '.join(engines)}")
     if name == "total":
         assert int(rows[0][0]) == wasted, (rows, wasted)

@@ -2,6 +2,7 @@
 //! Needs root and tracefs,.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -37,15 +38,33 @@ const WORKER: &str = "kmt-worker";
 
 /// Records while `work` runs on a thread of its own; what it returns is kept until the recording is over.
 fn record<K: Send>(path: &Path, length: Duration, work: impl FnOnce() -> K + Send) {
-    let options = Options {
+    record_as(Options { duration: Some(length), ..options(path) }, work);
+}
+
+/// Records all of `work`.
+fn record_whole(path: &Path, work: impl FnOnce() + Send) {
+    let flag = path.with_extension("working");
+    fs::write(&flag, "").unwrap();
+    let script = format!("while [ -e {} ]; do sleep 0.1; done", flag.display());
+    let command = ["sh", "-c", &script].map(OsString::from).to_vec();
+    record_as(Options { command, ..options(path) }, || {
+        work();
+        fs::remove_file(&flag).unwrap();
+    });
+}
+
+fn options(path: &Path) -> Options {
+    Options {
         output: Some(path.to_owned()),
-        duration: Some(length),
         buffer_size: Some(16 << 20),
         task_events: true,
         quiet: true,
         force: true,
         ..Options::default()
-    };
+    }
+}
+
+fn record_as<K: Send>(options: Options, work: impl FnOnce() -> K + Send) {
     thread::scope(|scope| {
         let named = thread::Builder::new().name(WORKER.to_owned());
         let working = named
@@ -150,6 +169,12 @@ fn files(dir: &Path, count: u32, keep: Option<u32>) {
     }
 }
 
+/// Inodes in use, of all file systems.
+fn inodes() -> i64 {
+    let caches = slabinfo(&fs::read("/proc/slabinfo").unwrap());
+    caches.iter().filter(|(name, _)| name.contains("inode_cache")).map(|(_, (active, _))| active).sum()
+}
+
 #[test]
 fn pinned_slabs_are_found_with_who_pins_them() {
     let Some(_alone) = Alone::or_skip() else { return };
@@ -158,19 +183,30 @@ fn pinned_slabs_are_found_with_who_pins_them() {
     let dir = if shm.is_dir() { shm.join(scratch.0.file_name().unwrap()) } else { scratch.0.join("files") };
     let pinned = |name: &str, keep| {
         let path = scratch.0.join(name);
-        record(&path, Duration::from_secs(3), || files(&dir, 12_000, keep));
+        record_whole(&path, || {
+            let before = inodes();
+            files(&dir, 12_000, keep);
+            // Inodes are freed after a grace period, which takes seconds where callbacks are lazy (CONFIG_RCU_LAZY).
+            let start = Instant::now();
+            while inodes() > before + 1_500 && start.elapsed() < Duration::from_secs(15) {
+                thread::sleep(Duration::from_millis(100));
+            }
+            thread::sleep(Duration::from_millis(500));
+        });
         let report = json(&["fragmentation", "--json"], &path);
         let _ = fs::remove_dir_all(&dir);
-        // Inodes are freed when a grace period is over; the next snapshot is not to fall into that.
+        // The next snapshot is not to fall into a grace period.
         thread::sleep(Duration::from_secs(1));
-        (path, report["fragmentation"]["occupancy"]["pinned_by"].clone())
+        let pins = report["fragmentation"]["occupancy"]["pinned_by"].clone();
+        assert!(pins.is_array(), "{}: {report:#}", stdout(&run(&["info"], &path)));
+        (path, pins)
     };
     let (path, pins) = pinned("pin.kmt", Some(40));
     let first = &pins[0];
-    assert!(first["is_pinner"].as_bool().unwrap(), "{first:#}");
-    assert!(first["symbol"].as_str().unwrap().contains("inode"), "{first:#}");
+    assert_eq!(first["is_pinner"], true, "{pins:#}");
+    assert!(first["symbol"].as_str().unwrap().contains("inode"), "{pins:#}");
     // 300 files are left; each holds a slab of its own, nearly.
-    assert!(first["sparse_slabs"].as_f64().unwrap() > 200.0, "{first:#}");
+    assert!(first["sparse_slabs"].as_f64().unwrap() > 200.0, "{pins:#}");
     agrees_with_slabinfo(&path, 512);
     let (path, pins) = pinned("unpinned.kmt", None);
     let pinners: Vec<&Value> = pins.as_array().unwrap().iter().filter(|p| p["is_pinner"] == true).collect();

@@ -34,7 +34,7 @@ impl Drop for Scratch {
 fn load() -> Vec<OsString> {
     // Many at once, so that small buffers overflow.
     let script =
-        "find /usr/lib /etc -type f 2> /dev/null | head -500 | xargs -n 40 -P 8 cat > /dev/null 2>&1";
+        "find /usr/lib /etc -type f 2> /dev/null | head -300 | xargs -n 40 -P 8 cat > /dev/null 2>&1";
     ["sh", "-c", script].map(OsString::from).to_vec()
 }
 

@@ -71,7 +71,7 @@ impl Drop for Alone {
 }
 
 /// Recordings that neither this process nor a child of it made.
-fn recordings_of_others() -> Vec<String> {
+pub fn recordings_of_others() -> Vec<String> {
     let top = Path::new(TRACING);
     let instances = fs::read_dir(top.join("instances")).into_iter().flatten().flatten();
     let others = instances
@@ -89,27 +89,24 @@ fn is_recording(dir: &Path) -> bool {
 }
 
 /// Whether an instance is of another process: names end in the number of the process that made them, or are
-/// `kmt-PID-START`. What a dead recorder left does not record.
+/// `kmt-PID-START`. Those of recorders that are gone do not count.
 fn is_foreign(name: &str) -> bool {
-    let own = std::process::id();
-    let number = |text: Option<&str>| text.and_then(|t| t.parse::<u32>().ok());
-    let maker = match name.strip_prefix("kmt-") {
-        Some(rest) => number(rest.split('-').find(|part| part.parse::<u32>().is_ok())),
-        None => number(name.rsplit('-').next()),
-    };
+    let recorder = name.strip_prefix("kmt-").and_then(|rest| rest.split('-').next());
+    let number = |text: &str| text.parse::<u32>().ok();
+    let maker = recorder.and_then(number).or_else(|| number(name.rsplit('-').next().unwrap_or_default()));
     let Some(mut process) = maker else { return true };
-    if !Path::new(&format!("/proc/{process}")).exists() {
-        return !name.starts_with("kmt-");
-    }
-    while process > 1 {
-        if process == own {
-            return false;
+    while process != std::process::id() {
+        let Some(parent) = parent_of(process) else { return false };
+        if parent <= 1 {
+            return true;
         }
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // Behind the name, which may hold anything: state, parent.
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
-        let Some(parent) = parent else { return false };
         process = parent;
     }
-    true
+    false
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Behind the name, which may hold anything: state, parent.
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::support::model::{self, Op};
+use crate::support::stride;
 use crate::support::texts::Texts;
 use kmt_format::edit::{Recovery, Rewrite, RewriteOptions};
 use kmt_format::kernel::ByteOrder;
 use kmt_format::raw::chunk_flags;
 use kmt_format::read::Trace;
 use kmt_format::{Compression, ErrorKind, Limits};
-
-/// On an emulated machine every byte would take many minutes; an odd stride meets all places in the end.
-const STRIDE: usize = if cfg!(any(target_arch = "s390x", target_arch = "arm")) { 13 } else { 1 };
 
 fn small_file(order: ByteOrder, long: usize) -> Vec<u8> {
     let mut ops = Vec::new();
@@ -68,7 +66,7 @@ fn a_longer_piece_holds_more() {
         let mut texts = Texts::default();
         let (whole, _) = read(&file, &mut texts);
         let (mut before, mut salvaged) = (0, 0);
-        for len in (0..file.len()).step_by(STRIDE).chain([file.len()]) {
+        for len in (0..file.len()).step_by(stride()).chain([file.len()]) {
             let Ok((new, recovery)) = rewritten(&file[..len], RewriteOptions::default()) else {
                 assert!(len < 64, "a header is enough: {len}");
                 continue;
@@ -94,7 +92,7 @@ fn every_flip_is_found_and_what_survives_is_the_clean_files() {
         let mut file = small_file(order, long);
         let mut texts = Texts::default();
         let (whole, _) = read(&file, &mut texts);
-        for at in (0..file.len()).step_by(STRIDE) {
+        for at in (0..file.len()).step_by(stride()) {
             let flip = [0x01u8, 0x80, 0xff][at % 3];
             file[at] ^= flip;
             let (new, recovery) = rewritten(&file, RewriteOptions::default()).unwrap();

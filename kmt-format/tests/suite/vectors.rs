@@ -2,11 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::support::{naive, told, written};
 use kmt_format::Limits;
 use kmt_format::read::{Arrived, Incremental, Trace};
 use serde_json::{Value as Json, json};
+use vector_builder::Vector;
+
+/// What the builder makes, once for all tests.
+fn built() -> &'static [Vector] {
+    static VECTORS: LazyLock<Vec<Vector>> = LazyLock::new(vector_builder::vectors);
+    &VECTORS
+}
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors")
@@ -35,7 +43,7 @@ fn is_readable(name: &str) -> bool {
 
 #[test]
 fn files_are_what_the_builder_makes() {
-    for vector in vector_builder::vectors() {
+    for vector in built() {
         let file = folder().join(format!("{}.kmt", vector.name));
         assert!(fs::read(&file).unwrap() == vector.bytes, "{}: run vector-builder", file.display());
         let json = file.with_extension("json");
@@ -97,8 +105,8 @@ fn incremental_reader_for_every_way_of_cutting() {
 
 /// Name, file and JSON of every vector with a defect.
 fn invalid() -> Vec<(String, Vec<u8>, Json)> {
-    let all = vector_builder::vectors().into_iter().filter(|v| v.name.starts_with("invalid-"));
-    let all = all.map(|v| (v.name, v.bytes, serde_json::from_str(&v.json).unwrap()));
+    let all = built().iter().filter(|v| v.name.starts_with("invalid-"));
+    let all = all.map(|v| (v.name.clone(), v.bytes.clone(), serde_json::from_str(&v.json).unwrap()));
     all.collect()
 }
 
@@ -177,7 +185,7 @@ fn naive_reader() {
 #[test]
 fn the_writer_makes_the_same_bytes() {
     let mut count = 0;
-    for vector in vector_builder::vectors() {
+    for vector in built() {
         let Some((layout, ops)) = &vector.script else { continue };
         let file = written::write(layout, ops);
         if let Some(at) =
