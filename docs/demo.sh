@@ -1,10 +1,10 @@
 #!/bin/sh
 # Builds everything and runs the main job on the real capture in docs/sample: convert, verify, summarise.
-# Needs no root and no network beyond crates.io; takes a minute on a fresh machine.
+# Needs no root, and no network but for cargo's crates; takes two minutes on a fresh machine.
 set -eu
 cd "$(dirname "$0")/.."
 command -v cargo > /dev/null || {
-    echo "cargo is missing: install Rust 1.85 or later from https://rustup.rs, or your distribution's package" >&2
+    echo "cargo is missing: install Rust 1.85 or later with rustup, or your distribution's package" >&2
     exit 1
 }
 cargo build --release --quiet
