@@ -178,7 +178,7 @@ fn assert_accounted(path: &Path) -> u64 {
     lost_all
 }
 
-/// Reads files: about 10,000 events a round.
+/// Reads files: some 20,000 events a round.
 fn load(rounds: u32) -> String {
     format!(
         "i=0; while [ $i -lt {rounds} ]; do find /usr/lib /etc -type f 2> /dev/null | head -300 | xargs cat > /dev/null 2>&1; i=$((i+1)); done"

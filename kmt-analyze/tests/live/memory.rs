@@ -1,5 +1,5 @@
 //! Leaks, pinned slabs and growth that were made on the running kernel, and workloads of the same shape without them.
-//! Needs root and tracefs,.
+//! Needs root and tracefs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

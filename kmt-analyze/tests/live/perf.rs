@@ -3,22 +3,23 @@
 use std::process::Command;
 
 use crate::support::alone::Alone;
-use crate::support::files::{Scratch, convert, run, same_dump, stdout};
+use crate::support::files::{Scratch, convert, run, same_dump, stderr, stdout};
 use crate::support::skip::{Lack, skip};
 
 #[test]
 fn perf_kmem_prints_the_same() {
     let Some(_alone) = Alone::or_skip() else { return };
-    let tool = |name: &str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    if Command::new("perf").arg("--version").output().is_err() {
+        return skip(Lack::Program, "perf is not installed");
+    }
     let scratch = Scratch::new();
     let recording = scratch.0.join("perf.data");
-    let recorded = tool("perf").then(|| {
-        let mut perf = Command::new("perf");
-        perf.args(["kmem", "--slab", "--page", "record", "-m", "4096", "-o"]).arg(&recording);
-        perf.args(["--", "sh", "-c", "find /usr/share -type f | head -300 | xargs cat > /dev/null"]).output()
-    });
-    if !recorded.is_some_and(|o| o.is_ok_and(|o| o.status.success())) {
-        return skip(Lack::Program, "perf is not installed, or may not record");
+    let mut perf = Command::new("perf");
+    perf.args(["kmem", "--slab", "--page", "record", "-m", "4096", "-o"]).arg(&recording);
+    perf.args(["--", "sh", "-c", "find /usr/share -type f | head -300 | xargs cat > /dev/null"]);
+    let recorded = perf.output().unwrap();
+    if !recorded.status.success() {
+        return skip(Lack::Machine, &format!("perf cannot record: {}", stderr(&recorded)));
     }
     let file = scratch.0.join("perf.kmt");
     convert(&recording, &file, None).unwrap();
