@@ -376,11 +376,18 @@ fn an_event_that_is_switched_off_meanwhile_is_told() {
     bench.assert_untouched();
 }
 
+/// A recording came to its end with our own exit code: 0, or 3 where it says that a busy machine lost events.
+fn recorded(output: &Output) {
+    let text = stderr(output);
+    let is_lossy = text.contains("events were lost");
+    assert_eq!(output.status.code(), Some(if is_lossy { 3 } else { 0 }), "{text}");
+}
+
 #[test]
 fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     let Some(bench) = Bench::new("files") else { return };
     let output = bench.record(&["-d", "200ms", "-b", "1M"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    recorded(&output);
     let again = bench.record(&["-d", "200ms"]);
     assert_eq!(again.status.code(), Some(1));
     assert!(stderr(&again).contains("is already there"), "{}", stderr(&again));
@@ -389,18 +396,18 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     let left = bench.record(&["-d", "200ms"]);
     assert!(stderr(&left).contains("cut off") && stderr(&left).contains("convert"), "{}", stderr(&left));
     let sized = bench.record(&["--force", "--max-size", "9M", "--", "sh", "-c", &bench.endless(&load(1))]);
-    assert_eq!(sized.status.code(), Some(0), "{}", stderr(&sized));
+    recorded(&sized);
     assert!(stderr(&sized).contains("--max-size"), "{}", stderr(&sized));
     assert!(fs::metadata(bench.path("out.kmt")).unwrap().len() < 40 << 20);
     let failed = bench.record(&["--force", "--", "sh", "-c", "exit 7"]);
-    assert_eq!(failed.status.code(), Some(0), "our exit code is our own");
+    recorded(&failed);
     assert!(stderr(&failed).contains("sh exited with 7"), "{}", stderr(&failed));
     let named = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
         .args(["record", "-q", "-d", "100ms", "-b", "1M"])
         .current_dir(&bench.folder)
         .output()
         .unwrap();
-    assert_eq!(named.status.code(), Some(0), "{}", stderr(&named));
+    recorded(&named);
     let names: Vec<String> =
         fs::read_dir(&bench.folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().any(|n| n.starts_with("kmt-") && n.ends_with("Z.kmt")), "{names:?}");
@@ -416,7 +423,7 @@ fn tasks_filter_allocations_and_never_frees() {
     let output = bench.record(&["--pid", &pid, "-d", "500ms"]);
     load.kill().unwrap();
     let _ = load.wait();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    recorded(&output);
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
     let trace = Trace::open(&bytes, Limits::default()).unwrap();
     let (mut allocations, mut others_frees) = (0, 0);
@@ -489,11 +496,17 @@ fn a_reader_that_does_not_read_can_be_interrupted() {
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let pid = child.id().to_string();
-    for _ in 0..2 {
-        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
-    }
+    // Two that come at once may be one to the process.
+    let status = (0..200).find_map(|_| {
+        let _ = Command::new("kill").args(["-s", "INT", &pid]).status();
+        std::thread::sleep(Duration::from_millis(100));
+        child.try_wait().unwrap()
+    });
+    let status = status.unwrap_or_else(|| {
+        child.kill().unwrap();
+        panic!("it still runs after 200 signals");
+    });
     let mut text = String::new();
-    let status = child.wait().unwrap();
     child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("does not read"), "{text}");

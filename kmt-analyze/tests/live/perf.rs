@@ -43,7 +43,12 @@ fn perf_kmem_prints_the_same() {
         if String::from_utf8_lossy(&perf.stderr).contains("error during process events") {
             continue;
         }
+        let names_callers = options.contains(&"--caller") || options.contains(&"--alloc");
         let ours = run(&[&["summary", "--compat", "perf-kmem"], options].concat(), &file);
+        // Other processes' frame pointers may be such that perf drops the chain of an event.
+        if names_callers && options.contains(&"--page") && stderr(&ours).contains("for corrupt") {
+            continue;
+        }
         same_dump(&stdout(&ours), &String::from_utf8_lossy(&perf.stdout), &format!("{options:?}"));
         compared += 1;
     }
