@@ -1,7 +1,7 @@
 //! Any bytes as a file of trace-cmd, of perf, or as text of events.
 
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
-use kmt_capture::import::text::{Line, Look, Made, Schema, args, parse};
+use kmt_capture::import::text::{Line, Look, Made, Schema, could_be_event, fields_of, parse};
 use kmt_capture::import::trace_dat::TraceDat;
 use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, SubBuffer};
@@ -60,8 +60,22 @@ pub fn ftrace_text(data: &[u8]) {
     let Ok(mut writer) = Writer::new(options) else { return };
     let (mut pairs, mut record) = (Vec::new(), Vec::new());
     for line in data.split(|&b| b == b'\n') {
-        let Line::Event(event) = parse(line) else { continue };
-        args(event.text, &mut pairs);
+        let event = match parse(line) {
+            Line::Event(event) => event,
+            Line::Chain(address, Some(symbol)) => {
+                schema.symbols.place(symbol, address);
+                continue;
+            }
+            Line::Frame(frame) => {
+                schema.symbols.address(frame);
+                continue;
+            }
+            _ => {
+                could_be_event(line);
+                continue;
+            }
+        };
+        fields_of(event.name, event.text, &mut pairs);
         match schema.record(&event, &pairs, &mut record) {
             Ok(Made::New(system, format)) => {
                 if writer.add_format(&system, &format).is_err() {

@@ -68,14 +68,18 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         tracefs: Option<PathBuf>,
     },
-    /// Convert saved ring buffers to a .kmt file
+    /// Convert saved ring buffers, or a recording of another tool, to a .kmt file
     ///
-    /// INPUT is a directory laid out like tracefs (events/header_page, events/SYSTEM/EVENT/format,
+    /// INPUT is one of: a directory of ring buffers; a trace.dat of trace-cmd; a perf.data of perf; text that ftrace,
+    /// trace-cmd or perf script printed; a .kmt file; a directory that holds one of these; each also compressed (.gz, .xz,
+    /// .zst); or - for standard input.
+    ///
+    /// A directory of ring buffers is laid out like tracefs (events/header_page, events/SYSTEM/EVENT/format,
     /// per_cpu/cpuN/trace_pipe_raw; with stats, trace_clock, trace_options, saved_cmdlines, saved_tgids and
     /// printk_formats where there are such), or the directory that holds it as tracefs/. The files kallsyms, modules,
     /// uname, cmdline, pagesize, slabinfo.before, slabinfo.after and so on are looked for in it and beside it.
     ///
-    /// INPUT may also be a .kmt file: it is written anew, with the codec asked for. What is damaged is left out, what
+    /// A .kmt file is written anew, with the codec asked for. What is damaged is left out, what
     /// was torn is used as far as it goes, and what is missing is counted.
     #[cfg(feature = "convert")]
     Convert(ConvertArgs),

@@ -1,38 +1,28 @@
 //! `convert` of a .kmt file: recovery of what it still holds, and another codec.
 
-use std::fs::File;
-
 use kmt_format::edit::{Recovery, Rewrite, RewriteOptions};
 use kmt_format::{Error, ErrorKind, Limits};
-use memmap2::MmapOptions;
 
 use crate::convert::Options;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;
 
 /// Writes a .kmt file anew.
-pub fn rewrite(options: &Options) -> Result<Outcome> {
+pub fn rewrite(options: &Options, bytes: &[u8]) -> Result<Outcome> {
     let path = &options.input;
     if options.verbatim {
         return Err(Failure::new(format!("{} is no directory of sub-buffers", path.display()))
             .hint("--verbatim keeps sub-buffers that were copied off a target"));
     }
-    let file = File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
-    // SAFETY: the map is private and only read. Should another process change the file meanwhile, the bytes may
-    // change under us; every access is a checked slice operation on plain integers, so that can make a checksum or
-    // an index fail, not break memory safety. Should it shrink the file, the kernel ends us with SIGBUS.
-    let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }
-        .map_err(|e| Failure::io("mapping", path, &e))?;
     let failed = |e: Error| {
         let what = match e.kind() {
-            ErrorKind::NotKmt => format!("{} is not a directory, and no .kmt file", path.display()),
+            ErrorKind::NotKmt => format!("{} is not a recording that convert reads", path.display()),
             _ => format!("{}: {e}", path.display()),
         };
-        Failure::new(what)
-            .hint("convert takes a directory laid out like tracefs, or a .kmt file to write anew")
+        Failure::new(what).hint(crate::convert::INPUTS)
     };
     let rewriting = RewriteOptions { compression: Some(options.compression) };
-    let mut rewrite = Rewrite::new(&map, Limits::default(), rewriting).map_err(failed)?;
+    let mut rewrite = Rewrite::new(bytes, Limits::default(), rewriting).map_err(failed)?;
     let mut output = Output::create(&options.output, options.force)?;
     while let Some(bytes) = rewrite.next_bytes().map_err(failed)? {
         output.write(&bytes)?;

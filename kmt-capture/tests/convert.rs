@@ -1,10 +1,14 @@
 //! The process boundary of kmt-capture: exit codes, messages, and what is left behind.
 
+mod support;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use support::skip::{Lack, skip};
 
 /// A directory of its own, removed at the end.
 struct Scratch(PathBuf);
@@ -133,12 +137,12 @@ fn a_directory_that_is_no_tracefs() {
     fails(
         &scratch,
         &capture.join("modules"),
-        &["modules is not a directory, no .kmt", "is no line of a trace"],
+        &["modules is a text without events", "is not a line of a trace", "a trace.dat, a perf.data"],
     );
     fails(
         &scratch,
         &capture.join("tracefs/per_cpu/cpu0/trace_pipe_raw"),
-        &["is not a directory, and no .kmt file"],
+        &["is not a recording that convert reads"],
     );
     fs::write(capture.join("tracefs/trace_marker"), "").unwrap();
     fails(&scratch, &capture, &["live tracefs"]);
@@ -281,4 +285,76 @@ fn a_kmt_file_is_written_anew() {
     );
     let output = run(&[&"convert", &plain, &"-o", &again, &"--force", &"--verbatim"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+}
+
+/// What `convert` makes of an input, as bytes of the file.
+fn converted(scratch: &Scratch, input: &Path, stdin: Option<&[u8]>) -> Vec<u8> {
+    let output = scratch.path("made.kmt");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+    child.arg("convert").arg(input).arg("-o").arg(&output).arg("--force").arg("--quiet");
+    let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), stdin.unwrap_or_default()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}: {}", input.display(), stderr(&done));
+    fs::read(output).unwrap()
+}
+
+#[test]
+fn compressed_files_standard_input_and_directories_of_one_recording() {
+    let scratch = Scratch::new();
+    let text = fs::read(data("x86_64-6.1").join("trace.txt")).unwrap();
+    let alone = scratch.path("alone");
+    fs::create_dir(&alone).unwrap();
+    let plain = alone.join("trace.txt");
+    fs::write(&plain, &text).unwrap();
+    let expected = converted(&scratch, &plain, None);
+    // The identity of a trace follows from its bytes, so all of these are the same file.
+    assert!(converted(&scratch, Path::new("-"), Some(&text)) == expected, "standard input");
+    assert!(converted(&scratch, &alone, None) == expected, "a directory that holds only a text");
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, &text).unwrap();
+    let gz = gz.finish().unwrap();
+    fs::write(scratch.path("trace.txt.gz"), &gz).unwrap();
+    assert!(converted(&scratch, &scratch.path("trace.txt.gz"), None) == expected, "gzip");
+    assert!(converted(&scratch, Path::new("-"), Some(&gz)) == expected, "gzip on standard input");
+    let utf16: Vec<u8> = std::iter::once(0xfeff)
+        .chain(String::from_utf8(text.clone()).unwrap().replace('\n', "\r\n").encode_utf16())
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    assert!(!converted(&scratch, Path::new("-"), Some(&utf16)).is_empty(), "UTF-16 with CRLF");
+    #[cfg(feature = "zstd")]
+    {
+        fs::write(scratch.path("trace.txt.zst"), zstd::encode_all(&text[..], 1).unwrap()).unwrap();
+        assert!(converted(&scratch, &scratch.path("trace.txt.zst"), None) == expected, "zstd");
+    }
+    match Command::new("xz").arg("-c").arg(&plain).output() {
+        Ok(packed) => {
+            fs::write(scratch.path("trace.txt.xz"), packed.stdout).unwrap();
+            assert!(converted(&scratch, &scratch.path("trace.txt.xz"), None) == expected, "xz");
+        }
+        Err(_) => skip(Lack::Program, "xz is not installed"),
+    }
+    // Cut short, it says so.
+    fs::write(scratch.path("cut.gz"), &gz[..gz.len() / 2]).unwrap();
+    let output = convert(&scratch.path("cut.gz"), &scratch.path("out.kmt"));
+    assert!(stderr(&output).contains("the file is damaged, or not all of it"), "{}", stderr(&output));
+    fs::write(alone.join("other.txt"), &text).unwrap();
+    let output = convert(&alone, &scratch.path("out.kmt"));
+    assert!(stderr(&output).contains("holds 2 recordings"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_without_events_of_the_allocators_says_so() {
+    let scratch = Scratch::new();
+    let line = |event: &str| format!("      sh-77      [001] d..1.     1.500000: {event}\n");
+    let input = scratch.path("trace.txt");
+    for (text, says) in [
+        (line("sched_wakeup: comm=sh pid=1 prio=120 target_cpu=001"), true),
+        (line("kfree: call_site=f+0x1/0x20 ptr=ffff888100001000"), false),
+    ] {
+        fs::write(&input, text).unwrap();
+        let output = run(&[&"convert", &input, &"-o", &scratch.path("out.kmt"), &"--force"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(stderr(&output).contains("no kmem events are in it"), says, "{}", stderr(&output));
+    }
 }

@@ -11,19 +11,23 @@ use super::description::Description;
 /// The directory of a file.
 #[derive(Debug)]
 pub struct Beside {
-    directory: PathBuf,
+    /// `None`: standard input and pipes lie beside nothing.
+    directory: Option<PathBuf>,
 }
 
 impl Beside {
     /// The directory that holds `file`.
     pub fn of(file: &Path) -> Result<Self> {
+        if file == Path::new("-") || !file.is_file() {
+            return Ok(Self { directory: None });
+        }
         let absolute = fs::canonicalize(file).map_err(|e| Failure::io("opening", file, &e))?;
-        Ok(Self { directory: absolute.parent().unwrap_or(Path::new("/")).to_owned() })
+        Ok(Self { directory: absolute.parent().map(Path::to_owned) })
     }
 
     /// A file; one without content counts as not there.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
-        fs::read(self.directory.join(name)).ok().filter(|bytes| !bytes.is_empty())
+        fs::read(self.directory.as_ref()?.join(name)).ok().filter(|bytes| !bytes.is_empty())
     }
 
     /// The same as text.

@@ -45,6 +45,14 @@ pub struct Description {
 }
 
 impl Description {
+    /// What is to be told, also that no format of the memory allocators is there.
+    pub fn all_notes(self) -> Vec<String> {
+        let has_kmem = self.formats.iter().any(|(system, ..)| system == "kmem");
+        let mut notes = self.notes;
+        notes.extend((!has_kmem).then(|| super::NO_KMEM.to_owned()));
+        notes
+    }
+
     /// What `uname` says, if it can be understood.
     pub fn uname(&self) -> Option<Uname> {
         self.uname_text.as_deref().and_then(Uname::parse)

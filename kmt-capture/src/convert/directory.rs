@@ -61,7 +61,7 @@ pub fn convert(options: &Options) -> Result<Converted> {
         what,
         lost: description.lost_events(),
         flagged: decoder.flagged,
-        notes: description.notes,
+        notes: description.all_notes(),
     })
 }
 

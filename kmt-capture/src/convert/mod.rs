@@ -3,26 +3,35 @@
 mod beside;
 mod description;
 mod directory;
+mod opened;
 mod perf_data;
 mod stacks;
 mod text;
 mod trace_dat;
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use kmt_format::Compression;
 use kmt_format::write::Loss;
-use memmap2::{Mmap, MmapOptions};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::import::Kind;
+use crate::input::Directory;
 use crate::rewrite::rewrite;
+use opened::{Opened, only_recording};
+
+/// What can be converted.
+pub const INPUTS: &str = "convert takes a directory laid out like tracefs, a trace.dat, a perf.data, text of ftrace, \
+    trace-cmd or perf script, or a .kmt file to write anew; each also compressed (.gz, .xz, .zst)";
+
+/// The note on an input that has no kmem events.
+const NO_KMEM: &str =
+    "no kmem events are in it: dump and events show it, reports on memory have nothing to say";
 
 /// What to convert, and to where.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Options {
-    /// Directory or file.
+    /// Directory or file; `-` is standard input.
     pub input: PathBuf,
     /// File; `-` is standard output.
     pub output: PathBuf,
@@ -53,21 +62,26 @@ struct Converted {
 
 /// Converts a directory or a file of another tool, or writes a .kmt file anew.
 pub fn convert(options: &Options) -> Result<Outcome> {
-    let converted = if options.input.is_file() {
-        let map = map(options)?;
-        let kind = Kind::of(&map);
+    let file = if !options.input.is_dir() {
+        Some(options.input.clone())
+    } else if Directory::is_tree(&options.input) {
+        None
+    } else {
+        only_recording(&options.input)?
+    };
+    let converted = if let Some(input) = file {
+        let options = &Options { input, ..options.clone() };
+        let bytes = Opened::open(&options.input)?;
+        let kind = Kind::of(&bytes);
         if !matches!(kind, Kind::TraceDat) && options.instance.is_some() {
             return Err(Failure::new(format!("{} has no instances", options.input.display()))
                 .hint("--instance chooses a buffer of a trace.dat"));
         }
         match kind {
-            Kind::TraceDat => trace_dat::convert(options, &map)?,
-            Kind::Text => text::convert(options, &map)?,
-            Kind::PerfData => perf_data::convert(options, &map)?,
-            _ => {
-                drop(map);
-                return rewrite(options);
-            }
+            Kind::TraceDat => trace_dat::convert(options, &bytes)?,
+            Kind::Text => text::convert(options, &bytes)?,
+            Kind::PerfData => perf_data::convert(options, &bytes)?,
+            Kind::Kmt | Kind::Unknown => return rewrite(options, &bytes),
         }
     } else {
         directory::convert(options)?
@@ -81,16 +95,6 @@ pub fn convert(options: &Options) -> Result<Outcome> {
     report_losses(converted.lost, converted.flagged);
     let is_complete = converted.lost == 0 && converted.flagged == Loss::default();
     Ok(if is_complete { Outcome::Done } else { Outcome::Incomplete })
-}
-
-/// The input in memory.
-fn map(options: &Options) -> Result<Mmap> {
-    let path = &options.input;
-    let file = File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
-    // SAFETY: the map is private and only read. Should another process change the file meanwhile, the bytes may
-    // change under us; every access is a checked slice operation on plain integers, so that can make a check or an
-    // index fail, not break memory safety. Should it shrink the file, the kernel ends us with SIGBUS.
-    unsafe { MmapOptions::new().map_copy_read_only(&file) }.map_err(|e| Failure::io("mapping", path, &e))
 }
 
 fn report_losses(lost: u64, flagged: Loss) {

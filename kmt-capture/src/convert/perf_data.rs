@@ -1,6 +1,6 @@
 //! A `perf.data` of perf: tracepoint samples, their call chains as stacks, lost records as losses.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use kmt_format::ErrorKind;
@@ -8,8 +8,8 @@ use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::write::{Loss, Task, Writer, WriterStats};
 
 use super::beside::Beside;
-use super::description::Description;
-use super::stacks::{StackFormat, kernel_part};
+use super::description::{Description, format_id};
+use super::stacks::{StackFormat, is_corrupt_to_perf, kernel_part};
 use super::{Converted, Options};
 use crate::failure::{Failure, Result};
 use crate::import::Fault;
@@ -21,6 +21,16 @@ use crate::uuid::Identity;
 const WRITE_LEN: usize = 1 << 20;
 /// Names of tasks that are written at once.
 const TASKS_AT_ONCE: usize = 4096;
+
+/// An event of which only some were recorded.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sampled {
+    /// Events from one sample to the next; 0: it varies.
+    period: u64,
+    samples: u64,
+    /// Events that the samples stand for.
+    events: u64,
+}
 
 /// Converts a `perf.data`.
 pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
@@ -49,6 +59,7 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
     let mut writer = description.writer(Identity::of_file(bytes, ""), options.compression)?;
     description.write(&mut writer)?;
     let mut conversion = Conversion::new(writer, stack, &file);
+    conversion.names = names(&description);
     let mut rounds = Rounds::new(&file);
     let fault = rounds.read(&mut |item| conversion.item(item, &mut output).map_err(|e| e.on(options)))?;
     conversion.finish(&mut rounds, fault.as_ref())?;
@@ -60,7 +71,7 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
             .hint("nothing that was recorded happened, or the recording was cut off"));
     }
     let (events, cpus) = (conversion.events, conversion.stats.len());
-    let mut notes = description.notes;
+    let mut notes = description.all_notes();
     conversion.notes(&rounds, &mut notes);
     let flagged = conversion.flagged;
     output.write(&conversion.writer.finish()?)?;
@@ -171,6 +182,15 @@ impl Trouble {
     }
 }
 
+/// SYSTEM:EVENT of each id of a format.
+fn names(description: &Description) -> BTreeMap<u64, String> {
+    let name = |text: &str| text.lines().find_map(|l| l.strip_prefix("name: ")).map(|n| n.trim().to_owned());
+    let row = |(system, _, text): &(String, String, String)| {
+        Some((u64::from(format_id(text)?), format!("{system}:{}", name(text)?)))
+    };
+    description.formats.iter().filter_map(row).collect()
+}
+
 struct Conversion {
     writer: Writer,
     order: ByteOrder,
@@ -181,6 +201,11 @@ struct Conversion {
     stats: HashMap<u32, WriterStats>,
     flagged: Loss,
     events: u64,
+    corrupt_chains: u64,
+    /// Events of which only some were recorded, by id.
+    sampled: BTreeMap<u64, Sampled>,
+    /// SYSTEM:EVENT of each id.
+    names: BTreeMap<u64, String>,
     lost: u64,
     throttled: u64,
     not_traced: u64,
@@ -200,6 +225,14 @@ impl Conversion {
             stats: HashMap::new(),
             flagged: Loss::default(),
             events: 0,
+            corrupt_chains: 0,
+            sampled: file
+                .attrs
+                .iter()
+                .filter(|a| a.is_tracepoint() && a.is_sampled())
+                .map(|a| (a.config, Sampled { period: a.period, ..Sampled::default() }))
+                .collect(),
+            names: BTreeMap::new(),
             lost: 0,
             throttled: 0,
             not_traced: 0,
@@ -210,7 +243,10 @@ impl Conversion {
 
     fn item(&mut self, item: Item<'_>, output: &mut Output) -> std::result::Result<(), Trouble> {
         match item {
-            Item::Event { time, cpu, raw, chain } => self.event(time, cpu, raw, chain)?,
+            Item::Event { time, cpu, raw, chain, period } => {
+                self.sample(raw, period);
+                self.event(time, cpu, raw, chain)?;
+            }
             Item::Lost { cpu, count } => {
                 self.lost = self.lost.saturating_add(count.unwrap_or(0));
                 self.throttled += u64::from(count.is_none());
@@ -236,6 +272,18 @@ impl Conversion {
         Ok(())
     }
 
+    /// Counts what a sample stands for, if it is one of many events.
+    fn sample(&mut self, raw: &[u8], period: Option<u64>) {
+        if self.sampled.is_empty() {
+            return;
+        }
+        let id = self.order.uint(raw.get(..2).unwrap_or_default());
+        if let Some(sampled) = self.sampled.get_mut(&id) {
+            sampled.samples += 1;
+            sampled.events = sampled.events.saturating_add(period.unwrap_or(sampled.period).max(1));
+        }
+    }
+
     fn event(&mut self, time: u64, cpu: u32, raw: &[u8], chain: &[u8]) -> kmt_format::Result<()> {
         match self.writer.event(cpu, time, raw) {
             Ok(()) => {}
@@ -245,6 +293,7 @@ impl Conversion {
         stats.events += 1;
         stats.bytes += raw.len() as u64;
         self.events += 1;
+        self.corrupt_chains += u64::from(is_corrupt_to_perf(chain, self.order));
         let chain = kernel_part(chain, self.order);
         if !chain.is_empty() {
             self.stack.record(&mut self.record, raw, chain, self.order);
@@ -297,10 +346,37 @@ impl Conversion {
         for (cpu, _) in &stats {
             self.writer.flush(*cpu)?;
         }
+        let sampled: Vec<String> = self
+            .sampled
+            .iter()
+            .map(|(id, s)| {
+                format!(
+                    "{} {} {} {}",
+                    self.names.get(id).map_or("?", String::as_str),
+                    s.samples,
+                    s.events,
+                    s.period
+                )
+            })
+            .collect();
+        if !sampled.is_empty() {
+            self.writer.meta(&[("perf/sampled", sampled.join("\n").as_bytes())])?;
+        }
+        if self.corrupt_chains > 0 {
+            let count = self.corrupt_chains.to_string();
+            self.writer.meta(&[("perf/corrupt_chains", count.as_bytes())])?;
+        }
         self.writer.writer_stats(&stats)
     }
 
     fn notes(&self, rounds: &Rounds<'_>, notes: &mut Vec<String>) {
+        for (id, s) in &self.sampled {
+            let name = self.names.get(id).map_or("?", String::as_str);
+            notes.push(format!(
+                "{name} was sampled: {} of about {} events; nothing that follows objects can be told of it, record with -c 1",
+                s.samples, s.events
+            ));
+        }
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("{count} {what}"));

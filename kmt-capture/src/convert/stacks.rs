@@ -76,6 +76,28 @@ pub fn kernel_part(chain: &[u8], order: ByteOrder) -> &[u8] {
     start.and_then(|start| chain.get(start..chain.len() / 8 * 8)).unwrap_or_default()
 }
 
+/// Whether perf takes a call chain for corrupt and drops it whole: within its first 16 frames stands what is neither an
+/// address nor a context that perf knows, such as a frame pointer of user code without frame pointers (`add_callchain_ip`,
+/// tools/perf/util/machine.c 4.4 to 6.1). The kernel's part is none the worse for that.
+pub fn is_corrupt_to_perf(chain: &[u8], order: ByteOrder) -> bool {
+    const CONTEXT_MAX: u64 = -4095i64 as u64;
+    const KNOWN: [u64; 3] = [-32i64 as u64, -128i64 as u64, -512i64 as u64];
+    const LOOKED_AT: usize = 16;
+    let mut frames = 0;
+    for frame in chain.chunks_exact(8) {
+        let address = order.uint(frame);
+        if address < CONTEXT_MAX {
+            frames += 1;
+        } else if !KNOWN.contains(&address) {
+            return true;
+        }
+        if frames == LOOKED_AT {
+            return false;
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +110,17 @@ mod tests {
         assert_eq!(kernel(&[-128, -100_000]), 1);
         assert_eq!(kernel(&[-512, 5, 6]), 0);
         assert_eq!(kernel(&[]), 0);
+    }
+
+    #[test]
+    fn perf_drops_chains_with_what_it_does_not_know() {
+        let bytes = |frames: &[i64]| frames.iter().flat_map(|f| f.to_le_bytes()).collect::<Vec<u8>>();
+        let is_corrupt = |frames: &[i64]| is_corrupt_to_perf(&bytes(frames), ByteOrder::Little);
+        assert!(!is_corrupt(&[-128, -100_000, -512, 5, 6]));
+        assert!(is_corrupt(&[-128, -100_000, -512, 5, -1]));
+        let mut long = vec![-128];
+        long.extend([-100_000; 16]);
+        long.push(-1);
+        assert!(!is_corrupt(&long), "behind what perf looks at");
     }
 }

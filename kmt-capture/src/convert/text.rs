@@ -10,7 +10,9 @@ use super::description::Description;
 use super::stacks::StackFormat;
 use super::{Converted, Options};
 use crate::failure::{Failure, Result};
-use crate::import::text::{Event, Line, Look, Made, Refusal, Schema, Stamp, args, parse};
+use crate::import::text::{
+    Arg, Event, Graph, GraphKind, Line, Look, Made, Refusal, Schema, Stamp, could_be_event, fields_of, parse,
+};
 use crate::output::Output;
 use crate::uuid::Identity;
 
@@ -26,10 +28,16 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
     let place = options.input.display();
     let look = Look::at(bytes);
     if look.events == 0 {
+        if bytes.split(|&b| b == b'\n').any(could_be_event) {
+            return Err(Failure::new(format!("{place}: its lines tell neither CPU nor time of their events"))
+                .hint("record with `echo context-info > trace_options`; perf script with -F comm,tid,cpu,time,event,trace"));
+        }
         let first = bytes.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"));
         let first = String::from_utf8_lossy(first.unwrap_or_default()).chars().take(60).collect::<String>();
-        return Err(Failure::new(format!("{place} is not a directory, no .kmt, trace.dat or perf.data file, and its text has no events: {first:?} is no line of a trace"))
-            .hint("convert takes what `cat trace`, `cat trace_pipe`, `trace-cmd report` and `perf script` print of events"));
+        return Err(Failure::new(format!(
+            "{place} is a text without events: {first:?} is not a line of a trace"
+        ))
+        .hint(super::INPUTS));
     }
     if options.verbatim {
         return Err(Failure::new(format!("{place} is text, not sub-buffers"))
@@ -92,6 +100,15 @@ struct Cpu {
     stats: WriterStats,
 }
 
+/// Where a stack belongs whose frames are being collected.
+#[derive(Clone, Copy)]
+struct Stacked {
+    cpu: u32,
+    time: u64,
+    /// Of perf's text: an event is always followed by its call chain, if there is one.
+    is_chain: bool,
+}
+
 struct Conversion<'t> {
     writer: Writer,
     schema: Schema,
@@ -102,13 +119,22 @@ struct Conversion<'t> {
     pairs: Vec<crate::import::text::Arg<'t>>,
     record: Vec<u8>,
     frames: Vec<u8>,
-    stacked: Option<(u32, u64)>,
+    stacked: Option<Stacked>,
+    /// Common fields of the record of that stack, those of its own line.
+    common: Vec<u8>,
+    /// Functions that are open, by task, or by CPU of the idle task: depth and name.
+    graph: HashMap<i64, Vec<(u64, &'t [u8])>>,
+    has_functions: bool,
     last: (u64, u32, u64),
     flagged: Loss,
     events: u64,
     lines: u64,
     other: u64,
     first_other: Option<u64>,
+    torn: u64,
+    first_torn: Option<u64>,
+    nameless: u64,
+    has_kmem: bool,
     unprinted: u64,
     kinds_left_out: u64,
 }
@@ -126,12 +152,19 @@ impl<'t> Conversion<'t> {
             record: Vec::new(),
             frames: Vec::new(),
             stacked: None,
+            common: Vec::new(),
+            graph: HashMap::new(),
+            has_functions: look.has_functions,
             last: (0, 0, 0),
             flagged: Loss::default(),
             events: 0,
             lines: 0,
             other: 0,
             first_other: None,
+            torn: 0,
+            first_torn: None,
+            nameless: 0,
+            has_kmem: false,
             unprinted: 0,
             kinds_left_out: 0,
         }
@@ -144,11 +177,28 @@ impl<'t> Conversion<'t> {
                 self.end_stack()?;
                 self.event(&event)
             }
+            Line::Function(event, function, caller) if event.cpu < CPUS_MAX => {
+                self.end_stack()?;
+                let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
+                let args = [arg(b"ip", function), arg(b"parent_ip", caller)];
+                self.record(&event, &args)
+            }
+            Line::Graph(event, graph) if event.cpu < CPUS_MAX => {
+                self.end_stack()?;
+                self.graph(&event, &graph)
+            }
             Line::Frame(frame) => {
-                if self.stacked.is_some() {
+                if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
                     // trace-cmd prints the address behind the name.
                     let frame = frame.split(|&b| b == b' ').next().unwrap_or_default();
                     let address = self.schema.symbols.address(frame).unwrap_or(0);
+                    self.frames.extend_from_slice(&address.to_le_bytes());
+                }
+                Ok(())
+            }
+            Line::Chain(address, symbol) => {
+                if self.stacked.is_some() && address != 0 {
+                    let address = self.chained(address, symbol);
                     self.frames.extend_from_slice(&address.to_le_bytes());
                 }
                 Ok(())
@@ -162,6 +212,11 @@ impl<'t> Conversion<'t> {
                 self.lose(0, Loss { counted: written - held, ..Loss::default() })
             }
             Line::Written(..) | Line::Remark => Ok(()),
+            _ if could_be_event(line) => {
+                self.torn += 1;
+                self.first_torn.get_or_insert(self.lines);
+                self.lose(self.last.1, Loss { counted: 1, ..Loss::default() })
+            }
             _ => {
                 self.other += 1;
                 self.first_other.get_or_insert(self.lines);
@@ -171,19 +226,80 @@ impl<'t> Conversion<'t> {
     }
 
     fn event(&mut self, event: &Event<'t>) -> kmt_format::Result<()> {
-        let time = self.time(event);
         if event.name == b"kernel_stack" {
-            self.stacked = Some((event.cpu, time));
+            let time = self.time(event);
+            self.stack_follows(event, time, false);
             return Ok(());
         }
-        self.task(event)?;
         let mut pairs = std::mem::take(&mut self.pairs);
-        args(event.text, &mut pairs);
-        let made = self.schema.record(event, &pairs, &mut self.record);
+        fields_of(event.name, event.text, &mut pairs);
+        let recorded = self.record(event, &pairs);
         self.pairs = pairs;
-        match made {
+        recorded
+    }
+
+    /// The stack of a line follows.
+    fn stack_follows(&mut self, event: &Event<'_>, time: u64, is_chain: bool) {
+        Schema::common(&mut self.common, event, ByteOrder::Little);
+        self.stacked = Some(Stacked { cpu: event.cpu, time, is_chain });
+    }
+
+    /// A begin or an end of a function.
+    fn graph(&mut self, event: &Event<'t>, graph: &Graph<'t>) -> kmt_format::Result<()> {
+        let task = if event.pid == 0 { -1 - i64::from(event.cpu) } else { event.pid.into() };
+        let open = self.graph.entry(task).or_default();
+        // What is as deep or deeper is over, also where its end is not in the text.
+        let entered = open.iter().position(|(depth, _)| *depth >= graph.depth);
+        let entered =
+            entered.and_then(|at| open.drain(at..).next()).filter(|(depth, _)| *depth == graph.depth);
+        let function = graph.function.or(entered.map(|(_, function)| function));
+        let Some(function) = function else {
+            self.nameless += 1;
+            return Ok(());
+        };
+        if graph.kind == GraphKind::Begin {
+            open.push((graph.depth, function));
+        }
+        let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
+        let depth = graph.depth.to_string();
+        let begin = [arg(b"func", function), arg(b"depth", depth.as_bytes())];
+        if graph.kind != GraphKind::End {
+            self.record(&Event { name: b"funcgraph_entry", ..*event }, &begin)?;
+        }
+        let (Some(length), true) = (graph.duration_ns, graph.kind != GraphKind::Begin) else { return Ok(()) };
+        let told = match event.stamp {
+            Stamp::Time(time, _) => time,
+            Stamp::Count(count) => count,
+        };
+        // A leaf's line has the time of its begin, that of an end its own.
+        let (call, ret) = match graph.kind {
+            GraphKind::End => (told.saturating_sub(length), told),
+            _ => (told, told.saturating_add(length)),
+        };
+        let (call, ret) = (call.to_string(), ret.to_string());
+        let [func, depth] = begin;
+        let end = [func, depth, arg(b"calltime", call.as_bytes()), arg(b"rettime", ret.as_bytes())];
+        self.record(&Event { name: b"funcgraph_exit", ..*event }, &end)
+    }
+
+    /// The address of a frame: as it is printed, unless functions have addresses of our own.
+    fn chained(&mut self, address: u64, symbol: Option<&[u8]>) -> u64 {
+        let Some(symbol) = symbol else { return address };
+        if self.has_functions {
+            return self.schema.symbols.address(symbol).unwrap_or(address);
+        }
+        self.schema.symbols.place(symbol, address);
+        address
+    }
+
+    /// Makes a record of an event and its fields, and writes it.
+    fn record(&mut self, event: &Event<'_>, args: &[Arg<'_>]) -> kmt_format::Result<()> {
+        let time = self.time(event);
+        self.task(event, time)?;
+        match self.schema.record(event, args, &mut self.record) {
             Ok(Made::Record) => {}
             Ok(Made::New(system, format)) => {
+                self.has_kmem |= system == "kmem";
                 let added = self.writer.add_format(&system, &format);
                 let declared =
                     added.and_then(|id| if system == "kmem" { self.writer.declare(id) } else { Ok(()) });
@@ -208,6 +324,7 @@ impl<'t> Conversion<'t> {
         cpu.stats.events += 1;
         cpu.stats.bytes += self.record.len() as u64;
         self.events += 1;
+        self.stack_follows(event, time, true);
         Ok(())
     }
 
@@ -229,7 +346,7 @@ impl<'t> Conversion<'t> {
         told.saturating_add(step)
     }
 
-    fn task(&mut self, event: &Event<'_>) -> kmt_format::Result<()> {
+    fn task(&mut self, event: &Event<'_>, time: u64) -> kmt_format::Result<()> {
         if event.comm == b"<...>" || event.pid == 0 {
             return Ok(());
         }
@@ -239,7 +356,7 @@ impl<'t> Conversion<'t> {
         }
         let comm = event.comm.to_vec();
         self.comms.insert(event.pid, (comm.clone(), tgid));
-        self.tasks.push(Task { time: 0, pid: event.pid, tgid, comm });
+        self.tasks.push(Task { time, pid: event.pid, tgid, comm });
         if self.tasks.len() >= TASKS_AT_ONCE {
             self.writer.tasks(&std::mem::take(&mut self.tasks))?;
         }
@@ -248,10 +365,10 @@ impl<'t> Conversion<'t> {
 
     /// Writes the stack whose frames have been collected.
     fn end_stack(&mut self) -> kmt_format::Result<()> {
-        let Some((cpu, time)) = self.stacked.take() else { return Ok(()) };
-        if !self.frames.is_empty() && !self.record.is_empty() {
+        let Some(Stacked { cpu, time, .. }) = self.stacked.take() else { return Ok(()) };
+        if !self.frames.is_empty() {
             let mut stack = Vec::new();
-            self.stack.record(&mut stack, &self.record, &self.frames, ByteOrder::Little);
+            self.stack.record(&mut stack, &self.common, &self.frames, ByteOrder::Little);
             self.writer.event(cpu, time, &stack)?;
             self.cpus.entry(cpu).or_default().stats.events += 1;
         }
@@ -285,6 +402,21 @@ impl<'t> Conversion<'t> {
             notes.push(format!(
                 "{} lines are no events, the first is line {line}: they are left out",
                 self.other
+            ));
+        }
+        if !self.has_kmem {
+            notes.push(super::NO_KMEM.to_owned());
+        }
+        if let Some(line) = self.first_torn {
+            notes.push(format!(
+                "{} lines look like events and cannot be read, the first is line {line}: they are counted as lost",
+                self.torn
+            ));
+        }
+        if self.nameless > 0 {
+            notes.push(format!(
+                "{} ends of functions whose begin is not in the text have no name: they are left out",
+                self.nameless
             ));
         }
         if self.unprinted > 0 {

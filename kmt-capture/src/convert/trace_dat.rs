@@ -70,7 +70,7 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
         what,
         lost: description.lost_events(),
         flagged: decoder.flagged,
-        notes: description.notes,
+        notes: description.all_notes(),
     })
 }
 

@@ -45,6 +45,10 @@ pub struct Directory {
     beside: Vec<PathBuf>,
 }
 
+fn is_root(path: &Path) -> bool {
+    path.join("per_cpu").is_dir() || path.join("events/header_page").is_file()
+}
+
 impl Directory {
     /// Finds the tracefs tree in `input`.
     pub fn open(input: &Path) -> Result<Self> {
@@ -54,11 +58,9 @@ impl Directory {
                 .hint("give the directory that holds events/ and per_cpu/ as copied from tracefs"));
         }
         let nested = input.join("tracefs");
-        let is_tree =
-            |path: &Path| path.join("per_cpu").is_dir() || path.join("events/header_page").is_file();
-        let root = if is_tree(input) {
+        let root = if is_root(input) {
             input.to_owned()
-        } else if is_tree(&nested) {
+        } else if is_root(&nested) {
             nested
         } else {
             return Err(Failure::new(format!(
@@ -77,6 +79,11 @@ impl Directory {
         let absolute = fs::canonicalize(&root).map_err(|e| Failure::io("opening", &root, &e))?;
         beside.extend(absolute.parent().map(Path::to_owned));
         Ok(Self { root, beside })
+    }
+
+    /// Whether there is a tracefs tree in a directory.
+    pub fn is_tree(input: &Path) -> bool {
+        is_root(input) || is_root(&input.join("tracefs"))
     }
 
     /// The tracefs tree.

@@ -269,3 +269,31 @@ fn pointers_to_bytes() {
     check(r#""%px %pS %ps", REC->addr, REC->addr, REC->addr"#, "ffffffff81000123 func_a+0x23/0x100 func_a");
     check(r#""%-20px| %20px|", REC->addr, REC->addr"#, "ffffffff81000123    |     ffffffff81000123|");
 }
+
+/// Offsets in the per-CPU area and addresses of user space are in no symbol.
+#[test]
+fn addresses_that_are_no_places_of_the_kernel() {
+    let options = WriterOptions {
+        order: ByteOrder::Little,
+        long_size: 8,
+        align_u64: None,
+        page_size: None,
+        trace_uuid: [0; 16],
+        compression: Compression::None,
+    };
+    let text = b"0000000000032b40 A pcpu_hot\nffffffff81000000 T _text\nffffffff81000100 t f\n\
+        ffffffff82000000 B _end\n0000606000000040 d brnf_frag_data_storage\t[br_netfilter]\n\
+        ffffffffc0000000 t br_init\t[br_netfilter]\n";
+    for text in [&text[..], &text[text.iter().position(|&b| b == b'\n').unwrap() + 1..]] {
+        let mut writer = Writer::new(options).unwrap();
+        writer.symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
+        let file = writer.finish().unwrap();
+        let trace = Trace::open(&file, Limits::default()).unwrap();
+        let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| r.name);
+        assert_eq!(resolve(0xffff_ffff_8100_0108), Some(&b"f"[..]));
+        assert_eq!(resolve(0xffff_ffff_c000_0010), Some(&b"br_init"[..]));
+        for address in [0x7fff_1234_5678, 0x5555_0000_1000, 0x3_2b48, 0x40_0000, 0xffff_8881_0000_1000] {
+            assert_eq!(resolve(address), None, "{address:#x}");
+        }
+    }
+}

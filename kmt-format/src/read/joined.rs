@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::Event;
 use crate::schema::{Meaning, Role};
 
-/// Bits of common_flags that tell on what level an event happened: hard interrupt, soft interrupt, NMI.
-const LEVEL: u64 = 0x08 | 0x10 | 0x40;
+/// Bits of common_flags that tell on what level an event happened: hard interrupt, soft interrupt, NMI
+/// (`enum trace_flag_type`, include/linux/trace_events.h of Linux 6.12).
+pub const LEVEL_FLAGS: u64 = 0x08 | 0x10 | 0x40;
 
 /// Finds the event that each `ftrace:kernel_stack` belongs to.
 ///
@@ -28,10 +29,16 @@ impl<T> Default for StackJoiner<T> {
 impl<T> StackJoiner<T> {
     /// Looks at an event; those of one CPU come in their order. Of a stack it returns what was given with its event.
     pub fn see(&mut self, event: &Event<'_>, of: T) -> Option<T> {
-        let level = event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL;
-        let pid = event.pid();
-        let waiting = self.cpus.entry(event.cpu()).or_default();
-        if event.class().meaning == Meaning::KERNEL_STACK {
+        let level = event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS;
+        let is_stack = event.class().meaning == Meaning::KERNEL_STACK;
+        self.see_at(event.cpu(), event.pid(), level, is_stack, of)
+    }
+
+    /// The same by what is known of an event: its CPU, its task, those bits of its flags that are in [`LEVEL_FLAGS`], and
+    /// whether it is a stack.
+    pub fn see_at(&mut self, cpu: u32, pid: i32, level: u64, is_stack: bool, of: T) -> Option<T> {
+        let waiting = self.cpus.entry(cpu).or_default();
+        if is_stack {
             let place = waiting.iter().position(|(p, l, _)| (*p, *l) == (pid, level))?;
             return Some(waiting.swap_remove(place).2);
         }

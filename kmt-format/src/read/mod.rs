@@ -23,7 +23,7 @@ pub use event::{Event, Stack};
 pub use event_chunk::{EventChunk, EventsInfo};
 pub use header::Header;
 pub use incremental::{Arrived, Incremental};
-pub use joined::StackJoiner;
+pub use joined::{LEVEL_FLAGS, StackJoiner};
 pub use merge::{Gap, Merge, Run};
 pub use metadata::{Attachment, CpuCounters, Metadata, TaskRecord, TrailerInfo, WriterCounters};
 pub use records::{Record, Records};

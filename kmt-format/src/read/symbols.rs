@@ -73,6 +73,9 @@ pub struct SymbolEntry<'t> {
     pub name: &'t [u8],
 }
 
+/// How far a symbol of unknown size reaches at most.
+const UNKNOWN_SIZE_MAX: u64 = 1 << 20;
+
 macro_rules! native {
     ($row:expr) => {
         Row {
@@ -232,6 +235,10 @@ impl<'d> Part<'d> {
         }
     }
 
+    fn owner_has_range(&self, index: usize) -> bool {
+        self.owner(index).is_some_and(|owner| owner.base != 0 && owner.size != 0)
+    }
+
     /// Address and index of the last symbol that does not start behind `address`; the first of several at one address.
     fn last_not_behind(&self, address: u64) -> Option<(u64, usize)> {
         let (mut low, mut high) = (0, self.rows.count);
@@ -251,22 +258,30 @@ impl<'d> Part<'d> {
     fn resolved(&self, index: usize, address: u64, core: (Option<u64>, Option<u64>)) -> Option<Resolved<'_>> {
         let row = self.row(index)?;
         let offset = address.saturating_sub(row.address);
-        if row.size != 0 && offset >= row.size && row.size != u64::from(u32::MAX) {
+        // No symbol is as large as a size can tell: behind such a one lies a gap of the address space.
+        let size = if row.size == u64::from(u32::MAX) { 0 } else { row.size };
+        if size != 0 && offset >= size {
             return None;
         }
         let module = match row.owner.checked_sub(1) {
             None => {
-                // Without an end of the image the last symbol has none either.
-                let from = core.0.is_none_or(|start| address >= start);
-                let to = core.1.map_or(row.size != 0, |end| address <= end);
+                // Without an end of the image the last symbol has none either. Absolute symbols, such as offsets in the
+                // per-CPU area, are no places unless they lie in the image.
+                let is_place = core.0.is_some() || !row.kind.eq_ignore_ascii_case(&b'a');
+                let from = is_place && core.0.is_none_or(|start| row.address.min(address) >= start);
+                let to = core.1.map_or(size != 0, |end| address <= end);
                 if !from || !to {
                     return None;
                 }
                 None
             }
             Some(owner) => {
-                // A symbol without a known end must not swallow what lies behind its module.
-                if row.size == 0 && !self.owner_holds(owner.into(), address) {
+                // Offsets in the per-CPU area are no places, and a symbol without a known end must not swallow what lies
+                // behind its module.
+                if !self.owner_holds(owner.into(), row.address) && self.owner_has_range(owner.into())
+                    || size == 0 && !self.owner_holds(owner.into(), address)
+                    || size == 0 && offset >= UNKNOWN_SIZE_MAX
+                {
                     return None;
                 }
                 Some(self.owner_name(owner.into())?)

@@ -11,6 +11,8 @@ pub struct Attr {
     pub kind: u32,
     /// Of a tracepoint: its id.
     pub config: u64,
+    /// Events from one sample to the next where that number is fixed; 0 where perf varies it to keep a frequency.
+    pub period: u64,
     /// What samples hold.
     pub sample_type: u64,
     /// How counts in samples look.
@@ -42,6 +44,12 @@ pub mod bits {
 }
 
 impl Attr {
+    /// Whether samples stand for more events than one. A tracepoint whose samples tell their period is logged each time
+    /// unless a frequency is asked for, whatever its period (`perf_swevent_event`, kernel/events/core.c 3.2 to 7.2).
+    pub fn is_sampled(&self) -> bool {
+        self.period == 0 || self.period > 1 && self.sample_type & bits::PERIOD == 0
+    }
+
     /// Whether it is a tracepoint.
     pub fn is_tracepoint(&self) -> bool {
         self.kind == TRACEPOINT
@@ -58,7 +66,7 @@ impl Attr {
             return Err(Fault::at(offset, format!("{size} bytes are no size of an attribute")));
         }
         let config = cursor.u64("an attribute")?;
-        let _period = cursor.u64("an attribute")?;
+        let period = cursor.u64("an attribute")?;
         let sample_type = cursor.u64("an attribute")?;
         let read_format = cursor.u64("an attribute")?;
         let flags = cursor.take(8, "the flags of an attribute")?;
@@ -68,6 +76,8 @@ impl Attr {
         Ok(Self {
             kind,
             config,
+            // PERF_SAMPLE_PERIOD tells the period of each where the flag `freq` is set.
+            period: if flag(10) { 0 } else { period },
             sample_type,
             read_format,
             sample_id_all: flag(18),

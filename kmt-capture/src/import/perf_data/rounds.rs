@@ -22,6 +22,8 @@ pub enum Item<'a> {
         raw: &'a [u8],
         /// The call chain, as the sample has it.
         chain: &'a [u8],
+        /// Events that it stands for, if it tells.
+        period: Option<u64>,
     },
     /// Records of a CPU were lost; uncounted where events were throttled.
     Lost {
@@ -236,7 +238,13 @@ fn item<'a>(record: &Record<'a>, time: u64, shapes: &Shapes) -> Option<Item<'a>>
             if sample.raw.is_empty() {
                 return Some(Item::NotTraced);
             }
-            Some(Item::Event { time, cpu: sample.cpu, raw: sample.raw, chain: sample.chain })
+            Some(Item::Event {
+                time,
+                cpu: sample.cpu,
+                raw: sample.raw,
+                chain: sample.chain,
+                period: sample.period,
+            })
         }
         Record::LOST => {
             let Trailer { cpu, .. } = shapes.trailer(record);

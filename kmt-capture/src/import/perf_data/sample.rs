@@ -15,6 +15,8 @@ pub struct Sample<'d> {
     pub time: u64,
     /// CPU.
     pub cpu: u32,
+    /// Events that it stands for, if it tells.
+    pub period: Option<u64>,
     /// The kernel's record, `common_type` first; empty if it has none.
     pub raw: &'d [u8],
     /// Addresses of the call chain, innermost first, with marks between kernel and user parts.
@@ -91,7 +93,7 @@ impl Shapes {
             cursor.take(4, "a sample")?;
         }
         if has(bits::PERIOD) {
-            cursor.take(8, "a sample")?;
+            sample.period = Some(cursor.u64("a sample")?);
         }
         if has(bits::READ) {
             skip_counts(&mut cursor, read_format)?;

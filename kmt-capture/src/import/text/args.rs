@@ -1,14 +1,29 @@
 //! What an event says: `key=value` pairs, and the text between them.
 
+use super::known::{by_template, field_of};
+
 /// One pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arg<'a> {
     /// Text before the key, from the end of the value before.
     pub before: &'a [u8],
-    /// Key.
+    /// Key; empty where the value stands without one.
     pub key: &'a [u8],
+    /// Name of the field: that of the key, mostly.
+    pub name: &'a [u8],
     /// Value, without blanks around it.
     pub value: &'a [u8],
+}
+
+/// The fields of an event: its pairs, or what stands at known places of a text without pairs.
+pub fn fields_of<'a>(event: &[u8], text: &'a [u8], out: &mut Vec<Arg<'a>>) {
+    if by_template(event, text, out) {
+        return;
+    }
+    args(text, out);
+    for arg in out.iter_mut() {
+        arg.name = field_of(event, arg.key);
+    }
 }
 
 /// Most pairs of one event.
@@ -25,7 +40,8 @@ pub fn args<'a>(text: &'a [u8], out: &mut Vec<Arg<'a>>) {
         let value_end = following.map_or(text.len(), |(start, _)| start);
         let value = text.get(equals + 1..value_end).unwrap_or_default().trim_ascii();
         let before = text.get(end..start).unwrap_or_default();
-        out.push(Arg { before, key: text.get(start..equals).unwrap_or_default(), value });
+        let word = text.get(start..equals).unwrap_or_default();
+        out.push(Arg { before, key: word, name: word, value });
         // What lies between values is one blank, however the value was padded.
         end = value_end.saturating_sub(usize::from(following.is_some()));
         if out.len() == ARGS_MAX {

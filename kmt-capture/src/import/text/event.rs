@@ -1,52 +1,16 @@
 //! Records and formats for events that are known by their text only.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use kmt_format::kernel::ByteOrder;
 
 use super::args::Arg;
+use super::format::{format, system};
 use super::gfp::GfpNames;
+use super::known::names_of;
 use super::line::Event;
 use super::names::Symbols;
-
-/// How a value is written, and so how a field holds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// A function, `FUNCTION+0x1/0x2`.
-    Function,
-    /// A hexadecimal number, with 0x or without.
-    Hex { prefixed: bool },
-    /// A pointer.
-    Pointer,
-    /// A decimal number, maybe with B for bytes behind it.
-    Decimal { bytes: bool },
-    /// Allocation flags by name.
-    Gfp,
-    /// true or false.
-    Truth,
-    /// Anything else.
-    Text,
-}
-
-#[derive(Debug)]
-struct Field {
-    /// As the text has it.
-    key: Vec<u8>,
-    /// As the field is called: no two of an event have one name, and none that of a common field.
-    name: String,
-    form: Form,
-    offset: usize,
-    size: usize,
-}
-
-/// One layout of one event.
-#[derive(Debug)]
-struct Shape {
-    id: u16,
-    fields: Vec<Field>,
-    fixed_len: usize,
-}
+use super::shape::{Field, Form, Shape};
 
 /// All layouts that a text needs.
 #[derive(Debug)]
@@ -101,6 +65,11 @@ impl Schema {
         }
     }
 
+    /// The common fields of an event's record, but its type.
+    pub fn common(record: &mut Vec<u8>, event: &Event<'_>, order: ByteOrder) {
+        common(record, 0, event, order);
+    }
+
     /// Makes the record of an event, common part included.
     pub fn record(
         &mut self,
@@ -140,7 +109,7 @@ impl Schema {
         }
         let shape = self.shape(args);
         self.count += 1;
-        let format = self.format(event, args, &shape);
+        let format = format(event, args, &shape);
         self.fill(&shape, event, args, record);
         shapes.insert(0, shape);
         Ok(Made::New(system(event), format))
@@ -150,18 +119,18 @@ impl Schema {
     fn shape(&mut self, args: &[Arg<'_>]) -> Shape {
         let mut fields: Vec<Field> = Vec::new();
         let mut offset = COMMON_LEN;
-        let whole = [Arg { before: b"", key: b"text", value: b"-" }];
+        let whole = [Arg { before: b"", key: b"", name: b"text", value: b"-" }];
         for arg in if args.is_empty() { &whole[..] } else { args } {
             let mut form = if args.is_empty() { Form::Text } else { self.form(arg) };
-            let mut name = String::from_utf8_lossy(arg.key).into_owned();
+            let mut name = String::from_utf8_lossy(arg.name).into_owned();
             if name.starts_with("common_") || fields.iter().any(|f| f.name == name) {
                 // A key that comes twice keeps its meaning where it comes first.
                 form = Form::Text;
                 name = format!("text{}_{name}", fields.len());
             }
-            let size = self.size(arg.key, form);
+            let size = self.size(arg.name, form);
             offset = offset.next_multiple_of(size);
-            fields.push(Field { key: arg.key.to_vec(), name, form, offset, size });
+            fields.push(Field { key: arg.name.to_vec(), name, form, offset, size });
             offset += size;
         }
         Shape { id: FIRST_ID + self.count, fields, fixed_len: offset }
@@ -169,7 +138,13 @@ impl Schema {
 
     fn form(&mut self, arg: &Arg<'_>) -> Form {
         let value = arg.value;
-        let candidates: &[Form] = match arg.key {
+        if let Some(names) = names_of(arg.name).filter(|names| names.value(value).is_some()) {
+            return Form::Names(names);
+        }
+        let candidates: &[Form] = match arg.name {
+            b"func" | b"ip" | b"parent_ip" => &[Form::Hex { prefixed: true }, Form::Name],
+            b"shrink" => &[Form::Hex { prefixed: true }, Form::Function],
+            b"shr" => &[Form::Pointer],
             b"call_site" => &[Form::Hex { prefixed: true }, Form::Hex { prefixed: false }, Form::Function],
             b"ptr" | b"page" => &[Form::Pointer],
             b"gfp_flags" => &[Form::Gfp],
@@ -190,7 +165,7 @@ impl Schema {
         match form {
             Form::Text => 4,
             Form::Truth => 1,
-            Form::Function | Form::Pointer | Form::Gfp => self.long_size,
+            Form::Function | Form::Name | Form::Pointer | Form::Gfp | Form::Names(_) => self.long_size,
             Form::Hex { .. } | Form::Decimal { .. } => match key {
                 b"call_site" | b"pfn" | b"bytes_req" | b"bytes_alloc" => self.long_size,
                 b"order" | b"migratetype" | b"node" => 4,
@@ -201,8 +176,12 @@ impl Schema {
 
     /// The value as a number, if it is written in that form.
     fn number(&mut self, form: Form, value: &[u8]) -> Option<u64> {
+        if let Some(number) = told_twice(value).filter(|_| form != Form::Text) {
+            return Some(number);
+        }
         match form {
-            Form::Function => self.symbols.address(value),
+            Form::Function | Form::Name => self.symbols.address(value),
+            Form::Names(names) => names.value(value),
             Form::Hex { prefixed } => hex(value, prefixed),
             Form::Pointer => match value {
                 b"(null)" | b"(nil)" | b"null" => Some(0),
@@ -224,7 +203,7 @@ impl Schema {
         let order = self.order;
         common(record, shape.id, event, order);
         record.resize(shape.fixed_len.next_multiple_of(4), 0);
-        let whole = [Arg { before: b"", key: b"text", value: event.text }];
+        let whole = [Arg { before: b"", key: b"", name: b"text", value: event.text }];
         let args = if args.is_empty() { &whole[..] } else { args };
         if args.len() != shape.fields.len() {
             return false;
@@ -235,7 +214,7 @@ impl Schema {
         let is_failure = event.name.starts_with(b"mm_page_alloc")
             && args.iter().any(|a| a.key == b"page" && is_null(a.value));
         for (field, arg) in shape.fields.iter().zip(args) {
-            if field.key != arg.key {
+            if field.key != arg.name {
                 return false;
             }
             let number = if field.form == Form::Text {
@@ -268,44 +247,6 @@ impl Schema {
         }
         record.extend_from_slice(&self.dynamic);
         true
-    }
-
-    /// The `format` of a layout, whose `print fmt` gives the text back.
-    fn format(&self, event: &Event<'_>, args: &[Arg<'_>], shape: &Shape) -> String {
-        let name = String::from_utf8_lossy(event.name);
-        let mut text = format!(
-            "name: {name}\nID: {}\nformat:\n\
-             \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-             \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
-             \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
-             \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n",
-            shape.id
-        );
-        for field in &shape.fields {
-            let key = &field.name;
-            let (kind, signed) = kind(&field.key, field.form, field.size);
-            let (offset, size) = (field.offset, field.size);
-            let _ = writeln!(
-                text,
-                "\tfield:{kind} {key};\toffset:{offset};\tsize:{size};\tsigned:{};",
-                u8::from(signed)
-            );
-        }
-        let (mut print, mut values) = (String::new(), String::new());
-        let whole = [Arg { before: b"", key: b"text", value: b"-" }];
-        let pairs = if args.is_empty() { &whole[..] } else { args };
-        for (number, (field, arg)) in shape.fields.iter().zip(pairs).enumerate() {
-            if !args.is_empty() {
-                // What precedes the first pair repeats a value of the event in what trace-cmd prints.
-                let before = if number == 0 { &b""[..] } else { arg.before };
-                escape(&mut print, before);
-                escape(&mut print, arg.key);
-                print.push('=');
-            }
-            conversion(&mut print, &mut values, field);
-        }
-        let _ = write!(text, "\nprint fmt: \"{print}\"{values}\n");
-        text
     }
 }
 
@@ -351,112 +292,11 @@ fn flags(columns: &[u8]) -> (u8, u8) {
     (irqs | resched | context, digit(3) | digit(4) << 4)
 }
 
-fn kind(key: &[u8], form: Form, size: usize) -> (&'static str, bool) {
-    match (form, key) {
-        (Form::Text, _) => ("__data_loc char[]", false),
-        (Form::Truth, _) => ("bool", false),
-        (Form::Pointer, _) => ("const void *", false),
-        (Form::Function | Form::Gfp, _) | (_, b"call_site" | b"pfn") => ("unsigned long", false),
-        (_, b"bytes_req" | b"bytes_alloc") => ("size_t", false),
-        (_, b"order") => ("unsigned int", false),
-        (Form::Decimal { .. }, _) if size == 4 => ("int", true),
-        (Form::Decimal { .. }, _) => ("s64", true),
-        (Form::Hex { .. }, _) => ("u64", false),
-    }
-}
-
-/// The conversion of one field, and its argument.
-fn conversion(print: &mut String, values: &mut String, field: &Field) {
-    let key = &field.name;
-    let is_long = !matches!(kind(&field.key, field.form, field.size).0, "s64" | "u64");
-    let reads = match &field.key[..] {
-        // As the kernel prints the frame of an allocation that failed.
-        b"pfn" => "REC->pfn != -1UL ? REC->pfn : 0".to_owned(),
-        _ => format!("REC->{key}"),
-    };
-    let (spec, value) = match field.form {
-        Form::Text => ("%s", format!("__get_str({key})")),
-        Form::Truth => ("%s", format!("REC->{key} ? \"true\" : \"false\"")),
-        Form::Pointer => ("%p", format!("REC->{key}")),
-        Form::Function => ("%pS", format!("(void *)REC->{key}")),
-        Form::Gfp => {
-            let table = GfpNames::table();
-            ("%s", format!("(REC->{key}) ? __print_flags(REC->{key}, \"|\", {table}) : \"none\""))
-        }
-        Form::Hex { prefixed: true } => (if is_long { "0x%lx" } else { "0x%llx" }, reads),
-        Form::Hex { prefixed: false } => (if is_long { "%lx" } else { "%llx" }, reads),
-        Form::Decimal { bytes } => {
-            let spec = match (field.size, bytes) {
-                (4, false) => "%d",
-                (4, true) => "%dB",
-                (_, false) => {
-                    if is_long {
-                        "%lu"
-                    } else {
-                        "%lld"
-                    }
-                }
-                (_, true) => "%lldB",
-            };
-            (spec, reads)
-        }
-    };
-    print.push_str(spec);
-    values.push_str(", ");
-    values.push_str(&value);
-}
-
-/// Text inside a `print fmt`.
-fn escape(print: &mut String, text: &[u8]) {
-    for c in String::from_utf8_lossy(text).chars() {
-        match c {
-            '%' => print.push_str("%%"),
-            '"' | '\\' => {
-                print.push('\\');
-                print.push(c);
-            }
-            c if c.is_control() => print.push(' '),
-            c => print.push(c),
-        }
-    }
-}
-
-/// The system of an event. Text of the kernel does not tell it; the names of those that reports know are unique.
-fn system(event: &Event<'_>) -> String {
-    if let Some(system) = event.system {
-        return String::from_utf8_lossy(system).into_owned();
-    }
-    const KMEM: [&[u8]; 14] = [
-        b"kmalloc",
-        b"kmalloc_node",
-        b"kfree",
-        b"kmem_cache_alloc",
-        b"kmem_cache_alloc_node",
-        b"kmem_cache_free",
-        b"mm_page_alloc",
-        b"mm_page_free",
-        b"mm_page_free_direct",
-        b"mm_page_free_batched",
-        b"mm_pagevec_free",
-        b"mm_page_alloc_zone_locked",
-        b"mm_page_pcpu_drain",
-        b"mm_page_alloc_extfrag",
-    ];
-    let name = event.name;
-    let system = if KMEM.contains(&name) || name == b"rss_stat" {
-        "kmem"
-    } else if name.starts_with(b"mm_vmscan_") || name.starts_with(b"mm_shrink_slab_") {
-        "vmscan"
-    } else if name.starts_with(b"mm_compaction_") {
-        "compaction"
-    } else if name.starts_with(b"sched_") {
-        "sched"
-    } else if name == b"task_newtask" || name == b"task_rename" {
-        "task"
-    } else {
-        "unknown"
-    };
-    system.to_owned()
+/// `0x40 (64)`, as kernels print all fields where the option `fields` is set (6.4 and later).
+fn told_twice(value: &[u8]) -> Option<u64> {
+    let (hexadecimal, rest) = value.split_at_checked(value.iter().position(|&b| b == b' ')?)?;
+    let is_twice = rest.starts_with(b" (") && rest.ends_with(b")");
+    hex(hexadecimal, true).filter(|_| is_twice)
 }
 
 fn hex(value: &[u8], prefixed: bool) -> Option<u64> {

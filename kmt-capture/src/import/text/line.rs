@@ -1,29 +1,30 @@
 //! One line: who, where, when, what.
 
+use super::columns::{Stamp, comm_and_pid, next_word, number, process, stamp, what};
+use super::graph::{Graph, graph};
+
 /// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
     /// An event.
     Event(Event<'a>),
-    /// Events of a CPU were lost before the next one of it; `None` where nobody counted.
+    /// A call that the function tracer saw: the function, and who called it.
+    Function(Event<'a>, &'a [u8], &'a [u8]),
+    /// The function graph tracer's begin or end of a function.
+    Graph(Event<'a>, Graph<'a>),
+    /// Events of a CPU were lost before the next one of it; `None` where they were not counted.
     Lost(u32, Option<u64>),
     /// How many events the buffer held and how many were written to it.
     Written(u64, u64),
     /// A frame of the stack that the event before has.
     Frame(&'a [u8]),
+    /// A frame of the call chain of the event before, as perf prints it: address, 0 for frames that are not the
+    /// kernel's; symbol where it is known.
+    Chain(u64, Option<&'a [u8]>),
     /// A comment, an annotation, an empty line.
     Remark,
     /// None of these.
     Other,
-}
-
-/// When.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stamp {
-    /// Nanoseconds, and how many digits behind the point were told.
-    Time(u64, u8),
-    /// A number in the unit of a clock that counts otherwise.
-    Count(u64),
 }
 
 /// An event.
@@ -51,7 +52,7 @@ pub struct Event<'a> {
 
 /// Takes a line apart.
 pub fn parse(line: &[u8]) -> Line<'_> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = without_console(line.strip_suffix(b"\r").unwrap_or(line));
     let start = line.trim_ascii_start();
     match start.first() {
         None => return Line::Remark,
@@ -62,10 +63,60 @@ pub fn parse(line: &[u8]) -> Line<'_> {
     if let Some(lost) = lost(start) {
         return lost;
     }
-    if start.starts_with(b"cpus=") || start.starts_with(b"version = ") {
+    if start.starts_with(b"cpus=") || start.starts_with(b"version = ") || is_switch(start) {
         return Line::Remark;
     }
-    brackets(line).or_else(|| graph(line)).or_else(|| latency(line)).map_or(Line::Other, Line::Event)
+    let found = brackets(line).or_else(|| graph(line)).or_else(|| latency(line).map(Line::Event));
+    found.or_else(|| chain(line)).unwrap_or(Line::Other)
+}
+
+/// Whether a line that is [`Line::Other`] looks like a torn event of the allocators.
+pub fn could_be_event(line: &[u8]) -> bool {
+    const NAMES: [&[u8]; 4] = [b"kmalloc", b"kfree:", b"kmem_cache_", b"mm_page_"];
+    let has = |text: &[u8]| line.windows(text.len()).any(|w| w == text);
+    !line.trim_ascii_start().starts_with(b"#") && NAMES.iter().any(|name| has(name)) && has(b": ")
+}
+
+/// Without what a console puts before a line: `<6>`, `[   12.345690] `.
+fn without_console(line: &[u8]) -> &[u8] {
+    fn behind(line: &[u8], open: u8, close: u8) -> Option<&[u8]> {
+        let inner = line.strip_prefix(&[open])?;
+        let end = inner.iter().take(24).position(|&b| b == close)?;
+        let digits = inner.get(..end)?.trim_ascii();
+        let is_number = !digits.is_empty() && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+        inner.get(end + 1..).filter(|_| is_number)
+    }
+    let rest = behind(line, b'<', b'>').unwrap_or(line);
+    behind(rest, b'[', b']').filter(|rest| rest.starts_with(b" ")).unwrap_or(line)
+}
+
+/// ` 1)    <idle>-0    =>   kworker-41`, and the lines around it.
+fn is_switch(line: &[u8]) -> bool {
+    let behind_cpu = || {
+        let close = line.iter().take(8).position(|&b| b == b')')?;
+        number(line.get(..close)?)?;
+        line.windows(4).position(|w| w == b" => ")
+    };
+    line.trim_ascii_end().iter().all(|&b| b == b'-') || behind_cpu().is_some()
+}
+
+/// `ffffffff8149a2b1 kmem_cache_alloc+0x1b1 ([kernel.kallsyms])`.
+fn chain(line: &[u8]) -> Option<Line<'_>> {
+    line.first().filter(|b| b.is_ascii_whitespace())?;
+    let mut rest = line;
+    let word = next_word(&mut rest)?;
+    let is_address = (8..=16).contains(&word.len()) && word.iter().all(u8::is_ascii_hexdigit);
+    let address = u64::from_str_radix(std::str::from_utf8(word).ok().filter(|_| is_address)?, 16).ok()?;
+    let rest = rest.trim_ascii();
+    let (symbol, object) = match rest.iter().rposition(|&b| b == b'(') {
+        Some(at) => (rest.get(..at)?.trim_ascii_end(), rest.get(at..)?),
+        None => (rest, &b""[..]),
+    };
+    let is_whole = object.ends_with(b")") || object.is_empty() && !symbol.contains(&b' ');
+    let is_user = [&b"([vdso"[..], b"([unknown", b"([stack"].iter().any(|u| object.starts_with(u));
+    let is_kernel = object.is_empty() || object.starts_with(b"([") && !is_user;
+    let symbol = Some(symbol).filter(|s| !s.is_empty() && !s.starts_with(b"["));
+    is_whole.then_some(Line::Chain(if is_kernel { address } else { 0 }, symbol))
 }
 
 fn remark(line: &[u8]) -> Line<'_> {
@@ -93,7 +144,7 @@ fn lost(line: &[u8]) -> Option<Line<'_>> {
 }
 
 /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
-fn brackets(line: &[u8]) -> Option<Event<'_>> {
+fn brackets(line: &[u8]) -> Option<Line<'_>> {
     /// Where the CPU stands at the latest: behind a name of 15 bytes and columns of numbers.
     const HEAD_LEN: usize = 256;
     let head = line.get(..line.len().min(HEAD_LEN))?;
@@ -108,7 +159,7 @@ fn brackets(line: &[u8]) -> Option<Event<'_>> {
 }
 
 /// An event whose CPU stands in the brackets that open there.
-fn around(line: &[u8], open: usize) -> Option<Event<'_>> {
+fn around(line: &[u8], open: usize) -> Option<Line<'_>> {
     let left = line.get(..open)?;
     if !left.ends_with(b" ") && !left.ends_with(b"\t") {
         return None;
@@ -132,18 +183,52 @@ fn around(line: &[u8], open: usize) -> Option<Event<'_>> {
     let (stamp, behind) = stamp(word)?;
     // Some clocks leave no blank between the time and the event.
     let text = if behind.is_empty() { rest } else { line.get(line.len() - rest.len() - behind.len()..)? };
-    let (system, name, text) = what(text)?;
-    Some(Event { comm, pid, tgid, cpu, flags, stamp, system, name, text })
+    let head = Event { comm, pid, tgid, cpu, flags, stamp, system: None, name: b"", text: b"" };
+    behind_columns(head, text)
 }
 
-/// The latency format: `COMM-PID CPU FLAGS TIMEus: EVENT: TEXT`.
+/// The event, or the function, behind the columns that all lines have.
+fn behind_columns<'a>(head: Event<'a>, text: &'a [u8]) -> Option<Line<'a>> {
+    if let Some((system, name, text)) = what(text) {
+        return Some(Line::Event(Event { system, name, text, ..head }));
+    }
+    let text = text.trim_ascii();
+    let at = text.windows(3).position(|w| w == b" <-")?;
+    let (function, caller) = (text.get(..at)?, text.get(at + 3..)?);
+    let event = Event { system: Some(b"ftrace"), name: b"function", text: b"", ..head };
+    (!function.is_empty()).then_some(Line::Function(event, function, caller))
+}
+
+/// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has seconds there.
 fn latency(line: &[u8]) -> Option<Event<'_>> {
-    let us = line.windows(2).take(80).position(|w| w == b"us")?;
+    /// Where the time stands at the latest.
+    const HEAD_LEN: usize = 96;
+    let head = line.get(..line.len().min(HEAD_LEN))?;
+    // A task may be called dbus-daemon: of several places the first that is a time.
+    let mut places = head.windows(2).enumerate().filter(|(_, w)| *w == b"us").map(|(at, _)| at);
+    places.find_map(|us| latency_at(line, us)).or_else(|| latency_in_seconds(line, head))
+}
+
+/// `COMM-PID CPUFLAGS SECONDS.FRACTION: EVENT: TEXT`, as `trace-cmd report -l` prints it.
+fn latency_in_seconds<'a>(line: &'a [u8], head: &[u8]) -> Option<Event<'a>> {
+    let colon = head.windows(2).position(|w| w == b": ")?;
+    let start = line.get(..colon)?.iter().rposition(|&b| b == b' ')? + 1;
+    let (stamp, _) = stamp(line.get(start..=colon)?)?;
+    latency_event(line.get(..start)?.trim_ascii_end(), stamp, line.get(colon + 1..)?)
+}
+
+fn latency_at(line: &[u8], us: usize) -> Option<Event<'_>> {
     let head = line.get(..us)?;
     let colon = line.get(us..)?.iter().take(6).position(|&b| b == b':')? + us;
     let digits = head.iter().rev().take_while(|b| b.is_ascii_digit()).count();
     let time = number(head.get(head.len() - digits..)?)?;
-    let mut head = head.get(..head.len() - digits)?.trim_ascii_end();
+    let head = head.get(..head.len() - digits)?.trim_ascii_end();
+    let stamp = Stamp::Time(time.checked_mul(1000)?, 6);
+    latency_event(head, stamp, line.get(colon + 1..)?)
+}
+
+/// `COMM-PID CPUFLAGS`, when, and `EVENT: TEXT`.
+fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option<Event<'a>> {
     let last = head.iter().rposition(|&b| b == b' ')? + 1;
     let word = head.get(last..)?;
     let cpu_len = word.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -151,115 +236,8 @@ fn latency(line: &[u8]) -> Option<Event<'_>> {
     let flags = word.get(cpu_len..)?;
     head = head.get(..last)?.trim_ascii_end();
     let (comm, pid) = comm_and_pid(head)?;
-    let (system, name, text) = what(line.get(colon + 1..)?)?;
-    let stamp = Stamp::Time(time.checked_mul(1000)?, 6);
-    Some(Event { comm, pid, tgid: None, cpu, flags, stamp, system, name, text })
-}
-
-/// The function graph tracer, with times and tasks: `TIME |  CPU)  COMM-PID  FLAGS |  DURATION |  /* EVENT: TEXT */`.
-fn graph(line: &[u8]) -> Option<Event<'_>> {
-    let open = line.windows(3).take(512).position(|w| w == b"/* ")?;
-    let text = line.get(open + 3..)?.trim_ascii_end().strip_suffix(b"*/")?.trim_ascii_end();
-    let mut columns = line.get(..open)?.split(|&b| b == b'|');
-    let (stamp, _) = stamp(&[columns.next()?.trim_ascii(), b":"].concat()).map(|(s, _)| (s, ()))?;
-    let mut rest = columns.next()?;
-    let cpu = next_word(&mut rest)?.strip_suffix(b")")?;
-    let cpu = u32::try_from(number(cpu)?).ok()?;
-    let (comm, pid) = comm_and_pid(rest.trim_ascii())?;
-    let flags = columns.next().map(|c| c.trim_ascii()).filter(|c| !c.is_empty() && !c.ends_with(b"us"));
     let (system, name, text) = what(text)?;
-    Some(Event { comm, pid, tgid: None, cpu, flags: flags.unwrap_or_default(), stamp, system, name, text })
-}
-
-/// System if told, event, text.
-type What<'a> = (Option<&'a [u8]>, &'a [u8], &'a [u8]);
-
-/// `EVENT: TEXT`, or `SYSTEM:EVENT: TEXT`.
-fn what(text: &[u8]) -> Option<What<'_>> {
-    let text = text.trim_ascii_start();
-    if text.starts_with(b"<stack trace>") {
-        return Some((None, b"kernel_stack", b""));
-    }
-    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'-';
-    let end = text.iter().position(|&b| !is_name(b))?;
-    let (mut system, mut name) = (None, text.get(..end)?);
-    let mut rest = text.get(end..)?.strip_prefix(b":")?;
-    // "kmem:kmalloc:", while "x:1" after an event's name is its text.
-    if let Some(end) = rest.iter().position(|&b| !is_name(b)).filter(|&end| end > 0) {
-        if rest.get(end) == Some(&b':') {
-            (system, name) = (Some(name), rest.get(..end)?);
-            rest = rest.get(end + 1..)?;
-        }
-    }
-    (!name.is_empty()).then(|| (system, name, rest.trim_ascii_start()))
-}
-
-/// Takes `(TGID)` off the end.
-fn process(left: &[u8]) -> (&[u8], Option<i32>) {
-    let inner = || {
-        let open = left.strip_suffix(b")")?;
-        let at = open.iter().rposition(|&b| b == b'(')?;
-        let inner = open.get(at + 1..)?.trim_ascii();
-        let is_tgid = !inner.is_empty() && inner.iter().all(|b| b.is_ascii_digit() || *b == b'-');
-        is_tgid.then(|| (left.get(..at).unwrap_or_default().trim_ascii_end(), number(inner)))
-    };
-    match inner() {
-        Some((left, tgid)) => (left, tgid.and_then(|n| i32::try_from(n).ok())),
-        None => (left, None),
-    }
-}
-
-/// `COMM-PID`, or perf's `COMM PID` and `COMM PID/TID`.
-fn comm_and_pid(task: &[u8]) -> Option<(&[u8], i32)> {
-    let digits = task.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    let at = task.len() - digits;
-    let pid = i32::try_from(number(task.get(at..)?)?).ok()?;
-    let mut comm = task.get(..at)?;
-    match comm.last()? {
-        b'/' => {
-            comm = comm.strip_suffix(b"/")?;
-            let digits = comm.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-            comm = comm.get(..comm.len() - digits)?;
-            comm.ends_with(b" ").then_some(())?;
-        }
-        b'-' => comm = comm.strip_suffix(b"-")?,
-        b' ' | b'\t' => {}
-        _ => return None,
-    }
-    Some((comm.trim_ascii(), pid))
-}
-
-fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let start = rest.trim_ascii_start();
-    let end = start.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(start.len());
-    let word = start.get(..end).filter(|w| !w.is_empty())?;
-    *rest = start.get(end..)?;
-    Some(word)
-}
-
-/// `12.345678:` or `123456:`, and what follows the colon.
-fn stamp(word: &[u8]) -> Option<(Stamp, &[u8])> {
-    let colon = word.iter().position(|&b| b == b':')?;
-    let (time, behind) = (word.get(..colon)?, word.get(colon + 1..)?);
-    let Some(point) = time.iter().position(|&b| b == b'.') else {
-        return Some((Stamp::Count(number(time)?), behind));
-    };
-    let (seconds, fraction) = (number(time.get(..point)?)?, time.get(point + 1..)?);
-    let digits = u32::try_from(fraction.len()).ok().filter(|d| (1..=9).contains(d))?;
-    let ns = number(fraction)?.checked_mul(10u64.pow(9 - digits))?;
-    let time = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
-    Some((Stamp::Time(time, digits as u8), behind))
-}
-
-/// A decimal number and nothing else.
-fn number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u64, |sum, &b| {
-        let digit = b.checked_sub(b'0').filter(|&d| d < 10)?;
-        sum.checked_mul(10)?.checked_add(digit.into())
-    })
+    Some(Event { comm, pid, tgid: None, cpu, flags, stamp, system, name, text })
 }
 
 #[cfg(test)]
@@ -378,6 +356,46 @@ mod tests {
         assert_eq!(parse(b"CPU:1 [55 EVENTS DROPPED]"), Line::Lost(1, Some(55)));
         assert_eq!(parse(b" => do_sys_open"), Line::Frame(b"do_sys_open"));
         assert_eq!(parse(b"some words"), Line::Other);
-        assert_eq!(parse(b"      sh-121   [002] 1.5: schedule <-do_idle"), Line::Other);
+        assert_eq!(parse(b" ------------------------------------------"), Line::Remark);
+        assert_eq!(parse(b" 1)    <idle>-0    =>   kworker-41  "), Line::Remark);
+        let Line::Function(event, function, caller) =
+            parse(b"      sh-121   [002] d..1. 1.5: schedule <-do_idle")
+        else {
+            panic!("no function");
+        };
+        assert_eq!((event.pid, function, caller), (121, &b"schedule"[..], &b"do_idle"[..]));
+    }
+
+    #[test]
+    fn frames_of_perf() {
+        let chain = |line: &str| match parse(line.as_bytes()) {
+            Line::Chain(address, symbol) => {
+                (address, symbol.map(|s| String::from_utf8_lossy(s).into_owned()))
+            }
+            other => panic!("{line:?}: {other:?}"),
+        };
+        assert_eq!(
+            chain("        ffffffff8149a2b1 kmem_cache_alloc+0x1b1 ([kernel.kallsyms])"),
+            (0xffff_ffff_8149_a2b1, Some("kmem_cache_alloc+0x1b1".to_owned()))
+        );
+        assert_eq!(chain("            7f22d0da3b0b [unknown] (/usr/lib/libc.so.6)").0, 0);
+        assert_eq!(chain("        ffffffffc0123456 [unknown] ([ext4])"), (0xffff_ffff_c012_3456, None));
+    }
+
+    #[test]
+    fn tasks_and_consoles_that_look_like_columns() {
+        for line in [
+            "  dbus-daemon-121     2d..1. 45us+: kfree: ptr=1",
+            "[   12.345690]  dbus-daemon-121     2d..1. 45us+: kfree: ptr=1",
+            "<6>[   12.345690]  dbus-daemon-121     2d..1. 45us+: kfree: ptr=1",
+        ] {
+            let found = event(line);
+            let told = (found.comm, found.pid, found.cpu, found.flags, found.stamp);
+            assert_eq!(told, (&b"dbus-daemon"[..], 121, 2, &b"d..1."[..], Stamp::Time(45_000, 6)), "{line}");
+        }
+        assert_eq!(
+            event("      sh-121     2d..1. 1234.500000: kfree: ptr=1").stamp,
+            Stamp::Time(1_234_500_000_000, 6)
+        );
     }
 }

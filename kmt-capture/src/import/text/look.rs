@@ -1,12 +1,13 @@
 //! A first look at a text: what its pointers tell of the machine.
 
-use super::args::args;
-use super::line::{Event, Line, Stamp, parse};
+use super::args::fields_of;
+use super::columns::Stamp;
+use super::line::{Event, Line, parse};
 
-/// What the first lines tell.
+/// What the first events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Events among them.
+    /// Events among them, calls of functions too.
     pub events: u64,
     /// Size of a `long`, in bytes.
     pub long_size: usize,
@@ -18,20 +19,30 @@ pub struct Look {
     pub counts: bool,
 }
 
-/// Lines that are looked at.
-const LINES: usize = 20_000;
+/// Events that are looked at.
+const EVENTS: u64 = 20_000;
 
 impl Look {
-    /// Looks at the first lines.
+    /// Looks at the first events.
     pub fn at(text: &[u8]) -> Self {
         let (mut events, mut counts, mut has_functions) = (0, 0, false);
         let (mut wide, mut narrow, mut misaligned, mut low, mut pointers) = (0u64, 0u64, 0u64, 0u64, 0u64);
         let mut pairs = Vec::new();
-        for line in text.split(|&b| b == b'\n').take(LINES) {
-            let Line::Event(Event { text, stamp, .. }) = parse(line) else { continue };
+        for line in text.split(|&b| b == b'\n') {
+            if events == EVENTS {
+                break;
+            }
+            let Event { name, text, stamp, .. } = match parse(line) {
+                Line::Event(event) => event,
+                Line::Function(event, ..) | Line::Graph(event, _) => {
+                    has_functions = true;
+                    event
+                }
+                _ => continue,
+            };
             events += 1;
             counts += u64::from(matches!(stamp, Stamp::Count(_)));
-            args(text, &mut pairs);
+            fields_of(name, text, &mut pairs);
             for pair in pairs.iter().filter(|p| p.key == b"ptr" || p.key == b"call_site") {
                 has_functions |= pair.key == b"call_site" && pair.value.contains(&b'+');
                 let prefixed = pair.value.starts_with(b"0x");

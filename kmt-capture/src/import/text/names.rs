@@ -66,6 +66,20 @@ impl Symbols {
         Some(address)
     }
 
+    /// A function of which the text tells an address in it: `FUNCTION+0xOFFSET`.
+    pub fn place(&mut self, text: &[u8], address: u64) {
+        let plus = text.iter().rposition(|&b| b == b'+').unwrap_or(text.len());
+        let (Some(name), Some(rest)) = (text.get(..plus).filter(|n| is_function(n)), text.get(plus..)) else {
+            return;
+        };
+        let offset = if rest.is_empty() { Some(0) } else { hex(rest) };
+        let Some(base) = offset.and_then(|offset| address.checked_sub(offset)) else { return };
+        if self.rows.len() < FUNCTIONS_MAX && !self.by_name.contains_key(name) {
+            self.by_name.insert(name.to_vec(), self.rows.len());
+            self.rows.push(Row { name: name.to_vec(), owner: None, address: base, size: 0 });
+        }
+    }
+
     fn base(&mut self, name: &[u8], owner: Option<&[u8]>, offset: u64, size: u64) -> Option<u64> {
         if let Some(row) = self.by_name.get(name).and_then(|&at| self.rows.get_mut(at)) {
             // A size comes late where the text told none at first; the room was kept.
@@ -92,7 +106,9 @@ impl Symbols {
     pub fn table(&self) -> KernelSymbols<'_> {
         let mut owners: Vec<&[u8]> = Vec::new();
         let mut symbols = Vec::new();
-        for row in &self.rows {
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        rows.sort_by_key(|row| row.address);
+        for row in rows {
             let owner = row.owner.as_deref().map_or(SymbolOwner::Core, |owner| {
                 let at = owners.iter().position(|o| *o == owner).unwrap_or_else(|| {
                     owners.push(owner);

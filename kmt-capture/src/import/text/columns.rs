@@ -1,0 +1,102 @@
+//! Columns that lines of different tools share: task, time, event.
+
+/// When.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamp {
+    /// Nanoseconds, and number of digits behind the point.
+    Time(u64, u8),
+    /// A number in the unit of a clock that counts otherwise.
+    Count(u64),
+}
+
+/// System where the text has it, name of the event, text.
+pub(super) type What<'a> = (Option<&'a [u8]>, &'a [u8], &'a [u8]);
+
+/// `EVENT: TEXT`, or `SYSTEM:EVENT: TEXT`.
+pub(super) fn what(text: &[u8]) -> Option<What<'_>> {
+    let text = text.trim_ascii_start();
+    if text.starts_with(b"<stack trace>") {
+        return Some((None, b"kernel_stack", b""));
+    }
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'-';
+    let end = text.iter().position(|&b| !is_name(b))?;
+    let (mut system, mut name) = (None, text.get(..end)?);
+    let mut rest = text.get(end..)?.strip_prefix(b":")?;
+    // "kmem:kmalloc:", while "x:1" after an event's name is its text.
+    if let Some(end) = rest.iter().position(|&b| !is_name(b)).filter(|&end| end > 0) {
+        if rest.get(end) == Some(&b':') {
+            (system, name) = (Some(name), rest.get(..end)?);
+            rest = rest.get(end + 1..)?;
+        }
+    }
+    (!name.is_empty()).then(|| (system, name, rest.trim_ascii_start()))
+}
+
+/// Takes `(TGID)` off the end.
+pub(super) fn process(left: &[u8]) -> (&[u8], Option<i32>) {
+    let inner = || {
+        let open = left.strip_suffix(b")")?;
+        let at = open.iter().rposition(|&b| b == b'(')?;
+        let inner = open.get(at + 1..)?.trim_ascii();
+        let is_tgid = !inner.is_empty() && inner.iter().all(|b| b.is_ascii_digit() || *b == b'-');
+        is_tgid.then(|| (left.get(..at).unwrap_or_default().trim_ascii_end(), number(inner)))
+    };
+    match inner() {
+        Some((left, tgid)) => (left, tgid.and_then(|n| i32::try_from(n).ok())),
+        None => (left, None),
+    }
+}
+
+/// `COMM-PID`, or perf's `COMM PID` and `COMM PID/TID`.
+pub(super) fn comm_and_pid(task: &[u8]) -> Option<(&[u8], i32)> {
+    let digits = task.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let at = task.len() - digits;
+    let pid = i32::try_from(number(task.get(at..)?)?).ok()?;
+    let mut comm = task.get(..at)?;
+    match comm.last()? {
+        b'/' => {
+            comm = comm.strip_suffix(b"/")?;
+            let digits = comm.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+            comm = comm.get(..comm.len() - digits)?;
+            comm.ends_with(b" ").then_some(())?;
+        }
+        b'-' => comm = comm.strip_suffix(b"-")?,
+        b' ' | b'\t' => {}
+        _ => return None,
+    }
+    Some((comm.trim_ascii(), pid))
+}
+
+/// The next word; `rest` is left behind it.
+pub(super) fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let start = rest.trim_ascii_start();
+    let end = start.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(start.len());
+    let word = start.get(..end).filter(|w| !w.is_empty())?;
+    *rest = start.get(end..)?;
+    Some(word)
+}
+
+/// `12.345678:` or `123456:`, and what follows the colon.
+pub(super) fn stamp(word: &[u8]) -> Option<(Stamp, &[u8])> {
+    let colon = word.iter().position(|&b| b == b':')?;
+    let (time, behind) = (word.get(..colon)?, word.get(colon + 1..)?);
+    let Some(point) = time.iter().position(|&b| b == b'.') else {
+        return Some((Stamp::Count(number(time)?), behind));
+    };
+    let (seconds, fraction) = (number(time.get(..point)?)?, time.get(point + 1..)?);
+    let digits = u32::try_from(fraction.len()).ok().filter(|d| (1..=9).contains(d))?;
+    let ns = number(fraction)?.checked_mul(10u64.pow(9 - digits))?;
+    let time = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
+    Some((Stamp::Time(time, digits as u8), behind))
+}
+
+/// A decimal number and nothing else.
+pub(super) fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |sum, &b| {
+        let digit = b.checked_sub(b'0').filter(|&d| d < 10)?;
+        sum.checked_mul(10)?.checked_add(digit.into())
+    })
+}
