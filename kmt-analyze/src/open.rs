@@ -120,7 +120,7 @@ pub fn trace<'d>(path: &Path, bytes: &'d [u8]) -> Result<Trace<'d>> {
         let failure = Failure::new(format!("{}: {error}", path.display()));
         match error.fault() {
             Fault::Input if bytes.is_empty() => Failure::new(format!("{} is empty", path.display())),
-            Fault::Input => failure.hint("kmt-capture convert makes .kmt files of saved ring buffers"),
+            Fault::Input => failure.hint("kmt-capture convert makes .kmt files of saved ring buffers, trace.dat, perf.data, and text of ftrace, trace-cmd or perf script"),
             _ => failure,
         }
     })

@@ -134,7 +134,7 @@ mod tests {
         let mut election = Election::new(12);
         let base_address = 0xffff_8880_0000_0000u64;
         let base = 0x00ff_8880_0000_0000u64;
-        let at = |cpu, pid| Origin { cpu, pid, level: 0 };
+        let at = |cpu, pid| Origin { cpu, pid, level: 0, name: 0 };
         for i in 0..5u64 {
             election.page_alloc(1000 + i, 0, at(0, 7));
             election.slab_event(Some(base_address), at(1, 7));

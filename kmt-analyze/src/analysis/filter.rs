@@ -1,13 +1,14 @@
 //! What is counted: tasks, CPUs, conditions on allocations, a window of time.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use kmt_format::read::Trace;
 
+use super::comms::Comms;
 use super::ledger::Select;
 use super::term::{Key, Term};
-use crate::stream::{Interner, Origin, PageSite, Site};
+use crate::stream::{Api, Interner, Origin, PageSite, Site};
 
 /// Which events count. Filters select allocations; what was allocated is followed wherever it is freed.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,11 @@ impl Filter {
     /// Whether a condition is about the allocation itself, so that events without one cannot meet it.
     pub fn is_about_allocations(&self) -> bool {
         self.terms.iter().any(|t| !matches!(t.key, Key::Pid | Key::Comm | Key::Cpu))
+    }
+
+    /// Whether a condition is about names of tasks.
+    pub fn is_about_names(&self) -> bool {
+        !self.comms.is_empty() || self.terms.iter().any(|t| t.key == Key::Comm)
     }
 
     /// Whether a condition is about caches.
@@ -57,8 +63,8 @@ pub trait Names {
 pub struct Selector<'s> {
     filter: &'s Filter,
     names: &'s dyn Names,
-    comms: HashMap<i32, Vec<Vec<u8>>>,
-    pids: Option<HashSet<i32>>,
+    /// Names of tasks over time, where a condition asks for them.
+    comms: Option<&'s Comms>,
     /// Names of event classes: with and without the system.
     classes: Vec<(String, String)>,
     /// Caches of sites whose events do not tell them, by what their frees said.
@@ -73,18 +79,25 @@ impl<'s> Selector<'s> {
         filter: &'s Filter,
         names: &'s dyn Names,
         usual_caches: HashMap<Site, Vec<u8>>,
+        comms: Option<&'s Comms>,
     ) -> Self {
-        let mut comms = HashMap::<i32, Vec<Vec<u8>>>::new();
-        for task in &trace.metadata().tasks {
-            comms.entry(task.pid).or_default().push(task.comm.to_vec());
-        }
-        let named = comms.iter().filter(|(_, names)| names.iter().any(|n| filter.comms.contains(n)));
-        let by_task = !filter.pids.is_empty() || !filter.comms.is_empty();
-        let pids = by_task.then(|| filter.pids.iter().copied().chain(named.map(|(pid, _)| *pid)).collect());
         let schema = trace.schema();
         let class = |i| schema.class(i).map(|c| (c.name.clone(), format!("{}:{}", c.system, c.name)));
         let classes = (0..schema.class_count()).map(|i| class(i).unwrap_or_default()).collect();
-        Self { filter, names, comms, pids, classes, usual_caches, symbols: RefCell::default() }
+        Self { filter, names, comms, classes, usual_caches, symbols: RefCell::default() }
+    }
+
+    /// Names of tasks over time, where a condition asks for them.
+    pub fn names_of_tasks(&self) -> Option<&'s Comms> {
+        self.comms
+    }
+
+    /// Whether a task is one of those that --pid and --comm name.
+    fn is_named(&self, pid: i32, name: &[u8]) -> bool {
+        let filter = self.filter;
+        filter.pids.is_empty() && filter.comms.is_empty()
+            || filter.pids.contains(&pid)
+            || filter.comms.iter().any(|comm| comm == name)
     }
 
     fn is_event(&self, term: &Term, class: u32) -> bool {
@@ -94,6 +107,32 @@ impl<'s> Selector<'s> {
             let (short, long) = (term.holds_text(short.as_bytes()), term.holds_text(long.as_bytes()));
             if term.is_negated() { short && long } else { short || long }
         })
+    }
+
+    /// Whether a size class of kmalloc is meant: `kmalloc-1024` as reports call it, or as the kernel does, `kmalloc-1k`,
+    /// `kmalloc-cg-1k`, `kmalloc-rcl-1k` or `dma-kmalloc-1k` by the flags (kmalloc_type(), include/linux/slab.h).
+    fn is_size_class(&self, interner: &Interner, term: &Term, site: &Site) -> bool {
+        let size = site.bytes_alloc;
+        let kernel = match size {
+            _ if size >= 1 << 20 && size % (1 << 20) == 0 => format!("{}M", size >> 20),
+            _ if size >= 1024 && size % 1024 == 0 => format!("{}k", size >> 10),
+            _ => size.to_string(),
+        };
+        let flags = self.names.gfp(interner, site.gfp_flags);
+        let has = |name: &str| flags.split(|&b| b == b'|').any(|flag| flag == name.as_bytes());
+        let mut names = vec![format!("kmalloc-{size}"), format!("kmalloc-{kernel}")];
+        if has("__GFP_ACCOUNT") || has("GFP_KERNEL_ACCOUNT") {
+            names.push(format!("kmalloc-cg-{kernel}"));
+        }
+        if has("__GFP_RECLAIMABLE") {
+            names.push(format!("kmalloc-rcl-{kernel}"));
+        }
+        if has("GFP_DMA") || has("__GFP_DMA") {
+            names.push(format!("dma-kmalloc-{kernel}"));
+        }
+        let mut holds = names.iter().map(|name| term.holds_text(name.as_bytes()));
+        // A negation has to hold for all names.
+        if term.is_negated() { holds.all(|h| h) } else { holds.any(|h| h) }
     }
 
     fn call_site(&self, term: &Term, address: u64) -> bool {
@@ -114,6 +153,9 @@ impl Select for Selector<'_> {
             Key::Event => self.is_event(term, site.class),
             Key::CallSite => self.call_site(term, site.call_site),
             Key::Cache => {
+                if site.api == Api::Kmalloc {
+                    return self.is_size_class(interner, term, site);
+                }
                 let told = site.cache.map(|c| interner.name(c));
                 let name = told.or_else(|| self.usual_caches.get(site).map(Vec::as_slice));
                 name.is_some_and(|name| term.holds_text(name))
@@ -141,18 +183,15 @@ impl Select for Selector<'_> {
 
     fn origin(&self, origin: Origin) -> bool {
         let filter = self.filter;
+        let idle: &[u8] = if origin.pid == 0 { b"<idle>" } else { b"<...>" };
+        let name = self.comms.and_then(|comms| comms.name(origin.pid, origin.name)).unwrap_or(idle);
         filter.without != Some(origin.pid)
-            && self.pids.as_ref().is_none_or(|p| p.contains(&origin.pid))
+            && self.is_named(origin.pid, name)
             && (filter.cpus.is_empty() || filter.cpus.contains(&origin.cpu))
             && filter.terms.iter().all(|term| match term.key {
                 Key::Pid => term.holds_number(origin.pid.into()),
                 Key::Cpu => term.holds_number(origin.cpu.into()),
-                Key::Comm => match self.comms.get(&origin.pid) {
-                    // A task that had several names counts under each of them.
-                    Some(names) if term.is_negated() => names.iter().all(|n| term.holds_text(n)),
-                    Some(names) => names.iter().any(|n| term.holds_text(n)),
-                    None => term.holds_text(b"<...>"),
-                },
+                Key::Comm => term.holds_text(name),
                 _ => true,
             })
     }

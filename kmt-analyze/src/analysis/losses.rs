@@ -73,7 +73,7 @@ impl CpuLosses {
         self.places.iter().map(move |p| (p.events_before, size(p))).filter(|gap| gap.1 > 0)
     }
 
-    /// Events lost between two times; those of unknown place in proportion. `None` if nobody counted them.
+    /// Events lost between two times; those of unknown place in proportion. `None` if they were not counted.
     pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
         if self.is_minimum() {
             return None;
@@ -214,6 +214,30 @@ impl Losses {
         LossCursor { next: 0, next_start: self.spans.first().map_or(u64::MAX, |s| s.0), until: 0 }
     }
 
+    /// The share of the time between two times, over all CPUs, in which events are missing. `None` where it is not known
+    /// in which: dropped events mark no place.
+    pub fn missing_share(&self, from: u64, to: u64) -> Option<f64> {
+        if self.cpus.iter().any(|cpu| cpu.unplaced() > 0) {
+            return None;
+        }
+        let length = to.saturating_sub(from).max(1) as f64;
+        let missing: u64 = self
+            .cpus
+            .iter()
+            .flat_map(|cpu| &cpu.places)
+            .map(|p| p.before.unwrap_or(to).min(to).saturating_sub(p.after.unwrap_or(from).max(from)))
+            .fold(0, u64::saturating_add);
+        Some(missing as f64 / length / self.cpus.len().max(1) as f64)
+    }
+
+    /// The share of the events of the target that was lost; `None` where they were not counted.
+    pub fn lost_share(&self, events: u64) -> Option<f64> {
+        let missing = self.cpus.iter().flat_map(|c| &c.places).map(|p| p.events_missing);
+        let lost = missing.fold(self.lost_events(), u64::saturating_add);
+        let is_counted = !self.is_minimum() && (lost > 0 || !self.any());
+        is_counted.then(|| lost as f64 / lost.saturating_add(events).max(1) as f64)
+    }
+
     /// Events lost while recording, on all CPUs.
     pub fn lost_events(&self) -> u64 {
         self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.lost_events()))
@@ -238,6 +262,30 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_that_is_missing() {
+        let place = |after, before| LossPlace {
+            after,
+            before,
+            counted: 10,
+            uncounted: false,
+            damaged_input: false,
+            events_missing: 0,
+            events_before: 0,
+        };
+        let one = CpuLosses {
+            places: vec![place(Some(100), Some(200)), place(Some(350), None)],
+            ..CpuLosses::default()
+        };
+        let losses =
+            Losses { cpus: vec![one, CpuLosses { cpu: 1, ..CpuLosses::default() }], ..Losses::default() };
+        assert_eq!(losses.missing_share(100, 200), Some(0.5), "all of one of two CPUs");
+        assert_eq!(losses.missing_share(150, 250), Some(0.25));
+        assert_eq!(losses.missing_share(200, 300), Some(0.0));
+        assert_eq!(losses.missing_share(300, 400), Some(0.25), "to the end");
+        assert_eq!(losses.lost_share(80), Some(0.2));
+    }
 
     #[test]
     fn spans_are_found_by_overlap() {

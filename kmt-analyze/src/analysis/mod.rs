@@ -2,8 +2,10 @@
 
 pub mod account;
 pub mod aliases;
+pub mod amount;
 pub mod buddy;
 pub mod caches;
+pub mod comms;
 pub mod difference;
 pub mod direct_map;
 pub mod figures;

@@ -40,6 +40,22 @@ const ALLOCATORS: [&str; 34] = [
     "__traceiter_",
 ];
 
+/// Functions of the tracer that stand at the innermost end of its stacks, as a regular expression for whole names.
+pub const TRACER: &str = "trace_event_raw_event_.*|__traceiter_.*|stack_trace.*";
+
+/// A stack from the first function, from the innermost, that is none of the tracer's or the allocator's; without the
+/// zeros that stand for frames that nobody knows.
+pub fn of_users<'s>(
+    stack: &'s [u64],
+    mut symbol: impl FnMut(u64) -> String + 's,
+) -> impl Iterator<Item = u64> + 's {
+    stack
+        .iter()
+        .copied()
+        .filter(|&address| address != 0)
+        .skip_while(move |&address| is_allocator(symbol(address).as_bytes()))
+}
+
 /// Whether a symbol is part of the allocator.
 pub fn is_allocator(symbol: &[u8]) -> bool {
     ALLOCATORS.iter().any(|name| symbol.starts_with(name.as_bytes()))

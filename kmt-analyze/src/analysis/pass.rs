@@ -8,6 +8,7 @@ use kmt_format::kernel::ClockUnit;
 use kmt_format::read::{Damage, Trace};
 use kmt_format::schema::Meaning;
 
+use super::comms::Comms;
 use super::direct_map::{DirectMap, Election};
 use super::figures::figures;
 use super::filter::{Chosen, Filter, Names, Selector};
@@ -62,6 +63,8 @@ pub struct Result {
     pub damages: Vec<Damage>,
     /// Totals as ranges, if wanted and known.
     pub ranges: Option<Ranges>,
+    /// Names of tasks over time, where a condition asked for them.
+    pub names: Option<Comms>,
 }
 
 /// Runs the ledger over a trace.
@@ -75,7 +78,8 @@ pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Result {
 }
 
 fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Result {
-    let selector = Selector::new(trace, task.filter, task.names, usual);
+    let names = task.filter.is_about_names().then(|| Comms::of(trace));
+    let selector = Selector::new(trace, task.filter, task.names, usual, names.as_ref());
     let Sample { direct_map: first, classes_seen } = sample(trace);
     let (mut result, elected) = pass(trace, losses, task, &selector, first);
     // The first few votes are nearly always right; where all of them say otherwise, their word counts.
@@ -88,6 +92,7 @@ fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<
     for (seen, in_sample) in result.classes_seen.iter_mut().zip(classes_seen) {
         *seen |= in_sample;
     }
+    result.names = names;
     result
 }
 
@@ -108,6 +113,7 @@ fn pass(
     let interner = SharedInterner::default();
     let wanted = Wanted {
         stacks: sinks.wants_stacks(),
+        names: selector.names_of_tasks(),
         notes: sinks.wants_notes(),
         event_counts: task.event_counts.then_some(window),
     };
@@ -150,6 +156,7 @@ fn pass(
         event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
         damages,
         ranges,
+        names: None,
     };
     (result, elected)
 }
@@ -231,7 +238,7 @@ fn sample(trace: &Trace<'_>) -> Sample {
             let Some((at, _)) = stream.chunks.get(index) else { continue };
             let Ok(chunk) = trace.read(at) else { continue };
             ops.resize(chunk.records().len(), Op::default());
-            let len = decoder.decode(&mut Open::new(*at, chunk), &mut ops);
+            let len = decoder.decode(&mut Open::new(*at, chunk, false), &mut ops);
             election.forget_waiting();
             let interner = Interner::lock(&interner);
             election.see(

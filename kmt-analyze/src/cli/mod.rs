@@ -15,6 +15,7 @@ use crate::commands::lifetimes::{self, LifetimeKey};
 use crate::commands::parts::{self, Report, Subject};
 use crate::commands::selection::Selection;
 use crate::commands::session::{Out, Session};
+use crate::commands::stated::Keys;
 use crate::commands::what_if::{Question, WhatIf};
 use crate::commands::{
     account, all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation,
@@ -270,6 +271,7 @@ fn diff(args: DiffArgs) -> Result<Outcome> {
         let mut out = Vec::new();
         for file in files {
             let ended = with(file, |session| {
+                selection.check(session, "diff", Keys::All)?;
                 let (profile, damages) = diff::of(session, selection, args.by, exact);
                 out.push(profile);
                 Ok(open::outcome(&session.path, session.trace, &damages, session.losses.any()))

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::basis::Input;
 use super::parts::{Labels, Page, Report, Subject};
 use super::report::more;
 use crate::analysis::pass;
@@ -38,6 +39,10 @@ struct Row {
 impl Report for Anomalies {
     fn title(&self) -> &'static str {
         "anomalies"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::SlabLives
     }
 
     fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {

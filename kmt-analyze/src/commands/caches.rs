@@ -2,18 +2,22 @@
 
 use serde_json::{Value, json};
 
+use super::basis::{Basis, Input};
+use super::known::{Known, legend};
 use super::parts::{self, Page, Report, Subject};
-use super::report::{RowOptions, SUMS, more, shown, sums};
+use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
 use crate::analysis::aliases::Aliases;
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
+use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
+use crate::stream::Api;
 
 /// Prints the table; only caches whose name holds `part`.
 pub fn run(session: &Session<'_>, options: &RowOptions, part: Option<&str>) -> Result<Outcome> {
@@ -35,6 +39,10 @@ impl Report for Caches {
         "caches"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::SlabAllocs
+    }
+
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
         let (session, result) = (subject.session, &*result);
 
@@ -48,13 +56,15 @@ impl Report for Caches {
         sort_rows(&mut rows, &self.sort, |(name, row)| (&row.totals, name));
         let shown = shown(Some(subject.limit), rows.len());
         let aliases = aliases(session);
+        let basis = Basis::of(session, result);
         Page::of(
             |out| {
                 out.insert("caches_total".into(), json!(rows.len()));
                 let rows = rows.iter().take(shown);
-                out.insert("caches".into(), rows.map(|(name, row)| row_json(name, row, &aliases)).collect());
+                let rows = rows.map(|(name, row)| row_json(name, row, &aliases, &basis));
+                out.insert("caches".into(), rows.collect());
             },
-            || page(&rows, shown, &aliases),
+            || page(&rows, shown, &aliases, &basis, &session.losses),
         )
     }
 }
@@ -76,8 +86,14 @@ fn name_of(key: &CacheKey, large: u64) -> String {
     }
 }
 
-fn row_json(name: &str, row: &CacheRow, aliases: &Aliases) -> Value {
-    let mut out = json::row(&row.totals);
+/// What is known of a row.
+fn known(row: &CacheRow, basis: &Basis) -> Known {
+    let api = if matches!(row.key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
+    Known::slab(basis, Some(api))
+}
+
+fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis) -> Value {
+    let mut out = known(row, basis).mask(json::row(&row.totals));
     let (kind, exact_name, same) = match &row.key {
         CacheKey::Kmalloc(_) => ("kmalloc", name.into(), None),
         CacheKey::Named(exact) => ("cache", json::text(exact), aliases.of(exact)),
@@ -96,19 +112,26 @@ fn row_json(name: &str, row: &CacheRow, aliases: &Aliases) -> Value {
     out.into()
 }
 
-fn page(rows: &[(String, CacheRow)], shown: usize, aliases: &Aliases) -> String {
+fn page(
+    rows: &[(String, CacheRow)],
+    shown: usize,
+    aliases: &Aliases,
+    basis: &Basis,
+    losses: &Losses,
+) -> String {
     let mut columns = vec![("cache", Align::Left), ("size", Align::Right)];
-    columns.extend(SUMS);
+    columns.extend(sum_columns(losses));
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
         .map(|(name, row)| {
             let (low, high) = row.object_size;
             let size = if low == high { low.to_string() } else { format!("{low}-{high}") };
-            [name.clone(), size].into_iter().chain(sums(&row.totals)).collect()
+            [name.clone(), size].into_iter().chain(sums(&row.totals, known(row, basis), losses)).collect()
         })
         .collect();
-    let mut out = table(&columns, &cells) + &more(shown, rows.len(), "caches");
+    let is_known = rows.iter().all(|(_, row)| known(row, basis).lives);
+    let mut out = table(&columns, &cells) + &more(shown, rows.len(), "caches") + legend(is_known);
     if aliases.is_known() {
         for (name, row) in rows.iter().take(shown) {
             let CacheKey::Named(exact) = &row.key else { continue };

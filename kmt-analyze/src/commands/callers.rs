@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::basis::{Basis, Input};
+use super::known::{Known, legend};
 use super::parts::{self, Page, Report, Subject};
-use super::report::{RowOptions, SUMS, more, shown, sums};
+use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
+use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
@@ -44,6 +47,10 @@ impl Report for Callers {
         "call sites"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::SlabAllocs
+    }
+
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
         let (session, result) = (subject.session, &*result);
 
@@ -66,18 +73,20 @@ impl Report for Callers {
             .collect();
         sort_rows(&mut rows, &self.sort, |r| (&r.totals, &r.name));
         let shown = shown(Some(subject.limit), rows.len());
+        let basis = Basis::of(session, result);
         Page::of(
             |out| {
                 out.insert("callers_total".into(), json!(rows.len()));
-                out.insert("callers".into(), rows.iter().take(shown).map(row_json).collect());
+                let rows = rows.iter().take(shown).map(|r| row_json(r, &basis));
+                out.insert("callers".into(), rows.collect());
             },
-            || page(&rows, shown),
+            || page(&rows, shown, &basis, &session.losses),
         )
     }
 }
 
-fn row_json(row: &Row) -> Value {
-    let mut out = json::row(&row.totals);
+fn row_json(row: &Row, basis: &Basis) -> Value {
+    let mut out = Known::slab(basis, Some(row.api)).mask(json::row(&row.totals));
     out.insert("call_site".into(), json::address(row.address));
     out.insert("symbol".into(), row.name.as_str().into());
     out.insert("api".into(), row.api.name().into());
@@ -85,9 +94,9 @@ fn row_json(row: &Row) -> Value {
     out.into()
 }
 
-fn page(rows: &[Row], shown: usize) -> String {
+fn page(rows: &[Row], shown: usize, basis: &Basis, losses: &Losses) -> String {
     let mut columns = vec![("call site", Align::Left), ("of", Align::Left)];
-    columns.extend(SUMS);
+    columns.extend(sum_columns(losses));
     let has_failures = rows.iter().any(|r| r.failures > 0);
     if has_failures {
         columns.push(("failed", Align::Right));
@@ -97,10 +106,11 @@ fn page(rows: &[Row], shown: usize) -> String {
         .take(shown)
         .map(|r| {
             let mut cells = vec![r.name.clone(), r.api.name().to_owned()];
-            cells.extend(sums(&r.totals));
+            cells.extend(sums(&r.totals, Known::slab(basis, Some(r.api)), losses));
             cells.extend(has_failures.then(|| count(r.failures)));
             cells
         })
         .collect();
-    table(&columns, &cells) + &more(shown, rows.len(), "call sites")
+    let is_known = rows.iter().all(|r| Known::slab(basis, Some(r.api)).lives);
+    table(&columns, &cells) + &more(shown, rows.len(), "call sites") + legend(is_known)
 }

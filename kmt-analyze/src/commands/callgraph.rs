@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::basis::{Basis, Input};
 use super::parts::{Labels, Page, Report, Subject};
-use crate::analysis::page_callers::is_allocator;
+use super::trust::recorded;
+use crate::analysis::page_callers::of_users;
 use crate::analysis::pass;
 use crate::analysis::sinks::calls::CallSums;
 use crate::analysis::sinks::{Calls, Sinks};
 use crate::render::text::{count, percent};
+use kmt_format::schema::Meaning;
 
 /// What branches are weighed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -57,6 +60,18 @@ impl Report for CallGraph {
         "callgraph"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::SlabAllocs
+    }
+
+    fn refuses(&self, subject: &Subject<'_, '_>, result: &pass::Result) -> Option<String> {
+        let has_stacks = recorded(subject.session, result, Meaning::KERNEL_STACK) == Some(true);
+        let lacks = Basis::of(subject.session, result).lacks(self.rests_on());
+        let why =
+            "no stacks were recorded: record with --stack 'kmem:kmalloc' --stack 'kmem:kmem_cache_alloc'";
+        lacks.or((!has_stacks).then(|| why.to_owned()))
+    }
+
     fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {
         sinks.calls = Some(Calls::default());
     }
@@ -75,12 +90,7 @@ impl Report for CallGraph {
         numbers.sort_by_key(|(stack, _)| **stack);
         for (stack, sums) in numbers {
             let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-            let mut path: Vec<u64> = addresses
-                .iter()
-                .copied()
-                .skip_while(|&a| is_allocator(labels.symbol(a).as_bytes()))
-                .filter(|&a| a != 0)
-                .collect();
+            let mut path: Vec<u64> = of_users(addresses, |a| labels.symbol(a)).collect();
             if self.top_down {
                 path.reverse();
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::basis::Input;
 use super::parts::{Labels, Page, Report, Subject};
 use super::report::more;
 use crate::analysis::pass;
@@ -31,6 +32,10 @@ struct Row<'r> {
 impl Report for CrossCpu {
     fn title(&self) -> &'static str {
         "crosscpu"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::SlabLives
     }
 
     fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {

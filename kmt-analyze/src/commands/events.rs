@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
+use super::basis::Input;
 use super::names::TraceNames;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::selection::{Selection, task_names};
 use super::session::Session;
+use super::stated::Keys;
 use crate::analysis::filter::Selector;
 use crate::analysis::ledger::Select;
 use crate::analysis::pass;
@@ -38,6 +40,14 @@ impl Report for Events {
         "events"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::Nothing
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::Tasks
+    }
+
     fn needs(&self) -> Needs {
         Needs { event_counts: true, ..Needs::default() }
     }
@@ -48,7 +58,7 @@ impl Report for Events {
 
         let filter = selection.filter(session);
         let texts = TraceNames::new(session);
-        let selector = Selector::new(session.trace, &filter, &texts, HashMap::new());
+        let selector = Selector::new(session.trace, &filter, &texts, HashMap::new(), result.names.as_ref());
         // By class, task, CPU.
         let mut counts = Counts::new();
         for &(class, origin, number) in &result.event_counts {

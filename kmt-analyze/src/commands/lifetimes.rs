@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
 
+use super::basis::Input;
 use super::parts::{self, Page, Report, Subject};
 use super::report::{more, shown};
 use super::selection::Selection;
@@ -102,6 +103,10 @@ impl Report for LifetimeTable {
         "lifetimes"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::SlabLives
+    }
+
     fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {
         sinks.lifetimes = Some(Lifetimes::new(self.bound));
     }
@@ -131,7 +136,7 @@ impl Report for LifetimeTable {
             },
             || match bound {
                 Some(bound) => temporary_page(&rows, shown, bound, session.unit()),
-                None => page(&rows, shown, session.unit()),
+                None => page(&rows, shown, session.unit(), session.losses.any()),
             },
         )
     }
@@ -270,9 +275,9 @@ fn sketch(freed: &Histogram) -> String {
     freed.decades().into_iter().map(digit).collect()
 }
 
-fn page(rows: &[Row], shown: usize, unit: ClockUnit) -> String {
+fn page(rows: &[Row], shown: usize, unit: ClockUnit, is_lossy: bool) -> String {
     use Align::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         ("allocated at", Left),
         ("of", Left),
         ("n", Right),
@@ -285,13 +290,16 @@ fn page(rows: &[Row], shown: usize, unit: ClockUnit) -> String {
         ("unseen", Right),
         ("freed at", Left),
     ];
+    // Beside the shares that it touches.
+    let beside = columns.len() - 1;
+    columns.splice(beside..beside, is_lossy.then_some(("uncertain", Right)));
     let time = |t: Option<u64>| t.map_or("-".to_owned(), |t| duration(t, unit));
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
         .map(|r| {
             let all = r.freed.count() + r.censored + r.unseen;
-            vec![
+            let mut cells = vec![
                 r.name.clone(),
                 r.api.name().to_owned(),
                 count(r.freed.count()),
@@ -302,8 +310,10 @@ fn page(rows: &[Row], shown: usize, unit: ClockUnit) -> String {
                 sketch(&r.freed),
                 percent(r.censored, all),
                 percent(r.unseen, all),
-                freers(r),
-            ]
+            ];
+            cells.extend(is_lossy.then(|| percent(r.uncertain, all)));
+            cells.push(freers(r));
+            cells
         })
         .collect();
     table(&columns, &cells)

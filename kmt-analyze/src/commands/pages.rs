@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use kmt_format::schema::Meaning;
 use serde_json::{Map, Value, json};
 
+use super::basis::{Basis, Input};
+use super::known::{Known, cell, legend};
 use super::names::TraceNames;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::report::{more, shown};
 use super::selection::Selection;
 use super::session::Session;
+use super::stated::Keys;
 use super::trust::recorded;
 use crate::analysis::filter::Names;
 use crate::analysis::ledger::frames::NO_STACK;
@@ -41,6 +44,14 @@ impl Report for Pages {
         "pages"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::Pages
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::Pages
+    }
+
     fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {
         sinks.stacks = true;
     }
@@ -66,7 +77,8 @@ impl Report for Pages {
         by_gfp.retain(|_, t| *t != FrameTotals::default());
         let callers = callers(session, result);
         let others = other_events(session, result);
-        let page = View { result, names: &names, matrix, by_gfp, all, callers, others, limit };
+        let known = Known::pages(&Basis::of(session, result));
+        let page = View { result, names: &names, matrix, by_gfp, all, callers, others, limit, known };
         let is_recorded = recorded(session, result, Meaning::PAGE_ALLOC) == Some(true)
             || recorded(session, result, Meaning::PAGE_FREE) == Some(true);
         Page::of(
@@ -131,10 +143,16 @@ struct View<'r> {
     callers: Vec<(u64, String, FrameTotals)>,
     others: BTreeMap<String, u64>,
     limit: Option<usize>,
+    known: Known,
 }
 
 /// Sums and counts of all pages.
-pub fn sums_json(all: &FrameTotals, counts: &FrameCounts, page_size: u64) -> Map<String, Value> {
+pub fn sums_json(
+    all: &FrameTotals,
+    counts: &FrameCounts,
+    page_size: u64,
+    known: Known,
+) -> Map<String, Value> {
     let mut out = json::frames(all, page_size);
     let more = json!({
         "free_events": counts.frees_matched + counts.free_only_events,
@@ -158,7 +176,7 @@ pub fn sums_json(all: &FrameTotals, counts: &FrameCounts, page_size: u64) -> Map
     out.insert("bytes_wasted".into(), json!(0));
     out.insert("bytes_wasted_live".into(), json!(0));
     out.insert("internal_fragmentation_percent".into(), json!(0.0));
-    out
+    known.mask(out)
 }
 
 impl View<'_> {
@@ -168,22 +186,22 @@ impl View<'_> {
 
     fn json(&self) -> Value {
         let page_size = self.result.page_size.0;
-        let mut out = sums_json(&self.all, &self.result.balance.frames.counts, page_size);
+        let mut out = sums_json(&self.all, &self.result.balance.frames.counts, page_size, self.known);
         let cell = |((order, migratetype), totals): (&(u8, i32), &FrameTotals)| {
-            let mut out = json::frames(totals, page_size);
+            let mut out = self.known.mask(json::frames(totals, page_size));
             out.insert("order".into(), json!(order));
             out.insert("migratetype".into(), json!(migratetype));
             out.insert("migratetype_text".into(), json!(self.names.migratetype(*migratetype)));
             Value::from(out)
         };
         let gfp = |(flags, totals): (&u64, &FrameTotals)| {
-            let mut out = json::frames(totals, page_size);
+            let mut out = self.known.mask(json::frames(totals, page_size));
             out.insert("gfp_flags".into(), json!(flags));
             out.insert("gfp_flags_text".into(), json!(self.gfp(*flags)));
             Value::from(out)
         };
         let caller = |(address, name, totals): &(u64, String, FrameTotals)| {
-            let mut out = json::frames(totals, page_size);
+            let mut out = self.known.mask(json::frames(totals, page_size));
             out.remove("alloc_events");
             out.remove("alloc_failures");
             out.insert("call_site".into(), if *address == 0 { Value::Null } else { json::address(*address) });
@@ -200,27 +218,28 @@ impl View<'_> {
     fn text(&self) -> String {
         let (t, c) = (&self.all, &self.result.balance.frames.counts);
         let size = self.result.page_size.0;
-        let line = |name: &str, events: Option<u64>, pages: u64| {
+        let known = self.known;
+        let line = |name: &str, is_known: bool, events: Option<u64>, pages: u64| {
             vec![
                 name.to_owned(),
-                events.map_or(String::new(), count),
-                count(pages),
-                count(pages.saturating_mul(size)),
+                cell(is_known, events.map_or(String::new(), count)),
+                cell(is_known, count(pages)),
+                cell(is_known, count(pages.saturating_mul(size))),
             ]
         };
         let rows = [
-            line("allocations", Some(t.alloc_events), t.frames_alloc),
-            line("  failed", Some(t.alloc_failures), 0),
-            line("frees of what was allocated", Some(c.frees_matched), t.frames_freed),
-            line("  in parts", Some(c.frees_partial), 0),
-            line("frees of what was not", Some(c.free_only_events), c.free_only_frames),
-            line("allocated again while live", None, t.frames_freed_unseen),
-            line("live at the end", None, t.frames_live),
-            line("  uncertain", None, t.frames_live_uncertain),
+            line("allocations", known.allocs, Some(t.alloc_events), t.frames_alloc),
+            line("  failed", known.allocs, Some(t.alloc_failures), 0),
+            line("frees of what was allocated", known.lives, Some(c.frees_matched), t.frames_freed),
+            line("  in parts", known.lives, Some(c.frees_partial), 0),
+            line("frees of what was not", known.lives, Some(c.free_only_events), c.free_only_frames),
+            line("allocated again while live", known.lives, None, t.frames_freed_unseen),
+            line("live at the end", known.lives, None, t.frames_live),
+            line("  uncertain", known.lives, None, t.frames_live_uncertain),
         ];
         use Align::{Left, Right};
         let columns = [("pages", Left), ("events", Right), ("pages", Right), ("bytes", Right)];
-        let mut out = table(&columns, &rows);
+        let mut out = table(&columns, &rows) + legend(known.all());
         out.push_str("\nallocations by order and migrate type asked for (live pages behind them)\n");
         out.push_str(&self.matrix_text());
         let gfp_rows: Vec<Vec<String>> = {
@@ -235,7 +254,7 @@ impl View<'_> {
                         count(t.alloc_events),
                         count(t.alloc_failures),
                         count(t.frames_alloc),
-                        count(t.frames_live),
+                        cell(known.lives, count(t.frames_live)),
                     ]
                 })
                 .collect()
@@ -265,7 +284,7 @@ impl View<'_> {
         columns.extend(names.iter().map(|n| (n.as_str(), Align::Right)));
         let last = self.matrix.keys().map(|k| k.0).max().unwrap_or(0);
         let cell = |t: &FrameTotals| {
-            if t.frames_live > 0 {
+            if t.frames_live > 0 && self.known.lives {
                 format!("{} ({})", count(t.alloc_events), count(t.frames_live))
             } else {
                 count(t.alloc_events)
@@ -293,7 +312,8 @@ impl View<'_> {
             .iter()
             .take(shown)
             .map(|(_, name, t)| {
-                vec![name.clone(), count(t.frames_alloc), count(t.frames_freed), count(t.frames_live)]
+                let lives = |number| cell(self.known.lives, count(number));
+                vec![name.clone(), count(t.frames_alloc), lives(t.frames_freed), lives(t.frames_live)]
             })
             .collect();
         format!("\n{}{}", table(&columns, &rows), more(shown, self.callers.len(), "call sites"))

@@ -1,13 +1,15 @@
-//! Reports that can stand alone or together: each says what it wants of a pass, and makes its part of the page.
+//! Reports that can stand alone or together: each declares what it needs of a pass, and makes its part of the page.
 
 use serde_json::{Map, Value};
 
-use super::report::emit;
+use super::basis::{Basis, Input};
+use super::report::{About, emit};
 use super::selection::{Selection, Wants, analyse_for, task_names};
 use super::session::Session;
+use super::stated::Keys;
 use crate::analysis::pass;
 use crate::analysis::sinks::Sinks;
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
 use crate::stream::Api;
 
@@ -56,6 +58,16 @@ pub trait Report {
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
         let _ = (subject, sinks);
     }
+    /// What it cannot do without.
+    fn rests_on(&self) -> Input;
+    /// Which conditions it can heed.
+    fn keys(&self) -> Keys {
+        Keys::Slab
+    }
+    /// Why it does not answer, if so.
+    fn refuses(&self, subject: &Subject<'_, '_>, result: &pass::Result) -> Option<String> {
+        Basis::of(subject.session, result).lacks(self.rests_on())
+    }
     /// What else it needs.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -72,6 +84,9 @@ pub fn run(
     as_json: bool,
     reports: &[&dyn Report],
 ) -> Result<Outcome> {
+    // Several reports heed what they know.
+    let keys = if let [report] = reports { report.keys() } else { Keys::All };
+    selection.check(session, reports.first().map_or("", |r| r.title()), keys)?;
     let subject = Subject { session, selection, limit: limit.unwrap_or(usize::MAX) };
     let sinks = || {
         let mut sinks = Sinks::default();
@@ -84,18 +99,51 @@ pub fn run(
         ranges: reports.iter().any(|r| r.needs().ranges),
     };
     let mut result = analyse_for(session, selection, &wants);
-    let mut whole = Page::default();
-    for report in reports {
-        let page = report.page(&subject, &mut result);
-        if let [_] = reports {
-            whole = page;
-            break;
+    let about = About { session, selection: Some(selection), keys };
+    if let [report] = reports {
+        if let Some(reason) = report.refuses(&subject, &result) {
+            return refuse(&about, &result, as_json, report.title(), &reason);
         }
-        whole.json.insert(report.title().replace([' ', '-'], "_"), page.json.into());
-        whole.text.push_str(&format!("== {} ==\n\n{}\n", report.title(), page.text));
+        let Page { json, text } = report.page(&subject, &mut result);
+        return emit(&about, &result, as_json, |out| out.extend(json), || text);
+    }
+    let (mut whole, mut refused) = (Page::default(), Map::new());
+    for report in reports {
+        let key = report.title().replace([' ', '-'], "_");
+        let (json, text) = match report.refuses(&subject, &result) {
+            Some(reason) => {
+                let text = format!("not answered: {reason}\n");
+                refused.insert(key.clone(), reason.into());
+                (Value::Null, text)
+            }
+            None => {
+                let page = report.page(&subject, &mut result);
+                (page.json.into(), page.text)
+            }
+        };
+        whole.json.insert(key, json);
+        whole.text.push_str(&format!("== {} ==\n\n{text}\n", report.title()));
+    }
+    if !refused.is_empty() {
+        whole.json.insert("refused".into(), refused.into());
     }
     let Page { json, text } = whole;
-    emit(session, &result, as_json, |out| out.extend(json), || text)
+    emit(&about, &result, as_json, |out| out.extend(json), || text)
+}
+
+/// A report that cannot answer: a document that says so, one line on standard error, exit code 1.
+pub fn refuse(
+    about: &About<'_, '_>,
+    result: &pass::Result,
+    as_json: bool,
+    title: &str,
+    reason: &str,
+) -> Result<Outcome> {
+    if as_json {
+        let document = |out: &mut Map<String, Value>| drop(out.insert("refused".into(), reason.into()));
+        emit(about, result, true, document, String::new)?;
+    }
+    Err(Failure::new(format!("{}: no {title}: {reason}", about.session.path.display())))
 }
 
 /// Names of addresses and tasks, for one report.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::basis::{Basis, Input, too_lossy};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown};
 use super::session::Session;
@@ -23,6 +24,9 @@ struct Row {
     objects: u64,
 }
 
+/// With more than this lost the peak is none.
+const LOST_PERCENT_MAX: f64 = 1.0;
+
 /// Prints the peak and who made it.
 pub fn run(session: &Session<'_>, options: &RowOptions) -> Result<Outcome> {
     if options.selection.filter(session).is_about_lifetimes() {
@@ -39,6 +43,21 @@ pub struct PeakTable;
 impl Report for PeakTable {
     fn title(&self) -> &'static str {
         "peak"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::SlabLives
+    }
+
+    fn refuses(&self, subject: &Subject<'_, '_>, result: &pass::Result) -> Option<String> {
+        let basis = Basis::of(subject.session, result).lacks(self.rests_on());
+        basis.or_else(|| {
+            too_lossy(
+                subject.session,
+                LOST_PERCENT_MAX,
+                "the peak may lie where they were, or be made of frees that were; summary tells ranges",
+            )
+        })
     }
 
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {

@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::known::{Known, cell};
 use super::selection::{Selection, sum_of};
 use super::session::{Out, Session, print_json};
 use super::sorting::SortKey;
+use super::stated::{Keys, Stated};
 use super::trust::{title, trust_lines};
+use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
@@ -27,27 +30,45 @@ pub struct RowOptions {
     pub json: bool,
 }
 
+/// What a report is about.
+#[derive(Clone, Copy)]
+pub struct About<'s, 'd> {
+    /// The trace.
+    pub session: &'s Session<'d>,
+    /// What is counted; `None`: always everything.
+    pub selection: Option<&'s Selection>,
+    /// Which conditions the report heeds.
+    pub keys: Keys,
+}
+
 /// Prints a report: either a document or a page, under the heading that all have.
 pub fn emit(
-    session: &Session<'_>,
+    about: &About<'_, '_>,
     result: &pass::Result,
     as_json: bool,
     document: impl FnOnce(&mut Map<String, Value>),
     page: impl FnOnce() -> String,
 ) -> Result<Outcome> {
+    let About { session, selection, keys } = *about;
     let all = sum_of(result, None);
+    let stated = selection.and_then(|selection| Stated::of(session, selection, result));
     if as_json {
         let mut out = json::head(session.trace, &session.losses);
+        out.insert("selection".into(), stated.as_ref().map_or(Value::Null, Stated::json));
         document(&mut out);
         out.insert("trust".into(), trust(session, result, &all));
         print_json(out)?;
     } else {
         let mut text = format!("{}\n", title(session));
+        text.push_str(&stated.as_ref().map_or(String::new(), Stated::text));
         for line in trust_lines(session, result, &all) {
             text.push_str(&format!("{line}\n"));
         }
         text.push('\n');
-        text.push_str(&page());
+        match stated.as_ref().and_then(|s| s.nothing(keys)) {
+            Some(nothing) => text.push_str(&nothing),
+            None => text.push_str(&page()),
+        }
         let mut out = Out::stdout();
         out.write(text.as_bytes())?;
         out.finish()?;
@@ -68,8 +89,8 @@ fn trust(session: &Session<'_>, result: &pass::Result, all: &Totals) -> Value {
     })
 }
 
-/// Headings of the columns of slab sums.
-pub const SUMS: [(&str, Align); 9] = [
+/// Those of any trace.
+const SUMS: [(&str, Align); 9] = [
     ("allocs", Align::Right),
     ("bytes_req", Align::Right),
     ("bytes_alloc", Align::Right),
@@ -81,19 +102,27 @@ pub const SUMS: [(&str, Align); 9] = [
     ("bytes_live", Align::Right),
 ];
 
-/// The cells under [`SUMS`].
-pub fn sums(t: &Totals) -> [String; 9] {
-    [
+/// Headings of the columns of slab sums; where events were lost, lives that cross a loss stand beside them.
+pub fn sum_columns(losses: &Losses) -> Vec<(&'static str, Align)> {
+    let uncertain = losses.any().then_some(("uncertain", Align::Right));
+    SUMS.into_iter().chain(uncertain).collect()
+}
+
+/// The cells under [`sum_columns`]; a mark where it is not known when objects end.
+pub fn sums(t: &Totals, known: Known, losses: &Losses) -> Vec<String> {
+    let lives = |text| cell(known.lives, text);
+    let cells = [
         count(t.alloc_events),
         count(t.bytes_req),
         count(t.bytes_alloc),
         count(t.bytes_wasted()),
         format!("{:.1}%", t.internal_fragmentation_percent()),
-        count(t.bytes_freed),
-        count(t.bytes_freed_unseen),
-        count(t.live),
-        count(t.bytes_live),
-    ]
+        lives(count(t.bytes_freed)),
+        lives(count(t.bytes_freed_unseen)),
+        lives(count(t.live)),
+        lives(count(t.bytes_live)),
+    ];
+    cells.into_iter().chain(losses.any().then(|| lives(count(t.uncertain)))).collect()
 }
 
 /// How many of `rows` rows are shown.

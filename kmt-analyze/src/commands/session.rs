@@ -32,6 +32,16 @@ impl<'d> Session<'d> {
         version(self.trace.metadata())
     }
 
+    /// Events of which only some were recorded: name, samples, events that they stand for. From perf, with -F or -c.
+    pub fn sampled(&self) -> Vec<(&'d str, u64, u64)> {
+        let text = self.trace.metadata().text("perf/sampled").unwrap_or_default();
+        let row = |line: &'d str| {
+            let mut words = line.split(' ');
+            Some((words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+        };
+        text.lines().filter_map(row).collect()
+    }
+
     /// Why addresses tell nothing of places in memory, if so: a text may hold hashes of them.
     pub fn no_addresses(&self) -> Option<&'static str> {
         let is_hashed = self.trace.metadata().text("pointers") == Some("hashed");
@@ -47,6 +57,22 @@ impl<'d> Session<'d> {
     pub fn first_time(&self) -> Option<u64> {
         let infos = self.trace.streams().values().flat_map(|s| &s.chunks).map(|(_, info)| info);
         infos.filter(|i| i.event_count > 0).map(|i| i.t_first).min()
+    }
+
+    /// The time of day of a time of the trace's clock, in nanoseconds since 1970: a recording tells some pairs, of which
+    /// the nearest counts. `None` if it does not, or for clocks that do not count nanoseconds.
+    pub fn time_of_day(&self, time: u64) -> Option<i64> {
+        if self.unit() != ClockUnit::Nanoseconds {
+            return None;
+        }
+        let pairs = self.trace.metadata().pairs.iter().filter(|(key, _)| *key == "clock.pair");
+        let pairs = pairs.filter_map(|(_, value)| {
+            let mut numbers = std::str::from_utf8(value).ok()?.split(' ').map(|n| n.parse::<i64>().ok());
+            Some((numbers.next()??, numbers.next()??))
+        });
+        let time = i64::try_from(time).ok()?;
+        let (trace, day) = pairs.min_by_key(|(trace, _)| trace.abs_diff(time))?;
+        day.checked_add(time.checked_sub(trace)?)
     }
 
     /// Time of the last event.

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::basis::{Basis, Input};
+use super::known::{Known, legend};
 use super::parts::{self, Page, Report, Subject};
-use super::report::{RowOptions, SUMS, more, shown, sums};
+use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
+use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
@@ -46,6 +49,10 @@ impl Report for Sizes {
         "sizes"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::Kmallocs
+    }
+
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
         let result = &*result;
 
@@ -61,12 +68,13 @@ impl Report for Sizes {
         rows.retain(|c| c.totals != Totals::default());
         sort_rows(&mut rows, &self.sort, |c| (&c.totals, &c.name));
         let shown = shown(Some(subject.limit), rows.len());
+        let known = Known::slab(&Basis::of(subject.session, result), Some(Api::Kmalloc));
         Page::of(
             |out| {
                 out.insert("sizes_total".into(), json!(rows.len()));
-                out.insert("sizes".into(), rows.iter().take(shown).map(row_json).collect());
+                out.insert("sizes".into(), rows.iter().take(shown).map(|c| row_json(c, known)).collect());
             },
-            || page(&rows, shown),
+            || page(&rows, shown, known, &subject.session.losses),
         )
     }
 }
@@ -80,11 +88,11 @@ fn class(bytes_alloc: u64, requests: BTreeMap<u64, Totals>) -> Class {
     Class { bytes_alloc, name: format!("{bytes_alloc:>12}"), totals, requests }
 }
 
-fn row_json(class: &Class) -> Value {
-    let mut out = json::row(&class.totals);
+fn row_json(class: &Class, known: Known) -> Value {
+    let mut out = known.mask(json::row(&class.totals));
     out.insert("size_class".into(), class.bytes_alloc.into());
     let requests = class.requests.iter().map(|(size, totals)| {
-        let mut out = json::row(totals);
+        let mut out = known.mask(json::row(totals));
         out.insert("size".into(), (*size).into());
         Value::from(out)
     });
@@ -92,9 +100,9 @@ fn row_json(class: &Class) -> Value {
     out.into()
 }
 
-fn page(rows: &[Class], shown: usize) -> String {
+fn page(rows: &[Class], shown: usize, known: Known, losses: &Losses) -> String {
     let mut columns = vec![("kmalloc size class", Align::Right), ("requested", Align::Right)];
-    columns.extend(SUMS);
+    columns.extend(sum_columns(losses));
     columns.push(("most of its waste: size x count", Align::Left));
     let cells: Vec<Vec<String>> = rows
         .iter()
@@ -110,12 +118,12 @@ fn page(rows: &[Class], shown: usize) -> String {
                     format!("{size} x {} ({share})", count(t.alloc_events))
                 });
             let mut cells = vec![count(c.bytes_alloc), range];
-            cells.extend(sums(&c.totals));
+            cells.extend(sums(&c.totals, known, losses));
             cells.push(worst.collect::<Vec<_>>().join(", "));
             cells
         })
         .collect();
-    let mut out = table(&columns, &cells) + &more(shown, rows.len(), "size classes");
+    let mut out = table(&columns, &cells) + &more(shown, rows.len(), "size classes") + legend(known.lives);
     out.push_str("\nSizes between two classes are rounded up. Caches have one size each: see caches.\n");
     out
 }

@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::basis::{Basis, Input};
+use super::known::Known;
 use super::pages::sums_json;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::selection::{Selection, sum_of};
 use super::session::Session;
+use super::stated::Keys;
 use super::trust::recorded;
 use crate::analysis::page_totals::{FrameCounts, FrameTotals};
 use crate::analysis::pass;
@@ -25,6 +28,44 @@ const EVENTS: [(&str, Meaning); 4] = [
     ("kmem_cache_free", Meaning::CACHE_FREE),
 ];
 
+/// What sums of samples stand for, where an event was sampled: each as often as the samples do on average.
+struct Estimate {
+    alloc_events: u64,
+    bytes_req: u64,
+    bytes_alloc: u64,
+}
+
+impl Estimate {
+    fn of(session: &Session<'_>, api: Api, totals: &Totals) -> Option<Self> {
+        let names: [&str; 2] = match api {
+            Api::Kmalloc => ["kmem:kmalloc", "kmem:kmalloc_node"],
+            Api::Cache => ["kmem:kmem_cache_alloc", "kmem:kmem_cache_alloc_node"],
+        };
+        let sampled = session.sampled().into_iter().filter(|s| names.contains(&s.0));
+        let (samples, events) = sampled.fold((0u64, 0u64), |sum, s| (sum.0 + s.1, sum.1.saturating_add(s.2)));
+        let times = (samples > 0).then(|| events as f64 / samples as f64)?;
+        let scaled = |number: u64| (number as f64 * times).round() as u64;
+        Some(Self {
+            alloc_events: scaled(totals.alloc_events),
+            bytes_req: scaled(totals.bytes_req),
+            bytes_alloc: scaled(totals.bytes_alloc),
+        })
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "alloc_events": self.alloc_events,
+            "bytes_req": self.bytes_req,
+            "bytes_alloc": self.bytes_alloc,
+        })
+    }
+}
+
+/// A cell of a number that rests on what may not have been recorded.
+fn told(is_known: bool, text: String) -> String {
+    if is_known || text.is_empty() { text } else { "not recorded".to_owned() }
+}
+
 /// The three columns: all, kmalloc, caches.
 type Parts = [(Totals, EventCounts); 3];
 
@@ -42,6 +83,14 @@ impl Report for Summary {
         "summary"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::Nothing
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::All
+    }
+
     fn needs(&self) -> Needs {
         Needs { ranges: true, ..Needs::default() }
     }
@@ -56,7 +105,13 @@ impl Report for Summary {
         let mut all_counts = kmalloc_counts;
         all_counts += &cache_counts;
         let parts = [(all, all_counts), (kmalloc, kmalloc_counts), (cache, cache_counts)];
-        Page::of(|out| document(out, session, result, &parts), || page(session, result, &parts))
+        let basis = Basis::of(session, result);
+        let known = [
+            Known::slab(&basis, None),
+            Known::slab(&basis, Some(Api::Kmalloc)),
+            Known::slab(&basis, Some(Api::Cache)),
+        ];
+        Page::of(|out| document(out, session, result, &parts, known), || page(session, result, &parts, known))
     }
 }
 
@@ -65,12 +120,23 @@ fn has_slab(session: &Session<'_>, result: &pass::Result) -> bool {
     EVENTS.iter().any(|(_, meaning)| recorded(session, result, *meaning) == Some(true))
 }
 
-fn document(out: &mut Map<String, Value>, session: &Session<'_>, result: &pass::Result, parts: &Parts) {
-    let [all, kmalloc, cache] = parts.map(|(totals, counts)| json::slab_part(&totals, &counts));
+fn document(
+    out: &mut Map<String, Value>,
+    session: &Session<'_>,
+    result: &pass::Result,
+    parts: &Parts,
+    known: [Known; 3],
+) {
+    let part = |at: usize| known[at].mask(json::slab_part(&parts[at].0, &parts[at].1));
+    let [all, kmalloc, cache] = [0, 1, 2].map(part);
     let events: Map<String, Value> =
         EVENTS.iter().map(|(name, m)| ((*name).to_owned(), json!(recorded(session, result, *m)))).collect();
     let slab = if has_slab(session, result) {
         let [mut slab, mut kmalloc, mut cache] = [all, kmalloc, cache];
+        for (part, at, api) in [(&mut kmalloc, 1, Api::Kmalloc), (&mut cache, 2, Api::Cache)] {
+            let estimate = Estimate::of(session, api, &parts[at].0);
+            part.insert("estimated".into(), estimate.map_or(Value::Null, |e| e.json()));
+        }
         for (part, section) in
             [(&mut kmalloc, "slab.kmalloc"), (&mut cache, "slab.cache"), (&mut slab, "slab")]
         {
@@ -79,16 +145,15 @@ fn document(out: &mut Map<String, Value>, session: &Session<'_>, result: &pass::
         slab.insert("kmalloc".into(), kmalloc.into());
         slab.insert("cache".into(), cache.into());
         let raw = result.balance.raw;
-        slab.insert(
-            "raw".into(),
-            json!({
-                "alloc_events": raw.alloc_events,
-                "free_events": raw.free_events,
-                "bytes_req": raw.bytes_req,
-                "bytes_alloc": raw.bytes_alloc,
-                "ranges": ranges_json(result, "slab.raw"),
-            }),
-        );
+        let raw = json!({
+            "alloc_events": raw.alloc_events,
+            "free_events": raw.free_events,
+            "bytes_req": raw.bytes_req,
+            "bytes_alloc": raw.bytes_alloc,
+            "ranges": ranges_json(result, "slab.raw"),
+        });
+        slab.insert("raw".into(), raw);
+        slab = known[0].mask(slab);
         slab.insert("recorded".into(), events.into());
         slab.into()
     } else {
@@ -99,7 +164,8 @@ fn document(out: &mut Map<String, Value>, session: &Session<'_>, result: &pass::
     let has_pages = [Meaning::PAGE_ALLOC, Meaning::PAGE_FREE]
         .into_iter()
         .any(|m| recorded(session, result, m) == Some(true));
-    out.insert("pages".into(), if has_pages { pages_json(result).into() } else { Value::Null });
+    let pages = || pages_json(result, Known::pages(&Basis::of(session, result)));
+    out.insert("pages".into(), if has_pages { pages().into() } else { Value::Null });
 }
 
 fn all_frames(result: &pass::Result) -> FrameTotals {
@@ -108,8 +174,8 @@ fn all_frames(result: &pass::Result) -> FrameTotals {
     all
 }
 
-fn pages_json(result: &pass::Result) -> Map<String, Value> {
-    let mut out = sums_json(&all_frames(result), &result.balance.frames.counts, result.page_size.0);
+fn pages_json(result: &pass::Result, known: Known) -> Map<String, Value> {
+    let mut out = sums_json(&all_frames(result), &result.balance.frames.counts, result.page_size.0, known);
     out.insert("ranges".into(), ranges_json(result, "pages"));
     out
 }
@@ -159,33 +225,45 @@ const RANGES: [(&str, &str, &str); 12] = [
     ("bytes of pages live", "pages", "bytes_live"),
 ];
 
-fn pages_page(result: &pass::Result) -> String {
+fn pages_page(result: &pass::Result, known: Known) -> String {
     let (all, counts) = (all_frames(result), result.balance.frames.counts);
     if all == FrameTotals::default() && counts == FrameCounts::default() {
         return String::new();
     }
     let bytes = |frames: u64| count(frames.saturating_mul(result.page_size.0));
-    let row = |name: &str, events: Option<u64>, frames: u64| {
-        vec![name.to_owned(), events.map_or(String::new(), count), count(frames), bytes(frames)]
+    let row = |name: &str, is_known: bool, events: Option<u64>, frames: u64| {
+        let cells = [events.map_or(String::new(), count), count(frames), bytes(frames)];
+        std::iter::once(name.to_owned()).chain(cells.map(|text| told(is_known, text))).collect()
     };
-    let rows = [
-        row("allocations", Some(all.alloc_events), all.frames_alloc),
-        row("  failed", Some(all.alloc_failures), 0),
-        row("frees", Some(counts.frees_matched), all.frames_freed),
-        row("  in parts", Some(counts.frees_partial), 0),
-        row("  of what was not allocated here", Some(counts.free_only_events), counts.free_only_frames),
-        row("allocated again while live", None, all.frames_freed_unseen),
-        row("live at the end", None, all.frames_live),
+    let free_events = counts.frees_matched + counts.free_only_events;
+    let rows: [Vec<String>; 7] = [
+        row("allocations", known.allocs, Some(all.alloc_events), all.frames_alloc),
+        row("  failed", known.allocs, Some(all.alloc_failures), 0),
+        if known.lives {
+            row("frees", true, Some(counts.frees_matched), all.frames_freed)
+        } else {
+            row("frees", known.frees, Some(free_events), counts.raw_frames_freed)
+        },
+        row("  in parts", known.lives, Some(counts.frees_partial), 0),
+        row(
+            "  of what was not allocated here",
+            known.lives,
+            Some(counts.free_only_events),
+            counts.free_only_frames,
+        ),
+        row("allocated again while live", known.lives, None, all.frames_freed_unseen),
+        row("live at the end", known.lives, None, all.frames_live),
     ];
     let columns =
         [("pages", Align::Left), ("events", Align::Right), ("pages", Align::Right), ("bytes", Align::Right)];
     format!("\n{}slab objects lie in pages: the two tables are not to be added\n", table(&columns, &rows))
 }
 
-fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts) -> String {
+fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts, known: [Known; 3]) -> String {
     let mut out = String::new();
+    let pages_known = Known::pages(&Basis::of(session, result));
     if !has_slab(session, result) {
-        return format!("slab events: not recorded\n{}", pages_page(result));
+        return format!("slab events: not recorded\n{}", pages_page(result, pages_known));
     }
     let columns =
         [("slab", Align::Left), ("total", Align::Right), ("kmalloc", Align::Right), ("caches", Align::Right)];
@@ -195,38 +273,41 @@ fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts) -> String {
         .map(|(name, _)| *name)
         .collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut line = |name: &str, number: &dyn Fn(&Totals, &EventCounts) -> String| {
+    let mut line = |name: &str, of: fn(Known) -> bool, number: &dyn Fn(&Totals, &EventCounts) -> String| {
         let mut row = vec![name.to_owned()];
-        row.extend(parts.iter().map(|(totals, counts)| number(totals, counts)));
+        let numbers = parts.iter().zip(known);
+        row.extend(numbers.map(|((totals, counts), known)| told(of(known), number(totals, counts))));
         // What a cache rounds up and what kmalloc wastes are different things; their sum means nothing.
         if name.contains("wasted") || name.contains("fragmentation") {
             row.splice(1..2, ["-".to_owned()]);
         }
         rows.push(row);
     };
-    line("allocations", &|t, _| count(t.alloc_events));
-    line("  bytes requested", &|t, _| count(t.bytes_req));
-    line("  bytes allocated", &|t, _| count(t.bytes_alloc));
-    line("  bytes wasted", &|t, _| count(t.bytes_wasted()));
-    line("  internal fragmentation", &|t, _| format!("{:.2} %", t.internal_fragmentation_percent()));
-    line("  failed", &|_, c| count(c.alloc_failures));
-    line("frees", &|t, c| count(t.frees_matched + c.unmatched_frees()));
-    line("  matched", &|t, _| count(t.frees_matched));
-    line("  bytes freed", &|t, _| count(t.bytes_freed));
-    line("  of objects allocated before", &|_, c| count(c.allocated_before));
-    line("  of untraced birth", &|_, c| count(c.untraced_birth));
-    line("  on another CPU", &|_, c| count(c.cross_cpu_frees));
-    line("  by the other interface", &|_, c| count(c.mixed_api_frees));
-    line("  logged late", &|_, c| count(c.late_frees));
-    line("freed unseen", &|t, _| count(t.freed_unseen));
-    line("  bytes", &|t, _| count(t.bytes_freed_unseen));
-    line("live at the end", &|t, _| count(t.live));
-    line("  bytes live", &|t, _| count(t.bytes_live));
-    line("  bytes wasted live", &|t, _| count(t.bytes_wasted_live()));
-    line("uncertain lives", &|t, _| count(t.uncertain));
-    line("no objects: frees of NULL", &|_, c| count(c.null_frees));
-    line("  frees of zero-size objects", &|_, c| count(c.zero_size_frees));
-    line("  second reports of one kmalloc", &|_, c| count(c.double_reports));
+    line("allocations", |k| k.allocs, &|t, _| count(t.alloc_events));
+    line("  bytes requested", |k| k.allocs, &|t, _| count(t.bytes_req));
+    line("  bytes allocated", |k| k.allocs, &|t, _| count(t.bytes_alloc));
+    line("  bytes wasted", |k| k.allocs, &|t, _| count(t.bytes_wasted()));
+    line("  internal fragmentation", |k| k.allocs, &|t, _| {
+        format!("{:.2} %", t.internal_fragmentation_percent())
+    });
+    line("  failed", |k| k.allocs, &|_, c| count(c.alloc_failures));
+    line("frees", |k| k.frees, &|t, c| count(t.frees_matched + c.unmatched_frees()));
+    line("  matched", |k| k.lives, &|t, _| count(t.frees_matched));
+    line("  bytes freed", |k| k.lives, &|t, _| count(t.bytes_freed));
+    line("  of objects allocated before", |k| k.lives, &|_, c| count(c.allocated_before));
+    line("  of untraced birth", |k| k.lives, &|_, c| count(c.untraced_birth));
+    line("  on another CPU", |k| k.lives, &|_, c| count(c.cross_cpu_frees));
+    line("  by the other interface", |k| k.lives, &|_, c| count(c.mixed_api_frees));
+    line("  logged late", |k| k.lives, &|_, c| count(c.late_frees));
+    line("freed unseen", |k| k.lives, &|t, _| count(t.freed_unseen));
+    line("  bytes", |k| k.lives, &|t, _| count(t.bytes_freed_unseen));
+    line("live at the end", |k| k.lives, &|t, _| count(t.live));
+    line("  bytes live", |k| k.lives, &|t, _| count(t.bytes_live));
+    line("  bytes wasted live", |k| k.lives, &|t, _| count(t.bytes_wasted_live()));
+    line("uncertain lives", |k| k.lives, &|t, _| count(t.uncertain));
+    line("no objects: frees of NULL", |k| k.frees, &|_, c| count(c.null_frees));
+    line("  frees of zero-size objects", |k| k.frees, &|_, c| count(c.zero_size_frees));
+    line("  second reports of one kmalloc", |k| k.allocs, &|_, c| count(c.double_reports));
     out.push_str(&table(&columns, &rows));
     if !not_recorded.is_empty() {
         out.push_str(&format!(
@@ -234,7 +315,16 @@ fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts) -> String {
             not_recorded.join(", ")
         ));
     }
-    out.push_str(&pages_page(result));
+    for (name, api, at) in [("kmalloc", Api::Kmalloc, 1), ("caches", Api::Cache, 2)] {
+        let Some(estimate) = Estimate::of(session, api, &parts[at].0) else { continue };
+        out.push_str(&format!(
+            "\nestimated of all {name}, by the events that samples stand for: about {} allocations of {} bytes, {} asked for\n",
+            count(estimate.alloc_events),
+            count(estimate.bytes_alloc),
+            count(estimate.bytes_req),
+        ));
+    }
+    out.push_str(&pages_page(result, pages_known));
     out.push_str(&ranges_page(result));
     out.push_str("\nlive is since the start of the trace; objects older than it are not in these numbers\n");
     out

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::basis::{Basis, Input};
+use super::known::{Known, cell, legend};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown};
 use super::selection::task_names;
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
+use super::stated::Keys;
+use super::trust::recorded_class;
 use crate::analysis::page_totals::FrameTotals;
 use crate::analysis::pass;
 use crate::analysis::sinks::page_use::Use;
@@ -46,6 +50,14 @@ pub struct TaskLoad {
 impl Report for TaskLoad {
     fn title(&self) -> &'static str {
         "tasks"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::Allocs
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::All
     }
 
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
@@ -95,47 +107,87 @@ impl Report for TaskLoad {
         sort_rows(&mut rows, &self.sort, |r| (&r.sums.slab, &r.name));
         let shown = shown(Some(subject.limit), rows.len());
         let page_size = result.page_size.0;
+        let known = Recorded::of(session, result);
         Page::of(
             |out| {
                 out.insert("tasks_total".into(), json!(rows.len()));
                 let rows = rows.iter().take(shown);
-                out.insert("tasks".into(), rows.map(|r| row_json(r, page_size)).collect());
+                out.insert("tasks".into(), rows.map(|r| row_json(r, page_size, &known)).collect());
             },
-            || page(&rows, shown, page_size) + &page_use_text(&rows, shown, (pageblock_order, assumed)),
+            || {
+                page(&rows, shown, page_size, &known, session.losses.any())
+                    + &page_use_text(&rows, shown, (pageblock_order, assumed), &known)
+            },
         )
     }
 }
 
-fn row_json(row: &Row, page_size: u64) -> Value {
+/// Which numbers of a row are known.
+struct Recorded {
+    slab: Known,
+    pages: Known,
+    /// mm_page_alloc_zone_locked, mm_page_free_batched, mm_page_pcpu_drain, mm_page_alloc_extfrag.
+    zone_locked: bool,
+    batched: bool,
+    drained: bool,
+    fallbacks: bool,
+}
+
+impl Recorded {
+    fn of(session: &Session<'_>, result: &pass::Result) -> Self {
+        let basis = Basis::of(session, result);
+        let has = |name: &str| recorded_class(session, result, |class| class.name == name) == Some(true);
+        Self {
+            slab: Known::slab(&basis, None),
+            pages: Known::pages(&basis),
+            zone_locked: has("mm_page_alloc_zone_locked"),
+            batched: has("mm_page_free_batched"),
+            drained: has("mm_page_pcpu_drain"),
+            fallbacks: has("mm_page_alloc_extfrag"),
+        }
+    }
+
+    /// The columns of trace-pagealloc-postprocess in their order: names, numbers, whether they are known.
+    fn page_use(&self, u: &Use) -> [(&'static str, u64, bool); 12] {
+        let fallbacks = self.fallbacks && u.untold == 0;
+        [
+            ("alloc_events", u.allocs, self.pages.allocs),
+            ("zone_locked_events", u.allocs_under_lock, self.zone_locked),
+            ("free_events", u.frees_direct, self.pages.frees),
+            ("free_batched_events", u.frees_batched, self.batched),
+            ("pcpu_pages_drained", u.pages_drained, self.drained),
+            ("pcpu_drains", u.drains, self.drained),
+            ("pcpu_refills", u.refills, self.zone_locked),
+            ("fallbacks", u.fallbacks, self.fallbacks),
+            ("fallbacks_causing", u.causing, fallbacks),
+            ("fallbacks_type_changed", u.changed, fallbacks),
+            ("fallbacks_severe", u.severe, fallbacks),
+            ("fallbacks_moderate", u.moderate, fallbacks),
+        ]
+    }
+}
+
+fn row_json(row: &Row, page_size: u64, known: &Recorded) -> Value {
+    let told = |is_known: bool, number: u64| json!(is_known.then_some(number));
+    let page_use = known.page_use(&row.page_use).into_iter();
+    let page_use: Map<String, Value> =
+        page_use.map(|(name, number, is_known)| (name.to_owned(), told(is_known, number))).collect();
     json!({
         "pid": row.pid,
         "comm": row.comm.as_ref().map(|c| json::text(c)),
-        "slab": json::row(&row.sums.slab),
-        "slab_frees": row.sums.freed_here,
-        "slab_bytes_freed_by_it": row.sums.bytes_freed_here,
-        "slab_freed_by_others": row.freed_elsewhere.0,
-        "slab_bytes_freed_by_others": row.freed_elsewhere.1,
-        "pages": json::frames(&row.sums.pages, page_size),
-        "page_allocator": {
-            "alloc_events": row.page_use.allocs,
-            "zone_locked_events": row.page_use.allocs_under_lock,
-            "free_events": row.page_use.frees_direct,
-            "free_batched_events": row.page_use.frees_batched,
-            "pcpu_pages_drained": row.page_use.pages_drained,
-            "pcpu_drains": row.page_use.drains,
-            "pcpu_refills": row.page_use.refills,
-            "fallbacks": row.page_use.fallbacks,
-            "fallbacks_causing": row.page_use.causing,
-            "fallbacks_severe": row.page_use.severe,
-            "fallbacks_moderate": row.page_use.moderate,
-            "fallbacks_type_changed": row.page_use.changed,
-        },
+        "slab": known.slab.mask(json::row(&row.sums.slab)),
+        "slab_frees": told(known.slab.frees, row.sums.freed_here),
+        "slab_bytes_freed_by_it": told(known.slab.lives, row.sums.bytes_freed_here),
+        "slab_freed_by_others": told(known.slab.lives, row.freed_elsewhere.0),
+        "slab_bytes_freed_by_others": told(known.slab.lives, row.freed_elsewhere.1),
+        "pages": known.pages.mask(json::frames(&row.sums.pages, page_size)),
+        "page_allocator": page_use,
     })
 }
 
-fn page(rows: &[Row], shown: usize, page_size: u64) -> String {
+fn page(rows: &[Row], shown: usize, page_size: u64, known: &Recorded, is_lossy: bool) -> String {
     use Align::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         ("task", Left),
         ("allocs", Right),
         ("bytes_alloc", Right),
@@ -147,25 +199,30 @@ fn page(rows: &[Row], shown: usize, page_size: u64) -> String {
         ("page bytes", Right),
         ("pages live", Right),
     ];
+    columns.extend(is_lossy.then_some(("uncertain", Right)));
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
         .map(|r| {
-            vec![
+            let mut cells = vec![
                 r.name.clone(),
-                count(r.sums.slab.alloc_events),
-                count(r.sums.slab.bytes_alloc),
-                count(r.sums.slab.live),
-                count(r.sums.slab.bytes_live),
-                count(r.sums.freed_here),
-                count(r.freed_elsewhere.0),
-                count(r.sums.pages.frames_alloc),
-                count(r.sums.pages.frames_alloc.saturating_mul(page_size)),
-                count(r.sums.pages.frames_live),
-            ]
+                cell(known.slab.allocs, count(r.sums.slab.alloc_events)),
+                cell(known.slab.allocs, count(r.sums.slab.bytes_alloc)),
+                cell(known.slab.lives, count(r.sums.slab.live)),
+                cell(known.slab.lives, count(r.sums.slab.bytes_live)),
+                cell(known.slab.frees, count(r.sums.freed_here)),
+                cell(known.slab.lives, count(r.freed_elsewhere.0)),
+                cell(known.pages.allocs, count(r.sums.pages.frames_alloc)),
+                cell(known.pages.allocs, count(r.sums.pages.frames_alloc.saturating_mul(page_size))),
+                cell(known.pages.lives, count(r.sums.pages.frames_live)),
+            ];
+            cells.extend(is_lossy.then(|| cell(known.slab.lives, count(r.sums.slab.uncertain))));
+            cells
         })
         .collect();
-    let mut out = table(&columns, &cells) + &more(shown, rows.len(), "tasks");
+    let mut out = table(&columns, &cells)
+        + &more(shown, rows.len(), "tasks")
+        + legend(known.slab.all() && known.pages.all());
     out.push_str(
         "\nObjects and pages are charged to the task that allocated them, whoever frees them. Slab objects lie in pages: the two are not to be added. Interrupts are charged to the task that they interrupt.\n",
     );
@@ -173,7 +230,12 @@ fn page(rows: &[Row], shown: usize, page_size: u64) -> String {
 }
 
 /// The columns of trace-pagealloc-postprocess.
-fn page_use_text(rows: &[Row], shown: usize, (pageblock_order, assumed): (u32, bool)) -> String {
+fn page_use_text(
+    rows: &[Row],
+    shown: usize,
+    (pageblock_order, assumed): (u32, bool),
+    known: &Recorded,
+) -> String {
     use Align::{Left, Right};
     let mut rows: Vec<&Row> = rows.iter().filter(|r| r.page_use != Use::default()).collect();
     if rows.is_empty() {
@@ -185,22 +247,9 @@ fn page_use_text(rows: &[Row], shown: usize, (pageblock_order, assumed): (u32, b
         .iter()
         .take(shown)
         .map(|r| {
-            let u = &r.page_use;
-            let numbers = [
-                u.allocs,
-                u.allocs_under_lock,
-                u.frees_direct,
-                u.frees_batched,
-                u.pages_drained,
-                u.drains,
-                u.refills,
-                u.fallbacks,
-                u.causing,
-                u.changed,
-                u.severe,
-                u.moderate,
-            ];
-            std::iter::once(r.name.clone()).chain(numbers.map(count)).collect()
+            let numbers =
+                known.page_use(&r.page_use).map(|(_, number, is_known)| cell(is_known, count(number)));
+            std::iter::once(r.name.clone()).chain(numbers).collect()
         })
         .collect();
     let columns = [

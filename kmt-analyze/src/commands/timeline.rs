@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::basis::{Basis, Input};
 use super::parts::{self, Page, Report, Subject};
 use super::selection::{Selection, task_names};
 use super::session::Session;
+use super::stated::Keys;
 use crate::analysis::caches::usual_names;
 use crate::analysis::pass;
 use crate::analysis::sinks::timeline::Step;
@@ -50,6 +52,8 @@ pub struct Options {
 
 struct Line {
     name: String,
+    /// Of pages, which hold the slab objects of the other lines.
+    is_pages: bool,
     /// Steps, with live_change added up to live bytes.
     steps: Vec<Step>,
 }
@@ -105,6 +109,14 @@ impl Report for Course {
         "timeline"
     }
 
+    fn rests_on(&self) -> Input {
+        Input::Lives
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::All
+    }
+
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
         sinks.timeline = Some(self.empty(subject));
     }
@@ -115,7 +127,11 @@ impl Report for Course {
         let empty = self.empty(subject);
         let timeline = result.balance.sinks.timeline.as_ref().unwrap_or(&empty);
         let lines = lines(session, result, timeline, self);
+        let losses = &session.losses;
+        let basis = Basis::of(session, result);
         let at = |i: usize| timeline.start.saturating_add(timeline.step.saturating_mul(i as u64));
+        let lost: Vec<Option<f64>> =
+            (0..timeline.steps).map(|i| losses.missing_share(at(i), at(i + 1))).collect();
         Page::of(
             |out| {
                 out.insert(
@@ -124,22 +140,30 @@ impl Report for Course {
                         "start": timeline.start,
                         "step": timeline.step,
                         "steps": timeline.steps,
+                        "lost_percent": lost.iter().map(|l| l.map(|share| 100.0 * share)).collect::<Vec<_>>(),
                         "lines": lines.iter().map(line_json).collect::<Vec<_>>(),
                     }),
                 );
             },
             || {
-                let mut columns =
-                    vec![("until", Align::Right), ("allocs", Align::Right), ("frees", Align::Right)];
-                columns.push(("all live bytes", Align::Right));
+                let mut columns = vec![("until", Align::Right)];
+                columns.extend(losses.any().then_some(("time lost", Align::Right)));
+                if basis.allocs(None) {
+                    columns.extend(["allocs", "frees", "live slab bytes"].map(|name| (name, Align::Right)));
+                }
                 columns.extend(lines.iter().map(|l| (l.name.as_str(), Align::Right)));
                 let rows: Vec<Vec<String>> = (0..timeline.steps)
                     .map(|i| {
                         let mut all = Step::default();
-                        lines.iter().filter_map(|l| l.steps.get(i)).for_each(|s| all.add(s));
-                        let mut row =
-                            vec![time(at(i + 1), session.unit()), count(all.allocs), count(all.frees)];
-                        row.push(signed(all.live_change));
+                        let slab = lines.iter().filter(|l| !l.is_pages);
+                        slab.filter_map(|l| l.steps.get(i)).for_each(|s| all.add(s));
+                        let mut row = vec![time(at(i + 1), session.unit())];
+                        let share = lost.get(i).copied().flatten();
+                        let share = share.map_or("?".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+                        row.extend(losses.any().then_some(share));
+                        if basis.allocs(None) {
+                            row.extend([count(all.allocs), count(all.frees), signed(all.live_change)]);
+                        }
                         row.extend(
                             lines.iter().filter_map(|l| l.steps.get(i)).map(|s| signed(s.live_change)),
                         );
@@ -152,8 +176,13 @@ impl Report for Course {
                     ""
                 };
                 format!(
-                    "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{note}",
-                    table(&columns, &rows)
+                    "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{note}{}",
+                    table(&columns, &rows),
+                    if losses.any() {
+                        "time lost: share of the step, over all CPUs, in which events are missing: what is counted there is too low, and live bytes are too high or too low from there on (?: dropped events, which mark no place)\n"
+                    } else {
+                        ""
+                    },
                 )
             },
         )
@@ -168,7 +197,7 @@ fn lines(session: &Session<'_>, result: &pass::Result, timeline: &Timeline, opti
         add(line, steps, 1);
     }
     let mut out: Vec<Line> =
-        lines.into_iter().map(|(name, steps)| Line { name, steps: live(steps) }).collect();
+        lines.into_iter().map(|(name, steps)| Line { name, is_pages: false, steps: live(steps) }).collect();
     // The largest lines first; all others in one.
     let weight = |l: &Line| l.steps.iter().map(|s| s.live_change.unsigned_abs()).max().unwrap_or(0);
     out.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
@@ -176,13 +205,13 @@ fn lines(session: &Session<'_>, result: &pass::Result, timeline: &Timeline, opti
         let mut rest = Vec::new();
         let others = out.split_off(options.lines);
         others.iter().for_each(|l| add(&mut rest, &l.steps, 1));
-        out.push(Line { name: format!("{} others", others.len()), steps: rest });
+        out.push(Line { name: format!("{} others", others.len()), is_pages: false, steps: rest });
     }
     if options.by == Key::Kind && timeline.pages.iter().any(|s| !s.is_empty()) {
         let mut steps = Vec::new();
         let size = result.page_size.0 as i64;
         timeline.pages.iter().for_each(|s| add(&mut steps, s, size));
-        out.push(Line { name: "pages".to_owned(), steps: live(steps) });
+        out.push(Line { name: "pages".to_owned(), is_pages: true, steps: live(steps) });
     }
     out
 }

@@ -2,6 +2,7 @@
 
 use kmt_format::schema::{EventClass, Meaning};
 
+use super::basis::Basis;
 use super::session::Session;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
@@ -52,6 +53,16 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
         ));
     }
     lines.extend(filter_lines(session));
+    lines.extend(session.sampled().into_iter().map(|(event, samples, events)| {
+        format!(
+            "{} was sampled: {} of about {} events; sums are of the samples, and {:.1} times as much is an estimate of all",
+            escaped(event.as_bytes()),
+            count(samples),
+            count(events),
+            events as f64 / samples.max(1) as f64
+        )
+    }));
+    lines.extend(Basis::of(session, result).missing_line());
     if all.uncertain > 0 {
         lines.push(format!(
             "uncertain: {} lives, {} of the live bytes: they cross a loss, or their free is ambiguous",
@@ -96,19 +107,35 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
     lines
 }
 
+/// Where the next option of a command line begins: a minus sign before a digit is a number of the filter.
+fn option_after(line: &str) -> Option<usize> {
+    let is_option = |at: usize| line[at + 2..].starts_with(|c: char| c == '-' || c.is_ascii_alphabetic());
+    line.match_indices(" -").map(|(at, _)| at).find(|&at| is_option(at))
+}
+
 /// Filters under which events were recorded.
 fn filter_lines(session: &Session<'_>) -> Vec<String> {
     let conditions = session.trace.metadata().attachment("event_conditions").unwrap_or_default();
     let conditions = String::from_utf8_lossy(conditions);
+    let by_perf = session.trace.metadata().text("perf/cmdline").and_then(|line| line.split_once("--filter"));
+    let by_perf = by_perf.map(|(_, rest)| {
+        let rest = rest.trim_start_matches(['=', ' ']);
+        let filter = &rest[..option_after(rest).unwrap_or(rest.len())];
+        format!(
+            "perf recorded with --filter {}: totals are of events that match, and are not scaled",
+            escaped(filter.trim().as_bytes())
+        )
+    });
     let filtered = conditions.lines().filter_map(|line| line.split_once(" filter="));
-    filtered
-        .map(|(event, filter)| {
+    by_perf
+        .into_iter()
+        .chain(filtered.map(|(event, filter)| {
             format!(
                 "{} was filtered ({}): what the filter left out is in no total, and its frees match nothing",
                 escaped(event.as_bytes()),
                 escaped(filter.as_bytes())
             )
-        })
+        }))
         .collect()
 }
 

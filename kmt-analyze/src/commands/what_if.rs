@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::basis::Input;
 use super::parts::{Labels, Page, Report, Subject};
 use super::selection::{Wants, analyse_for};
 use crate::analysis::pass;
@@ -123,6 +124,10 @@ impl WhatIf {
 impl Report for WhatIf {
     fn title(&self) -> &'static str {
         "what-if"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::KmallocLives
     }
 
     fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {

@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::report::{emit, more, shown};
+use super::basis::{Basis, Input};
+use super::parts::refuse;
+use super::report::{About, emit, more, shown};
 use super::selection::{Selection, Wants, analyse_for, task_names};
 use super::session::Session;
+use super::stated::Keys;
 use crate::analysis::ledger::lives::{ADDRESS_BITS, End};
 use crate::analysis::pass;
 use crate::analysis::sinks::{Closed, Sinks, Who};
@@ -25,8 +28,13 @@ pub fn run(
         return Err(Failure::new(format!("{}: {why}", session.path.display()))
             .hint("record with `echo nohash-ptr > trace_options`, or convert the raw buffers"));
     }
+    selection.check(session, "who", Keys::Slab)?;
     let sinks = || Sinks { who: Some(Who::new(address)), ..Sinks::default() };
     let result = analyse_for(session, selection, &Wants { sinks: &sinks, ..Wants::default() });
+    if let Some(reason) = Basis::of(session, &result).lacks(Input::SlabAllocs) {
+        let about = About { session, selection: Some(selection), keys: Keys::Tasks };
+        return refuse(&about, &result, as_json, "who", &reason);
+    }
     let mut near: Vec<Closed> =
         result.balance.sinks.who.as_ref().map(|w| w.lives.clone()).unwrap_or_default();
     near.sort_by_key(|c| (c.life.born, c.address));
@@ -36,7 +44,7 @@ pub fn run(
     let tell = Teller { session, result: &result, top: address & !ADDRESS_BITS, near: &near };
     let shown = shown(limit, lives.len());
     emit(
-        session,
+        &About { session, selection: Some(selection), keys: Keys::Tasks },
         &result,
         as_json,
         |out| {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Options;
 use super::objects::{Resolver, lives};
 use super::points::{Points, frames};
+use crate::commands::basis::Input;
 use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
 use crate::open::outcome;
@@ -23,7 +24,7 @@ struct Held {
 /// Writes it. Needs 24 bytes of memory for each birth and each end, since peaks are found in the order of time.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     let mut out = options.target.open()?;
-    let mut lives = lives(session, &options.selection, &options.target)?;
+    let mut lives = lives(session, &options.selection, &options.target, Input::SlabLives)?;
     let names = Resolver::new(session, &lives.result);
     let (first, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, true)?;
@@ -33,7 +34,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     let mut rows = Vec::new();
     for ((place, point), held) in points.points.iter().zip(&held) {
         let mut path = Vec::new();
-        for address in frames(place, &lives) {
+        for address in frames(place, &lives, &names) {
             let name = format!("{address:#x}: {}", names.symbol(address));
             path.push(number(&mut table, &mut numbers, (address, name)));
         }

@@ -9,7 +9,8 @@ use kmt_format::read::{Damage, Event};
 use kmt_format::schema::Role;
 
 use super::rows::{Cell, Kind};
-use crate::commands::selection::{Selection, task_names};
+use crate::analysis::comms::Comms;
+use crate::commands::selection::Selection;
 use crate::commands::session::Session;
 use crate::failure::{Failure, Result};
 use crate::render::text::escaped;
@@ -51,7 +52,7 @@ pub fn each(
     let env = session.print_env();
     let texts: HashMap<usize, EventText> =
         trace.schema().classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
-    let names = task_names(session);
+    let names = Comms::of(trace);
     let symbols: RefCell<HashMap<u64, String>> = RefCell::default();
     let mut merge = match &selection.time {
         Some(range) => {
@@ -67,7 +68,8 @@ pub fn each(
         for index in run.range {
             let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
             let pid = event.pid();
-            let comm = names.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm));
+            let idle: &[u8] = if pid == 0 { b"<idle>" } else { b"<...>" };
+            let comm = escaped(names.at(pid, event.time()).unwrap_or(idle));
             let of_task = selection.pids.is_empty() || selection.pids.contains(&pid);
             let of_name = selection.comms.is_empty() || selection.comms.contains(&comm);
             if !of_task || !of_name {

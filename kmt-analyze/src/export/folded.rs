@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::objects::{Resolver, lives};
 use super::points::{Points, frames};
 use super::{Options, Weight};
+use crate::commands::basis::Input;
 use crate::commands::session::Session;
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;
@@ -12,20 +13,24 @@ use crate::open::outcome;
 /// Writes them. Objects without a stack have their cache and call site for one.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     let mut out = options.target.open()?;
-    let mut lives = lives(session, &options.selection, &options.target)?;
+    let is_live = options.weight == Weight::Live || options.selection.at.is_some();
+    let rests_on = if is_live { Input::SlabLives } else { Input::SlabAllocs };
+    let mut lives = lives(session, &options.selection, &options.target, rests_on)?;
     let names = Resolver::new(session, &lives.result);
     let (_, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (place, point) in &points.points {
+        // At one instant nothing is allocated.
         let weight = match options.weight {
+            Weight::Alloc if options.selection.at.is_some() => point.bytes_live,
             Weight::Alloc => point.bytes_alloc,
             Weight::Live => point.bytes_live,
             Weight::Waste => point.bytes_alloc.saturating_sub(point.bytes_req),
             Weight::Count => point.allocs,
         };
         let mut path: Vec<String> =
-            frames(place, &lives).iter().rev().map(|&a| frame(&names.symbol(a))).collect();
+            frames(place, &lives, &names).iter().rev().map(|&a| frame(&names.symbol(a))).collect();
         // The leaf says what was allocated.
         path.push(frame(&format!("[{}]", place.3)));
         *lines.entry(path.join(";")).or_default() += weight;

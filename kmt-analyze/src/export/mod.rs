@@ -21,6 +21,7 @@ pub use output::Target;
 use crate::commands::parts::Report;
 use crate::commands::selection::Selection;
 use crate::commands::session::Session;
+use crate::commands::stated::Keys;
 use crate::failure::{Failure, Outcome, Result};
 
 /// A format.
@@ -94,6 +95,16 @@ pub enum Of<'o> {
 
 /// Exports.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+    let keys = match (options.format, &options.of) {
+        (Format::Csv | Format::Ndjson, Of::Report(report)) => report.keys(),
+        (Format::Csv | Format::Ndjson, Of::Events) | (Format::Perfetto, _) => Keys::All,
+        _ => Keys::Slab,
+    };
+    options.selection.check(session, "this export", keys)?;
+    if options.format == Format::Dhat && options.selection.at.is_some() {
+        return Err(Failure::new("dhat tells of whole lives, and --at of one instant")
+            .hint("folded and pprof tell what is live at an instant"));
+    }
     match options.format {
         Format::Csv | Format::Ndjson => tables::run(session, options),
         Format::Folded => folded::run(session, options),

@@ -13,9 +13,11 @@ use crate::analysis::caches::usual_names;
 use crate::analysis::filter::Names as _;
 use crate::analysis::pass;
 use crate::analysis::sinks::{Calls, Object, Objects, Sinks, Spool};
+use crate::commands::basis::{Basis, Input};
 use crate::commands::names::TraceNames;
 use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
 use crate::commands::session::Session;
+use crate::commands::stated::{Keys, Stated};
 use crate::failure::{Failure, Result};
 use crate::render::text::escaped;
 use crate::stream::{Api, Site};
@@ -28,8 +30,14 @@ pub struct Lives {
     pub objects: Objects,
 }
 
-/// Runs the ledger and keeps all lives in a file beside the output, which has no name.
-pub fn lives(session: &Session<'_>, selection: &Selection, target: &Target) -> Result<Lives> {
+/// Runs the ledger and keeps all lives in a file beside the output, which has no name. Refuses where an export rests on
+/// events that were not recorded.
+pub fn lives(
+    session: &Session<'_>,
+    selection: &Selection,
+    target: &Target,
+    rests_on: Input,
+) -> Result<Lives> {
     let place = if target.path == Path::new("-") || target.path.starts_with("/dev") {
         std::env::temp_dir().join("kmt-export")
     } else {
@@ -48,6 +56,14 @@ pub fn lives(session: &Session<'_>, selection: &Selection, target: &Target) -> R
     if let Some(failure) = failure.borrow_mut().take() {
         return Err(failure);
     }
+    let basis = Basis::of(session, &result);
+    if let Some(reason) = basis.lacks(rests_on) {
+        return Err(Failure::new(format!("{}: no export: {reason}", session.path.display())));
+    }
+    // What is not in the rows stands beside them.
+    basis.missing_line().into_iter().for_each(|line| eprintln!("note: {line}"));
+    let nothing = Stated::of(session, selection, &result).and_then(|stated| stated.nothing(Keys::Slab));
+    nothing.into_iter().for_each(|text| eprint!("note: {text}"));
     let spool = result.balance.sinks.calls.take().and_then(|calls| calls.spool);
     let spool = spool.ok_or_else(|| Failure::new("no lives were kept"))?;
     let objects = spool.read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;

@@ -15,6 +15,7 @@ use super::objects::{Resolver, lives, next};
 use super::output::private;
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Options, events};
+use crate::commands::basis::Input;
 use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
 use crate::open::outcome;
@@ -45,8 +46,12 @@ fn write(
 ) -> Result<Vec<kmt_format::read::Damage>> {
     let force = options.target.force;
     let mut table = Table::new(place, "objects", &OBJECT, force)?;
-    let mut lives =
-        lives(session, &options.selection, &super::Target { path: table.temporary.clone(), force: true })?;
+    let mut lives = lives(
+        session,
+        &options.selection,
+        &super::Target { path: table.temporary.clone(), force: true },
+        Input::SlabAllocs,
+    )?;
     let names = Resolver::new(session, &lives.result);
     while let Some(life) = next(&mut lives.objects)? {
         table.push(object(&life, &lives.result, &names))?;

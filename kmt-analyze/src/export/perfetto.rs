@@ -258,8 +258,9 @@ fn stall_name(stall: Stall, labels: &Labels<'_, '_>) -> String {
         Stall::Node => "node reclaim".to_owned(),
         Stall::DirectCompaction => "direct compaction".to_owned(),
         Stall::Compaction => "compaction".to_owned(),
-        Stall::Kswapd(node) => format!("kswapd of node {node}"),
-        Stall::Shrinker(function, _) => format!("shrinker {}", labels.function(function)),
+        Stall::Kswapd(node) => node.map_or("kswapd".to_owned(), |node| format!("kswapd of node {node}")),
+        Stall::Shrinker(Some(function), _) => format!("shrinker {}", labels.function(function)),
+        Stall::Shrinker(None, _) => "a shrinker".to_owned(),
         Stall::Function(function) => labels.function(function),
     }
 }

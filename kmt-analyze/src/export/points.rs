@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::objects::{Lives, Resolver, next};
+use crate::analysis::page_callers::of_users;
 use crate::failure::Result;
 use crate::stream::Api;
 
@@ -39,13 +40,15 @@ pub struct Points {
 }
 
 impl Points {
-    /// Of all lives that were born in the window, whose last time is `last`.
+    /// Of all lives that were born in the window, whose last time is `last`, and of those from before it that are live
+    /// at its end; with changes only of the former.
     pub fn of(lives: &mut Lives, names: &Resolver<'_, '_>, last: u64, with_changes: bool) -> Result<Self> {
         let mut numbers: BTreeMap<Place, u32> = BTreeMap::new();
         let mut points: Vec<Point> = Vec::new();
         let mut changes = Vec::new();
         while let Some(object) = next(&mut lives.objects)? {
-            let Some(site) = lives.result.interner.sites.get(object.site).filter(|_| object.is_born) else {
+            let counts = object.is_born || object.is_live && !with_changes;
+            let Some(site) = lives.result.interner.sites.get(object.site).filter(|_| counts) else {
                 continue;
             };
             let place = (object.stack, site.call_site, site.api, names.cache(&object).to_owned());
@@ -55,9 +58,11 @@ impl Points {
             });
             let point = &mut points[number as usize];
             let end = object.end.filter(|_| !object.is_live);
-            point.allocs += 1;
-            point.bytes_alloc = point.bytes_alloc.saturating_add(site.bytes_alloc);
-            point.bytes_req = point.bytes_req.saturating_add(site.bytes_req);
+            if object.is_born {
+                point.allocs += 1;
+                point.bytes_alloc = point.bytes_alloc.saturating_add(site.bytes_alloc);
+                point.bytes_req = point.bytes_req.saturating_add(site.bytes_req);
+            }
             point.live += u64::from(object.is_live);
             point.bytes_live += if object.is_live { site.bytes_alloc } else { 0 };
             let lived = end.unwrap_or(last).saturating_sub(object.born);
@@ -77,11 +82,10 @@ impl Points {
     }
 }
 
-/// Frames of a place, innermost first.
-pub fn frames(place: &Place, lives: &Lives) -> Vec<u64> {
+/// Frames of a place, innermost first, without those of the tracer and the allocator: the call site where nothing
+/// else is known.
+pub fn frames(place: &Place, lives: &Lives, names: &Resolver<'_, '_>) -> Vec<u64> {
     let stack = place.0.and_then(|number| lives.result.interner.stacks.get(number));
-    match stack {
-        Some(stack) if !stack.is_empty() => stack.iter().copied().filter(|&address| address != 0).collect(),
-        _ => vec![place.1],
-    }
+    let frames: Vec<u64> = stack.map_or(Vec::new(), |stack| of_users(stack, |a| names.symbol(a)).collect());
+    if frames.is_empty() { vec![place.1] } else { frames }
 }

@@ -11,6 +11,8 @@ use super::Options;
 use super::objects::{Resolver, lives};
 use super::points::{Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use crate::analysis::page_callers::TRACER;
+use crate::commands::basis::{Basis, Input};
 use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
 use crate::open::outcome;
@@ -28,18 +30,23 @@ const VALUES: [(&str, &str); 5] = [
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     options.target.binary()?;
     let mut out = options.target.open()?;
-    let mut lives = lives(session, &options.selection, &options.target)?;
+    let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let (first, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;
+    // Without frees nothing is known to be in use.
+    let ends_known = Basis::of(session, &lives.result).ends(None);
     let mut texts = Texts::default();
     let mut code = Code::default();
     let mut profile = Profile {
         sample_type: VALUES
             .iter()
+            .filter(|(kind, _)| ends_known || !kind.starts_with("inuse"))
             .map(|(kind, unit)| ValueType { kind: texts.number(kind), unit: texts.number(unit) })
             .collect(),
         mapping: vec![Mapping { id: 1, filename: texts.number("[kernel]"), has_functions: true }],
+        drop_frames: texts.number(TRACER),
+        time_nanos: session.time_of_day(first).unwrap_or(0),
         duration_nanos: last.saturating_sub(first).min(i64::MAX as u64) as i64,
         default_sample_type: texts.number("alloc_space"),
         ..Profile::default()
@@ -47,7 +54,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     let (cache_key, api_key) = (texts.number("cache"), texts.number("api"));
     for (place, point) in &points.points {
         let location_id =
-            frames(place, &lives).iter().map(|&a| code.location(a, &names, &mut texts)).collect();
+            frames(place, &lives, &names).iter().map(|&a| code.location(a, &names, &mut texts)).collect();
         let value = [
             point.allocs,
             point.bytes_alloc,
@@ -57,7 +64,13 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
         ];
         profile.sample.push(Sample {
             location_id,
-            value: value.iter().map(|&v| v.min(i64::MAX as u64) as i64).collect(),
+            value: value
+                .iter()
+                .zip(VALUES)
+                .filter(|(_, (kind, _))| ends_known || !kind.starts_with("inuse"))
+                .map(|(v, _)| v)
+                .map(|&v| v.min(i64::MAX as u64) as i64)
+                .collect(),
             label: vec![
                 Label { key: cache_key, text: texts.number(&place.3) },
                 Label { key: api_key, text: texts.number(place.2.name()) },

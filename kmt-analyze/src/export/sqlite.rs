@@ -10,6 +10,7 @@ use super::objects::{Lives, Resolver, lives, next};
 use super::output::private;
 use super::rows::{CALL_SITE, Cell, call_sites, full_address};
 use super::{Options, events};
+use crate::commands::basis::Input;
 use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
 use crate::open::outcome;
@@ -39,7 +40,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
 }
 
 fn write(session: &Session<'_>, options: &Options<'_>, path: &Path) -> Result<Vec<kmt_format::read::Damage>> {
-    let mut lives = lives(session, &options.selection, &options.target)?;
+    let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.target.path.display()));
     let mut database = Connection::open(path).map_err(failed)?;

@@ -9,6 +9,7 @@ use super::output::Output;
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Format, Of, Options, events};
 use crate::analysis::sinks::Sinks;
+use crate::commands::basis::Input;
 use crate::commands::parts::Subject;
 use crate::commands::selection::{Wants, analyse_for};
 use crate::commands::session::Session;
@@ -25,7 +26,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
             events::each(session, &options.selection, &mut |row| writer.row(&events::EVENT, &row))?
         }
         Of::Objects => {
-            let mut lives = lives(session, &options.selection, &options.target)?;
+            let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
             let resolver = Resolver::new(session, &lives.result);
             writer.head(&names(&OBJECT))?;
             while let Some(life) = next(&mut lives.objects)? {
@@ -54,6 +55,13 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
             let needs = report.needs();
             let wants = Wants { sinks: &sinks, event_counts: needs.event_counts, ranges: needs.ranges };
             let mut result = analyse_for(session, &options.selection, &wants);
+            if let Some(reason) = report.refuses(&subject, &result) {
+                return Err(Failure::new(format!(
+                    "{}: no {}: {reason}",
+                    session.path.display(),
+                    report.title()
+                )));
+            }
             let page = report.page(&subject, &mut result);
             writer.report(report.title(), &page.json, options.table.as_deref())?;
             result.damages

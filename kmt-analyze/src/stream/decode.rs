@@ -5,19 +5,23 @@ use std::collections::HashMap;
 use kmt_format::read::{ChunkRef, Event, EventChunk, Schema, Trace};
 use kmt_format::schema::{Meaning, Role};
 
-use super::intern::{Interner, SharedInterner};
+use super::intern::{Interner, Origin, SharedInterner};
+use super::join::StackJoin;
 use super::notes::NotesWanted;
 use super::op::{Kind, Op, What};
 use super::plan::ClassPlan;
+use crate::analysis::comms::Comms;
 use crate::analysis::int_hash::IntHash;
 
 /// What the reports want beyond slab and page events.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted {
+pub struct Wanted<'t> {
     /// Call stacks.
     pub stacks: bool,
     /// Events beside the ledger.
     pub notes: NotesWanted,
+    /// Names of tasks over time, where a condition asks for them.
+    pub names: Option<&'t Comms>,
     /// Counts of all events by class, task and CPU between two times.
     pub event_counts: Option<(u64, u64)>,
 }
@@ -27,7 +31,7 @@ pub struct Wanted {
 pub struct Decoder<'t> {
     schema: &'t Schema,
     plans: Vec<ClassPlan>,
-    wanted: Wanted,
+    wanted: Wanted<'t>,
     /// What events have in common.
     interner: &'t SharedInterner,
     /// Items of its tables.
@@ -36,6 +40,10 @@ pub struct Decoder<'t> {
     pub classes_seen: Vec<bool>,
     /// If wanted: class and origin, number of events.
     pub event_counts: HashMap<(u32, u32), u64, IntHash>,
+    /// Which stacks go on, where stacks are wanted.
+    join: Option<StackJoin>,
+    /// By number of the origin, as far as it was seen; where stacks are wanted.
+    places: Vec<Origin>,
 }
 
 /// A chunk that is being decoded, block by block.
@@ -43,6 +51,8 @@ pub struct Decoder<'t> {
 pub struct Open<'d> {
     at: ChunkRef,
     chunk: EventChunk<'d>,
+    /// Events of its CPU are missing just before it.
+    pub behind_gap: bool,
     /// Record that comes next.
     next: usize,
     /// What its descriptors and contexts mean, as far as was seen.
@@ -54,9 +64,9 @@ const UNKNOWN: u32 = u32::MAX;
 
 impl<'d> Open<'d> {
     /// A chunk of which nothing is decoded yet.
-    pub fn new(at: ChunkRef, chunk: EventChunk<'d>) -> Self {
+    pub fn new(at: ChunkRef, chunk: EventChunk<'d>, behind_gap: bool) -> Self {
         let whats = vec![What::UNKNOWN; chunk.descriptor_count()];
-        Self { at, chunk, next: 0, whats, origins: Vec::new() }
+        Self { at, chunk, behind_gap, next: 0, whats, origins: Vec::new() }
     }
 
     /// Whether all of it is decoded.
@@ -67,7 +77,7 @@ impl<'d> Open<'d> {
 
 impl<'t> Decoder<'t> {
     /// A decoder for a trace.
-    pub fn new(trace: &'t Trace<'_>, interner: &'t SharedInterner, wanted: Wanted) -> Self {
+    pub fn new(trace: &'t Trace<'_>, interner: &'t SharedInterner, wanted: Wanted<'t>) -> Self {
         let schema = trace.schema();
         Self {
             schema,
@@ -77,16 +87,30 @@ impl<'t> Decoder<'t> {
             interned: 0,
             classes_seen: vec![false; schema.class_count()],
             event_counts: HashMap::default(),
+            join: wanted.stacks.then(StackJoin::default),
+            places: Vec::new(),
         }
     }
 
     /// Decodes as many more records as `ops` has room for; returns how many operations came of them.
     pub fn decode(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
-        let Open { at, chunk, next, whats, origins } = open;
+        if self.join.is_some() {
+            self.decode_as::<true>(open, ops)
+        } else {
+            self.decode_as::<false>(open, ops)
+        }
+    }
+
+    /// With stacks joined or without: what is not wanted costs nothing.
+    fn decode_as<const JOIN: bool>(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
+        let Open { at, chunk, behind_gap, next, whats, origins } = open;
         let range = *next..chunk.records().len().min(*next + ops.len());
         *next = range.end;
         if self.wanted.event_counts.is_some() {
             self.count(chunk, range.clone());
+        }
+        if let Some(join) = self.join.as_mut().filter(|_| std::mem::take(behind_gap)) {
+            join.gap(chunk.cpu());
         }
         let (mut index, mut len) = (range.start, 0);
         chunk.for_each_in(range, |time, record| {
@@ -103,9 +127,23 @@ impl<'t> Decoder<'t> {
                 *op = Op { time, value, what, origin };
             }
             len += usize::from(!what.is_mark());
+            if JOIN {
+                len -= usize::from(!self.joined(what, origin, ops.get_mut(len.wrapping_sub(1))));
+            }
             index += 1;
         });
         len
+    }
+
+    /// Sees an event where stacks are wanted; `op` is the operation for it. Whether that is to be kept: of stacks only
+    /// those of allocations are.
+    fn joined(&mut self, what: What, origin: u32, op: Option<&mut Op>) -> bool {
+        let place = self.places.get(origin as usize).copied();
+        let of = self.join.as_mut().zip(place).and_then(|(join, place)| join.see(what, place));
+        if let Some((of, op)) = of.zip(op) {
+            op.value = of.value();
+        }
+        what.kind() != Kind::Stack || of.is_some()
     }
 
     /// The slow way: the event itself is asked, and the answer kept where it holds for others.
@@ -126,8 +164,15 @@ impl<'t> Decoder<'t> {
             origins.resize(place + 1, UNKNOWN);
         }
         let mut interner = Interner::lock(self.interner);
-        let origin = interner.origin(plan, &event);
-        if let Some(slot) = origins.get_mut(place) {
+        let names = self.wanted.names;
+        let origin = interner.origin(plan, &event, names);
+        let interned = interner.origins.items();
+        if self.join.is_some() && self.places.len() < interned.len() {
+            self.places.extend_from_slice(interned.get(self.places.len()..).unwrap_or_default());
+        }
+        // Of a task that changes its name each event is asked.
+        let changes = names.is_some_and(|names| names.changes(event.pid()));
+        if let Some(slot) = origins.get_mut(place).filter(|_| !changes) {
             *slot = origin;
         }
         let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);
@@ -168,18 +213,21 @@ impl<'t> Decoder<'t> {
     /// Counts events by class and origin.
     fn count(&mut self, chunk: &EventChunk<'_>, range: std::ops::Range<usize>) {
         let Some((first, last)) = self.wanted.event_counts else { return };
-        let mut counts = HashMap::<(u16, u16), (usize, u64), IntHash>::default();
+        let mut counts = HashMap::<(u16, u16, usize), (usize, u64), IntHash>::default();
         let mut index = range.start;
+        // With names, each event for itself: its context does not tell them.
+        let by_event = self.wanted.names.is_some();
         chunk.for_each_in(range, |time, record| {
             if (first..=last).contains(&time) {
-                counts.entry((record.descriptor, record.context)).or_insert((index, 0)).1 += 1;
+                let key = (record.descriptor, record.context, if by_event { index } else { 0 });
+                counts.entry(key).or_insert((index, 0)).1 += 1;
             }
             index += 1;
         });
         for (index, count) in counts.into_values() {
             let Some(event) = Event::new(self.schema, chunk, index) else { continue };
             let Some(plan) = self.plans.get(event.class_index()) else { continue };
-            let origin = Interner::lock(self.interner).origin(plan, &event);
+            let origin = Interner::lock(self.interner).origin(plan, &event, self.wanted.names);
             *self.event_counts.entry((event.class_index() as u32, origin)).or_default() += count;
         }
     }

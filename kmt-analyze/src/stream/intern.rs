@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kmt_format::read::{ChunkRef, Event};
+use kmt_format::read::{ChunkRef, Event, LEVEL_FLAGS};
 use kmt_format::schema::{Meaning, Role};
 
 use super::notes::Note;
 use super::op::{Kind, What};
 use super::plan::ClassPlan;
+use crate::analysis::comms::Comms;
 use crate::analysis::int_hash::IntHash;
 
 /// By which interface an object was allocated or freed.
@@ -101,10 +102,9 @@ pub struct Origin {
     pub pid: i32,
     /// Bits of common_flags that tell the level: hard interrupt, soft interrupt, NMI.
     pub level: u8,
+    /// Which of the task's names it had, where a condition asks for names; else 0.
+    pub name: u16,
 }
-
-/// Bits of common_flags: TRACE_FLAG_HARDIRQ, _SOFTIRQ, _NMI (include/linux/trace_events.h).
-const LEVEL: u64 = 0x08 | 0x10 | 0x40;
 
 /// Migrate type MOVABLE (enum migratetype, include/linux/mmzone.h 4.4 to 7.2).
 const MOVABLE: i32 = 1;
@@ -250,10 +250,11 @@ impl Interner {
         Some(NameId(self.names.number(&text.to_vec())))
     }
 
-    /// Where an event was logged.
-    pub fn origin(&mut self, plan: &ClassPlan, event: &Event<'_>) -> u32 {
-        let level = plan.uint(event, Role::FLAGS).unwrap_or(0) & LEVEL;
+    /// Where an event was logged; with names the task's name counts too.
+    pub fn origin(&mut self, plan: &ClassPlan, event: &Event<'_>, names: Option<&Comms>) -> u32 {
+        let level = plan.uint(event, Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS;
         let pid = plan.uint(event, Role::PID).unwrap_or(0) as i32;
-        self.origins.number(&Origin { cpu: event.cpu(), pid, level: level as u8 })
+        let name = names.map_or(0, |names| names.number_at(pid, event.time()));
+        self.origins.number(&Origin { cpu: event.cpu(), pid, level: level as u8, name })
     }
 }

@@ -18,6 +18,7 @@ const BUNDLE: usize = 4;
 struct Job<'d> {
     chunk: ChunkRef,
     event_count: u32,
+    behind_gap: bool,
     state: AtomicU8,
     result: Mutex<Option<Result<EventChunk<'d>, Damage>>>,
 }
@@ -53,23 +54,26 @@ impl<'t, 'd> Loader<'t, 'd> {
     pub fn new(trace: &'t Trace<'d>, last: u64) -> Self {
         let mut order = Vec::new();
         for (&cpu, stream) in trace.streams() {
-            let mut wanted_at = 0;
+            let (mut wanted_at, mut events_seen, mut behind_gap) = (0, 0, false);
             for (chunk, info) in &stream.chunks {
+                behind_gap |= info.loss != Default::default() || info.first_event > events_seen;
+                events_seen = info.first_event.max(events_seen).saturating_add(info.event_count.into());
                 if info.event_count > 0 && info.t_first <= last {
-                    order.push((wanted_at, cpu, *chunk, info.event_count));
+                    order.push((wanted_at, cpu, *chunk, info.event_count, std::mem::take(&mut behind_gap)));
                     wanted_at = info.t_last.max(wanted_at);
                 }
             }
         }
-        order.sort_by_key(|&(wanted_at, cpu, chunk, _)| (wanted_at, cpu, chunk.offset));
+        order.sort_by_key(|&(wanted_at, cpu, chunk, ..)| (wanted_at, cpu, chunk.offset));
         let mut streams = BTreeMap::<u32, Vec<usize>>::new();
         for (job, (_, cpu, ..)) in order.iter().enumerate() {
             streams.entry(*cpu).or_default().push(job);
         }
         let ahead = AHEAD.max(streams.len() * 2);
-        let job = |(_, _, chunk, event_count)| Job {
+        let job = |(_, _, chunk, event_count, behind_gap)| Job {
             chunk,
             event_count,
+            behind_gap,
             state: AtomicU8::new(WAITING),
             result: Mutex::new(None),
         };
@@ -164,7 +168,7 @@ impl<'t, 'd> Loader<'t, 'd> {
         if taken % BUNDLE == 0 {
             self.tell();
         }
-        result.transpose().map(|chunk| chunk.map(|c| Open::new(job.chunk, c)))
+        result.transpose().map(|chunk| chunk.map(|c| Open::new(job.chunk, c, job.behind_gap)))
     }
 
     fn read(&self, job: &Job<'d>) -> Result<EventChunk<'d>, Damage> {

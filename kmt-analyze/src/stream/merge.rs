@@ -36,6 +36,8 @@ enum Node<'d> {
 struct Leaf<'d> {
     jobs: std::vec::IntoIter<usize>,
     open: Option<Open<'d>>,
+    /// The chunk before was damaged.
+    behind_damage: bool,
     ready: Ready,
 }
 
@@ -62,7 +64,12 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     /// All streams of a loader.
     pub fn new(loader: &'l Loader<'t, 'd>, decoder: Decoder<'t>) -> Self {
         let leaf = |jobs: &Vec<usize>| {
-            Node::Leaf(Box::new(Leaf { jobs: jobs.clone().into_iter(), open: None, ready: Ready::default() }))
+            Node::Leaf(Box::new(Leaf {
+                jobs: jobs.clone().into_iter(),
+                open: None,
+                behind_damage: false,
+                ready: Ready::default(),
+            }))
         };
         let mut nodes: Vec<Node<'d>> = loader.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
         // Neighbours are paired, so that the lower CPU is always on the left.
@@ -136,8 +143,15 @@ impl<'d> Leaf<'d> {
             }
             let Some(job) = self.jobs.next() else { return };
             match source.loader.take(job) {
-                Ok(open) => self.open = open,
-                Err(damage) => source.damages.push(damage),
+                Ok(mut open) => {
+                    let behind_damage = std::mem::take(&mut self.behind_damage);
+                    open.iter_mut().for_each(|o| o.behind_gap |= behind_damage);
+                    self.open = open;
+                }
+                Err(damage) => {
+                    self.behind_damage = true;
+                    source.damages.push(damage);
+                }
             }
         }
     }

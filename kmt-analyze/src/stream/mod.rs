@@ -1,11 +1,12 @@
 //! From event chunks to one stream of small, uniform operations in the kernel's order.
 //!
 //! Chunks are read and checked on other cores ([`load`]); what their descriptors and contexts mean is interned once a
-//! chunk ([`intern`]) and looked up for each event ([`decode`]); the CPUs are merged without branches ([`merge`]). The ledger behind it
+//! chunk ([`intern`]) and looked up for each event ([`decode`]); stacks are joined to their allocations ([`join`]); the CPUs are merged without branches ([`merge`]). The ledger behind it
 //! sees [`Op`]s alone, and needs no look at a chunk.
 
 pub mod decode;
 pub mod intern;
+pub mod join;
 pub mod load;
 pub mod merge;
 pub mod notes;
@@ -14,5 +15,6 @@ pub mod pipe;
 pub mod plan;
 
 pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, SharedInterner, Site};
+pub use join::StackOf;
 pub use notes::{Note, NoteKind, NotesWanted};
 pub use op::Op;

@@ -47,7 +47,7 @@ kinds! {
     ShrinkBegin,
     /// shr, shrink, objects freed.
     ShrinkEnd,
-    /// nr_scanned, isolate_mode, lru, file; the last number is 1 where the kernel (before 4.9) tells no lru.
+    /// nr_scanned, isolate_mode, lru, file. Kernels before 4.9 tell file and no lru.
     LruIsolate,
     /// nr_reclaimed, reclaim_flags.
     ShrinkInactive,
@@ -76,8 +76,8 @@ kinds! {
 /// Most fields of a note.
 pub const FIELDS: usize = 6;
 
-/// The numbers of one event, in the order that its [`NoteKind`] tells; 0 where the event has none.
-pub type Note = [u64; FIELDS];
+/// The numbers of one event, in the order that its [`NoteKind`] tells; `None` where the event lacks one.
+pub type Note = [Option<u64>; FIELDS];
 
 /// Which notes are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -197,11 +197,7 @@ impl NotePlan {
 
     /// The numbers of an event.
     pub fn read(&self, event: &Event<'_>) -> Note {
-        let mut note = self.fields.map(|field| field.and_then(|f| event.uint(f)).unwrap_or(0));
-        if self.kind == NoteKind::LruIsolate && self.fields[2].is_none() {
-            note[4] = 1;
-        }
-        note
+        self.fields.map(|field| event.uint(field?))
     }
 }
 

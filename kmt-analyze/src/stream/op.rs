@@ -5,7 +5,7 @@
 pub struct Op {
     /// Time in the clock's unit.
     pub time: u64,
-    /// Address, page frame number, or number of a stack.
+    /// Address, page frame number, number of a note, or what a stack belongs to.
     pub value: u64,
     /// What it is, and the number of its site.
     pub what: What,
@@ -46,7 +46,7 @@ pub enum Kind {
     PageAlloc,
     /// Free of 2^number pages.
     PageFree,
-    /// A call stack; the value is its number.
+    /// The call stack of the last allocation of its origin: the value is a [`StackOf`](super::StackOf).
     Stack,
     /// Something that reports beside the ledger look at; number of a [`NoteKind`](super::NoteKind), the value is the
     /// number of a [`Note`](super::Note) where the kind has fields.

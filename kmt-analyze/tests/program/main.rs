@@ -3,9 +3,12 @@
 mod cli;
 mod edit;
 mod export;
+mod honest;
 mod import;
 mod model;
+mod ranges;
 mod reports;
+mod stacks;
 mod stalls;
 #[path = "../support/mod.rs"]
 mod support;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::files::{Scratch, json, run, stdout};
+use crate::support::files::{Scratch, convert, json, run, stdout};
 use serde_json::Value;
 
 /// Number, total and longest, in microseconds.
@@ -171,4 +171,70 @@ fn delayed_allocations_are_named() {
     // What was not recorded is no zero.
     let task = &report["latency"]["tasks"][0];
     assert!(task["pages_scanned"].is_null() && task["direct_reclaims"].as_u64().is_some(), "{task}");
+}
+
+/// Rows by what they are about, without what a text rounds: times.
+fn rows(report: &Value, table: &str) -> BTreeMap<String, Value> {
+    let key = |row: &Value| match table {
+        "tasks" => row["pid"].to_string(),
+        _ => [&row["kind"], &row["function"], &row["node"], &row["shrinker"]].map(Value::to_string).join(" "),
+    };
+    let mut out = BTreeMap::new();
+    for row in report["latency"][table].as_array().unwrap() {
+        let mut row = row.clone();
+        let name = key(&row);
+        let fields = row.as_object_mut().unwrap();
+        if let Some(tasks) = fields.get_mut("tasks").and_then(Value::as_array_mut) {
+            tasks.sort_by_key(|t| t["pid"].as_i64());
+            for task in tasks {
+                task.as_object_mut().unwrap().retain(|k, _| k == "pid" || k == "count");
+            }
+        }
+        fields.retain(|k, _| {
+            // The tracer cuts names of tasks to seven letters.
+            let is_time =
+                k.ends_with("time") || ["total", "mean", "p50", "p90", "p99", "max"].contains(&k.as_str());
+            !is_time && k != "histogram" && k != "task" && k != "name"
+        });
+        assert!(out.insert(name, row).is_none());
+    }
+    out
+}
+
+/// A capture's text holds what its buffers hold, numbers of pages and shrinkers too.
+fn same_in_text(name: &str, raw: &Value, text: &Value) {
+    for table in ["kinds", "tasks"] {
+        let (raw, text) = (rows(raw, table), rows(text, table));
+        assert_eq!(raw.keys().collect::<Vec<_>>(), text.keys().collect::<Vec<_>>(), "{name} {table}");
+        for (key, row) in &raw {
+            assert_eq!(row, &text[key], "{name} {table} {key}");
+        }
+    }
+    let (raw_times, text_times) = (reported(raw), reported(text));
+    for (kind, &(number, total, longest)) in &raw_times {
+        let &(_, text_total, text_longest) = &text_times[kind];
+        assert!((text_total - total).abs() <= number as f64 + 1.0, "{name} {kind}: {text_total} for {total}");
+        assert!((text_longest - longest).abs() <= 1.1, "{name} {kind}: {text_longest} for {longest}");
+    }
+}
+
+#[test]
+fn a_text_has_the_stalls_of_its_raw_buffers() {
+    let more = std::env::var_os("KMT_RAW_CAPTURES").map(PathBuf::from);
+    let more = more.iter().flat_map(|d| fs::read_dir(d).unwrap()).map(|e| e.unwrap().path());
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim");
+    for capture in std::iter::once(data).chain(more) {
+        let texts = [capture.join("stalls.txt"), capture.join("trace.txt")];
+        let Some(path) = texts.into_iter().find(|t| t.exists()) else { continue };
+        let bytes = fs::read(&path).unwrap();
+        if !bytes.starts_with(b"# tracer: function_graph") && !path.ends_with("stalls.txt") {
+            continue;
+        }
+        let scratch = Scratch::new();
+        let (alone, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+        fs::write(&alone, bytes).unwrap();
+        convert(&alone, &output, None).unwrap();
+        let raw = json(&["latency", "--json"], &scratch.convert(&capture));
+        same_in_text(&capture.display().to_string(), &raw, &json(&["latency", "--json"], &output));
+    }
 }

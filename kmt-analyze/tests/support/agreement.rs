@@ -59,7 +59,7 @@ impl Mask {
             Self::Nothing => key == "page",
             Self::Pointers => ["page", "ptr"].contains(&key),
             Self::Texts => {
-                ["page", "name", "gfp_flags", "comm", "oldcomm", "newcomm", "dst_path"].contains(&key)
+                ["page", "name", "gfp_flags", "type", "comm", "oldcomm", "newcomm", "dst_path"].contains(&key)
             }
         };
         if hidden { key } else { word }

@@ -7,6 +7,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
+/// Every report that needs no more than a file.
+pub const REPORTS: [&str; 17] = [
+    "summary",
+    "callers",
+    "caches",
+    "sizes",
+    "tasks",
+    "pages",
+    "lifetimes",
+    "temporary",
+    "peak",
+    "timeline",
+    "leaks",
+    "fragmentation",
+    "latency",
+    "crosscpu",
+    "anomalies",
+    "what-if",
+    "all",
+];
+
 /// A capture of kmt-format's tests.
 pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data").join(name)
@@ -104,8 +125,8 @@ pub fn dump(file: &Path) -> String {
 
 /// Compares two texts line by line.
 pub fn same_dump(ours: &str, theirs: &str, what: &str) {
-    assert_eq!(ours.lines().count(), theirs.lines().count(), "{what}");
-    for (a, b) in ours.lines().zip(theirs.lines()) {
-        assert_eq!(a, b, "{what}");
+    for (number, (a, b)) in ours.lines().zip(theirs.lines()).enumerate() {
+        assert_eq!(a, b, "{what}, line {}", number + 1);
     }
+    assert_eq!(ours.lines().count(), theirs.lines().count(), "{what}");
 }

@@ -260,7 +260,9 @@ impl Capture {
         let trace = Trace::open(kmt, Limits::default()).unwrap();
         let mut tracing = self.start("0.6");
         self.in_a_row(&mut tracing);
-        let attr = attr(self.order);
+        let kmalloc =
+            trace.schema().classes().find(|(_, c)| c.name == "kmalloc").map(|(_, c)| u64::from(c.id));
+        let attr = attr(self.order, kmalloc.filter(|_| style.sampled));
         let mut records = Bytes::new(self.order);
         for task in &trace.metadata().tasks {
             let mut body = Bytes::new(self.order);
@@ -281,7 +283,7 @@ impl Capture {
                 let event = Event::new(trace.schema(), run.chunk, index).unwrap();
                 event.to_record(&mut raw);
                 let mut body = Bytes::new(self.order);
-                sample(&mut body, &event, &raw);
+                sample(&mut body, &event, &raw, if style.sampled { 1_000 } else { 1 });
                 let mut one = Bytes::new(self.order);
                 record(&mut one, 9, &body.bytes);
                 number += 1;
@@ -357,29 +359,34 @@ pub struct Perf {
     pub pipe: bool,
     pub packed: bool,
     pub loses: bool,
+    /// kmalloc by frequency: each sample stands for 1,000 events.
+    pub sampled: bool,
 }
 
 const ID: u64 = 77;
 /// IDENTIFIER, IP, TID, TIME, CALLCHAIN, CPU, PERIOD, RAW.
 const SAMPLE_TYPE: u64 = 1 << 16 | 1 | 2 | 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 10;
 
-fn attr(order: ByteOrder) -> Vec<u8> {
+fn attr(order: ByteOrder, sampled: Option<u64>) -> Vec<u8> {
     let mut out = Bytes::new(order);
-    out.int(2, 4).int(128, 4).int(0x292, 8).int(1, 8).int(SAMPLE_TYPE, 8).int(4, 8);
-    // sample_id_all is bit 18 of a bit field.
+    out.int(2, 4).int(128, 4).int(sampled.unwrap_or(0x292), 8).int(if sampled.is_some() { 99 } else { 1 }, 8);
+    out.int(SAMPLE_TYPE, 8).int(4, 8);
+    // freq is bit 10, sample_id_all bit 18 of a bit field.
+    let bit = |bit: usize| if order == ByteOrder::Little { 1 << (bit % 8) } else { 1 << (7 - bit % 8) };
     let mut flags = [0u8; 8];
-    flags[2] = if order == ByteOrder::Little { 1 << 2 } else { 1 << 5 };
+    flags[1] = if sampled.is_some() { bit(10) } else { 0 };
+    flags[2] = bit(18);
     out.raw(&flags);
     out.bytes.resize(128, 0);
     out.bytes
 }
 
-fn sample(out: &mut Bytes, event: &Event<'_>, raw: &[u8]) {
+fn sample(out: &mut Bytes, event: &Event<'_>, raw: &[u8], period: u64) {
     out.int(ID, 8)
         .int(0xffff_ffff_8100_0000, 8)
         .int(event.pid() as u32 as u64, 4)
         .int(event.pid() as u32 as u64, 4);
-    out.int(event.time(), 8).int(event.cpu().into(), 4).int(0, 4).int(1, 8).int(0, 8);
+    out.int(event.time(), 8).int(event.cpu().into(), 4).int(0, 4).int(period, 8).int(0, 8);
     let len = (raw.len() + 4).next_multiple_of(8) - 4;
     out.int(len as u64, 4).raw(raw);
     out.bytes.resize(out.bytes.len().next_multiple_of(8), 0);

@@ -13,7 +13,7 @@ use crate::analysis::int_hash::IntHash;
 use crate::analysis::losses::Losses;
 use crate::analysis::page_totals::{FrameCounts, FrameTotals};
 use crate::analysis::sinks::{ClosedFrames, Sinks};
-use crate::stream::{Op, Origin, PageSite};
+use crate::stream::{Op, PageSite};
 
 /// Orders above this are counted and not followed frame by frame: no kernel has them (MAX_PAGE_ORDER is 13 at most,
 /// arm64 with pages of 64 KiB), but a file may say anything.
@@ -36,9 +36,6 @@ struct Allocation {
 /// No stack is known.
 pub const NO_STACK: u32 = u32::MAX;
 
-/// What may get a stack: task, level, number of the allocation, its birth.
-type Waiting = (i32, u8, u32, u64);
-
 /// The ledger.
 #[derive(Debug)]
 pub struct Frames {
@@ -48,8 +45,8 @@ pub struct Frames {
     totals: Vec<FrameTotals>,
     by_stack: HashMap<u32, FrameTotals, IntHash>,
     counts: FrameCounts,
-    /// For each CPU what may get a stack.
-    waiting: HashMap<u32, Vec<Waiting>, IntHash>,
+    /// By number of the origin its last allocation, which may get a stack, and its birth.
+    waiting: HashMap<u32, (u32, u64), IntHash>,
 }
 
 /// What the ledger came to.
@@ -87,15 +84,7 @@ impl Frames {
     }
 
     /// An allocation of 2^order pages, or a failure.
-    pub fn alloc(
-        &mut self,
-        op: &Op,
-        site: PageSite,
-        selected: bool,
-        place: Origin,
-        losses: &Losses,
-        sinks: &mut Sinks,
-    ) {
+    pub fn alloc(&mut self, op: &Op, site: PageSite, selected: bool, losses: &Losses, sinks: &mut Sinks) {
         let counted = selected && self.in_window(op.time);
         let frames = 1u64 << site.order;
         self.counts.raw_alloc_events += u64::from(counted);
@@ -136,27 +125,15 @@ impl Frames {
             totals.frames_alloc += frames;
         }
         if sinks.wants_stacks() {
-            let waiting = self.waiting.entry(place.cpu).or_default();
-            // On one level there is one event at a time: the one before gets no stack any more.
-            waiting.retain(|w| w.1 != place.level);
-            waiting.push((place.pid, place.level, owner, op.time));
+            self.waiting.insert(op.origin, (owner, op.time));
         }
     }
 
-    /// A stack belongs to the last event before it of the same CPU, task and level (spec section "EVNT", Stacks).
-    pub fn stack(&mut self, op: &Op, place: Origin) {
-        let Some(waiting) = self.waiting.get_mut(&place.cpu) else { return };
-        let found = waiting.iter().position(|w| (w.0, w.1) == (place.pid, place.level));
-        let Some((.., owner, born)) = found.map(|at| waiting.swap_remove(at)) else { return };
+    /// The stack of the last allocation of its origin.
+    pub fn stack(&mut self, op: &Op) {
+        let Some((owner, born)) = self.waiting.remove(&op.origin) else { return };
         if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
             allocation.stack = op.what.number();
-        }
-    }
-
-    /// A slab event: whatever stack follows is its own.
-    pub fn other_event(&mut self, place: Origin) {
-        if let Some(waiting) = self.waiting.get_mut(&place.cpu) {
-            waiting.retain(|w| w.1 != place.level);
         }
     }
 

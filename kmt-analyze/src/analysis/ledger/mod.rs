@@ -31,7 +31,7 @@ use super::losses::{LossCursor, Losses};
 use super::sinks::{Noted, PageEvent, Sinks};
 use super::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Api, Interner, Note, NoteKind, PageSite, SharedInterner};
+use crate::stream::{Api, Interner, Note, NoteKind, PageSite, SharedInterner, StackOf};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life};
 use site_lives::SiteLives;
@@ -137,15 +137,9 @@ impl<'l> Ledger<'l> {
             let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0 };
             self.turned.resize(ops.len(), (none, free));
         }
-        let (wants_stacks, wants_allocs) = (self.sinks.wants_stacks(), self.sinks.wants_allocs());
+        let wants_allocs = self.sinks.wants_allocs();
         for (index, op) in ops.iter().enumerate() {
             let kind = op.what.kind();
-            if wants_stacks && !matches!(kind, Kind::PageAlloc | Kind::Stack) {
-                self.frames.other_event(self.known.origin(op.origin).place);
-            }
-            if wants_stacks && !matches!(kind, Kind::Alloc | Kind::Stack) {
-                self.sinks.other_event(self.known.origin(op.origin).place);
-            }
             let mut place = self.places.get(index).copied().unwrap_or(Place::NONE);
             if op.what.is_slab() {
                 if self.table.generation() != generation {
@@ -225,11 +219,12 @@ impl<'l> Ledger<'l> {
         self.sinks.slab_alloc(op, origin.place, counted);
     }
 
-    /// A stack belongs to the event before it.
+    /// The stack of an allocation.
     fn stack(&mut self, op: &Op) {
-        let place = self.known.origin(op.origin).place;
-        self.sinks.stack(op, place);
-        self.frames.stack(op, place);
+        match StackOf::of(op.value) {
+            StackOf::Slab => self.sinks.stack(op),
+            StackOf::Pages => self.frames.stack(op),
+        }
     }
 
     /// Something beside the ledger.
@@ -256,7 +251,7 @@ impl<'l> Ledger<'l> {
             let counted = selected && self.in_window(op.time);
             self.sinks.page_alloc(&PageEvent { op, site: site.site, place: origin.place, failed, counted });
         }
-        self.frames.alloc(op, site.site, selected, origin.place, self.losses, &mut self.sinks);
+        self.frames.alloc(op, site.site, selected, self.losses, &mut self.sinks);
     }
 
     /// 2^order pages were freed.

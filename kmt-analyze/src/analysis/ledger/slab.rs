@@ -86,7 +86,7 @@ impl Ledger<'_> {
             && op.time.saturating_sub(last_report) <= self.rules.late_bound;
         if is_double {
             self.double_reported(op);
-            self.sinks.folded(here);
+            self.sinks.folded(op);
             let pending = match self.table.take_pending(at) {
                 Some(Pending::Replaced { old, .. }) => Pending::Replaced { old, last_report: op.time },
                 _ => Pending::Folded(op.time),

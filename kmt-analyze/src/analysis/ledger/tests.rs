@@ -97,7 +97,7 @@ fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), select: &'l All) -> Benc
 
 /// CPU and task.
 fn here() -> Origin {
-    Origin { cpu: 0, pid: 7, level: 0 }
+    Origin { cpu: 0, pid: 7, level: 0, name: 0 }
 }
 
 impl Bench<'_> {

@@ -23,41 +23,56 @@ pub enum Waiting {
     },
 }
 
+/// CPU and level of an event.
+pub type Place = (u32, u64);
+
 /// Events in their order.
 #[derive(Debug, Default)]
 pub struct PageQueue {
-    /// Event, CPU, whether it waits for its stack.
-    items: VecDeque<(Waiting, u32, bool)>,
+    /// Event, and where its stack may still come from.
+    items: VecDeque<(Waiting, Option<Place>)>,
+    /// Number of the first of them.
+    first: u64,
 }
 
 /// More than any CPU's worth of events between an event and its stack.
 const WAITING_MAX: usize = 65_536;
 
 impl PageQueue {
-    /// An event of that CPU happened: nothing of it waits any longer.
-    pub fn happened(&mut self, cpu: u32) {
-        self.items.iter_mut().filter(|(_, c, _)| *c == cpu).for_each(|(_, _, waits)| *waits = false);
+    /// An event happened there: nothing of that place waits any longer.
+    pub fn happened(&mut self, place: Place) {
+        self.items.iter_mut().filter(|(_, p)| *p == Some(place)).for_each(|(_, p)| *p = None);
     }
 
-    /// Adds a page event.
-    pub fn push(&mut self, event: Waiting, cpu: u32, has_stacks: bool) {
-        let waits = has_stacks && matches!(event, Waiting::Alloc { .. });
-        self.items.push_back((event, cpu, waits));
+    /// Events of that CPU were lost.
+    pub fn lost(&mut self, cpu: u32) {
+        self.items.iter_mut().filter(|(_, p)| p.is_some_and(|p| p.0 == cpu)).for_each(|(_, p)| *p = None);
     }
 
-    /// The stack of the last allocation on that CPU, if it waits for one.
-    pub fn stack(&mut self, cpu: u32, addresses: Vec<u64>) {
-        let mut waiting = self.items.iter_mut().rev().filter(|(_, c, waits)| *c == cpu && *waits);
-        if let Some((Waiting::Alloc { stack, .. }, _, waits)) = waiting.next() {
+    /// The number of the event that is pushed next.
+    pub fn next_number(&self) -> u64 {
+        self.first + self.items.len() as u64
+    }
+
+    /// Adds a page event; with a place if a stack may follow there.
+    pub fn push(&mut self, event: Waiting, place: Option<Place>) {
+        self.items.push_back((event, place));
+    }
+
+    /// The stack of the event of that number.
+    pub fn stack(&mut self, number: u64, addresses: Vec<u64>) {
+        let at = number.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
+        if let Some((Waiting::Alloc { stack, .. }, place)) = at.and_then(|at| self.items.get_mut(at)) {
             *stack = addresses;
-            *waits = false;
+            *place = None;
         }
     }
 
     /// The next event that waits for nothing; at the end, any.
     pub fn pop(&mut self, is_end: bool) -> Option<Waiting> {
         let is_due = is_end || self.items.len() > WAITING_MAX;
-        self.items.front().filter(|(_, _, waits)| is_due || !*waits)?;
-        self.items.pop_front().map(|(event, _, _)| event)
+        self.items.front().filter(|(_, place)| is_due || place.is_none())?;
+        self.first += 1;
+        self.items.pop_front().map(|(event, _)| event)
     }
 }

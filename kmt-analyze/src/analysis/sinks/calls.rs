@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::{Closed, Spool};
 use crate::analysis::int_hash::IntHash;
-use crate::stream::{Op, Origin};
+use crate::analysis::ledger::lives::ADDRESS_BITS;
+use crate::stream::Op;
 
 /// Sums of one stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,9 +20,6 @@ pub struct CallSums {
     pub bytes_live: u64,
 }
 
-/// Task, level, address and birth of what may get a stack.
-type Waiting = (i32, u8, u64, u64);
-
 /// The sink.
 #[derive(Debug, Default)]
 pub struct Calls {
@@ -29,8 +27,8 @@ pub struct Calls {
     pub stacks: HashMap<u32, CallSums, IntHash>,
     /// Objects without a stack.
     pub without: CallSums,
-    /// By CPU: what may get a stack.
-    waiting: HashMap<u32, Vec<Waiting>, IntHash>,
+    /// By number of the origin: address and birth of its last allocation, which may get a stack.
+    waiting: HashMap<u32, (u64, u64), IntHash>,
     /// By address and birth: the stack. An address may have a next life before the end of the last one is known.
     joined: HashMap<(u64, u64), u32, IntHash>,
     /// Where each life goes, if somebody wants them all.
@@ -44,36 +42,20 @@ impl Calls {
     }
 
     /// A slab object is allocated.
-    pub fn slab_alloc(&mut self, op: &Op, place: Origin) {
-        let waiting = self.waiting.entry(place.cpu).or_default();
-        // On one level there is one event at a time.
-        waiting.retain(|w| w.1 != place.level);
-        waiting.push((
-            place.pid,
-            place.level,
-            op.value & crate::analysis::ledger::lives::ADDRESS_BITS,
-            op.time,
-        ));
+    pub fn slab_alloc(&mut self, op: &Op) {
+        self.waiting.insert(op.origin, (op.value & ADDRESS_BITS, op.time));
     }
 
-    /// A stack belongs to the last event before it of the same CPU, task and level (spec section "EVNT", Stacks).
-    pub fn stack(&mut self, op: &Op, place: Origin) {
-        let Some(waiting) = self.waiting.get_mut(&place.cpu) else { return };
-        let found = waiting.iter().position(|w| (w.0, w.1) == (place.pid, place.level));
-        let Some((.., address, born)) = found.map(|at| waiting.swap_remove(at)) else { return };
-        self.joined.insert((address, born), op.what.number());
-    }
-
-    /// The last allocation of the CPU reported another one again: it has no life of its own.
-    pub fn folded(&mut self, place: Origin) {
-        self.other_event(place);
-    }
-
-    /// Another event: whatever stack follows is its own.
-    pub fn other_event(&mut self, place: Origin) {
-        if let Some(waiting) = self.waiting.get_mut(&place.cpu) {
-            waiting.retain(|w| w.1 != place.level);
+    /// The stack of the last allocation of its origin.
+    pub fn stack(&mut self, op: &Op) {
+        if let Some(object) = self.waiting.remove(&op.origin) {
+            self.joined.insert(object, op.what.number());
         }
+    }
+
+    /// The last allocation of the origin reported another one again: it has no life of its own.
+    pub fn folded(&mut self, op: &Op) {
+        self.waiting.remove(&op.origin);
     }
 
     /// A life is added up.
@@ -98,8 +80,8 @@ impl Calls {
 mod tests {
     use super::*;
     use crate::analysis::ledger::lives::{End, Life};
-    use crate::stream::Api;
     use crate::stream::op::{Kind, What};
+    use crate::stream::{Api, Origin};
 
     fn closed(address: u64, born: u64, is_live: bool) -> Closed {
         Closed {
@@ -124,18 +106,20 @@ mod tests {
     #[test]
     fn lives_of_one_address_keep_their_own_stacks() {
         let mut calls = Calls::default();
-        let place = |level| Origin { cpu: 1, pid: 7, level };
-        let op = |kind, value, time| Op { time, value, what: What::new(kind, value as u32 & 15), origin: 0 };
-        let alloc = |calls: &mut Calls, time| calls.slab_alloc(&op(Kind::Alloc, 0x1000, time), place(0));
+        let op =
+            |kind, value, time, origin| Op { time, value, what: What::new(kind, value as u32 & 15), origin };
+        let alloc = |calls: &mut Calls, time| calls.slab_alloc(&op(Kind::Alloc, 0x1000, time, 1));
+        let stack = |calls: &mut Calls, number, origin| {
+            calls.stack(&Op { what: What::new(Kind::Stack, number), origin, ..Op::default() });
+        };
         alloc(&mut calls, 10);
-        calls.stack(&op(Kind::Stack, 3, 10), place(0));
-        // An interrupt between an event and its stack has a stack of its own, for something else.
+        stack(&mut calls, 3, 1);
         alloc(&mut calls, 20);
-        calls.stack(&op(Kind::Stack, 9, 20), place(8));
-        calls.stack(&op(Kind::Stack, 4, 20), place(0));
+        stack(&mut calls, 9, 2);
+        stack(&mut calls, 4, 1);
         alloc(&mut calls, 30);
-        calls.other_event(place(0));
-        calls.stack(&op(Kind::Stack, 5, 30), place(0));
+        calls.folded(&op(Kind::Alloc, 0x1000, 30, 1));
+        stack(&mut calls, 5, 1);
         for (born, is_live) in [(10, false), (20, true), (30, true)] {
             calls.closed(&closed(0x1000, born, is_live));
         }

@@ -9,19 +9,19 @@ use crate::analysis::int_hash::IntHash;
 use crate::analysis::ledger::Rules;
 use crate::stream::{NoteKind, Op, Origin};
 
-/// What fallbacks have in common.
+/// What fallbacks have in common; `None` where the event lacks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fallback {
     /// Migrate type that was asked for.
-    pub alloc_migratetype: i32,
+    pub alloc_migratetype: Option<i32>,
     /// Type of the pages that were taken.
-    pub fallback_migratetype: i32,
+    pub fallback_migratetype: Option<i32>,
     /// Order that was asked for.
-    pub alloc_order: u32,
+    pub alloc_order: Option<u32>,
     /// Order of the pages that were taken.
-    pub fallback_order: u32,
+    pub fallback_order: Option<u32>,
     /// Whether the pageblock then has the type that was asked for.
-    pub change_ownership: bool,
+    pub change_ownership: Option<bool>,
     /// Task.
     pub pid: i32,
     /// Number of the page allocation's kind, where it followed.
@@ -61,12 +61,14 @@ impl Fallbacks {
         let pid = noted.place.pid;
         self.settle(pid);
         let [pfn, alloc_order, fallback_order, alloc_type, fallback_type, change_ownership] = noted.numbers;
+        let order = |order: Option<u64>| order.and_then(|o| u32::try_from(o).ok());
+        let pfn = pfn.unwrap_or(0);
         let fallback = Fallback {
-            alloc_migratetype: alloc_type as i32,
-            fallback_migratetype: fallback_type as i32,
-            alloc_order: alloc_order as u32,
-            fallback_order: fallback_order as u32,
-            change_ownership: change_ownership != 0,
+            alloc_migratetype: alloc_type.map(|t| t as i32),
+            fallback_migratetype: fallback_type.map(|t| t as i32),
+            alloc_order: order(alloc_order),
+            fallback_order: order(fallback_order),
+            change_ownership: change_ownership.map(|c| c != 0),
             pid,
             page_site: None,
             slab_site: None,
@@ -79,7 +81,7 @@ impl Fallbacks {
     pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
         let pid = event.place.pid;
         let Some((fallback, frames)) = self.open.get_mut(&pid) else { return };
-        if fallback.page_site.is_some() || fallback.alloc_migratetype != event.site.migratetype {
+        if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {
             return self.settle(pid);
         }
         fallback.page_site = Some(event.op.what.number());

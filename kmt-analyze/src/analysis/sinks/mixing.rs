@@ -64,12 +64,14 @@ impl Mixing {
             return;
         }
         let [pfn, _, _, alloc_type, _, change_ownership] = noted.numbers;
-        if change_ownership == 0 {
+        let Some(pfn) = pfn else { return };
+        let new_type = alloc_type.filter(|_| change_ownership.is_some_and(|c| c != 0));
+        let Some(new_type) = new_type else {
             self.fallback.insert(noted.place.cpu, pfn);
             return;
-        }
+        };
         let mut votes = [0; TYPES];
-        if let Some(slot) = votes.get_mut(alloc_type as usize) {
+        if let Some(slot) = usize::try_from(new_type).ok().and_then(|t| votes.get_mut(t)) {
             *slot = 1;
         }
         self.votes.insert(pfn >> self.pageblock_order, votes);

@@ -254,7 +254,7 @@ impl Sinks {
             stalls.slab_alloc(op, place);
         }
         if let Some(calls) = self.calls.as_mut().filter(|_| !self.no_stacks) {
-            calls.slab_alloc(op, place);
+            calls.slab_alloc(op);
         }
     }
 
@@ -290,24 +290,17 @@ impl Sinks {
         }
     }
 
-    /// A call stack follows an event.
-    pub fn stack(&mut self, op: &Op, place: Origin) {
+    /// The call stack of the last slab allocation of its origin.
+    pub fn stack(&mut self, op: &Op) {
         if let Some(calls) = &mut self.calls {
-            calls.stack(op, place);
-        }
-    }
-
-    /// An event that is no slab allocation: whatever stack follows is its own.
-    pub fn other_event(&mut self, place: Origin) {
-        if let Some(calls) = &mut self.calls {
-            calls.other_event(place);
+            calls.stack(op);
         }
     }
 
     /// The slab allocation that was just told of was a second report of one object.
-    pub fn folded(&mut self, place: Origin) {
+    pub fn folded(&mut self, op: &Op) {
         if let Some(calls) = &mut self.calls {
-            calls.folded(place);
+            calls.folded(op);
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Use {
     pub moderate: u64,
     /// Fallbacks after which the pageblock has the type that was asked for.
     pub changed: u64,
+    /// Fallbacks that do not tell their order, or whether the block's type changed.
+    pub untold: u64,
     run: Run,
 }
 
@@ -93,13 +95,14 @@ impl PageUse {
             NoteKind::FreeBatched => self.at(pid, Run::None).frees_batched += 1,
             NoteKind::Fallback => {
                 let [_, _, fallback_order, _, _, change_ownership] = noted.numbers;
-                let severity = Severity::of(fallback_order, self.pageblock_order);
+                let severity = fallback_order.map(|order| Severity::of(order, self.pageblock_order));
                 let task = self.at(pid, Run::None);
                 task.fallbacks += 1;
-                task.causing += u64::from(severity != Severity::None);
-                task.severe += u64::from(severity == Severity::Severe);
-                task.moderate += u64::from(severity == Severity::Moderate);
-                task.changed += u64::from(change_ownership != 0);
+                task.causing += u64::from(severity.is_some_and(|s| s != Severity::None));
+                task.severe += u64::from(severity == Some(Severity::Severe));
+                task.moderate += u64::from(severity == Some(Severity::Moderate));
+                task.changed += u64::from(change_ownership.is_some_and(|c| c != 0));
+                task.untold += u64::from(severity.is_none() || change_ownership.is_none());
             }
             _ => {}
         }
@@ -146,17 +149,17 @@ mod tests {
     fn runs_count_when_something_else_ends_them() {
         let mut sink = PageUse::new(9);
         let mut note = |kind, pid, numbers| {
-            let place = Origin { cpu: 0, pid, level: 0 };
+            let place = Origin { cpu: 0, pid, level: 0, name: 0 };
             sink.note(&Noted { kind, numbers, time: 0, place });
         };
         for _ in 0..3 {
-            note(NoteKind::ZoneLocked, 1, [0; 6]);
-            note(NoteKind::PcpuDrain, 2, [0; 6]);
+            note(NoteKind::ZoneLocked, 1, [None; 6]);
+            note(NoteKind::PcpuDrain, 2, [None; 6]);
         }
-        note(NoteKind::PcpuDrain, 1, [0; 6]);
-        note(NoteKind::Fallback, 1, [0, 0, 3, 0, 1, 1]);
-        note(NoteKind::Fallback, 1, [0, 0, 4, 0, 1, 0]);
-        note(NoteKind::Fallback, 1, [0, 0, 9, 0, 1, 1]);
+        note(NoteKind::PcpuDrain, 1, [None; 6]);
+        note(NoteKind::Fallback, 1, [0, 0, 3, 0, 1, 1].map(Some));
+        note(NoteKind::Fallback, 1, [0, 0, 4, 0, 1, 0].map(Some));
+        note(NoteKind::Fallback, 1, [0, 0, 9, 0, 1, 1].map(Some));
         let one = sink.tasks[&1];
         assert_eq!((one.allocs_under_lock, one.refills, one.pages_drained, one.drains), (3, 1, 1, 1));
         assert_eq!((one.fallbacks, one.causing, one.severe, one.moderate, one.changed), (3, 2, 1, 1, 2));

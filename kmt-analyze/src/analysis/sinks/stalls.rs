@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::histogram::Histogram;
 use super::{Noted, PageEvent};
+use crate::analysis::amount::{Amount, Split};
 use crate::analysis::direct_map::DirectMap;
 use crate::analysis::int_hash::IntHash;
 use crate::analysis::ledger::Rules;
@@ -26,9 +27,9 @@ pub enum Stall {
     /// kcompactd, or a compaction that /proc asked for.
     Compaction,
     /// kswapd of that node is awake.
-    Kswapd(u64),
+    Kswapd(Option<u64>),
     /// A shrinker: its function, and which of those that share it.
-    Shrinker(u64, u64),
+    Shrinker(Option<u64>, Option<u64>),
     /// A function that was traced with the function graph tracer.
     Function(u64),
 }
@@ -72,24 +73,33 @@ pub struct Delayed {
 #[derive(Debug, Clone, Default)]
 pub struct TaskStalls {
     /// Direct reclaims begun, by order.
-    pub direct: BTreeMap<u64, u64>,
+    pub direct: ByOrder,
     /// Times that it woke kswapd, by order.
-    pub wakeups: BTreeMap<u64, u64>,
+    pub wakeups: ByOrder,
     /// Pages scanned on inactive lists: of files, anonymous.
-    pub scanned: [u64; 2],
+    pub scanned: Split,
     /// Pages reclaimed: of files, anonymous.
-    pub reclaimed: [u64; 2],
+    pub reclaimed: Split,
     /// Pages written: synchronously, asynchronously.
-    pub written: [u64; 2],
+    pub written: Split,
     /// Time in direct reclaim.
     pub direct_time: u64,
+    /// Reclaims for a memory cgroup at its limit, or beyond its soft limit.
+    pub memcg: u64,
+    /// Time in them.
+    pub memcg_time: u64,
+    /// Time in all that an allocation waits for: reclaim of any kind, direct compaction.
+    pub waited_time: u64,
     /// kswapd woken, by order.
-    pub wakes: BTreeMap<u64, u64>,
+    pub wakes: ByOrder,
     /// The same while it was awake.
-    pub rewakes: BTreeMap<u64, u64>,
+    pub rewakes: ByOrder,
     /// Pages that its direct reclaims freed, as their ends tell.
-    pub direct_reclaimed: u64,
+    pub direct_reclaimed: Amount,
 }
+
+/// Counts by order, where the event tells it.
+pub type ByOrder = BTreeMap<Option<u64>, u64>;
 
 /// Stalls of an allocation with their lengths, and its frames.
 type Answered = (Vec<(Delayed, u64)>, std::ops::Range<u64>);
@@ -102,7 +112,7 @@ pub struct Stalls {
     /// Number, time and longest by what it was and task.
     pub by_task: HashMap<(Stall, i32), (u64, u64, u64)>,
     /// Objects freed by each shrinker.
-    pub shrunk: BTreeMap<Stall, u64>,
+    pub shrunk: BTreeMap<Stall, Amount>,
     /// Allocations that had to wait: number, time, longest.
     pub delayed: BTreeMap<Delayed, (u64, u64, u64)>,
     /// By task.
@@ -179,6 +189,12 @@ impl Stalls {
         let task = self.by_task.entry((stall, place.pid)).or_default();
         *task = (task.0 + 1, task.1.saturating_add(length), task.2.max(length));
         if stall.delays() {
+            let task = self.tasks.entry(place.pid).or_default();
+            task.waited_time = task.waited_time.saturating_add(length);
+            if matches!(stall, Stall::Memcg | Stall::SoftLimit) {
+                task.memcg += 1;
+                task.memcg_time = task.memcg_time.saturating_add(length);
+            }
             let waiting = self.waiting.entry(place.pid).or_default();
             if waiting.len() < WAITING_MAX { waiting.push((stall, length)) } else { self.unanswered += 1 }
         }
@@ -216,7 +232,7 @@ impl Stalls {
                 let length = self.end(Stall::Direct, noted);
                 let task = self.tasks.entry(pid).or_default();
                 task.direct_time = task.direct_time.saturating_add(length.unwrap_or(0));
-                task.direct_reclaimed = task.direct_reclaimed.saturating_add(n[0]);
+                task.direct_reclaimed.add(n[0]);
             }
             NoteKind::MemcgBegin => self.begin(Stall::Memcg, noted),
             NoteKind::MemcgEnd => drop(self.end(Stall::Memcg, noted)),
@@ -243,27 +259,27 @@ impl Stalls {
                 let stall = Stall::Shrinker(n[1], n[0]);
                 self.end(stall, noted);
                 // A shrinker may answer SHRINK_STOP, ~0UL.
-                let shrunk = self.shrunk.entry(stall).or_default();
-                *shrunk = shrunk.saturating_add(u64::try_from(n[2] as i64).unwrap_or(0));
+                let objects = n[2].map(|objects| u64::try_from(objects as i64).unwrap_or(0));
+                self.shrunk.entry(stall).or_default().add(objects);
             }
             NoteKind::LruIsolate => self.isolate(pid, &n),
             NoteKind::ShrinkInactive => {
-                let kind = usize::from(n[1] & RECLAIM_WB_FILE == 0);
-                let reclaimed = &mut self.tasks.entry(pid).or_default().reclaimed[kind];
-                *reclaimed = reclaimed.saturating_add(n[0]);
+                let is_anon = n[1].map(|flags| flags & RECLAIM_WB_FILE == 0);
+                self.tasks.entry(pid).or_default().reclaimed.add(is_anon, n[0]);
             }
             NoteKind::WritePage => {
-                let kind = usize::from(n[0] & RECLAIM_WB_SYNC == 0);
-                self.tasks.entry(pid).or_default().written[kind] += 1;
+                let is_async = n[0].map(|flags| flags & RECLAIM_WB_SYNC == 0);
+                self.tasks.entry(pid).or_default().written.add(is_async, Some(1));
             }
             NoteKind::TryCompact => drop(self.compacting.insert(pid, noted.time)),
             NoteKind::CompactBegin => self.begin(self.compaction(pid), noted),
             NoteKind::CompactEnd => drop(self.end(self.compaction(pid), noted)),
             NoteKind::GraphEntry => {
+                let (Some(func), Some(depth)) = (n[0], n[1]) else { return };
                 let open = self.graph.entry(stack_of(noted.place)).or_default();
                 // What is as deep or deeper is over, and its end was lost.
-                open.retain(|(_, depth, _)| *depth < n[1]);
-                open.push((n[0], n[1], noted.time));
+                open.retain(|(_, other, _)| *other < depth);
+                open.push((func, depth, noted.time));
             }
             NoteKind::GraphExit => self.graph_exit(noted),
             NoteKind::Fallback | NoteKind::PcpuDrain | NoteKind::ZoneLocked | NoteKind::FreeBatched => {}
@@ -272,16 +288,17 @@ impl Stalls {
 
     /// Scanned counts inactive lists only, as vmstat does; active ones are rotated.
     fn isolate(&mut self, pid: i32, n: &crate::stream::Note) {
-        let [scanned, isolate_mode, lru, file, is_old, _] = *n;
-        let (is_inactive, is_file) = match is_old {
+        let [scanned, isolate_mode, lru, file, ..] = *n;
+        let (is_inactive, is_anon) = match lru {
             // enum lru_list: inactive and active anonymous, inactive and active file.
-            0 => (lru == 0 || lru == 2, lru >= 2),
+            Some(lru) => (Some(lru == 0 || lru == 2), Some(lru < 2)),
             // ISOLATE_ACTIVE alone was 2.
-            _ => (isolate_mode != 2, file != 0),
+            None => (isolate_mode.map(|mode| mode != 2), file.map(|file| file == 0)),
         };
-        if is_inactive {
-            let sum = &mut self.tasks.entry(pid).or_default().scanned[usize::from(!is_file)];
-            *sum = sum.saturating_add(scanned);
+        match is_inactive {
+            Some(true) => self.tasks.entry(pid).or_default().scanned.add(is_anon, scanned),
+            Some(false) => {}
+            None => self.tasks.entry(pid).or_default().scanned.add(None, None),
         }
     }
 
@@ -293,16 +310,17 @@ impl Stalls {
     /// The end of a function: it tells its times itself.
     fn graph_exit(&mut self, noted: &Noted) {
         let [func, depth, call, ret, ..] = noted.numbers;
+        let (Some(func), Some(depth)) = (func, depth) else {
+            self.unopened += 1;
+            return;
+        };
+        let times = call.zip(ret).filter(|&(call, ret)| call != 0 && ret >= call);
         let open = self.graph.entry(stack_of(noted.place)).or_default();
         let entered = open.iter().rposition(|e| (e.0, e.1) == (func, depth));
         let entered = entered.and_then(|at| open.drain(at..).next());
-        let (begin, end) = match entered {
-            _ if call != 0 && ret >= call => (call, ret),
-            Some((.., time)) => (time, noted.time),
-            None => {
-                self.unopened += 1;
-                return;
-            }
+        let Some((begin, end)) = times.or(entered.map(|(.., time)| (time, noted.time))) else {
+            self.unopened += 1;
+            return;
         };
         self.add(Stall::Function(func), noted.place, begin, end);
     }

@@ -18,12 +18,12 @@ fn rules() -> Rules {
 }
 
 fn place(pid: i32) -> Origin {
-    Origin { cpu: 0, pid, level: 0 }
+    Origin { cpu: 0, pid, level: 0, name: 0 }
 }
 
 fn noted(kind: NoteKind, pid: i32, time: u64, numbers: &[u64]) -> Noted {
     let mut all = Note::default();
-    all.iter_mut().zip(numbers).for_each(|(to, from)| *to = *from);
+    all.iter_mut().zip(numbers).for_each(|(to, from)| *to = Some(*from));
     Noted { kind, numbers: all, time, place: place(pid) }
 }
 
@@ -53,11 +53,16 @@ fn shrinkers_that_share_a_function_are_told_apart() {
     stalls.note(&noted(NoteKind::ShrinkEnd, 2, 210, &[one, function, 1]));
     stalls.note(&noted(NoteKind::ShrinkEnd, 3, 220, &[one, function, 1]));
     let of = |shrinker| {
-        let lengths = &stalls.kinds[&Stall::Shrinker(function, shrinker)];
-        (lengths.count(), lengths.sum(), lengths.max(), stalls.shrunk[&Stall::Shrinker(function, shrinker)])
+        let lengths = &stalls.kinds[&Stall::Shrinker(Some(function), Some(shrinker))];
+        (
+            lengths.count(),
+            lengths.sum(),
+            lengths.max(),
+            stalls.shrunk[&Stall::Shrinker(Some(function), Some(shrinker))].known(),
+        )
     };
-    assert_eq!(of(one), (2, 150, Some(100), 9), "the end without a beginning frees, and takes no time");
-    assert_eq!(of(other), (1, 5, Some(5), 0), "SHRINK_STOP is no number of objects");
+    assert_eq!(of(one), (2, 150, Some(100), Some(9)), "the end without a beginning frees, and takes no time");
+    assert_eq!(of(other), (1, 5, Some(5), Some(0)), "SHRINK_STOP is no number of objects");
     assert_eq!(stalls.unopened, 1);
 }
 
@@ -74,8 +79,8 @@ fn kswapd_wakes_once_until_it_sleeps() {
         stalls.note(&noted(kind, 9, time, &numbers));
     }
     let task = &stalls.tasks[&9];
-    assert_eq!((task.wakes[&0], task.rewakes[&3]), (2, 1));
-    assert_eq!(stalls.kinds[&Stall::Kswapd(0)].sum(), 65);
+    assert_eq!((task.wakes[&Some(0)], task.rewakes[&Some(3)]), (2, 1));
+    assert_eq!(stalls.kinds[&Stall::Kswapd(Some(0))].sum(), 65);
     assert_eq!(stalls.finish(), (0, 0));
     assert_eq!(stalls.intervals.len(), 1, "60 is beyond the threshold, 5 is not");
 }
@@ -138,7 +143,7 @@ fn functions_without_times_of_their_own_are_timed_by_their_events() {
     assert_eq!((sums(0xb), sums(0xa)), ((1, 20), (2, 210)));
     // The idle task runs on every CPU at once.
     let idle = |kind, cpu, time, numbers: &[u64]| Noted {
-        place: Origin { cpu, pid: 0, level: 0 },
+        place: Origin { cpu, pid: 0, level: 0, name: 0 },
         ..noted(kind, 0, time, numbers)
     };
     stalls.note(&idle(NoteKind::GraphEntry, 0, 1_000, &[0xc, 0]));
@@ -169,7 +174,10 @@ fn a_fallback_has_its_page_and_its_object() {
     let mut found: Vec<Fallback> = fallbacks.counts.keys().copied().collect();
     found.sort();
     let found: Vec<_> = found.iter().map(|f| (f.page_site, f.slab_site, f.change_ownership)).collect();
-    assert_eq!(found, [(Some(7), Some(5), false), (None, None, true), (Some(8), None, false)]);
+    assert_eq!(
+        found,
+        [(Some(7), Some(5), Some(false)), (None, None, Some(true)), (Some(8), None, Some(false))]
+    );
 }
 
 #[test]

@@ -86,6 +86,11 @@ fn function(symbol: &[u8], address: u64) -> (u64, Vec<u8>) {
 
 /// Prints what the tool prints.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+    for (event, samples, events) in session.sampled() {
+        eprintln!(
+            "note: {event} was sampled, {samples} of about {events} events; like the tool's, these sums are not scaled"
+        );
+    }
     match options.tool {
         Tool::PerfKmem if options.json => Err(Failure::new("perf kmem has no machine-readable output")
             .hint("summary, callers and pages have, with the exact figures: docs/json.md")),

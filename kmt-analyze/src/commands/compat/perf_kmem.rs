@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::Event;
+use kmt_format::read::{Event, LEVEL_FLAGS, StackJoiner};
 use kmt_format::schema::{Meaning, Role};
 
 use super::Options;
@@ -45,6 +45,11 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             view.page_table(&mut text, &view.pages.frames(), limit, true);
         }
         page_summary(&mut text, &view.pages);
+        if let Some(count) = session.trace.metadata().text("perf/corrupt_chains") {
+            eprintln!(
+                "note: perf takes {count} call chains for corrupt and drops them: pages of them have its own function for a caller there, and theirs here"
+            );
+        }
         if view.pages.sums.other_order > 0 {
             eprintln!(
                 "note: perf kmem gives up on these events: {} frees are of another order than the allocation of their frame",
@@ -56,6 +61,11 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     out.write(text.as_bytes())?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+}
+
+/// CPU and level of an event: on one level of a CPU there is one event at a time.
+fn place(event: &Event<'_>) -> (u32, u64) {
+    (event.cpu(), event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS)
 }
 
 struct View<'s, 'd> {
@@ -93,13 +103,24 @@ impl<'s, 'd> View<'s, 'd> {
         let nodes = self.session.cpu_nodes().unwrap_or_default();
         let has_stacks = trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK);
         let mut queue = PageQueue::default();
+        let mut stacks = StackJoiner::default();
         let mut merge = trace.merge();
         while let Some(run) = merge.next_run() {
+            if run.gap.is_some() {
+                stacks.gap(run.cpu);
+                queue.lost(run.cpu);
+            }
             for index in run.range.clone() {
                 let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
                 let number = |role| event.uint_with(role).unwrap_or(0);
                 let cpu = event.cpu();
-                match event.class().meaning {
+                let meaning = event.class().meaning;
+                let is_alloc = meaning == Meaning::PAGE_ALLOC;
+                let owner = stacks.see(&event, is_alloc.then(|| queue.next_number()));
+                if meaning != Meaning::KERNEL_STACK {
+                    queue.happened(place(&event));
+                }
+                match meaning {
                     m if m.is_slab_alloc() => {
                         let (req, alloc) = (number(Role::BYTES_REQ), number(Role::BYTES_ALLOC));
                         self.slab.alloc(number(Role::PTR), number(Role::CALL_SITE), req, alloc, cpu);
@@ -111,21 +132,22 @@ impl<'s, 'd> View<'s, 'd> {
                     Meaning::PAGE_ALLOC => {
                         let key = self.page_key(&event);
                         let pfn = event.uint_with(Role::PFN).filter(|&pfn| !is_failure(&event, pfn));
-                        queue.happened(cpu);
-                        queue.push(Waiting::Alloc { pfn, key, stack: Vec::new() }, cpu, has_stacks);
-                    }
-                    Meaning::PAGE_FREE => {
-                        queue.happened(cpu);
                         queue.push(
-                            Waiting::Free { pfn: number(Role::PFN), order: number(Role::ORDER) as u32 },
-                            cpu,
-                            has_stacks,
+                            Waiting::Alloc { pfn, key, stack: Vec::new() },
+                            has_stacks.then(|| place(&event)),
                         );
                     }
-                    Meaning::KERNEL_STACK => {
-                        queue.stack(cpu, event.stack().map(|s| s.addresses().collect()).unwrap_or_default());
+                    Meaning::PAGE_FREE => {
+                        let order = number(Role::ORDER) as u32;
+                        queue.push(Waiting::Free { pfn: number(Role::PFN), order }, None);
                     }
-                    _ => queue.happened(cpu),
+                    Meaning::KERNEL_STACK => {
+                        if let Some(number) = owner.flatten() {
+                            let stack = event.stack().map(|s| s.addresses().collect()).unwrap_or_default();
+                            queue.stack(number, stack);
+                        }
+                    }
+                    _ => {}
                 }
                 while let Some(page) = queue.pop(false) {
                     self.page(page);

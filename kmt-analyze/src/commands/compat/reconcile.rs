@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use super::others;
 use crate::analysis::legacy::Legacy;
 use crate::analysis::sinks::{Reasons, Sinks};
-use crate::commands::report::emit;
+use crate::commands::report::{About, emit};
 use crate::commands::selection::{Selection, Wants, analyse_for, sum_of};
 use crate::commands::session::Session;
+use crate::commands::stated::Keys;
 use crate::failure::{Outcome, Result};
 use crate::render::table::{Align, table};
 use crate::render::text::count;
@@ -114,7 +115,7 @@ pub fn reconcile(session: &Session<'_>, as_json: bool) -> Result<Outcome> {
         },
     ];
     emit(
-        session,
+        &About { session, selection: None, keys: Keys::All },
         &result,
         as_json,
         |out| document(out, &bridges, legacy),

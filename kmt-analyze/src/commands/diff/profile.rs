@@ -11,6 +11,7 @@ use crate::commands::names::TraceNames;
 use crate::commands::parts::Labels;
 use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
 use crate::commands::session::Session;
+use crate::commands::stated::events_of;
 use crate::render::text::escaped;
 use crate::stream::Api;
 
@@ -65,7 +66,7 @@ pub fn of(
     let mut out = Profile {
         length: last.saturating_sub(first),
         has_losses: session.losses.any(),
-        events: session.trace.event_count(),
+        events: events_of(session, selection),
         ..Profile::default()
     };
     let Some(timeline) = result.balance.sinks.timeline.take() else { return (out, result.damages) };

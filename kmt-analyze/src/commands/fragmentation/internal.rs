@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Part, View, on_average};
 use crate::analysis::sinks::Occupancy;
+use crate::commands::basis::Basis;
+use crate::commands::known::{Known, cell};
 use crate::commands::report::more;
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -41,30 +43,37 @@ impl Sums {
         self.live.saturating_sub(self.req_live)
     }
 
-    fn json(&self) -> Value {
+    /// `null` where no allocation of the kind was recorded.
+    fn json(&self, known: Known) -> Value {
+        if !known.allocs {
+            return Value::Null;
+        }
+        let lives = |value: Value| if known.lives { value } else { Value::Null };
         json!({
             "bytes_alloc": self.alloc,
             "bytes_wasted": self.wasted(),
-            "bytes_live": self.live,
-            "bytes_wasted_live": self.wasted_live(),
-            "byte_time": self.byte_time.to_string(),
-            "byte_time_wasted": self.waste_time.to_string(),
+            "bytes_live": lives(json!(self.live)),
+            "bytes_wasted_live": lives(json!(self.wasted_live())),
+            "byte_time": lives(json!(self.byte_time.to_string())),
+            "byte_time_wasted": lives(json!(self.waste_time.to_string())),
             "percent_of_alloc": share(self.wasted().into(), self.alloc.into()),
-            "percent_of_live": share(self.wasted_live().into(), self.live.into()),
-            "percent_of_byte_time": share(self.waste_time, self.byte_time),
+            "percent_of_live": lives(json!(share(self.wasted_live().into(), self.live.into()))),
+            "percent_of_byte_time": lives(json!(share(self.waste_time, self.byte_time))),
         })
     }
 
-    fn cells(&self, name: String, length: u64) -> Vec<String> {
-        vec![
-            name,
-            count(self.wasted()),
-            format!("{:.1}%", share(self.wasted().into(), self.alloc.into())),
+    fn cells(&self, name: String, length: u64, known: Known) -> Vec<String> {
+        let percent = |part: u128, whole: u128| format!("{:.1}%", share(part, whole));
+        let allocs = [count(self.wasted()), percent(self.wasted().into(), self.alloc.into())];
+        let lives = [
             count(self.wasted_live()),
-            format!("{:.1}%", share(self.wasted_live().into(), self.live.into())),
+            percent(self.wasted_live().into(), self.live.into()),
             on_average(self.waste_time, length),
-            format!("{:.1}%", share(self.waste_time, self.byte_time)),
-        ]
+            percent(self.waste_time, self.byte_time),
+        ];
+        let allocs = allocs.map(|text| cell(known.allocs, text));
+        let lives = lives.map(|text| cell(known.lives, text));
+        std::iter::once(name).chain(allocs).chain(lives).collect()
     }
 }
 
@@ -115,12 +124,14 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
     let mut caches: Vec<(&str, Sums)> = caches.into_iter().filter(|(_, s)| s.wasted() > 0).collect();
     caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
     let limit = view.subject.limit;
+    let basis = Basis::of(view.subject.session, result);
+    let [kmalloc, cache] = Api::ALL.map(|api| Known::slab(&basis, Some(api)));
     let json = json!({
-        "kmalloc": kinds[0].json(),
-        "kmalloc_large": kinds[1].json(),
-        "caches": kinds[2].json(),
+        "kmalloc": kinds[0].json(kmalloc),
+        "kmalloc_large": kinds[1].json(kmalloc),
+        "caches": kinds[2].json(cache),
         "kmalloc_callers": callers.iter().take(limit).map(|(address, name, sums)| {
-            let mut row = sums.json();
+            let mut row = sums.json(kmalloc);
             if let Value::Object(row) = &mut row {
                 row.insert("call_site".into(), json::address(*address));
                 row.insert("symbol".into(), json!(name));
@@ -128,22 +139,22 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             row
         }).collect::<Vec<_>>(),
         "cache_rounding": caches.iter().take(limit).map(|(name, sums)| {
-            let mut row = sums.json();
+            let mut row = sums.json(cache);
             if let Value::Object(row) = &mut row {
                 row.insert("cache".into(), json!(name));
             }
             row
         }).collect::<Vec<_>>(),
     });
-    Part { json, text: text(&kinds, &callers, &caches, limit, length) }
+    Part { json, text: text(&kinds, &callers, &caches, (limit, length), (kmalloc, cache)) }
 }
 
 fn text(
     kinds: &[Sums; 3],
     callers: &[(u64, String, Sums)],
     caches: &[(&str, Sums)],
-    limit: usize,
-    length: u64,
+    (limit, length): (usize, u64),
+    (kmalloc, cache): (Known, Known),
 ) -> String {
     use Align::{Left, Right};
     let columns = |first: &'static str| {
@@ -158,16 +169,23 @@ fn text(
         ]
     };
     let names = ["kmalloc, size classes", "kmalloc, whole pages", "caches' own rounding"];
-    let rows: Vec<Vec<String>> =
-        kinds.iter().zip(names).map(|(sums, name)| sums.cells(name.to_owned(), length)).collect();
+    let rows: Vec<Vec<String>> = kinds
+        .iter()
+        .zip(names)
+        .zip([kmalloc, kmalloc, cache])
+        .map(|((sums, name), known)| sums.cells(name.to_owned(), length, known))
+        .collect();
     let mut out = format!(
         "INSIDE OBJECTS: bytes handed out beyond those asked for\n{}",
         table(&columns("kind"), &rows)
     );
     let shown = limit.min(10).min(callers.len());
     if shown > 0 {
-        let rows: Vec<Vec<String>> =
-            callers.iter().take(shown).map(|(_, name, sums)| sums.cells(name.clone(), length)).collect();
+        let rows: Vec<Vec<String>> = callers
+            .iter()
+            .take(shown)
+            .map(|(_, name, sums)| sums.cells(name.clone(), length, kmalloc))
+            .collect();
         out.push_str(&format!(
             "\n{}{}",
             table(&columns("kmalloc by"), &rows),
@@ -176,8 +194,11 @@ fn text(
     }
     let shown = limit.min(10).min(caches.len());
     if shown > 0 {
-        let rows: Vec<Vec<String>> =
-            caches.iter().take(shown).map(|(name, sums)| sums.cells((*name).to_owned(), length)).collect();
+        let rows: Vec<Vec<String>> = caches
+            .iter()
+            .take(shown)
+            .map(|(name, sums)| sums.cells((*name).to_owned(), length, cache))
+            .collect();
         out.push_str(&format!(
             "\n{}{}",
             table(&columns("cache"), &rows),

@@ -12,6 +12,8 @@ use super::parts::{Labels, Page, Report, Subject};
 use crate::analysis::caches::{CacheKey, usual_names};
 use crate::analysis::pass;
 use crate::analysis::sinks::{Fallbacks, Mixing, Occupancy, Sinks};
+use crate::commands::basis::Input;
+use crate::commands::stated::Keys;
 use crate::render::text::{count, escaped};
 use crate::stream::Api;
 
@@ -25,6 +27,14 @@ const STEPS: usize = 10;
 impl Report for Fragmentation {
     fn title(&self) -> &'static str {
         "fragmentation"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::Allocs
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::All
     }
 
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {

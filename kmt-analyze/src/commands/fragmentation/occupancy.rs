@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Part, View};
 use crate::analysis::sinks::Occupancy;
 use crate::analysis::sinks::occupancy::{Holds, Pins, SPARSE, SlabPage, Turnover};
+use crate::commands::basis::{Basis, Input};
 use crate::commands::report::more;
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -43,6 +44,12 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             text: format!("BETWEEN OBJECTS: how full slab pages are is not known: {why}\n"),
         };
     };
+    if let Some(why) = Basis::of(view.subject.session, view.result).lacks(Input::SlabLives) {
+        return Part {
+            text: format!("BETWEEN OBJECTS: how full slab pages are is not known: {why}\n"),
+            json: json!({"refused": why}),
+        };
+    }
     let page_size = view.result.page_size.0;
     let mut caches: BTreeMap<&str, Cache> = BTreeMap::new();
     let mut fill = [0u64; 6];

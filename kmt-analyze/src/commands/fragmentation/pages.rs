@@ -86,17 +86,22 @@ fn fallen(view: &View<'_, '_, '_>, fallbacks: &Fallbacks) -> Part {
         return Part { json: Value::Null, text };
     }
     let (pageblock_order, assumed) = view.subject.session.pageblock_order();
-    let severity = |f: &Fallback| Severity::of(f.fallback_order.into(), pageblock_order.into());
     let names = TraceNames::new(view.subject.session);
-    let mut by_severity: BTreeMap<(Severity, bool), u64> = BTreeMap::new();
+    let severity = |f: &Fallback| Some(Severity::of(f.fallback_order?.into(), pageblock_order.into()));
+    let severity_name = |f: &Fallback| severity(f).map(Severity::name);
+    let migratetype = |number: Option<i32>| number.map(|n| names.migratetype(n));
+    let cell = |text: Option<String>| text.unwrap_or_else(|| "?".to_owned());
+    let order = |order: Option<u32>| cell(order.map(|o| o.to_string()));
+    let mut by_severity: BTreeMap<(Option<Severity>, Option<bool>), u64> = BTreeMap::new();
     for (fallback, number) in &fallbacks.counts {
         *by_severity.entry((severity(fallback), fallback.change_ownership)).or_default() += number;
     }
     let mut rows: Vec<(&Fallback, u64)> = fallbacks.counts.iter().map(|(f, n)| (f, *n)).collect();
     rows.sort_by_key(|(f, n)| (std::cmp::Reverse(severity(f)), std::cmp::Reverse(*n), **f));
     let all: u64 = rows.iter().map(|r| r.1).sum();
-    let severe = |s: Severity| by_severity.iter().filter(|((x, _), _)| *x == s).map(|(_, n)| n).sum::<u64>();
-    let changed: u64 = by_severity.iter().filter(|((_, c), _)| *c).map(|(_, n)| n).sum();
+    let severe =
+        |s: Severity| by_severity.iter().filter(|((x, _), _)| *x == Some(s)).map(|(_, n)| n).sum::<u64>();
+    let changed: u64 = by_severity.iter().filter(|((_, c), _)| *c == Some(true)).map(|(_, n)| n).sum();
     let shown = view.subject.limit.min(rows.len());
     let site = |f: &Fallback| f.slab_site.and_then(|s| view.result.interner.sites.get(s));
     let gfp = |f: &Fallback| {
@@ -111,10 +116,10 @@ fn fallen(view: &View<'_, '_, '_>, fallbacks: &Fallbacks) -> Part {
         "pageblock_order": pageblock_order,
         "pageblock_order_assumed": assumed,
         "rows": rows.iter().take(shown).map(|(f, number)| json!({
-            "severity": severity(f).name(),
+            "severity": severity_name(f),
             "count": number,
-            "alloc_migratetype": names.migratetype(f.alloc_migratetype),
-            "fallback_migratetype": names.migratetype(f.fallback_migratetype),
+            "alloc_migratetype": migratetype(f.alloc_migratetype),
+            "fallback_migratetype": migratetype(f.fallback_migratetype),
             "alloc_order": f.alloc_order,
             "fallback_order": f.fallback_order,
             "type_changed": f.change_ownership,
@@ -130,15 +135,15 @@ fn fallen(view: &View<'_, '_, '_>, fallbacks: &Fallbacks) -> Part {
         .take(shown.min(15))
         .map(|(f, number)| {
             vec![
-                severity(f).name().to_owned(),
+                severity_name(f).unwrap_or("?").to_owned(),
                 count(*number),
                 format!(
                     "{} from {}",
-                    names.migratetype(f.alloc_migratetype),
-                    names.migratetype(f.fallback_migratetype)
+                    cell(migratetype(f.alloc_migratetype)),
+                    cell(migratetype(f.fallback_migratetype))
                 ),
-                format!("{} from {}", f.alloc_order, f.fallback_order),
-                if f.change_ownership { "yes" } else { "no" }.to_owned(),
+                format!("{} from {}", order(f.alloc_order), order(f.fallback_order)),
+                cell(f.change_ownership.map(|c| if c { "yes" } else { "no" }.to_owned())),
                 view.labels.task(f.pid),
                 gfp(f).unwrap_or_default(),
                 site(f).map_or(String::new(), |s| view.labels.symbol(s.call_site)),

@@ -1,13 +1,12 @@
 //! For machines.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::View;
+use crate::analysis::amount::Amount;
 use crate::analysis::filter::Names;
 use crate::analysis::sinks::histogram::Histogram;
-use crate::analysis::sinks::stalls::{Delayed, Stall, TaskStalls};
+use crate::analysis::sinks::stalls::{ByOrder, Delayed, Stall, TaskStalls};
 use crate::commands::names::TraceNames;
 use crate::render::json;
 use crate::render::text::escaped;
@@ -56,9 +55,12 @@ impl View<'_, '_, '_> {
         out.insert("name".into(), json!(self.name(stall)));
         match stall {
             Stall::Shrinker(function, _) => {
-                out.insert("function".into(), json!(self.labels.function(function)));
+                out.insert("function".into(), json!(function.map(|f| self.labels.function(f))));
                 out.insert("shrinker".into(), json!(self.shrinker_number(stall)));
-                out.insert("objects_freed".into(), json!(self.stalls.shrunk.get(&stall)));
+                out.insert(
+                    "objects_freed".into(),
+                    json!(self.stalls.shrunk.get(&stall).and_then(Amount::known)),
+                );
             }
             Stall::Function(function) => {
                 out.insert("function".into(), json!(self.labels.function(function)));
@@ -108,17 +110,20 @@ impl View<'_, '_, '_> {
             "direct_reclaims": known_json(r.direct, t.direct.values().sum::<u64>()),
             "direct_reclaims_by_order": by_order_json(&t.direct),
             "direct_reclaim_time": known_json(r.direct, t.direct_time),
-            "direct_reclaimed": known_json(r.direct, t.direct_reclaimed),
+            "direct_reclaimed": known_json(r.direct, t.direct_reclaimed.known()),
+            "memcg_reclaims": known_json(r.memcg, t.memcg),
+            "memcg_reclaim_time": known_json(r.memcg, t.memcg_time),
+            "waited_time": known_json(r.direct || r.memcg || r.compaction, t.waited_time),
             "kswapd_woken": known_json(r.wakeups, t.wakeups.values().sum::<u64>()),
             "kswapd_woken_by_order": by_order_json(&t.wakeups),
-            "pages_scanned": known_json(r.scanned, t.scanned.iter().sum::<u64>()),
-            "pages_scanned_file": known_json(r.scanned, t.scanned[0]),
-            "pages_scanned_anon": known_json(r.scanned, t.scanned[1]),
-            "pages_reclaimed": known_json(r.reclaimed, t.reclaimed.iter().sum::<u64>()),
-            "pages_reclaimed_file": known_json(r.reclaimed, t.reclaimed[0]),
-            "pages_reclaimed_anon": known_json(r.reclaimed, t.reclaimed[1]),
-            "pages_written_sync": known_json(r.written, t.written[0]),
-            "pages_written_async": known_json(r.written, t.written[1]),
+            "pages_scanned": known_json(r.scanned, t.scanned.all.known()),
+            "pages_scanned_file": known_json(r.scanned, t.scanned.parts[0].known()),
+            "pages_scanned_anon": known_json(r.scanned, t.scanned.parts[1].known()),
+            "pages_reclaimed": known_json(r.reclaimed, t.reclaimed.all.known()),
+            "pages_reclaimed_file": known_json(r.reclaimed, t.reclaimed.parts[0].known()),
+            "pages_reclaimed_anon": known_json(r.reclaimed, t.reclaimed.parts[1].known()),
+            "pages_written_sync": known_json(r.written, t.written.parts[0].known()),
+            "pages_written_async": known_json(r.written, t.written.parts[1].known()),
             "kswapd_wakes": known_json(r.kswapd, t.wakes.values().sum::<u64>()),
             "kswapd_wakes_by_order": by_order_json(&t.wakes),
             "kswapd_rewakes": known_json(r.kswapd, t.rewakes.values().sum::<u64>()),
@@ -127,8 +132,9 @@ impl View<'_, '_, '_> {
     }
 }
 
-fn known_json(is_known: bool, number: u64) -> Value {
-    if is_known { json!(number) } else { Value::Null }
+/// A number, if its events were recorded and told it.
+fn known_json(is_recorded: bool, number: impl Into<Option<u64>>) -> Value {
+    json!(number.into().filter(|_| is_recorded))
 }
 
 /// What it is, for machines.
@@ -163,6 +169,6 @@ fn lengths_json(lengths: &Histogram) -> Map<String, Value> {
     }
 }
 
-fn by_order_json(counts: &BTreeMap<u64, u64>) -> Value {
+fn by_order_json(counts: &ByOrder) -> Value {
     counts.iter().map(|(order, number)| json!({"order": order, "count": number})).collect()
 }

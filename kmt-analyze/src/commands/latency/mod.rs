@@ -16,6 +16,8 @@ use crate::analysis::pass;
 use crate::analysis::sinks::histogram::Histogram;
 use crate::analysis::sinks::stalls::{Delayed, Stall, TaskStalls};
 use crate::analysis::sinks::{Sinks, Stalls};
+use crate::commands::basis::Input;
+use crate::commands::stated::Keys;
 
 /// The report.
 #[derive(Debug, Default)]
@@ -27,6 +29,14 @@ pub struct Latency {
 impl Report for Latency {
     fn title(&self) -> &'static str {
         "latency"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::Stalls
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::Tasks
     }
 
     fn want(&self, _: &Subject<'_, '_>, sinks: &mut Sinks) {
@@ -56,6 +66,7 @@ impl Report for Latency {
 /// Which events were recorded.
 struct Recorded {
     direct: bool,
+    memcg: bool,
     compaction: bool,
     kswapd: bool,
     shrinkers: bool,
@@ -75,6 +86,7 @@ impl Recorded {
         };
         Self {
             direct: has("mm_vmscan_direct_reclaim_begin"),
+            memcg: has("mm_vmscan_memcg_"),
             compaction: has("mm_compaction_begin"),
             kswapd: has("mm_vmscan_kswapd_wake"),
             shrinkers: has("mm_shrink_slab_start"),
@@ -89,6 +101,7 @@ impl Recorded {
     fn missing(&self) -> Vec<&'static str> {
         let all = [
             (self.direct, "direct reclaim (vmscan:mm_vmscan_direct_reclaim_begin and _end)"),
+            (self.memcg, "reclaim for memory cgroups (vmscan:mm_vmscan_memcg_reclaim_begin and _end)"),
             (self.compaction, "compaction (compaction:mm_compaction_begin and _end)"),
             (self.kswapd, "kswapd (vmscan:mm_vmscan_kswapd_wake and _sleep)"),
             (self.wakeups, "who woke kswapd (vmscan:mm_vmscan_wakeup_kswapd)"),
@@ -126,11 +139,13 @@ impl View<'_, '_, '_> {
             Stall::Node => "node reclaim".to_owned(),
             Stall::DirectCompaction => "direct compaction".to_owned(),
             Stall::Compaction => "compaction in the background".to_owned(),
-            Stall::Kswapd(node) => format!("kswapd of node {node} awake"),
-            Stall::Shrinker(function, shrinker) => {
+            Stall::Kswapd(Some(node)) => format!("kswapd of node {node} awake"),
+            Stall::Kswapd(None) => "kswapd awake".to_owned(),
+            Stall::Shrinker(None, _) => "shrinkers, not told apart".to_owned(),
+            Stall::Shrinker(Some(function), shrinker) => {
                 let name = self.labels.function(function);
                 // The functions of several shrinkers may be the same; addresses are not for reports.
-                let alike: Vec<u64> = self.alike(function);
+                let alike: Vec<Option<u64>> = self.alike(function);
                 match alike.iter().position(|&s| s == shrinker) {
                     Some(place) if alike.len() > 1 => format!("shrinker {name} #{}", place + 1),
                     _ => format!("shrinker {name}"),
@@ -141,13 +156,13 @@ impl View<'_, '_, '_> {
     }
 
     /// Shrinkers of that function, in the order of their addresses.
-    fn alike(&self, function: u64) -> Vec<u64> {
-        let mut out: Vec<u64> = self
+    fn alike(&self, function: u64) -> Vec<Option<u64>> {
+        let mut out: Vec<Option<u64>> = self
             .stalls
             .kinds
             .keys()
             .filter_map(|s| match *s {
-                Stall::Shrinker(f, shrinker) if f == function => Some(shrinker),
+                Stall::Shrinker(f, shrinker) if f == Some(function) => Some(shrinker),
                 _ => None,
             })
             .collect();
@@ -158,7 +173,7 @@ impl View<'_, '_, '_> {
     /// Which of several shrinkers with the same function it is.
     fn shrinker_number(&self, stall: Stall) -> Option<usize> {
         match stall {
-            Stall::Shrinker(function, shrinker) => {
+            Stall::Shrinker(Some(function), shrinker) => {
                 self.alike(function).iter().position(|&s| s == shrinker).map(|p| p + 1)
             }
             _ => None,
@@ -183,7 +198,7 @@ impl View<'_, '_, '_> {
     fn by_function(&self) -> BTreeMap<u64, Histogram> {
         let mut out: BTreeMap<u64, Histogram> = BTreeMap::new();
         for (stall, lengths) in &self.stalls.kinds {
-            if let Stall::Shrinker(function, _) = stall {
+            if let Stall::Shrinker(Some(function), _) = stall {
                 out.entry(*function).or_default().merge(lengths);
             }
         }
@@ -198,7 +213,7 @@ impl View<'_, '_, '_> {
 
     fn tasks(&self) -> Vec<(i32, &TaskStalls)> {
         let mut rows: Vec<_> = self.stalls.tasks.iter().map(|(pid, t)| (*pid, t)).collect();
-        rows.sort_by_key(|(pid, t)| (std::cmp::Reverse(t.direct_time), *pid));
+        rows.sort_by_key(|(pid, t)| (std::cmp::Reverse(t.waited_time), *pid));
         rows
     }
 }

@@ -1,9 +1,9 @@
 //! For people: what took how long, which allocations waited, what tasks did.
 
-use std::collections::BTreeMap;
-
 use super::View;
+use crate::analysis::amount::Amount;
 use crate::analysis::filter::Names;
+use crate::analysis::sinks::stalls::ByOrder;
 use crate::commands::names::TraceNames;
 use crate::commands::report::more;
 use crate::render::table::{Align, table};
@@ -121,14 +121,15 @@ impl View<'_, '_, '_> {
             .map(|(pid, t)| {
                 vec![
                     self.labels.task(*pid),
+                    known(r.direct || r.memcg || r.compaction, duration(t.waited_time, unit)),
                     known(r.direct, orders(&t.direct)),
-                    known(r.direct, duration(t.direct_time, unit)),
+                    known(r.memcg, count(t.memcg)),
                     known(r.wakeups, orders(&t.wakeups)),
-                    known(r.scanned, count(t.scanned.iter().sum())),
-                    known(r.reclaimed, count(t.reclaimed[0])),
-                    known(r.reclaimed, count(t.reclaimed[1])),
-                    known(r.written, count(t.written[0])),
-                    known(r.written, count(t.written[1])),
+                    known(r.scanned, amount(t.scanned.all)),
+                    known(r.reclaimed, amount(t.reclaimed.parts[0])),
+                    known(r.reclaimed, amount(t.reclaimed.parts[1])),
+                    known(r.written, amount(t.written.parts[0])),
+                    known(r.written, amount(t.written.parts[1])),
                     known(r.kswapd, orders(&t.wakes)),
                     known(r.kswapd, orders(&t.rewakes)),
                 ]
@@ -136,8 +137,9 @@ impl View<'_, '_, '_> {
             .collect();
         let columns = [
             ("task", Left),
+            ("waited", Right),
             ("direct reclaims", Left),
-            ("stalled", Right),
+            ("cgroup reclaims", Right),
             ("woke kswapd", Left),
             ("scanned", Right),
             ("file recl.", Right),
@@ -156,16 +158,22 @@ fn known(is_known: bool, text: String) -> String {
     if is_known { text } else { "?".to_owned() }
 }
 
+/// A sum, or that events did not tell it.
+fn amount(amount: Amount) -> String {
+    amount.known().map_or("?".to_owned(), count)
+}
+
 /// `12 (order 0: 10, order 9: 2)`.
-fn orders(counts: &BTreeMap<u64, u64>) -> String {
+fn orders(counts: &ByOrder) -> String {
     let all: u64 = counts.values().sum();
     if all == 0 {
         return String::new();
     }
+    let order = |order: &Option<u64>| order.map_or("?".to_owned(), |o| o.to_string());
     let parts: Vec<String> =
-        counts.iter().map(|(order, number)| format!("{order}: {}", count(*number))).collect();
+        counts.iter().map(|(o, number)| format!("{}: {}", order(o), count(*number))).collect();
     match counts.len() {
-        1 if counts.contains_key(&0) => count(all),
+        1 if counts.contains_key(&Some(0)) => count(all),
         _ => format!("{} (order {})", count(all), parts.join(", ")),
     }
 }

@@ -16,12 +16,17 @@ use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
 use crate::analysis::sinks::{Growth, Sinks};
 use crate::analysis::slabinfo;
+use crate::commands::basis::{Basis, Input, too_lossy};
+use crate::commands::stated::Keys;
 use crate::render::text::{duration, escaped};
 use crate::stream::Api;
 
 /// The report.
 #[derive(Debug, Default)]
 pub struct Leaks;
+
+/// With more than this lost, what stays is mostly what was not seen freed.
+const LOST_PERCENT_MAX: f64 = 10.0;
 
 /// Shorter windows say nothing, in nanoseconds: timers, writeback and RCU alone hold things for so long.
 const WINDOW_NS_MIN: u64 = 1_000_000_000;
@@ -66,6 +71,20 @@ struct Row<'r> {
 impl Report for Leaks {
     fn title(&self) -> &'static str {
         "not seen freed"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::Lives
+    }
+
+    fn keys(&self) -> Keys {
+        Keys::All
+    }
+
+    fn refuses(&self, subject: &Subject<'_, '_>, result: &pass::Result) -> Option<String> {
+        let basis = Basis::of(subject.session, result).lacks(self.rests_on());
+        let why = "objects whose frees were lost look like leaks";
+        basis.or_else(|| too_lossy(subject.session, LOST_PERCENT_MAX, why))
     }
 
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {

@@ -23,6 +23,12 @@ pub struct Profile {
     /// All texts; the first is empty.
     #[prost(string, repeated, tag = "6")]
     pub string_table: Vec<String>,
+    /// Functions that are left out of stacks, by number of the regular expression's text.
+    #[prost(int64, tag = "7")]
+    pub drop_frames: i64,
+    /// When it begins, in nanoseconds since 1970; 0 if that is not known.
+    #[prost(int64, tag = "9")]
+    pub time_nanos: i64,
     /// Length in nanoseconds.
     #[prost(int64, tag = "10")]
     pub duration_nanos: i64,

@@ -1,0 +1,91 @@
+//! Which stacks are those of allocations: the one place where reports and exports join them.
+//!
+//! A stack belongs to the last event before it of the same CPU, task and level, if no loss stands between (spec section
+//! "EVNT", Stacks). Only here are all events seen, also those that no report wants; whoever gets a stack from here
+//! knows that it belongs to the last allocation of that kind of its origin.
+
+use kmt_format::read::StackJoiner;
+
+use super::intern::Origin;
+use super::op::{Kind, What};
+
+/// What a stack belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StackOf {
+    /// An allocation of a slab object.
+    Slab,
+    /// An allocation of pages.
+    Pages,
+}
+
+impl StackOf {
+    /// As the value of an operation.
+    pub fn value(self) -> u64 {
+        self as u64
+    }
+
+    /// Of the value of an operation.
+    #[inline]
+    pub fn of(value: u64) -> Self {
+        if value == Self::Slab as u64 { Self::Slab } else { Self::Pages }
+    }
+}
+
+/// The allocations of each CPU that wait for a stack.
+#[derive(Debug, Default)]
+pub struct StackJoin(StackJoiner<Option<StackOf>>);
+
+impl StackJoin {
+    /// Events of a CPU are missing here.
+    pub fn gap(&mut self, cpu: u32) {
+        self.0.gap(cpu);
+    }
+
+    /// Another event of a CPU, whatever it is. Of a stack: the allocation that it belongs to, if it is one's.
+    pub fn see(&mut self, what: What, place: Origin) -> Option<StackOf> {
+        let kind = what.kind();
+        let of = match kind {
+            Kind::Alloc => Some(StackOf::Slab),
+            Kind::PageAlloc => Some(StackOf::Pages),
+            _ => None,
+        };
+        self.0.see_at(place.cpu, place.pid, place.level.into(), kind == Kind::Stack, of).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_belongs_to_the_last_event_of_its_cpu_task_and_level() {
+        let mut join = StackJoin::default();
+        let place = |cpu, pid, level| Origin { cpu, pid, level, name: 0 };
+        let (slab, pages, free) =
+            (What::new(Kind::Alloc, 1), What::new(Kind::PageAlloc, 1), What::new(Kind::Kfree, 1));
+        let stack = What::new(Kind::Stack, 1);
+        let mut see = |what, place| join.see(what, place);
+        see(slab, place(1, 7, 0));
+        assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Slab));
+        assert_eq!(see(stack, place(1, 7, 0)), None, "one stack for one event");
+        // An interrupt between an event and its stack, with a stack of its own.
+        see(pages, place(1, 7, 0));
+        see(free, place(1, 7, 8));
+        assert_eq!(see(stack, place(1, 7, 8)), None, "it is the free's");
+        assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Pages));
+        // Other events, also those that no report looks at.
+        for other in [free, What::OTHER, What::new(Kind::Note, 3)] {
+            see(slab, place(1, 7, 0));
+            see(other, place(1, 7, 0));
+            assert_eq!(see(stack, place(1, 7, 0)), None, "{other:?}");
+        }
+        see(slab, place(1, 7, 0));
+        assert_eq!(see(stack, place(2, 7, 0)), None, "another CPU");
+        assert_eq!(see(stack, place(1, 8, 0)), None, "another task");
+        see(slab, place(1, 8, 0));
+        assert_eq!(see(stack, place(1, 7, 0)), None, "its task had been switched away from");
+        see(slab, place(1, 7, 0));
+        join.gap(1);
+        assert_eq!(join.see(stack, place(1, 7, 0)), None, "a loss stands between");
+    }
+}

@@ -1,0 +1,324 @@
+//! Rules that hold for every report and export: what was not recorded is no 0, what is selected is stated, what is
+//! empty says so, and what cannot be answered is refused with the reason.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::files::{REPORTS, Scratch, convert, data, json, run, stderr, stdout};
+use serde_json::Value;
+
+/// A capture's text without events of some names.
+fn without(scratch: &Scratch, names: &[&str]) -> PathBuf {
+    let text = fs::read_to_string(data("x86_64-6.1").join("trace.txt")).unwrap();
+    let kept: String = text
+        .lines()
+        .filter(|line| !names.iter().any(|name| line.contains(&format!(": {name}: "))))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(kept.len() == text.len(), names.is_empty(), "{names:?}");
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    fs::write(&input, kept).unwrap();
+    convert(&input, &output, None).unwrap();
+    output
+}
+
+/// Numbers of a document by path; rows of tables by what they are about.
+fn numbers(value: &Value, path: &str, out: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(map) => {
+            let keys = ["symbol", "call_site", "cache", "api", "pid", "order", "migratetype", "name", "kind"];
+            let name: String = keys.iter().filter_map(|k| map.get(*k)).map(Value::to_string).collect();
+            map.iter().for_each(|(key, value)| numbers(value, &format!("{path}{name}/{key}"), out));
+        }
+        Value::Array(rows) if rows.iter().all(Value::is_object) => {
+            rows.iter().for_each(|row| numbers(row, &format!("{path}[]"), out));
+        }
+        Value::Number(_) | Value::Null => drop(out.insert(path.to_owned(), value.clone())),
+        _ => {}
+    }
+}
+
+/// What a report says, or that it refuses.
+fn ask(report: &str, file: &Path) -> Option<Value> {
+    let output = run(&[report, "--json"], file);
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{report}: {e}: {}", stderr(&output)));
+    if output.status.code() == Some(1) {
+        let reason = document["refused"].as_str().unwrap_or_else(|| panic!("{report}: {document}"));
+        let line = stderr(&output);
+        assert!(line.contains(reason) && line.trim().lines().count() == 1, "{report}: {line}");
+        assert_eq!(stdout(&run(&[report], file)), "", "{report} prints nothing as text");
+        return None;
+    }
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{report}: {}", stderr(&output));
+    Some(document)
+}
+
+#[test]
+fn what_was_not_recorded_is_no_0() {
+    let whole_scratch = Scratch::new();
+    let whole = without(&whole_scratch, &[]);
+    for names in [
+        &["kmalloc"][..],
+        &["kfree"],
+        &["kmem_cache_alloc"],
+        &["kmem_cache_free"],
+        &["mm_page_alloc"],
+        &["mm_page_free"],
+        &["kmalloc", "kmem_cache_alloc"],
+        &["kfree", "kmem_cache_free"],
+        &["kmem_cache_alloc", "kmem_cache_free", "kfree"],
+        &["mm_page_alloc", "mm_page_free"],
+        &["kmalloc", "kmem_cache_alloc", "kfree", "kmem_cache_free"],
+    ] {
+        let scratch = Scratch::new();
+        let file = without(&scratch, names);
+        for report in REPORTS {
+            let (Some(full), Some(less)) = (ask(report, &whole), ask(report, &file)) else { continue };
+            let (mut all, mut left) = (BTreeMap::new(), BTreeMap::new());
+            numbers(&full, "", &mut all);
+            numbers(&less, "", &mut left);
+            for (path, value) in left.iter().filter(|(_, value)| value.as_f64() == Some(0.0)) {
+                let before = all.get(path).and_then(Value::as_f64).unwrap_or(0.0);
+                // What needs both a recorded event and another that happened to be missing may be none.
+                assert!(
+                    before == 0.0 || may_be_none(path, names),
+                    "{report} without {names:?}: {path} is 0 for {before}, not {value}"
+                );
+            }
+        }
+    }
+}
+
+/// Numbers that really are 0: of a task that did nothing but what one interface would tell of which nothing at all was
+/// recorded, which stands above every report.
+fn may_be_none(path: &str, names: &[&str]) -> bool {
+    let is_one_interface = names.contains(&"kmem_cache_alloc") && names.contains(&"kmem_cache_free");
+    is_one_interface && path.contains("tasks[]") && path.contains("/slab")
+}
+
+#[test]
+fn reports_that_rest_on_frees_refuse_without() {
+    let scratch = Scratch::new();
+    let file = without(&scratch, &["kfree", "kmem_cache_free", "mm_page_free"]);
+    for report in ["peak", "lifetimes", "temporary", "timeline", "leaks", "crosscpu", "anomalies", "what-if"]
+    {
+        assert!(ask(report, &file).is_none(), "{report}");
+    }
+    let callers = ask("callers", &file).unwrap();
+    assert!(callers["callers"].as_array().unwrap().iter().all(|r| {
+        r["live"].is_null() && r["bytes_freed"].is_null() && r["bytes_alloc"].as_u64().is_some_and(|b| b > 0)
+    }));
+    let summary = ask("summary", &file).unwrap();
+    assert!(summary["slab"]["bytes_live"].is_null() && summary["slab"]["free_events"].is_null());
+    assert!(summary["slab"]["bytes_alloc"].as_u64().unwrap() > 0);
+    let text = stdout(&run(&["summary"], &file));
+    assert!(text.contains("not recorded"), "{text}");
+    // Of all reports those that can answer do, and the others say why not.
+    let all = ask("all", &file).unwrap();
+    assert!(all["peak"].is_null() && all["refused"]["peak"].as_str().unwrap().contains("kmem:kfree"));
+    assert!(all["callers"].is_null() || all["call_sites"]["callers"].is_array());
+}
+
+#[test]
+fn a_selection_is_stated_with_what_it_leaves() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let all = json(&["summary", "--json"], &file);
+    assert!(all["selection"].is_null());
+    let start = all["trace"]["first"].as_u64().unwrap();
+    for report in REPORTS.into_iter().filter(|r| *r != "latency") {
+        let args = [report, "--json", "--time", "+0.002..+0.01", "--cpu", "0", "--cpu", "1"];
+        let stated = json(&args, &file)["selection"].clone();
+        assert_eq!(stated["options"].as_array().unwrap().len(), 3, "{report}");
+        assert_eq!((stated["first"].as_u64(), stated["cpus"].as_u64()), (Some(start + 2_000_000), Some(2)));
+        let dumped = stdout(&run(&["dump", "--time", "+0.002..+0.01", "--cpu", "0", "--cpu", "1"], &file));
+        assert_eq!(stated["events"].as_u64().unwrap(), dumped.lines().count() as u64, "{report}");
+        let text = stdout(&run(&[report, "--time", "+0.002..+0.01"], &file));
+        assert!(text.lines().any(|l| l.starts_with("selected: --time +0.002..+0.01: ")), "{report}: {text}");
+    }
+}
+
+#[test]
+fn what_matches_nothing_says_so_and_what_would() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for (condition, candidate) in [
+        (["--comm", "nobody"], "tasks: "),
+        (["--pid", "999999"], "tasks: "),
+        (["--cpu", "77"], "CPUs: 0, 1"),
+        (["--where", "cache=nothing"], "caches: "),
+        (["--where", "event=kmalloc_tomorrow"], "events: kmem:kfree"),
+        (["--where", "size>10G"], "sizes: "),
+        (["--where", "call_site~^nobody_"], "`callers` lists them"),
+    ] {
+        for report in REPORTS.into_iter().filter(|r| !["latency", "all", "pages"].contains(r)) {
+            let output = run(&[&[report][..], &condition].concat(), &file);
+            let text = stdout(&output);
+            assert_eq!(output.status.code(), Some(0), "{report}: {}", stderr(&output));
+            assert!(
+                text.contains("nothing matches") && text.contains(candidate),
+                "{report} {condition:?}: {text}"
+            );
+            assert!(!text.contains("grows") && !text.contains("no slab object"), "{report}: {text}");
+        }
+    }
+}
+
+#[test]
+fn keys_that_a_report_does_not_have_are_refused() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for (report, condition) in [
+        ("callers", "order>1"),
+        ("lifetimes", "migratetype=1"),
+        ("pages", "cache=dentry"),
+        ("events", "size>1"),
+        ("peak", "order>1"),
+    ] {
+        let output = run(&[report, "--where", condition], &file);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{report}");
+        assert!(stderr(&output).contains("its keys are pid, comm, cpu"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn exports_hold_what_is_live_at_an_instant() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let live = json(&["summary", "--json", "--at", "+0.01"], &file)["slab"]["bytes_live"].as_u64().unwrap();
+    assert!(live > 0);
+    let folded = stdout(&run(&["export", "folded", "--at", "+0.01"], &file));
+    let sum: u64 = folded.lines().map(|l| l.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+    assert_eq!(sum, live);
+    let output = run(&["export", "dhat", "--at", "+0.01"], &file);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+}
+
+#[test]
+fn a_name_is_that_of_the_time_of_the_event() {
+    let scratch = Scratch::new();
+    let names = ["sh", "sh", "cat", "cat", "cat", "sh"];
+    let lines: String = names
+        .iter()
+        .enumerate()
+        .map(|(n, name)| {
+            format!(
+                "{name:>16}-77      [000] .....     1.00000{n}: kmalloc: call_site=f+0x1/0x20 ptr=ffff88810000{n}000 bytes_req=100 bytes_alloc=128 gfp_flags=GFP_KERNEL node=-1 accounted=false\n"
+            )
+        })
+        .collect();
+    let (input, file) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    fs::write(&input, lines).unwrap();
+    convert(&input, &file, None).unwrap();
+    for (condition, expected) in [
+        (["--comm", "sh"], 3),
+        (["--comm", "cat"], 3),
+        (["--where", "comm=sh"], 3),
+        (["--where", "comm!=sh"], 3),
+        (["--pid", "77"], 6),
+    ] {
+        let of = |report: &str| json(&[&[report, "--json"][..], &condition].concat(), &file);
+        assert_eq!(of("summary")["slab"]["alloc_events"], expected, "{condition:?}");
+        assert_eq!(of("callers")["callers"][0]["alloc_events"], expected, "{condition:?}");
+        assert_eq!(of("events")["events_total"], expected, "{condition:?}");
+        let folded = stdout(&run(&[&["export", "folded", "--by", "count"][..], &condition].concat(), &file));
+        assert_eq!(folded, format!("f;[kmalloc-128] {expected}\n"), "{condition:?}");
+    }
+    let csv = stdout(&run(&["export", "csv", "--comm", "cat"], &file));
+    assert_eq!(csv.lines().filter(|l| l.contains(",cat,")).count(), 3, "{csv}");
+    for (cache, expected) in
+        [("cache=kmalloc-128", 6), ("cache~^kmalloc", 6), ("cache=kmalloc-256", 0), ("cache!~^kmalloc", 0)]
+    {
+        let found = json(&["summary", "--json", "--where", cache], &file);
+        assert_eq!(found["slab"]["alloc_events"], expected, "{cache}");
+    }
+}
+
+#[test]
+fn losses_stand_beside_the_numbers_that_they_touch() {
+    // One where no CPU lost its last sub-buffer: such a loss marks no place.
+    let lossy = |first: u64| {
+        let scratch = Scratch::new();
+        let file = scratch.changed("x86_64-6.1", |dir| {
+            for trial in first..first + 5 {
+                crate::support::drop::sub_buffers(&dir.join("tracefs"), trial);
+            }
+        });
+        let timeline = json(&["timeline", "--json"], &file);
+        let trace = &timeline["trace"];
+        let is_much = trace["lost_events"].as_u64() > trace["events"].as_u64().map(|events| events / 5);
+        (is_much && timeline["timeline"]["lost_percent"][0].is_number()).then_some((scratch, file))
+    };
+    let (_scratch, file) = (1..100).find_map(|n| lossy(5 * n)).expect("a loss that marks its place");
+    for report in ["peak", "leaks"] {
+        let output = run(&[report], &file);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{report}");
+        assert!(stderr(&output).contains("% of all events were lost"), "{}", stderr(&output));
+    }
+    let timeline = json(&["timeline", "--json"], &file)["timeline"].clone();
+    let shares: Vec<f64> =
+        timeline["lost_percent"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
+    assert_eq!(shares.len() as u64, timeline["steps"].as_u64().unwrap());
+    assert!(
+        shares.iter().any(|s| *s > 10.0) && shares.iter().all(|s| (0.0..=100.0).contains(s)),
+        "{shares:?}"
+    );
+    for report in ["callers", "caches", "sizes", "tasks", "lifetimes", "timeline"] {
+        let text = stdout(&run(&[report], &file));
+        let mark = if report == "timeline" { "time lost" } else { "uncertain" };
+        assert!(text.lines().any(|l| l.contains(mark) && l.contains("  ")), "{report}: {text}");
+    }
+    let whole_scratch = Scratch::new();
+    let whole = whole_scratch.convert(&data("x86_64-6.1"));
+    let shares = json(&["timeline", "--json"], &whole)["timeline"]["lost_percent"].clone();
+    assert!(shares.as_array().unwrap().iter().all(|s| s == 0.0), "{shares}");
+}
+
+#[test]
+fn live_slab_bytes_of_a_timeline_are_not_added_to_pages() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let live = json(&["summary", "--json"], &file)["slab"]["bytes_live"].as_u64().unwrap();
+    let live = live.to_string();
+    for by in ["kind", "call-site", "cache", "task", "cpu", "node"] {
+        let text = stdout(&run(&["timeline", "--by", by], &file));
+        let last = text.lines().rfind(|l| l.trim_start().starts_with("8.")).unwrap();
+        let cell = last.split_ascii_whitespace().nth(3).unwrap().replace(',', "");
+        assert_eq!(cell, live, "{by}: {text}");
+    }
+}
+
+#[test]
+fn exports_refuse_what_was_not_recorded() {
+    let scratch = Scratch::new();
+    let file = without(&scratch, &["kfree", "kmem_cache_free"]);
+    for args in [&["folded", "--by", "live"][..], &["folded", "--at", "+0.01"], &["dhat"]] {
+        let output = run(&[&["export"], args].concat(), &file);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{args:?}");
+        assert!(stderr(&output).contains("kmem:kfree"), "{args:?}: {}", stderr(&output));
+    }
+    for args in [&["folded"][..], &["csv", "--of", "objects"]] {
+        let output = run(&[&["export"], args].concat(), &file);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(stderr(&output).contains("not recorded: kmem:kfree"), "{args:?}: {}", stderr(&output));
+    }
+    let output = run(&["export", "folded", "--comm", "nobody"], &file);
+    assert!(stderr(&output).contains("nothing matches") && stderr(&output).contains("tasks: "));
+}
+
+#[test]
+fn each_side_of_a_diff_has_its_own_events() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let args = ["diff", "--json", "--time", "+0..+0.005", "--against", "+0.005..+0.018"];
+    let diff = json(&args, &file);
+    let events = |window: &str| stdout(&run(&["dump", "--time", window], &file)).lines().count() as u64;
+    let found = diff.to_string();
+    for window in ["+0..+0.005", "+0.005..+0.018"] {
+        assert!(found.contains(&format!("\"events\":{}", events(window))), "{window}: {found}");
+    }
+    let output = run(&["diff", "--time", "+0..+0.005", "--against", "1..2"], &file);
+    assert!(stderr(&output).contains("lies outside the trace"), "{}", stderr(&output));
+}
