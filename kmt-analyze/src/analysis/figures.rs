@@ -14,8 +14,12 @@ pub enum Effect {
     Pairs,
     /// It counts what no event contradicted: losses take away and add.
     Either,
+    /// It counts what later events contradict: losses make more of it, so that all but what is certain may be theirs.
+    Contradicted,
     /// It counts events whose partner is missing: losses take away, and add where they took the partner.
     Unpaired,
+    /// It counts events that come in clumps, under the same pressure that makes losses: nothing bounds what was lost.
+    Clumped,
 }
 
 /// A named total.
@@ -77,6 +81,14 @@ fn pairs(section: &'static str, name: &'static str, value: u64) -> Figure {
     Figure { section, name, value: value as f64, certain: value as f64, effect: Effect::Pairs }
 }
 
+fn contradicted(section: &'static str, name: &'static str, value: u64, certain: u64) -> Figure {
+    Figure { section, name, value: value as f64, certain: certain as f64, effect: Effect::Contradicted }
+}
+
+fn clumped(section: &'static str, name: &'static str, value: u64) -> Figure {
+    Figure { section, name, value: value as f64, certain: value as f64, effect: Effect::Clumped }
+}
+
 fn unpaired(section: &'static str, name: &'static str, value: u64) -> Figure {
     Figure { section, name, value: value as f64, certain: 0.0, effect: Effect::Unpaired }
 }
@@ -85,7 +97,7 @@ fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCount
     out.extend([
         falls(section, "alloc_events", t.alloc_events),
         falls(section, "free_events", t.frees_matched + c.unmatched_frees()),
-        falls(section, "alloc_failures", c.alloc_failures),
+        clumped(section, "alloc_failures", c.alloc_failures),
         falls(section, "bytes_req", t.bytes_req),
         falls(section, "bytes_alloc", t.bytes_alloc),
         falls(section, "bytes_wasted", t.bytes_wasted()),
@@ -97,13 +109,13 @@ fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCount
         either(section, "live", t.live, t.live - t.live_uncertain.min(t.live)),
         either(section, "bytes_live", t.bytes_live, t.bytes_live.saturating_sub(t.bytes_live_uncertain)),
         either(section, "bytes_wasted_live", t.bytes_wasted_live(), 0),
-        either(
+        contradicted(
             section,
             "freed_unseen",
             t.freed_unseen,
             t.freed_unseen - t.freed_unseen_uncertain.min(t.freed_unseen),
         ),
-        either(section, "bytes_freed_unseen", t.bytes_freed_unseen, 0),
+        contradicted(section, "bytes_freed_unseen", t.bytes_freed_unseen, 0),
         unpaired(section, "frees_unmatched", c.unmatched_frees()),
         unpaired(section, "frees_allocated_before", c.allocated_before),
         unpaired(section, "frees_untraced_birth", c.untraced_birth),
@@ -125,7 +137,7 @@ fn pages(out: &mut Vec<Figure>, balance: &Balance, page_size: u64) {
     let live_certain = t.frames_live.saturating_sub(t.frames_live_uncertain);
     out.extend([
         falls("pages", "alloc_events", t.alloc_events),
-        falls("pages", "alloc_failures", t.alloc_failures),
+        clumped("pages", "alloc_failures", t.alloc_failures),
         falls("pages", "pages_alloc", t.frames_alloc),
         falls("pages", "bytes_alloc", bytes(t.frames_alloc)),
         falls("pages", "bytes_req", bytes(t.frames_alloc)),
@@ -133,8 +145,8 @@ fn pages(out: &mut Vec<Figure>, balance: &Balance, page_size: u64) {
         pairs("pages", "frees_matched", c.frees_matched),
         pairs("pages", "pages_freed", t.frames_freed),
         pairs("pages", "bytes_freed", bytes(t.frames_freed)),
-        either("pages", "pages_freed_unseen", t.frames_freed_unseen, 0),
-        either("pages", "bytes_freed_unseen", bytes(t.frames_freed_unseen), 0),
+        contradicted("pages", "pages_freed_unseen", t.frames_freed_unseen, 0),
+        contradicted("pages", "bytes_freed_unseen", bytes(t.frames_freed_unseen), 0),
         unpaired("pages", "frees_unmatched", c.free_only_events),
         unpaired("pages", "pages_free_only", c.free_only_frames),
         either("pages", "pages_live", t.frames_live, live_certain),

@@ -7,6 +7,7 @@ use kmt_format::read::Trace;
 
 use super::comms::Comms;
 use super::ledger::Select;
+use super::size_classes::in_k;
 use super::term::{Key, Term};
 use crate::stream::{Api, Interner, Origin, PageSite, Site};
 
@@ -109,15 +110,11 @@ impl<'s> Selector<'s> {
         })
     }
 
-    /// Whether a size class of kmalloc is meant: `kmalloc-1024` as reports call it, or as the kernel does, `kmalloc-1k`,
+    /// Whether a size class of kmalloc is meant: `kmalloc-1024`, or as kernels call it, `kmalloc-1k`,
     /// `kmalloc-cg-1k`, `kmalloc-rcl-1k` or `dma-kmalloc-1k` by the flags (kmalloc_type(), include/linux/slab.h).
     fn is_size_class(&self, interner: &Interner, term: &Term, site: &Site) -> bool {
         let size = site.bytes_alloc;
-        let kernel = match size {
-            _ if size >= 1 << 20 && size % (1 << 20) == 0 => format!("{}M", size >> 20),
-            _ if size >= 1024 && size % 1024 == 0 => format!("{}k", size >> 10),
-            _ => size.to_string(),
-        };
+        let kernel = in_k(size);
         let flags = self.names.gfp(interner, site.gfp_flags);
         let has = |name: &str| flags.split(|&b| b == b'|').any(|flag| flag == name.as_bytes());
         let mut names = vec![format!("kmalloc-{size}"), format!("kmalloc-{kernel}")];

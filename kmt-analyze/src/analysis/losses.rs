@@ -33,6 +33,19 @@ pub struct CpuLosses {
     pub stats: Option<CpuStats>,
     /// Where events are missing.
     pub places: Vec<LossPlace>,
+    /// What the file has between, chunk by chunk; empty where nothing at all was lost.
+    pub pieces: Vec<Piece>,
+}
+
+/// Events of a CPU that lie together in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Times of the first and the last.
+    pub span: (u64, u64),
+    /// Events of this CPU that the file has before them.
+    pub events_before: u64,
+    /// How many they are.
+    pub events: u64,
 }
 
 impl CpuLosses {
@@ -135,8 +148,8 @@ impl Losses {
             let counters = counters.get(&cpu);
             let stats = counters.and_then(|c| c.before.filter(|s| s.lost_events().is_some()).or(c.after));
             let stream = trace.streams().get(&cpu);
-            let mut one =
-                CpuLosses { cpu, events: stream.map_or(0, |s| s.event_count()), stats, places: Vec::new() };
+            let events = stream.map_or(0, |s| s.event_count());
+            let mut one = CpuLosses { cpu, events, stats, ..CpuLosses::default() };
             let mut after = None;
             let (mut events_seen, mut events_kept) = (0, 0);
             for (_, info) in stream.iter().flat_map(|s| &s.chunks) {
@@ -154,7 +167,13 @@ impl Losses {
                     });
                 }
                 if has_events {
-                    events_kept += u64::from(info.event_count);
+                    let events = info.event_count.into();
+                    one.pieces.push(Piece {
+                        span: (info.t_first, info.t_last),
+                        events_before: events_kept,
+                        events,
+                    });
+                    events_kept += events;
                 }
                 events_seen = info.first_event.max(events_seen).saturating_add(info.event_count.into());
                 if has_events {
@@ -162,6 +181,9 @@ impl Losses {
                 }
             }
             losses.cpus.push(one);
+        }
+        if !losses.any() {
+            losses.cpus.iter_mut().for_each(|cpu| cpu.pieces = Vec::new());
         }
         losses.find_spans();
         losses

@@ -16,6 +16,7 @@ use super::ledger::{Balance, Ledger, Rules};
 use super::losses::Losses;
 use super::ranges::{Kept, Material, Ranges, ranges};
 use super::sinks::Sinks;
+use super::size_classes::SizeClasses;
 use crate::stream::Op;
 use crate::stream::decode::{Decoder, Open, Wanted};
 use crate::stream::load::Loader;
@@ -51,6 +52,8 @@ pub struct Result {
     pub balance: Balance,
     /// Where page frames are mapped, if it was learned.
     pub direct_map: Option<DirectMap>,
+    /// What the target calls size classes.
+    pub size_classes: SizeClasses,
     /// Page size that the rules used, and whether it is only assumed.
     pub page_size: (u64, bool),
     /// One millisecond in the clock's unit, where that is only an assumption.
@@ -150,6 +153,7 @@ fn pass(
         interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
         balance,
         direct_map: elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
+        size_classes: SizeClasses::of(trace),
         page_size: (rules.page_size, page_size.is_none()),
         late_bound_assumed: assumed.then_some(late_bound),
         classes_seen,

@@ -12,6 +12,7 @@ use crate::analysis::aliases::Aliases;
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
 use crate::analysis::losses::Losses;
 use crate::analysis::pass;
+use crate::analysis::size_classes::SizeClasses;
 use crate::analysis::totals::Totals;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
@@ -50,7 +51,7 @@ impl Report for Caches {
         let mut rows: Vec<(String, CacheRow)> = by_cache(result)
             .into_iter()
             .filter(|row| row.totals != Totals::default())
-            .map(|row| (name_of(&row.key, large), row))
+            .map(|row| (name_of(&row.key, large, result.size_classes), row))
             .filter(|(name, _)| self.part.as_ref().is_none_or(|part| name.contains(part)))
             .collect();
         sort_rows(&mut rows, &self.sort, |(name, row)| (&row.totals, name));
@@ -77,10 +78,10 @@ fn aliases(session: &Session<'_>) -> Aliases {
 }
 
 /// `large`: beyond this many bytes kmalloc takes whole pages (KMALLOC_MAX_CACHE_SIZE, include/linux/slab.h, SLUB).
-fn name_of(key: &CacheKey, large: u64) -> String {
+fn name_of(key: &CacheKey, large: u64, classes: SizeClasses) -> String {
     match key {
         CacheKey::Kmalloc(size) if *size > large => format!("kmalloc, {} byte pages", count(*size)),
-        CacheKey::Kmalloc(size) => format!("kmalloc-{size}"),
+        CacheKey::Kmalloc(size) => classes.name(*size),
         CacheKey::Named(name) => escaped(name),
         CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
     }

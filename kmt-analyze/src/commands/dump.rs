@@ -7,7 +7,8 @@ use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, Metadata, Schema, StackJoiner};
 use kmt_format::schema::{EventClass, Role};
 
-use super::session::{Out, Session, version};
+use super::session::{Out, Session};
+use crate::analysis::kernel::version;
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;
 use crate::render::kernel_line::LineStart;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use kmt_format::kernel::{ClockUnit, KernelVersion, Uname};
+use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::print::PrintEnv;
 use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
 
+use crate::analysis::kernel::version;
 use crate::analysis::losses::Losses;
 use crate::failure::{Failure, Result};
 
@@ -104,12 +105,6 @@ impl<'d> Session<'d> {
     pub fn print_env(&self) -> PrintEnv<'d> {
         print_env(self.trace.header(), self.trace.metadata(), self.trace.symbols())
     }
-}
-
-/// Version of the kernel that the file tells.
-pub fn version(metadata: &Metadata<'_>) -> Option<KernelVersion> {
-    let release = metadata.text("kernel.release").and_then(KernelVersion::parse);
-    release.or_else(|| metadata.text("uname").and_then(Uname::parse)?.version())
 }
 
 /// What the texts of events refer to.

@@ -243,7 +243,7 @@ fn candidates(session: &Session<'_>, selection: &Selection, result: &pass::Resul
     if has(Key::Cache) {
         let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| escaped(n)).collect();
         let sizes = interner.sites.items().iter().filter(|s| s.api == Api::Kmalloc).map(|s| s.bytes_alloc);
-        caches.extend(sizes.collect::<BTreeSet<u64>>().iter().map(|size| format!("kmalloc-{size}")));
+        caches.extend(sizes.collect::<BTreeSet<u64>>().iter().map(|&size| result.size_classes.name(size)));
         out.push(format!("caches: {}", some(caches.into_iter().collect())));
     }
     if has(Key::Event) {

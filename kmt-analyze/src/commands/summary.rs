@@ -185,8 +185,8 @@ fn ranges_json(result: &pass::Result, section: &str) -> Value {
     let Some(ranges) = &result.ranges else { return Value::Null };
     let of_section = ranges.iter().filter(|((s, _), _)| *s == section);
     let number = |x: f64| if x.fract() == 0.0 && x < 1e15 { json!(x as u64) } else { json!(x) };
-    let pair = |((_, name), r): (&(&str, &str), &Range)| {
-        ((*name).to_owned(), json!([number(r.low), number(r.high)]))
+    let pair = |((_, name), range): (&(&str, &str), &Option<Range>)| {
+        ((*name).to_owned(), json!(range.map(|r| [number(r.low), number(r.high)])))
     };
     Value::Object(of_section.map(pair).collect())
 }
@@ -197,7 +197,7 @@ fn ranges_page(result: &pass::Result) -> String {
     let rows: Vec<Vec<String>> = RANGES
         .iter()
         .filter_map(|(title, section, name)| {
-            let range = ranges.get(&(*section, *name))?;
+            let range = ranges.get(&(*section, *name)).copied().flatten()?;
             Some(vec![(*title).to_owned(), count(range.low as u64), count(range.high as u64)])
         })
         .collect();

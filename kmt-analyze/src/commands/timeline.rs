@@ -285,7 +285,9 @@ impl<'r> SeriesNames<'r> {
             (Key::CallSite, Some(site)) => escaped(&self.env.symbol_with_offset(site.call_site)),
             (Key::Node, Some(site)) if site.node < 0 => "any node".to_owned(),
             (Key::Node, Some(site)) => format!("node {}", site.node),
-            (Key::Cache, Some(site)) if site.api == Api::Kmalloc => format!("kmalloc-{}", site.bytes_alloc),
+            (Key::Cache, Some(site)) if site.api == Api::Kmalloc => {
+                self.result.size_classes.name(site.bytes_alloc)
+            }
             (Key::Cache, Some(site)) => {
                 let name = site.cache.or(self.caches.get(number as usize).copied().flatten());
                 name.map_or(format!("? ({} bytes)", site.bytes_req), |n| {

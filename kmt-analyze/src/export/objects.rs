@@ -13,6 +13,7 @@ use crate::analysis::caches::usual_names;
 use crate::analysis::filter::Names as _;
 use crate::analysis::pass;
 use crate::analysis::sinks::{Calls, Object, Objects, Sinks, Spool};
+use crate::analysis::size_classes::SizeClasses;
 use crate::commands::basis::{Basis, Input};
 use crate::commands::names::TraceNames;
 use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
@@ -139,7 +140,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
             let cache = site.cache.or(usual.get(number).copied().flatten());
             let text = SiteText {
                 symbol: resolver.symbol(site.call_site),
-                cache: resolver.cache_name(site, cache.map(|c| c.0)),
+                cache: resolver.cache_name(site, cache.map(|c| c.0), result.size_classes),
                 gfp: escaped(&names.gfp(interner, site.gfp_flags)),
             };
             resolver.sites.push(text);
@@ -147,9 +148,9 @@ impl<'s, 'd> Resolver<'s, 'd> {
         resolver
     }
 
-    fn cache_name(&self, site: &Site, name: Option<u32>) -> String {
+    fn cache_name(&self, site: &Site, name: Option<u32>, classes: SizeClasses) -> String {
         match (site.api, name.and_then(|n| self.caches.get(n as usize))) {
-            (Api::Kmalloc, _) => format!("kmalloc-{}", site.bytes_alloc),
+            (Api::Kmalloc, _) => classes.name(site.bytes_alloc),
             (Api::Cache, Some(name)) => name.clone(),
             (Api::Cache, None) => format!("? ({} bytes)", site.bytes_req),
         }

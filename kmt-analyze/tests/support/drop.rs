@@ -71,7 +71,7 @@ fn put(place: &mut [u8], value: u64, order: ByteOrder) {
     place.copy_from_slice(&bytes);
 }
 
-/// Which sub-buffers stay; the first one always does.
+/// Which sub-buffers stay; the first one always does, and so does the last: the newest is never overwritten.
 fn keeps(times: &[u64], pattern: Pattern, share: f64, random: &mut Random) -> Vec<bool> {
     let mut keeps = vec![true; times.len()];
     match pattern {
@@ -104,6 +104,9 @@ fn keeps(times: &[u64], pattern: Pattern, share: f64, random: &mut Random) -> Ve
                 }
             }
         }
+    }
+    if let Some(last) = keeps.last_mut() {
+        *last = true;
     }
     keeps
 }

@@ -20,39 +20,54 @@ pub struct Moves {
     pub thinned: Vec<(f64, f64)>,
 }
 
-/// Standard deviations on either side: 95 % of cases for a deviation that is itself known from a dozen cases, and some
-/// more for what is not normal about them.
-const DEVIATIONS: f64 = 2.55;
+// The constants were chosen on two captures of x86_64-6.1 and held on two others, s390x-6.1 and x86_64-6.1-reclaim, in three
+// patterns of loss: random sub-buffers, bursts of 20, a slow reader (tests/program/ranges.rs).
+
+/// Standard deviations on either side: 95 % of cases for a deviation that is itself known from a few cases, and some more
+/// for what is not normal about them.
+const DEVIATIONS: f64 = 3.2;
 /// The same for totals on which losses have either effect: a few objects more or less are no normal distribution.
 const DEVIATIONS_EITHER: f64 = 3.5;
 /// How far the exponent of a total that falls may be wrong: thinning what is left does not show all that the losses
 /// themselves did, which came when much happened.
-const EXPONENT_ERROR: f64 = 0.12;
-/// The same for pairs, of which more is guessed.
-const EXPONENT_ERROR_PAIRS: f64 = 0.15;
+const EXPONENT_ERROR: f64 = 0.35;
 /// How far the curve of a total on which losses have either effect may be wrong, in parts of the total and of the share
 /// that was lost.
-const EITHER_ERROR: f64 = 1.5;
-/// What is left of a total when losses are followed back is nothing if it is less than this part.
-const NEARLY_NOTHING: f64 = 0.08;
+const EITHER_ERROR: f64 = 2.5;
+/// What is left of a total when losses are followed back may be nothing if it is less than this part.
+const NEARLY_NOTHING: f64 = 0.6;
 /// Where more than this was lost, the curve is no bound any more: only what is certain is certain.
 const HEAVY: f64 = 0.25;
 /// Where more than this was lost, no curve can be followed back at all.
 const HOPELESS: f64 = 0.5;
 
-/// The range of a figure. `lost_share` is the share of all events that were lost.
-pub fn range(figure: &Figure, moves: &Moves, lost_share: f64) -> Range {
-    let kept = (1.0 - lost_share).max(1e-6);
-    if lost_share <= 0.0 || moves.thinned.is_empty() {
-        return Range { low: figure.value, high: figure.value };
+/// The range of a figure; `None` if there is none. `lost_share` is the share of all events that were lost, `looks` how the
+/// figure moved when the trace was thinned in one way and another: any of them may be what the losses did.
+pub fn range(figure: &Figure, looks: &[Moves], lost_share: f64) -> Option<Range> {
+    if lost_share <= 0.0 {
+        return Some(Range { low: figure.value, high: figure.value });
     }
+    if figure.effect == Effect::Clumped {
+        return None;
+    }
+    let by_look = looks.iter().filter(|moves| !moves.thinned.is_empty());
+    by_look
+        .map(|moves| by_one(figure, moves, lost_share))
+        .reduce(|a, b| Range { low: a.low.min(b.low), high: a.high.max(b.high) })
+}
+
+fn by_one(figure: &Figure, moves: &Moves, lost_share: f64) -> Range {
+    let kept = (1.0 - lost_share).max(1e-6);
     let range = match figure.effect {
         Effect::Falls | Effect::Pairs if moves.whole > 0.0 => falls(figure, moves, kept),
-        Effect::Falls | Effect::Pairs => none_seen(lost_share),
-        Effect::Either | Effect::Unpaired => either(figure, moves, kept),
+        Effect::Falls | Effect::Pairs | Effect::Clumped => none_seen(lost_share),
+        Effect::Either | Effect::Contradicted | Effect::Unpaired => either(figure, moves, kept),
     };
-    let only_falls = matches!(figure.effect, Effect::Falls | Effect::Pairs);
-    let low = if only_falls { range.low.max(figure.value) } else { range.low };
+    let low = match figure.effect {
+        Effect::Falls | Effect::Pairs => range.low.max(figure.value),
+        Effect::Contradicted => range.low.min(figure.certain),
+        _ => range.low,
+    };
     Range { low: low.max(0.0), high: range.high.max(low) }
 }
 
@@ -87,8 +102,7 @@ fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     // A count itself is uncertain by its root.
     let own = (1.0 - kept) / value.max(1.0);
     let variance = deviation.powi(2) + (slope_error * log_lost).powi(2) + own;
-    let error = if figure.effect == Effect::Pairs { EXPONENT_ERROR_PAIRS } else { EXPONENT_ERROR };
-    let half = DEVIATIONS * variance.sqrt() + error * log_lost;
+    let half = DEVIATIONS * variance.sqrt() + EXPONENT_ERROR * log_lost;
     let at = |missing: f64| (value.ln() + missing).exp();
     Range { low: at(missing.0 - half).floor(), high: at(missing.1 + half).ceil() }
 }
@@ -173,10 +187,10 @@ mod tests {
         let shares = [kept, kept * kept, kept * 1.001, kept * kept * 0.999];
         let thinned = shares.map(|share| (share, of(kept * share)));
         let moves = Moves { whole: of(kept), thinned: thinned.to_vec() };
-        let found = range(&figure(of(kept), effect), &moves, 1.0 - kept);
+        let found = range(&figure(of(kept), effect), &[moves], 1.0 - kept).unwrap();
         assert!(found.low <= of(1.0) && of(1.0) <= found.high, "{effect:?} {kept}: {} in {found:?}", of(1.0));
         let width = (found.high - found.low) / of(1.0);
-        assert!(of(1.0) == 0.0 || width < 4.0 * (1.0 - kept), "{effect:?} {kept}: {found:?}");
+        assert!(of(1.0) == 0.0 || width < 8.0 * (1.0 - kept), "{effect:?} {kept}: {found:?}");
     }
 
     #[test]
@@ -193,10 +207,24 @@ mod tests {
 
     #[test]
     fn nothing_seen_is_not_nothing() {
-        let moves = Moves { whole: 0.0, thinned: vec![(0.8, 0.0)] };
-        let found = range(&figure(0.0, Effect::Falls), &moves, 0.5);
+        let moves = [Moves { whole: 0.0, thinned: vec![(0.8, 0.0)] }];
+        let found = range(&figure(0.0, Effect::Falls), &moves, 0.5).unwrap();
         assert_eq!((found.low, found.high), (0.0, 3.0), "the rule of three");
-        let whole = range(&figure(7.0, Effect::Falls), &moves, 0.0);
+        let whole = range(&figure(7.0, Effect::Clumped), &moves, 0.0).unwrap();
         assert_eq!((whole.low, whole.high), (7.0, 7.0), "nothing was lost");
+        assert_eq!(range(&figure(7.0, Effect::Clumped), &moves, 0.1), None, "nothing bounds it");
+    }
+
+    #[test]
+    fn what_either_look_finds_is_inside() {
+        let moves = |of: fn(f64) -> f64| {
+            let thinned = [0.9, 0.81, 0.9, 0.81].map(|share| (share, 1e5 * of(share)));
+            Moves { whole: 1e5, thinned: thinned.to_vec() }
+        };
+        let all = figure(1e5, Effect::Falls);
+        let (near, far) = (|share: f64| share.powf(0.5), |share: f64| share.powf(1.5));
+        let one = |of| range(&all, &[moves(of)], 0.1).unwrap();
+        let both = range(&all, &[moves(near), moves(far)], 0.1).unwrap();
+        assert_eq!((both.low, both.high), (one(near).low, one(far).high));
     }
 }

@@ -7,6 +7,7 @@ use crate::analysis::difference::{Figure, PARTS};
 use crate::analysis::filter::Names;
 use crate::analysis::sinks::timeline::Step;
 use crate::analysis::sinks::{Sinks, Timeline};
+use crate::analysis::size_classes::SizeClasses;
 use crate::commands::names::TraceNames;
 use crate::commands::parts::Labels;
 use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
@@ -90,7 +91,7 @@ pub fn of(
                 let name = match (by, site.api, named) {
                     (By::CallSite, ..) if exact => labels.symbol(site.call_site),
                     (By::CallSite, ..) => labels.function(site.call_site),
-                    (_, Api::Kmalloc, _) => format!("kmalloc-{}", site.bytes_alloc),
+                    (_, Api::Kmalloc, _) => SizeClasses::default().name(site.bytes_alloc),
                     (_, _, Some(name)) => escaped(interner.name(name)),
                     _ => format!("? ({} byte objects)", site.bytes_req),
                 };

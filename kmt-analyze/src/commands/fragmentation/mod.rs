@@ -113,7 +113,7 @@ fn cache_names(result: &pass::Result) -> Vec<String> {
     };
     sites
         .map(|pair| match key(pair) {
-            CacheKey::Kmalloc(size) => format!("kmalloc-{size}"),
+            CacheKey::Kmalloc(size) => result.size_classes.name(size),
             CacheKey::Named(name) => escaped(&name),
             CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
         })

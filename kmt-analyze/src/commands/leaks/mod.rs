@@ -147,7 +147,7 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
             let site = result.interner.sites.get(course.site);
             let named = site.and_then(|s| s.cache).or(usual.get(course.site as usize).copied().flatten());
             let cache = match (api, named, site) {
-                (Api::Kmalloc, _, Some(site)) => format!("kmalloc-{}", site.bytes_alloc),
+                (Api::Kmalloc, _, Some(site)) => result.size_classes.name(site.bytes_alloc),
                 (_, Some(name), _) => escaped(result.interner.name(name)),
                 _ => "?".to_owned(),
             };
