@@ -71,8 +71,8 @@ enum Command {
     /// Convert saved ring buffers, or a recording of another tool, to a .kmt file
     ///
     /// INPUT is one of: a directory of ring buffers; a trace.dat of trace-cmd; a perf.data of perf; text that ftrace,
-    /// trace-cmd or perf script printed; a .kmt file; a directory that holds one of these; each also compressed (.gz, .xz,
-    /// .zst); or - for standard input.
+    /// trace-cmd or perf script printed; a .kmt file; a directory that holds one of these, or the parts that perf record --switch-output makes;
+    /// each also compressed (.gz, .xz, .zst); or - for standard input.
     ///
     /// A directory of ring buffers is laid out like tracefs (events/header_page, events/SYSTEM/EVENT/format,
     /// per_cpu/cpuN/trace_pipe_raw; with stats, trace_clock, trace_options, saved_cmdlines, saved_tgids and

@@ -87,6 +87,39 @@ fn perf_data_holds_what_the_raw_buffers_hold() {
     }
 }
 
+/// `perf record --switch-output` leaves a folder of files.
+#[test]
+fn parts_of_one_recording_of_perf_are_one_trace() {
+    let name = "x86_64-6.1";
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data(name));
+    let (raw, kmt) = (dump(&file), fs::read(&file).unwrap());
+    let capture = Capture::new(&data(name), ByteOrder::Little);
+    let folder = beside(&scratch, name);
+    let parts = scratch.0.join("parts");
+    fs::create_dir(&parts).unwrap();
+    fs::copy(folder.join("kallsyms"), parts.join("kallsyms")).unwrap();
+    let part = |number| capture.perf(&kmt, Perf { part: (number, 3), ..Perf::default() });
+    for number in 0..3 {
+        fs::write(parts.join(format!("perf.data.202611221820190{number}")), part(number)).unwrap();
+    }
+    let output = scratch.0.join("parts.kmt");
+    convert(&parts, &output, None).unwrap();
+    same_dump(&dump(&output), &raw, "three parts");
+    // One of another recording, or one that is damaged.
+    let second = parts.join("perf.data.2026112218201901");
+    let sampled = capture.perf(&kmt, Perf { sampled: true, ..Perf::default() });
+    fs::write(&second, sampled).unwrap();
+    let error = convert(&parts, &output, None).unwrap_err();
+    assert!(error.contains("perf.data.2026112218201901 is not a part of the recording"), "{error}");
+    let whole = part(1);
+    fs::write(&second, &whole[..whole.len() / 2]).unwrap();
+    convert(&parts, &output, None).unwrap();
+    let summary = json(&["summary", "--json"], &output);
+    let damaged = summary["trust"]["notes"].to_string();
+    assert!(damaged.contains("parts of the recording are missing"), "{damaged}");
+}
+
 #[test]
 fn a_sampled_recording_of_perf_is_none_of_objects() {
     for (name, order) in [("x86_64-6.1", ByteOrder::Little), ("s390x-6.1", ByteOrder::Big)] {

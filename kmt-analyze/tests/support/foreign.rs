@@ -274,13 +274,17 @@ impl Capture {
         }
         let mut merge = trace.merge();
         let mut raw = Vec::new();
-        let mut number = 0u32;
+        let (mut number, mut seen) = (0u32, 0u64);
         // perf reads one CPU after the other: in a round times go back, and what the last CPUs wrote meanwhile comes in
         // the next round.
         let (mut carried, mut round) = (Vec::new(), Vec::new());
         while let Some(run) = merge.next_run() {
             for index in run.range {
                 let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+                seen += 1;
+                if style.part.1 > 0 && (seen - 1) * style.part.1 / trace.event_count() != style.part.0 {
+                    continue;
+                }
                 event.to_record(&mut raw);
                 let mut body = Bytes::new(self.order);
                 sample(&mut body, &event, &raw, if style.sampled { 1_000 } else { 1 });
@@ -361,6 +365,8 @@ pub struct Perf {
     pub loses: bool,
     /// kmalloc by frequency: each sample stands for 1,000 events.
     pub sampled: bool,
+    /// One of so many parts, as `--switch-output` makes them; (0, 0): all.
+    pub part: (u64, u64),
 }
 
 const ID: u64 = 77;

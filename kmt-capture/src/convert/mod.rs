@@ -21,8 +21,8 @@ use crate::rewrite::rewrite;
 use opened::{Opened, only_recording};
 
 /// What can be converted.
-pub const INPUTS: &str = "convert takes a directory laid out like tracefs, a trace.dat, a perf.data, text of ftrace, \
-    trace-cmd or perf script, or a .kmt file to write anew; each also compressed (.gz, .xz, .zst)";
+pub const INPUTS: &str = "convert takes a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
+    the parts that --switch-output makes), text of ftrace, trace-cmd or perf script, or a .kmt file to write anew; each also compressed (.gz, .xz, .zst)";
 
 /// The note on an input that has no kmem events.
 const NO_KMEM: &str =
@@ -62,30 +62,36 @@ struct Converted {
 
 /// Converts a directory or a file of another tool, or writes a .kmt file anew.
 pub fn convert(options: &Options) -> Result<Outcome> {
-    let file = if !options.input.is_dir() {
-        Some(options.input.clone())
+    let files = if !options.input.is_dir() {
+        vec![options.input.clone()]
     } else if Directory::is_tree(&options.input) {
-        None
+        Vec::new()
     } else {
         only_recording(&options.input)?
     };
-    let converted = if let Some(input) = file {
-        let options = &Options { input, ..options.clone() };
-        let bytes = Opened::open(&options.input)?;
-        let kind = Kind::of(&bytes);
-        if !matches!(kind, Kind::TraceDat) && options.instance.is_some() {
-            return Err(Failure::new(format!("{} has no instances", options.input.display()))
-                .hint("--instance chooses a buffer of a trace.dat"));
-        }
-        match kind {
-            Kind::TraceDat => trace_dat::convert(options, &bytes)?,
-            Kind::Text => text::convert(options, &bytes)?,
-            Kind::PerfData => perf_data::convert(options, &bytes)?,
-            Kind::Kmt | Kind::Unknown => return rewrite(options, &bytes),
-        }
-    } else {
-        directory::convert(options)?
+    let mut parts = Vec::new();
+    for path in files {
+        let opened = Opened::open(&path)?;
+        parts.push((path, opened));
+    }
+    let Some((path, bytes)) = parts.first() else { return Ok(told(options, &directory::convert(options)?)) };
+    let kind = Kind::of(bytes);
+    if !matches!(kind, Kind::TraceDat) && options.instance.is_some() {
+        return Err(Failure::new(format!("{} has no instances", path.display()))
+            .hint("--instance chooses a buffer of a trace.dat"));
+    }
+    let options = &Options { input: path.clone(), ..options.clone() };
+    let converted = match kind {
+        Kind::TraceDat => trace_dat::convert(options, bytes)?,
+        Kind::Text => text::convert(options, bytes)?,
+        Kind::PerfData => perf_data::convert(options, &parts)?,
+        Kind::Kmt | Kind::Unknown => return rewrite(options, bytes),
     };
+    Ok(told(options, &converted))
+}
+
+/// Tells what was converted, and what is missing.
+fn told(options: &Options, converted: &Converted) -> Outcome {
     if !options.quiet {
         for note in &converted.notes {
             eprintln!("note: {note}");
@@ -94,7 +100,7 @@ pub fn convert(options: &Options) -> Result<Outcome> {
     }
     report_losses(converted.lost, converted.flagged);
     let is_complete = converted.lost == 0 && converted.flagged == Loss::default();
-    Ok(if is_complete { Outcome::Done } else { Outcome::Incomplete })
+    if is_complete { Outcome::Done } else { Outcome::Incomplete }
 }
 
 fn report_losses(lost: u64, flagged: Loss) {

@@ -1,5 +1,6 @@
 //! The input of a conversion in memory: a mapped file, standard input, or what a compressed or UTF-16 file holds.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -136,8 +137,9 @@ fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// The one recording of another tool that a directory holds, where it holds no ring buffers.
-pub fn only_recording(directory: &Path) -> Result<Option<PathBuf>> {
+/// The recording of another tool that a directory holds, where it holds no ring buffers: one file, or the parts that
+/// `perf record --switch-output` makes, in their order; nothing if there is none.
+pub fn only_recording(directory: &Path) -> Result<Vec<PathBuf>> {
     let failed = |e| Failure::io("reading", directory, &e);
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -148,9 +150,7 @@ pub fn only_recording(directory: &Path) -> Result<Option<PathBuf>> {
     }
     found.sort();
     match found.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(one.clone())),
-        [first, .., last] => Err(Failure::new(format!(
+        [first, .., last] if !are_parts(&found) => Err(Failure::new(format!(
             "{} holds {} recordings, from {} to {}",
             directory.display(),
             found.len(),
@@ -158,7 +158,18 @@ pub fn only_recording(directory: &Path) -> Result<Option<PathBuf>> {
             last.display()
         ))
         .hint("convert each of them by its own name")),
+        _ => Ok(found),
     }
+}
+
+/// Whether files are called NAME.TIME, as perf calls the parts of a recording: their order is that of time.
+fn are_parts(paths: &[PathBuf]) -> bool {
+    let is_time = |end: &OsStr| end.len() >= 14 && end.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    let stems =
+        paths.iter().map(|path| path.extension().filter(|e| is_time(e)).and_then(|_| path.file_stem()));
+    let mut stems: Vec<Option<&OsStr>> = stems.collect();
+    stems.dedup();
+    matches!(stems.as_slice(), [Some(_)])
 }
 
 /// Whether a file is one, by its beginning.

@@ -1,0 +1,121 @@
+//! A `perf.data` of perf: tracepoint samples, their call chains as stacks, lost records as losses.
+//!
+//! With `--switch-output` perf leaves several files of one recording; together they are one trace.
+
+mod conversion;
+mod describe;
+
+use std::path::{Path, PathBuf};
+
+use kmt_format::write::Loss;
+
+use self::conversion::Conversion;
+use self::describe::{describe, names, running_kernel};
+use super::beside::Beside;
+use super::opened::Opened;
+use super::stacks::StackFormat;
+use super::{Converted, Options};
+use crate::failure::{Failure, Result};
+use crate::import::Fault;
+use crate::import::perf_data::{PerfData, Rounds};
+use crate::output::Output;
+use crate::uuid::Identity;
+
+/// Converts the parts of a recording, the first one first; nearly always it is one.
+pub fn convert(options: &Options, parts: &[(PathBuf, Opened)]) -> Result<Converted> {
+    if options.verbatim {
+        return Err(Failure::new(format!("{} holds samples, not sub-buffers", options.input.display()))
+            .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
+    }
+    let mut files = Vec::new();
+    for part in parts {
+        files.push(open(part)?);
+    }
+    are_of_one_recording(parts, &files)?;
+    // Where perf was killed, its last part has none.
+    let Some(at) = files.iter().position(|file| file.tracing.is_some()) else {
+        return Err(Failure::new(format!(
+            "{} has no tracing data, so what its samples hold is unknown",
+            options.input.display()
+        ))
+        .hint("perf writes it when the recording ends: an interrupted one has none; record again, or pipe `perf record -o -`, which writes it first"));
+    };
+    let (first, path) = (&mut files[at], &parts[at].0);
+    let mut output = Output::create(&options.output, options.force)?;
+    let mut description = describe(first, &|fault| on(path, &fault))?;
+    Beside::of(path)?.complete(&mut description);
+    running_kernel(first, &mut description);
+    let stack = StackFormat::new(&description);
+    description.formats.push(stack.format());
+    let mut writer = description.writer(identity(parts), options.compression)?;
+    description.write(&mut writer)?;
+    let mut conversion = Conversion::new(writer, stack, names(&description), first);
+    for ((path, _), file) in parts.iter().zip(&files) {
+        let mut rounds = Rounds::new(file);
+        let fault = rounds.read(&mut |item| conversion.item(item, &mut output).map_err(|e| e.on(path)))?;
+        conversion.end_of_file(&rounds, fault.as_ref())?;
+        if let Some(fault) = &fault {
+            eprintln!("warning: {}: {fault}; what comes before it is converted", path.display());
+        }
+    }
+    conversion.finish()?;
+    let place = options.input.display();
+    if conversion.events == 0 && conversion.flagged == Loss::default() {
+        return Err(Failure::new(format!("{place} holds no samples of tracepoints"))
+            .hint("nothing that was recorded happened, or the recording was cut off"));
+    }
+    let (events, cpus) = (conversion.events, conversion.stats.len());
+    let mut notes = description.all_notes();
+    conversion.notes(&mut notes);
+    let flagged = conversion.flagged;
+    output.write(&conversion.writer.finish()?)?;
+    output.finish()?;
+    let source = match files.as_slice() {
+        [file] if file.is_pipe => "a perf.data in pipe mode".to_owned(),
+        [_] => "a perf.data".to_owned(),
+        parts => format!("{} parts of a perf.data", parts.len()),
+    };
+    let order = files[0].order.name();
+    let what = format!("{events} events of {cpus} CPUs from {source}, {order}-endian");
+    Ok(Converted { what, lost: 0, flagged, notes })
+}
+
+fn on(path: &Path, fault: &Fault) -> Failure {
+    Failure::new(format!("{}: {fault}", path.display()))
+}
+
+/// A part, all but its records.
+fn open((path, bytes): &(PathBuf, Opened)) -> Result<PerfData<'_>> {
+    let place = path.display();
+    let remedy = "`perf report --header-only` says what perf thinks of it";
+    let file = PerfData::open(bytes).map_err(|fault| on(path, &fault).hint(remedy))?;
+    if !file.attrs.iter().any(|a| a.is_tracepoint()) {
+        return Err(Failure::new(format!("{place} has samples of no tracepoint"))
+            .hint("record tracepoints: perf kmem record --slab --page, or perf record -e 'kmem:*'"));
+    }
+    Ok(file)
+}
+
+/// Events of one recording have the same ids in all of its parts.
+fn are_of_one_recording(parts: &[(PathBuf, Opened)], files: &[PerfData<'_>]) -> Result<()> {
+    for (next, pair) in parts.iter().skip(1).zip(files.windows(2)) {
+        if pair[0].order != pair[1].order || pair[0].attrs != pair[1].attrs {
+            return Err(Failure::new(format!(
+                "{} is not a part of the recording that {} is of: other events were measured",
+                next.0.display(),
+                parts[0].0.display()
+            ))
+            .hint("convert each of them by its own name"));
+        }
+    }
+    Ok(())
+}
+
+fn identity(parts: &[(PathBuf, Opened)]) -> [u8; 16] {
+    if let [(_, bytes)] = parts {
+        return Identity::of_file(bytes, "");
+    }
+    let mut identity = Identity::new();
+    parts.iter().for_each(|(_, bytes)| identity.add(&Identity::of_file(bytes, "")));
+    identity.finish()
+}
