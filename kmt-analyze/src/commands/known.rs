@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::basis::Basis;
+use crate::render::text::count;
 use crate::stream::Api;
 
 /// Which numbers of a part are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Known {
     /// Those of allocations.
     pub allocs: bool,
@@ -14,6 +15,8 @@ pub struct Known {
     pub frees: bool,
     /// Those of lives: both were recorded.
     pub lives: bool,
+    /// How many allocations a sample stands for, where only samples were recorded.
+    pub times: Option<f64>,
 }
 
 /// Keys of numbers that rest on allocations.
@@ -66,12 +69,13 @@ impl Known {
             allocs: basis.allocs(api) && !lacks_allocs,
             frees: basis.frees(api) && !lacks_frees,
             lives: basis.ends(api) && !lacks_allocs,
+            times: basis.times(api),
         }
     }
 
     /// Numbers of pages.
     pub fn pages(basis: &Basis) -> Self {
-        Self { allocs: basis.page_allocs, frees: basis.page_frees, lives: basis.page_ends() }
+        Self { allocs: basis.page_allocs, frees: basis.page_frees, lives: basis.page_ends(), times: None }
     }
 
     /// Whether all of them are.
@@ -79,7 +83,15 @@ impl Known {
         self.allocs && self.frees && self.lives
     }
 
-    /// A document with null for what is not known.
+    /// A sum over allocations for people: of samples, what they stand for.
+    pub fn sum(self, of_recorded: u64) -> String {
+        match self.times {
+            Some(times) => format!("~{}", count(scaled(of_recorded, times))),
+            None => count(of_recorded),
+        }
+    }
+
+    /// A document with null for what is not known, and estimates where there are only samples.
     pub fn mask(self, mut out: Map<String, Value>) -> Map<String, Value> {
         let unknown = OF_ALLOCS.iter().filter(|_| !self.allocs);
         let unknown = unknown.chain(OF_FREES.iter().filter(|_| !self.frees));
@@ -88,11 +100,21 @@ impl Known {
                 *value = Value::Null;
             }
         }
+        if let Some(times) = self.times {
+            let sum = |key: &&str| Some(((*key).to_owned(), scaled(out.get(*key)?.as_u64()?, times).into()));
+            let estimated: Map<String, Value> =
+                ["alloc_events", "bytes_req", "bytes_alloc"].iter().filter_map(sum).collect();
+            out.insert("estimated".into(), estimated.into());
+        }
         if let Some(Value::Object(raw)) = out.get_mut("raw") {
-            *raw = self.mask(std::mem::take(raw));
+            *raw = Self { times: None, ..self }.mask(std::mem::take(raw));
         }
         out
     }
+}
+
+fn scaled(number: u64, times: f64) -> u64 {
+    (number as f64 * times).round() as u64
 }
 
 /// A cell, or a mark that its events were not recorded.

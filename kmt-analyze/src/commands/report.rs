@@ -112,10 +112,10 @@ pub fn sum_columns(losses: &Losses) -> Vec<(&'static str, Align)> {
 pub fn sums(t: &Totals, known: Known, losses: &Losses) -> Vec<String> {
     let lives = |text| cell(known.lives, text);
     let cells = [
-        count(t.alloc_events),
-        count(t.bytes_req),
-        count(t.bytes_alloc),
-        count(t.bytes_wasted()),
+        known.sum(t.alloc_events),
+        known.sum(t.bytes_req),
+        known.sum(t.bytes_alloc),
+        known.sum(t.bytes_wasted()),
         format!("{:.1}%", t.internal_fragmentation_percent()),
         lives(count(t.bytes_freed)),
         lives(count(t.bytes_freed_unseen)),

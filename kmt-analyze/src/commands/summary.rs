@@ -28,39 +28,6 @@ const EVENTS: [(&str, Meaning); 4] = [
     ("kmem_cache_free", Meaning::CACHE_FREE),
 ];
 
-/// What sums of samples stand for, where an event was sampled: each as often as the samples do on average.
-struct Estimate {
-    alloc_events: u64,
-    bytes_req: u64,
-    bytes_alloc: u64,
-}
-
-impl Estimate {
-    fn of(session: &Session<'_>, api: Api, totals: &Totals) -> Option<Self> {
-        let names: [&str; 2] = match api {
-            Api::Kmalloc => ["kmem:kmalloc", "kmem:kmalloc_node"],
-            Api::Cache => ["kmem:kmem_cache_alloc", "kmem:kmem_cache_alloc_node"],
-        };
-        let sampled = session.sampled().into_iter().filter(|s| names.contains(&s.0));
-        let (samples, events) = sampled.fold((0u64, 0u64), |sum, s| (sum.0 + s.1, sum.1.saturating_add(s.2)));
-        let times = (samples > 0).then(|| events as f64 / samples as f64)?;
-        let scaled = |number: u64| (number as f64 * times).round() as u64;
-        Some(Self {
-            alloc_events: scaled(totals.alloc_events),
-            bytes_req: scaled(totals.bytes_req),
-            bytes_alloc: scaled(totals.bytes_alloc),
-        })
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "alloc_events": self.alloc_events,
-            "bytes_req": self.bytes_req,
-            "bytes_alloc": self.bytes_alloc,
-        })
-    }
-}
-
 /// A cell of a number that rests on what may not have been recorded.
 fn told(is_known: bool, text: String) -> String {
     if is_known || text.is_empty() { text } else { "not recorded".to_owned() }
@@ -133,9 +100,8 @@ fn document(
         EVENTS.iter().map(|(name, m)| ((*name).to_owned(), json!(recorded(session, result, *m)))).collect();
     let slab = if has_slab(session, result) {
         let [mut slab, mut kmalloc, mut cache] = [all, kmalloc, cache];
-        for (part, at, api) in [(&mut kmalloc, 1, Api::Kmalloc), (&mut cache, 2, Api::Cache)] {
-            let estimate = Estimate::of(session, api, &parts[at].0);
-            part.insert("estimated".into(), estimate.map_or(Value::Null, |e| e.json()));
+        for part in [&mut slab, &mut kmalloc, &mut cache] {
+            part.entry("estimated").or_insert(Value::Null);
         }
         for (part, section) in
             [(&mut kmalloc, "slab.kmalloc"), (&mut cache, "slab.cache"), (&mut slab, "slab")]
@@ -315,14 +281,16 @@ fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts, known: [Kno
             not_recorded.join(", ")
         ));
     }
-    for (name, api, at) in [("kmalloc", Api::Kmalloc, 1), ("caches", Api::Cache, 2)] {
-        let Some(estimate) = Estimate::of(session, api, &parts[at].0) else { continue };
-        out.push_str(&format!(
-            "\nestimated of all {name}, by the events that samples stand for: about {} allocations of {} bytes, {} asked for\n",
-            count(estimate.alloc_events),
-            count(estimate.bytes_alloc),
-            count(estimate.bytes_req),
-        ));
+    for (name, at) in [("kmalloc", 1), ("caches", 2)] {
+        let (totals, known) = (&parts[at].0, known[at]);
+        if known.times.is_some() {
+            out.push_str(&format!(
+                "\nestimated of all {name}, by the events that samples stand for: {} allocations of {} bytes, {} asked for\n",
+                known.sum(totals.alloc_events),
+                known.sum(totals.bytes_alloc),
+                known.sum(totals.bytes_req),
+            ));
+        }
     }
     out.push_str(&pages_page(result, pages_known));
     out.push_str(&ranges_page(result));

@@ -206,8 +206,8 @@ fn page(rows: &[Row], shown: usize, page_size: u64, known: &Recorded, is_lossy: 
         .map(|r| {
             let mut cells = vec![
                 r.name.clone(),
-                cell(known.slab.allocs, count(r.sums.slab.alloc_events)),
-                cell(known.slab.allocs, count(r.sums.slab.bytes_alloc)),
+                cell(known.slab.allocs, known.slab.sum(r.sums.slab.alloc_events)),
+                cell(known.slab.allocs, known.slab.sum(r.sums.slab.bytes_alloc)),
                 cell(known.slab.lives, count(r.sums.slab.live)),
                 cell(known.slab.lives, count(r.sums.slab.bytes_live)),
                 cell(known.slab.frees, count(r.sums.freed_here)),

@@ -8,6 +8,7 @@ use crate::support::files::{Scratch, convert, copy, data, dump, json, run, same_
 use crate::support::foreign::{Capture, Packing, Perf};
 use crate::support::skip::{Lack, skip};
 use kmt_format::kernel::ByteOrder;
+use serde_json::Value;
 
 /// Captures, their byte order, and the size of their sub-buffers.
 const CAPTURES: [(&str, ByteOrder, usize); 4] = [
@@ -139,6 +140,18 @@ fn a_sampled_recording_of_perf_is_none_of_objects() {
         assert!(summary["slab"]["cache"]["estimated"].is_null());
         assert!(samples > 0 && summary["slab"]["kmalloc"]["bytes_live"].is_null(), "{name}");
         assert!(summary["slab"]["cache"]["bytes_live"].as_u64().is_some(), "caches were recorded in full");
+        // Each row tells what its samples stand for, and its table marks it.
+        for (report, rows) in [("callers", "callers"), ("caches", "caches"), ("sizes", "sizes")] {
+            let table = json(&[report, "--json"], &output);
+            let rows = table[rows].as_array().unwrap();
+            let sum = |of: &dyn Fn(&Value) -> u64| rows.iter().map(of).sum::<u64>();
+            let estimated = |row: &Value| row["estimated"]["bytes_alloc"].as_u64().unwrap_or(0);
+            let is_sampled = |row: &Value| !row["estimated"].is_null();
+            let exact = |row: &Value| if is_sampled(row) { row["bytes_alloc"].as_u64().unwrap() } else { 0 };
+            assert!(sum(&exact) > 0 && sum(&estimated) == 1000 * sum(&exact), "{report}");
+            let text = stdout(&run(&[report], &output));
+            assert!(text.contains(" ~") && text.contains("~ marks estimates"), "{text}");
+        }
         for report in ["peak", "lifetimes", "leaks", "what-if"] {
             let refused = run(&[report], &output);
             assert_eq!(refused.status.code(), Some(1), "{report}");
