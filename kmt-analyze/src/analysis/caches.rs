@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::pass::Result;
 use super::totals::Totals;
+use super::weights::Estimate;
 use crate::stream::{Api, NameId, Site};
 
 /// What the objects of a row have in common.
@@ -18,12 +19,14 @@ pub enum CacheKey {
 }
 
 /// One row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CacheRow {
     /// What the objects have in common.
     pub key: CacheKey,
     /// Sums.
     pub totals: Totals,
+    /// What they stand for, where they are samples.
+    pub estimate: Option<Estimate>,
     /// Smallest and largest bytes_alloc.
     pub object_size: (u64, u64),
     /// Allocations whose cache is known from other objects of the same call site, not from their own events.
@@ -50,10 +53,12 @@ pub fn by_cache(result: &Result) -> Vec<CacheRow> {
             let row = rows.entry(key.clone()).or_insert_with(|| CacheRow {
                 key,
                 totals: Totals::default(),
+                estimate: None,
                 object_size: (size, size),
                 inferred: 0,
             });
             row.totals += totals;
+            result.weights.add(site, totals, &mut row.estimate);
             row.object_size = (row.object_size.0.min(size), row.object_size.1.max(size));
             if site.api == Api::Cache && name.is_none() && usual.is_some() {
                 row.inferred += totals.alloc_events;

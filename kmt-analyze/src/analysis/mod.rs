@@ -26,3 +26,4 @@ pub mod size_classes;
 pub mod slabinfo;
 pub mod term;
 pub mod totals;
+pub mod weights;

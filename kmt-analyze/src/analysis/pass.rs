@@ -17,6 +17,7 @@ use super::losses::Losses;
 use super::ranges::{Kept, Material, Ranges, ranges};
 use super::sinks::Sinks;
 use super::size_classes::SizeClasses;
+use super::weights::Weights;
 use crate::stream::Op;
 use crate::stream::decode::{Decoder, Open, Wanted};
 use crate::stream::load::Loader;
@@ -52,6 +53,8 @@ pub struct Result {
     pub balance: Balance,
     /// Where page frames are mapped, if it was learned.
     pub direct_map: Option<DirectMap>,
+    /// What samples stand for.
+    pub weights: Weights,
     /// What the target calls size classes.
     pub size_classes: SizeClasses,
     /// Page size that the rules used, and whether it is only assumed.
@@ -153,6 +156,7 @@ fn pass(
         interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
         balance,
         direct_map: elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
+        weights: Weights::of(trace.metadata()),
         size_classes: SizeClasses::of(trace),
         page_size: (rules.page_size, page_size.is_none()),
         late_bound_assumed: assumed.then_some(late_bound),

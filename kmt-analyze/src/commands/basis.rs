@@ -44,8 +44,6 @@ pub struct Basis {
     /// Interfaces of which only some events were recorded.
     sampled: [bool; 2],
     sampled_pages: bool,
-    /// How many allocations of each interface a sample of it stands for, on average.
-    times: [Option<f64>; 2],
 }
 
 /// Why a report does not answer that losses make wrong, beyond that share of all events.
@@ -81,12 +79,6 @@ impl Basis {
             stalls: stalls == Some(true),
             sampled: SLAB.map(|(alloc, free)| sampled.iter().any(|s| s.0 == alloc || s.0 == free)),
             sampled_pages: sampled.iter().any(|s| s.0.starts_with("kmem:mm_page_")),
-            times: SLAB.map(|(alloc, _)| {
-                let of_it = sampled.iter().filter(|s| s.0.strip_suffix("_node").unwrap_or(s.0) == alloc);
-                let (samples, events) =
-                    of_it.fold((0.0, 0.0), |sum, s| (sum.0 + s.1 as f64, sum.1 + s.2 as f64));
-                (samples > 0.0).then(|| events / samples)
-            }),
         }
     }
 
@@ -113,18 +105,6 @@ impl Basis {
             None => {
                 self.allocs(None)
                     && Api::ALL.iter().all(|&api| !self.allocs(Some(api)) || self.ends(Some(api)))
-            }
-        }
-    }
-
-    /// How many allocations a sample stands for, if those of the interface, or of the only one recorded, were sampled.
-    pub fn times(&self, api: Option<Api>) -> Option<f64> {
-        match api {
-            Some(api) => self.times[api as usize],
-            None => {
-                let mut recorded = Api::ALL.iter().filter(|&&api| self.allocs(Some(api)));
-                let only = recorded.next().filter(|_| recorded.next().is_none())?;
-                self.times(Some(*only))
             }
         }
     }
@@ -212,7 +192,6 @@ mod tests {
             stalls: false,
             sampled: [false; 2],
             sampled_pages: false,
-            times: [None; 2],
         };
         let kmalloc_alone = Basis { allocs: [true, false], ..none };
         assert!(kmalloc_alone.lacks(Input::SlabLives).unwrap().contains("kmem:kfree was not recorded"));

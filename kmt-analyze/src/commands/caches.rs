@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
-use super::known::{Known, legend};
+use super::known::{Known, estimated, legend};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
@@ -14,6 +14,7 @@ use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::size_classes::SizeClasses;
 use crate::analysis::totals::Totals;
+use crate::analysis::weights::in_order;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -54,7 +55,7 @@ impl Report for Caches {
             .map(|row| (name_of(&row.key, large, result.size_classes), row))
             .filter(|(name, _)| self.part.as_ref().is_none_or(|part| name.contains(part)))
             .collect();
-        sort_rows(&mut rows, &self.sort, |(name, row)| (&row.totals, name));
+        sort_rows(&mut rows, &self.sort, |(name, row)| (in_order(row.estimate, row.totals), name));
         let shown = shown(Some(subject.limit), rows.len());
         let aliases = aliases(session);
         let basis = Basis::of(session, result);
@@ -100,6 +101,7 @@ fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis) -> Val
         CacheKey::Named(exact) => ("cache", json::text(exact), aliases.of(exact)),
         CacheKey::Nameless(..) => ("nameless", name.into(), None),
     };
+    out.insert("estimated".into(), estimated(row.estimate));
     out.insert("cache".into(), exact_name);
     out.insert("kind".into(), kind.into());
     // null: not known whether the cache is merged with others.
@@ -128,7 +130,10 @@ fn page(
         .map(|(name, row)| {
             let (low, high) = row.object_size;
             let size = if low == high { low.to_string() } else { format!("{low}-{high}") };
-            [name.clone(), size].into_iter().chain(sums(&row.totals, known(row, basis), losses)).collect()
+            [name.clone(), size]
+                .into_iter()
+                .chain(sums(&row.totals, row.estimate, known(row, basis), losses))
+                .collect()
         })
         .collect();
     let is_known = rows.iter().all(|(_, row)| known(row, basis).lives);

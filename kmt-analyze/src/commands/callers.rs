@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
-use super::known::{Known, legend};
+use super::known::{Known, estimated, legend};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
@@ -13,6 +13,7 @@ use super::sorting::{SortKey, sort_rows};
 use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
+use crate::analysis::weights::{Estimate, in_order};
 use crate::failure::{Outcome, Result};
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -24,6 +25,7 @@ struct Row {
     api: Api,
     name: String,
     totals: Totals,
+    estimate: Option<Estimate>,
     failures: u64,
 }
 
@@ -55,23 +57,26 @@ impl Report for Callers {
         let (session, result) = (subject.session, &*result);
 
         let env = session.print_env();
-        let mut by_caller: BTreeMap<(u64, Api), (Totals, u64)> = BTreeMap::new();
+        let mut by_caller: BTreeMap<(u64, Api), (Totals, Option<Estimate>, u64)> = BTreeMap::new();
         let sites = result.interner.sites.items().iter().zip(&result.balance.sites);
         for ((site, parts), failures) in sites.zip(&result.balance.failures) {
             let sum = by_caller.entry((site.call_site, site.api)).or_default();
-            parts.iter().for_each(|(_, totals)| sum.0 += totals);
-            sum.1 += failures;
+            for (_, totals) in parts {
+                sum.0 += totals;
+                result.weights.add(site, totals, &mut sum.1);
+            }
+            sum.2 += failures;
         }
         let mut rows: Vec<Row> = by_caller
             .into_iter()
-            .map(|((address, api), (totals, failures))| {
+            .map(|((address, api), (totals, estimate, failures))| {
                 let name = escaped(&env.symbol_with_offset(address));
-                Row { address, api, name, totals, failures }
+                Row { address, api, name, totals, estimate, failures }
             })
             .filter(|r| r.totals != Totals::default() || r.failures > 0)
             .filter(|r| self.part.as_ref().is_none_or(|part| r.name.contains(part)))
             .collect();
-        sort_rows(&mut rows, &self.sort, |r| (&r.totals, &r.name));
+        sort_rows(&mut rows, &self.sort, |r| (in_order(r.estimate, r.totals), &r.name));
         let shown = shown(Some(subject.limit), rows.len());
         let basis = Basis::of(session, result);
         Page::of(
@@ -87,6 +92,7 @@ impl Report for Callers {
 
 fn row_json(row: &Row, basis: &Basis) -> Value {
     let mut out = Known::slab(basis, Some(row.api)).mask(json::row(&row.totals));
+    out.insert("estimated".into(), estimated(row.estimate));
     out.insert("call_site".into(), json::address(row.address));
     out.insert("symbol".into(), row.name.as_str().into());
     out.insert("api".into(), row.api.name().into());
@@ -106,7 +112,7 @@ fn page(rows: &[Row], shown: usize, basis: &Basis, losses: &Losses) -> String {
         .take(shown)
         .map(|r| {
             let mut cells = vec![r.name.clone(), r.api.name().to_owned()];
-            cells.extend(sums(&r.totals, Known::slab(basis, Some(r.api)), losses));
+            cells.extend(sums(&r.totals, r.estimate, Known::slab(basis, Some(r.api)), losses));
             cells.extend(has_failures.then(|| count(r.failures)));
             cells
         })

@@ -1,13 +1,14 @@
 //! Numbers that are unknown because the events that would tell were not recorded: `null` in JSON, a mark in tables.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::basis::Basis;
+use crate::analysis::weights::Estimate;
 use crate::render::text::count;
 use crate::stream::Api;
 
 /// Which numbers of a part are known.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     /// Those of allocations.
     pub allocs: bool,
@@ -15,8 +16,6 @@ pub struct Known {
     pub frees: bool,
     /// Those of lives: both were recorded.
     pub lives: bool,
-    /// How many allocations a sample stands for, where only samples were recorded.
-    pub times: Option<f64>,
 }
 
 /// Keys of numbers that rest on allocations.
@@ -69,13 +68,12 @@ impl Known {
             allocs: basis.allocs(api) && !lacks_allocs,
             frees: basis.frees(api) && !lacks_frees,
             lives: basis.ends(api) && !lacks_allocs,
-            times: basis.times(api),
         }
     }
 
     /// Numbers of pages.
     pub fn pages(basis: &Basis) -> Self {
-        Self { allocs: basis.page_allocs, frees: basis.page_frees, lives: basis.page_ends(), times: None }
+        Self { allocs: basis.page_allocs, frees: basis.page_frees, lives: basis.page_ends() }
     }
 
     /// Whether all of them are.
@@ -83,15 +81,7 @@ impl Known {
         self.allocs && self.frees && self.lives
     }
 
-    /// A sum over allocations for people: of samples, what they stand for.
-    pub fn sum(self, of_recorded: u64) -> String {
-        match self.times {
-            Some(times) => format!("~{}", count(scaled(of_recorded, times))),
-            None => count(of_recorded),
-        }
-    }
-
-    /// A document with null for what is not known, and estimates where there are only samples.
+    /// A document with null for what is not known.
     pub fn mask(self, mut out: Map<String, Value>) -> Map<String, Value> {
         let unknown = OF_ALLOCS.iter().filter(|_| !self.allocs);
         let unknown = unknown.chain(OF_FREES.iter().filter(|_| !self.frees));
@@ -100,21 +90,28 @@ impl Known {
                 *value = Value::Null;
             }
         }
-        if let Some(times) = self.times {
-            let sum = |key: &&str| Some(((*key).to_owned(), scaled(out.get(*key)?.as_u64()?, times).into()));
-            let estimated: Map<String, Value> =
-                ["alloc_events", "bytes_req", "bytes_alloc"].iter().filter_map(sum).collect();
-            out.insert("estimated".into(), estimated.into());
-        }
         if let Some(Value::Object(raw)) = out.get_mut("raw") {
-            *raw = Self { times: None, ..self }.mask(std::mem::take(raw));
+            *raw = self.mask(std::mem::take(raw));
         }
         out
     }
 }
 
-fn scaled(number: u64, times: f64) -> u64 {
-    (number as f64 * times).round() as u64
+/// A sum over allocations for people: what samples stand for, marked, where only samples were recorded.
+pub fn about(estimate: Option<f64>, exact: u64) -> String {
+    estimate.map_or_else(|| count(exact), |estimate| format!("~{}", count(estimate.round() as u64)))
+}
+
+/// The same for JSON; `null` where all were recorded.
+pub fn estimated(estimate: Option<Estimate>) -> Value {
+    let whole = |number: f64| number.round() as u64;
+    estimate.map_or(Value::Null, |e| {
+        json!({
+            "alloc_events": whole(e.alloc_events),
+            "bytes_req": whole(e.bytes_req),
+            "bytes_alloc": whole(e.bytes_alloc),
+        })
+    })
 }
 
 /// A cell, or a mark that its events were not recorded.

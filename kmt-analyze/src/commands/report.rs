@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::known::{Known, cell};
+use super::known::{Known, about, cell};
 use super::selection::{Selection, sum_of};
 use super::session::{Out, Session, print_json};
 use super::sorting::SortKey;
@@ -11,6 +11,7 @@ use super::trust::{title, trust_lines};
 use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
+use crate::analysis::weights::Estimate;
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;
 use crate::render::json;
@@ -108,14 +109,14 @@ pub fn sum_columns(losses: &Losses) -> Vec<(&'static str, Align)> {
     SUMS.into_iter().chain(uncertain).collect()
 }
 
-/// The cells under [`sum_columns`]; a mark where it is not known when objects end.
-pub fn sums(t: &Totals, known: Known, losses: &Losses) -> Vec<String> {
+/// The cells under [`sum_columns`]; a mark where it is not known when objects end, or where there are only samples.
+pub fn sums(t: &Totals, estimate: Option<Estimate>, known: Known, losses: &Losses) -> Vec<String> {
     let lives = |text| cell(known.lives, text);
     let cells = [
-        known.sum(t.alloc_events),
-        known.sum(t.bytes_req),
-        known.sum(t.bytes_alloc),
-        known.sum(t.bytes_wasted()),
+        about(estimate.map(|e| e.alloc_events), t.alloc_events),
+        about(estimate.map(|e| e.bytes_req), t.bytes_req),
+        about(estimate.map(|e| e.bytes_alloc), t.bytes_alloc),
+        about(estimate.map(|e| e.bytes_alloc - e.bytes_req), t.bytes_wasted()),
         format!("{:.1}%", t.internal_fragmentation_percent()),
         lives(count(t.bytes_freed)),
         lives(count(t.bytes_freed_unseen)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
-use super::known::{Known, legend};
+use super::known::{Known, estimated, legend};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
@@ -13,6 +13,7 @@ use super::sorting::{SortKey, sort_rows};
 use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
+use crate::analysis::weights::{Estimate, in_order};
 use crate::failure::{Outcome, Result};
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -24,6 +25,7 @@ struct Class {
     bytes_alloc: u64,
     name: String,
     totals: Totals,
+    estimate: Option<Estimate>,
     /// Requested sizes in it, those that waste most first.
     requests: Vec<(u64, Totals)>,
 }
@@ -57,16 +59,22 @@ impl Report for Sizes {
         let result = &*result;
 
         let mut classes: BTreeMap<u64, BTreeMap<u64, Totals>> = BTreeMap::new();
+        let mut estimates: BTreeMap<u64, Option<Estimate>> = BTreeMap::new();
         for (site, parts) in result.interner.sites.items().iter().zip(&result.balance.sites) {
             if site.api == Api::Kmalloc {
                 let sum = classes.entry(site.bytes_alloc).or_default().entry(site.bytes_req).or_default();
-                parts.iter().for_each(|(_, totals)| *sum += totals);
+                let estimate = estimates.entry(site.bytes_alloc).or_default();
+                for (_, totals) in parts {
+                    *sum += totals;
+                    result.weights.add(site, totals, estimate);
+                }
             }
         }
         let mut rows: Vec<Class> =
             classes.into_iter().map(|(size, requests)| class(size, requests)).collect();
+        rows.iter_mut().for_each(|c| c.estimate = estimates.get(&c.bytes_alloc).copied().flatten());
         rows.retain(|c| c.totals != Totals::default());
-        sort_rows(&mut rows, &self.sort, |c| (&c.totals, &c.name));
+        sort_rows(&mut rows, &self.sort, |c| (in_order(c.estimate, c.totals), &c.name));
         let shown = shown(Some(subject.limit), rows.len());
         let known = Known::slab(&Basis::of(subject.session, result), Some(Api::Kmalloc));
         Page::of(
@@ -85,11 +93,12 @@ fn class(bytes_alloc: u64, requests: BTreeMap<u64, Totals>) -> Class {
         requests.into_iter().filter(|(_, t)| *t != Totals::default()).collect();
     requests.iter().for_each(|(_, t)| totals += t);
     requests.sort_by_key(|(size, t)| (std::cmp::Reverse(t.bytes_wasted()), *size));
-    Class { bytes_alloc, name: format!("{bytes_alloc:>12}"), totals, requests }
+    Class { bytes_alloc, name: format!("{bytes_alloc:>12}"), totals, estimate: None, requests }
 }
 
 fn row_json(class: &Class, known: Known) -> Value {
     let mut out = known.mask(json::row(&class.totals));
+    out.insert("estimated".into(), estimated(class.estimate));
     out.insert("size_class".into(), class.bytes_alloc.into());
     let requests = class.requests.iter().map(|(size, totals)| {
         let mut out = known.mask(json::row(totals));
@@ -118,7 +127,7 @@ fn page(rows: &[Class], shown: usize, known: Known, losses: &Losses) -> String {
                     format!("{size} x {} ({share})", count(t.alloc_events))
                 });
             let mut cells = vec![count(c.bytes_alloc), range];
-            cells.extend(sums(&c.totals, known, losses));
+            cells.extend(sums(&c.totals, c.estimate, known, losses));
             cells.push(worst.collect::<Vec<_>>().join(", "));
             cells
         })

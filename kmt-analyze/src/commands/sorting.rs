@@ -45,12 +45,12 @@ impl SortKey {
 }
 
 /// Sorts rows by several keys, then by name.
-pub fn sort_rows<R>(rows: &mut [R], keys: &[SortKey], view: impl Fn(&R) -> (&Totals, &str)) {
+pub fn sort_rows<R>(rows: &mut [R], keys: &[SortKey], view: impl Fn(&R) -> (Totals, &str)) {
     rows.sort_by(|a, b| {
         let (a, b) = (view(a), view(b));
         keys.iter()
             .take_while(|&&k| k != SortKey::Name)
-            .map(|k| k.compare(a, b))
+            .map(|k| k.compare((&a.0, a.1), (&b.0, b.1)))
             .find(|o| o.is_ne())
             .unwrap_or_else(|| a.1.cmp(b.1))
     });

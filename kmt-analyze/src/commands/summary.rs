@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::basis::{Basis, Input};
-use super::known::Known;
+use super::known::{Known, about, estimated};
 use super::pages::sums_json;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::selection::{Selection, sum_of};
@@ -14,6 +14,7 @@ use crate::analysis::page_totals::{FrameCounts, FrameTotals};
 use crate::analysis::pass;
 use crate::analysis::ranges::Range;
 use crate::analysis::totals::{EventCounts, Totals};
+use crate::analysis::weights::Estimate;
 use crate::failure::{Outcome, Result};
 use crate::render::json;
 use crate::render::table::{Align, table};
@@ -27,6 +28,16 @@ const EVENTS: [(&str, Meaning); 4] = [
     ("kmem_cache_alloc", Meaning::CACHE_ALLOC),
     ("kmem_cache_free", Meaning::CACHE_FREE),
 ];
+
+/// What the samples of an interface stand for, where it was sampled.
+fn estimate(result: &pass::Result, api: Api) -> Option<Estimate> {
+    let mut sum = None;
+    let sites = result.interner.sites.items().iter().zip(&result.balance.sites);
+    for (site, parts) in sites.filter(|(site, _)| site.api == api) {
+        parts.iter().for_each(|(_, totals)| result.weights.add(site, totals, &mut sum));
+    }
+    sum
+}
 
 /// A cell of a number that rests on what may not have been recorded.
 fn told(is_known: bool, text: String) -> String {
@@ -100,8 +111,8 @@ fn document(
         EVENTS.iter().map(|(name, m)| ((*name).to_owned(), json!(recorded(session, result, *m)))).collect();
     let slab = if has_slab(session, result) {
         let [mut slab, mut kmalloc, mut cache] = [all, kmalloc, cache];
-        for part in [&mut slab, &mut kmalloc, &mut cache] {
-            part.entry("estimated").or_insert(Value::Null);
+        for (part, api) in [(&mut kmalloc, Api::Kmalloc), (&mut cache, Api::Cache)] {
+            part.insert("estimated".into(), estimated(estimate(result, api)));
         }
         for (part, section) in
             [(&mut kmalloc, "slab.kmalloc"), (&mut cache, "slab.cache"), (&mut slab, "slab")]
@@ -281,16 +292,14 @@ fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts, known: [Kno
             not_recorded.join(", ")
         ));
     }
-    for (name, at) in [("kmalloc", 1), ("caches", 2)] {
-        let (totals, known) = (&parts[at].0, known[at]);
-        if known.times.is_some() {
-            out.push_str(&format!(
-                "\nestimated of all {name}, by the events that samples stand for: {} allocations of {} bytes, {} asked for\n",
-                known.sum(totals.alloc_events),
-                known.sum(totals.bytes_alloc),
-                known.sum(totals.bytes_req),
-            ));
-        }
+    for (name, api) in [("kmalloc", Api::Kmalloc), ("caches", Api::Cache)] {
+        let Some(estimate) = estimate(result, api) else { continue };
+        out.push_str(&format!(
+            "\nestimated of all {name}, by the events that samples stand for: {} allocations of {} bytes, {} asked for\n",
+            about(Some(estimate.alloc_events), 0),
+            about(Some(estimate.bytes_alloc), 0),
+            about(Some(estimate.bytes_req), 0),
+        ));
     }
     out.push_str(&pages_page(result, pages_known));
     out.push_str(&ranges_page(result));

@@ -104,7 +104,7 @@ impl Report for TaskLoad {
                     || r.page_use != Use::default()
             })
             .collect();
-        sort_rows(&mut rows, &self.sort, |r| (&r.sums.slab, &r.name));
+        sort_rows(&mut rows, &self.sort, |r| (r.sums.slab, &r.name));
         let shown = shown(Some(subject.limit), rows.len());
         let page_size = result.page_size.0;
         let known = Recorded::of(session, result);
@@ -206,8 +206,8 @@ fn page(rows: &[Row], shown: usize, page_size: u64, known: &Recorded, is_lossy: 
         .map(|r| {
             let mut cells = vec![
                 r.name.clone(),
-                cell(known.slab.allocs, known.slab.sum(r.sums.slab.alloc_events)),
-                cell(known.slab.allocs, known.slab.sum(r.sums.slab.bytes_alloc)),
+                cell(known.slab.allocs, count(r.sums.slab.alloc_events)),
+                cell(known.slab.allocs, count(r.sums.slab.bytes_alloc)),
                 cell(known.slab.lives, count(r.sums.slab.live)),
                 cell(known.slab.lives, count(r.sums.slab.bytes_live)),
                 cell(known.slab.frees, count(r.sums.freed_here)),

@@ -55,7 +55,7 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
     lines.extend(filter_lines(session));
     lines.extend(session.sampled().into_iter().map(|(event, samples, events)| {
         format!(
-            "{} was sampled: {} of about {} events; ~ marks estimates of all, {:.1} times what the samples hold; other numbers are of the samples",
+            "{} was sampled: {} of about {} events; ~ marks estimates of all by the periods of the samples, {:.1} on average; other numbers are of the samples",
             escaped(event.as_bytes()),
             count(samples),
             count(events),

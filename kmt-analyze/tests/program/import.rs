@@ -134,7 +134,7 @@ fn a_sampled_recording_of_perf_is_none_of_objects() {
         let summary = json(&["summary", "--json"], &output);
         let samples = summary["slab"]["kmalloc"]["alloc_events"].as_u64().unwrap();
         let notes = summary["trust"]["notes"].to_string();
-        assert!(notes.contains("kmem:kmalloc was sampled") && notes.contains("1000.0 times"), "{notes}");
+        assert!(notes.contains("kmem:kmalloc was sampled") && notes.contains("1000.0 on average"), "{notes}");
         let estimated = &summary["slab"]["kmalloc"]["estimated"];
         assert_eq!(estimated["alloc_events"].as_u64(), Some(1000 * samples), "{name}");
         assert!(summary["slab"]["cache"]["estimated"].is_null());
@@ -149,6 +149,15 @@ fn a_sampled_recording_of_perf_is_none_of_objects() {
             let is_sampled = |row: &Value| !row["estimated"].is_null();
             let exact = |row: &Value| if is_sampled(row) { row["bytes_alloc"].as_u64().unwrap() } else { 0 };
             assert!(sum(&exact) > 0 && sum(&estimated) == 1000 * sum(&exact), "{report}");
+            let order: Vec<u64> =
+                rows.iter().map(|row| estimated(row).max(row["bytes_alloc"].as_u64().unwrap())).collect();
+            assert!(
+                order.is_sorted_by(|a, b| a >= b),
+                "{report}: sorted by what samples stand for: {order:?}"
+            );
+            if report == "callers" {
+                assert!(rows.iter().any(|row| !is_sampled(row)), "caches were recorded in full");
+            }
             let text = stdout(&run(&[report], &output));
             assert!(text.contains(" ~") && text.contains("~ marks estimates"), "{text}");
         }

@@ -1,32 +1,23 @@
 //! Samples to events, chains to stacks, lost records to losses.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
 use kmt_format::ErrorKind;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Loss, Task, Writer, WriterStats};
 
+use super::sampled::Sampling;
 use crate::convert::stacks::{StackFormat, is_corrupt_to_perf, kernel_part};
 use crate::failure::Failure;
 use crate::import::Fault;
-use crate::import::perf_data::{Item, PerfData, Rounds};
+use crate::import::perf_data::{Item, Rounds};
 use crate::output::Output;
 
 /// Bytes that are handed to the output at once, about.
 const WRITE_LEN: usize = 1 << 20;
 /// Names of tasks that are written at once.
 const TASKS_AT_ONCE: usize = 4096;
-
-/// An event of which only some were recorded.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sampled {
-    /// Events from one sample to the next; 0: it varies.
-    period: u64,
-    samples: u64,
-    /// Events that the samples stand for.
-    events: u64,
-}
 
 /// Why an item could not be taken in.
 pub enum Trouble {
@@ -68,10 +59,7 @@ pub struct Conversion {
     /// Events that were written.
     pub events: u64,
     corrupt_chains: u64,
-    /// Events of which only some were recorded, by id.
-    sampled: BTreeMap<u64, Sampled>,
-    /// SYSTEM:EVENT of each id.
-    names: BTreeMap<u64, String>,
+    sampling: Sampling,
     /// Events that perf lost without a record of it.
     lost_samples: u64,
     /// Whether perf marked no rounds.
@@ -84,16 +72,11 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// The start of one; `names` are SYSTEM:EVENT of each id.
-    pub fn new(
-        writer: Writer,
-        stack: StackFormat,
-        names: BTreeMap<u64, String>,
-        file: &PerfData<'_>,
-    ) -> Self {
+    /// The start of one.
+    pub fn new(writer: Writer, stack: StackFormat, sampling: Sampling, order: ByteOrder) -> Self {
         Self {
             writer,
-            order: file.order,
+            order,
             stack,
             record: Vec::new(),
             comms: HashMap::new(),
@@ -102,13 +85,7 @@ impl Conversion {
             flagged: Loss::default(),
             events: 0,
             corrupt_chains: 0,
-            sampled: file
-                .attrs
-                .iter()
-                .filter(|a| a.is_tracepoint() && a.is_sampled())
-                .map(|a| (a.config, Sampled { period: a.period, ..Sampled::default() }))
-                .collect(),
-            names,
+            sampling,
             lost_samples: 0,
             is_forced: false,
             lost: 0,
@@ -123,7 +100,7 @@ impl Conversion {
     pub fn item(&mut self, item: Item<'_>, output: &mut Output) -> std::result::Result<(), Trouble> {
         match item {
             Item::Event { time, cpu, raw, chain, period } => {
-                self.sample(raw, period);
+                self.sampling.add(raw, period, self.order);
                 self.event(time, cpu, raw, chain)?;
             }
             Item::Lost { cpu, count } => {
@@ -149,18 +126,6 @@ impl Conversion {
             self.writer.clear_pending();
         }
         Ok(())
-    }
-
-    /// Counts what a sample stands for, if it is one of many events.
-    fn sample(&mut self, raw: &[u8], period: Option<u64>) {
-        if self.sampled.is_empty() {
-            return;
-        }
-        let id = self.order.uint(raw.get(..2).unwrap_or_default());
-        if let Some(sampled) = self.sampled.get_mut(&id) {
-            sampled.samples += 1;
-            sampled.events = sampled.events.saturating_add(period.unwrap_or(sampled.period).max(1));
-        }
     }
 
     fn event(&mut self, time: u64, cpu: u32, raw: &[u8], chain: &[u8]) -> kmt_format::Result<()> {
@@ -232,21 +197,10 @@ impl Conversion {
         for (cpu, _) in &stats {
             self.writer.flush(*cpu)?;
         }
-        let sampled: Vec<String> = self
-            .sampled
-            .iter()
-            .map(|(id, s)| {
-                format!(
-                    "{} {} {} {}",
-                    self.names.get(id).map_or("?", String::as_str),
-                    s.samples,
-                    s.events,
-                    s.period
-                )
-            })
-            .collect();
-        if !sampled.is_empty() {
-            self.writer.meta(&[("perf/sampled", sampled.join("\n").as_bytes())])?;
+        let sampled = self.sampling.pairs();
+        let pairs: Vec<(&str, &[u8])> = sampled.iter().map(|(key, text)| (*key, text.as_bytes())).collect();
+        if !pairs.is_empty() {
+            self.writer.meta(&pairs)?;
         }
         if self.corrupt_chains > 0 {
             let count = self.corrupt_chains.to_string();
@@ -257,13 +211,7 @@ impl Conversion {
 
     /// Notes on what was met, a sentence each.
     pub fn notes(&self, notes: &mut Vec<String>) {
-        for (id, s) in &self.sampled {
-            let name = self.names.get(id).map_or("?", String::as_str);
-            notes.push(format!(
-                "{name} was sampled: {} of about {} events; nothing that follows objects can be told of it, record with -c 1",
-                s.samples, s.events
-            ));
-        }
+        notes.extend(self.sampling.notes());
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("{count} {what}"));

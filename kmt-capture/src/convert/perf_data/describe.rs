@@ -1,11 +1,10 @@
 //! What a perf.data tells of its target.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use kmt_format::kernel::TraceClock;
 
-use crate::convert::description::{Description, format_id};
+use crate::convert::description::Description;
 use crate::failure::{Failure, Result};
 use crate::import::Fault;
 use crate::import::perf_data::PerfData;
@@ -89,13 +88,4 @@ pub fn running_kernel(file: &PerfData<'_>, description: &mut Description) {
             .notes
             .push("symbols are those of the running kernel, which is the recorded one".to_owned());
     }
-}
-
-/// SYSTEM:EVENT of each id of a format.
-pub fn names(description: &Description) -> BTreeMap<u64, String> {
-    let name = |text: &str| text.lines().find_map(|l| l.strip_prefix("name: ")).map(|n| n.trim().to_owned());
-    let row = |(system, _, text): &(String, String, String)| {
-        Some((u64::from(format_id(text)?), format!("{system}:{}", name(text)?)))
-    };
-    description.formats.iter().filter_map(row).collect()
 }

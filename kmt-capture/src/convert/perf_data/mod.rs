@@ -4,13 +4,15 @@
 
 mod conversion;
 mod describe;
+mod sampled;
 
 use std::path::{Path, PathBuf};
 
 use kmt_format::write::Loss;
 
 use self::conversion::Conversion;
-use self::describe::{describe, names, running_kernel};
+use self::describe::{describe, running_kernel};
+use self::sampled::Sampling;
 use super::beside::Beside;
 use super::opened::Opened;
 use super::stacks::StackFormat;
@@ -49,7 +51,7 @@ pub fn convert(options: &Options, parts: &[(PathBuf, Opened)]) -> Result<Convert
     description.formats.push(stack.format());
     let mut writer = description.writer(identity(parts), options.compression)?;
     description.write(&mut writer)?;
-    let mut conversion = Conversion::new(writer, stack, names(&description), first);
+    let mut conversion = Conversion::new(writer, stack, Sampling::new(first, &description), first.order);
     for ((path, _), file) in parts.iter().zip(&files) {
         let mut rounds = Rounds::new(file);
         let fault = rounds.read(&mut |item| conversion.item(item, &mut output).map_err(|e| e.on(path)))?;
