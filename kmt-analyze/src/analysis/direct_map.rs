@@ -32,14 +32,14 @@ impl DirectMap {
     }
 }
 
-/// Collects votes: a page allocation that is not MOVABLE is likely the new slab page of the next slab allocation of
-/// the same task on the same CPU.
+/// Collects votes: the last page allocation that is not MOVABLE is likely the new slab page of the next slab allocation
+/// of the same task on the same CPU.
 #[derive(Debug, Default)]
 pub struct Election {
     /// By base: votes, and the base with the upper byte of the pointers that voted.
     votes: HashMap<u64, (u64, u64)>,
     votes_all: u64,
-    /// Page allocations since their CPU's last slab event: CPU, task, page frame, order.
+    /// Of each CPU the last page allocation since its last slab event: CPU, task, page frame, order.
     pending: Vec<(u32, i32, u64, u8)>,
     page_shift: u32,
 }
@@ -83,6 +83,8 @@ impl Election {
 
     /// A page allocation that is not MOVABLE and did not fail.
     fn page_alloc(&mut self, pfn: u64, order: u8, place: Origin) {
+        // Of several only the last one is likely the slab page.
+        self.pending.retain(|waiting| waiting.0 != place.cpu);
         self.pending.push((place.cpu, place.pid, pfn, order));
     }
 
@@ -148,6 +150,10 @@ mod tests {
         election.slab_event(None, at(0, 7));
         election.page_alloc(1, 0, at(0, 7));
         election.slab_event(Some(base_address + (5 << 12)), at(0, 7));
+        // Of two page allocations the last one.
+        election.page_alloc(2, 0, at(0, 7));
+        election.page_alloc(3, 0, at(0, 8));
+        election.slab_event(Some(base_address + (2 << 12)), at(0, 7));
         assert_eq!(election.result(), Some(DirectMap { base, base_address, votes: 5, votes_all: 5 }));
         assert_eq!(election.result().unwrap().frame(base + 0x5008, 12), 5);
     }

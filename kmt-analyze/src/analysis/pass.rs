@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::thread;
 
-use kmt_format::kernel::ClockUnit;
+use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::read::{Damage, Trace};
 use kmt_format::schema::Meaning;
 
@@ -12,6 +12,7 @@ use super::comms::Comms;
 use super::direct_map::{DirectMap, Election};
 use super::figures::figures;
 use super::filter::{Chosen, Filter, Names, Selector};
+use super::kernel::version;
 use super::ledger::{Balance, Ledger, Rules};
 use super::losses::Losses;
 use super::ranges::{Kept, Material, Ranges, ranges};
@@ -113,7 +114,14 @@ fn pass(
     let (late_bound, assumed) = late_bound(trace);
     let window = task.filter.window.unwrap_or((0, u64::MAX));
     let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
-    let rules = Rules { page_size: page_size.unwrap_or(4096), late_bound, direct_map, window, no_frame };
+    let rules = Rules {
+        page_size: page_size.unwrap_or(4096),
+        late_bound,
+        late_frees: version(trace.metadata()).is_none_or(|version| version < KernelVersion::new(5, 19)),
+        direct_map,
+        window,
+        no_frame,
+    };
     let mut sinks = (task.sinks)();
     sinks.no_stacks = !has_stacks(trace);
     let interner = SharedInterner::default();

@@ -65,6 +65,8 @@ fn event(line: &Value) -> Option<Event> {
 pub struct Target {
     pub page_size: u64,
     pub no_frame: u64,
+    /// Whether kmem_cache_free is logged after the fact.
+    pub late_frees: bool,
     /// Spans of time in which something was lost.
     pub spans: Vec<(u64, u64)>,
 }
@@ -101,7 +103,7 @@ fn base(events: &[Event], target: &Target) -> Option<u64> {
         for e in events.iter().filter(|e| e.cpu == cpu) {
             match e.what {
                 What::PageAlloc { pfn, order, movable: false } if pfn != target.no_frame => {
-                    waiting.push((pfn, order, e.pid));
+                    waiting = vec![(pfn, order, e.pid)];
                 }
                 What::Alloc { ptr, .. } => {
                     for (pfn, order, pid) in waiting.drain(..) {
@@ -288,7 +290,9 @@ fn address_ledger(
             What::Free { kfree, .. } => {
                 if let Some(life) = live.take() {
                     freed(ledger, &life, e, e.time, false);
-                } else if let Some((life, end)) = page_gone.take_if(|p| !kfree && e.time - p.1 <= MS) {
+                } else if let Some((life, end)) =
+                    page_gone.take_if(|p| target.late_frees && !kfree && e.time - p.1 <= MS)
+                {
                     freed(ledger, &life, e, end, true);
                 } else {
                     if let Some((life, end)) = page_gone.take() {
@@ -336,7 +340,9 @@ fn free_behind(events: &[Event], timeline: &[At], place: usize, new: &Life, targ
         };
         let e = &events[index];
         match (first, &e.what) {
-            (None, What::Free { kfree: false, .. }) if e.time - new.born <= MS => first = Some(index),
+            (None, What::Free { kfree: false, .. }) if target.late_frees && e.time - new.born <= MS => {
+                first = Some(index);
+            }
             // A second report is part of the allocation.
             (None, What::Alloc { kmalloc: true, req, alloc, .. })
                 if new.kmalloc

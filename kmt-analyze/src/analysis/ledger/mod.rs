@@ -44,6 +44,8 @@ pub struct Rules {
     pub page_size: u64,
     /// One millisecond in the clock's unit: the bound of late frees and double reports.
     pub late_bound: u64,
+    /// Whether the kernel logs kmem_cache_free after the fact: before 5.19, or where the version is unknown.
+    pub late_frees: bool,
     /// Where page frames are mapped, if it was learned.
     pub direct_map: Option<DirectMap>,
     /// First and last time of what is counted.

@@ -196,7 +196,9 @@ impl Ledger<'_> {
     }
 
     fn is_late(&self, end: u64, free: &Free) -> bool {
-        free.api == Api::Cache && free.time.saturating_sub(end) <= self.rules.late_bound
+        self.rules.late_frees
+            && free.api == Api::Cache
+            && free.time.saturating_sub(end) <= self.rules.late_bound
     }
 
     /// The one free behind two allocations was the second's; the first stays freed unseen, and uncertain.

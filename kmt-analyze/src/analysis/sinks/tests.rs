@@ -14,7 +14,14 @@ const BASE: u64 = 0x00ff_8880_0000_0000;
 
 fn rules() -> Rules {
     let direct_map = Some(DirectMap { base: BASE, base_address: 0xff << 56 | BASE, votes: 9, votes_all: 9 });
-    Rules { page_size: 4096, late_bound: 1_000_000, direct_map, window: (0, u64::MAX), no_frame: u64::MAX }
+    Rules {
+        page_size: 4096,
+        late_bound: 1_000_000,
+        late_frees: true,
+        direct_map,
+        window: (0, u64::MAX),
+        no_frame: u64::MAX,
+    }
 }
 
 fn place(pid: i32) -> Origin {
