@@ -6,6 +6,7 @@ pub mod amount;
 pub mod buddy;
 pub mod caches;
 pub mod comms;
+pub mod coverage;
 pub mod difference;
 pub mod direct_map;
 pub mod figures;

@@ -1,18 +1,22 @@
 //! `caches`: sums by cache and size class.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
-use super::known::{Known, estimated, legend};
+use super::known::{Known, cell, estimated, legend};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
 use crate::analysis::aliases::Aliases;
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
+use crate::analysis::coverage::{Coverage, Seen, active};
 use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::size_classes::SizeClasses;
+use crate::analysis::slabinfo::{self, SlabInfo};
 use crate::analysis::totals::Totals;
 use crate::analysis::weights::in_order;
 use crate::failure::{Outcome, Result};
@@ -59,15 +63,56 @@ impl Report for Caches {
         let shown = shown(Some(subject.limit), rows.len());
         let aliases = aliases(session);
         let basis = Basis::of(session, result);
+        let bounds = Bounds::of(subject);
         Page::of(
             |out| {
                 out.insert("caches_total".into(), json!(rows.len()));
                 let rows = rows.iter().take(shown);
-                let rows = rows.map(|(name, row)| row_json(name, row, &aliases, &basis));
+                let rows = rows.map(|(name, row)| row_json(name, row, &aliases, &basis, &bounds));
                 out.insert("caches".into(), rows.collect());
             },
-            || page(&rows, shown, &aliases, &basis, &session.losses),
+            || page(&rows, shown, &aliases, &basis, &bounds),
         )
+    }
+}
+
+/// What bounds live figures.
+struct Bounds<'s> {
+    losses: &'s Losses,
+    /// The snapshot behind the trace, if what is counted reaches to its end.
+    slabinfo: Option<BTreeMap<String, SlabInfo>>,
+}
+
+impl<'s> Bounds<'s> {
+    fn of(subject: &Subject<'s, '_>) -> Self {
+        let Subject { session, selection, .. } = subject;
+        let to_the_end = selection.time.is_none() && selection.at.is_none();
+        let snapshot = session.trace.metadata().attachment("slabinfo.after").filter(|_| to_the_end);
+        Self { losses: &session.losses, slabinfo: snapshot.map(slabinfo::parse) }
+    }
+
+    /// Least and most objects of a row that are live at the end; `None` where events were lost and no snapshot tells.
+    fn live(&self, row: &CacheRow) -> Option<[u64; 2]> {
+        let live = row.totals.live;
+        let active = self.slabinfo.as_ref().and_then(|slabinfo| active(&row.key, slabinfo));
+        if self.losses.any() {
+            return active.map(|active| [0, active]);
+        }
+        if Coverage::of(&row.totals).seen() == Seen::All {
+            return Some([live, live]);
+        }
+        Some([0, active.map_or(live, |active| live.min(active))])
+    }
+
+    fn legend(&self) -> &'static str {
+        match self.slabinfo {
+            Some(_) => {
+                "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live: there are at most as many as slabinfo called active behind the trace.\n"
+            }
+            None => {
+                "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live.\n"
+            }
+        }
     }
 }
 
@@ -94,7 +139,7 @@ fn known(row: &CacheRow, basis: &Basis) -> Known {
     Known::slab(basis, Some(api))
 }
 
-fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis) -> Value {
+fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis, bounds: &Bounds<'_>) -> Value {
     let mut out = known(row, basis).mask(json::row(&row.totals));
     let (kind, exact_name, same) = match &row.key {
         CacheKey::Kmalloc(_) => ("kmalloc", name.into(), None),
@@ -102,6 +147,11 @@ fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis) -> Val
         CacheKey::Nameless(..) => ("nameless", name.into(), None),
     };
     out.insert("estimated".into(), estimated(row.estimate));
+    let coverage = Coverage::of(&row.totals);
+    let has_lives = known(row, basis).lives;
+    out.insert("frees_seen".into(), json!(has_lives.then(|| coverage.seen().name())));
+    out.insert("frees_seen_percent".into(), json!(coverage.seen_percent().filter(|_| has_lives)));
+    out.insert("live_range".into(), json!(bounds.live(row).filter(|_| has_lives)));
     out.insert("cache".into(), exact_name);
     out.insert("kind".into(), kind.into());
     // null: not known whether the cache is merged with others.
@@ -120,24 +170,36 @@ fn page(
     shown: usize,
     aliases: &Aliases,
     basis: &Basis,
-    losses: &Losses,
+    bounds: &Bounds<'_>,
 ) -> String {
+    let losses = bounds.losses;
     let mut columns = vec![("cache", Align::Left), ("size", Align::Right)];
     columns.extend(sum_columns(losses));
+    // Where all frees have events, live is what is live.
+    let is_told = rows.iter().any(|(_, row)| Coverage::of(&row.totals).seen() != Seen::All);
+    if is_told {
+        columns.extend([("frees seen", Align::Right), ("live at most", Align::Right)]);
+    }
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
         .map(|(name, row)| {
             let (low, high) = row.object_size;
             let size = if low == high { low.to_string() } else { format!("{low}-{high}") };
-            [name.clone(), size]
-                .into_iter()
-                .chain(sums(&row.totals, row.estimate, known(row, basis), losses))
-                .collect()
+            let known = known(row, basis);
+            let seen = Coverage::of(&row.totals).seen_percent();
+            let seen = seen.map_or("?".to_owned(), |percent| format!("{percent:.1}%"));
+            let most = bounds.live(row).map_or("?".to_owned(), |[_, most]| count(most));
+            let told = is_told.then(|| [cell(known.lives, seen), cell(known.lives, most)]);
+            let sums = sums(&row.totals, row.estimate, known, losses);
+            [name.clone(), size].into_iter().chain(sums).chain(told.into_iter().flatten()).collect()
         })
         .collect();
     let is_known = rows.iter().all(|(_, row)| known(row, basis).lives);
     let mut out = table(&columns, &cells) + &more(shown, rows.len(), "caches") + legend(is_known);
+    if is_told {
+        out.push_str(bounds.legend());
+    }
     if aliases.is_known() {
         for (name, row) in rows.iter().take(shown) {
             let CacheKey::Named(exact) = &row.key else { continue };

@@ -4,9 +4,12 @@ use kmt_format::schema::{EventClass, Meaning};
 
 use super::basis::Basis;
 use super::session::Session;
+use crate::analysis::caches::{CacheKey, by_cache};
+use crate::analysis::coverage::{Coverage, Seen};
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
 use crate::render::text::{count, escaped, span};
+use crate::stream::Api;
 
 /// Whether events of that meaning were recorded: `None` if none was seen and the file does not tell.
 pub fn recorded(session: &Session<'_>, result: &pass::Result, meaning: Meaning) -> Option<bool> {
@@ -70,6 +73,7 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
             count(all.bytes_live_uncertain)
         ));
     }
+    lines.extend(coverage_line(session, result));
     match result.direct_map {
         Some(map) => lines.push(format!(
             "page frames were placed in memory by {} of {} votes ({:.0} %)",
@@ -105,6 +109,46 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
         );
     }
     lines
+}
+
+/// Caches named for frees without events.
+const CACHES_NAMED: usize = 3;
+
+/// How many frees have no event, where that is not because events were lost.
+fn coverage_line(session: &Session<'_>, result: &pass::Result) -> Option<String> {
+    if session.losses.any() {
+        return None;
+    }
+    let mut all = Coverage::default();
+    let mut caches: Vec<(u64, String)> = Vec::new();
+    let basis = Basis::of(session, result);
+    for row in by_cache(result) {
+        let (api, name) = match &row.key {
+            CacheKey::Kmalloc(size) => (Api::Kmalloc, result.size_classes.name(*size)),
+            CacheKey::Named(name) => (Api::Cache, escaped(name)),
+            CacheKey::Nameless(req, _) => (Api::Cache, format!("objects of {req} bytes")),
+        };
+        let coverage = Coverage::of(&row.totals);
+        if !basis.ends(Some(api)) {
+            continue;
+        }
+        all.ends = all.ends.saturating_add(coverage.ends);
+        all.unseen = all.unseen.saturating_add(coverage.unseen);
+        if matches!(coverage.seen(), Seen::Partly | Seen::Nothing) {
+            caches.push((coverage.unseen, name));
+        }
+    }
+    if all.seen() == Seen::All || all.ends == 0 {
+        return None;
+    }
+    caches.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
+    let more = if caches.len() > CACHES_NAMED { ", ..." } else { "" };
+    let names: Vec<String> = caches.into_iter().take(CACHES_NAMED).map(|(_, name)| name).collect();
+    Some(format!(
+        "nothing was lost, but {:.1} % of the lives that ended have no free event ({}{more}): what seems live there is an upper bound, see caches",
+        100.0 * all.unseen as f64 / all.ends as f64,
+        names.join(", ")
+    ))
 }
 
 /// Where the next option of a command line begins: a minus sign before a digit is a number of the filter.

@@ -322,3 +322,56 @@ fn each_side_of_a_diff_has_its_own_events() {
     let output = run(&["diff", "--time", "+0..+0.005", "--against", "1..2"], &file);
     assert!(stderr(&output).contains("lies outside the trace"), "{}", stderr(&output));
 }
+
+/// Sheaves, bulk frees and kfree_rcu free objects without an event: what seems live is an upper bound, and slabinfo has a
+/// better one.
+#[test]
+fn frees_without_events_are_told() {
+    let scratch = Scratch::new();
+    let (mut text, mut time) = (String::new(), 1.0);
+    let mut line = |event: String| {
+        time += 0.000_1;
+        text += &format!("      sh-77      [001] .....   {time:.6}: {event}\n");
+    };
+    let alloc = |name: &str, ptr: u64| {
+        format!(
+            "kmem_cache_alloc: call_site=f+0x1/0x20 name={name} ptr=0x{ptr:x} bytes_req=128 bytes_alloc=128 \
+             gfp_flags=GFP_KERNEL node=-1 accounted=true"
+        )
+    };
+    for number in 0..40u64 {
+        // Ten addresses, again and again, and never a free.
+        line(alloc("eventpoll_epi", 0xffff_8881_0000_0000 + number % 10 * 128));
+        line(alloc("dentry", 0xffff_8881_0001_0000));
+        line("kmem_cache_free: call_site=f+0x1/0x20 ptr=0xffff888100010000 name=dentry".to_owned());
+    }
+    let folder = scratch.0.join("sheaves");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("trace.txt"), text).unwrap();
+    let row = |file: &Path, name: &str| {
+        let caches = json(&["caches", "--json"], file);
+        let row = caches["caches"].as_array().unwrap().iter().find(|row| row["cache"] == name);
+        row.unwrap_or_else(|| panic!("{caches:#}")).clone()
+    };
+    let file = scratch.convert(&folder);
+    let (epi, dentry) = (row(&file, "eventpoll_epi"), row(&file, "dentry"));
+    assert_eq!((epi["live"].as_u64(), epi["frees_seen"].as_str()), (Some(10), Some("none")), "{epi:#}");
+    assert_eq!(epi["live_range"].to_string(), "[0,10]");
+    assert_eq!(
+        (dentry["frees_seen"].as_str(), dentry["live_range"].to_string().as_str()),
+        (Some("all"), "[0,0]")
+    );
+    for report in REPORTS.into_iter().filter(|r| !["pages", "latency"].contains(r)) {
+        let output = run(&[report], &file);
+        let said = stdout(&output) + &stderr(&output);
+        let is_told = said.contains("42.9 % of the lives that ended have no free event (eventpoll_epi)");
+        assert!(is_told || output.status.code() == Some(1), "{report}: {said}");
+    }
+    let head = "slabinfo - version: 2.1\n";
+    let slabinfo = format!("{head}eventpoll_epi 3 32 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n");
+    fs::write(folder.join("slabinfo.after"), slabinfo).unwrap();
+    let bounded = scratch.convert(&folder);
+    assert_eq!(row(&bounded, "eventpoll_epi")["live_range"].to_string(), "[0,3]");
+    let text = stdout(&run(&["caches"], &bounded));
+    assert!(text.contains("live at most") && text.contains("slabinfo called active"), "{text}");
+}
