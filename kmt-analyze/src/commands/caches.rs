@@ -1,22 +1,19 @@
 //! `caches`: sums by cache and size class.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
 use super::known::{Known, cell, estimated, legend};
+use super::live_bounds::LiveBounds;
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
 use crate::analysis::aliases::Aliases;
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
-use crate::analysis::coverage::{Coverage, Seen, active};
-use crate::analysis::losses::Losses;
+use crate::analysis::coverage::{Coverage, Seen};
 use crate::analysis::pass;
 use crate::analysis::size_classes::SizeClasses;
-use crate::analysis::slabinfo::{self, SlabInfo};
 use crate::analysis::totals::Totals;
 use crate::analysis::weights::in_order;
 use crate::failure::{Outcome, Result};
@@ -63,7 +60,7 @@ impl Report for Caches {
         let shown = shown(Some(subject.limit), rows.len());
         let aliases = aliases(session);
         let basis = Basis::of(session, result);
-        let bounds = Bounds::of(subject);
+        let bounds = LiveBounds::of(subject);
         Page::of(
             |out| {
                 out.insert("caches_total".into(), json!(rows.len()));
@@ -73,46 +70,6 @@ impl Report for Caches {
             },
             || page(&rows, shown, &aliases, &basis, &bounds),
         )
-    }
-}
-
-/// What bounds live figures.
-struct Bounds<'s> {
-    losses: &'s Losses,
-    /// The snapshot behind the trace, if what is counted reaches to its end.
-    slabinfo: Option<BTreeMap<String, SlabInfo>>,
-}
-
-impl<'s> Bounds<'s> {
-    fn of(subject: &Subject<'s, '_>) -> Self {
-        let Subject { session, selection, .. } = subject;
-        let to_the_end = selection.time.is_none() && selection.at.is_none();
-        let snapshot = session.trace.metadata().attachment("slabinfo.after").filter(|_| to_the_end);
-        Self { losses: &session.losses, slabinfo: snapshot.map(slabinfo::parse) }
-    }
-
-    /// Least and most objects of a row that are live at the end; `None` where events were lost and no snapshot tells.
-    fn live(&self, row: &CacheRow) -> Option<[u64; 2]> {
-        let live = row.totals.live;
-        let active = self.slabinfo.as_ref().and_then(|slabinfo| active(&row.key, slabinfo));
-        if self.losses.any() {
-            return active.map(|active| [0, active]);
-        }
-        if Coverage::of(&row.totals).seen() == Seen::All {
-            return Some([live, live]);
-        }
-        Some([0, active.map_or(live, |active| live.min(active))])
-    }
-
-    fn legend(&self) -> &'static str {
-        match self.slabinfo {
-            Some(_) => {
-                "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live: there are at most as many as slabinfo called active behind the trace.\n"
-            }
-            None => {
-                "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live.\n"
-            }
-        }
     }
 }
 
@@ -139,7 +96,7 @@ fn known(row: &CacheRow, basis: &Basis) -> Known {
     Known::slab(basis, Some(api))
 }
 
-fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis, bounds: &Bounds<'_>) -> Value {
+fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis, bounds: &LiveBounds<'_>) -> Value {
     let mut out = known(row, basis).mask(json::row(&row.totals));
     let (kind, exact_name, same) = match &row.key {
         CacheKey::Kmalloc(_) => ("kmalloc", name.into(), None),
@@ -151,7 +108,7 @@ fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis, bounds
     let has_lives = known(row, basis).lives;
     out.insert("frees_seen".into(), json!(has_lives.then(|| coverage.seen().name())));
     out.insert("frees_seen_percent".into(), json!(coverage.seen_percent().filter(|_| has_lives)));
-    out.insert("live_range".into(), json!(bounds.live(row).filter(|_| has_lives)));
+    out.insert("live_range".into(), json!(bounds.of_row(row).map(|live| live.objects).filter(|_| has_lives)));
     out.insert("cache".into(), exact_name);
     out.insert("kind".into(), kind.into());
     // null: not known whether the cache is merged with others.
@@ -170,7 +127,7 @@ fn page(
     shown: usize,
     aliases: &Aliases,
     basis: &Basis,
-    bounds: &Bounds<'_>,
+    bounds: &LiveBounds<'_>,
 ) -> String {
     let losses = bounds.losses;
     let mut columns = vec![("cache", Align::Left), ("size", Align::Right)];
@@ -189,7 +146,7 @@ fn page(
             let known = known(row, basis);
             let seen = Coverage::of(&row.totals).seen_percent();
             let seen = seen.map_or("?".to_owned(), |percent| format!("{percent:.1}%"));
-            let most = bounds.live(row).map_or("?".to_owned(), |[_, most]| count(most));
+            let most = bounds.of_row(row).map_or("?".to_owned(), |live| count(live.objects[1]));
             let told = is_told.then(|| [cell(known.lives, seen), cell(known.lives, most)]);
             let sums = sums(&row.totals, row.estimate, known, losses);
             [name.clone(), size].into_iter().chain(sums).chain(told.into_iter().flatten()).collect()

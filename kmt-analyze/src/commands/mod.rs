@@ -19,6 +19,7 @@ pub mod known;
 pub mod latency;
 pub mod leaks;
 pub mod lifetimes;
+pub mod live_bounds;
 pub mod names;
 pub mod pages;
 pub mod parts;

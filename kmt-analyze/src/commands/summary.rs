@@ -4,12 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::basis::{Basis, Input};
 use super::known::{Known, about, estimated};
+use super::live_bounds::{Live, LiveBounds};
 use super::pages::sums_json;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::selection::{Selection, sum_of};
 use super::session::Session;
 use super::stated::Keys;
 use super::trust::recorded;
+use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
 use crate::analysis::page_totals::{FrameCounts, FrameTotals};
 use crate::analysis::pass;
 use crate::analysis::ranges::Range;
@@ -28,6 +30,14 @@ const EVENTS: [(&str, Meaning); 4] = [
     ("kmem_cache_alloc", Meaning::CACHE_ALLOC),
     ("kmem_cache_free", Meaning::CACHE_FREE),
 ];
+
+/// Between which numbers live objects lie: all, those of kmalloc, those of caches.
+fn live_bounds(subject: &Subject<'_, '_>, result: &pass::Result) -> [Option<Live>; 3] {
+    let bounds = LiveBounds::of(subject);
+    let (kmalloc, caches): (Vec<CacheRow>, Vec<CacheRow>) =
+        by_cache(result).into_iter().partition(|row| matches!(row.key, CacheKey::Kmalloc(_)));
+    [bounds.of_rows(kmalloc.iter().chain(&caches)), bounds.of_rows(&kmalloc), bounds.of_rows(&caches)]
+}
 
 /// What the samples of an interface stand for, where it was sampled.
 fn estimate(result: &pass::Result, api: Api) -> Option<Estimate> {
@@ -89,7 +99,11 @@ impl Report for Summary {
             Known::slab(&basis, Some(Api::Kmalloc)),
             Known::slab(&basis, Some(Api::Cache)),
         ];
-        Page::of(|out| document(out, session, result, &parts, known), || page(session, result, &parts, known))
+        let live = live_bounds(subject, result);
+        Page::of(
+            |out| document(out, session, result, &parts, known, live),
+            || page(session, result, &parts, known, live),
+        )
     }
 }
 
@@ -104,6 +118,7 @@ fn document(
     result: &pass::Result,
     parts: &Parts,
     known: [Known; 3],
+    live: [Option<Live>; 3],
 ) {
     let part = |at: usize| known[at].mask(json::slab_part(&parts[at].0, &parts[at].1));
     let [all, kmalloc, cache] = [0, 1, 2].map(part);
@@ -118,6 +133,11 @@ fn document(
             [(&mut kmalloc, "slab.kmalloc"), (&mut cache, "slab.cache"), (&mut slab, "slab")]
         {
             part.insert("ranges".into(), ranges_json(result, section));
+        }
+        for ((part, live), known) in [&mut slab, &mut kmalloc, &mut cache].into_iter().zip(live).zip(known) {
+            let live = live.filter(|_| known.lives);
+            part.insert("live_range".into(), json!(live.map(|l| l.objects)));
+            part.insert("bytes_live_range".into(), json!(live.map(|l| l.bytes)));
         }
         slab.insert("kmalloc".into(), kmalloc.into());
         slab.insert("cache".into(), cache.into());
@@ -236,7 +256,13 @@ fn pages_page(result: &pass::Result, known: Known) -> String {
     format!("\n{}slab objects lie in pages: the two tables are not to be added\n", table(&columns, &rows))
 }
 
-fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts, known: [Known; 3]) -> String {
+fn page(
+    session: &Session<'_>,
+    result: &pass::Result,
+    parts: &Parts,
+    known: [Known; 3],
+    live: [Option<Live>; 3],
+) -> String {
     let mut out = String::new();
     let pages_known = Known::pages(&Basis::of(session, result));
     if !has_slab(session, result) {
@@ -281,6 +307,25 @@ fn page(session: &Session<'_>, result: &pass::Result, parts: &Parts, known: [Kno
     line("live at the end", |k| k.lives, &|t, _| count(t.live));
     line("  bytes live", |k| k.lives, &|t, _| count(t.bytes_live));
     line("  bytes wasted live", |k| k.lives, &|t, _| count(t.bytes_wasted_live()));
+    let is_bounded = |((totals, _), live): (&(Totals, EventCounts), &Option<Live>)| {
+        live.is_some_and(|live| live.objects[1] != totals.live)
+    };
+    if parts.iter().zip(&live).any(is_bounded) {
+        let mut row = |name: &str, most: fn(Live) -> u64| {
+            let cells = live.iter().zip(known);
+            let cell = |(live, known): (&Option<Live>, Known)| {
+                told(known.lives, live.map_or("?".to_owned(), |live| count(most(live))))
+            };
+            rows.push([name.to_owned()].into_iter().chain(cells.map(cell)).collect());
+        };
+        row("live at most", |live| live.objects[1]);
+        row("  bytes", |live| live.bytes[1]);
+    }
+    let mut line = |name: &str, of: fn(Known) -> bool, number: &dyn Fn(&Totals, &EventCounts) -> String| {
+        let numbers = parts.iter().zip(known);
+        let cells = numbers.map(|((totals, counts), known)| told(of(known), number(totals, counts)));
+        rows.push([name.to_owned()].into_iter().chain(cells).collect());
+    };
     line("uncertain lives", |k| k.lives, &|t, _| count(t.uncertain));
     line("no objects: frees of NULL", |k| k.frees, &|_, c| count(c.null_frees));
     line("  frees of zero-size objects", |k| k.frees, &|_, c| count(c.zero_size_frees));

@@ -145,7 +145,7 @@ fn coverage_line(session: &Session<'_>, result: &pass::Result) -> Option<String>
     let more = if caches.len() > CACHES_NAMED { ", ..." } else { "" };
     let names: Vec<String> = caches.into_iter().take(CACHES_NAMED).map(|(_, name)| name).collect();
     Some(format!(
-        "nothing was lost, but {:.1} % of the lives that ended have no free event ({}{more}): what seems live there is an upper bound, see caches",
+        "{:.1} % of the lives that ended have no free event ({}{more}): kernels free some objects without one, and what seems live there is an upper bound, see caches",
         100.0 * all.unseen as f64 / all.ends as f64,
         names.join(", ")
     ))

@@ -372,6 +372,14 @@ fn frees_without_events_are_told() {
     fs::write(folder.join("slabinfo.after"), slabinfo).unwrap();
     let bounded = scratch.convert(&folder);
     assert_eq!(row(&bounded, "eventpoll_epi")["live_range"].to_string(), "[0,3]");
+    let slab = &json(&["summary", "--json"], &bounded)["slab"];
+    assert_eq!((slab["live"].as_u64(), slab["live_range"].to_string().as_str()), (Some(10), "[0,3]"));
+    assert_eq!(slab["cache"]["bytes_live_range"].to_string(), "[0,384]");
+    let text = stdout(&run(&["summary"], &bounded));
+    assert!(
+        text.lines().any(|l| l.split_whitespace().eq(["live", "at", "most", "3", "not", "recorded", "3"])),
+        "{text}"
+    );
     let text = stdout(&run(&["caches"], &bounded));
     assert!(text.contains("live at most") && text.contains("slabinfo called active"), "{text}");
 }
