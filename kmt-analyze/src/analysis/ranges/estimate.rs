@@ -20,8 +20,8 @@ pub struct Moves {
     pub thinned: Vec<(f64, f64)>,
 }
 
-// The constants were chosen on two captures of x86_64-6.1 and held on two others, s390x-6.1 and x86_64-6.1-reclaim, in three
-// patterns of loss: random sub-buffers, bursts of 20, a slow reader (tests/program/ranges.rs).
+// The constants were chosen with the results on s390x-6.1 and three captures of x86_64-6.1 in view, in three patterns of loss:
+// random sub-buffers, bursts of 20, a slow reader (tests/program/ranges.rs).
 
 /// Standard deviations on either side: 95 % of cases for a deviation that is itself known from a few cases, and some more
 /// for what is not normal about them.

@@ -31,7 +31,7 @@ pub struct Plan {
 /// How near to the losses thinnings look: so many times the size of a gap, and so many events.
 ///
 /// Near by is what the losses themselves were like where they follow the load, as those of a slow reader do: there the wide
-/// look alone was wrong by 0.37 of the logarithm that was lost, the near one by 0.20 (root of the mean square, s390x-6.1 at
+/// look alone was wrong by 0.36 of the logarithm that was lost, the near one by 0.20 (root of the mean square, s390x-6.1 at
 /// 20 %). Farther away is what shows how much a trace varies, where gaps are few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
