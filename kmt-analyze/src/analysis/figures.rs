@@ -18,6 +18,10 @@ pub enum Effect {
     Contradicted,
     /// It counts events whose partner is missing: losses take away, and add where they took the partner.
     Unpaired,
+    /// A sum that falls, of which few events make most: losing one of them is losing much.
+    FallsUnevenly,
+    /// A sum of which few events make most, and what no event contradicted.
+    EitherUnevenly,
     /// It counts events that come in clumps, under the same pressure that makes losses: nothing bounds what was lost.
     Clumped,
 }
@@ -85,6 +89,13 @@ fn contradicted(section: &'static str, name: &'static str, value: u64, certain: 
     Figure { section, name, value: value as f64, certain: certain as f64, effect: Effect::Contradicted }
 }
 
+/// Waste, of which one allocation just above a size class brings as much as hundreds of others. What is
+/// alive of it is never certain.
+fn unevenly(section: &'static str, name: &'static str, value: u64, effect: Effect) -> Figure {
+    let certain = if effect == Effect::FallsUnevenly { value as f64 } else { 0.0 };
+    Figure { section, name, value: value as f64, certain, effect }
+}
+
 fn clumped(section: &'static str, name: &'static str, value: u64) -> Figure {
     Figure { section, name, value: value as f64, certain: value as f64, effect: Effect::Clumped }
 }
@@ -100,7 +111,7 @@ fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCount
         clumped(section, "alloc_failures", c.alloc_failures),
         falls(section, "bytes_req", t.bytes_req),
         falls(section, "bytes_alloc", t.bytes_alloc),
-        falls(section, "bytes_wasted", t.bytes_wasted()),
+        unevenly(section, "bytes_wasted", t.bytes_wasted(), Effect::FallsUnevenly),
         pairs(section, "frees_matched", t.frees_matched),
         pairs(section, "bytes_freed", t.bytes_freed),
         pairs(section, "cross_cpu_frees", c.cross_cpu_frees),
@@ -108,7 +119,7 @@ fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCount
         falls(section, "null_frees", c.null_frees),
         either(section, "live", t.live, t.live - t.live_uncertain.min(t.live)),
         either(section, "bytes_live", t.bytes_live, t.bytes_live.saturating_sub(t.bytes_live_uncertain)),
-        either(section, "bytes_wasted_live", t.bytes_wasted_live(), 0),
+        unevenly(section, "bytes_wasted_live", t.bytes_wasted_live(), Effect::EitherUnevenly),
         contradicted(
             section,
             "freed_unseen",

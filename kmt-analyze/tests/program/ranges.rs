@@ -1,7 +1,8 @@
 //! Whether ranges hold the truth, in three patterns of loss: a study, run by hand.
 //!
 //! `KMT_RAW_CAPTURES=DIR KMT_RANGE_TRIALS=100 cargo test --release -p kmt-analyze --test program -- --ignored --nocapture
-//! ranges_in_three_patterns`; `KMT_RANGE_CAPTURES` names some of the captures, blanks between.
+//! ranges_in_three_patterns`; `KMT_RANGE_CAPTURES` names some of the captures, blanks between;
+//! `KMT_RANGE_MISSES=1` prints each trial in which the truth was outside.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +25,9 @@ fn trial(whole: &Value, part: &Value, held: &mut Held) {
             let row = held.entry((section.to_owned(), name.clone())).or_default();
             let (Some(low), Some(high)) = (range[0].as_f64(), range[1].as_f64()) else { continue };
             let truth = truth[name].as_f64().unwrap();
+            if !(low..=high).contains(&truth) && std::env::var_os("KMT_RANGE_MISSES").is_some() {
+                println!("{section}.{name}: {truth} is not in {low}..{high}");
+            }
             row.0 += u32::from((low..=high).contains(&truth));
             row.1 += 1;
             row.2.push((high - low) / truth.max(1.0));

@@ -21,7 +21,7 @@ pub struct Moves {
 }
 
 // The constants were chosen with the results on s390x-6.1 and three captures of x86_64-6.1 in view, in three patterns of loss:
-// random sub-buffers, bursts of 20, a slow reader (tests/program/ranges.rs).
+// random sub-buffers, bursts of 20, a slow reader (tests/program/ranges.rs); those for uneven sums also on docs/sample.
 
 /// Standard deviations on either side: 95 % of cases for a deviation that is itself known from a few cases, and some more
 /// for what is not normal about them.
@@ -31,9 +31,13 @@ const DEVIATIONS_EITHER: f64 = 3.5;
 /// How far the exponent of a total that falls may be wrong: thinning what is left does not show all that the losses
 /// themselves did, which came when much happened.
 const EXPONENT_ERROR: f64 = 0.35;
+/// The same for a sum of which few events make most.
+const EXPONENT_ERROR_UNEVEN: f64 = 2.0;
 /// How far the curve of a total on which losses have either effect may be wrong, in parts of the total and of the share
 /// that was lost.
 const EITHER_ERROR: f64 = 2.5;
+/// The same for a sum of which few events make most.
+const EITHER_ERROR_UNEVEN: f64 = 4.0;
 /// What is left of a total when losses are followed back may be nothing if it is less than this part.
 const NEARLY_NOTHING: f64 = 0.6;
 /// Where more than this was lost, the curve is no bound any more: only what is certain is certain.
@@ -59,12 +63,16 @@ pub fn range(figure: &Figure, looks: &[Moves], lost_share: f64) -> Option<Range>
 fn by_one(figure: &Figure, moves: &Moves, lost_share: f64) -> Range {
     let kept = (1.0 - lost_share).max(1e-6);
     let range = match figure.effect {
-        Effect::Falls | Effect::Pairs if moves.whole > 0.0 => falls(figure, moves, kept),
-        Effect::Falls | Effect::Pairs | Effect::Clumped => none_seen(lost_share),
-        Effect::Either | Effect::Contradicted | Effect::Unpaired => either(figure, moves, kept),
+        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs if moves.whole > 0.0 => {
+            falls(figure, moves, kept)
+        }
+        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs | Effect::Clumped => none_seen(lost_share),
+        Effect::Either | Effect::EitherUnevenly | Effect::Contradicted | Effect::Unpaired => {
+            either(figure, moves, kept)
+        }
     };
     let low = match figure.effect {
-        Effect::Falls | Effect::Pairs => range.low.max(figure.value),
+        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs => range.low.max(figure.value),
         Effect::Contradicted => range.low.min(figure.certain),
         _ => range.low,
     };
@@ -102,7 +110,9 @@ fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     // A count itself is uncertain by its root.
     let own = (1.0 - kept) / value.max(1.0);
     let variance = deviation.powi(2) + (slope_error * log_lost).powi(2) + own;
-    let half = DEVIATIONS * variance.sqrt() + EXPONENT_ERROR * log_lost;
+    let is_uneven = figure.effect == Effect::FallsUnevenly;
+    let exponent_error = if is_uneven { EXPONENT_ERROR_UNEVEN } else { EXPONENT_ERROR };
+    let half = DEVIATIONS * variance.sqrt() + exponent_error * log_lost;
     let at = |missing: f64| (value.ln() + missing).exp();
     Range { low: at(missing.0 - half).floor(), high: at(missing.1 + half).ceil() }
 }
@@ -119,8 +129,10 @@ fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     let back = 1.0 - 1.0 / kept;
     let (straight, bent) = (figure.value + line * back, figure.value + curve(back));
     let slope_error = deviation_of_slope(&points, line) * back.abs();
+    let is_uneven = figure.effect == Effect::EitherUnevenly;
+    let either_error = if is_uneven { EITHER_ERROR_UNEVEN } else { EITHER_ERROR };
     let half = DEVIATIONS_EITHER * (deviation.powi(2) + slope_error.powi(2)).sqrt()
-        + EITHER_ERROR * (1.0 - kept) * figure.value;
+        + either_error * (1.0 - kept) * figure.value;
     // The truth may bend once more than the parabola does.
     let beyond = bent + (bent - straight);
     let (low, high) = (straight.min(beyond) - half, straight.max(beyond) + half);
