@@ -42,7 +42,7 @@ const EITHER_ERROR_UNEVEN: f64 = 4.0;
 const NEARLY_NOTHING: f64 = 0.6;
 /// Where more than this was lost, the curve is no bound any more: only what is certain is certain.
 const HEAVY: f64 = 0.25;
-/// Where more than this was lost, no curve can be followed back at all.
+/// Where more than this was lost, no curve can be followed back at all: there is no range of what falls with losses.
 const HOPELESS: f64 = 0.5;
 
 /// The range of a figure; `None` if there is none. `lost_share` is the share of all events that were lost, `looks` how the
@@ -51,7 +51,8 @@ pub fn range(figure: &Figure, looks: &[Moves], lost_share: f64) -> Option<Range>
     if lost_share <= 0.0 {
         return Some(Range { low: figure.value, high: figure.value });
     }
-    if figure.effect == Effect::Clumped {
+    let is_sum = matches!(figure.effect, Effect::Falls | Effect::FallsUnevenly | Effect::Pairs);
+    if figure.effect == Effect::Clumped || is_sum && lost_share > HOPELESS {
         return None;
     }
     let by_look = looks.iter().filter(|moves| !moves.thinned.is_empty());
@@ -222,6 +223,7 @@ mod tests {
         let moves = [Moves { whole: 0.0, thinned: vec![(0.8, 0.0)] }];
         let found = range(&figure(0.0, Effect::Falls), &moves, 0.5).unwrap();
         assert_eq!((found.low, found.high), (0.0, 3.0), "the rule of three");
+        assert_eq!(range(&figure(7.0, Effect::Falls), &moves, 0.6), None, "most is missing");
         let whole = range(&figure(7.0, Effect::Clumped), &moves, 0.0).unwrap();
         assert_eq!((whole.low, whole.high), (7.0, 7.0), "nothing was lost");
         assert_eq!(range(&figure(7.0, Effect::Clumped), &moves, 0.1), None, "nothing bounds it");
