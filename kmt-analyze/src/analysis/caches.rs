@@ -8,7 +8,7 @@ use super::weights::Estimate;
 use crate::stream::{Api, NameId, Site};
 
 /// What the objects of a row have in common.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CacheKey {
     /// A size class of kmalloc, by bytes_alloc.
     Kmalloc(u64),
@@ -38,34 +38,59 @@ pub struct CacheRow {
 /// Before 6.18 an allocation does not tell its cache; its free does (5.12 and later). Objects without either take the
 /// name that most objects of their site were freed under.
 pub fn by_cache(result: &Result) -> Vec<CacheRow> {
-    let usual = usual_names(result);
     let mut rows: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
-    for (number, parts) in result.balance.sites.iter().enumerate() {
-        let Some(site) = result.interner.sites.get(number as u32) else { continue };
-        let usual = usual.get(number).copied().flatten();
-        for (name, totals) in parts {
+    for part in parts_of(result) {
+        let Part { site, totals, key, .. } = part;
+        let size = site.bytes_alloc;
+        let row = rows.entry(key.clone()).or_insert_with(|| CacheRow {
+            key,
+            totals: Totals::default(),
+            estimate: None,
+            object_size: (size, size),
+            inferred: 0,
+        });
+        row.totals += totals;
+        result.weights.add(site, totals, &mut row.estimate);
+        row.object_size = (row.object_size.0.min(size), row.object_size.1.max(size));
+        row.inferred += if part.is_inferred { totals.alloc_events } else { 0 };
+    }
+    rows.into_values().collect()
+}
+
+/// What a site brought to a cache.
+#[derive(Debug, Clone)]
+pub struct Part<'r> {
+    /// Number of the site.
+    pub number: u32,
+    /// The site.
+    pub site: &'r Site,
+    /// The cache.
+    pub key: CacheKey,
+    /// Whether other objects of the site tell the cache, not their own events.
+    pub is_inferred: bool,
+    /// Sums.
+    pub totals: &'r Totals,
+}
+
+/// The sums of all sites, cache by cache.
+pub fn parts_of(result: &Result) -> impl Iterator<Item = Part<'_>> {
+    let usual = usual_names(result);
+    let sites = result.balance.sites.iter().enumerate();
+    let sites = sites.filter_map(move |(number, parts)| {
+        let site = result.interner.sites.get(number as u32)?;
+        Some((number as u32, site, usual.get(number).copied().flatten(), parts))
+    });
+    sites.flat_map(move |(number, site, usual, parts)| {
+        parts.iter().map(move |(name, totals)| {
             let key = match (site.api, name.or(usual)) {
                 (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
                 (Api::Cache, Some(name)) => CacheKey::Named(result.interner.name(name).to_vec()),
                 (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
             };
-            let size = site.bytes_alloc;
-            let row = rows.entry(key.clone()).or_insert_with(|| CacheRow {
-                key,
-                totals: Totals::default(),
-                estimate: None,
-                object_size: (size, size),
-                inferred: 0,
-            });
-            row.totals += totals;
-            result.weights.add(site, totals, &mut row.estimate);
-            row.object_size = (row.object_size.0.min(size), row.object_size.1.max(size));
-            if site.api == Api::Cache && name.is_none() && usual.is_some() {
-                row.inferred += totals.alloc_events;
-            }
-        }
-    }
-    rows.into_values().collect()
+            let is_inferred = site.api == Api::Cache && name.is_none() && usual.is_some();
+            Part { number, site, key, is_inferred, totals }
+        })
+    })
 }
 
 /// For each site the cache that most objects of its place and size were freed to; flags and node do not matter for it.

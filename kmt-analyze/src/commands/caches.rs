@@ -3,15 +3,16 @@
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
-use super::known::{Known, cell, estimated, legend};
-use super::live_bounds::LiveBounds;
+use super::known::{Known, estimated, legend};
+use super::live_bounds::{self, LiveBounds};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
 use crate::analysis::aliases::Aliases;
 use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
-use crate::analysis::coverage::{Coverage, Seen};
+use crate::analysis::coverage::bounds::Live;
+use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::size_classes::SizeClasses;
 use crate::analysis::totals::Totals;
@@ -60,15 +61,17 @@ impl Report for Caches {
         let shown = shown(Some(subject.limit), rows.len());
         let aliases = aliases(session);
         let basis = Basis::of(session, result);
-        let bounds = LiveBounds::of(subject);
+        let bounds = LiveBounds::of(subject, result);
+        let live = bounds.bounds.by_cache();
+        let live = |key: &CacheKey| live.get(key).copied().flatten();
         Page::of(
             |out| {
                 out.insert("caches_total".into(), json!(rows.len()));
                 let rows = rows.iter().take(shown);
-                let rows = rows.map(|(name, row)| row_json(name, row, &aliases, &basis, &bounds));
+                let rows = rows.map(|(name, row)| row_json(name, row, &aliases, &basis, live(&row.key)));
                 out.insert("caches".into(), rows.collect());
             },
-            || page(&rows, shown, &aliases, &basis, &bounds),
+            || page(&rows, shown, &aliases, &basis, &session.losses, &live, &bounds),
         )
     }
 }
@@ -96,7 +99,7 @@ fn known(row: &CacheRow, basis: &Basis) -> Known {
     Known::slab(basis, Some(api))
 }
 
-fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis, bounds: &LiveBounds<'_>) -> Value {
+fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis, live: Option<Live>) -> Value {
     let mut out = known(row, basis).mask(json::row(&row.totals));
     let (kind, exact_name, same) = match &row.key {
         CacheKey::Kmalloc(_) => ("kmalloc", name.into(), None),
@@ -104,11 +107,7 @@ fn row_json(name: &str, row: &CacheRow, aliases: &Aliases, basis: &Basis, bounds
         CacheKey::Nameless(..) => ("nameless", name.into(), None),
     };
     out.insert("estimated".into(), estimated(row.estimate));
-    let coverage = Coverage::of(&row.totals);
-    let has_lives = known(row, basis).lives;
-    out.insert("frees_seen".into(), json!(has_lives.then(|| coverage.seen().name())));
-    out.insert("frees_seen_percent".into(), json!(coverage.seen_percent().filter(|_| has_lives)));
-    out.insert("live_range".into(), json!(bounds.of_row(row).map(|live| live.objects).filter(|_| has_lives)));
+    live_bounds::insert(&mut out, &row.totals, live, known(row, basis).lives);
     out.insert("cache".into(), exact_name);
     out.insert("kind".into(), kind.into());
     // null: not known whether the cache is merged with others.
@@ -127,16 +126,14 @@ fn page(
     shown: usize,
     aliases: &Aliases,
     basis: &Basis,
-    bounds: &LiveBounds<'_>,
+    losses: &Losses,
+    live: &dyn Fn(&CacheKey) -> Option<Live>,
+    bounds: &LiveBounds,
 ) -> String {
-    let losses = bounds.losses;
     let mut columns = vec![("cache", Align::Left), ("size", Align::Right)];
     columns.extend(sum_columns(losses));
-    // Where all frees have events, live is what is live.
-    let is_told = rows.iter().any(|(_, row)| Coverage::of(&row.totals).seen() != Seen::All);
-    if is_told {
-        columns.extend([("frees seen", Align::Right), ("live at most", Align::Right)]);
-    }
+    let is_told = rows.iter().any(|(_, row)| live_bounds::is_doubtful(&row.totals));
+    columns.extend(live_bounds::COLUMNS.into_iter().filter(|_| is_told));
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
@@ -144,10 +141,7 @@ fn page(
             let (low, high) = row.object_size;
             let size = if low == high { low.to_string() } else { format!("{low}-{high}") };
             let known = known(row, basis);
-            let seen = Coverage::of(&row.totals).seen_percent();
-            let seen = seen.map_or("?".to_owned(), |percent| format!("{percent:.1}%"));
-            let most = bounds.of_row(row).map_or("?".to_owned(), |live| count(live.objects[1]));
-            let told = is_told.then(|| [cell(known.lives, seen), cell(known.lives, most)]);
+            let told = is_told.then(|| live_bounds::cells(&row.totals, live(&row.key), known.lives));
             let sums = sums(&row.totals, row.estimate, known, losses);
             [name.clone(), size].into_iter().chain(sums).chain(told.into_iter().flatten()).collect()
         })

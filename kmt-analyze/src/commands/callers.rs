@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
 use super::known::{Known, estimated, legend};
+use super::live_bounds::{self, LiveBounds};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
 use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
+use crate::analysis::coverage::bounds::Live;
 use crate::analysis::losses::Losses;
 use crate::analysis::pass;
 use crate::analysis::totals::Totals;
@@ -27,6 +29,7 @@ struct Row {
     totals: Totals,
     estimate: Option<Estimate>,
     failures: u64,
+    live: Option<Live>,
 }
 
 /// Prints the table; only call sites whose name holds `part`.
@@ -57,6 +60,8 @@ impl Report for Callers {
         let (session, result) = (subject.session, &*result);
 
         let env = session.print_env();
+        let bounds = LiveBounds::of(subject, result);
+        let live = bounds.bounds.by_caller();
         let mut by_caller: BTreeMap<(u64, Api), (Totals, Option<Estimate>, u64)> = BTreeMap::new();
         let sites = result.interner.sites.items().iter().zip(&result.balance.sites);
         for ((site, parts), failures) in sites.zip(&result.balance.failures) {
@@ -71,7 +76,8 @@ impl Report for Callers {
             .into_iter()
             .map(|((address, api), (totals, estimate, failures))| {
                 let name = escaped(&env.symbol_with_offset(address));
-                Row { address, api, name, totals, estimate, failures }
+                let live = live.get(&(api, address)).copied().flatten();
+                Row { address, api, name, totals, estimate, failures, live }
             })
             .filter(|r| r.totals != Totals::default() || r.failures > 0)
             .filter(|r| self.part.as_ref().is_none_or(|part| r.name.contains(part)))
@@ -85,7 +91,7 @@ impl Report for Callers {
                 let rows = rows.iter().take(shown).map(|r| row_json(r, &basis));
                 out.insert("callers".into(), rows.collect());
             },
-            || page(&rows, shown, &basis, &session.losses),
+            || page(&rows, shown, &basis, &session.losses, &bounds),
         )
     }
 }
@@ -96,27 +102,35 @@ fn row_json(row: &Row, basis: &Basis) -> Value {
     out.insert("call_site".into(), json::address(row.address));
     out.insert("symbol".into(), row.name.as_str().into());
     out.insert("api".into(), row.api.name().into());
+    live_bounds::insert(&mut out, &row.totals, row.live, Known::slab(basis, Some(row.api)).lives);
     out.insert("alloc_failures".into(), row.failures.into());
     out.into()
 }
 
-fn page(rows: &[Row], shown: usize, basis: &Basis, losses: &Losses) -> String {
+fn page(rows: &[Row], shown: usize, basis: &Basis, losses: &Losses, bounds: &LiveBounds) -> String {
     let mut columns = vec![("call site", Align::Left), ("of", Align::Left)];
     columns.extend(sum_columns(losses));
     let has_failures = rows.iter().any(|r| r.failures > 0);
     if has_failures {
         columns.push(("failed", Align::Right));
     }
+    let is_told = rows.iter().any(|r| live_bounds::is_doubtful(&r.totals));
+    columns.extend(live_bounds::COLUMNS.into_iter().filter(|_| is_told));
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
         .map(|r| {
             let mut cells = vec![r.name.clone(), r.api.name().to_owned()];
-            cells.extend(sums(&r.totals, r.estimate, Known::slab(basis, Some(r.api)), losses));
+            let known = Known::slab(basis, Some(r.api));
+            cells.extend(sums(&r.totals, r.estimate, known, losses));
             cells.extend(has_failures.then(|| count(r.failures)));
+            cells.extend(
+                is_told.then(|| live_bounds::cells(&r.totals, r.live, known.lives)).into_iter().flatten(),
+            );
             cells
         })
         .collect();
     let is_known = rows.iter().all(|r| Known::slab(basis, Some(r.api)).lives);
-    table(&columns, &cells) + &more(shown, rows.len(), "call sites") + legend(is_known)
+    let told = if is_told { bounds.legend() } else { "" };
+    table(&columns, &cells) + &more(shown, rows.len(), "call sites") + legend(is_known) + told
 }

@@ -1,76 +1,68 @@
-//! Between which numbers live objects lie, where frees have no event or events were lost.
+//! What bounds live figures, for reports.
 
-use std::collections::BTreeMap;
+use serde_json::{Map, Value, json};
 
 use super::parts::Subject;
-use crate::analysis::caches::CacheRow;
-use crate::analysis::coverage::{Coverage, Seen, active};
-use crate::analysis::losses::Losses;
-use crate::analysis::slabinfo::{self, SlabInfo};
+use crate::analysis::coverage::bounds::{Bounds, Live};
+use crate::analysis::coverage::{Coverage, Seen};
+use crate::analysis::pass;
+use crate::analysis::slabinfo;
+use crate::analysis::totals::Totals;
+use crate::render::table::Align;
+use crate::render::text::count;
 
-/// Least and most of what is live at the end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Live {
-    /// Objects.
-    pub objects: [u64; 2],
-    /// Bytes handed out for them.
-    pub bytes: [u64; 2],
+use super::known::cell;
+
+/// Bounds, and what they come from.
+pub struct LiveBounds {
+    /// The bounds.
+    pub bounds: Bounds,
+    has_snapshot: bool,
 }
 
-impl Live {
-    fn plus(self, other: Self) -> Self {
-        let sum = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])];
-        Self { objects: sum(self.objects, other.objects), bytes: sum(self.bytes, other.bytes) }
-    }
-}
-
-/// What bounds live figures.
-pub struct LiveBounds<'s> {
-    /// What was lost.
-    pub losses: &'s Losses,
-    /// The snapshot behind the trace, if what is counted reaches to its end.
-    slabinfo: Option<BTreeMap<String, SlabInfo>>,
-}
-
-impl<'s> LiveBounds<'s> {
+impl LiveBounds {
     /// Of what a report looks at.
-    pub fn of(subject: &Subject<'s, '_>) -> Self {
+    pub fn of(subject: &Subject<'_, '_>, result: &pass::Result) -> Self {
         let Subject { session, selection, .. } = subject;
         let to_the_end = selection.time.is_none() && selection.at.is_none();
         let snapshot = session.trace.metadata().attachment("slabinfo.after").filter(|_| to_the_end);
-        Self { losses: &session.losses, slabinfo: snapshot.map(slabinfo::parse) }
-    }
-
-    /// Of one row; `None` where events were lost and no snapshot tells.
-    pub fn of_row(&self, row: &CacheRow) -> Option<Live> {
-        let (live, bytes) = (row.totals.live, row.totals.bytes_live);
-        let active = self.slabinfo.as_ref().and_then(|slabinfo| active(&row.key, slabinfo));
-        if self.losses.any() {
-            let most = active?;
-            return Some(Live { objects: [0, most], bytes: [0, most.saturating_mul(row.object_size.1)] });
-        }
-        if Coverage::of(&row.totals).seen() == Seen::All {
-            return Some(Live { objects: [live; 2], bytes: [bytes; 2] });
-        }
-        let most = active.map_or(live, |active| live.min(active));
-        let bytes = bytes.min(most.saturating_mul(row.object_size.1));
-        Some(Live { objects: [0, most], bytes: [0, bytes] })
-    }
-
-    /// Of several rows together; `None` if nothing bounds one of them.
-    pub fn of_rows<'r>(&self, rows: impl IntoIterator<Item = &'r CacheRow>) -> Option<Live> {
-        rows.into_iter().try_fold(Live::default(), |sum, row| Some(sum.plus(self.of_row(row)?)))
+        let slabinfo = snapshot.map(slabinfo::parse);
+        let bounds = Bounds::of(result, slabinfo.as_ref(), session.losses.any());
+        Self { bounds, has_snapshot: slabinfo.is_some() }
     }
 
     /// The line under a table that has bounds.
     pub fn legend(&self) -> &'static str {
-        match self.slabinfo {
-            Some(_) => {
-                "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live: there are at most as many as slabinfo called active behind the trace.\n"
-            }
-            None => {
-                "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live.\n"
-            }
+        if self.has_snapshot {
+            "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live: there are at most as many as slabinfo called active behind the trace.\n"
+        } else {
+            "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live.\n"
         }
     }
+}
+
+/// Whether a row's live figures need their bounds beside them: where all frees have events, live is what is live.
+pub fn is_doubtful(totals: &Totals) -> bool {
+    Coverage::of(totals).seen() != Seen::All
+}
+
+/// The columns of bounds.
+pub const COLUMNS: [(&str, Align); 2] = [("frees seen", Align::Right), ("live at most", Align::Right)];
+
+/// The cells under [`COLUMNS`].
+pub fn cells(totals: &Totals, live: Option<Live>, lives_are_known: bool) -> [String; 2] {
+    let seen = Coverage::of(totals).seen_percent();
+    let seen = seen.map_or("?".to_owned(), |percent| format!("{percent:.1}%"));
+    let most = live.map_or("?".to_owned(), |live| count(live.objects[1]));
+    [seen, most].map(|text| cell(lives_are_known, text))
+}
+
+/// Class and bounds of a row; null where lives are not known.
+pub fn insert(out: &mut Map<String, Value>, totals: &Totals, live: Option<Live>, lives_are_known: bool) {
+    let coverage = Coverage::of(totals);
+    let live = live.filter(|_| lives_are_known);
+    out.insert("frees_seen".into(), json!(lives_are_known.then(|| coverage.seen().name())));
+    out.insert("frees_seen_percent".into(), json!(coverage.seen_percent().filter(|_| lives_are_known)));
+    out.insert("live_range".into(), json!(live.map(|l| l.objects)));
+    out.insert("bytes_live_range".into(), json!(live.map(|l| l.bytes)));
 }

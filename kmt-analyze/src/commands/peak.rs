@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input, too_lossy};
+use super::live_bounds::LiveBounds;
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown};
 use super::session::Session;
@@ -22,6 +23,8 @@ struct Row {
     name: String,
     bytes: u64,
     objects: u64,
+    /// Those of them that are known to be live then, since frees of their kind have events.
+    certain: (u64, u64),
 }
 
 /// With more than this lost the peak is none.
@@ -69,24 +72,33 @@ impl Report for PeakTable {
         let (session, result) = (subject.session, &*result);
 
         let env = session.print_env();
-        let mut sums: BTreeMap<(u64, Api), (u64, u64)> = BTreeMap::new();
+        let certain = LiveBounds::of(subject, result).bounds.certain_sites();
+        let mut sums: BTreeMap<(u64, Api), [u64; 4]> = BTreeMap::new();
         let peak = result.balance.sinks.peak.as_ref();
         for (number, bytes, objects) in peak.into_iter().flat_map(Peak::sites) {
             let Some(site) = result.interner.sites.get(number) else { continue };
             let sum = sums.entry((site.call_site, site.api)).or_default();
-            *sum = (sum.0 + bytes, sum.1 + objects);
+            let is_certain = certain.get(number as usize).copied().unwrap_or(false);
+            let of_certain = |n: u64| if is_certain { n } else { 0 };
+            let new = [bytes, objects, of_certain(bytes), of_certain(objects)];
+            sum.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
         }
-        let named = |((address, api), (bytes, objects))| Row {
-            address,
-            api,
-            name: escaped(&env.symbol_with_offset(address)),
-            bytes,
-            objects,
-        };
-        let mut rows: Vec<Row> = sums.into_iter().filter(|(_, s)| s.1 > 0).map(named).collect();
+        let named =
+            |((address, api), [bytes, objects, certain_bytes, certain_objects]): ((u64, Api), [u64; 4])| {
+                Row {
+                    address,
+                    api,
+                    name: escaped(&env.symbol_with_offset(address)),
+                    bytes,
+                    objects,
+                    certain: (certain_bytes, certain_objects),
+                }
+            };
+        let mut rows: Vec<Row> = sums.into_iter().filter(|(_, s)| s[1] > 0).map(named).collect();
         rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
         let highest = peak.and_then(|p| p.highest).map(|(bytes, time)| (bytes.max(0) as u64, time));
         let objects: u64 = rows.iter().map(|r| r.objects).sum();
+        let least = rows.iter().fold((0, 0), |sum, r| (sum.0 + r.certain.0, sum.1 + r.certain.1));
         let shown = shown(Some(subject.limit), rows.len());
         Page::of(
             |out| {
@@ -97,7 +109,9 @@ impl Report for PeakTable {
                     json!({
                         "time": highest.map(|h| h.1),
                         "bytes_live": highest.map(|h| h.0),
+                        "bytes_live_range": highest.map(|h| [least.0, h.0]),
                         "live": highest.map(|_| objects),
+                        "live_range": highest.map(|_| [least.1, objects]),
                         "callers_total": callers_total,
                         "callers": rows.collect::<Vec<_>>(),
                     }),
@@ -113,6 +127,13 @@ impl Report for PeakTable {
                     time(at, session.unit()),
                     span(at.saturating_sub(start), session.unit()),
                 );
+                if least.1 < objects {
+                    out.push_str(&format!(
+                        "at least {} bytes in {} objects of it were live: of the others frees may have no event\n\n",
+                        count(least.0),
+                        count(least.1),
+                    ));
+                }
                 out.push_str(&page(&rows, shown, bytes));
                 out.push_str("\nOf objects born in the trace; what is older is in no number.\n");
                 out
@@ -127,7 +148,9 @@ fn row_json(row: &Row) -> Value {
         "symbol": row.name,
         "api": row.api.name(),
         "bytes_live": row.bytes,
+        "bytes_live_range": [row.certain.0, row.bytes],
         "live": row.objects,
+        "live_range": [row.certain.1, row.objects],
     })
 }
 
@@ -135,17 +158,21 @@ fn page(rows: &[Row], shown: usize, all: u64) -> String {
     use Align::{Left, Right};
     let columns =
         [("call site", Left), ("of", Left), ("live", Right), ("bytes_live", Right), ("share", Right)];
+    let is_doubtful = rows.iter().any(|r| r.certain.1 < r.objects);
+    let columns: Vec<_> =
+        columns.into_iter().chain(is_doubtful.then_some(("live at least", Right))).collect();
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(shown)
         .map(|r| {
-            vec![
+            let cells = [
                 r.name.clone(),
                 r.api.name().to_owned(),
                 count(r.objects),
                 count(r.bytes),
                 percent(r.bytes, all),
-            ]
+            ];
+            cells.into_iter().chain(is_doubtful.then(|| count(r.certain.1))).collect()
         })
         .collect();
     table(&columns, &cells) + &more(shown, rows.len(), "call sites")

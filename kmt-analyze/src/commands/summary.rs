@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::basis::{Basis, Input};
 use super::known::{Known, about, estimated};
-use super::live_bounds::{Live, LiveBounds};
+use super::live_bounds::LiveBounds;
 use super::pages::sums_json;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::selection::{Selection, sum_of};
 use super::session::Session;
 use super::stated::Keys;
 use super::trust::recorded;
-use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
+use crate::analysis::coverage::bounds::Live;
 use crate::analysis::page_totals::{FrameCounts, FrameTotals};
 use crate::analysis::pass;
 use crate::analysis::ranges::Range;
@@ -33,10 +33,8 @@ const EVENTS: [(&str, Meaning); 4] = [
 
 /// Between which numbers live objects lie: all, those of kmalloc, those of caches.
 fn live_bounds(subject: &Subject<'_, '_>, result: &pass::Result) -> [Option<Live>; 3] {
-    let bounds = LiveBounds::of(subject);
-    let (kmalloc, caches): (Vec<CacheRow>, Vec<CacheRow>) =
-        by_cache(result).into_iter().partition(|row| matches!(row.key, CacheKey::Kmalloc(_)));
-    [bounds.of_rows(kmalloc.iter().chain(&caches)), bounds.of_rows(&kmalloc), bounds.of_rows(&caches)]
+    let bounds = LiveBounds::of(subject, result).bounds;
+    [None, Some(Api::Kmalloc), Some(Api::Cache)].map(|api| bounds.of_api(api))
 }
 
 /// What the samples of an interface stand for, where it was sampled.

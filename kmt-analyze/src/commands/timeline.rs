@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
+use super::live_bounds::LiveBounds;
 use super::parts::{self, Page, Report, Subject};
 use super::selection::{Selection, task_names};
 use super::session::Session;
@@ -56,6 +57,8 @@ struct Line {
     is_pages: bool,
     /// Steps, with live_change added up to live bytes.
     steps: Vec<Step>,
+    /// Bytes of them that are known to be live; `None` by task and CPU, where call sites are not told apart.
+    least: Option<Vec<i64>>,
 }
 
 /// Prints the timeline.
@@ -99,7 +102,7 @@ impl Course {
         let end =
             |i: usize| timeline.start.saturating_add(timeline.step.saturating_mul(i as u64 + 1)).min(last);
         let points = |l: &Line| l.steps.iter().enumerate().map(|(i, s)| (end(i), s.live_change)).collect();
-        let lines = lines(subject.session, result, timeline, self);
+        let lines = lines(subject, result, timeline, self);
         lines.iter().map(|l| LiveLine { name: l.name.clone(), points: points(l) }).collect()
     }
 }
@@ -126,7 +129,13 @@ impl Report for Course {
 
         let empty = self.empty(subject);
         let timeline = result.balance.sinks.timeline.as_ref().unwrap_or(&empty);
-        let lines = lines(session, result, timeline, self);
+        let lines = lines(subject, result, timeline, self);
+        // Whether frees may have no event of what is in the lines.
+        let is_doubtful = lines.iter().filter(|l| !l.is_pages).any(|l| {
+            l.least
+                .as_ref()
+                .is_some_and(|least| l.steps.iter().zip(least).any(|(s, least)| *least < s.live_change))
+        });
         let losses = &session.losses;
         let basis = Basis::of(session, result);
         let at = |i: usize| timeline.start.saturating_add(timeline.step.saturating_mul(i as u64));
@@ -150,6 +159,7 @@ impl Report for Course {
                 columns.extend(losses.any().then_some(("time lost", Align::Right)));
                 if basis.allocs(None) {
                     columns.extend(["allocs", "frees", "live slab bytes"].map(|name| (name, Align::Right)));
+                    columns.extend(is_doubtful.then_some(("at least", Align::Right)));
                 }
                 columns.extend(lines.iter().map(|l| (l.name.as_str(), Align::Right)));
                 let rows: Vec<Vec<String>> = (0..timeline.steps)
@@ -163,6 +173,9 @@ impl Report for Course {
                         row.extend(losses.any().then_some(share));
                         if basis.allocs(None) {
                             row.extend([count(all.allocs), count(all.frees), signed(all.live_change)]);
+                            let slab = lines.iter().filter(|l| !l.is_pages);
+                            let least = slab.filter_map(|l| l.least.as_ref()?.get(i)).sum();
+                            row.extend(is_doubtful.then(|| signed(least)));
                         }
                         row.extend(
                             lines.iter().filter_map(|l| l.steps.get(i)).map(|s| signed(s.live_change)),
@@ -175,8 +188,13 @@ impl Report for Course {
                 } else {
                     ""
                 };
+                let doubt = if is_doubtful {
+                    "at least: of what is of caches and call sites whose frees have events; frees of the rest may have none\n"
+                } else {
+                    ""
+                };
                 format!(
-                    "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{note}{}",
+                    "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{doubt}{note}{}",
                     table(&columns, &rows),
                     if losses.any() {
                         "time lost: share of the step, over all CPUs, in which events are missing: what is counted there is too low, and live bytes are too high or too low from there on (?: dropped events, which mark no place)\n"
@@ -189,31 +207,65 @@ impl Report for Course {
     }
 }
 
-fn lines(session: &Session<'_>, result: &pass::Result, timeline: &Timeline, options: &Course) -> Vec<Line> {
-    let names = SeriesNames::new(session, result);
-    let mut lines: BTreeMap<String, Vec<Step>> = BTreeMap::new();
+fn lines(
+    subject: &Subject<'_, '_>,
+    result: &pass::Result,
+    timeline: &Timeline,
+    options: &Course,
+) -> Vec<Line> {
+    let names = SeriesNames::new(subject.session, result);
+    let is_by_site = !matches!(options.by, Key::Task | Key::Cpu);
+    let certain = is_by_site.then(|| LiveBounds::of(subject, result).bounds.certain_sites());
+    // Steps of all, and of those whose frees have events.
+    let mut lines: BTreeMap<String, [Vec<Step>; 2]> = BTreeMap::new();
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
-        let line = lines.entry(names.of(options.by, number as u32)).or_default();
-        add(line, steps, 1);
+        let [all, least] = lines.entry(names.of(options.by, number as u32)).or_default();
+        add(all, steps, 1);
+        if certain.as_ref().is_some_and(|certain| certain.get(number) == Some(&true)) {
+            add(least, steps, 1);
+        }
     }
-    let mut out: Vec<Line> =
-        lines.into_iter().map(|(name, steps)| Line { name, is_pages: false, steps: live(steps) }).collect();
+    let mut out: Vec<Line> = lines
+        .into_iter()
+        .map(|(name, [steps, mut least])| {
+            least.resize(steps.len().max(timeline.steps), Step::default());
+            let least = live(least).iter().map(|s| s.live_change).collect();
+            Line { name, is_pages: false, steps: live(steps), least: certain.is_some().then_some(least) }
+        })
+        .collect();
     // The largest lines first; all others in one.
     let weight = |l: &Line| l.steps.iter().map(|s| s.live_change.unsigned_abs()).max().unwrap_or(0);
     out.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
     if out.len() > options.lines {
-        let mut rest = Vec::new();
         let others = out.split_off(options.lines);
-        others.iter().for_each(|l| add(&mut rest, &l.steps, 1));
-        out.push(Line { name: format!("{} others", others.len()), is_pages: false, steps: rest });
+        out.push(together(&others));
     }
     if options.by == Key::Kind && timeline.pages.iter().any(|s| !s.is_empty()) {
         let mut steps = Vec::new();
         let size = result.page_size.0 as i64;
         timeline.pages.iter().for_each(|s| add(&mut steps, s, size));
-        out.push(Line { name: "pages".to_owned(), is_pages: true, steps: live(steps) });
+        out.push(Line { name: "pages".to_owned(), is_pages: true, steps: live(steps), least: None });
     }
     out
+}
+
+/// One line for several.
+fn together(others: &[Line]) -> Line {
+    let (mut steps, mut least) = (Vec::new(), Vec::new());
+    for line in others {
+        add(&mut steps, &line.steps, 1);
+        let of_line = line.least.iter().flatten();
+        let missing = line.steps.len().saturating_sub(least.len());
+        least.extend(std::iter::repeat_n(0, missing));
+        least.iter_mut().zip(of_line).for_each(|(sum, new)| *sum += new);
+    }
+    let is_known = others.iter().all(|line| line.least.is_some());
+    Line {
+        name: format!("{} others", others.len()),
+        is_pages: false,
+        steps,
+        least: is_known.then_some(least),
+    }
 }
 
 /// Adds steps, bytes taken `scale` times.
@@ -246,6 +298,7 @@ fn line_json(line: &Line) -> Value {
     json!({
         "name": line.name,
         "bytes_live": all(|s| s.live_change.into()),
+        "bytes_live_least": line.least,
         "alloc_events": all(|s| s.allocs.into()),
         "bytes_alloc": all(|s| s.bytes_alloc.into()),
         "frees_matched": all(|s| s.frees.into()),

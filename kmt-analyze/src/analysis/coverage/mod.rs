@@ -4,6 +4,8 @@
 //! objects without an event. Of such an object the ledger learns only when its address or its page is allocated again: until
 //! then it seems live. How many lives ended that way says how far live figures can be believed.
 
+pub mod bounds;
+
 use std::collections::BTreeMap;
 
 use super::caches::CacheKey;
@@ -20,7 +22,7 @@ pub enum Seen {
     Partly,
     /// None.
     Nothing,
-    /// No life of it ended in the trace.
+    /// No life of it ended in the trace, or so few that they say nothing of those that seem live.
     Unknown,
 }
 
@@ -43,22 +45,37 @@ pub struct Coverage {
     pub ends: u64,
     /// Those of them whose free had no event.
     pub unseen: u64,
+    /// Lives that seem to go on.
+    pub live: u64,
 }
+
+/// Fewer ends than one for so many that seem live say nothing of those.
+const LIVE_PER_END_MAX: u64 = 10;
 
 impl Coverage {
     /// Of these sums.
     pub fn of(totals: &Totals) -> Self {
         let unseen = totals.freed_unseen.saturating_sub(totals.freed_unseen_uncertain);
-        Self { ends: totals.frees_matched.saturating_add(unseen), unseen }
+        Self { ends: totals.frees_matched.saturating_add(unseen), unseen, live: totals.live }
     }
 
     /// The same as a class.
     pub fn seen(self) -> Seen {
         match self {
             Self { ends: 0, .. } => Seen::Unknown,
-            Self { ends, unseen } if unseen.saturating_mul(1000) < ends => Seen::All,
-            Self { ends, unseen } if unseen == ends => Seen::Nothing,
+            Self { ends, unseen, .. } if unseen == ends => Seen::Nothing,
+            Self { ends, live, unseen: 0 } if ends.saturating_mul(LIVE_PER_END_MAX) < live => Seen::Unknown,
+            Self { ends, unseen, .. } if unseen.saturating_mul(1000) < ends => Seen::All,
             _ => Seen::Partly,
+        }
+    }
+
+    /// The sum of both.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            ends: self.ends.saturating_add(other.ends),
+            unseen: self.unseen.saturating_add(other.unseen),
+            live: self.live.saturating_add(other.live),
         }
     }
 
@@ -97,6 +114,8 @@ mod tests {
         };
         assert_eq!(of(0, 0, 0).seen(), Seen::Unknown);
         assert_eq!(of(5_000, 4, 0).seen(), Seen::All);
+        let of_few = Coverage { ends: 5, unseen: 0, live: 8_550 };
+        assert_eq!(of_few.seen(), Seen::Unknown, "five ends say nothing of 8,550 that seem live");
         assert_eq!(of(5_000, 50, 0).seen(), Seen::Partly);
         assert_eq!(of(5_000, 50, 50).seen(), Seen::All, "losses made them");
         assert_eq!((of(0, 7, 0).seen(), of(0, 7, 0).seen_percent()), (Seen::Nothing, Some(0.0)));
