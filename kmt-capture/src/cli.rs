@@ -135,6 +135,9 @@ struct RecordArgs {
     /// Stop when the file has so many bytes: 100M, 2G
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
+    /// Read /proc/slabinfo at begin and end only, or also every so often: 5s. Bounds what is live where frees have no event
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    snapshot_every: Option<Duration>,
     /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,
@@ -194,6 +197,7 @@ impl From<RecordArgs> for record::Options {
             buffer_size: args.buffer_size,
             duration: args.duration,
             max_size: args.max_size,
+            snapshot_every: args.snapshot_every,
             verbatim: args.raw,
             mmap: args.mmap,
             task_events: !args.no_task_events,
@@ -218,6 +222,9 @@ struct ConvertArgs {
     /// Overwrite FILE.kmt if it exists
     #[arg(long)]
     force: bool,
+    /// Read /proc/slabinfo at begin and end only, or also every so often: 5s. Bounds what is live where frees have no event
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    snapshot_every: Option<Duration>,
     /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,

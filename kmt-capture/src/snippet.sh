@@ -1,6 +1,6 @@
 #!/bin/sh
 # Saves kernel memory events of this system for `kmt-capture convert DIR -o FILE.kmt` on another machine.
-# For BusyBox sh; needs root, tracefs, and of the tools: cat cp dd mkdir rmdir sed sleep kill uname.
+# For BusyBox sh; needs root, tracefs, and of the tools: cat cp dd mkdir mv rmdir sed sleep kill uname.
 #
 #   sh snippet.sh DIR [SECONDS]        default: until Ctrl-C
 #
@@ -65,6 +65,13 @@ while [ -z "$stop" ]; do
 done
 echo 0 > "$I/tracing_on"
 trap '' INT
+# Its name tells when it was read: between those times of the trace clock.
+now() { for d in "$I"/per_cpu/cpu*; do
+    v=$(of "${d##*/}" "now ts")
+    case $v in *.*) echo "${v%.*}${v#*.}000" ;; *) echo "$v" ;; esac
+    break
+done; }
+t=$(now); cat /proc/slabinfo > "$out/slabinfo" 2> /dev/null && mv "$out/slabinfo" "$out/slabinfo.at.$t-$(now)"
 state after
 
 # Sub-buffers may be larger than pages; each read returns one.

@@ -416,14 +416,19 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     recorded(&failed);
     assert!(stderr(&failed).contains("sh exited with 7"), "{}", stderr(&failed));
     let named = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
-        .args(["record", "-q", "-d", "100ms", "-b", "1M"])
+        .args(["record", "-q", "-d", "700ms", "-b", "1M", "--snapshot-every", "200ms"])
         .current_dir(&bench.folder)
         .output()
         .unwrap();
     recorded(&named);
     let names: Vec<String> =
         fs::read_dir(&bench.folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(names.iter().any(|n| n.starts_with("kmt-") && n.ends_with("Z.kmt")), "{names:?}");
+    let name = names.iter().find(|n| n.starts_with("kmt-") && n.ends_with("Z.kmt"));
+    let bytes = fs::read(bench.path(name.unwrap_or_else(|| panic!("{names:?}")))).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let snapshots = trace.metadata().attachments.iter().filter(|a| a.name.starts_with("slabinfo.at."));
+    assert!((1..=4).contains(&snapshots.count()), "every 200 ms of 700");
+    assert_ne!(trace.metadata().text("recorder.snapshots_ns"), Some("0"));
     bench.assert_untouched();
 }
 
@@ -599,4 +604,14 @@ fn what_the_snippet_saves_is_converted() {
         assert_eq!(after, Some(0), "CPU {cpu}");
     }
     assert_eq!(trace.metadata().clock.as_ref().unwrap().name, "mono");
+    // The state behind the trace tells when it was read, and that was at once.
+    let last =
+        trace.streams().values().filter_map(|s| s.chunks.last()).map(|(_, info)| info.t_last).max().unwrap();
+    let names = trace.metadata().attachments.iter().filter_map(|a| a.name.strip_prefix("slabinfo.at."));
+    let times: Vec<Vec<u64>> = names.map(|n| n.split('-').map(|t| t.parse().unwrap()).collect()).collect();
+    let [times] = &times[..] else { panic!("{times:?}") };
+    assert!(
+        times[0] + 1_000 >= last && times[1] >= times[0] && times[0] < last + 1_000_000_000,
+        "{times:?}, {last}"
+    );
 }

@@ -25,6 +25,7 @@ pub mod ranges;
 pub mod sinks;
 pub mod size_classes;
 pub mod slabinfo;
+pub mod snapshots;
 pub mod term;
 pub mod totals;
 pub mod weights;

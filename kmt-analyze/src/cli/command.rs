@@ -311,6 +311,8 @@ pub enum Command {
     Leaks(ReportArgs),
     /// Memory that is held and not used: inside objects, inside slabs, between objects, between pages
     Fragmentation(ReportArgs),
+    /// What seems live beside what /proc/slabinfo says: where frees have no event
+    Slabinfo(ReportArgs),
     /// Objects freed on another CPU or node than they were allocated on
     Crosscpu(ReportArgs),
     /// What should not be, or looks so: mixed interfaces, frees of nothing, frees logged late, each explained

@@ -19,7 +19,7 @@ use crate::commands::stated::Keys;
 use crate::commands::what_if::{Question, WhatIf};
 use crate::commands::{
     account, all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation,
-    info, latency, leaks, pages, peak, sizes, summary, tasks, timeline, who,
+    info, latency, leaks, pages, peak, sizes, slabinfo, summary, tasks, timeline, who,
 };
 use crate::edit;
 use crate::export::{self, Of};
@@ -149,6 +149,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
                 parts::run(session, &selection, lines.lines, target.json, &[&report])
             })
         }
+        Command::Slabinfo(args) => one(args, &slabinfo::SlabInfoTable),
         Command::Crosscpu(args) => one(args, &crosscpu::CrossCpu),
         Command::Anomalies(args) => one(args, &anomalies::Anomalies),
         Command::Callgraph { select, by, top_down, min, target } => {

@@ -16,6 +16,7 @@ use super::peak::PeakTable;
 use super::selection::Selection;
 use super::session::Session;
 use super::sizes::Sizes;
+use super::slabinfo::SlabInfoTable;
 use super::sorting::SortKey;
 use super::summary::Summary;
 use super::tasks::TaskLoad;
@@ -37,13 +38,14 @@ pub fn run(session: &Session<'_>, selection: &Selection, limit: usize, as_json: 
 }
 
 /// Every report as it is without options.
-fn reports() -> [Box<dyn Report>; 17] {
+fn reports() -> [Box<dyn Report>; 18] {
     let sort = || vec![SortKey::Alloc];
     [
         Box::new(Summary),
         Box::new(Callers { sort: sort(), part: None }),
         Box::new(Caches { sort: sort(), part: None }),
         Box::new(Sizes { sort: sort() }),
+        Box::new(SlabInfoTable),
         Box::new(TaskLoad { sort: sort() }),
         Box::new(Pages),
         Box::new(LifetimeTable { sort: vec![LifetimeKey::Count], bound: None }),
@@ -61,11 +63,12 @@ fn reports() -> [Box<dyn Report>; 17] {
 }
 
 /// Names of [`reports`], in their order: those of the commands, but `events`, which rows of events are called.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "summary",
     "callers",
     "caches",
     "sizes",
+    "slabinfo",
     "tasks",
     "pages",
     "lifetimes",

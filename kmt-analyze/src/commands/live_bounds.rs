@@ -6,7 +6,7 @@ use super::parts::Subject;
 use crate::analysis::coverage::bounds::{Bounds, Live};
 use crate::analysis::coverage::{Coverage, Seen};
 use crate::analysis::pass;
-use crate::analysis::slabinfo;
+use crate::analysis::snapshots::at_end;
 use crate::analysis::totals::Totals;
 use crate::render::table::Align;
 use crate::render::text::count;
@@ -25,10 +25,11 @@ impl LiveBounds {
     pub fn of(subject: &Subject<'_, '_>, result: &pass::Result) -> Self {
         let Subject { session, selection, .. } = subject;
         let to_the_end = selection.time.is_none() && selection.at.is_none();
-        let snapshot = session.trace.metadata().attachment("slabinfo.after").filter(|_| to_the_end);
-        let slabinfo = snapshot.map(slabinfo::parse);
-        let bounds = Bounds::of(result, slabinfo.as_ref(), session.losses.any());
-        Self { bounds, has_snapshot: slabinfo.is_some() }
+        let last = session.last_time().filter(|_| to_the_end);
+        let snapshot = last.and_then(|last| at_end(session.trace.metadata(), last));
+        let slabinfo = snapshot.as_ref().map(|snapshot| &snapshot.caches);
+        let bounds = Bounds::of(result, slabinfo, session.losses.any());
+        Self { bounds, has_snapshot: snapshot.is_some() }
     }
 
     /// The line under a table that has bounds.

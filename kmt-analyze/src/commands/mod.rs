@@ -28,6 +28,7 @@ pub mod report;
 pub mod selection;
 pub mod session;
 pub mod sizes;
+pub mod slabinfo;
 pub mod sorting;
 pub mod stated;
 pub mod summary;

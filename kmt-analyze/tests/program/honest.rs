@@ -367,9 +367,14 @@ fn frees_without_events_are_told() {
         let is_told = said.contains("42.9 % of the lives that ended have no free event (eventpoll_epi)");
         assert!(is_told || output.status.code() == Some(1), "{report}: {said}");
     }
+    let refused = run(&["slabinfo"], &file);
+    assert!(stderr(&refused).contains("the file has no /proc/slabinfo"), "{}", stderr(&refused));
     let head = "slabinfo - version: 2.1\n";
     let slabinfo = format!("{head}eventpoll_epi 3 32 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n");
-    fs::write(folder.join("slabinfo.after"), slabinfo).unwrap();
+    // Nobody knows when that was.
+    fs::write(folder.join("slabinfo.after"), &slabinfo).unwrap();
+    assert_eq!(row(&scratch.convert(&folder), "eventpoll_epi")["live_range"].to_string(), "[0,10]");
+    fs::write(folder.join("slabinfo.at.1100000000-1200000000"), slabinfo).unwrap();
     let bounded = scratch.convert(&folder);
     assert_eq!(row(&bounded, "eventpoll_epi")["live_range"].to_string(), "[0,3]");
     let slab = &json(&["summary", "--json"], &bounded)["slab"];
@@ -380,6 +385,22 @@ fn frees_without_events_are_told() {
         text.lines().any(|l| l.split_whitespace().eq(["live", "at", "most", "3", "not", "recorded", "3"])),
         "{text}"
     );
+    let beside = &json(&["slabinfo", "--json"], &bounded)["slabinfo"];
+    assert_eq!(
+        (&beside["caches_contradicted"], &beside["caches"][0]["cache"]),
+        (&1.into(), &"eventpoll_epi".into())
+    );
+    let first = &beside["caches"][0];
+    assert_eq!(
+        [&first["live"], &first["live_range"], &first["active"]].map(Value::to_string),
+        ["[10]", "[[0,3]]", "[3]"]
+    );
+    let callers = json(&["callers", "--json"], &bounded);
+    assert_eq!(callers["callers"][0]["live_range"].to_string(), "[0,3]", "{callers:#}");
+    let peak = &json(&["peak", "--json"], &bounded)["peak"];
+    assert_eq!(peak["live_range"].to_string(), "[1,11]", "ten watchers, and a dentry: {peak:#}");
+    let timeline = &json(&["timeline", "--json", "--steps", "2"], &bounded)["timeline"];
+    assert_eq!(timeline["lines"][0]["bytes_live_least"].to_string(), "[0,0]", "{timeline:#}");
     let text = stdout(&run(&["caches"], &bounded));
     assert!(text.contains("live at most") && text.contains("slabinfo called active"), "{text}");
 }

@@ -60,6 +60,23 @@ fn check(name: &str, file: &Path) {
     let has_slab = model.numbers.contains_key("slab.raw.alloc_events");
     assert!(compared > 60 || !has_slab, "{name}: {compared} numbers compared");
     lifetimes(name, file, &model);
+    classes(name, file, &model, target.spans.is_empty());
+}
+
+/// Which call sites' frees have events, and between which numbers live objects lie.
+fn classes(name: &str, file: &Path, model: &Ledger, is_whole: bool) {
+    for row in json(&["callers", "--json"], file)["callers"].as_array().unwrap() {
+        let site =
+            u64::from_str_radix(row["call_site"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+        let ends = model.ends.get(&(site, row["api"] == "kmalloc")).copied().unwrap_or_default();
+        let Some(class) = row["frees_seen"].as_str() else { continue };
+        assert_eq!(class, ends.class(), "{name}: {row}");
+        let Some(range) = row["live_range"].as_array().filter(|_| is_whole) else { continue };
+        let range = [0, 1].map(|at| range[at].as_u64().unwrap());
+        assert!(range[0] <= range[1] && range[1] <= ends.live, "{name}: {row}");
+        let is_bounded = range[1] < ends.live;
+        assert!(is_bounded || range[0] >= ends.least(), "{name}: at least {}: {row}", ends.least());
+    }
 }
 
 fn lifetimes(name: &str, file: &Path, model: &Ledger) {

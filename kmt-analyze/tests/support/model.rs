@@ -76,6 +76,37 @@ pub struct Target {
 pub struct Ledger {
     pub numbers: BTreeMap<String, u64>,
     pub lifetimes: BTreeMap<(u64, bool), Vec<u64>>,
+    /// How lives of a call site and interface ended, and how many go on.
+    pub ends: BTreeMap<(u64, bool), Ends>,
+}
+
+/// How lives ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    pub by_event: u64,
+    /// Without one, and nothing else may have been the reason.
+    pub without: u64,
+    pub live: u64,
+}
+
+impl Ends {
+    /// Which frees have events: all but fewer than one in a thousand, some, none; unknown where no life ended, or so few
+    /// that they say nothing of ten times as many that seem live.
+    pub fn class(&self) -> &'static str {
+        let ends = self.by_event + self.without;
+        match self {
+            _ if ends == 0 => "unknown",
+            _ if self.by_event == 0 => "none",
+            _ if self.without == 0 && ends * 10 < self.live => "unknown",
+            _ if self.without * 1000 < ends => "all",
+            _ => "partly",
+        }
+    }
+
+    /// What is live for certain, as far as the call site alone tells.
+    pub fn least(&self) -> u64 {
+        if self.class() == "all" && self.by_event + self.without >= 100 { self.live } else { 0 }
+    }
 }
 
 impl Ledger {
@@ -224,11 +255,14 @@ fn address_ledger(
         ledger.add("slab", life.kmalloc, "late_frees", u64::from(is_late));
         ledger.add("slab", life.kmalloc, "uncertain", u64::from(crosses(life.born, end)));
         ledger.lifetimes.entry((life.site, life.kmalloc)).or_default().push(end - life.born);
+        ledger.ends.entry((life.site, life.kmalloc)).or_default().by_event += 1;
     };
     let unseen = |ledger: &mut Ledger, life: &Life, end: u64, ambiguous: bool| {
         ledger.add("slab", life.kmalloc, "freed_unseen", 1);
         ledger.add("slab", life.kmalloc, "bytes_freed_unseen", life.alloc);
-        ledger.add("slab", life.kmalloc, "uncertain", u64::from(ambiguous || crosses(life.born, end)));
+        let uncertain = ambiguous || crosses(life.born, end);
+        ledger.add("slab", life.kmalloc, "uncertain", u64::from(uncertain));
+        ledger.ends.entry((life.site, life.kmalloc)).or_default().without += u64::from(!uncertain);
     };
     for (place, step) in timeline.iter().enumerate() {
         let index = match *step {
@@ -312,6 +346,7 @@ fn address_ledger(
     }
     if let Some(life) = live {
         ledger.add("slab", life.kmalloc, "live", 1);
+        ledger.ends.entry((life.site, life.kmalloc)).or_default().live += 1;
         ledger.add("slab", life.kmalloc, "bytes_live", life.alloc);
         ledger.add("slab", life.kmalloc, "bytes_wasted_live", life.alloc.saturating_sub(life.req));
         let uncertain = crosses(life.born, u64::MAX);

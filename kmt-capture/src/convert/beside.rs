@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
-use crate::input::STATE;
+use crate::input::{STATE, timed_snapshots};
 
 use super::description::Description;
 
@@ -61,6 +61,9 @@ impl Beside {
                 }
                 description.files.extend(self.bytes(&name).map(|bytes| (name, bytes)));
             }
+        }
+        for name in self.directory.iter().flat_map(|folder| timed_snapshots(folder)) {
+            description.files.extend(self.bytes(&name).map(|bytes| (name, bytes)));
         }
     }
 }

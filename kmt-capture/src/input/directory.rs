@@ -185,8 +185,22 @@ impl Directory {
                 }
             }
         }
+        for name in self.beside.iter().flat_map(|folder| timed_snapshots(folder)) {
+            if !out.iter().any(|(have, _)| *have == name) {
+                out.extend(self.beside(&name).map(|bytes| (name, bytes)));
+            }
+        }
         out
     }
+}
+
+/// Snapshots of a folder that tell when they were taken: `slabinfo.at.T0-T1`.
+pub fn timed_snapshots(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = names.filter_map(|e| e.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("slabinfo.at.")).collect();
+    names.sort();
+    names
 }
 
 fn sorted_dirs(path: &Path) -> Vec<PathBuf> {

@@ -70,11 +70,15 @@ pub fn write(
 pub fn clock_pair(setup: &Setup, cpu: u32) -> Option<String> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|d| d.as_nanos());
     let before = now()?;
-    let stats = setup.dir.read(&format!("per_cpu/cpu{cpu}/stats"))?;
+    let trace = trace_now(setup, cpu)?;
     let after = now()?;
-    let trace = CpuStats::parse(&stats)?.now_time?;
     let middle = before.midpoint(after);
     Some(format!("{trace} {middle} {}", after.saturating_sub(before) / 2 + 1_000))
+}
+
+/// The trace clock's time, to the microsecond where it counts nanoseconds: `now ts` of `stats`.
+pub fn trace_now(setup: &Setup, cpu: u32) -> Option<u64> {
+    CpuStats::parse(&setup.dir.read(&format!("per_cpu/cpu{cpu}/stats"))?)?.now_time
 }
 
 /// Time that this process has run for, in nanoseconds: it has one thread. The first number of `/proc/self/schedstat`.

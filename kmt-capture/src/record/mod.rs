@@ -54,6 +54,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Bytes at which the recording ends.
     pub max_size: Option<u64>,
+    /// How often /proc/slabinfo is read meanwhile.
+    pub snapshot_every: Option<Duration>,
     /// Whether sub-buffers are kept as they are.
     pub verbatim: bool,
     /// Whether ring buffers are mapped where the kernel offers it. Reading them takes less time (benches/record/).

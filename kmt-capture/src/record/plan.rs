@@ -9,7 +9,7 @@ use crate::tracefs::{Event, EventSpec, TraceDir, find_events};
 /// Sets of events under one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
-    /// The events of the slab allocator.
+    /// The events of the slab allocator, and those of pages that end the lives of objects on them.
     Slab,
     /// The events of the page allocator, with the stack of each allocation.
     Pages,
@@ -30,6 +30,8 @@ impl Preset {
                 "kmem:kmem_cache_alloc",
                 "kmem:kmem_cache_alloc_node",
                 "kmem:kmem_cache_free",
+                "kmem:mm_page_alloc",
+                "kmem:mm_page_free",
             ],
             Self::Pages => &["kmem:mm_page_*"],
             Self::Reclaim => &["vmscan:*", "compaction:*"],
@@ -116,7 +118,19 @@ impl Plan {
             }
         }
         plan.functions = functions(options);
+        plan.notes.extend(plan.lacks_page_frees(top));
         Ok(plan)
+    }
+
+    /// Kernels free some objects without an event; where their page is freed, at the latest, they are known to be gone.
+    fn lacks_page_frees(&self, top: &TraceDir) -> Option<String> {
+        let is_recorded = |name: &str| self.events.contains_key(&Event::new("kmem", name));
+        let has_slab = is_recorded("kmalloc") || is_recorded("kmem_cache_alloc");
+        let is_missing =
+            !is_recorded("mm_page_free") && top.has(&Event::new("kmem", "mm_page_free").file("enable"));
+        (has_slab && is_missing).then(|| {
+            "kmem:mm_page_alloc and kmem:mm_page_free are not recorded: objects that the kernel frees without an event (kfree_rcu, bulk frees) will seem live for longer; add them with -e".to_owned()
+        })
     }
 
     fn asked_events(&self, options: &Options) -> Vec<EventSpec> {
@@ -287,8 +301,19 @@ mod tests {
         assert_eq!(all.events.len(), 6, "the kmem events without rss_stat: {:?}", names(&all));
         assert!(all.notes.is_empty());
         let slab = plan(Options { preset: Some(Preset::Slab), ..Options::default() }).unwrap();
-        assert_eq!(slab.events.len(), 4);
+        assert_eq!(
+            slab.events.len(),
+            6,
+            "those of pages end lives of objects that are freed without an event"
+        );
         assert!(slab.notes.is_empty(), "{:?}", slab.notes);
+        let alone = vec![EventSpec::parse("kmem:kmalloc").unwrap(), EventSpec::parse("kmem:kfree").unwrap()];
+        let alone = plan(Options { events: alone, ..Options::default() }).unwrap();
+        assert!(
+            alone.notes.iter().any(|note| note.contains("mm_page_free are not recorded")),
+            "{:?}",
+            alone.notes
+        );
         let pages = plan(Options { preset: Some(Preset::Pages), ..Options::default() }).unwrap();
         let alloc = &pages.events[&Event::new("kmem", "mm_page_alloc")];
         assert_eq!(alloc.stack.as_deref(), Some(""));

@@ -11,7 +11,7 @@ use super::tasks::numbered;
 const STATE: [&str; 7] =
     ["slabinfo", "buddyinfo", "pagetypeinfo", "zoneinfo", "meminfo", "vmstat", "vmallocinfo"];
 /// Files of a cache in /sys/kernel/slab that are kept.
-const SLAB: [&str; 18] = [
+const SLAB: [&str; 19] = [
     "aliases",
     "align",
     "cpu_slabs",
@@ -27,6 +27,7 @@ const SLAB: [&str; 18] = [
     "reclaim_account",
     "red_zone",
     "sanity_checks",
+    "sheaf_capacity",
     "slab_size",
     "slabs",
     "store_user",
@@ -77,6 +78,14 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
         writer.file(&format!("cgroups.{}", when.suffix()), &cgroups)?;
     }
     Ok(missing)
+}
+
+/// Reads /proc/slabinfo meanwhile; `now` reads the trace clock. The name of the file tells between which times it was read.
+pub fn write_slabinfo(writer: &mut Writer, now: impl Fn() -> Option<u64>) -> kmt_format::Result<bool> {
+    let (Some(before), Ok(text)) = (now(), fs::read("/proc/slabinfo")) else { return Ok(false) };
+    let Some(after) = now().filter(|_| text.len() as u64 <= LEN_MAX) else { return Ok(false) };
+    writer.file(&format!("slabinfo.at.{before}-{after}"), &text)?;
+    Ok(true)
 }
 
 /// `CACHE FILE=VALUE` and `ALIAS -> CACHE`, a line each.

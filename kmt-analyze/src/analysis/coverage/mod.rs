@@ -5,6 +5,7 @@
 //! then it seems live. How many lives ended that way says how far live figures can be believed.
 
 pub mod bounds;
+pub mod course;
 
 use std::collections::BTreeMap;
 

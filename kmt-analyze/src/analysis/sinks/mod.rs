@@ -7,6 +7,7 @@ pub mod growth;
 pub mod histogram;
 pub mod lifetimes;
 pub mod mixing;
+pub mod moments;
 pub mod occupancy;
 pub mod oddities;
 pub mod page_use;
@@ -29,6 +30,7 @@ pub use fallbacks::Fallbacks;
 pub use growth::Growth;
 pub use lifetimes::Lifetimes;
 pub use mixing::Mixing;
+pub use moments::Moments;
 pub use occupancy::Occupancy;
 pub use oddities::Oddities;
 pub use page_use::PageUse;
@@ -51,6 +53,8 @@ pub struct Sinks {
     pub tasks: Option<Tasks>,
     /// Live bytes and rates over time.
     pub timeline: Option<Timeline>,
+    /// Live objects at given times.
+    pub moments: Option<Moments>,
     /// When most bytes were live, and whose.
     pub peak: Option<Peak>,
     /// All lives near an address.
@@ -105,6 +109,7 @@ impl Sinks {
     pub fn wants_lives(&self) -> bool {
         self.tasks.is_some()
             || self.timeline.is_some()
+            || self.moments.is_some()
             || self.who.is_some()
             || self.reasons.is_some()
             || self.growth.is_some()
@@ -167,6 +172,9 @@ impl Sinks {
         }
         if let Some(timeline) = &mut self.timeline {
             timeline.closed(closed);
+        }
+        if let Some(moments) = &mut self.moments {
+            moments.closed(closed);
         }
         if let Some(reasons) = &mut self.reasons {
             reasons.closed(closed);

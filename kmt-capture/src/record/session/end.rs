@@ -64,6 +64,7 @@ impl Session {
         let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
         let pairs = [
             ("recorder.cpu_ns", cpu_ns),
+            ("recorder.snapshots_ns", Some(self.snapshots.as_nanos() as u64)),
             ("recorder.rss_peak_kib", description::own_rss_peak_kib()),
             ("recorder.mapped_kib", Some(mapped as u64 >> 10)),
         ];

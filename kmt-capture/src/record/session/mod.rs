@@ -18,7 +18,7 @@ use super::ring::Ring;
 use super::setup::Setup;
 use super::status::{Status, Totals};
 use super::tasks::TaskNames;
-use super::{Options, description, size};
+use super::{Options, description, size, snapshot};
 use crate::decode::Decoder;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;
@@ -91,6 +91,8 @@ struct Session {
     fill_percent: f64,
     /// Time that this process had run for when the recording began.
     cpu_ns_before: u64,
+    /// Time that reading /proc/slabinfo took meanwhile.
+    snapshots: Duration,
     sink: Sink,
     status: Status,
     /// Dropped last: an instance cannot be removed while a buffer of it is open.
@@ -126,6 +128,7 @@ impl Session {
             buffer_len: buffer_kb << 10,
             fill_percent: 0.0,
             cpu_ns_before: 0,
+            snapshots: Duration::ZERO,
             sink,
             status: Status::new(options.quiet),
             decoder: Decoder {
@@ -146,7 +149,7 @@ impl Session {
         self.setup.start()?;
         let start = Instant::now();
         let mut command = Running::start(&options.command)?;
-        let (mut flushed, mut paired) = (start, start);
+        let (mut flushed, mut paired, mut looked) = (start, start, start);
         let can_wait = self.setup.dir.has("buffer_percent");
         let ending = loop {
             let left = options.duration.map(|d| d.saturating_sub(start.elapsed()));
@@ -172,6 +175,10 @@ impl Session {
             if now - paired >= CLOCK_PAIR {
                 paired = now;
                 self.clock_pair()?;
+            }
+            if options.snapshot_every.is_some_and(|every| now - looked >= every) {
+                looked = now;
+                self.snapshot(now)?;
             }
         };
         self.status.clear();
@@ -232,6 +239,17 @@ impl Session {
         let Some(pair) = description::clock_pair(&self.setup, cpu) else { return Ok(()) };
         let pairs = [("clock.pair", pair.as_bytes())];
         Ok(self.decoder.writer.meta(&pairs)?)
+    }
+
+    fn snapshot(&mut self, start: Instant) -> Result<()> {
+        let cpu = online(&self.setup).first().copied().unwrap_or(0);
+        let now = || description::trace_now(&self.setup, cpu);
+        if !snapshot::write_slabinfo(&mut self.decoder.writer, now)? {
+            self.status.clear();
+            eprintln!("warning: /proc/slabinfo could not be read this time");
+        }
+        self.snapshots += start.elapsed();
+        self.emit()
     }
 
     fn totals(&self) -> Totals {

@@ -1,45 +1,17 @@
 //! `check`: what this system can record, each fact with its remedy.
 
+mod facts;
+mod frees;
+
 use std::fs;
 use std::path::Path;
 
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 
+use self::facts::{Facts, State, as_json, as_text};
 use crate::failure::{Failure, Outcome, Result};
 use crate::record::{can_map, function_graph, meminfo};
 use crate::tracefs::{self, Event, EventSpec, Instance, TraceDir, Undo, find_events};
-
-/// How a fact is to be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Good,
-    /// Recording works, but something of it is missing.
-    Warning,
-    /// Recording does not work.
-    Bad,
-}
-
-/// Something that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Fact {
-    name: &'static str,
-    state: State,
-    value: String,
-    remedy: String,
-}
-
-#[derive(Debug, Default)]
-struct Facts(Vec<Fact>);
-
-impl Facts {
-    fn good(&mut self, name: &'static str, value: impl Into<String>) {
-        self.add(name, State::Good, value, "");
-    }
-
-    fn add(&mut self, name: &'static str, state: State, value: impl Into<String>, remedy: &str) {
-        self.0.push(Fact { name, state, value: value.into(), remedy: remedy.to_owned() });
-    }
-}
 
 /// Events that reports rest on, by what is missing without them.
 const WANTED: [(&str, &[&str]); 4] = [
@@ -72,6 +44,7 @@ pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
         }
     }
     kallsyms(&mut facts);
+    frees::without_events(&mut facts);
     configuration(&mut facts);
     memory_and_disk(&mut facts);
     drop(undo);
@@ -334,76 +307,5 @@ fn memory_and_disk(facts: &mut Facts) {
         );
     } else {
         facts.good("disk", value);
-    }
-}
-
-fn as_text(facts: &[Fact]) -> String {
-    let mut out = String::new();
-    for fact in facts {
-        let mark = match fact.state {
-            State::Good => "ok     ",
-            State::Warning => "warning",
-            State::Bad => "BAD    ",
-        };
-        out.push_str(&format!("{mark}  {:<18}  {}\n", fact.name, fact.value));
-        if !fact.remedy.is_empty() {
-            out.push_str(&format!("{:29}-> {}\n", "", fact.remedy));
-        }
-    }
-    out
-}
-
-fn as_json(facts: &[Fact]) -> String {
-    let fact = |fact: &Fact| {
-        let state = match fact.state {
-            State::Good => "ok",
-            State::Warning => "warning",
-            State::Bad => "bad",
-        };
-        format!(
-            "{{\"name\":{},\"state\":\"{state}\",\"value\":{},\"remedy\":{}}}",
-            quoted(fact.name),
-            quoted(&fact.value),
-            if fact.remedy.is_empty() { "null".to_owned() } else { quoted(&fact.remedy) }
-        )
-    };
-    let rows: Vec<String> = facts.iter().map(fact).collect();
-    format!("{{\"facts\":[{}]}}\n", rows.join(","))
-}
-
-/// A JSON string (RFC 8259, section 7).
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn facts_are_lines_and_json() {
-        let mut facts = Facts::default();
-        facts.good("kernel", "6.1");
-        facts.add("symbols", State::Warning, "a \"quoted\"\tword", "do it");
-        assert_eq!(
-            as_text(&facts.0),
-            "ok       kernel              6.1\nwarning  symbols             a \"quoted\"\tword\n\
-             \u{20}                            -> do it\n"
-        );
-        assert_eq!(
-            as_json(&facts.0),
-            "{\"facts\":[{\"name\":\"kernel\",\"state\":\"ok\",\"value\":\"6.1\",\"remedy\":null},\
-             {\"name\":\"symbols\",\"state\":\"warning\",\"value\":\"a \\\"quoted\\\"\\u0009word\",\"remedy\":\"do it\"}]}\n"
-        );
     }
 }

@@ -1,0 +1,58 @@
+//! How many objects of each site live at given times.
+
+use super::{Closed, grown};
+use crate::analysis::ledger::lives::End;
+
+/// What happened between a time and the one before it, that time included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Between {
+    /// Lives that began.
+    pub born: u64,
+    /// Lives that ended with an event.
+    pub freed: u64,
+    /// Lives that were found to be over.
+    pub gone: u64,
+}
+
+/// Counts lives between times.
+#[derive(Debug, Default)]
+pub struct Moments {
+    /// Sorted.
+    times: Vec<u64>,
+    /// By number of the site; one more than there are times, or none.
+    sites: Vec<Vec<Between>>,
+}
+
+impl Moments {
+    /// At times that are sorted.
+    pub fn new(times: Vec<u64>) -> Self {
+        Self { times, sites: Vec::new() }
+    }
+
+    fn place(&self, time: u64) -> usize {
+        self.times.partition_point(|&t| t < time)
+    }
+
+    /// A life is added up.
+    pub fn closed(&mut self, closed: &Closed) {
+        let born = self.place(closed.life.born);
+        let ended = closed.end.time().map(|time| self.place(time));
+        let width = self.times.len() + 1;
+        let row = grown(&mut self.sites, closed.life.site);
+        row.resize(width, Between::default());
+        if let Some(between) = row.get_mut(born) {
+            between.born += 1;
+        }
+        match (ended.and_then(|place| row.get_mut(place)), closed.end) {
+            (Some(between), End::Freed { .. }) => between.freed += 1,
+            (Some(between), End::Unseen { .. }) => between.gone += 1,
+            _ => {}
+        }
+    }
+
+    /// What happened until each time since the one before, of a site; empty: nothing.
+    pub fn of_site(&self, site: u32) -> &[Between] {
+        let row = self.sites.get(site as usize).map_or(&[][..], Vec::as_slice);
+        row.get(..self.times.len()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,156 @@
+//! `slabinfo`: what lives by events beside what the kernel's own counts allow, cache by cache.
+
+use serde_json::{Value, json};
+
+use super::basis::{Basis, Input};
+use super::live_bounds::LiveBounds;
+use super::parts::{Page, Report, Subject};
+use super::report::{more, shown};
+use crate::analysis::caches::CacheKey;
+use crate::analysis::coverage::course::{At, Course, courses, times};
+use crate::analysis::pass;
+use crate::analysis::sinks::{Moments, Sinks};
+use crate::analysis::snapshots::{Snapshot, snapshots};
+use crate::render::json;
+use crate::render::table::{Align, table};
+use crate::render::text::{count, escaped, time};
+
+/// The report.
+#[derive(Debug)]
+pub struct SlabInfoTable;
+
+fn read(subject: &Subject<'_, '_>) -> Vec<Snapshot> {
+    let session = subject.session;
+    snapshots(session.trace.metadata(), session.last_time().unwrap_or(0))
+}
+
+impl Report for SlabInfoTable {
+    fn title(&self) -> &'static str {
+        "slabinfo"
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::SlabLives
+    }
+
+    fn refuses(&self, subject: &Subject<'_, '_>, result: &pass::Result) -> Option<String> {
+        let has_none = || {
+            "the file has no /proc/slabinfo; kmt-capture record keeps it, and a directory to convert may have slabinfo.after"
+                .to_owned()
+        };
+        let is_part = || "slabinfo counts to the end of the trace: leave --time and --at out".to_owned();
+        let basis = Basis::of(subject.session, result).lacks(self.rests_on());
+        basis
+            .or_else(|| read(subject).is_empty().then(has_none))
+            .or_else(|| (subject.selection.time.is_some() || subject.selection.at.is_some()).then(is_part))
+    }
+
+    fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
+        sinks.moments = Some(Moments::new(times(&read(subject))));
+    }
+
+    fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
+        let result = &*result;
+        let snapshots = read(subject);
+        let bounds = LiveBounds::of(subject, result).bounds;
+        let moments = result.balance.sinks.moments.as_ref();
+        let mut rows: Vec<(String, Course)> = moments
+            .map(|moments| courses(result, &bounds, moments, &snapshots))
+            .unwrap_or_default()
+            .into_iter()
+            .map(|course| (name_of(&course.key, result), course))
+            .collect();
+        // What seems live and is not comes first.
+        let worst = |course: &Course| course.at.iter().map(|at| at.live - at.most.min(at.live)).max();
+        rows.sort_by(|a, b| {
+            let last = |course: &Course| course.at.last().map(|at| at.live);
+            (worst(&b.1), last(&b.1)).cmp(&(worst(&a.1), last(&a.1))).then_with(|| a.0.cmp(&b.0))
+        });
+        let shown = shown(Some(subject.limit), rows.len());
+        Page::of(
+            |out| {
+                out.insert(
+                    "slabinfo".into(),
+                    json!({
+                        "times": snapshots.iter().map(|s| s.to).collect::<Vec<_>>(),
+                        "read_for": snapshots.iter().map(|s| s.to - s.from).collect::<Vec<_>>(),
+                        "caches_total": rows.len(),
+                        "caches_contradicted": rows.iter().filter(|(_, c)| c.is_contradicted()).count(),
+                        "caches": rows.iter().take(shown).map(row_json).collect::<Vec<_>>(),
+                    }),
+                );
+            },
+            || page(subject, &rows, &snapshots, shown),
+        )
+    }
+}
+
+fn name_of(key: &CacheKey, result: &pass::Result) -> String {
+    match key {
+        CacheKey::Kmalloc(size) => result.size_classes.name(*size),
+        CacheKey::Named(name) => escaped(name),
+        CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
+    }
+}
+
+fn row_json((name, course): &(String, Course)) -> Value {
+    let all = |of: fn(&At) -> Value| course.at.iter().map(of).collect::<Vec<_>>();
+    let exact = match &course.key {
+        CacheKey::Named(exact) => json::text(exact),
+        _ => name.as_str().into(),
+    };
+    json!({
+        "cache": exact,
+        "live": all(|at| at.live.into()),
+        "live_range": all(|at| json!([at.least, at.most])),
+        "active": all(|at| at.active.into()),
+        "is_contradicted": course.is_contradicted(),
+    })
+}
+
+fn page(
+    subject: &Subject<'_, '_>,
+    rows: &[(String, Course)],
+    snapshots: &[Snapshot],
+    shown: usize,
+) -> String {
+    use Align::{Left, Right};
+    let columns = [
+        ("cache", Left),
+        ("live by events", Right),
+        ("at least", Right),
+        ("at most", Right),
+        ("active, slabinfo", Right),
+        ("most over at once", Right),
+    ];
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .take(shown)
+        .map(|(name, course)| {
+            let last = course.at.last().copied().unwrap_or_default();
+            let over = course.at.iter().zip(snapshots).map(|(at, s)| (at.live.saturating_sub(at.most), s.to));
+            let over = over.max_by_key(|(over, _)| *over).filter(|(over, _)| *over > 0);
+            let over = over.map_or(String::new(), |(over, at)| {
+                format!("{} at {}", count(over), time(at, subject.session.unit()))
+            });
+            let active = last.active.map_or("?".to_owned(), count);
+            vec![name.clone(), count(last.live), count(last.least), count(last.most), active, over]
+        })
+        .collect();
+    let contradicted = rows.iter().filter(|(_, course)| course.is_contradicted()).count();
+    let found = if contradicted == 0 {
+        "slabinfo contradicts no cache: nowhere more objects seem live than it calls active\n\n".to_owned()
+    } else {
+        format!(
+            "{} of {} caches are contradicted: more objects seem live than slabinfo calls active, so frees had no event\n\n",
+            count(contradicted as u64),
+            count(rows.len() as u64)
+        )
+    };
+    format!(
+        "{found}{}{}\nat the end, and where /proc/slabinfo was read meanwhile ({} times): live by events is what was born in the trace and is not known to be over; active counts older objects, too, and those that wait in per-CPU slabs and sheaves (?: slabinfo does not name the cache)\n",
+        table(&columns, &cells),
+        more(shown, rows.len(), "caches"),
+        snapshots.len().saturating_sub(1),
+    )
+}
