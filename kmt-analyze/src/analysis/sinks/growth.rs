@@ -38,6 +38,10 @@ pub struct Course {
     pub lifetimes: Histogram,
     /// Lives that ended unseen.
     pub unseen: u64,
+    /// How old they were when they were found to be over.
+    pub unseen_ages: Histogram,
+    /// Survivors by the task that allocated them.
+    pub holders: HashMap<i32, u64, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
     /// One of the sites that share the call site, by number; of pages the kind itself.
@@ -74,8 +78,12 @@ impl Growth {
         let course = grown(&mut self.callers, closed.caller);
         course.site = closed.life.site;
         course.births[born] += u64::from(closed.is_born);
-        course.unseen += u64::from(closed.is_unseen);
+        if closed.is_unseen {
+            course.unseen += 1;
+            course.unseen_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
+        }
         if closed.is_live {
+            *course.holders.entry(closed.born_at.pid).or_default() += 1;
             course.survivors[born] += 1;
             course.survivor_amount[born] = course.survivor_amount[born].saturating_add(closed.bytes_alloc);
             course.uncertain += u64::from(closed.uncertain);
@@ -125,6 +133,8 @@ impl std::ops::AddAssign<&Course> for Course {
         add(&mut self.survivor_amount, &other.survivor_amount);
         self.lifetimes.merge(&other.lifetimes);
         self.unseen = self.unseen.saturating_add(other.unseen);
+        self.unseen_ages.merge(&other.unseen_ages);
+        other.holders.iter().for_each(|(pid, count)| *self.holders.entry(*pid).or_default() += count);
         self.uncertain = self.uncertain.saturating_add(other.uncertain);
         self.site = other.site;
     }

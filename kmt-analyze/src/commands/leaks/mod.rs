@@ -11,12 +11,14 @@ use serde_json::{Map, json};
 
 use super::parts::{Labels, Page, Report, Subject};
 use crate::analysis::caches::usual_names;
+use crate::analysis::leaks::families::{Candidate, families};
 use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge};
 use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
 use crate::analysis::sinks::{Growth, Sinks};
 use crate::analysis::slabinfo;
 use crate::commands::basis::{Basis, Input, too_lossy};
+use crate::commands::live_bounds::LiveBounds;
 use crate::commands::stated::Keys;
 use crate::render::text::{duration, escaped};
 use crate::stream::Api;
@@ -66,6 +68,8 @@ struct Row<'r> {
     cache: String,
     evidence: Evidence,
     course: &'r Course,
+    /// Number of the row that leads what grows together with it.
+    leader: Option<usize>,
 }
 
 impl Report for Leaks {
@@ -139,6 +143,7 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
                 None => RECLAIMABLE.contains(&cache),
             }
     };
+    let bounds = LiveBounds::of(subject, result).bounds.by_caller();
     let mut rows: Vec<Row<'g>> = (0u32..)
         .zip(&growth.callers)
         .filter(|(_, course)| course.survivors.iter().any(|&n| n > 0))
@@ -152,32 +157,89 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
                 _ => "?".to_owned(),
             };
             let mut evidence = judge(course, growth.step());
+            // The kernel's own count says that most of what seems to stay is gone.
+            let most = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);
+            if most.is_some_and(|most| most * 2 < evidence.survivors) && evidence.verdict.is_growth() {
+                evidence.verdict = Verdict::FreesUnseen;
+            }
             if evidence.verdict == Verdict::Grows && api == Api::Cache && is_reclaimable(&cache) {
                 evidence.verdict = Verdict::Reclaimable;
             }
-            let function = name.split_once("+0x").map_or(name.as_str(), |(function, _)| function);
+            let function = function(&name);
             if evidence.verdict == Verdict::Grows && LAZY.contains(&function) {
                 evidence.verdict = Verdict::Lazy;
             }
             if evidence.verdict == Verdict::Grows && SLAB_METADATA.contains(&function) {
                 evidence.verdict = Verdict::WithSlabs;
             }
-            Row { api: Some(api), address, name, cache, evidence, course }
+            Row { api: Some(api), address, name, cache, evidence, course, leader: None }
         })
         .collect();
-    // Security modules keep a blob for each inode or file; it goes when that does. One that goes with something that
-    // grows is a part of that.
-    let is_blob = |row: &Row<'_>| row.name.starts_with("security_") || row.name.starts_with("lsm_");
-    let hosts: Vec<(Verdict, &Course)> =
-        rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.course)).collect();
-    for row in rows.iter_mut().filter(|r| r.evidence.verdict == Verdict::Grows && is_blob(r)) {
-        let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && goes_with(row.course, host));
-        if goes(Verdict::Reclaimable) && !goes(Verdict::Grows) {
+    follow_reclaimable(&mut rows);
+    sort(&mut rows);
+    let candidates: Vec<Candidate<'_>> = rows
+        .iter()
+        .map(|r| Candidate {
+            verdict: r.evidence.verdict,
+            course: r.course,
+            old_amount: r.evidence.old_amount,
+            old_steps: r.evidence.steps.1,
+        })
+        .collect();
+    let leaders = families(&candidates);
+    rows.iter_mut().zip(leaders).for_each(|(row, leader)| row.leader = leader);
+    rows
+}
+
+/// The function that a call site is in.
+fn function(name: &str) -> &str {
+    name.split_once("+0x").map_or(name, |(function, _)| function)
+}
+
+/// Finds what belongs to objects that the kernel takes back: names that are allocated where dentries are, and what
+/// security modules keep for each inode.
+fn follow_reclaimable(rows: &mut [Row<'_>]) {
+    let is_reclaimable = |row: &Row<'_>| row.evidence.verdict == Verdict::Reclaimable;
+    let hosts: Vec<(String, u64)> = rows
+        .iter()
+        .filter(|row| is_reclaimable(row))
+        .map(|row| (function(&row.name).to_owned(), row.evidence.survivors))
+        .collect();
+    let belongs = |row: &Row<'_>| {
+        let survivors = row.evidence.survivors;
+        row.api == Some(Api::Kmalloc)
+            && hosts.iter().any(|(host, most)| host == function(&row.name) && survivors <= *most)
+    };
+    for row in rows
+        .iter_mut()
+        .filter(|row| row.evidence.verdict.is_growth() || row.evidence.verdict == Verdict::Burst)
+    {
+        if belongs(row) {
             row.evidence.verdict = Verdict::WithReclaimable;
         }
     }
-    sort(&mut rows);
-    rows
+    // Security modules keep a blob for each inode or file; it goes when that does. Inodes are of many caches.
+    let is_blob = |row: &Row<'_>| row.name.starts_with("security_") || row.name.starts_with("lsm_");
+    let mut inodes = Course::default();
+    rows.iter()
+        .filter(|row| is_reclaimable(row) && row.cache.contains("inode"))
+        .for_each(|row| inodes += row.course);
+    let hosts: Vec<(Verdict, &Course)> =
+        rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.course)).collect();
+    let mut of_hosts = Vec::new();
+    for (number, row) in rows.iter().enumerate().filter(|(_, r)| r.evidence.verdict.is_growth() && is_blob(r))
+    {
+        let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && goes_with(row.course, host));
+        let goes_with_inodes = row.name.contains("inode") && goes_with(row.course, &inodes);
+        if (goes(Verdict::Reclaimable) || goes_with_inodes) && !goes(Verdict::Grows) {
+            of_hosts.push(number);
+        }
+    }
+    for number in of_hosts {
+        if let Some(row) = rows.get_mut(number) {
+            row.evidence.verdict = Verdict::WithReclaimable;
+        }
+    }
 }
 
 fn sort(rows: &mut [Row<'_>]) {

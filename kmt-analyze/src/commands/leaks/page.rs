@@ -1,14 +1,37 @@
 //! The report as JSON and as text.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::Row;
 use crate::analysis::leaks::Verdict;
-use crate::commands::parts::Subject;
+use crate::analysis::leaks::families::holder;
+use crate::analysis::sinks::growth::STEPS;
+use crate::commands::parts::{Labels, Subject};
 use crate::commands::report::more;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
+
+/// What grows together.
+struct Family<'r> {
+    bytes: u64,
+    per_second: u64,
+    rows: Vec<&'r Row<'r>>,
+}
+
+/// Tasks named for a row.
+const HOLDERS: usize = 5;
+
+/// The tasks that most survivors are of.
+fn holders(row: &Row<'_>, labels: &Labels<'_, '_>) -> Value {
+    let mut all: Vec<(i32, u64)> = row.course.holders.iter().map(|(pid, count)| (*pid, *count)).collect();
+    all.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));
+    let holder =
+        |(pid, count): &(i32, u64)| json!({"pid": pid, "task": labels.task(*pid), "survivors": count});
+    all.iter().take(HOLDERS).map(holder).collect()
+}
 
 /// What is printed.
 pub(super) struct View<'v, 's, 'd> {
@@ -28,7 +51,43 @@ impl View<'_, '_, '_> {
         u64::try_from(u128::from(row.evidence.old_amount) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
     }
 
+    /// What grows together, the largest first; each with its leader in front.
+    fn families(&self) -> Vec<Family<'_>> {
+        let mut by_leader: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (number, row) in self.rows.iter().enumerate() {
+            if let Some(leader) = row.leader {
+                by_leader.entry(leader).or_default().push(number);
+            }
+        }
+        let mut families = Vec::new();
+        for (leader, mut members) in by_leader {
+            // The rows are sorted already, but for the leader.
+            members.sort_by_key(|&member| member != leader);
+            let rows: Vec<&Row<'_>> =
+                members.into_iter().filter_map(|member| self.rows.get(member)).collect();
+            let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);
+            let per_second = rows.iter().map(|r| self.per_second(r)).fold(0, u64::saturating_add);
+            families.push(Family { bytes, per_second, rows });
+        }
+        families.sort_by_key(|f| std::cmp::Reverse(f.bytes));
+        families
+    }
+
+    /// Who allocated most of what stays of a row, in words.
+    fn holder(&self, labels: &Labels<'_, '_>, row: &Row<'_>) -> String {
+        match holder(row.course) {
+            Some((pid, count)) => {
+                format!(", by {} ({})", labels.task(pid), percent(count, row.evidence.survivors).trim())
+            }
+            None => String::new(),
+        }
+    }
+
     pub(super) fn json(&self) -> Value {
+        let families = self.families();
+        let number_of =
+            |row: &Row<'_>| families.iter().position(|f| f.rows.iter().any(|r| std::ptr::eq(*r, row)));
+        let labels = Labels::new(self.subject.session);
         let row = |r: &Row<'_>| {
             let e = &r.evidence;
             let bytes =
@@ -54,10 +113,21 @@ impl View<'_, '_, '_> {
                 "freed_unseen": e.freed.1,
                 "lifetime_p99": r.course.lifetimes.quantile(990),
                 "survivors_by_birth": r.course.survivors,
+                "unseen_age_p99": r.course.unseen_ages.quantile(990),
+                "began_step": e.began,
+                "batches": e.batches,
+                "family": number_of(r),
+                "holders": holders(r, &labels),
             })
         };
         json!({
             "window": self.length,
+            "families": families.iter().take(self.subject.limit).map(|f| json!({
+                "call_sites": f.rows.len(),
+                "leader": f.rows.first().map(|r| &r.name),
+                "old_bytes": f.bytes,
+                "old_bytes_per_second": f.per_second,
+            })).collect::<Vec<_>>(),
             "callers": self.rows.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
             "slab_pages": self.slab_pages,
             "page_callers": self.page_callers.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
@@ -67,25 +137,55 @@ impl View<'_, '_, '_> {
 
     pub(super) fn text(&self) -> String {
         let unit = self.subject.session.unit();
-        let growing = self.rows.iter().filter(|r| r.evidence.verdict == Verdict::Grows).count();
+        let families = self.families();
+        let labels = Labels::new(self.subject.session);
         let mut out = format!(
             "NOT SEEN FREED in {}: {}\n\n",
             duration(self.length, unit),
-            match growing {
-                0 => "no call site grows steadily".to_owned(),
-                1 => "one call site grows steadily".to_owned(),
-                n => format!("{n} call sites grow steadily"),
+            match families.len() {
+                0 => "nothing grows steadily".to_owned(),
+                1 => "one thing grows".to_owned(),
+                n => format!("{n} things grow"),
             }
         );
+        if !families.is_empty() {
+            out.push_str("growing, and not saturating; together what is born together and stays\n");
+        }
+        for (number, family) in families.iter().enumerate().take(self.subject.limit) {
+            let Some(leader) = family.rows.first() else { continue };
+            let others = match family.rows.len() - 1 {
+                0 => String::new(),
+                1 => " and one more call site".to_owned(),
+                n => format!(" and {n} more call sites"),
+            };
+            out.push_str(&format!(
+                "\n{}. {}{others}: {} old bytes, {} a second{}{}\n",
+                number + 1,
+                leader.name,
+                count(family.bytes),
+                count(family.per_second),
+                self.holder(&labels, leader),
+                self.began(leader),
+            ));
+            out.push_str(&self.table(&family.rows, self.subject.limit, "call site"));
+            if family.rows.iter().any(|r| !r.evidence.verdict.is_growth()) {
+                out.push_str("of caches that are marked reclaimable: what is pinned cannot be taken back\n");
+            }
+        }
+        if !families.is_empty() {
+            out.push('\n');
+        }
         for (verdict, heading) in HEADINGS {
-            let rows: Vec<&Row<'_>> = self.rows.iter().filter(|r| r.evidence.verdict == verdict).collect();
+            let alone = self.rows.iter().filter(|r| r.leader.is_none());
+            let rows: Vec<&Row<'_>> = alone.filter(|r| r.evidence.verdict == verdict).collect();
             if rows.is_empty() {
                 continue;
             }
             out.push_str(&format!("{heading}\n"));
-            let limit =
-                if verdict == Verdict::Grows { self.subject.limit } else { self.subject.limit.min(8) };
-            out.push_str(&self.table(&rows, limit, "call site"));
+            out.push_str(&self.table(&rows, self.subject.limit.min(8), "call site"));
+            if verdict == Verdict::FreesUnseen {
+                out.push_str(&self.needed(&rows));
+            }
             out.push('\n');
         }
         let count_of = |verdict| self.rows.iter().filter(|r| r.evidence.verdict == verdict).count() as u64;
@@ -112,8 +212,37 @@ impl View<'_, '_, '_> {
             }
             None => "\npage frames could not be placed in memory: slabs are among the pages\n".to_owned(),
         });
-        out.push_str("\nOld: older than three times what 99 of 100 freed ones of the call site reached, and not of the window's last eighth. Growing: old ones from at least half of the steps of time, and the second half brings at least half of what the first did. It says nothing of objects that were there before.\n");
+        out.push_str("\nOld: older than three times what 99 of 100 freed ones of the call site reached, and not of the window's last eighth. Growing: old ones from at least half of the steps of time, or from three quarters of those since it began, and the second half brings at least half of what the first did; or three batches and more of like size. Where frees have no event, older than three times what it took to find 99 of 100 to be over, and one of twenty births. It says nothing of objects that were there before.\n");
         out
+    }
+
+    /// How long a window has to be to judge objects whose frees have no event.
+    fn needed(&self, rows: &[&Row<'_>]) -> String {
+        let unit = self.subject.session.unit();
+        let age = rows.iter().filter_map(|r| r.course.unseen_ages.quantile(990)).max().unwrap_or(0);
+        // A quarter of it is left to look for old ones in.
+        let window = age.saturating_mul(4);
+        if window <= self.length {
+            return String::new();
+        }
+        format!(
+            "found to be over up to {} after their birth (99 of 100 that were): windows of {} and more can tell them from leaks\n",
+            duration(age, unit),
+            duration(window, unit)
+        )
+    }
+
+    /// When growth began, if not at once; or in how many batches it comes.
+    fn began(&self, row: &Row<'_>) -> String {
+        let unit = self.subject.session.unit();
+        match (row.evidence.verdict, row.evidence.began) {
+            (Verdict::Batches, _) => format!("; in {} batches", row.evidence.batches),
+            (_, Some(step)) => {
+                let after = (self.length / STEPS as u64).saturating_mul(step as u64);
+                format!("; began {} after the start, and goes on", duration(after, unit))
+            }
+            _ => String::new(),
+        }
     }
 
     fn table(&self, rows: &[&Row<'_>], limit: usize, what: &'static str) -> String {
@@ -170,8 +299,7 @@ impl View<'_, '_, '_> {
     }
 }
 
-const HEADINGS: [(Verdict, &str); 10] = [
-    (Verdict::Grows, "growing, and not saturating"),
+const HEADINGS: [(Verdict, &str); 9] = [
     (Verdict::Reclaimable, "growing, in caches that the kernel takes back when it needs memory"),
     (Verdict::WithReclaimable, "growing along with those, one for each object of theirs"),
     (Verdict::WithSlabs, "growing with the slabs: what the allocator keeps for each"),

@@ -5,6 +5,8 @@
 //! they were born all through the window, and as many late in it as early. Each of these is a number here, and the
 //! verdict follows from them by fixed rules; so it can be checked, and be wrong for a reason.
 
+pub mod families;
+
 use super::sinks::growth::{Course, STEPS};
 
 /// What is made of survivors.
@@ -12,6 +14,8 @@ use super::sinks::growth::{Course, STEPS};
 pub enum Verdict {
     /// They are older than their kind gets, come steadily and do not become fewer.
     Grows,
+    /// So are they, but they come in batches, again and again.
+    Batches,
     /// So do they, but the kernel takes them back when it needs memory.
     Reclaimable,
     /// They belong to objects of a reclaimable cache, one each.
@@ -37,10 +41,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether it says that memory grows.
+    pub fn is_growth(self) -> bool {
+        matches!(self, Self::Grows | Self::Batches)
+    }
+
     /// For machines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Grows => "grows",
+            Self::Batches => "grows_in_batches",
             Self::Reclaimable => "reclaimable",
             Self::WithReclaimable => "with_reclaimable",
             Self::WithSlabs => "with_slabs",
@@ -79,12 +89,18 @@ pub struct Evidence {
     pub old_age: u64,
     /// Freed in the window, and found gone in it.
     pub freed: (u64, u64),
+    /// The step with the first old survivors, where growth began that late.
+    pub began: Option<usize>,
+    /// How many batches of steps with old survivors there are.
+    pub batches: usize,
 }
 
 /// Fewer survivors are no evidence.
 const SURVIVORS_MIN: u64 = 16;
 /// Share of lives that ended unseen from which frees count as not seen, in percent.
 const UNSEEN_PERCENT: u64 = 5;
+/// Share of their births that old survivors have to be, in percent, where frees have no event.
+const UNSEEN_OLD_PERCENT_MIN: u64 = 5;
 /// The last steps of a window: whoever is born in them is young by any measure.
 const YOUNG_STEPS: usize = STEPS / 8;
 /// How many times as old as 99 of 100 freed ones an object has to be.
@@ -96,6 +112,9 @@ pub fn judge(course: &Course, step: u64) -> Evidence {
     let (survivors, amount) = (course.survivors.iter().sum(), course.survivor_amount.iter().sum());
     let freed = course.lifetimes.count();
     let usual = course.lifetimes.quantile(990).filter(|_| freed > 0).unwrap_or(0);
+    // What was freed without an event is found out when its place is used again: who is younger may be free already.
+    let found_out = course.unseen_ages.quantile(990).filter(|_| frees_are_unseen(freed, course.unseen));
+    let usual = usual.max(found_out.unwrap_or(0));
     // As many steps at the end are left out as such an age covers.
     let young = (usual.saturating_mul(AGE_FACTOR) / step + 1).max(YOUNG_STEPS as u64);
     let old_steps = STEPS.saturating_sub(usize::try_from(young).unwrap_or(STEPS));
@@ -113,8 +132,17 @@ pub fn judge(course: &Course, step: u64) -> Evidence {
         halves: (half(halves.0), half(halves.1)),
         old_age: young.saturating_mul(step),
         freed: (freed, course.unseen),
+        began: None,
+        batches: batches(old_part).len(),
     };
     evidence.verdict = verdict(&evidence, course.uncertain);
+    if evidence.verdict == Verdict::Burst {
+        if let Some(began) = began(old_part) {
+            (evidence.verdict, evidence.began) = (Verdict::Grows, Some(began));
+        } else if comes_in_batches(old_part) {
+            evidence.verdict = Verdict::Batches;
+        }
+    }
     evidence
 }
 
@@ -126,15 +154,16 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
     if uncertain * 2 > e.survivors {
         return Verdict::Uncertain;
     }
-    if unseen >= SURVIVORS_MIN && unseen * 100 > (freed + unseen) * UNSEEN_PERCENT {
-        return Verdict::FreesUnseen;
-    }
     // Less than a quarter of the window is left to look for old ones in.
     if e.steps.1 < STEPS / 4 {
-        return Verdict::TooShort;
+        return if frees_are_unseen(freed, unseen) { Verdict::FreesUnseen } else { Verdict::TooShort };
     }
     if e.old < SURVIVORS_MIN {
         return Verdict::Young;
+    }
+    // One in a hundred of those that are gone is found out later than that age.
+    if frees_are_unseen(freed, unseen) && e.old * 100 < e.old_births * UNSEEN_OLD_PERCENT_MIN {
+        return Verdict::FreesUnseen;
     }
     // The second half brings less than half of what the first did: it saturates.
     if e.halves.1 * 2 < e.halves.0 {
@@ -146,17 +175,57 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
     Verdict::Grows
 }
 
+/// Whether so many lives ended without an event that survivors may have.
+fn frees_are_unseen(freed: u64, unseen: u64) -> bool {
+    unseen >= SURVIVORS_MIN && unseen * 100 > (freed + unseen) * UNSEEN_PERCENT
+}
+
+/// Runs of steps with old survivors, and how many each has; one empty step does not end a run.
+fn batches(old: &[u64]) -> Vec<(usize, u64)> {
+    let mut out: Vec<(usize, usize, u64)> = Vec::new();
+    for (step, &count) in old.iter().enumerate().filter(|(_, count)| **count > 0) {
+        match out.last_mut() {
+            Some((_, last, sum)) if step - *last <= 2 => (*last, *sum) = (step, *sum + count),
+            _ => out.push((step, step, count)),
+        }
+    }
+    out.into_iter().map(|(first, _, sum)| (first, sum)).collect()
+}
+
+/// The step in which steady growth began, and went on to the last old one.
+fn began(old: &[u64]) -> Option<usize> {
+    let first = old.iter().position(|&count| count > 0)?;
+    let tail = old.get(first..)?;
+    let busy = tail.iter().filter(|&&count| count > 0).count();
+    let (early, late) = tail.split_at(tail.len() / 2);
+    let (early, late) = (early.iter().sum::<u64>(), late.iter().sum::<u64>());
+    let is_steady = busy * 4 >= tail.len() * 3 && late * 2 >= early && early * 3 >= late;
+    (first > 0 && tail.len() >= STEPS / 6 && is_steady).then_some(first)
+}
+
+/// Three batches or more of like size, the last one not long ago.
+fn comes_in_batches(old: &[u64]) -> bool {
+    let batches = batches(old);
+    let most = batches.iter().map(|b| b.1).max().unwrap_or(0);
+    let like = batches.iter().filter(|b| b.1 * 3 >= most).count();
+    let is_recent = batches.last().is_some_and(|(step, _)| *step * 3 >= old.len() * 2);
+    batches.len() >= 3 && like == batches.len() && is_recent
+}
+
 /// Whether two courses are of objects that come in pairs: their survivors were born in the same steps.
 pub fn goes_with(one: &Course, other: &Course) -> bool {
-    let (a, b): (u64, u64) = (one.survivors.iter().sum(), other.survivors.iter().sum());
+    goes_with_until(one, other, STEPS)
+}
+
+/// The same of the first `steps` steps: later survivors may be free already.
+pub fn goes_with_until(one: &Course, other: &Course, steps: usize) -> bool {
+    let old = |course: &'_ Course| course.survivors.iter().take(steps).sum::<u64>();
+    let (a, b) = (old(one), old(other));
     if a == 0 || b == 0 {
         return false;
     }
-    let apart = one
-        .survivors
-        .iter()
-        .zip(&other.survivors)
-        .map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs());
+    let both = one.survivors.iter().zip(&other.survivors).take(steps);
+    let apart = both.map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs());
     apart.sum::<f64>() <= 0.2
 }
 
@@ -186,8 +255,18 @@ mod tests {
         assert_eq!(verdict(&course(|s| if s > 29 { 500 } else { 0 }, 100, 3200)), Verdict::Young);
         assert_eq!(verdict(&course(|_| 5, 20_000, 3200)), Verdict::TooShort);
         assert_eq!(verdict(&course(|s| u64::from(s < 10), 100, 3200)), Verdict::Few);
-        let mut unseen = course(|_| 5, 100, 3200);
+        assert_eq!(verdict(&course(|s| if s > 19 { 9 } else { 0 }, 100, 3200)), Verdict::Grows);
+        assert_eq!(judge(&course(|s| if s > 19 { 9 } else { 0 }, 100, 3200), 1000).began, Some(20));
+        let four = course(|s| if s % 7 == 2 { 60 } else { 0 }, 100, 3200);
+        assert_eq!((verdict(&four), judge(&four, 1000).batches), (Verdict::Batches, 4));
+        // Some ends have no event: those are found out by an age of 200, or of half the window.
+        let mut unseen = course(|_| 6, 100, 3200);
         unseen.unseen = 400;
+        (0..400).for_each(|_| unseen.unseen_ages.add(200));
+        assert_eq!(verdict(&unseen), Verdict::Grows);
+        let few = Course { births: [1_000; STEPS], ..unseen.clone() };
+        assert_eq!(verdict(&few), Verdict::FreesUnseen, "less than one in a hundred, as may be chance");
+        (0..400).for_each(|_| unseen.unseen_ages.add(16_000));
         assert_eq!(verdict(&unseen), Verdict::FreesUnseen);
         let mut lost = course(|_| 5, 100, 3200);
         lost.uncertain = 100;

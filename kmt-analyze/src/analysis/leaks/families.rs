@@ -1,0 +1,91 @@
+//! One leak is one finding: objects that are born together, by one task, and stay together.
+//!
+//! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself.
+
+use super::{Verdict, goes_with_until};
+use crate::analysis::sinks::growth::Course;
+
+/// What a family may be made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'c> {
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its course.
+    pub course: &'c Course,
+    /// Old bytes: the largest leads.
+    pub old_amount: u64,
+    /// Steps that can have old ones.
+    pub old_steps: usize,
+}
+
+impl Candidate<'_> {
+    fn leads(&self) -> bool {
+        matches!(self.verdict, Verdict::Grows | Verdict::Batches)
+    }
+
+    /// What the kernel would take back stays where something that grows holds it.
+    fn follows(&self) -> bool {
+        self.leads() || matches!(self.verdict, Verdict::Reclaimable | Verdict::WithReclaimable)
+    }
+}
+
+/// The task that most survivors are of, and how many.
+pub fn holder(course: &Course) -> Option<(i32, u64)> {
+    let most = course.holders.iter().max_by_key(|&(pid, count)| (*count, std::cmp::Reverse(*pid)));
+    most.map(|(pid, count)| (*pid, *count))
+}
+
+/// For each candidate the number of the one that leads its family; `None`: it is in none.
+pub fn families(candidates: &[Candidate<'_>]) -> Vec<Option<usize>> {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by_key(|&at| candidates.get(at).map(|c| std::cmp::Reverse(c.old_amount)));
+    let mut leader_of: Vec<Option<usize>> = vec![None; candidates.len()];
+    for leader in order {
+        let Some(one) = candidates.get(leader).filter(|c| c.leads()) else { continue };
+        if leader_of.get(leader).copied().flatten().is_some() {
+            continue;
+        }
+        for (number, (other, of)) in candidates.iter().zip(&mut leader_of).enumerate() {
+            let same_task = || holder(one.course).map(|h| h.0) == holder(other.course).map(|h| h.0);
+            let belongs = other.follows()
+                && same_task()
+                && goes_with_until(one.course, other.course, one.old_steps.min(other.old_steps));
+            if number == leader || of.is_none() && belongs {
+                *of = Some(leader);
+            }
+        }
+    }
+    leader_of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::sinks::growth::STEPS;
+
+    fn course(pid: i32, survivors: impl Fn(usize) -> u64) -> Course {
+        let mut course = Course::default();
+        for step in 0..STEPS {
+            course.survivors[step] = survivors(step);
+            *course.holders.entry(pid).or_default() += survivors(step);
+        }
+        course
+    }
+
+    #[test]
+    fn what_stays_together_is_one_finding() {
+        let of = |verdict, course, old_amount| Candidate { verdict, course, old_amount, old_steps: STEPS };
+        let (files, pipe, inode) =
+            (course(7, |s| 2 * (s as u64 % 5)), course(7, |s| s as u64 % 5), course(7, |s| s as u64 % 5));
+        let (other_task, other_time) = (course(8, |s| s as u64 % 5), course(7, |s| u64::from(s > 16)));
+        let all = [
+            of(Verdict::Grows, &files, 200),
+            of(Verdict::Grows, &pipe, 900),
+            of(Verdict::Reclaimable, &inode, 5_000),
+            of(Verdict::Grows, &other_task, 100),
+            of(Verdict::Grows, &other_time, 50),
+            of(Verdict::Young, &pipe, 50),
+        ];
+        assert_eq!(families(&all), [Some(1), Some(1), Some(1), Some(3), Some(4), None]);
+    }
+}
