@@ -20,6 +20,8 @@ pub enum Verdict {
     Reclaimable,
     /// They belong to objects of a reclaimable cache, one each.
     WithReclaimable,
+    /// They belong to tasks that started in the window and still run.
+    WithTasks,
     /// They are the slab allocator's own, one for each slab.
     WithSlabs,
     /// They came early, and hardly any later: a cache or a pool that filled.
@@ -53,6 +55,7 @@ impl Verdict {
             Self::Batches => "grows_in_batches",
             Self::Reclaimable => "reclaimable",
             Self::WithReclaimable => "with_reclaimable",
+            Self::WithTasks => "with_tasks",
             Self::WithSlabs => "with_slabs",
             Self::Warming => "warming",
             Self::Burst => "burst",
@@ -217,16 +220,25 @@ pub fn goes_with(one: &Course, other: &Course) -> bool {
     goes_with_until(one, other, STEPS)
 }
 
+/// Whether survivors were born when tasks were: some a little later, when the task has run for a while.
+pub fn goes_with_tasks(one: &Course, tasks: &Course) -> bool {
+    apart(one, tasks, STEPS).is_some_and(|apart| apart <= 0.4)
+}
+
 /// The same of the first `steps` steps: later survivors may be free already.
 pub fn goes_with_until(one: &Course, other: &Course, steps: usize) -> bool {
+    apart(one, other, steps).is_some_and(|apart| apart <= 0.2)
+}
+
+/// How far apart the distributions are of when survivors were born, from 0 to 2; `None` where there are none.
+fn apart(one: &Course, other: &Course, steps: usize) -> Option<f64> {
     let old = |course: &'_ Course| course.survivors.iter().take(steps).sum::<u64>();
     let (a, b) = (old(one), old(other));
     if a == 0 || b == 0 {
-        return false;
+        return None;
     }
     let both = one.survivors.iter().zip(&other.survivors).take(steps);
-    let apart = both.map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs());
-    apart.sum::<f64>() <= 0.2
+    Some(both.map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs()).sum())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use super::parts::{Labels, Page, Report, Subject};
 use crate::analysis::caches::usual_names;
 use crate::analysis::leaks::families::{Candidate, families};
-use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge};
+use crate::analysis::leaks::{Evidence, Verdict, goes_with, goes_with_tasks, judge};
 use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
 use crate::analysis::sinks::{Growth, Sinks};
@@ -162,20 +162,21 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
             if most.is_some_and(|most| most * 2 < evidence.survivors) && evidence.verdict.is_growth() {
                 evidence.verdict = Verdict::FreesUnseen;
             }
-            if evidence.verdict == Verdict::Grows && api == Api::Cache && is_reclaimable(&cache) {
+            if evidence.verdict.is_growth() && api == Api::Cache && is_reclaimable(&cache) {
                 evidence.verdict = Verdict::Reclaimable;
             }
             let function = function(&name);
-            if evidence.verdict == Verdict::Grows && LAZY.contains(&function) {
+            if evidence.verdict.is_growth() && LAZY.contains(&function) {
                 evidence.verdict = Verdict::Lazy;
             }
-            if evidence.verdict == Verdict::Grows && SLAB_METADATA.contains(&function) {
+            if evidence.verdict.is_growth() && SLAB_METADATA.contains(&function) {
                 evidence.verdict = Verdict::WithSlabs;
             }
             Row { api: Some(api), address, name, cache, evidence, course, leader: None }
         })
         .collect();
     follow_reclaimable(&mut rows);
+    follow_tasks(&mut rows);
     sort(&mut rows);
     let candidates: Vec<Candidate<'_>> = rows
         .iter()
@@ -239,6 +240,23 @@ fn follow_reclaimable(rows: &mut [Row<'_>]) {
         if let Some(row) = rows.get_mut(number) {
             row.evidence.verdict = Verdict::WithReclaimable;
         }
+    }
+}
+
+/// Tasks that started in the window and still run, as their task_struct shows.
+fn tasks_started(rows: &[Row<'_>]) -> Course {
+    let mut tasks = Course::default();
+    rows.iter().filter(|row| row.cache == "task_struct").for_each(|row| tasks += row.course);
+    tasks
+}
+
+/// Finds what belongs to tasks that started in the window and still run.
+fn follow_tasks(rows: &mut [Row<'_>]) {
+    let tasks = tasks_started(rows);
+    let is_theirs =
+        |row: &Row<'_>| row.evidence.verdict.is_growth() || row.evidence.verdict == Verdict::Burst;
+    for row in rows.iter_mut().filter(|row| is_theirs(row) && goes_with_tasks(row.course, &tasks)) {
+        row.evidence.verdict = Verdict::WithTasks;
     }
 }
 

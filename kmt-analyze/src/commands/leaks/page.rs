@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Row;
+use super::{Row, tasks_started};
 use crate::analysis::leaks::Verdict;
 use crate::analysis::leaks::families::holder;
 use crate::analysis::sinks::growth::STEPS;
@@ -181,7 +181,10 @@ impl View<'_, '_, '_> {
             if rows.is_empty() {
                 continue;
             }
-            out.push_str(&format!("{heading}\n"));
+            match verdict {
+                Verdict::WithTasks => out.push_str(&self.tasks_heading()),
+                _ => out.push_str(&format!("{heading}\n")),
+            }
             out.push_str(&self.table(&rows, self.subject.limit.min(8), "call site"));
             if verdict == Verdict::FreesUnseen {
                 out.push_str(&self.needed(&rows));
@@ -214,6 +217,13 @@ impl View<'_, '_, '_> {
         });
         out.push_str("\nOld: older than three times what 99 of 100 freed ones of the call site reached, and not of the window's last eighth. Growing: old ones from at least half of the steps of time, or from three quarters of those since it began, and the second half brings at least half of what the first did; or three batches and more of like size. Where frees have no event, older than three times what it took to find 99 of 100 to be over, and one of twenty births. It says nothing of objects that were there before.\n");
         out
+    }
+
+    fn tasks_heading(&self) -> String {
+        match tasks_started(self.rows).survivors.iter().sum::<u64>() {
+            1 => "of a task that started meanwhile and still runs\n".to_owned(),
+            tasks => format!("of {} tasks that started meanwhile and still run\n", count(tasks)),
+        }
     }
 
     /// How long a window has to be to judge objects whose frees have no event.
@@ -299,9 +309,10 @@ impl View<'_, '_, '_> {
     }
 }
 
-const HEADINGS: [(Verdict, &str); 9] = [
+const HEADINGS: [(Verdict, &str); 10] = [
     (Verdict::Reclaimable, "growing, in caches that the kernel takes back when it needs memory"),
     (Verdict::WithReclaimable, "growing along with those, one for each object of theirs"),
+    (Verdict::WithTasks, "of tasks that started meanwhile and still run"),
     (Verdict::WithSlabs, "growing with the slabs: what the allocator keeps for each"),
     (Verdict::Warming, "warming: many early, few late"),
     (Verdict::Burst, "in bursts: something started and stays"),

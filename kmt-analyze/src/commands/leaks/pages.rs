@@ -28,7 +28,7 @@ pub(super) fn page_rows<'g>(
             let migratetype = names.migratetype(site.migratetype);
             let gfp = escaped(&names.gfp(&result.interner, site.gfp_flags));
             let mut evidence = judge(course, growth.step());
-            if evidence.verdict == Verdict::Grows && (site.is_movable() || migratetype == "Reclaimable") {
+            if evidence.verdict.is_growth() && (site.is_movable() || migratetype == "Reclaimable") {
                 evidence.verdict = Verdict::Reclaimable;
             }
             let name = format!("order {}, {gfp}", site.order);
@@ -87,11 +87,16 @@ pub(super) fn page_caller_rows<'g>(
         .map(|(&(address, is_slab), course)| {
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
             let mut evidence = judge(course, growth.step());
-            if evidence.verdict == Verdict::Grows && PAGE_CACHE.iter().any(|start| name.starts_with(start)) {
+            if evidence.verdict.is_growth() && PAGE_CACHE.iter().any(|start| name.starts_with(start)) {
                 evidence.verdict = Verdict::Reclaimable;
             }
             // Its objects have their own rows.
-            if is_slab && matches!(evidence.verdict, Verdict::Grows | Verdict::Warming | Verdict::Burst) {
+            if is_slab
+                && matches!(
+                    evidence.verdict,
+                    Verdict::Grows | Verdict::Batches | Verdict::Warming | Verdict::Burst
+                )
+            {
                 evidence.verdict = Verdict::WithSlabs;
             }
             let cache = if is_slab { "slab" } else { "" }.to_owned();
