@@ -58,7 +58,9 @@ fn write(
     }
     let mut done = vec![table.finish()?];
     let mut table = Table::new(place, "call_sites", &CALL_SITE, force)?;
-    call_sites(&lives.result, &names).into_iter().try_for_each(|row| table.push(row))?;
+    call_sites(&lives.result, &names, session.losses.any())
+        .into_iter()
+        .try_for_each(|row| table.push(row))?;
     done.push(table.finish()?);
     if options.events {
         let mut table = Table::new(place, "events", &events::EVENT, force)?;

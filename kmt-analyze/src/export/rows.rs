@@ -1,6 +1,8 @@
 //! Rows of named values: what all tabular formats are made of.
 
 use super::objects::Resolver;
+use crate::analysis::coverage::Coverage;
+use crate::analysis::coverage::bounds::Bounds;
 use crate::analysis::pass;
 use crate::analysis::sinks::Object;
 use crate::analysis::totals::Totals;
@@ -116,7 +118,7 @@ pub fn full_address(address: u64, top: u64) -> u64 {
 }
 
 /// Columns of call sites.
-pub const CALL_SITE: [(&str, Kind); 17] = [
+pub const CALL_SITE: [(&str, Kind); 19] = [
     ("call_site", Kind::Address),
     ("call_site_text", Kind::Text),
     ("api", Kind::Text),
@@ -134,12 +136,16 @@ pub const CALL_SITE: [(&str, Kind); 17] = [
     ("bytes_live", Kind::Uint),
     ("bytes_wasted_live", Kind::Uint),
     ("uncertain", Kind::Uint),
+    ("live_least", Kind::Uint),
+    ("frees_seen", Kind::Text),
 ];
 
 /// Sums by call site, interface and cache, in this order.
-pub fn call_sites(result: &pass::Result, names: &Resolver<'_, '_>) -> Vec<Vec<Cell>> {
+pub fn call_sites(result: &pass::Result, names: &Resolver<'_, '_>, has_losses: bool) -> Vec<Vec<Cell>> {
     use std::collections::BTreeMap;
-    let mut sums: BTreeMap<(u64, Api, String), (Totals, u64)> = BTreeMap::new();
+    let certain = Bounds::of(result, None, has_losses).certain_sites();
+    // Totals, failures, and what is live for certain.
+    let mut sums: BTreeMap<(u64, Api, String), (Totals, u64, u64)> = BTreeMap::new();
     let sites = result.interner.sites.items().iter().zip(&result.balance.sites).zip(&result.balance.failures);
     for (number, ((site, parts), failures)) in sites.enumerate() {
         let text = names.site(number as u32);
@@ -148,13 +154,15 @@ pub fn call_sites(result: &pass::Result, names: &Resolver<'_, '_>) -> Vec<Vec<Ce
                 .filter(|_| site.api == Api::Cache)
                 .map(|n| crate::render::text::escaped(result.interner.name(n)));
             let key = (site.call_site, site.api, own.unwrap_or_else(|| text.cache.clone()));
-            sums.entry(key).or_default().0 += totals;
+            let sum = sums.entry(key).or_default();
+            sum.0 += totals;
+            sum.2 += if certain.get(number) == Some(&true) { totals.live } else { 0 };
         }
         if *failures > 0 {
             sums.entry((site.call_site, site.api, text.cache.clone())).or_default().1 += failures;
         }
     }
-    let row = |((address, api, cache), (t, failures)): ((u64, Api, String), (Totals, u64))| {
+    let row = |((address, api, cache), (t, failures, least)): ((u64, Api, String), (Totals, u64, u64))| {
         vec![
             Cell::Address(address),
             Cell::Text(names.symbol(address)),
@@ -173,7 +181,12 @@ pub fn call_sites(result: &pass::Result, names: &Resolver<'_, '_>) -> Vec<Vec<Ce
             Cell::Uint(t.bytes_live),
             Cell::Uint(t.bytes_wasted_live()),
             Cell::Uint(t.uncertain),
+            Cell::Uint(least),
+            Cell::Text(Coverage::of(&t).seen().name().to_owned()),
         ]
     };
-    sums.into_iter().filter(|(_, (t, failures))| *t != Totals::default() || *failures > 0).map(row).collect()
+    sums.into_iter()
+        .filter(|(_, (t, failures, _))| *t != Totals::default() || *failures > 0)
+        .map(row)
+        .collect()
 }

@@ -51,7 +51,7 @@ fn write(session: &Session<'_>, options: &Options<'_>, path: &Path) -> Result<Ve
     about(&transaction, session).map_err(failed)?;
     sites(&transaction, &lives, &names).map_err(failed)?;
     objects(&transaction, &mut lives, &names, &failed)?;
-    let sums = call_sites(&lives.result, &names);
+    let sums = call_sites(&lives.result, &names, session.losses.any());
     rows(&transaction, "call_sites", CALL_SITE.len(), &mut sums.into_iter().map(Ok)).map_err(failed)?;
     if options.events {
         let insert = insert("events", events::EVENT.len());

@@ -40,7 +40,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
             let result = analyse_for(session, &options.selection, &Wants::default());
             let resolver = Resolver::new(session, &result);
             writer.head(&names(&CALL_SITE))?;
-            for row in call_sites(&result, &resolver) {
+            for row in call_sites(&result, &resolver, session.losses.any()) {
                 writer.row(&CALL_SITE, &row)?;
             }
             result.damages

@@ -20,7 +20,7 @@ CREATE TABLE objects (address INTEGER, site INTEGER REFERENCES sites, cache TEXT
 CREATE TABLE call_sites (call_site INTEGER, call_site_text TEXT, api TEXT, cache TEXT, alloc_events INTEGER,
     alloc_failures INTEGER, bytes_req INTEGER, bytes_alloc INTEGER, bytes_wasted INTEGER, frees_matched INTEGER,
     bytes_freed INTEGER, freed_unseen INTEGER, bytes_freed_unseen INTEGER, live INTEGER, bytes_live INTEGER,
-    bytes_wasted_live INTEGER, uncertain INTEGER);
+    bytes_wasted_live INTEGER, uncertain INTEGER, live_least INTEGER, frees_seen TEXT);
 -- All events, with --events.
 CREATE TABLE events (ts INTEGER, cpu INTEGER, pid INTEGER, comm TEXT, event TEXT, ptr INTEGER, call_site INTEGER,
     call_site_text TEXT, bytes_req INTEGER, bytes_alloc INTEGER, gfp_flags INTEGER, node INTEGER, cache TEXT,

@@ -31,8 +31,20 @@ impl Candidate<'_> {
 
 /// The task that most survivors are of, and how many.
 pub fn holder(course: &Course) -> Option<(i32, u64)> {
-    let most = course.holders.iter().max_by_key(|&(pid, count)| (*count, std::cmp::Reverse(*pid)));
-    most.map(|(pid, count)| (*pid, *count))
+    let holders = course.holders.iter().map(|(pid, steps)| (*pid, steps.iter().sum::<u64>()));
+    holders.max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)))
+}
+
+/// Whether what stays of both was born together: of the task that holds most of the first, which holds half of the second.
+/// What others left there does not matter.
+fn belong_together(one: &Candidate<'_>, other: &Candidate<'_>) -> bool {
+    let steps = one.old_steps.min(other.old_steps);
+    let Some((pid, _)) = holder(one.course) else { return false };
+    let (Some(a), Some(b)) = (one.course.holders.get(&pid), other.course.holders.get(&pid)) else {
+        return false;
+    };
+    let of_others: u64 = other.course.survivors.iter().sum();
+    b.iter().sum::<u64>() * 2 >= of_others && goes_with_until(a, b, steps)
 }
 
 /// For each candidate the number of the one that leads its family; `None`: it is in none.
@@ -46,10 +58,7 @@ pub fn families(candidates: &[Candidate<'_>]) -> Vec<Option<usize>> {
             continue;
         }
         for (number, (other, of)) in candidates.iter().zip(&mut leader_of).enumerate() {
-            let same_task = || holder(one.course).map(|h| h.0) == holder(other.course).map(|h| h.0);
-            let belongs = other.follows()
-                && same_task()
-                && goes_with_until(one.course, other.course, one.old_steps.min(other.old_steps));
+            let belongs = other.follows() && belong_together(one, other);
             if number == leader || of.is_none() && belongs {
                 *of = Some(leader);
             }
@@ -67,7 +76,7 @@ mod tests {
         let mut course = Course::default();
         for step in 0..STEPS {
             course.survivors[step] = survivors(step);
-            *course.holders.entry(pid).or_default() += survivors(step);
+            course.holders.entry(pid).or_default()[step] += survivors(step);
         }
         course
     }
@@ -78,7 +87,14 @@ mod tests {
         let (files, pipe, inode) =
             (course(7, |s| 2 * (s as u64 % 5)), course(7, |s| s as u64 % 5), course(7, |s| s as u64 % 5));
         let (other_task, other_time) = (course(8, |s| s as u64 % 5), course(7, |s| u64::from(s > 16)));
+        // Another task leaves some where the pipes do, too, at its own times.
+        let mut shared = course(7, |s| s as u64 % 5);
+        for step in 0..9 {
+            shared.survivors[step] += 3;
+            shared.holders.entry(9).or_default()[step] += 3;
+        }
         let all = [
+            of(Verdict::Grows, &shared, 10),
             of(Verdict::Grows, &files, 200),
             of(Verdict::Grows, &pipe, 900),
             of(Verdict::Reclaimable, &inode, 5_000),
@@ -86,6 +102,6 @@ mod tests {
             of(Verdict::Grows, &other_time, 50),
             of(Verdict::Young, &pipe, 50),
         ];
-        assert_eq!(families(&all), [Some(1), Some(1), Some(1), Some(3), Some(4), None]);
+        assert_eq!(families(&all), [Some(2), Some(2), Some(2), Some(2), Some(4), Some(5), None]);
     }
 }

@@ -7,7 +7,7 @@
 
 pub mod families;
 
-use super::sinks::growth::{Course, STEPS};
+use super::sinks::growth::{Course, STEPS, Steps};
 
 /// What is made of survivors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -217,27 +217,27 @@ fn comes_in_batches(old: &[u64]) -> bool {
 
 /// Whether two courses are of objects that come in pairs: their survivors were born in the same steps.
 pub fn goes_with(one: &Course, other: &Course) -> bool {
-    goes_with_until(one, other, STEPS)
+    goes_with_until(&one.survivors, &other.survivors, STEPS)
 }
 
 /// Whether survivors were born when tasks were: some a little later, when the task has run for a while.
 pub fn goes_with_tasks(one: &Course, tasks: &Course) -> bool {
-    apart(one, tasks, STEPS).is_some_and(|apart| apart <= 0.4)
+    apart(&one.survivors, &tasks.survivors, STEPS).is_some_and(|apart| apart <= 0.4)
 }
 
 /// The same of the first `steps` steps: later survivors may be free already.
-pub fn goes_with_until(one: &Course, other: &Course, steps: usize) -> bool {
+pub fn goes_with_until(one: &Steps, other: &Steps, steps: usize) -> bool {
     apart(one, other, steps).is_some_and(|apart| apart <= 0.2)
 }
 
 /// How far apart the distributions are of when survivors were born, from 0 to 2; `None` where there are none.
-fn apart(one: &Course, other: &Course, steps: usize) -> Option<f64> {
-    let old = |course: &'_ Course| course.survivors.iter().take(steps).sum::<u64>();
+fn apart(one: &Steps, other: &Steps, steps: usize) -> Option<f64> {
+    let old = |survivors: &Steps| survivors.iter().take(steps).sum::<u64>();
     let (a, b) = (old(one), old(other));
     if a == 0 || b == 0 {
         return None;
     }
-    let both = one.survivors.iter().zip(&other.survivors).take(steps);
+    let both = one.iter().zip(other).take(steps);
     Some(both.map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs()).sum())
 }
 

@@ -25,23 +25,26 @@ pub struct Growth {
     pub page_stacks: HashMap<u32, Course, IntHash>,
 }
 
+/// A number for each step.
+pub type Steps = [u64; STEPS];
+
 /// The course of one kind of allocation.
 #[derive(Debug, Clone, Default)]
 pub struct Course {
     /// Allocations by step.
-    pub births: [u64; STEPS],
+    pub births: Steps,
     /// Those of them that are live at the end.
-    pub survivors: [u64; STEPS],
+    pub survivors: Steps,
     /// Bytes, or pages, of those.
-    pub survivor_amount: [u64; STEPS],
+    pub survivor_amount: Steps,
     /// Lives that ended by a free within the window, also of what was allocated before.
     pub lifetimes: Histogram,
     /// Lives that ended unseen.
     pub unseen: u64,
     /// How old they were when they were found to be over.
     pub unseen_ages: Histogram,
-    /// Survivors by the task that allocated them.
-    pub holders: HashMap<i32, u64, IntHash>,
+    /// Survivors by the task that allocated them, and by step.
+    pub holders: HashMap<i32, Steps, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
     /// One of the sites that share the call site, by number; of pages the kind itself.
@@ -83,7 +86,7 @@ impl Growth {
             course.unseen_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
         if closed.is_live {
-            *course.holders.entry(closed.born_at.pid).or_default() += 1;
+            course.holders.entry(closed.born_at.pid).or_default()[born] += 1;
             course.survivors[born] += 1;
             course.survivor_amount[born] = course.survivor_amount[born].saturating_add(closed.bytes_alloc);
             course.uncertain += u64::from(closed.uncertain);
@@ -126,15 +129,16 @@ impl Course {
 
 impl std::ops::AddAssign<&Course> for Course {
     fn add_assign(&mut self, other: &Course) {
-        let add =
-            |to: &mut [u64; STEPS], from: &[u64; STEPS]| to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+        let add = |to: &mut Steps, from: &Steps| to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
         add(&mut self.births, &other.births);
         add(&mut self.survivors, &other.survivors);
         add(&mut self.survivor_amount, &other.survivor_amount);
         self.lifetimes.merge(&other.lifetimes);
         self.unseen = self.unseen.saturating_add(other.unseen);
         self.unseen_ages.merge(&other.unseen_ages);
-        other.holders.iter().for_each(|(pid, count)| *self.holders.entry(*pid).or_default() += count);
+        for (pid, steps) in &other.holders {
+            add(self.holders.entry(*pid).or_default(), steps);
+        }
         self.uncertain = self.uncertain.saturating_add(other.uncertain);
         self.site = other.site;
     }

@@ -26,7 +26,8 @@ const HOLDERS: usize = 5;
 
 /// The tasks that most survivors are of.
 fn holders(row: &Row<'_>, labels: &Labels<'_, '_>) -> Value {
-    let mut all: Vec<(i32, u64)> = row.course.holders.iter().map(|(pid, count)| (*pid, *count)).collect();
+    let mut all: Vec<(i32, u64)> =
+        row.course.holders.iter().map(|(pid, steps)| (*pid, steps.iter().sum())).collect();
     all.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));
     let holder =
         |(pid, count): &(i32, u64)| json!({"pid": pid, "task": labels.task(*pid), "survivors": count});
@@ -45,9 +46,11 @@ pub(super) struct View<'v, 's, 'd> {
 }
 
 impl View<'_, '_, '_> {
-    /// Amount a second, or in 10^9 ticks.
+    /// Amount a second, or in 10^9 ticks, since it began.
     fn per_second(&self, row: &Row<'_>) -> u64 {
-        let old_length = u128::from(self.length.saturating_sub(row.evidence.old_age)).max(1);
+        let old = self.length.saturating_sub(row.evidence.old_age);
+        let before = row.evidence.began.map_or(0, |step| self.length / STEPS as u64 * step as u64);
+        let old_length = u128::from(old.saturating_sub(before)).max(1);
         u64::try_from(u128::from(row.evidence.old_amount) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
     }
 
