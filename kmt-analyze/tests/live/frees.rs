@@ -89,7 +89,7 @@ fn what_lives_lies_within_its_bounds() {
             record::record(&options).unwrap();
         });
         let report = json(&["slabinfo", "--json"], &path);
-        assert!(numbers(&report["slabinfo"]["times"]).len() >= 4, "{:#}", report["slabinfo"]["times"]);
+        assert!(numbers(&report["slabinfo"]["times"]).len() >= 2, "{:#}", report["slabinfo"]["times"]);
         let bounded = holds(&report["slabinfo"]);
         let bytes = fs::read(&path).unwrap();
         let trace = Trace::open(&bytes, Limits::default()).unwrap();

@@ -67,10 +67,16 @@ fn record_whole(path: &Path, work: impl FnOnce() + Send) {
     });
 }
 
+/// Enough for a recorder that does not run for a second, on a machine that others use, too.
+fn buffer_size() -> u64 {
+    let cpus = thread::available_parallelism().map_or(1, usize::from) as u64;
+    ((256 << 20) / cpus).clamp(16 << 20, 128 << 20)
+}
+
 fn options(path: &Path) -> Options {
     Options {
         output: Some(path.to_owned()),
-        buffer_size: Some(16 << 20),
+        buffer_size: Some(buffer_size()),
         task_events: true,
         quiet: true,
         force: true,
