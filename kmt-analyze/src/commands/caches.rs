@@ -14,7 +14,6 @@ use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
 use crate::analysis::coverage::bounds::Live;
 use crate::analysis::losses::Losses;
 use crate::analysis::pass;
-use crate::analysis::size_classes::SizeClasses;
 use crate::analysis::totals::Totals;
 use crate::analysis::weights::in_order;
 use crate::failure::{Outcome, Result};
@@ -50,11 +49,10 @@ impl Report for Caches {
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
         let (session, result) = (subject.session, &*result);
 
-        let large = 2 * result.page_size.0;
         let mut rows: Vec<(String, CacheRow)> = by_cache(result)
             .into_iter()
             .filter(|row| row.totals != Totals::default())
-            .map(|row| (name_of(&row.key, large, result.size_classes), row))
+            .map(|row| (name_of(&row.key, result), row))
             .filter(|(name, _)| self.part.as_ref().is_none_or(|part| name.contains(part)))
             .collect();
         sort_rows(&mut rows, &self.sort, |(name, row)| (in_order(row.estimate, row.totals), name));
@@ -83,11 +81,14 @@ fn aliases(session: &Session<'_>) -> Aliases {
     Aliases::parse(text)
 }
 
-/// `large`: beyond this many bytes kmalloc takes whole pages (KMALLOC_MAX_CACHE_SIZE, include/linux/slab.h, SLUB).
-fn name_of(key: &CacheKey, large: u64, classes: SizeClasses) -> String {
+/// What a cache or size class is called. Beyond two pages kmalloc takes whole pages (KMALLOC_MAX_CACHE_SIZE,
+/// include/linux/slab.h, SLUB).
+pub fn name_of(key: &CacheKey, result: &pass::Result) -> String {
     match key {
-        CacheKey::Kmalloc(size) if *size > large => format!("kmalloc, {} byte pages", count(*size)),
-        CacheKey::Kmalloc(size) => classes.name(*size),
+        CacheKey::Kmalloc(size) if *size > 2 * result.page_size.0 => {
+            format!("kmalloc, {} byte pages", count(*size))
+        }
+        CacheKey::Kmalloc(size) => result.size_classes.name(*size),
         CacheKey::Named(name) => escaped(name),
         CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
     }

@@ -72,13 +72,15 @@ impl Report for PeakTable {
         let (session, result) = (subject.session, &*result);
 
         let env = session.print_env();
+        // Where events were lost, more may have been live than seems so: there is no range then.
+        let is_whole = !session.losses.any();
         let certain = LiveBounds::of(subject, result).bounds.certain_sites();
         let mut sums: BTreeMap<(u64, Api), [u64; 4]> = BTreeMap::new();
         let peak = result.balance.sinks.peak.as_ref();
         for (number, bytes, objects) in peak.into_iter().flat_map(Peak::sites) {
             let Some(site) = result.interner.sites.get(number) else { continue };
             let sum = sums.entry((site.call_site, site.api)).or_default();
-            let is_certain = certain.get(number as usize).copied().unwrap_or(false);
+            let is_certain = !is_whole || certain.get(number as usize).copied().unwrap_or(false);
             let of_certain = |n: u64| if is_certain { n } else { 0 };
             let new = [bytes, objects, of_certain(bytes), of_certain(objects)];
             sum.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
@@ -103,15 +105,15 @@ impl Report for PeakTable {
         Page::of(
             |out| {
                 let callers_total = rows.len();
-                let rows = rows.iter().take(shown).map(row_json);
+                let rows = rows.iter().take(shown).map(|row| row_json(row, is_whole));
                 out.insert(
                     "peak".into(),
                     json!({
                         "time": highest.map(|h| h.1),
                         "bytes_live": highest.map(|h| h.0),
-                        "bytes_live_range": highest.map(|h| [least.0, h.0]),
+                        "bytes_live_range": highest.filter(|_| is_whole).map(|h| [least.0, h.0]),
                         "live": highest.map(|_| objects),
-                        "live_range": highest.map(|_| [least.1, objects]),
+                        "live_range": highest.filter(|_| is_whole).map(|_| [least.1, objects]),
                         "callers_total": callers_total,
                         "callers": rows.collect::<Vec<_>>(),
                     }),
@@ -142,15 +144,15 @@ impl Report for PeakTable {
     }
 }
 
-fn row_json(row: &Row) -> Value {
+fn row_json(row: &Row, is_whole: bool) -> Value {
     json!({
         "call_site": json::address(row.address),
         "symbol": row.name,
         "api": row.api.name(),
         "bytes_live": row.bytes,
-        "bytes_live_range": [row.certain.0, row.bytes],
+        "bytes_live_range": is_whole.then_some([row.certain.0, row.bytes]),
         "live": row.objects,
-        "live_range": [row.certain.1, row.objects],
+        "live_range": is_whole.then_some([row.certain.1, row.objects]),
     })
 }
 

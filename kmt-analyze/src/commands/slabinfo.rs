@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::basis::{Basis, Input};
+use super::caches::name_of;
 use super::live_bounds::LiveBounds;
 use super::parts::{Page, Report, Subject};
 use super::report::{more, shown};
@@ -13,7 +14,7 @@ use crate::analysis::sinks::{Moments, Sinks};
 use crate::analysis::snapshots::{Snapshot, snapshots};
 use crate::render::json;
 use crate::render::table::{Align, table};
-use crate::render::text::{count, escaped, time};
+use crate::render::text::{count, time};
 
 /// The report.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Report for SlabInfoTable {
             .map(|course| (name_of(&course.key, result), course))
             .collect();
         // What seems live and is not comes first.
-        let worst = |course: &Course| course.at.iter().map(|at| at.live - at.most.min(at.live)).max();
+        let worst = |course: &Course| course.at.iter().map(over).max();
         rows.sort_by(|a, b| {
             let last = |course: &Course| course.at.last().map(|at| at.live);
             (worst(&b.1), last(&b.1)).cmp(&(worst(&a.1), last(&a.1))).then_with(|| a.0.cmp(&b.0))
@@ -85,12 +86,9 @@ impl Report for SlabInfoTable {
     }
 }
 
-fn name_of(key: &CacheKey, result: &pass::Result) -> String {
-    match key {
-        CacheKey::Kmalloc(size) => result.size_classes.name(*size),
-        CacheKey::Named(name) => escaped(name),
-        CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
-    }
+/// How many more seem live than can be.
+fn over(at: &At) -> u64 {
+    at.most.map_or(0, |most| at.live.saturating_sub(most))
 }
 
 fn row_json((name, course): &(String, Course)) -> Value {
@@ -128,13 +126,14 @@ fn page(
         .take(shown)
         .map(|(name, course)| {
             let last = course.at.last().copied().unwrap_or_default();
-            let over = course.at.iter().zip(snapshots).map(|(at, s)| (at.live.saturating_sub(at.most), s.to));
+            let over = course.at.iter().zip(snapshots).map(|(at, s)| (over(at), s.to));
             let over = over.max_by_key(|(over, _)| *over).filter(|(over, _)| *over > 0);
             let over = over.map_or(String::new(), |(over, at)| {
                 format!("{} at {}", count(over), time(at, subject.session.unit()))
             });
             let active = last.active.map_or("?".to_owned(), count);
-            vec![name.clone(), count(last.live), count(last.least), count(last.most), active, over]
+            let most = last.most.map_or("?".to_owned(), count);
+            vec![name.clone(), count(last.live), count(last.least), most, active, over]
         })
         .collect();
     let contradicted = rows.iter().filter(|(_, course)| course.is_contradicted()).count();

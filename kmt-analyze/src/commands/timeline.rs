@@ -57,7 +57,8 @@ struct Line {
     is_pages: bool,
     /// Steps, with live_change added up to live bytes.
     steps: Vec<Step>,
-    /// Bytes of them that are known to be live; `None` by task and CPU, where call sites are not told apart.
+    /// Bytes of them that are known to be live; `None` by task and CPU, where call sites are not told apart, and
+    /// where events were lost.
     least: Option<Vec<i64>>,
 }
 
@@ -214,8 +215,8 @@ fn lines(
     options: &Course,
 ) -> Vec<Line> {
     let names = SeriesNames::new(subject.session, result);
-    let is_by_site = !matches!(options.by, Key::Task | Key::Cpu);
-    let certain = is_by_site.then(|| LiveBounds::of(subject, result).bounds.certain_sites());
+    let is_told = !matches!(options.by, Key::Task | Key::Cpu) && !subject.session.losses.any();
+    let certain = is_told.then(|| LiveBounds::of(subject, result).bounds.certain_sites());
     // Steps of all, and of those whose frees have events.
     let mut lines: BTreeMap<String, [Vec<Step>; 2]> = BTreeMap::new();
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {

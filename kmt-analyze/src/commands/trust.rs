@@ -3,6 +3,7 @@
 use kmt_format::schema::{EventClass, Meaning};
 
 use super::basis::Basis;
+use super::caches::name_of;
 use super::session::Session;
 use crate::analysis::caches::{CacheKey, by_cache};
 use crate::analysis::coverage::{Coverage, Seen};
@@ -123,11 +124,7 @@ fn coverage_line(session: &Session<'_>, result: &pass::Result) -> Option<String>
     let mut caches: Vec<(u64, String)> = Vec::new();
     let basis = Basis::of(session, result);
     for row in by_cache(result) {
-        let (api, name) = match &row.key {
-            CacheKey::Kmalloc(size) => (Api::Kmalloc, result.size_classes.name(*size)),
-            CacheKey::Named(name) => (Api::Cache, escaped(name)),
-            CacheKey::Nameless(req, _) => (Api::Cache, format!("objects of {req} bytes")),
-        };
+        let api = if matches!(row.key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
         let coverage = Coverage::of(&row.totals);
         if !basis.ends(Some(api)) {
             continue;
@@ -135,7 +132,7 @@ fn coverage_line(session: &Session<'_>, result: &pass::Result) -> Option<String>
         all.ends = all.ends.saturating_add(coverage.ends);
         all.unseen = all.unseen.saturating_add(coverage.unseen);
         if matches!(coverage.seen(), Seen::Partly | Seen::Nothing) {
-            caches.push((coverage.unseen, name));
+            caches.push((coverage.unseen, name_of(&row.key, result)));
         }
     }
     if all.seen() == Seen::All || all.ends == 0 {

@@ -242,6 +242,8 @@ fn losses_stand_beside_the_numbers_that_they_touch() {
     let lossy = |first: u64| {
         let scratch = Scratch::new();
         let file = scratch.changed("x86_64-6.1", |dir| {
+            let slabinfo = "kmalloc-64 3 42 64 21 1 : tunables 0 0 0 : slabdata 2 2 0\n";
+            fs::write(dir.join("slabinfo.at.0-1"), slabinfo).unwrap();
             for trial in first..first + 5 {
                 crate::support::drop::sub_buffers(&dir.join("tracefs"), trial);
             }
@@ -258,6 +260,20 @@ fn losses_stand_beside_the_numbers_that_they_touch() {
         assert!(stderr(&output).contains("% of all events were lost"), "{}", stderr(&output));
     }
     let timeline = json(&["timeline", "--json"], &file)["timeline"].clone();
+    assert!(timeline["lines"][0]["bytes_live_least"].is_null(), "{}", timeline["lines"][0]);
+    // Before the first event none is live by events; what was lost may be, up to what the kernel counted.
+    let slabinfo = &json(&["slabinfo", "--json"], &file)["slabinfo"];
+    let rows = slabinfo["caches"].as_array().unwrap();
+    let (named, others): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row["cache"] == "kmalloc-64");
+    assert!(named.len() == 1 && !others.is_empty(), "{slabinfo:#}");
+    for (rows, range) in [(named, "[0,3]"), (others, "[0,null]")] {
+        for row in rows {
+            assert_eq!(
+                (row["live"][0].as_u64(), row["live_range"][0].to_string().as_str()),
+                (Some(0), range)
+            );
+        }
+    }
     let shares: Vec<f64> =
         timeline["lost_percent"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
     assert_eq!(shares.len() as u64, timeline["steps"].as_u64().unwrap());

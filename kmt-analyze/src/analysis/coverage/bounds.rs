@@ -165,6 +165,11 @@ impl Bounds {
         self.sum(self.parts.iter().filter(|part| api.is_none_or(|api| part.caller.0 == api)))
     }
 
+    /// Whether events were lost: what seems live may then be too few, too.
+    pub fn has_losses(&self) -> bool {
+        self.has_losses
+    }
+
     /// By number of site: whether all of its objects that seem live at any time are.
     pub fn certain_sites(&self) -> Vec<bool> {
         let len = self.parts.iter().map(|part| part.site as usize + 1).max().unwrap_or(0);

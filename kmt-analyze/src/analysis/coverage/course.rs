@@ -19,8 +19,8 @@ pub struct At {
     pub live: u64,
     /// Of those, what is of call sites whose frees have events.
     pub least: u64,
-    /// What can live.
-    pub most: u64,
+    /// What can live; `None` where events were lost and slabinfo does not name the cache.
+    pub most: Option<u64>,
     /// What slabinfo called active, older objects included.
     pub active: Option<u64>,
 }
@@ -65,7 +65,11 @@ pub fn courses(result: &Result, bounds: &Bounds, moments: &Moments, snapshots: &
         }
     }
     let course = |(key, [all, sure]): (CacheKey, [Vec<Between>; 2])| {
-        let at = at(&key, &all, &sure, snapshots);
+        let mut at = at(&key, &all, &sure, snapshots);
+        if bounds.has_losses() {
+            // Allocations may be among what was lost: only slabinfo bounds them.
+            at.iter_mut().for_each(|at| at.most = at.active);
+        }
         Course { key, at }
     };
     let mut courses: Vec<Course> = of_caches.into_iter().map(course).collect();
@@ -98,7 +102,7 @@ fn at(key: &CacheKey, all: &[Between], sure: &[Between], snapshots: &[Snapshot])
         }
         let active = active(key, &snapshot.caches);
         most = active.map_or(most, |active| most.min(active.saturating_add(while_read)));
-        out.push(At { live, least: least.min(most), most, active });
+        out.push(At { live, least: least.min(most), most: Some(most), active });
     }
     out
 }
@@ -120,6 +124,6 @@ mod tests {
         let all = [born(95), born(5), born(20), born(0), Between { born: 0, freed: 8, gone: 50 }, born(0)];
         let at = at(&CacheKey::Named(b"epi".to_vec()), &all, &[], &snapshots);
         let seen: Vec<_> = at.iter().map(|at| (at.live, at.least, at.most)).collect();
-        assert_eq!(seen, [(100, 0, 35), (120, 0, 55), (62, 0, 47)]);
+        assert_eq!(seen, [(100, 0, Some(35)), (120, 0, Some(55)), (62, 0, Some(47))]);
     }
 }

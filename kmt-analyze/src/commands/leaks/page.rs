@@ -252,7 +252,7 @@ impl View<'_, '_, '_> {
             (Verdict::Batches, _) => format!("; in {} batches", row.evidence.batches),
             (_, Some(step)) => {
                 let after = (self.length / STEPS as u64).saturating_mul(step as u64);
-                format!("; began {} after the start, and goes on", duration(after, unit))
+                format!("; began {} after the start, and continues", duration(after, unit))
             }
             _ => String::new(),
         }
