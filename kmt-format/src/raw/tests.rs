@@ -330,8 +330,8 @@ fn registry_is_the_code() {
         }
     }
     let last = |rows: &[(String, String)]| rows.last().unwrap().0.parse::<u16>().unwrap();
-    assert_eq!(last(&meanings), Meaning::KERNEL_STACK.0);
-    assert_eq!(last(&registry("Roles of fields")), Role::RETURN_TIME.0);
+    assert_eq!(last(&meanings), Meaning::FREE_RCU.0);
+    assert_eq!(last(&registry("Roles of fields")), Role::RCU_OBJECT.0);
 }
 
 /// Every line of the worked example stands so in the vector.

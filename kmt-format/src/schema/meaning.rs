@@ -25,6 +25,9 @@ impl Meaning {
     pub const RSS_STAT: Self = Self(8);
     /// `ftrace:kernel_stack`.
     pub const KERNEL_STACK: Self = Self(9);
+    /// `kmt:kvfree_call_rcu`, a probe at the entry of that function: an object is handed over, and freed after a grace
+    /// period without an event of its own.
+    pub const FREE_RCU: Self = Self(10);
 
     /// The meaning of `system:name`.
     pub fn of(system: &str, name: &str) -> Self {
@@ -38,6 +41,7 @@ impl Meaning {
             ("kmem", "mm_page_free_batched") => Self::PAGE_FREE_BATCHED,
             ("kmem", "rss_stat") => Self::RSS_STAT,
             ("ftrace", "kernel_stack") => Self::KERNEL_STACK,
+            ("kmt", "kvfree_call_rcu") => Self::FREE_RCU,
             _ => Self::OTHER,
         }
     }
@@ -100,6 +104,11 @@ impl Role {
     pub const ENTRY_TIME: Self = Self(19);
     /// Time when a function returned.
     pub const RETURN_TIME: Self = Self(20);
+    /// Address of an object's `rcu_head`.
+    pub const RCU_HEAD: Self = Self(21);
+    /// Second argument of `kvfree_call_rcu`: below 4096 how far behind the object's address its `rcu_head` is (as in
+    /// Linux 5.9), else that address.
+    pub const RCU_OBJECT: Self = Self(22);
 
     /// The role of field `field` of `system:name`.
     pub fn of(system: &str, name: &str, field: &str) -> Self {
@@ -127,12 +136,15 @@ impl Role {
             ("ftrace", "size") if name == "kernel_stack" => Self::STACK_DEPTH,
             ("ftrace", "calltime") => Self::ENTRY_TIME,
             ("ftrace", "rettime") => Self::RETURN_TIME,
+            ("kmt", "call_site") if name == "kvfree_call_rcu" => Self::CALL_SITE,
+            ("kmt", "head") if name == "kvfree_call_rcu" => Self::RCU_HEAD,
+            ("kmt", "object") if name == "kvfree_call_rcu" => Self::RCU_OBJECT,
             _ => Self::NONE,
         }
     }
 
     /// Whether the field moves with nearly every event, so that it belongs into the value word.
     pub(crate) fn is_moving(self) -> bool {
-        matches!(self, Self::PTR | Self::PFN | Self::RSS_SIZE)
+        matches!(self, Self::PTR | Self::PFN | Self::RSS_SIZE | Self::RCU_OBJECT)
     }
 }

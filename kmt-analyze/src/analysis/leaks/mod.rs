@@ -6,6 +6,7 @@
 //! verdict follows from them by fixed rules; so it can be checked, and be wrong for a reason.
 
 pub mod families;
+pub mod tasks;
 
 use super::sinks::growth::{Course, STEPS, Steps};
 
@@ -218,11 +219,6 @@ fn comes_in_batches(old: &[u64]) -> bool {
 /// Whether two courses are of objects that come in pairs: their survivors were born in the same steps.
 pub fn goes_with(one: &Course, other: &Course) -> bool {
     goes_with_until(&one.survivors, &other.survivors, STEPS)
-}
-
-/// Whether survivors were born when tasks were: some a little later, when the task has run for a while.
-pub fn goes_with_tasks(one: &Course, tasks: &Course) -> bool {
-    apart(&one.survivors, &tasks.survivors, STEPS).is_some_and(|apart| apart <= 0.4)
 }
 
 /// The same of the first `steps` steps: later survivors may be free already.

@@ -12,7 +12,8 @@ use serde_json::{Map, json};
 use super::parts::{Labels, Page, Report, Subject};
 use crate::analysis::caches::usual_names;
 use crate::analysis::leaks::families::{Candidate, families};
-use crate::analysis::leaks::{Evidence, Verdict, goes_with, goes_with_tasks, judge};
+use crate::analysis::leaks::tasks::belong_to_tasks;
+use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge};
 use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
 use crate::analysis::sinks::{Growth, Sinks};
@@ -176,7 +177,7 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
         })
         .collect();
     follow_reclaimable(&mut rows);
-    follow_tasks(&mut rows);
+    follow_tasks(&mut rows, growth.step());
     sort(&mut rows);
     let candidates: Vec<Candidate<'_>> = rows
         .iter()
@@ -251,11 +252,11 @@ fn tasks_started(rows: &[Row<'_>]) -> Course {
 }
 
 /// Finds what belongs to tasks that started in the window and still run.
-fn follow_tasks(rows: &mut [Row<'_>]) {
+fn follow_tasks(rows: &mut [Row<'_>], step: u64) {
     let tasks = tasks_started(rows);
     let is_theirs =
         |row: &Row<'_>| row.evidence.verdict.is_growth() || row.evidence.verdict == Verdict::Burst;
-    for row in rows.iter_mut().filter(|row| is_theirs(row) && goes_with_tasks(row.course, &tasks)) {
+    for row in rows.iter_mut().filter(|row| is_theirs(row) && belong_to_tasks(row.course, &tasks, step)) {
         row.evidence.verdict = Verdict::WithTasks;
     }
 }

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Ordinary work in which nothing leaks: loads.py NAME SECONDS. `loads.py --list` names the loads."""
+import os, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time
+
+TREE = os.path.dirname(os.__file__)  # Python's own library: some thousand files on every machine
+MODULES = "json http.client xml.dom asyncio unittest email decimal sqlite3 logging.config"
+quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+def until(end, step):
+    number = 0
+    while time.monotonic() < end:
+        step(number)
+        number += 1
+
+
+def shell(command):
+    return lambda end: until(end, lambda _: subprocess.run(["sh", "-c", command], check=False, **quiet))
+
+
+def sqlite(end):
+    database = sqlite3.connect("x.db")
+    database.execute("create table t (a integer primary key, b text)")
+
+    def step(number):
+        database.executemany("insert into t (b) values (?)", [(str(n) * 9,) for n in range(500)])
+        database.execute("delete from t where a < ?", (number * 400,))
+        database.execute("select count(*), max(b) from t").fetchone()
+        database.commit()
+
+    until(end, step)
+
+
+def sockets(end):
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        while True:
+            try:
+                with listener.accept()[0] as connection:
+                    connection.sendall(connection.recv(4096))
+            except OSError:
+                return
+
+    threading.Thread(target=answer, daemon=True).start()
+
+    def ask(_):
+        with socket.create_connection(listener.getsockname()) as connection:
+            connection.sendall(b"x" * 900)
+            connection.recv(4096)
+
+    until(end, ask)
+
+
+def stays(end):
+    """A process more each second or so, up to forty, all of which run on."""
+    running = []
+    pause = max(0.1, (end - time.monotonic()) / 50)
+    # They end with their standard input, when this process does.
+    command = [sys.executable, "-c", f"import {MODULES.replace(' ', ',')}; input()"]
+    while time.monotonic() < end:
+        if len(running) < 40:
+            running.append(subprocess.Popen(command, stdin=subprocess.PIPE, **quiet))
+        time.sleep(pause)
+
+
+def compile_c(end):
+    with open("x.c", "w") as file:
+        file.write("#include <stdio.h>\n#include <stdlib.h>\n#include <math.h>\n")
+        for n in range(300):
+            file.write(f'double f{n}(double x) {{ for (int i = 0; i < {n}; i++) x += x * i; printf("%f", x); return x; }}\n')
+    until(end, lambda _: subprocess.run(["cc", "-O2", "-c", "x.c", "-o", "x.o"], check=False, **quiet))
+
+
+LOADS = {
+    "idle": lambda end: time.sleep(max(0, end - time.monotonic())),
+    "find": shell(f"find {TREE} /proc/self -ls"),
+    "grep": shell(f"grep -r kmalloc {TREE}"),
+    "tar": shell(f"tar cf x.tar {TREE}"),
+    "untar": shell(f"[ -e y.tar ] || tar cf y.tar {TREE}; mkdir u; tar xf y.tar -C u; rm -rf u"),
+    "fork_storm": shell("for i in 1 2 3 4 5 6 7 8; do (/bin/true; /bin/true) & done; wait"),
+    "imports": shell(f"{sys.executable} -c 'import {MODULES.replace(' ', ', ')}'"),
+    "sqlite": sqlite,
+    "sockets": sockets,
+    "dd": shell("dd if=/dev/zero of=x bs=64k count=2000 conv=fsync; dd if=x of=/dev/null bs=64k; rm x"),
+    "compile": compile_c,
+    "processes_that_stay": stays,
+}
+
+
+def main():
+    if sys.argv[1] == "--list":
+        print("\n".join(LOADS))
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    folder = tempfile.mkdtemp(prefix="kmt-load-")
+    try:
+        os.chdir(folder)
+        LOADS[sys.argv[1]](time.monotonic() + float(sys.argv[2]))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+main()
