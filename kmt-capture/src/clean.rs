@@ -7,9 +7,6 @@ use crate::tracefs::{self, TraceDir};
 
 /// Puts settings back and removes instances of recorders that are gone; says what was done.
 pub fn clean(given: Option<&Path>) -> Result<Outcome> {
-    let leftovers = tracefs::leftovers();
-    let settings: usize = leftovers.iter().map(|(_, count)| count).sum();
-    drop(leftovers);
     let top = match given {
         Some(path) => Some(TraceDir::at(path)),
         None => tracefs::mounted(),
@@ -23,10 +20,25 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
             stuck.push(path.display().to_string());
         }
     }
+    let mut probes = 0;
+    for (top, group) in
+        top.iter().flat_map(|top| tracefs::orphan_probes(top).into_iter().map(move |g| (top, g)))
+    {
+        if tracefs::remove_orphan_probe(top, &group) {
+            println!("removed the probe {group}");
+            probes += 1;
+        } else {
+            stuck.push(format!("the probe {group}"));
+        }
+    }
+    // Last: the mount of tracefs may be among it.
+    let leftovers = tracefs::leftovers();
+    let settings: usize = leftovers.iter().map(|(_, count)| count).sum();
+    drop(leftovers);
     if settings > 0 {
         println!("put {settings} settings back");
     }
-    if orphans.is_empty() && settings == 0 {
+    if orphans.is_empty() && settings == 0 && probes == 0 && stuck.is_empty() {
         println!("nothing to clean");
     }
     if stuck.is_empty() {

@@ -117,6 +117,9 @@ struct RecordArgs {
     /// Allocations of this process (with its threads) or thread only; frees are recorded all. May be given several times
     #[arg(long, value_name = "PID")]
     pid: Vec<i32>,
+    /// Record what is handed to kfree_rcu, by a probe, where the kernel has kprobe_events: most frees without an event
+    #[arg(long)]
+    kfree_rcu: bool,
     /// Take the latency of this function; may be given several times
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
@@ -191,6 +194,7 @@ impl From<RecordArgs> for record::Options {
             events: args.event,
             stacks: args.stack,
             pids: args.pid,
+            kfree_rcu: args.kfree_rcu,
             functions: args.function,
             threshold: args.threshold,
             clock: args.clock,
@@ -222,9 +226,6 @@ struct ConvertArgs {
     /// Overwrite FILE.kmt if it exists
     #[arg(long)]
     force: bool,
-    /// Read /proc/slabinfo at begin and end only, or also every so often: 5s. Bounds what is live where frees have no event
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    snapshot_every: Option<Duration>,
     /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,

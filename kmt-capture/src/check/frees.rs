@@ -1,6 +1,5 @@
 //! Which objects the running kernel frees without an event.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -8,13 +7,14 @@ use kmt_format::kernel::KernelVersion;
 
 use super::facts::{Facts, State};
 
-/// Caches of which objects are freed without an event, since that kernel: in bulk (lib/maple_tree.c, net/core/skbuff.c), or
-/// by kfree_rcu (fs/eventpoll.c, kernel/time/posix-timers.c), whose batches have none.
+/// Caches of which objects are freed without an event, since a kernel that has been read: by kfree_rcu, whose batches and
+/// sheaves have none (fs/eventpoll.c; kernel/time/posix-timers.c; lib/maple_tree.c, since 6.18), or in bulk
+/// (lib/maple_tree.c; net/core/skbuff.c, the cache of packets that NAPI keeps).
 const UNSEEN: [(&str, (u32, u32)); 4] = [
     ("maple_node", (6, 1)),
     ("skbuff_head_cache", (5, 13)),
-    ("eventpoll_epi", (6, 18)),
-    ("posix_timers_cache", (6, 18)),
+    ("eventpoll_epi", (6, 11)),
+    ("posix_timers_cache", (6, 13)),
 ];
 
 /// Caches of the running kernel whose frees have no event, as far as it is known.
@@ -26,27 +26,39 @@ pub fn without_events(facts: &mut Facts) {
     let exists = |name: &str| {
         slabinfo.lines().any(|line| line.split(' ').next() == Some(name)) || slab.join(name).exists()
     };
-    let known = UNSEEN.iter().filter(|(_, (major, minor))| version >= KernelVersion::new(*major, *minor));
-    let mut caches: BTreeSet<String> =
-        known.map(|(name, _)| (*name).to_owned()).filter(|name| exists(name)).collect();
-    // Sheaves of 6.18 and later are filled and emptied in bulk, also by kfree_rcu (mm/slub.c).
-    let sheaf = |name: &str| fs::read_to_string(slab.join(name).join("sheaf_capacity")).ok();
-    let names =
-        fs::read_dir(slab).into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
-    caches.extend(names.filter(|name| sheaf(name).is_some_and(|capacity| capacity.trim() != "0")));
-    // kfree_rcu frees batches of any kmalloc class by kfree_bulk (5.9).
+    let mut caches: Vec<&str> = known(version).filter(|name| exists(name)).collect();
+    // kfree_rcu frees batches by kfree_bulk (5.9), also of timerfd, epoll's own, names of files that were renamed.
     if version >= KernelVersion::new(5, 9) {
-        caches.insert("kmalloc by kfree_rcu".to_owned());
+        caches.push("kmalloc by kfree_rcu");
     }
     if caches.is_empty() {
         facts.good("frees", "all have events, as far as it is known");
         return;
     }
-    let caches: Vec<String> = caches.into_iter().collect();
     facts.add(
         "frees",
         State::Warning,
         format!("some objects are freed without an event: {}", caches.join(", ")),
-        "what seems live of them is an upper bound: record page events, too (the default), and --snapshot-every 5s; `kmt-analyze slabinfo` shows how far off it is",
+        "what seems live of them is an upper bound: record page events, too (the default), --kfree-rcu where there are kprobe_events, and --snapshot-every 5s; `kmt-analyze slabinfo` shows how far off it is",
     );
+}
+
+fn known(version: KernelVersion) -> impl Iterator<Item = &'static str> {
+    UNSEEN
+        .iter()
+        .filter(move |(_, (major, minor))| version >= KernelVersion::new(*major, *minor))
+        .map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_freed_unseen_depends_on_the_kernel() {
+        let of = |major, minor| known(KernelVersion::new(major, minor)).collect::<Vec<_>>();
+        assert!(of(4, 19).is_empty());
+        assert_eq!(of(6, 1), ["maple_node", "skbuff_head_cache"]);
+        assert_eq!(of(6, 18).len(), 4);
+    }
 }

@@ -42,6 +42,8 @@ pub struct Options {
     pub stacks: Vec<EventSpec>,
     /// Tasks whose allocations are recorded; empty: all.
     pub pids: Vec<i32>,
+    /// Whether a probe shows what kfree_rcu is given.
+    pub kfree_rcu: bool,
     /// Functions whose latency is taken.
     pub functions: Vec<String>,
     /// Latency from which a call of these functions is recorded.

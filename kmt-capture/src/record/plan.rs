@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Options;
 use crate::failure::{Failure, Result};
-use crate::tracefs::{Event, EventSpec, TraceDir, find_events};
+use crate::tracefs::{Event, EventSpec, Probe, TraceDir, find_events};
 
 /// Sets of events under one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,12 @@ pub struct Recorded {
     pub filter: Option<String>,
     /// Filter of the stacks that are taken, empty for all; `None`: none are.
     pub stack: Option<String>,
+    /// How it was made, if it is a probe of ours.
+    pub probe: Option<String>,
 }
+
+/// The system that probes of ours have in the file; in the kernel its name has the recorder's number.
+pub const PROBES: &str = "kmt";
 
 /// What is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -177,6 +182,18 @@ impl Plan {
         Some(own.map_or(tasks.clone(), |own| format!("({own}) && ({tasks})")))
     }
 
+    /// Adds the event of a probe of ours.
+    pub fn add_probe(&mut self, probe: &Probe) {
+        let recorded = Recorded { probe: Some(probe.definition.clone()), ..Recorded::default() };
+        self.events.insert(probe.event(), recorded);
+    }
+
+    /// The system that an event has in the file.
+    pub fn system<'e>(&self, event: &'e Event) -> &'e str {
+        let is_probe = self.events.get(event).is_some_and(|recorded| recorded.probe.is_some());
+        if is_probe { PROBES } else { &event.system }
+    }
+
     /// The trigger that takes stacks. It does not heed the event's filter, so it gets that as well: a stack without its
     /// event would belong to nothing. Threads that start later have none: a trigger's filter cannot be changed.
     pub fn trigger(&self, event: &Event, recorded: &Recorded) -> Option<String> {
@@ -199,12 +216,14 @@ impl Plan {
     pub fn conditions(&self) -> String {
         let mut out = String::new();
         for (event, recorded) in &self.events {
-            out.push_str(&format!("{event} enable=1\n"));
-            for (name, value) in
-                [("filter", self.filter(event, recorded)), ("trigger", self.trigger(event, recorded))]
+            let shown =
+                if recorded.probe.is_some() { Event::new(PROBES, &event.name) } else { event.clone() };
+            out.push_str(&format!("{shown} enable=1\n"));
+            let (filter, trigger) = (self.filter(event, recorded), self.trigger(event, recorded));
+            for (name, value) in [("filter", filter), ("trigger", trigger), ("probe", recorded.probe.clone())]
             {
                 if let Some(value) = value {
-                    out.push_str(&format!("{event} {name}={value}\n"));
+                    out.push_str(&format!("{shown} {name}={value}\n"));
                 }
             }
         }
@@ -214,7 +233,7 @@ impl Plan {
     /// What is recorded, in one line.
     pub fn summary(&self) -> String {
         let mut systems: BTreeMap<&str, usize> = BTreeMap::new();
-        self.events.keys().for_each(|event| *systems.entry(&event.system).or_default() += 1);
+        self.events.keys().for_each(|event| *systems.entry(self.system(event)).or_default() += 1);
         let parts: Vec<String> = systems.iter().map(|(system, count)| format!("{count} {system}")).collect();
         let mut out = format!("{} events", parts.join(" + "));
         let stacks = self.events.values().filter(|r| r.stack.is_some()).count();

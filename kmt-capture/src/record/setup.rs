@@ -1,10 +1,12 @@
 //! Sets a ring buffer up as the plan says, and remembers how to undo it.
 
+use kmt_format::kernel::HeaderPage;
+
 use super::Options;
 use super::graph;
 use super::plan::Plan;
 use crate::failure::{Failure, Result};
-use crate::tracefs::{self, Instance, TraceDir, Undo};
+use crate::tracefs::{self, Instance, Probe, TraceDir, Undo};
 
 /// Clocks that are comparable across CPUs, the best first: `mono` is what other tools and user space have, too.
 const CLOCKS: [&str; 5] = ["mono", "mono_raw", "boot", "global", "perf"];
@@ -26,6 +28,7 @@ pub struct Setup {
     /// What is said to the user.
     pub notes: Vec<String>,
     instance: Option<Instance>,
+    probe: Option<Probe>,
     undo: Undo,
 }
 
@@ -33,24 +36,30 @@ impl Drop for Setup {
     fn drop(&mut self) {
         // Our own buffer first: where the top level is used, `undo` stops it step by step.
         self.instance = None;
+        self.probe = None;
     }
 }
 
 impl Setup {
     /// Finds tracefs, and takes an instance, or the top level where function graphs need it.
     pub fn new(options: &Options) -> Result<(Self, Plan)> {
-        let mut undo = Undo::default();
-        let top = tracefs::find(options.tracefs.as_deref(), &mut undo)?;
-        let mut notes = Vec::new();
+        let (mut undo, mut notes) = (Undo::default(), Vec::new());
+        // Before tracefs is looked for: its mount may be among what is undone.
         for (leftover, count) in tracefs::leftovers() {
             drop(leftover);
             notes.push(format!(
                 "a recorder that was killed had left {count} settings changed; they are as before"
             ));
         }
+        let top = tracefs::find(options.tracefs.as_deref(), &mut undo)?;
         for path in tracefs::orphans(&top) {
             if tracefs::remove_orphan(&path) {
                 notes.push(format!("removed {}, left by a recorder that was killed", path.display()));
+            }
+        }
+        for group in tracefs::orphan_probes(&top) {
+            if tracefs::remove_orphan_probe(&top, &group) {
+                notes.push(format!("removed the probe {group}, left by a recorder that was killed"));
             }
         }
         let mut plan = Plan::new(options, &top)?;
@@ -61,14 +70,39 @@ impl Setup {
             clock: String::new(),
             notes,
             instance: Some(instance),
+            probe: None,
             undo,
         };
         if !plan.functions.is_empty() {
             setup.graph(options, &mut plan)?;
         }
+        if options.kfree_rcu {
+            let probe = Probe::at_kfree_rcu(&setup.top, setup.long_size()?)?;
+            plan.add_probe(&probe);
+            setup.probe = Some(probe);
+        }
         setup.clock(options)?;
         setup.options()?;
         Ok((setup, plan))
+    }
+
+    /// Bytes of the kernel's long, which may be more than ours.
+    fn long_size(&self) -> Result<usize> {
+        let text = self.header_page()?;
+        let header = HeaderPage::parse(&text)
+            .map_err(|e| Failure::new(format!("{}/events/header_page: {e}", self.top.path().display())))?;
+        Ok(header.long_size())
+    }
+
+    /// The text that describes sub-buffers.
+    pub fn header_page(&self) -> Result<String> {
+        const NAME: &str = "events/header_page";
+        self.dir.read(NAME).map_or_else(|| self.top.must_read(NAME), Ok)
+    }
+
+    /// How many hits of our probe were missed, if there is one.
+    pub fn probe_missed(&self) -> Option<u64> {
+        self.probe.as_ref().map(Probe::missed)
     }
 
     fn graph(&mut self, options: &Options, plan: &mut Plan) -> Result<()> {
@@ -182,7 +216,8 @@ impl Setup {
             let is_top = self.is_top();
             let mut set = |file: &str, value: &str, off: &str| -> Result<()> {
                 let name = event.file(file);
-                if is_top {
+                // The event of a probe goes with it.
+                if is_top && recorded.probe.is_none() {
                     return self.undo.change(&self.dir, &name, off, value);
                 }
                 self.dir.write(&name, value)

@@ -2,6 +2,7 @@
 
 mod events;
 mod instance;
+mod probe;
 mod undo;
 
 use std::fs::{self, File, OpenOptions};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 pub use events::{Event, EventSpec, find_events};
 pub use instance::{Instance, Owner, orphans, remove_orphan};
+pub use probe::{NAME as PROBE_NAME, Probe, orphan_probes, remove_orphan_probe};
 pub use undo::{Undo, leftovers};
 
 use crate::failure::{Failure, Result};

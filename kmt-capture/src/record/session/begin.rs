@@ -61,7 +61,8 @@ impl Session {
         for event in self.plan.events.keys() {
             let name = event.file("format");
             let text = self.setup.dir.read(&name).or_else(|| self.setup.top.read(&name));
-            let id = text.and_then(|text| self.decoder.writer.add_format(&event.system, &text).ok());
+            let id =
+                text.and_then(|text| self.decoder.writer.add_format(self.plan.system(event), &text).ok());
             match id {
                 Some(id) => ids.push(id),
                 None => {

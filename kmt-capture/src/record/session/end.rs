@@ -62,7 +62,15 @@ impl Session {
     pub(super) fn own_cost(&mut self) -> Result<()> {
         let mapped: usize = self.rings.iter().map(Ring::mapped_len).sum();
         let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
+        let missed = self.setup.probe_missed();
+        if let Some(missed) = missed.filter(|&missed| missed > 0) {
+            self.status.clear();
+            eprintln!(
+                "warning: the probe at kvfree_call_rcu was missed up to {missed} times: so many frees seem not to be"
+            );
+        }
         let pairs = [
+            ("recorder.probe_missed", missed),
             ("recorder.cpu_ns", cpu_ns),
             ("recorder.snapshots_ns", Some(self.snapshots.as_nanos() as u64)),
             ("recorder.rss_peak_kib", description::own_rss_peak_kib()),

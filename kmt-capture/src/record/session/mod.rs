@@ -101,10 +101,7 @@ struct Session {
 
 impl Session {
     fn new(setup: Setup, plan: Plan, options: &Options, sink: Sink, buffer_kb: u64) -> Result<Self> {
-        let text = match setup.dir.read("events/header_page") {
-            Some(text) => text,
-            None => setup.top.must_read("events/header_page")?,
-        };
+        let text = setup.header_page()?;
         let header_page = HeaderPage::parse(&text)
             .map_err(|e| Failure::new(format!("{}/events/header_page: {e}", setup.top.path().display())))?;
         let long_size = header_page.long_size();
