@@ -37,7 +37,10 @@ class Runner:
 
     def leaks(self, path):
         command = [f"{self.options.bin}/kmt-analyze", "leaks", "--json", "-l", "1000", path]
-        out = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode not in (0, 3):  # 3: events were lost
+            raise RuntimeError(f"{path}: leaks ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        out = json.loads(done.stdout)
         return out, out["leaks"]
 
     def tell(self, name, run, seconds, out, verdict, path):

@@ -216,6 +216,16 @@ fn comes_in_batches(old: &[u64]) -> bool {
     batches.len() >= 3 && like == batches.len() && is_recent
 }
 
+/// The course of what stays of one and not of the other, step by step.
+pub fn without(course: &Course, other: &Course) -> Course {
+    let mut rest = course.clone();
+    rest.survivors
+        .iter_mut()
+        .zip(&other.survivors)
+        .for_each(|(left, &gone)| *left = left.saturating_sub(gone));
+    rest
+}
+
 /// Whether two courses are of objects that come in pairs: their survivors were born in the same steps.
 pub fn goes_with(one: &Course, other: &Course) -> bool {
     goes_with_until(&one.survivors, &other.survivors, STEPS)

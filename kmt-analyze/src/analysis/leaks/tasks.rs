@@ -25,7 +25,8 @@ fn is_born_with(course: &Course, tasks: &Course) -> bool {
 /// before and did something once.
 fn is_of_starts(course: &Course, tasks: &Course, step: u64) -> bool {
     let running: u64 = tasks.survivors.iter().sum();
-    let theirs: Vec<&Steps> = course.holders.values().filter(|steps| is_of_start(steps, tasks)).collect();
+    let is_theirs = |(pid, steps): &(&i32, &Steps)| is_of_start(steps, tasks.holders.get(pid));
+    let theirs: Vec<&Steps> = course.holders.iter().filter(is_theirs).map(|(_, steps)| steps).collect();
     if running == 0 || theirs.len() as u64 > running.saturating_mul(2) {
         return false;
     }
@@ -36,15 +37,18 @@ fn is_of_starts(course: &Course, tasks: &Course, step: u64) -> bool {
     !judge(&rest, step).verdict.is_growth()
 }
 
-/// Whether what a task left is from its start, and what came later is born when tasks are.
-fn is_of_start(steps: &Steps, tasks: &Course) -> bool {
+/// Whether what a task left is from its start, and what came later is born when tasks are that it starts.
+fn is_of_start(steps: &Steps, started: Option<&Steps>) -> bool {
     let all: u64 = steps.iter().sum();
     let later_from = steps.iter().position(|&count| count > 0).unwrap_or(0) + START_STEPS;
     let later =
         |steps: &Steps| -> Steps { std::array::from_fn(|n| if n < later_from { 0 } else { steps[n] }) };
     let late = later(steps);
     let is_early = late.iter().sum::<u64>() * 100 <= all * (100 - START_PERCENT_MIN);
-    is_early || apart(&late, &later(&tasks.survivors), STEPS).is_some_and(|apart| apart <= APART_MAX)
+    is_early
+        || started
+            .and_then(|started| apart(&late, &later(started), STEPS))
+            .is_some_and(|apart| apart <= APART_MAX)
 }
 
 #[cfg(test)]
@@ -75,6 +79,13 @@ mod tests {
         let tasks = course(&(0..14usize).map(|_| (1, &[(0usize, 1u64)][..])).collect::<Vec<_>>());
         assert_eq!(judge(&maps, 1000).verdict, Verdict::Grows);
         assert!(belong_to_tasks(&maps, &tasks, 1000));
+        // Whoever starts them keeps two files for each.
+        let starts: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 1)).collect();
+        let tasks = course(&[(9, &starts)]);
+        let files: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 2)).collect();
+        let mut with_parent = each.clone();
+        with_parent.push((9, &files));
+        assert!(belong_to_tasks(&course(&with_parent), &tasks, 1000));
         // More than there are tasks left: those that left them are gone.
         let fewer = course(&[(1, &[(0, 6)])]);
         assert!(!belong_to_tasks(&maps, &fewer, 1000));

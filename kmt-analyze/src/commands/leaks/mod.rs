@@ -13,7 +13,7 @@ use super::parts::{Labels, Page, Report, Subject};
 use crate::analysis::caches::usual_names;
 use crate::analysis::leaks::families::{Candidate, families};
 use crate::analysis::leaks::tasks::belong_to_tasks;
-use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge};
+use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge, without};
 use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
 use crate::analysis::sinks::{Growth, Sinks};
@@ -68,6 +68,8 @@ struct Row<'r> {
     name: String,
     cache: String,
     evidence: Evidence,
+    /// The kernel takes objects of its cache back when it needs memory.
+    is_reclaimable: bool,
     course: &'r Course,
     /// Number of the row that leads what grows together with it.
     leader: Option<usize>,
@@ -163,7 +165,8 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
             if most.is_some_and(|most| most * 2 < evidence.survivors) && evidence.verdict.is_growth() {
                 evidence.verdict = Verdict::FreesUnseen;
             }
-            if evidence.verdict.is_growth() && api == Api::Cache && is_reclaimable(&cache) {
+            let is_reclaimable = api == Api::Cache && is_reclaimable(&cache);
+            if evidence.verdict.is_growth() && is_reclaimable {
                 evidence.verdict = Verdict::Reclaimable;
             }
             let function = function(&name);
@@ -173,10 +176,10 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
             if evidence.verdict.is_growth() && SLAB_METADATA.contains(&function) {
                 evidence.verdict = Verdict::WithSlabs;
             }
-            Row { api: Some(api), address, name, cache, evidence, course, leader: None }
+            Row { api: Some(api), address, name, cache, evidence, is_reclaimable, course, leader: None }
         })
         .collect();
-    follow_reclaimable(&mut rows);
+    follow_reclaimable(&mut rows, growth.step());
     follow_tasks(&mut rows, growth.step());
     sort(&mut rows);
     let candidates: Vec<Candidate<'_>> = rows
@@ -200,11 +203,11 @@ fn function(name: &str) -> &str {
 
 /// Finds what belongs to objects that the kernel takes back: names that are allocated where dentries are, and what
 /// security modules keep for each inode.
-fn follow_reclaimable(rows: &mut [Row<'_>]) {
-    let is_reclaimable = |row: &Row<'_>| row.evidence.verdict == Verdict::Reclaimable;
+fn follow_reclaimable(rows: &mut [Row<'_>], step: u64) {
+    // Whatever is said of those: their names may never be seen freed, and look as if they stayed.
     let hosts: Vec<(String, u64)> = rows
         .iter()
-        .filter(|row| is_reclaimable(row))
+        .filter(|row| row.is_reclaimable)
         .map(|row| (function(&row.name).to_owned(), row.evidence.survivors))
         .collect();
     let belongs = |row: &Row<'_>| {
@@ -224,7 +227,7 @@ fn follow_reclaimable(rows: &mut [Row<'_>]) {
     let is_blob = |row: &Row<'_>| row.name.starts_with("security_") || row.name.starts_with("lsm_");
     let mut inodes = Course::default();
     rows.iter()
-        .filter(|row| is_reclaimable(row) && row.cache.contains("inode"))
+        .filter(|row| row.cache.contains("inode") && !is_blob(row) && !row.evidence.verdict.is_growth())
         .for_each(|row| inodes += row.course);
     let hosts: Vec<(Verdict, &Course)> =
         rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.course)).collect();
@@ -232,7 +235,9 @@ fn follow_reclaimable(rows: &mut [Row<'_>]) {
     for (number, row) in rows.iter().enumerate().filter(|(_, r)| r.evidence.verdict.is_growth() && is_blob(r))
     {
         let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && goes_with(row.course, host));
-        let goes_with_inodes = row.name.contains("inode") && goes_with(row.course, &inodes);
+        // Those that do not grow explain most of them: what is left does not grow either.
+        let goes_with_inodes =
+            row.name.contains("inode") && !judge(&without(row.course, &inodes), step).verdict.is_growth();
         if (goes(Verdict::Reclaimable) || goes_with_inodes) && !goes(Verdict::Grows) {
             of_hosts.push(number);
         }

@@ -32,7 +32,16 @@ pub(super) fn page_rows<'g>(
                 evidence.verdict = Verdict::Reclaimable;
             }
             let name = format!("order {}, {gfp}", site.order);
-            Row { api: None, address: 0, name, cache: migratetype, evidence, course, leader: None }
+            Row {
+                api: None,
+                address: 0,
+                name,
+                cache: migratetype,
+                evidence,
+                is_reclaimable: false,
+                course,
+                leader: None,
+            }
         })
         .collect();
     sort(&mut rows);
@@ -100,7 +109,7 @@ pub(super) fn page_caller_rows<'g>(
                 evidence.verdict = Verdict::WithSlabs;
             }
             let cache = if is_slab { "slab" } else { "" }.to_owned();
-            Row { api: None, address, name, cache, evidence, course, leader: None }
+            Row { api: None, address, name, cache, evidence, is_reclaimable: false, course, leader: None }
         })
         .collect();
     sort(&mut rows);
