@@ -13,7 +13,7 @@ use super::direct_map::{DirectMap, Election};
 use super::figures::figures;
 use super::filter::{Chosen, Filter, Names, Selector};
 use super::kernel::version;
-use super::ledger::{Balance, Ledger, Rules};
+use super::ledger::{Balance, DEFERRED_MS_MAX, Ledger, Rules};
 use super::losses::Losses;
 use super::ranges::{Kept, Material, Ranges, ranges};
 use super::sinks::Sinks;
@@ -121,6 +121,8 @@ fn pass(
         direct_map,
         window,
         no_frame,
+        last: last_time(trace),
+        deferred_max: late_bound.saturating_mul(DEFERRED_MS_MAX),
     };
     let mut sinks = (task.sinks)();
     sinks.no_stacks = !has_stacks(trace);
@@ -211,6 +213,12 @@ fn late_bound(trace: &Trace<'_>) -> (u64, bool) {
         }
         _ => (1_000_000, false),
     }
+}
+
+/// Time of the last event.
+fn last_time(trace: &Trace<'_>) -> u64 {
+    let chunks = trace.streams().values().flat_map(|s| &s.chunks);
+    chunks.filter(|(_, info)| info.event_count > 0).map(|(_, info)| info.t_last).max().unwrap_or(0)
 }
 
 /// The caches of sites whose allocations do not tell them: as most of their frees do.

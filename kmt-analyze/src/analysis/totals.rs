@@ -25,6 +25,11 @@ pub struct Totals {
     pub bytes_live: u64,
     /// Bytes that those asked for.
     pub bytes_req_live: u64,
+    /// Lives that ended shortly before the end of the window, of objects that are freed after a grace period (R13): they may
+    /// still be there.
+    pub waiting: u64,
+    /// Bytes of those.
+    pub bytes_waiting: u64,
     /// Lives of which it is uncertain whether they are what they seem: across a loss, or an ambiguous free.
     pub uncertain: u64,
     /// Those of them that seem live.
@@ -67,6 +72,8 @@ impl AddAssign<&Totals> for Totals {
         self.live += other.live;
         self.bytes_live += other.bytes_live;
         self.bytes_req_live += other.bytes_req_live;
+        self.waiting += other.waiting;
+        self.bytes_waiting += other.bytes_waiting;
         self.uncertain += other.uncertain;
         self.live_uncertain += other.live_uncertain;
         self.bytes_live_uncertain += other.bytes_live_uncertain;

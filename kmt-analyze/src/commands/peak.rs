@@ -25,6 +25,8 @@ struct Row {
     objects: u64,
     /// Those of them that are known to be live then, since frees of their kind have events.
     certain: (u64, u64),
+    /// More of it may wait for a grace period; how much at the peak is known of all together only.
+    has_waiting: bool,
 }
 
 /// With more than this lost the peak is none.
@@ -75,31 +77,37 @@ impl Report for PeakTable {
         // Where events were lost, more may have been live than seems so: there is no range then.
         let is_whole = !session.losses.any();
         let certain = LiveBounds::of(subject, result).bounds.certain_sites();
-        let mut sums: BTreeMap<(u64, Api), [u64; 4]> = BTreeMap::new();
+        let mut sums: BTreeMap<(u64, Api), [u64; 5]> = BTreeMap::new();
         let peak = result.balance.sinks.peak.as_ref();
         for (number, bytes, objects) in peak.into_iter().flat_map(Peak::sites) {
             let Some(site) = result.interner.sites.get(number) else { continue };
             let sum = sums.entry((site.call_site, site.api)).or_default();
             let is_certain = !is_whole || certain.get(number as usize).copied().unwrap_or(false);
             let of_certain = |n: u64| if is_certain { n } else { 0 };
-            let new = [bytes, objects, of_certain(bytes), of_certain(objects)];
+            let waits = u64::from(peak.is_some_and(|peak| peak.has_waiting(number)));
+            let new = [bytes, objects, of_certain(bytes), of_certain(objects), waits];
             sum.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
         }
-        let named =
-            |((address, api), [bytes, objects, certain_bytes, certain_objects]): ((u64, Api), [u64; 4])| {
-                Row {
-                    address,
-                    api,
-                    name: escaped(&env.symbol_with_offset(address)),
-                    bytes,
-                    objects,
-                    certain: (certain_bytes, certain_objects),
-                }
-            };
+        let named = |((address, api), [bytes, objects, certain_bytes, certain_objects, waits]): (
+            (u64, Api),
+            [u64; 5],
+        )| {
+            Row {
+                address,
+                api,
+                name: escaped(&env.symbol_with_offset(address)),
+                bytes,
+                objects,
+                certain: (certain_bytes, certain_objects),
+                has_waiting: waits > 0,
+            }
+        };
         let mut rows: Vec<Row> = sums.into_iter().filter(|(_, s)| s[1] > 0).map(named).collect();
         rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
         let highest = peak.and_then(|p| p.highest).map(|(bytes, time)| (bytes.max(0) as u64, time));
         let objects: u64 = rows.iter().map(|r| r.objects).sum();
+        let waiting = peak.map_or((0, 0), |p| p.waiting_at_peak);
+        let waiting = (waiting.0.max(0) as u64, waiting.1.max(0) as u64);
         let least = rows.iter().fold((0, 0), |sum, r| (sum.0 + r.certain.0, sum.1 + r.certain.1));
         let shown = shown(Some(subject.limit), rows.len());
         Page::of(
@@ -111,9 +119,9 @@ impl Report for PeakTable {
                     json!({
                         "time": highest.map(|h| h.1),
                         "bytes_live": highest.map(|h| h.0),
-                        "bytes_live_range": highest.filter(|_| is_whole).map(|h| [least.0, h.0]),
+                        "bytes_live_range": highest.filter(|_| is_whole).map(|h| [least.0, h.0 + waiting.0]),
                         "live": highest.map(|_| objects),
-                        "live_range": highest.filter(|_| is_whole).map(|_| [least.1, objects]),
+                        "live_range": highest.filter(|_| is_whole).map(|_| [least.1, objects + waiting.1]),
                         "callers_total": callers_total,
                         "callers": rows.collect::<Vec<_>>(),
                     }),
@@ -145,14 +153,15 @@ impl Report for PeakTable {
 }
 
 fn row_json(row: &Row, is_whole: bool) -> Value {
+    let is_bounded = is_whole && !row.has_waiting;
     json!({
         "call_site": json::address(row.address),
         "symbol": row.name,
         "api": row.api.name(),
         "bytes_live": row.bytes,
-        "bytes_live_range": is_whole.then_some([row.certain.0, row.bytes]),
+        "bytes_live_range": is_bounded.then_some([row.certain.0, row.bytes]),
         "live": row.objects,
-        "live_range": is_whole.then_some([row.certain.1, row.objects]),
+        "live_range": is_bounded.then_some([row.certain.1, row.objects]),
     })
 }
 

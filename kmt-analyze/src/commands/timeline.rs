@@ -286,10 +286,11 @@ fn add(to: &mut Vec<Step>, steps: &[Step], scale: i64) {
 
 /// Adds changes up.
 fn live(mut steps: Vec<Step>) -> Vec<Step> {
-    let mut live = 0;
+    let (mut live, mut waiting) = (0, 0);
     for step in &mut steps {
         live += step.live_change;
-        step.live_change = live;
+        waiting += step.waiting_change;
+        (step.live_change, step.waiting_change) = (live, waiting);
     }
     steps
 }
@@ -300,6 +301,7 @@ fn line_json(line: &Line) -> Value {
         "name": line.name,
         "bytes_live": all(|s| s.live_change.into()),
         "bytes_live_least": line.least,
+        "bytes_live_most": line.least.is_some().then(|| all(|s| (s.live_change + s.waiting_change).into())),
         "alloc_events": all(|s| s.allocs.into()),
         "bytes_alloc": all(|s| s.bytes_alloc.into()),
         "frees_matched": all(|s| s.frees.into()),

@@ -184,6 +184,7 @@ impl<'t> Decoder<'t> {
         };
         let note = note.filter(|n| n.kind.has_fields());
         let note_number = note.map(|n| interner.put_note(n.read(&event)));
+        let handed_over = (what.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
         if let Some(flags) = plan.uint(&event, Role::GFP_FLAGS) {
             interner.gfp.entry(flags).or_insert((*at, index));
         }
@@ -192,7 +193,7 @@ impl<'t> Decoder<'t> {
         let role = match what.kind() {
             Kind::Alloc | Kind::Kfree | Kind::CacheFree => Role::PTR,
             Kind::PageAlloc | Kind::PageFree => Role::PFN,
-            Kind::Stack | Kind::Note | Kind::Other => Role::NONE,
+            Kind::Stack | Kind::Note | Kind::FreeRcu | Kind::Other => Role::NONE,
         };
         let shape = chunk.shape_of(record.descriptor.into())?;
         let has_payload = self.schema.shape(shape).is_some_and(|s| s.payload_len > 0);
@@ -200,13 +201,14 @@ impl<'t> Decoder<'t> {
             Kind::Other => true,
             Kind::Note => note_number.is_none(),
             Kind::Stack => !has_payload,
+            Kind::FreeRcu => false,
             _ => plan.is_value(self.schema, shape, role),
         };
         if let Some(seen) = self.classes_seen.get_mut(event.class_index()) {
             *seen = true;
         }
         *whats.get_mut(usize::from(record.descriptor))? = if is_plain { what } else { What::BY_EVENT };
-        let value = note_number.or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
+        let value = note_number.or(handed_over).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
         Some((what, value, origin))
     }
 

@@ -227,6 +227,12 @@ impl Interner {
                 let kind = if api == Api::Kmalloc { Kind::Kfree } else { Kind::CacheFree };
                 What::new(kind, self.frees.number(&free))
             }
+            Some(Meaning::FREE_RCU) => {
+                let call_site = number(Role::CALL_SITE);
+                // The interface is that of whatever lives there.
+                let free = FreeSite { api: Api::Kmalloc, class, call_site, cache: None };
+                What::new(Kind::FreeRcu, self.frees.number(&free))
+            }
             Some(Meaning::PAGE_ALLOC) => {
                 let site = PageSite {
                     order: order(),

@@ -51,6 +51,8 @@ pub enum Kind {
     /// Something that reports beside the ledger look at; number of a [`NoteKind`](super::NoteKind), the value is the
     /// number of a [`Note`](super::Note) where the kind has fields.
     Note,
+    /// A slab object is handed over to be freed after a grace period; number of a [`FreeSite`](super::FreeSite).
+    FreeRcu,
     /// Nothing to the ledger.
     Other,
 }
@@ -83,6 +85,7 @@ impl What {
             4 => Kind::PageFree,
             5 => Kind::Stack,
             6 => Kind::Note,
+            7 => Kind::FreeRcu,
             _ => Kind::Other,
         }
     }
@@ -138,6 +141,7 @@ mod tests {
             Kind::PageFree,
             Kind::Stack,
             Kind::Note,
+            Kind::FreeRcu,
         ];
         for kind in kinds {
             let what = What::new(kind, 77);

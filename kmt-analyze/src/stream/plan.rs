@@ -15,7 +15,7 @@ pub struct ClassPlan {
     fields: [Option<u8>; ROLES.len()],
 }
 
-const ROLES: [Role; 13] = [
+const ROLES: [Role; 15] = [
     Role::PTR,
     Role::CALL_SITE,
     Role::BYTES_REQ,
@@ -29,7 +29,12 @@ const ROLES: [Role; 13] = [
     Role::PID,
     Role::FLAGS,
     Role::STACK,
+    Role::RCU_HEAD,
+    Role::RCU_OBJECT,
 ];
+
+/// Offsets of an `rcu_head` are below this (`__is_kvfree_rcu_offset()`, include/linux/rcupdate.h of 5.9 and later).
+const RCU_OFFSET_END: u64 = 4096;
 
 impl ClassPlan {
     fn of(class: &EventClass) -> Self {
@@ -51,6 +56,13 @@ impl ClassPlan {
     /// The number in the field with that role.
     pub fn uint(&self, event: &Event<'_>, role: Role) -> Option<u64> {
         event.uint(self.field(role)?)
+    }
+
+    /// The object that is handed over to be freed after a grace period: in older kernels by the offset of its `rcu_head`.
+    pub fn rcu_object(&self, event: &Event<'_>) -> Option<u64> {
+        let object = self.uint(event, Role::RCU_OBJECT)?;
+        let is_offset = object < RCU_OFFSET_END;
+        if is_offset { Some(self.uint(event, Role::RCU_HEAD)?.wrapping_sub(object)) } else { Some(object) }
     }
 
     /// The text in the field with that role.

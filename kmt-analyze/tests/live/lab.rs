@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::agreement::{Mask, agree};
+use crate::support::files::json;
 
 #[test]
 #[ignore = "KMT_LAB names a folder that .ci/lab left"]
@@ -29,6 +30,33 @@ fn what_was_recorded_in_other_kernels_is_what_they_print() {
         }
     }
     assert!(compared > 0, "nothing to compare");
+}
+
+/// What a probe saw being handed over ends lives, and no more of them end unseen than without.
+#[test]
+#[ignore = "KMT_LAB names a folder that .ci/lab left"]
+fn what_is_handed_to_kfree_rcu_ends() {
+    let folder = std::env::var_os("KMT_LAB").expect("KMT_LAB names a folder that .ci/lab left");
+    let file = Path::new(&folder).join("kfree_rcu.kmt");
+    if !file.exists() {
+        println!("this kernel has no kprobe_events");
+        return;
+    }
+    let lines: Vec<String> = dump(&file).lines().map(str::to_owned).collect();
+    let handed: Vec<&String> = lines.iter().filter(|line| line.contains(" kvfree_call_rcu: ")).collect();
+    assert!(!handed.is_empty(), "no object was handed over");
+    let summary = json(&["summary", "--json"], &file);
+    let number = |key: &str| summary["slab"][key].as_u64().unwrap();
+    println!(
+        "{} handed over, {} ended unseen, {} freed",
+        handed.len(),
+        number("freed_unseen"),
+        number("frees_matched")
+    );
+    assert!(number("freed_unseen") * 100 < number("frees_matched"), "{summary:#}");
+    let range = &summary["slab"]["live_range"];
+    assert!(range[1].as_u64().unwrap() >= number("live"), "{range}");
+    assert!(lines.iter().any(|l| l.contains("kvfree_call_rcu") && l.contains("object=0x")), "{}", handed[0]);
 }
 
 fn dump(path: &Path) -> String {

@@ -18,10 +18,31 @@ pub struct Event {
 
 #[derive(Debug, Clone)]
 pub enum What {
-    Alloc { kmalloc: bool, site: u64, ptr: u64, req: u64, alloc: u64 },
-    Free { kfree: bool, ptr: u64 },
-    PageAlloc { pfn: u64, order: u64, movable: bool },
-    PageFree { pfn: u64, order: u64 },
+    Alloc {
+        kmalloc: bool,
+        site: u64,
+        ptr: u64,
+        req: u64,
+        alloc: u64,
+    },
+    Free {
+        kfree: bool,
+        ptr: u64,
+    },
+    /// Handed over, to be freed after a grace period; in older kernels by the offset of its rcu_head.
+    Rcu {
+        ptr: u64,
+        by_offset: bool,
+    },
+    PageAlloc {
+        pfn: u64,
+        order: u64,
+        movable: bool,
+    },
+    PageFree {
+        pfn: u64,
+        order: u64,
+    },
 }
 
 /// Reads the lines of a dump.
@@ -48,6 +69,11 @@ fn event(line: &Value) -> Option<Event> {
         },
         name @ ("kmem:kfree" | "kmem:kmem_cache_free") => {
             What::Free { kfree: name == "kmem:kfree", ptr: number("ptr") }
+        }
+        "kmt:kvfree_call_rcu" => {
+            let (head, object) = (number("head"), number("object"));
+            let by_offset = object < 4096;
+            What::Rcu { ptr: if by_offset { head - object } else { object }, by_offset }
         }
         "kmem:mm_page_alloc" => What::PageAlloc {
             pfn: number("pfn"),
@@ -87,6 +113,8 @@ pub struct Ends {
     /// Without one, and nothing else may have been the reason.
     pub without: u64,
     pub live: u64,
+    /// Of those that ended by an event: handed over in the last 15 seconds, so that they may still be there.
+    pub waiting: u64,
 }
 
 impl Ends {
@@ -210,6 +238,7 @@ pub fn run(events: &[Event], target: &Target) -> Ledger {
                     low => at.entry(low).or_default().push(At::Event(index)),
                 }
             }
+            What::Rcu { ptr, .. } => at.entry(ptr & LOW).or_default().push(At::Event(index)),
             What::PageAlloc { pfn, order, .. } | What::PageFree { pfn, order } => {
                 let failed = matches!(e.what, What::PageAlloc { .. }) && pfn == target.no_frame;
                 for frame in (0..1u64 << order).filter(|_| !failed).map(|i| pfn + i) {
@@ -245,9 +274,14 @@ fn address_ledger(
     // A life that ended unseen at a page event, until the next event on the address decides.
     let mut page_gone: Option<(Life, u64)> = None;
     let mut seen_before = false;
+    // Handed over, and not allocated again since: its free may have an event of its own.
+    let mut handed_over = false;
     let mut late: Option<usize> = None;
     let freed = |ledger: &mut Ledger, life: &Life, free: &Event, end: u64, is_late: bool| {
-        let What::Free { kfree, .. } = free.what else { unreachable!() };
+        let kfree = match free.what {
+            What::Free { kfree, .. } => kfree,
+            _ => life.kmalloc,
+        };
         ledger.add("slab", life.kmalloc, "frees_matched", 1);
         ledger.add("slab", life.kmalloc, "bytes_freed", life.alloc);
         ledger.add("slab", life.kmalloc, "cross_cpu_frees", u64::from(free.cpu != life.cpu));
@@ -276,7 +310,16 @@ fn address_ledger(
         };
         let e = &events[index];
         match e.what {
+            What::Rcu { .. } => {
+                let Some(life) = live.take() else { continue };
+                freed(ledger, &life, e, e.time, false);
+                let last = events.last().map_or(0, |e| e.time);
+                let ends = ledger.ends.entry((life.site, life.kmalloc)).or_default();
+                ends.waiting += u64::from(last - e.time <= 15_000 * MS);
+                handed_over = true;
+            }
             What::Alloc { kmalloc, site, req, alloc, .. } => {
+                handed_over = false;
                 if let Some((life, end)) = page_gone.take() {
                     unseen(ledger, &life, end, false);
                 }
@@ -324,6 +367,8 @@ fn address_ledger(
             What::Free { kfree, .. } => {
                 if let Some(life) = live.take() {
                     freed(ledger, &life, e, e.time, false);
+                } else if std::mem::take(&mut handed_over) {
+                    // That of the object that was handed over.
                 } else if let Some((life, end)) =
                     page_gone.take_if(|p| target.late_frees && !kfree && e.time - p.1 <= MS)
                 {
@@ -388,7 +433,7 @@ fn free_behind(events: &[Event], timeline: &[At], place: usize, new: &Life, targ
                 reported = e.time;
             }
             (None, _) => return Behind::Nothing,
-            (Some(first), What::Free { .. }) => return Behind::Late(first),
+            (Some(first), What::Free { .. } | What::Rcu { .. }) => return Behind::Late(first),
             (Some(_), _) => return Behind::Ambiguous,
         }
     }

@@ -121,7 +121,9 @@ impl Bounds {
         let mut by_cache: BTreeMap<usize, Live> = BTreeMap::new();
         for Part { cache, totals, is_certain, .. } in chosen {
             let least = |value: u64| if *is_certain { [value, value] } else { [0, value] };
-            let live = Live { objects: least(totals.live), bytes: least(totals.bytes_live) };
+            let mut live = Live { objects: least(totals.live), bytes: least(totals.bytes_live) };
+            live.objects[1] = live.objects[1].saturating_add(totals.waiting);
+            live.bytes[1] = live.bytes[1].saturating_add(totals.bytes_waiting);
             let sum = by_cache.entry(*cache).or_default();
             *sum = sum.plus(live);
         }

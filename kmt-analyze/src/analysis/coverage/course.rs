@@ -83,13 +83,16 @@ fn add(to: &mut Vec<Between>, from: &[Between]) {
         to.born += from.born;
         to.freed += from.freed;
         to.gone += from.gone;
+        to.deferred += from.deferred;
+        to.released += from.released;
     }
 }
 
 fn at(key: &CacheKey, all: &[Between], sure: &[Between], snapshots: &[Snapshot]) -> Vec<At> {
     let (mut live, mut least, mut most) = (0u64, 0u64, 0u64);
     let between = |row: &[Between], place: usize| row.get(place).copied().unwrap_or_default();
-    let ended = |b: &Between| b.freed.saturating_add(b.gone);
+    let ended = |b: &Between| b.freed.saturating_add(b.gone).saturating_add(b.deferred);
+    let mut waiting = 0u64;
     let mut out = Vec::with_capacity(snapshots.len());
     for (number, snapshot) in snapshots.iter().enumerate() {
         let mut while_read = 0;
@@ -97,7 +100,9 @@ fn at(key: &CacheKey, all: &[Between], sure: &[Between], snapshots: &[Snapshot])
             let (of_all, of_sure) = (between(all, place), between(sure, place));
             live = live.saturating_add(of_all.born).saturating_sub(ended(&of_all));
             least = least.saturating_add(of_sure.born).saturating_sub(ended(&of_sure));
-            most = most.saturating_add(of_all.born).saturating_sub(of_all.freed).min(live);
+            waiting = waiting.saturating_add(of_all.deferred).saturating_sub(of_all.released);
+            let freed = of_all.freed.saturating_add(of_all.released);
+            most = most.saturating_add(of_all.born).saturating_sub(freed).min(live.saturating_add(waiting));
             while_read = of_all.born;
         }
         let active = active(key, &snapshot.caches);
@@ -121,7 +126,14 @@ mod tests {
         let snapshots = [snapshot(10, 30), snapshot(20, 900), snapshot(30, 900)];
         let born = |born| Between { born, ..Between::default() };
         // 100 are born, 5 while slabinfo is read; then 20 more; 8 are freed; 50 are found to be over.
-        let all = [born(95), born(5), born(20), born(0), Between { born: 0, freed: 8, gone: 50 }, born(0)];
+        let all = [
+            born(95),
+            born(5),
+            born(20),
+            born(0),
+            Between { freed: 8, gone: 50, ..Between::default() },
+            born(0),
+        ];
         let at = at(&CacheKey::Named(b"epi".to_vec()), &all, &[], &snapshots);
         let seen: Vec<_> = at.iter().map(|at| (at.live, at.least, at.most)).collect();
         assert_eq!(seen, [(100, 0, Some(35)), (120, 0, Some(55)), (62, 0, Some(47))]);

@@ -1,6 +1,6 @@
 //! Which frees have events, cache by cache.
 //!
-//! kfree_rcu batches (mm/slab_common.c, 6.0), bulk frees (`kmem_cache_free_bulk`, mm/slub.c) and the sheaves of 6.18 free
+//! kfree_rcu batches (kernel/rcu/tree.c, 5.9), bulk frees (`kmem_cache_free_bulk`, mm/slub.c) and the sheaves of 6.18 free
 //! objects without an event. Of such an object the ledger learns only when its address or its page is allocated again: until
 //! then it seems live. How many lives ended that way says how far live figures can be believed.
 

@@ -83,20 +83,26 @@ impl Ledger<'_> {
     /// A life begins.
     #[inline]
     pub(super) fn born(&mut self, address: u64, life: &Life) {
-        self.change(address, life, life.born, true);
+        self.change(address, life, life.born, true, false);
     }
 
     /// A life is over, as far as its bytes go.
     #[inline]
     pub(super) fn gone(&mut self, address: u64, life: &Life, time: u64) {
-        self.change(address, life, time, false);
+        self.change(address, life, time, false, false);
     }
 
-    fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool) {
+    /// A life is over for its owner (R13).
+    #[inline]
+    pub(super) fn handed_over(&mut self, address: u64, life: &Life, time: u64) {
+        self.change(address, life, time, false, true);
+    }
+
+    fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool, is_deferred: bool) {
         if self.sinks.wants_changes() {
             let site = self.known.site(life.site);
             let selected = site.selected && self.known.origin(life.origin).selected;
-            self.sinks.changed(&Change { address, life, site, selected, time, is_birth });
+            self.sinks.changed(&Change { address, life, site, selected, time, is_birth, is_deferred });
         }
     }
 
@@ -168,12 +174,13 @@ impl Ledger<'_> {
         let is_live = life.born <= window_end && last.is_none_or(|l| l > window_end);
         let mut uncertain = self.losses.overlaps(life.born, last.unwrap_or(u64::MAX));
         let mut cache = site.cache;
-        let (mut is_freed, mut is_unseen) = (false, false);
+        let (mut is_freed, mut is_unseen, mut is_waiting) = (false, false, false);
         match end {
             End::Freed { free, late, .. } => {
                 cache = cache.or_else(|| self.known.free_site(free.site).cache);
                 // A late free may be logged in the window though the life ended before it.
                 is_freed = self.in_window(free.time);
+                is_waiting = free.is_deferred && self.rules.is_waiting(free.time);
                 let freed_at = self.known.origin(free.origin).place;
                 let counts = &mut self.counts[site.api as usize];
                 counts.cross_cpu_frees += u64::from(is_freed && freed_at.cpu != born_at.place.cpu);
@@ -195,6 +202,7 @@ impl Ledger<'_> {
             lives.freed += u64::from(is_freed);
             lives.unseen += u64::from(is_unseen);
             lives.live += u64::from(is_live);
+            lives.waiting += u64::from(is_waiting);
             lives.uncertain += u64::from(uncertain);
             lives.uncertain_live += u64::from(uncertain && is_live);
             lives.uncertain_unseen += u64::from(uncertain && is_unseen);
@@ -218,6 +226,7 @@ impl Ledger<'_> {
                 is_freed,
                 is_unseen,
                 is_live,
+                is_waiting,
                 uncertain,
             };
             self.sinks.closed(&closed);
@@ -229,7 +238,7 @@ impl Ledger<'_> {
         let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
         for (address, slot) in slots {
             match self.table.pending(&slot) {
-                None | Some(Pending::Folded(_)) => {}
+                None | Some(Pending::Folded(_) | Pending::Deferred(_)) => {}
                 Some(Pending::Replaced { old, .. }) => {
                     self.close(
                         address,

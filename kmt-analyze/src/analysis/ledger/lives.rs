@@ -27,6 +27,8 @@ pub struct Free {
     pub site: u32,
     /// CPU and task.
     pub origin: u32,
+    /// The object was handed over, to be freed after a grace period (R13).
+    pub is_deferred: bool,
 }
 
 /// What shows that a life is over though no free was seen.
@@ -108,6 +110,8 @@ pub enum Pending {
         /// When its page went.
         end: u64,
     },
+    /// Its life ended when it was handed over at this time, to be freed after a grace period (R13). A free is that one.
+    Deferred(u64),
 }
 
 /// See [`Pending::FreedOnce`].
@@ -137,6 +141,7 @@ impl Kept {
     const REPLACED: u32 = 1;
     const FREED_ONCE: u32 = 2;
     const PAGE_GONE: u32 = 3;
+    const DEFERRED: u32 = 4;
 
     /// Any word of it.
     #[inline]
@@ -166,6 +171,7 @@ impl From<Pending> for Kept {
             }
             Pending::FreedOnce(number) => Self { kind: Self::FREED_ONCE, number, life: none, time: 0 },
             Pending::PageGone { old, end } => Self { kind: Self::PAGE_GONE, number: 0, life: old, time: end },
+            Pending::Deferred(time) => Self { kind: Self::DEFERRED, number: 0, life: none, time },
         }
     }
 }
@@ -176,6 +182,7 @@ impl From<Kept> for Pending {
             Kept::REPLACED => Self::Replaced { old: kept.life, last_report: kept.time },
             Kept::FREED_ONCE => Self::FreedOnce(kept.number),
             Kept::PAGE_GONE => Self::PageGone { old: kept.life, end: kept.time },
+            Kept::DEFERRED => Self::Deferred(kept.time),
             _ => Self::Folded(kept.time),
         }
     }
@@ -193,6 +200,7 @@ mod tests {
             Pending::Replaced { old, last_report: 8 },
             Pending::FreedOnce(3),
             Pending::PageGone { old, end: 4 },
+            Pending::Deferred(6),
         ] {
             assert_eq!(Pending::from(Kept::from(pending)), pending);
         }

@@ -9,6 +9,8 @@
 //! - R10 A free without a life is an untraced birth if anything is known of its address or page, else of an object
 //!   allocated before the trace. R11 A free on another CPU than the allocation is a cross-CPU free.
 //! - R12 Pages go by frame, in a ledger of their own ([`frames`]).
+//! - R13 What is handed to kfree_rcu, where that was recorded, is over for its owner; the kernel frees it within
+//!   [`Rules::deferred_max`], without an event or with one, which is then no free of its own.
 //!
 //! A life is added up when its end is known, by the times of its events, so that a window of time selects what is
 //! counted and never what is matched.
@@ -52,6 +54,23 @@ pub struct Rules {
     pub window: (u64, u64),
     /// The frame number of a page allocation that failed: all bits of the kernel's long.
     pub no_frame: u64,
+    /// Time of the last event.
+    pub last: u64,
+    /// How long what is handed to kfree_rcu may wait, in the clock's unit: [`DEFERRED_MS_MAX`].
+    pub deferred_max: u64,
+}
+
+/// How long what is handed to kfree_rcu waits at most in practice, in milliseconds: KFREE_DRAIN_JIFFIES (5 s) twice, where both
+/// batches are busy, and a grace period (kernel/rcu/tree.c of 6.1, mm/slab_common.c of 6.18). Sheaves that do not fill up
+/// (mm/slub.c of 6.18 and later) keep a few objects a CPU for longer.
+pub const DEFERRED_MS_MAX: u64 = 15_000;
+
+impl Rules {
+    /// Whether what was handed to kfree_rcu then may still be there at the end of the window.
+    fn is_waiting(&self, time: u64) -> bool {
+        let end = self.window.1.min(self.last);
+        time <= end && end - time <= self.deferred_max
+    }
 }
 
 /// The ledger.
@@ -136,7 +155,7 @@ impl<'l> Ledger<'l> {
         let generation = self.table.generation();
         if self.turned.len() < ops.len() {
             let none = Life { born: 0, site: 0, origin: 0 };
-            let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0 };
+            let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0, is_deferred: false };
             self.turned.resize(ops.len(), (none, free));
         }
         let wants_allocs = self.sinks.wants_allocs();
@@ -162,6 +181,7 @@ impl<'l> Ledger<'l> {
                 Kind::PageFree => self.page_free(op),
                 Kind::Stack => self.stack(op),
                 Kind::Note => self.note(op, interner),
+                Kind::FreeRcu => self.free_rcu(op),
                 Kind::Other => {}
             }
         }
@@ -175,7 +195,7 @@ impl<'l> Ledger<'l> {
         let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
         let Some(old) = self.table.turn(place, is_free, new) else { return false };
         let api = if op.what.is_cache_free() { Api::Cache } else { Api::Kmalloc };
-        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin };
+        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin, is_deferred: false };
         if let Some(place) = self.turned.get_mut(self.turned_count) {
             *place = (old, free);
         }

@@ -18,6 +18,8 @@ pub struct Lives {
     pub unseen: u64,
     /// Alive at its end.
     pub live: u64,
+    /// Handed over shortly before its end, to be freed after a grace period.
+    pub waiting: u64,
     /// Of all of these, uncertain.
     pub uncertain: u64,
     /// Of those alive.
@@ -110,6 +112,8 @@ fn totals(lives: &Lives, bytes_req: u64, bytes_alloc: u64) -> Totals {
         live: lives.live,
         bytes_live: times(lives.live, bytes_alloc),
         bytes_req_live: times(lives.live, bytes_req),
+        waiting: lives.waiting,
+        bytes_waiting: times(lives.waiting, bytes_alloc),
         uncertain: lives.uncertain,
         live_uncertain: lives.uncertain_live,
         bytes_live_uncertain: times(lives.uncertain_live, bytes_alloc),

@@ -40,7 +40,7 @@ impl Ledger<'_> {
             return;
         }
         match self.table.take_pending(at) {
-            None | Some(Pending::Folded(_)) => {}
+            None | Some(Pending::Folded(_) | Pending::Deferred(_)) => {}
             Some(Pending::Replaced { old, .. }) => {
                 self.close(
                     address,
@@ -112,7 +112,7 @@ impl Ledger<'_> {
             *slot += u64::from(counted);
             return;
         }
-        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin };
+        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin, is_deferred: false };
         if at == Place::NONE {
             return self.free_unheard_of(address, &free, counted);
         }
@@ -180,6 +180,7 @@ impl Ledger<'_> {
             }
             Some(Pending::PageGone { old, end }) => self.freed_behind_page(address, &old, end, free, counted),
             Some(Pending::Folded(_)) | None if was_live => self.close(address, &life, now),
+            Some(Pending::Deferred(_)) => {}
             Some(Pending::Folded(_)) | None => self.unmatched(address, &free, NoLife::Known, counted),
         }
     }
@@ -193,6 +194,51 @@ impl Ledger<'_> {
             self.close(address, life, End::Unseen { end, ambiguous: false, by });
             self.unmatched(address, &free, NoLife::Known, counted);
         }
+    }
+
+    /// Rule R13: an object is handed over, to be freed after a grace period. What is not known may be of vmalloc.
+    pub(super) fn free_rcu(&mut self, op: &Op) {
+        let address = op.value & ADDRESS_BITS;
+        let at = self.table.locate(address);
+        let Some(slot) = self.table.slot_mut(at).copied() else { return };
+        if !slot.is_live {
+            return self.free_rcu_behind_free(op, address, at);
+        }
+        // Nothing else that is pending goes with a life that goes on.
+        if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
+            let end = End::Unseen { end: slot.life.born, ambiguous: false, by: Replacement::Object };
+            self.close(address, &old, end);
+        }
+        if let Some(slot) = self.table.slot_mut(at) {
+            slot.is_live = false;
+        }
+        self.table.count_live(at, false);
+        self.handed_over(address, &slot.life, op.time);
+        self.close_handed_over(op, address, at, &slot.life);
+    }
+
+    /// One free and then this, behind two allocations: the free was the old life's, logged late (R6).
+    fn free_rcu_behind_free(&mut self, op: &Op, address: u64, at: Place) {
+        let pending = self.table.slot_mut(at).copied().and_then(|slot| self.table.pending(&slot));
+        let Some(Pending::FreedOnce(number)) = pending else { return };
+        self.table.take_pending(at);
+        let Some(once) = self.table.take_freed_once(at, number) else { return };
+        let late = Some(Replacement::Object);
+        self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
+        match once.page_gone {
+            None => self.close_handed_over(op, address, at, &once.second),
+            Some(end) => {
+                let end = End::Unseen { end, ambiguous: false, by: Replacement::Page };
+                self.close(address, &once.second, end);
+            }
+        }
+    }
+
+    fn close_handed_over(&mut self, op: &Op, address: u64, at: Place, life: &Life) {
+        let api = self.known.site(life.site).api;
+        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin, is_deferred: true };
+        self.close(address, life, End::Freed { free, end: op.time, late: None });
+        self.table.set_pending(at, Pending::Deferred(op.time));
     }
 
     fn is_late(&self, end: u64, free: &Free) -> bool {

@@ -91,7 +91,16 @@ fn direct_map() -> DirectMap {
 
 fn rules(window: (u64, u64)) -> Rules {
     let direct_map = Some(direct_map());
-    Rules { page_size: 4096, late_bound: MS, late_frees: true, direct_map, window, no_frame: u64::MAX }
+    Rules {
+        page_size: 4096,
+        late_bound: MS,
+        late_frees: true,
+        direct_map,
+        window,
+        no_frame: u64::MAX,
+        last: 1_000 * MS,
+        deferred_max: 100 * MS,
+    }
 }
 
 fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), select: &'l All) -> Bench<'l> {
@@ -128,6 +137,10 @@ impl Bench<'_> {
 
     fn cache_free(&mut self, ptr: u64, time: u64) -> &mut Self {
         self.enter(Kind::CacheFree, 1, ptr, time, here())
+    }
+
+    fn free_rcu(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::FreeRcu, 0, ptr, time, here())
     }
 
     fn page_free(&mut self, ptr: u64, time: u64) -> &mut Self {
@@ -280,6 +293,31 @@ fn r6_two_frees_behind_two_allocations_are_a_late_free() {
             b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).kfree(PTR, 6).cache_free(PTR, 7);
         },
         |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, c.untraced_birth), (1, 1, 1)),
+    );
+}
+
+#[test]
+fn r13_what_is_handed_over_is_over() {
+    // Freed without an event and reused; freed with one; never heard of; handed over just before the end.
+    check(
+        |b| {
+            b.alloc(CACHE, PTR, 1).free_rcu(PTR, 5).alloc(CACHE, PTR, 9).cache_free(PTR, 10);
+            b.alloc(SMALL, PTR + 512, 11).free_rcu(PTR + 512, 12).kfree(PTR + 512, 20);
+            b.free_rcu(PTR + 1024, 21);
+            b.alloc(CACHE, PTR + 2048, 22).free_rcu(PTR + 2048, 990 * MS);
+        },
+        |t, c, _| {
+            assert_eq!((t.alloc_events, t.frees_matched, t.freed_unseen, t.live), (4, 4, 0, 0));
+            assert_eq!((t.waiting, t.bytes_waiting), (1, 256), "the others had time to be freed");
+            assert_eq!((c.unmatched_frees(), c.mixed_api_frees), (0, 0));
+        },
+    );
+    // A second free behind the first one is one too many.
+    check(
+        |b| {
+            b.alloc(SMALL, PTR, 1).free_rcu(PTR, 2).kfree(PTR, 3).kfree(PTR, 4);
+        },
+        |t, c, _| assert_eq!((t.frees_matched, c.untraced_birth), (1, 1)),
     );
 }
 

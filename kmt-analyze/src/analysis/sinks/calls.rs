@@ -97,6 +97,7 @@ mod tests {
             freed_at: None,
             is_born: true,
             is_freed: !is_live,
+            is_waiting: false,
             is_unseen: false,
             is_live,
             uncertain: false,

@@ -102,6 +102,15 @@ impl Sinks {
         if let Some(fallbacks) = &mut self.fallbacks {
             fallbacks.learn(rules);
         }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.learn(rules);
+        }
+        if let Some(moments) = &mut self.moments {
+            moments.learn(rules);
+        }
+        if let Some(peak) = &mut self.peak {
+            peak.learn(rules);
+        }
     }
 
     /// Whether anything wants to see each life. Lifetimes alone do not: of plain ones they need only a few numbers.
@@ -243,6 +252,9 @@ impl Sinks {
             if change.selected {
                 let bytes = change.site.bytes_alloc as i64;
                 peak.change(change.time, change.life.site, if change.is_birth { bytes } else { -bytes });
+                if change.is_deferred {
+                    peak.waits(change.time, change.life.site, bytes);
+                }
             }
         }
         if let Some(occupancy) = &mut self.occupancy {

@@ -1,6 +1,9 @@
 //! When most bytes were live, and whose they were then.
 
+use std::collections::VecDeque;
+
 use super::grown;
+use crate::analysis::ledger::Rules;
 
 /// Follows the live bytes.
 ///
@@ -17,6 +20,14 @@ pub struct Peak {
     /// Whether the window has begun, so that what was live at its start is taken for a first peak.
     began: bool,
     last_time: u64,
+    deferred_max: u64,
+    /// What waits for a grace period: since when, and bytes and objects of it.
+    waiting: VecDeque<(u64, i64)>,
+    waiting_sum: (i64, i64),
+    /// Whether objects of a site ever waited so.
+    has_waiting: Vec<bool>,
+    /// Bytes and objects that may have waited for a grace period at the peak.
+    pub waiting_at_peak: (i64, i64),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,6 +41,28 @@ impl Peak {
     /// For a window of time.
     pub fn new(window: (u64, u64)) -> Self {
         Self { window, ..Self::default() }
+    }
+
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.deferred_max = rules.deferred_max;
+    }
+
+    /// Bytes of an object that its owner gave up wait for a grace period.
+    pub fn waits(&mut self, time: u64, site: u32, bytes: i64) {
+        *grown(&mut self.has_waiting, site) = true;
+        self.waiting.push_back((time, bytes));
+        self.waiting_sum = (self.waiting_sum.0 + bytes, self.waiting_sum.1 + 1);
+    }
+
+    /// What waited too long is free.
+    fn release(&mut self, now: u64) {
+        while let Some(&(_, bytes)) =
+            self.waiting.front().filter(|(time, _)| time.saturating_add(self.deferred_max) < now)
+        {
+            self.waiting.pop_front();
+            self.waiting_sum = (self.waiting_sum.0 - bytes, self.waiting_sum.1 - 1);
+        }
     }
 
     /// The live bytes of a site change.
@@ -60,8 +93,15 @@ impl Peak {
     }
 
     fn note(&mut self, time: u64) {
+        self.release(time);
+        self.waiting_at_peak = self.waiting_sum;
         self.highest = Some((self.live, time));
         self.peaks += 1;
+    }
+
+    /// Whether objects of that site ever waited for a grace period.
+    pub fn has_waiting(&self, site: u32) -> bool {
+        self.has_waiting.get(site as usize) == Some(&true)
     }
 
     /// Bytes and objects of each site at the peak.

@@ -36,8 +36,20 @@ pub struct Closed {
     pub is_unseen: bool,
     /// Alive at the window's end.
     pub is_live: bool,
+    /// Handed to kfree_rcu shortly before it: perhaps not freed yet.
+    pub is_waiting: bool,
     /// Crosses a loss, or its free is ambiguous.
     pub uncertain: bool,
+}
+
+impl Closed {
+    /// When an object was handed to kfree_rcu, if that is how its life ended.
+    pub fn deferred_at(&self) -> Option<u64> {
+        match self.end {
+            End::Freed { free, end, .. } if free.is_deferred => Some(end),
+            _ => None,
+        }
+    }
 }
 
 /// Frames of one allocation that are added up.
@@ -80,6 +92,8 @@ pub struct Change<'c> {
     pub time: u64,
     /// It begins.
     pub is_birth: bool,
+    /// It ends for its owner: the kernel frees it after a grace period.
+    pub is_deferred: bool,
 }
 
 /// Pages are allocated or freed.

@@ -48,6 +48,8 @@ impl Tasks {
             live: closed.is_live.into(),
             bytes_live: if_so(closed.is_live, bytes),
             bytes_req_live: if_so(closed.is_live, closed.bytes_req),
+            waiting: closed.is_waiting.into(),
+            bytes_waiting: if_so(closed.is_waiting, bytes),
             uncertain: closed.uncertain.into(),
             live_uncertain: (closed.uncertain && closed.is_live).into(),
             bytes_live_uncertain: if_so(closed.uncertain && closed.is_live, bytes),

@@ -21,6 +21,8 @@ fn rules() -> Rules {
         direct_map,
         window: (0, u64::MAX),
         no_frame: u64::MAX,
+        last: u64::MAX,
+        deferred_max: 15_000_000_000,
     }
 }
 
@@ -218,7 +220,15 @@ fn object(sink: &mut Occupancy, pfn: u64, number: u64, time: u64, is_birth: bool
     };
     let life = Life { born: time, site: 2, origin: 0 };
     let address = BASE + (pfn << 12) + number * 512;
-    sink.changed(&Change { address, life: &life, site: &site, selected: true, time, is_birth });
+    sink.changed(&Change {
+        address,
+        life: &life,
+        site: &site,
+        selected: true,
+        time,
+        is_birth,
+        is_deferred: false,
+    });
 }
 
 #[test]
@@ -267,6 +277,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
         is_freed: false,
         is_unseen: false,
         is_live: true,
+        is_waiting: false,
         uncertain: false,
     });
     let pins = sink.pins[3];

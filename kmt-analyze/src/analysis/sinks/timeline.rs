@@ -1,6 +1,7 @@
 //! Live bytes and rates over time, by site or by origin; what a key is made of them is the report's business.
 
 use super::{Closed, ClosedFrames, grown};
+use crate::analysis::ledger::Rules;
 
 /// Changes in equal steps of time.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Timeline {
     pub pages: Vec<Vec<Step>>,
     /// What was born before the first step has one of its own, behind the last.
     pub keeps_before: bool,
+    deferred_max: u64,
 }
 
 /// What happened in a step.
@@ -34,6 +36,8 @@ pub struct Step {
     pub frees: u64,
     /// Bytes of them.
     pub bytes_freed: u64,
+    /// Bytes that wait for a grace period at its end, at most, less those at its start.
+    pub waiting_change: i64,
 }
 
 impl Step {
@@ -44,6 +48,7 @@ impl Step {
         self.bytes_alloc += other.bytes_alloc;
         self.frees += other.frees;
         self.bytes_freed += other.bytes_freed;
+        self.waiting_change += other.waiting_change;
     }
 }
 
@@ -60,7 +65,13 @@ impl Timeline {
             slab: Vec::new(),
             pages: Vec::new(),
             keeps_before: false,
+            deferred_max: 0,
         }
+    }
+
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.deferred_max = rules.deferred_max;
     }
 
     /// The step of a time; what was before the first one belongs to it.
@@ -99,6 +110,22 @@ impl Timeline {
             step.live_change -= bytes as i64;
             step.frees += u64::from(closed.is_freed);
             step.bytes_freed += if closed.is_freed { bytes } else { 0 };
+        }
+        if let Some(time) = closed.deferred_at() {
+            self.waits(number, bytes as i64, time);
+        }
+    }
+
+    /// Bytes wait for a grace period from that time on.
+    fn waits(&mut self, number: u32, bytes: i64, time: u64) {
+        let until = self.end(time.saturating_add(self.deferred_max));
+        let (from, width) = (self.end(time), self.width());
+        let steps = row(&mut self.slab, number, width);
+        if let Some(step) = from.and_then(|from| steps.get_mut(from)) {
+            step.waiting_change += bytes;
+        }
+        if let Some(step) = until.and_then(|until| steps.get_mut(until)) {
+            step.waiting_change -= bytes;
         }
     }
 
