@@ -77,7 +77,8 @@ impl Report for CallGraph {
     }
 
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
-        let calls = result.balance.sinks.calls.take().unwrap_or_default();
+        let none = Calls::default();
+        let calls = result.balance.sinks.calls.as_ref().unwrap_or(&none);
         let labels = Labels::new(subject.session);
         let mut out = Map::new();
         if calls.stacks.is_empty() {

@@ -18,6 +18,8 @@ pub struct CallSums {
     pub live: u64,
     /// Bytes of those.
     pub bytes_live: u64,
+    /// Number of the call site and interface.
+    pub caller: u32,
 }
 
 /// The sink.
@@ -69,6 +71,7 @@ impl Calls {
             None => &mut self.without,
         };
         let bytes = closed.bytes_alloc;
+        sums.caller = closed.caller;
         sums.allocs += u64::from(closed.is_born);
         sums.bytes_alloc = sums.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
         sums.live += u64::from(closed.is_live);

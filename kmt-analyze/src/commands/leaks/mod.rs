@@ -1,10 +1,14 @@
 //! `leaks`: what was allocated and not seen freed, and what that means.
 
+mod json;
 mod page;
 mod pages;
+mod stacks;
+mod view;
 
-use page::View;
 use pages::{page_caller_rows, page_callers, page_rows};
+use stacks::RowStack;
+use view::View;
 
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Map, json};
@@ -16,7 +20,7 @@ use crate::analysis::leaks::tasks::belong_to_tasks;
 use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge, without};
 use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
-use crate::analysis::sinks::{Growth, Sinks};
+use crate::analysis::sinks::{Calls, Growth, Sinks};
 use crate::analysis::slabinfo;
 use crate::commands::basis::{Basis, Input, too_lossy};
 use crate::commands::live_bounds::LiveBounds;
@@ -70,6 +74,8 @@ struct Row<'r> {
     evidence: Evidence,
     /// The kernel takes objects of its cache back when it needs memory.
     is_reclaimable: bool,
+    /// Where most of it was allocated, where stacks were recorded.
+    stacks: Vec<RowStack>,
     course: &'r Course,
     /// Number of the row that leads what grows together with it.
     leader: Option<usize>,
@@ -97,6 +103,9 @@ impl Report for Leaks {
     fn want(&self, subject: &Subject<'_, '_>, sinks: &mut Sinks) {
         let (first, last) = subject.selection.span(subject.session);
         sinks.growth = Some(Growth::new(first, last));
+        if sinks.calls.is_none() && stacks::may_exist(subject.session) {
+            sinks.calls = Some(Calls::default());
+        }
     }
 
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
@@ -147,6 +156,7 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
             }
     };
     let bounds = LiveBounds::of(subject, result).bounds.by_caller();
+    let mut stacks = stacks::by_caller(result, &labels);
     let mut rows: Vec<Row<'g>> = (0u32..)
         .zip(&growth.callers)
         .filter(|(_, course)| course.survivors.iter().any(|&n| n > 0))
@@ -176,7 +186,18 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
             if evidence.verdict.is_growth() && SLAB_METADATA.contains(&function) {
                 evidence.verdict = Verdict::WithSlabs;
             }
-            Row { api: Some(api), address, name, cache, evidence, is_reclaimable, course, leader: None }
+            let stacks = stacks.remove(&number).unwrap_or_default();
+            Row {
+                api: Some(api),
+                address,
+                name,
+                cache,
+                evidence,
+                is_reclaimable,
+                stacks,
+                course,
+                leader: None,
+            }
         })
         .collect();
     follow_reclaimable(&mut rows, growth.step());

@@ -1,81 +1,16 @@
-//! The report as JSON and as text.
+//! The report as text.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
-
+use super::view::View;
 use super::{Row, tasks_started};
 use crate::analysis::leaks::Verdict;
 use crate::analysis::leaks::families::holder;
 use crate::analysis::sinks::growth::STEPS;
-use crate::commands::parts::{Labels, Subject};
+use crate::commands::parts::Labels;
 use crate::commands::report::more;
-use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
 
-/// What grows together.
-struct Family<'r> {
-    bytes: u64,
-    per_second: u64,
-    rows: Vec<&'r Row<'r>>,
-}
-
-/// Tasks named for a row.
-const HOLDERS: usize = 5;
-
-/// The tasks that most survivors are of.
-fn holders(row: &Row<'_>, labels: &Labels<'_, '_>) -> Value {
-    let mut all: Vec<(i32, u64)> =
-        row.course.holders.iter().map(|(pid, steps)| (*pid, steps.iter().sum())).collect();
-    all.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));
-    let holder =
-        |(pid, count): &(i32, u64)| json!({"pid": pid, "task": labels.task(*pid), "survivors": count});
-    all.iter().take(HOLDERS).map(holder).collect()
-}
-
-/// What is printed.
-pub(super) struct View<'v, 's, 'd> {
-    pub(super) subject: &'v Subject<'s, 'd>,
-    pub(super) rows: &'v [Row<'v>],
-    pub(super) pages: &'v [Row<'v>],
-    pub(super) page_callers: &'v [Row<'v>],
-    pub(super) slab_pages: Option<u64>,
-    pub(super) length: u64,
-    pub(super) page_size: u64,
-}
-
 impl View<'_, '_, '_> {
-    /// Amount a second, or in 10^9 ticks, since it began.
-    fn per_second(&self, row: &Row<'_>) -> u64 {
-        let old = self.length.saturating_sub(row.evidence.old_age);
-        let before = row.evidence.began.map_or(0, |step| self.length / STEPS as u64 * step as u64);
-        let old_length = u128::from(old.saturating_sub(before)).max(1);
-        u64::try_from(u128::from(row.evidence.old_amount) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
-    }
-
-    /// What grows together, the largest first; each with its leader in front.
-    fn families(&self) -> Vec<Family<'_>> {
-        let mut by_leader: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (number, row) in self.rows.iter().enumerate() {
-            if let Some(leader) = row.leader {
-                by_leader.entry(leader).or_default().push(number);
-            }
-        }
-        let mut families = Vec::new();
-        for (leader, mut members) in by_leader {
-            // The rows are sorted already, but for the leader.
-            members.sort_by_key(|&member| member != leader);
-            let rows: Vec<&Row<'_>> =
-                members.into_iter().filter_map(|member| self.rows.get(member)).collect();
-            let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);
-            let per_second = rows.iter().map(|r| self.per_second(r)).fold(0, u64::saturating_add);
-            families.push(Family { bytes, per_second, rows });
-        }
-        families.sort_by_key(|f| std::cmp::Reverse(f.bytes));
-        families
-    }
-
     /// Who allocated most of what stays of a row, in words.
     fn holder(&self, labels: &Labels<'_, '_>, row: &Row<'_>) -> String {
         match holder(row.course) {
@@ -86,56 +21,11 @@ impl View<'_, '_, '_> {
         }
     }
 
-    pub(super) fn json(&self) -> Value {
-        let families = self.families();
-        let number_of =
-            |row: &Row<'_>| families.iter().position(|f| f.rows.iter().any(|r| std::ptr::eq(*r, row)));
-        let labels = Labels::new(self.subject.session);
-        let row = |r: &Row<'_>| {
-            let e = &r.evidence;
-            let bytes =
-                |amount: u64| if r.api.is_some() { amount } else { amount.saturating_mul(self.page_size) };
-            json!({
-                "verdict": e.verdict.name(),
-                "api": r.api.map(|a| a.name()),
-                "call_site": if r.address == 0 { Value::Null } else { json::address(r.address) },
-                "symbol": r.name,
-                "cache": r.cache,
-                "survivors": e.survivors,
-                "bytes": bytes(e.amount),
-                "old_survivors": e.old,
-                "old_bytes": bytes(e.old_amount),
-                "old_bytes_per_second": bytes(self.per_second(r)),
-                "old_age": e.old_age,
-                "allocations_of_that_age": e.old_births,
-                "steps_with_survivors": e.steps.0,
-                "steps": e.steps.1,
-                "first_half": e.halves.0,
-                "second_half": e.halves.1,
-                "freed": e.freed.0,
-                "freed_unseen": e.freed.1,
-                "lifetime_p99": r.course.lifetimes.quantile(990),
-                "survivors_by_birth": r.course.survivors,
-                "unseen_age_p99": r.course.unseen_ages.quantile(990),
-                "began_step": e.began,
-                "batches": e.batches,
-                "family": number_of(r),
-                "holders": holders(r, &labels),
-            })
-        };
-        json!({
-            "window": self.length,
-            "families": families.iter().take(self.subject.limit).map(|f| json!({
-                "call_sites": f.rows.len(),
-                "leader": f.rows.first().map(|r| &r.name),
-                "old_bytes": f.bytes,
-                "old_bytes_per_second": f.per_second,
-            })).collect::<Vec<_>>(),
-            "callers": self.rows.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
-            "slab_pages": self.slab_pages,
-            "page_callers": self.page_callers.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
-            "pages": self.pages.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
-        })
+    /// Where most of what stays of a row was allocated, if stacks were recorded.
+    fn stack(&self, labels: &Labels<'_, '_>, row: &Row<'_>) -> String {
+        let Some(most) = row.stacks.first() else { return String::new() };
+        let frames: Vec<String> = most.frames.iter().map(|&address| labels.symbol(address)).collect();
+        format!("stack of {}: {}\n", percent(most.live, row.evidence.survivors).trim(), frames.join(" < "))
     }
 
     pub(super) fn text(&self) -> String {
@@ -170,6 +60,7 @@ impl View<'_, '_, '_> {
                 self.holder(&labels, leader),
                 self.began(leader),
             ));
+            out.push_str(&self.stack(&labels, leader));
             out.push_str(&self.table(&family.rows, self.subject.limit, "call site"));
             if family.rows.iter().any(|r| !r.evidence.verdict.is_growth()) {
                 out.push_str("of caches that are marked reclaimable: what is pinned cannot be taken back\n");

@@ -39,6 +39,7 @@ pub(super) fn page_rows<'g>(
                 cache: migratetype,
                 evidence,
                 is_reclaimable: false,
+                stacks: Vec::new(),
                 course,
                 leader: None,
             }
@@ -109,7 +110,17 @@ pub(super) fn page_caller_rows<'g>(
                 evidence.verdict = Verdict::WithSlabs;
             }
             let cache = if is_slab { "slab" } else { "" }.to_owned();
-            Row { api: None, address, name, cache, evidence, is_reclaimable: false, course, leader: None }
+            Row {
+                api: None,
+                address,
+                name,
+                cache,
+                evidence,
+                is_reclaimable: false,
+                stacks: Vec::new(),
+                course,
+                leader: None,
+            }
         })
         .collect();
     sort(&mut rows);

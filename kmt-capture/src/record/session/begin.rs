@@ -24,8 +24,6 @@ impl Session {
         if !missing.is_empty() {
             self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));
         }
-        self.names.running();
-        writer.tasks(&self.names.take())?;
         self.emit()?;
         let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
         if !modules.is_empty() {
@@ -52,6 +50,9 @@ impl Session {
             symbols::Symbols::Written(_) => {}
         }
         self.clock_pair()?;
+        // Last: between this and the first event no task should change its name.
+        self.names.running();
+        self.decoder.writer.tasks(&self.names.take())?;
         self.emit()
     }
 
