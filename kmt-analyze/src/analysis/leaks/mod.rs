@@ -166,7 +166,7 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
         return Verdict::Young;
     }
     // One in a hundred of those that are gone is found out later than that age.
-    if frees_are_unseen(freed, unseen) && e.old * 100 < e.old_births * UNSEEN_OLD_PERCENT_MIN {
+    if frees_are_unseen(freed, unseen) && may_be_unseen(e) {
         return Verdict::FreesUnseen;
     }
     // The second half brings less than half of what the first did: it saturates.
@@ -177,6 +177,11 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
         return Verdict::Burst;
     }
     Verdict::Grows
+}
+
+/// Whether so few of them stay that frees without an event, which may be found out late or never, can be the reason.
+pub fn may_be_unseen(e: &Evidence) -> bool {
+    e.old * 100 < e.old_births * UNSEEN_OLD_PERCENT_MIN
 }
 
 /// Whether so many lives ended without an event that survivors may have.

@@ -21,6 +21,8 @@ struct Sums {
     req: u64,
     live: u64,
     req_live: u64,
+    /// Of what is live, what is for certain; `None` where events were lost.
+    least: Option<u64>,
     byte_time: u128,
     waste_time: u128,
 }
@@ -31,6 +33,7 @@ impl Sums {
         self.req = self.req.saturating_add(other.req);
         self.live = self.live.saturating_add(other.live);
         self.req_live = self.req_live.saturating_add(other.req_live);
+        self.least = self.least.zip(other.least).map(|(a, b)| a.saturating_add(b));
         self.byte_time = self.byte_time.saturating_add(other.byte_time);
         self.waste_time = self.waste_time.saturating_add(other.waste_time);
     }
@@ -53,6 +56,7 @@ impl Sums {
             "bytes_alloc": self.alloc,
             "bytes_wasted": self.wasted(),
             "bytes_live": lives(json!(self.live)),
+            "bytes_live_range": lives(json!(self.least.map(|least| [least, self.live]))),
             "bytes_wasted_live": lives(json!(self.wasted_live())),
             "byte_time": lives(json!(self.byte_time.to_string())),
             "byte_time_wasted": lives(json!(self.waste_time.to_string())),
@@ -84,7 +88,8 @@ fn share(part: u128, whole: u128) -> f64 {
 pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
     let result = view.result;
     let large = 2 * result.page_size.0;
-    let mut kinds = [Sums::default(); 3];
+    let empty = Sums { least: view.least(0, 0), ..Sums::default() };
+    let mut kinds = [empty; 3];
     let mut callers: BTreeMap<u64, Sums> = BTreeMap::new();
     let mut caches: BTreeMap<&str, Sums> = BTreeMap::new();
     for (number, site) in (0u32..).zip(result.interner.sites.items()) {
@@ -92,7 +97,7 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
         let mut sums = Sums {
             byte_time: held.saturating_mul(site.bytes_alloc.into()),
             waste_time: held.saturating_mul(site.bytes_alloc.saturating_sub(site.bytes_req).into()),
-            ..Sums::default()
+            ..empty
         };
         for (_, totals) in result.balance.sites.get(number as usize).into_iter().flatten() {
             sums.alloc = sums.alloc.saturating_add(totals.bytes_alloc);
@@ -100,6 +105,7 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             sums.live = sums.live.saturating_add(totals.bytes_live);
             sums.req_live = sums.req_live.saturating_add(totals.bytes_req_live);
         }
+        sums.least = view.least(number, sums.live);
         let kind = match site.api {
             Api::Kmalloc if site.bytes_alloc > large => 1,
             Api::Kmalloc => 0,
@@ -109,8 +115,8 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             kind.add(&sums);
         }
         match site.api {
-            Api::Kmalloc => callers.entry(site.call_site).or_default().add(&sums),
-            Api::Cache => caches.entry(view.cache(number)).or_default().add(&sums),
+            Api::Kmalloc => callers.entry(site.call_site).or_insert(empty).add(&sums),
+            Api::Cache => caches.entry(view.cache(number)).or_insert(empty).add(&sums),
         }
     }
     let (first, last) = view.subject.selection.span(view.subject.session);

@@ -6,13 +6,17 @@ mod occupancy;
 mod pages;
 mod slabs;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::parts::{Labels, Page, Report, Subject};
 use crate::analysis::caches::{CacheKey, usual_names};
+use crate::analysis::coverage::Coverage;
 use crate::analysis::pass;
 use crate::analysis::sinks::{Fallbacks, Mixing, Occupancy, Sinks};
 use crate::commands::basis::Input;
+use crate::commands::live_bounds::LiveBounds;
 use crate::commands::stated::Keys;
 use crate::render::text::{count, escaped};
 use crate::stream::Api;
@@ -53,7 +57,9 @@ impl Report for Fragmentation {
         fallbacks.finish();
         let labels = Labels::new(subject.session);
         let caches = cache_names(result);
-        let view = View { subject, result, labels: &labels, caches: &caches };
+        let is_whole = !subject.session.losses.any();
+        let certain = is_whole.then(|| LiveBounds::of(subject, result).bounds.certain_sites());
+        let view = View { subject, result, labels: &labels, caches: &caches, certain };
         let internal = internal::of(&view, &occupancy);
         let slabs = slabs::of(&view);
         let occupied = occupancy::of(&view, &occupancy);
@@ -80,11 +86,31 @@ struct View<'v, 's, 'd> {
     labels: &'v Labels<'s, 'd>,
     /// Name of the cache of each site.
     caches: &'v [String],
+    /// By number of the site, whether what seems live of it is; `None` where events were lost.
+    certain: Option<Vec<bool>>,
 }
 
 impl View<'_, '_, '_> {
     fn attachment(&self, names: &[&str]) -> Option<&[u8]> {
         names.iter().find_map(|name| self.subject.session.trace.metadata().attachment(name))
+    }
+
+    /// Of that many live bytes of a site, those that are live for certain; `None` where events were lost.
+    fn least(&self, site: u32, live: u64) -> Option<u64> {
+        let is_certain = self.certain.as_ref()?.get(site as usize) == Some(&true);
+        Some(if is_certain { live } else { 0 })
+    }
+
+    /// Whether frees have events, by name of the cache.
+    fn coverage(&self) -> BTreeMap<&str, Coverage> {
+        let mut out: BTreeMap<&str, Coverage> = BTreeMap::new();
+        for (site, parts) in (0u32..).zip(&self.result.balance.sites) {
+            for (_, totals) in parts {
+                let sum = out.entry(self.cache(site)).or_default();
+                *sum = sum.plus(Coverage::of(totals));
+            }
+        }
+        out
     }
 
     fn cache(&self, site: u32) -> &str {

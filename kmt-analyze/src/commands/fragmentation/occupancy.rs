@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Part, View};
+use crate::analysis::coverage::{Coverage, Seen};
 use crate::analysis::sinks::Occupancy;
 use crate::analysis::sinks::occupancy::{Holds, Pins, SPARSE, SlabPage, Turnover};
 use crate::commands::basis::{Basis, Input};
@@ -95,9 +96,10 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             .then(a.0.cmp(&b.0))
     });
     let steps = steps(occupancy);
+    let coverage = view.coverage();
     let json = json!({
         "direct_map_votes_percent": map.share_percent(),
-        "caches": rows.iter().map(|(name, c)| cache_json(name, c)).collect::<Vec<_>>(),
+        "caches": rows.iter().map(|(name, c)| cache_json(view, name, c, coverage.get(name))).collect::<Vec<_>>(),
         "slabs_by_filling": json!({
             "empty": fill[0], "to_25_percent": fill[1], "to_50_percent": fill[2], "to_75_percent": fill[3],
             "below_100_percent": fill[4], "full": fill[5],
@@ -105,7 +107,8 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
         "over_time": steps.iter().map(|(t, held, live)| json!({"time": t, "bytes_held": held, "bytes_live": live})).collect::<Vec<_>>(),
         "pinned_by": pins.iter().take(view.subject.limit).map(|(caller, p)| pin_json(view, *caller, p)).collect::<Vec<_>>(),
     });
-    let text = Text { view, rows: &rows, fill: &fill, pins: &pins, steps: &steps }.page();
+    let text =
+        Text { view, rows: &rows, fill: &fill, pins: &pins, steps: &steps, coverage: &coverage }.page();
     Part { json, text }
 }
 
@@ -146,9 +149,13 @@ fn steps(occupancy: &Occupancy) -> Vec<(u64, u64, u64)> {
         .collect()
 }
 
-fn cache_json(name: &str, c: &Cache) -> Value {
+fn cache_json(view: &View<'_, '_, '_>, name: &str, c: &Cache, coverage: Option<&Coverage>) -> Value {
+    let seen = coverage.map_or(Seen::Unknown, |coverage| coverage.seen());
+    let least = if seen == Seen::All { c.live } else { 0 };
     json!({
         "cache": name,
+        "frees_seen": seen.name(),
+        "bytes_live_range": view.certain.as_ref().map(|_| [least, c.live]),
         "slabs": c.slabs,
         "slabs_empty": c.empty,
         "slabs_sparse": c.sparse,
@@ -193,6 +200,7 @@ struct Text<'t, 'v, 's, 'd> {
     fill: &'t [u64; 6],
     pins: &'t [(u32, &'t Pins)],
     steps: &'t [(u64, u64, u64)],
+    coverage: &'t BTreeMap<&'t str, Coverage>,
 }
 
 impl Text<'_, '_, '_, '_> {
@@ -276,7 +284,26 @@ impl Text<'_, '_, '_, '_> {
             ("empty", Right),
             ("sparse", Right),
         ];
-        table(&columns, &cells) + &more(shown, rows.len(), "caches")
+        let shown_rows = rows.iter().take(shown);
+        table(&columns, &cells)
+            + &more(shown, rows.len(), "caches")
+            + &self.doubtful(shown_rows.map(|row| row.0))
+    }
+
+    /// Which of the caches may have more room than it seems.
+    fn doubtful<'n>(&self, names: impl Iterator<Item = &'n str>) -> String {
+        let has_unseen = |name: &&str| {
+            let seen = self.coverage.get(name).map(|coverage| coverage.seen());
+            matches!(seen, Some(Seen::Partly | Seen::Nothing))
+        };
+        let names: Vec<&str> = names.filter(has_unseen).collect();
+        if names.is_empty() {
+            return String::new();
+        }
+        format!(
+            "frees have no event, or not all, of {}: live is an upper bound there, and slabs may be emptier\n",
+            names.join(", ")
+        )
     }
 
     fn pinners(&self) -> String {

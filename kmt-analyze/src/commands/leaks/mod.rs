@@ -17,7 +17,7 @@ use super::parts::{Labels, Page, Report, Subject};
 use crate::analysis::caches::usual_names;
 use crate::analysis::leaks::families::{Candidate, families};
 use crate::analysis::leaks::tasks::belong_to_tasks;
-use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge, without};
+use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge, may_be_unseen, without};
 use crate::analysis::pass;
 use crate::analysis::sinks::growth::Course;
 use crate::analysis::sinks::{Calls, Growth, Sinks};
@@ -57,6 +57,10 @@ const RECLAIMABLE: [&str; 12] = [
 
 /// Caches that are marked as reclaimable though no shrinker frees their objects, only their owners do.
 const ONLY_MARKED: [&str; 3] = ["sock_inode_cache", "bdev_cache", "rpc_inode_cache"];
+
+/// Caches of which some objects are freed in bulk, however few of them the trace shows (net/core/skbuff.c, where a CPU keeps
+/// packets for NAPI and gives them back many at once; lib/maple_tree.c; 6.1 to 7.2).
+const FREED_IN_BULK: [&str; 2] = ["skbuff_head_cache", "maple_node"];
 
 /// Functions that allocate what the slab allocator keeps for each slab (mm/slub.c, mm/memcontrol.c, 5.9 to 7.2).
 const SLAB_METADATA: [&str; 3] =
@@ -173,6 +177,10 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
             // The kernel's own count says that most of what seems to stay is gone.
             let most = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);
             if most.is_some_and(|most| most * 2 < evidence.survivors) && evidence.verdict.is_growth() {
+                evidence.verdict = Verdict::FreesUnseen;
+            }
+            let is_bulk = FREED_IN_BULK.contains(&cache.as_str()) && may_be_unseen(&evidence);
+            if evidence.verdict.is_growth() && is_bulk {
                 evidence.verdict = Verdict::FreesUnseen;
             }
             let is_reclaimable = api == Api::Cache && is_reclaimable(&cache);
