@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Coverage, Seen, active};
+use super::{Coverage, Seen, in_use_max};
 use crate::analysis::caches::{CacheKey, parts_of};
 use crate::analysis::pass::Result;
 use crate::analysis::slabinfo::SlabInfo;
@@ -69,7 +69,7 @@ impl Bounds {
         let mut parts: Vec<Part> = Vec::new();
         for part in parts_of(result) {
             let cache = *numbers.entry(part.key).or_insert_with_key(|key| {
-                let active = slabinfo.and_then(|slabinfo| active(key, slabinfo));
+                let active = slabinfo.and_then(|slabinfo| in_use_max(key, slabinfo));
                 caches.push(Cache { key: key.clone(), size_max: 0, active });
                 caches.len() - 1
             });

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::active;
 use super::bounds::Bounds;
+use super::{active, in_use_max};
 use crate::analysis::caches::{CacheKey, parts_of};
 use crate::analysis::pass::Result;
 use crate::analysis::sinks::moments::{Between, Moments};
@@ -23,6 +23,8 @@ pub struct At {
     pub most: Option<u64>,
     /// What slabinfo called active, older objects included.
     pub active: Option<u64>,
+    /// The same, or more where the kernel may have estimated it.
+    pub in_use_max: Option<u64>,
 }
 
 /// A cache at each snapshot.
@@ -37,7 +39,7 @@ pub struct Course {
 impl Course {
     /// Whether more seems live at some time than slabinfo knows.
     pub fn is_contradicted(&self) -> bool {
-        self.at.iter().any(|at| at.active.is_some_and(|active| at.live > active))
+        self.at.iter().any(|at| at.in_use_max.is_some_and(|in_use| at.live > in_use))
     }
 }
 
@@ -68,7 +70,7 @@ pub fn courses(result: &Result, bounds: &Bounds, moments: &Moments, snapshots: &
         let mut at = at(&key, &all, &sure, snapshots);
         if bounds.has_losses() {
             // Allocations may be among what was lost: only slabinfo bounds them.
-            at.iter_mut().for_each(|at| at.most = at.active);
+            at.iter_mut().for_each(|at| at.most = at.in_use_max);
         }
         Course { key, at }
     };
@@ -105,9 +107,9 @@ fn at(key: &CacheKey, all: &[Between], sure: &[Between], snapshots: &[Snapshot])
             most = most.saturating_add(of_all.born).saturating_sub(freed).min(live.saturating_add(waiting));
             while_read = of_all.born;
         }
-        let active = active(key, &snapshot.caches);
-        most = active.map_or(most, |active| most.min(active.saturating_add(while_read)));
-        out.push(At { live, least: least.min(most), most: Some(most), active });
+        let (active, in_use_max) = (active(key, &snapshot.caches), in_use_max(key, &snapshot.caches));
+        most = in_use_max.map_or(most, |in_use| most.min(in_use.saturating_add(while_read)));
+        out.push(At { live, least: least.min(most), most: Some(most), active, in_use_max });
     }
     out
 }

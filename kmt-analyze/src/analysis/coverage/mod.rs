@@ -91,14 +91,23 @@ impl Coverage {
 /// An event of kmalloc does not tell which cache of its size it is of (kmalloc-cg, -rcl, -rnd, dma-kmalloc, the buckets of
 /// 6.11), so all of them count: the bound is wider for it, and holds.
 pub fn active(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>) -> Option<u64> {
+    sum(key, slabinfo, |info| info.active_objs)
+}
+
+/// Objects that may be in use by a snapshot of /proc/slabinfo, where the kernel estimates its count.
+pub fn in_use_max(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>) -> Option<u64> {
+    sum(key, slabinfo, SlabInfo::in_use_max)
+}
+
+fn sum(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>, of: impl Fn(&SlabInfo) -> u64) -> Option<u64> {
     match key {
-        CacheKey::Named(name) => slabinfo.get(std::str::from_utf8(name).ok()?).map(|info| info.active_objs),
+        CacheKey::Named(name) => slabinfo.get(std::str::from_utf8(name).ok()?).map(of),
         CacheKey::Kmalloc(size) => {
             let (modern, plain) = (format!("-{}", in_k(*size)), format!("-{size}"));
             let of_size = |name: &str| name.ends_with(&modern) || name.ends_with(&plain);
             let mut classes = slabinfo.iter().filter(|(name, _)| of_size(name)).peekable();
             classes.peek()?;
-            Some(classes.map(|(_, info)| info.active_objs).fold(0, u64::saturating_add))
+            Some(classes.map(|(_, info)| of(info)).fold(0, u64::saturating_add))
         }
         CacheKey::Nameless(..) => None,
     }
