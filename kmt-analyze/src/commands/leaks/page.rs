@@ -10,10 +10,18 @@ use crate::commands::report::more;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
 
+/// Where the task with most survivors has less than one in so many, it is not named.
+const MANY: u64 = 10;
+
 impl View<'_, '_, '_> {
     /// Who allocated most of what stays of a row, in words.
     fn holder(&self, labels: &Labels<'_, '_>, row: &Row<'_>) -> String {
+        let tasks = row.course.holders.len() as u64;
         match holder(row.course) {
+            // One of many says nothing.
+            Some((_, most)) if most.saturating_mul(MANY) < row.evidence.survivors => {
+                format!(", by {} tasks, {} at most each", count(tasks), count(most))
+            }
             Some((pid, count)) => {
                 format!(", by {} ({})", labels.task(pid), percent(count, row.evidence.survivors).trim())
             }
