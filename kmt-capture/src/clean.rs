@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::failure::{Failure, Outcome, Result};
+use crate::output::print;
 use crate::tracefs::{self, TraceDir};
 
 /// Puts settings back and removes instances of recorders that are gone; says what was done.
@@ -15,7 +16,7 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
     let mut stuck = Vec::new();
     for path in &orphans {
         if tracefs::remove_orphan(path) {
-            println!("removed {}", path.display());
+            print(format!("removed {}\n", path.display()).as_bytes())?;
         } else {
             stuck.push(path.display().to_string());
         }
@@ -25,7 +26,7 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
         top.iter().flat_map(|top| tracefs::orphan_probes(top).into_iter().map(move |g| (top, g)))
     {
         if tracefs::remove_orphan_probe(top, &group) {
-            println!("removed the probe {group}");
+            print(format!("removed the probe {group}\n").as_bytes())?;
             probes += 1;
         } else {
             stuck.push(format!("the probe {group}"));
@@ -36,10 +37,10 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
     let settings: usize = leftovers.iter().map(|(_, count)| count).sum();
     drop(leftovers);
     if settings > 0 {
-        println!("put {settings} settings back");
+        print(format!("put {settings} settings back\n").as_bytes())?;
     }
     if orphans.is_empty() && settings == 0 && probes == 0 && stuck.is_empty() {
-        println!("nothing to clean");
+        print(b"nothing to clean\n")?;
     }
     if stuck.is_empty() {
         return Ok(Outcome::Done);

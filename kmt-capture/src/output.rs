@@ -12,12 +12,27 @@ use crate::failure::{Failure, Outcome, Result};
 
 /// Prints a text that was asked for. A reader that went away is no failure.
 pub fn print(text: &[u8]) -> Result<Outcome> {
-    match io::stdout().write_all(text) {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("writing to standard output: {error}")))
         }
         _ => Ok(Outcome::Done),
     }
+}
+
+/// Opens a device or a pipe. What was looked at may be something else by now: whoever may write to the directory could
+/// have put a link to another's file there.
+fn open_special(path: &Path) -> Result<File> {
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    let file = OpenOptions::new().write(true).custom_flags(no_link).open(path);
+    let file = file.map_err(|e| Failure::io("opening", path, &e))?;
+    let kind = file.metadata().map_err(|e| Failure::io("looking at", path, &e))?.file_type();
+    if kind.is_file() {
+        return Err(Failure::new(format!("{} was replaced while it was opened", path.display()))
+            .hint("write to a directory that only you may write to"));
+    }
+    Ok(file)
 }
 
 /// A file being written. It gets its name in [`Output::finish`]; before that it has another, and is removed when
@@ -89,10 +104,7 @@ impl Output {
         if let Ok(existing) = fs::symlink_metadata(path) {
             let kind = existing.file_type();
             if !kind.is_file() && !kind.is_symlink() && !kind.is_dir() {
-                let file = OpenOptions::new()
-                    .write(true)
-                    .open(path)
-                    .map_err(|e| Failure::io("opening", path, &e))?;
+                let file = open_special(path)?;
                 if file.is_terminal() {
                     raw_line(&file, path)?;
                 }
@@ -254,4 +266,24 @@ fn already_there(path: &Path) -> Failure {
 fn temporary_name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.part", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_replaced_a_pipe_is_not_written_to() {
+        let folder = std::env::temp_dir().join(format!("kmt-output-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (victim, link) = (folder.join("victim"), folder.join("link"));
+        fs::write(&victim, "mine").unwrap();
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        assert!(open_special(&link).is_err(), "a link to a file");
+        let said = open_special(&victim).unwrap_err().to_string();
+        assert!(said.contains("was replaced while it was opened"), "{said}");
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
+        assert!(open_special(Path::new("/dev/null")).is_ok());
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

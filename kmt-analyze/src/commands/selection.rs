@@ -54,7 +54,9 @@ impl Selection {
     /// First and last time of what is counted, within the trace.
     pub fn span(&self, session: &Session<'_>) -> (u64, u64) {
         let (first, last) = self.filter(session).window.unwrap_or((0, u64::MAX));
-        let (start, end) = (session.first_time().unwrap_or(0), session.last_time().unwrap_or(0));
+        // A damaged file may have chunks that end before they begin.
+        let start = session.first_time().unwrap_or(0);
+        let end = session.last_time().unwrap_or(0).max(start);
         (first.clamp(start, end), last.clamp(start, end))
     }
 }

@@ -249,11 +249,16 @@ KINDS = {
 }
 
 
+# Kept a second, where the limit of a process leaves less than a minute of 100 (RLIMIT_MSGQUEUE).
+RATES = {"mqueue": 40}
+
+
 def main():
     if sys.argv[1] == "--list":
         print("\n".join(KINDS))
         return
-    seconds, rate = float(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 100
+    seconds = float(sys.argv[2])
+    rate = float(sys.argv[3]) if len(sys.argv) > 3 else RATES.get(sys.argv[1], 100)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     limits()
     kind, kept = KINDS[sys.argv[1]](), []

@@ -4,6 +4,7 @@ mod cli;
 mod edit;
 mod export;
 mod honest;
+mod hostile;
 mod import;
 mod model;
 mod ranges;

@@ -10,6 +10,7 @@ use kmt_format::kernel::{ByteOrder, HeaderPage};
 
 use self::facts::{Facts, State, as_json, as_text};
 use crate::failure::{Failure, Outcome, Result};
+use crate::output::print;
 use crate::record::{can_map, function_graph, meminfo};
 use crate::tracefs::{self, Event, EventSpec, Instance, TraceDir, Undo, find_events};
 
@@ -49,7 +50,7 @@ pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
     memory_and_disk(&mut facts);
     drop(undo);
     let text = if json { as_json(&facts.0) } else { as_text(&facts.0) };
-    print!("{text}");
+    print(text.as_bytes())?;
     if facts.0.iter().any(|f| f.state == State::Bad) {
         return Err(Failure::new("this system cannot record as it is"));
     }
