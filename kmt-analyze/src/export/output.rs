@@ -57,8 +57,7 @@ impl Target {
         }
         let is_device = fs::metadata(&self.path).is_ok_and(|m| !m.is_file() && !m.is_dir());
         if is_device {
-            let file = OpenOptions::new().write(true).open(&self.path);
-            return Ok(sink(None, Box::new(file.map_err(|e| Failure::io("opening", &self.path, &e))?)));
+            return Ok(sink(None, Box::new(device(&self.path)?)));
         }
         self.check()?;
         let temporary = self.temporary();
@@ -74,6 +73,18 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// Opens a device or a pipe. Whoever may write to the directory could have put a link to another's file there since it was
+/// looked at; nothing is written to that.
+fn device(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().write(true).open(path).map_err(|e| Failure::io("opening", path, &e))?;
+    let kind = file.metadata().map_err(|e| Failure::io("looking at", path, &e))?.file_type();
+    if kind.is_file() {
+        return Err(Failure::new(format!("{} was replaced while it was opened", path.display()))
+            .hint("write to a directory that only you may write to"));
+    }
+    Ok(file)
 }
 
 /// A new file that nobody else may read.
@@ -124,5 +135,21 @@ impl Drop for Output {
         if let Some(temporary) = &self.temporary {
             let _ = fs::remove_file(temporary);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_replaced_a_pipe_is_not_written_to() {
+        let victim = std::env::temp_dir().join(format!("kmt-victim-{}", std::process::id()));
+        fs::write(&victim, "mine").unwrap();
+        let said = device(&victim).unwrap_err().to_string();
+        assert!(said.contains("was replaced while it was opened"), "{said}");
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
+        assert!(device(Path::new("/dev/null")).is_ok());
+        fs::remove_file(victim).unwrap();
     }
 }
