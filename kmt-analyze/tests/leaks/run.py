@@ -38,9 +38,11 @@ class Runner:
     def leaks(self, path):
         command = [f"{self.options.bin}/kmt-analyze", "leaks", "--json", "-l", "1000", path]
         done = subprocess.run(command, capture_output=True, text=True)
+        out = json.loads(done.stdout) if done.stdout.startswith("{") else {}
+        if "refused" in out:
+            return out, {"refused": out["refused"]}
         if done.returncode not in (0, 3):  # 3: events were lost
             raise RuntimeError(f"{path}: leaks ended with {done.returncode}: {done.stderr.strip()[-300:]}")
-        out = json.loads(done.stdout)
         return out, out["leaks"]
 
     def tell(self, name, run, seconds, out, verdict, path):
