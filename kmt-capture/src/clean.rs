@@ -13,23 +13,19 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
         None => tracefs::mounted(),
     };
     let orphans = top.as_ref().map(tracefs::orphans).unwrap_or_default();
-    let mut stuck = Vec::new();
+    let (mut done, mut stuck) = (Vec::new(), Vec::new());
     for path in &orphans {
-        if tracefs::remove_orphan(path) {
-            print(format!("removed {}\n", path.display()).as_bytes())?;
-        } else {
-            stuck.push(path.display().to_string());
+        match tracefs::remove_orphan(path) {
+            true => done.push(format!("removed {}", path.display())),
+            false => stuck.push(path.display().to_string()),
         }
     }
-    let mut probes = 0;
-    for (top, group) in
-        top.iter().flat_map(|top| tracefs::orphan_probes(top).into_iter().map(move |g| (top, g)))
-    {
-        if tracefs::remove_orphan_probe(top, &group) {
-            print(format!("removed the probe {group}\n").as_bytes())?;
-            probes += 1;
-        } else {
-            stuck.push(format!("the probe {group}"));
+    if let Some(top) = &top {
+        for group in tracefs::orphan_probes(top) {
+            match tracefs::remove_orphan_probe(top, &group) {
+                true => done.push(format!("removed the probe {group}")),
+                false => stuck.push(format!("the probe {group}")),
+            }
         }
     }
     // Last: the mount of tracefs may be among it.
@@ -37,11 +33,13 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
     let settings: usize = leftovers.iter().map(|(_, count)| count).sum();
     drop(leftovers);
     if settings > 0 {
-        print(format!("put {settings} settings back\n").as_bytes())?;
+        done.push(format!("put {settings} settings back"));
     }
-    if orphans.is_empty() && settings == 0 && probes == 0 && stuck.is_empty() {
-        print(b"nothing to clean\n")?;
+    if done.is_empty() && stuck.is_empty() {
+        done.push("nothing to clean".to_owned());
     }
+    // All of it is done before a line is printed: printing may fail.
+    done.iter().try_for_each(|line| print(format!("{line}\n").as_bytes()).map(drop))?;
     if stuck.is_empty() {
         return Ok(Outcome::Done);
     }

@@ -117,7 +117,7 @@ struct RecordArgs {
     /// Allocations of this process (with its threads) or thread only; frees are recorded all. May be given several times
     #[arg(long, value_name = "PID")]
     pid: Vec<i32>,
-    /// Record what is handed to kfree_rcu, by a probe, where the kernel has kprobe_events: most frees without an event
+    /// Record objects passed to kfree_rcu, with a probe: most frees without an event. Needs kprobe_events
     #[arg(long)]
     kfree_rcu: bool,
     /// Take the latency of this function; may be given several times

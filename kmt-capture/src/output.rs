@@ -21,8 +21,8 @@ pub fn print(text: &[u8]) -> Result<Outcome> {
     }
 }
 
-/// Opens a device or a pipe. What was looked at may be something else by now: whoever may write to the directory could
-/// have put a link to another's file there.
+/// Opens a device or a pipe. Another user of the directory may have replaced it by a link to a regular file since it was
+/// checked; such a file is refused.
 fn open_special(path: &Path) -> Result<File> {
     let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     let file = OpenOptions::new().write(true).custom_flags(no_link).open(path);

@@ -33,3 +33,18 @@ fn a_reader_that_goes_away_is_no_failure() {
         assert!(matches!(status.code(), Some(0 | 1)), "{words:?}: {status}");
     }
 }
+
+#[test]
+fn cleaning_is_done_whether_it_can_be_printed_or_not() {
+    let top = std::env::temp_dir().join(format!("kmt-clean-{}", std::process::id()));
+    // No process has these numbers: instances of recorders that are gone.
+    let orphans = ["kmt-4194304-1", "kmt-4194304-2"].map(|name| top.join("instances").join(name));
+    orphans.iter().for_each(|orphan| std::fs::create_dir_all(orphan).unwrap());
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let words = ["clean", "--tracefs", top.to_str().unwrap()];
+    let output = command(&words).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let left: Vec<_> = orphans.iter().filter(|orphan| orphan.exists()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    std::fs::remove_dir_all(top).unwrap();
+}

@@ -22,7 +22,7 @@ pub struct SlabInfo {
     pub num_slabs: u64,
 }
 
-/// Where more slabs than this are partly full the kernel looks at so many and estimates the rest
+/// Partly full slabs that the kernel counts; beyond this number it estimates the rest
 /// (`count_partial_free_approx()`, mm/slub.c of 6.12 to 7.3; not in 6.1). How many are, it does not tell.
 const COUNTED_SLABS: u64 = 10_000;
 

@@ -75,8 +75,8 @@ impl Target {
     }
 }
 
-/// Opens a device or a pipe. Whoever may write to the directory could have put a link to another's file there since it was
-/// looked at; nothing is written to that.
+/// Opens a device or a pipe. Another user of the directory may have replaced it by a link to a regular file since it was
+/// checked; such a file is refused.
 fn device(path: &Path) -> Result<File> {
     let file = OpenOptions::new().write(true).open(path).map_err(|e| Failure::io("opening", path, &e))?;
     let kind = file.metadata().map_err(|e| Failure::io("looking at", path, &e))?.file_type();

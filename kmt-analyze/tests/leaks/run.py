@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records made leaks and ordinary loads on this machine, and holds what `leaks` says against what was done.
 
-    run.py BIN FOLDER [--seconds S] [--runs N] [--jobs N] [--without-page-events] [NAME...]
+    run.py BIN FOLDER [--seconds S] [--made-seconds S] [--runs N] [--jobs N] [--record=OPTION]... [NAME...]
 
 BIN has kmt-capture and kmt-analyze; FOLDER takes one recording a job at a time. Of a made leak the first finding has to
 be held by the process that made it; of an ordinary load nothing may be called growing. Needs root and tracefs.

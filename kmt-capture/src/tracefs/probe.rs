@@ -28,9 +28,10 @@ impl Probe {
     /// The kernel has no probes, or refuses this one; its reason is in the error.
     pub fn at_kfree_rcu(top: &TraceDir, long_size: usize) -> Result<Self> {
         if !top.has(PROBES) {
-            return Err(Failure::new("--kfree-rcu: this kernel has no kprobe_events (CONFIG_KPROBE_EVENTS)").hint(
-                "leave it out; page events and --snapshot-every tell, too, what is no longer alive (docs/live.md)",
-            ));
+            return Err(Failure::new("--kfree-rcu: this kernel has no kprobe_events (CONFIG_KPROBE_EVENTS)")
+                .hint(
+                    "leave it out; page events and --snapshot-every also bound what is live (docs/live.md)",
+                ));
         }
         let owner = Owner::this().name().replace('-', "_");
         let group = format!("{PREFIX}{owner}");
@@ -41,9 +42,9 @@ impl Probe {
                 Err(failure) => refused = refused.or(Some(failure)),
             }
         }
-        Err(refused.unwrap_or_else(|| Failure::new("--kfree-rcu: no probe is known for this machine")).hint(
-            "leave --kfree-rcu out; page events and --snapshot-every tell, too, what is no longer alive",
-        ))
+        Err(refused
+            .unwrap_or_else(|| Failure::new("--kfree-rcu: no probe is known for this machine"))
+            .hint("leave --kfree-rcu out; page events and --snapshot-every also bound what is live"))
     }
 
     /// Its event.

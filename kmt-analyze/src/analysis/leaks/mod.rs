@@ -179,7 +179,7 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
     Verdict::Grows
 }
 
-/// Whether so few of them stay that frees without an event, which may be found out late or never, can be the reason.
+/// Whether frees without an event, which may be detected late or never, can explain these survivors.
 pub fn may_be_unseen(e: &Evidence) -> bool {
     e.old * 100 < e.old_births * UNSEEN_OLD_PERCENT_MIN
 }
@@ -221,13 +221,10 @@ fn comes_in_batches(old: &[u64]) -> bool {
     batches.len() >= 3 && like == batches.len() && is_recent
 }
 
-/// The course of what stays of one and not of the other, step by step.
-pub fn without(course: &Course, other: &Course) -> Course {
+/// A course less other survivors, step by step.
+pub fn without(course: &Course, other: &Steps) -> Course {
     let mut rest = course.clone();
-    rest.survivors
-        .iter_mut()
-        .zip(&other.survivors)
-        .for_each(|(left, &gone)| *left = left.saturating_sub(gone));
+    rest.survivors.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
     rest
 }
 

@@ -1,7 +1,7 @@
 //! What belongs to tasks that started meanwhile and still run: their first seconds leave memory maps, files and
 //! credentials, and that is no leak however many such tasks there are.
 
-use super::{apart, judge};
+use super::{apart, judge, without};
 use crate::analysis::sinks::growth::{Course, STEPS, Steps};
 
 /// Survivors may be born this far from the tasks, as shares of both over time: some come when a task has run for a while.
@@ -20,9 +20,9 @@ fn is_born_with(course: &Course, tasks: &Course) -> bool {
     apart(&course.survivors, &tasks.survivors, STEPS).is_some_and(|apart| apart <= APART_MAX)
 }
 
-/// Whether it is what tasks leave when they start, each once, and what whoever starts them keeps for each. Many
-/// more of them than tasks that still run cannot be: objects that ended tasks left behind are a leak. Some are of tasks that ran
-/// before and did something once.
+/// Whether the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
+/// as running tasks are no starts: ended tasks left those objects behind, which is a leak. Older tasks that did something once
+/// count as holders, too.
 fn is_of_starts(course: &Course, tasks: &Course, step: u64) -> bool {
     let running: u64 = tasks.survivors.iter().sum();
     let is_theirs = |(pid, steps): &(&i32, &Steps)| is_of_start(steps, tasks.holders.get(pid));
@@ -30,11 +30,8 @@ fn is_of_starts(course: &Course, tasks: &Course, step: u64) -> bool {
     if running == 0 || theirs.len() as u64 > running.saturating_mul(2) {
         return false;
     }
-    let mut rest = course.clone();
-    for steps in theirs {
-        rest.survivors.iter_mut().zip(steps).for_each(|(left, &held)| *left = left.saturating_sub(held));
-    }
-    !judge(&rest, step).verdict.is_growth()
+    let of_starts: Steps = std::array::from_fn(|n| theirs.iter().map(|steps| steps[n]).sum());
+    !judge(&without(course, &of_starts), step).verdict.is_growth()
 }
 
 /// Whether what a task left is from its start, and what came later is born when tasks are that it starts.
@@ -79,7 +76,7 @@ mod tests {
         let tasks = course(&(0..14usize).map(|_| (1, &[(0usize, 1u64)][..])).collect::<Vec<_>>());
         assert_eq!(judge(&maps, 1000).verdict, Verdict::Grows);
         assert!(belong_to_tasks(&maps, &tasks, 1000));
-        // Whoever starts them keeps two files for each.
+        // The parent keeps two files for each.
         let starts: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 1)).collect();
         let tasks = course(&[(9, &starts)]);
         let files: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 2)).collect();
@@ -89,7 +86,7 @@ mod tests {
         // More than there are tasks left: those that left them are gone.
         let fewer = course(&[(1, &[(0, 6)])]);
         assert!(!belong_to_tasks(&maps, &fewer, 1000));
-        // One of them goes on.
+        // One of them grows steadily.
         let steady: Vec<(usize, u64)> = (0..STEPS).map(|step| (step, 20)).collect();
         let mut with_leak = each.clone();
         with_leak.push((77, &steady));

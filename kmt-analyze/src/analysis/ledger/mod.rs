@@ -9,7 +9,7 @@
 //! - R10 A free without a life is an untraced birth if anything is known of its address or page, else of an object
 //!   allocated before the trace. R11 A free on another CPU than the allocation is a cross-CPU free.
 //! - R12 Pages go by frame, in a ledger of their own ([`frames`]).
-//! - R13 What is handed to kfree_rcu, where that was recorded, is over for its owner; the kernel frees it within
+//! - R13 An object passed to kfree_rcu, where that was recorded, is over for its owner; the kernel frees it within
 //!   [`Rules::deferred_max`], without an event or with one, which is then no free of its own.
 //!
 //! A life is added up when its end is known, by the times of its events, so that a window of time selects what is
@@ -56,17 +56,17 @@ pub struct Rules {
     pub no_frame: u64,
     /// Time of the last event.
     pub last: u64,
-    /// How long what is handed to kfree_rcu may wait, in the clock's unit: [`DEFERRED_MS_MAX`].
+    /// Longest wait of an object passed to kfree_rcu, in the clock's unit: [`DEFERRED_MS_MAX`].
     pub deferred_max: u64,
 }
 
-/// How long what is handed to kfree_rcu waits at most in practice, in milliseconds: KFREE_DRAIN_JIFFIES (5 s) twice, where both
+/// Longest wait of an object passed to kfree_rcu in practice, in milliseconds: KFREE_DRAIN_JIFFIES (5 s) twice, where both
 /// batches are busy, and a grace period (kernel/rcu/tree.c of 6.1, mm/slab_common.c of 6.18). Sheaves that do not fill up
 /// (mm/slub.c of 6.18 and later) keep a few objects a CPU for longer.
 pub const DEFERRED_MS_MAX: u64 = 15_000;
 
 impl Rules {
-    /// Whether what was handed to kfree_rcu then may still be there at the end of the window.
+    /// Whether an object passed to kfree_rcu then may still be there at the end of the window.
     fn is_waiting(&self, time: u64) -> bool {
         let end = self.window.1.min(self.last);
         time <= end && end - time <= self.deferred_max

@@ -204,7 +204,7 @@ impl Ledger<'_> {
         if !slot.is_live {
             return self.free_rcu_behind_free(op, address, at);
         }
-        // Nothing else that is pending goes with a life that goes on.
+        // Of the pending states only this one has a live object.
         if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
             let end = End::Unseen { end: slot.life.born, ambiguous: false, by: Replacement::Object };
             self.close(address, &old, end);

@@ -50,6 +50,7 @@ impl Peak {
 
     /// Bytes of an object that its owner gave up wait for a grace period.
     pub fn waits(&mut self, time: u64, site: u32, bytes: i64) {
+        self.release(time);
         *grown(&mut self.has_waiting, site) = true;
         self.waiting.push_back((time, bytes));
         self.waiting_sum = (self.waiting_sum.0 + bytes, self.waiting_sum.1 + 1);
@@ -137,5 +138,13 @@ mod tests {
             peak.change(time, 0, bytes);
         }
         assert_eq!(peak.highest, Some((160, 10)), "at its very start");
+    }
+
+    #[test]
+    fn what_waited_long_enough_is_dropped_without_a_new_peak() {
+        let mut peak = Peak { window: (0, u64::MAX), deferred_max: 15, ..Peak::default() };
+        peak.change(0, 0, 1_000_000);
+        (1..1_000).for_each(|time| peak.waits(time, 0, 8));
+        assert_eq!((peak.waiting.len(), peak.waiting_sum), (16, (128, 16)));
     }
 }

@@ -23,6 +23,8 @@ struct Sums {
     req_live: u64,
     /// Of what is live, what is for certain; `None` where events were lost.
     least: Option<u64>,
+    /// Bytes of objects that wait for a grace period: they may still be held.
+    waiting: u64,
     byte_time: u128,
     waste_time: u128,
 }
@@ -34,6 +36,7 @@ impl Sums {
         self.live = self.live.saturating_add(other.live);
         self.req_live = self.req_live.saturating_add(other.req_live);
         self.least = self.least.zip(other.least).map(|(a, b)| a.saturating_add(b));
+        self.waiting = self.waiting.saturating_add(other.waiting);
         self.byte_time = self.byte_time.saturating_add(other.byte_time);
         self.waste_time = self.waste_time.saturating_add(other.waste_time);
     }
@@ -56,7 +59,7 @@ impl Sums {
             "bytes_alloc": self.alloc,
             "bytes_wasted": self.wasted(),
             "bytes_live": lives(json!(self.live)),
-            "bytes_live_range": lives(json!(self.least.map(|least| [least, self.live]))),
+            "bytes_live_range": lives(json!(self.least.map(|least| [least, self.live.saturating_add(self.waiting)]))),
             "bytes_wasted_live": lives(json!(self.wasted_live())),
             "byte_time": lives(json!(self.byte_time.to_string())),
             "byte_time_wasted": lives(json!(self.waste_time.to_string())),
@@ -104,6 +107,7 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             sums.req = sums.req.saturating_add(totals.bytes_req);
             sums.live = sums.live.saturating_add(totals.bytes_live);
             sums.req_live = sums.req_live.saturating_add(totals.bytes_req_live);
+            sums.waiting = sums.waiting.saturating_add(totals.bytes_waiting);
         }
         sums.least = view.least(number, sums.live);
         let kind = match site.api {

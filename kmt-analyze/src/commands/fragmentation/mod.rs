@@ -101,13 +101,13 @@ impl View<'_, '_, '_> {
         Some(if is_certain { live } else { 0 })
     }
 
-    /// Whether frees have events, by name of the cache.
-    fn coverage(&self) -> BTreeMap<&str, Coverage> {
-        let mut out: BTreeMap<&str, Coverage> = BTreeMap::new();
+    /// By name of the cache: whether frees have events, and bytes that wait for a grace period.
+    fn coverage(&self) -> BTreeMap<&str, (Coverage, u64)> {
+        let mut out: BTreeMap<&str, (Coverage, u64)> = BTreeMap::new();
         for (site, parts) in (0u32..).zip(&self.result.balance.sites) {
             for (_, totals) in parts {
                 let sum = out.entry(self.cache(site)).or_default();
-                *sum = sum.plus(Coverage::of(totals));
+                *sum = (sum.0.plus(Coverage::of(totals)), sum.1.saturating_add(totals.bytes_waiting));
             }
         }
         out

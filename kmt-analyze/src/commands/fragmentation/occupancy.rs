@@ -149,13 +149,14 @@ fn steps(occupancy: &Occupancy) -> Vec<(u64, u64, u64)> {
         .collect()
 }
 
-fn cache_json(view: &View<'_, '_, '_>, name: &str, c: &Cache, coverage: Option<&Coverage>) -> Value {
-    let seen = coverage.map_or(Seen::Unknown, |coverage| coverage.seen());
+fn cache_json(view: &View<'_, '_, '_>, name: &str, c: &Cache, coverage: Option<&(Coverage, u64)>) -> Value {
+    let (seen, waiting) =
+        coverage.map_or((Seen::Unknown, 0), |(coverage, waiting)| (coverage.seen(), *waiting));
     let least = if seen == Seen::All { c.live } else { 0 };
     json!({
         "cache": name,
         "frees_seen": seen.name(),
-        "bytes_live_range": view.certain.as_ref().map(|_| [least, c.live]),
+        "bytes_live_range": view.certain.as_ref().map(|_| [least, c.live.saturating_add(waiting)]),
         "slabs": c.slabs,
         "slabs_empty": c.empty,
         "slabs_sparse": c.sparse,
@@ -200,7 +201,7 @@ struct Text<'t, 'v, 's, 'd> {
     fill: &'t [u64; 6],
     pins: &'t [(u32, &'t Pins)],
     steps: &'t [(u64, u64, u64)],
-    coverage: &'t BTreeMap<&'t str, Coverage>,
+    coverage: &'t BTreeMap<&'t str, (Coverage, u64)>,
 }
 
 impl Text<'_, '_, '_, '_> {
@@ -293,7 +294,7 @@ impl Text<'_, '_, '_, '_> {
     /// Which of the caches may have more room than it seems.
     fn doubtful<'n>(&self, names: impl Iterator<Item = &'n str>) -> String {
         let has_unseen = |name: &&str| {
-            let seen = self.coverage.get(name).map(|coverage| coverage.seen());
+            let seen = self.coverage.get(name).map(|(coverage, _)| coverage.seen());
             matches!(seen, Some(Seen::Partly | Seen::Nothing))
         };
         let names: Vec<&str> = names.filter(has_unseen).collect();

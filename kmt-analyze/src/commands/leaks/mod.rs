@@ -265,8 +265,8 @@ fn follow_reclaimable(rows: &mut [Row<'_>], step: u64) {
     {
         let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && goes_with(row.course, host));
         // Those that do not grow explain most of them: what is left does not grow either.
-        let goes_with_inodes =
-            row.name.contains("inode") && !judge(&without(row.course, &inodes), step).verdict.is_growth();
+        let goes_with_inodes = row.name.contains("inode")
+            && !judge(&without(row.course, &inodes.survivors), step).verdict.is_growth();
         if (goes(Verdict::Reclaimable) || goes_with_inodes) && !goes(Verdict::Grows) {
             of_hosts.push(number);
         }

@@ -10,7 +10,7 @@ use crate::commands::report::more;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
 
-/// Where the task with most survivors has less than one in so many, it is not named.
+/// Smallest share of the survivors, as 1/N, from which one task is named.
 const MANY: u64 = 10;
 
 impl View<'_, '_, '_> {

@@ -66,7 +66,7 @@ impl Session {
         if let Some(missed) = missed.filter(|&missed| missed > 0) {
             self.status.clear();
             eprintln!(
-                "warning: the probe at kvfree_call_rcu was missed up to {missed} times: so many frees seem not to be"
+                "warning: the probe at kvfree_call_rcu was missed up to {missed} times: that many frees may be missing"
             );
         }
         let pairs = [
