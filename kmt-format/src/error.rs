@@ -82,7 +82,9 @@ pub enum ErrorKind {
     Index(&'static str),
     /// A named limit is exceeded.
     LimitExceeded {
-        /// Which limit.
+        /// Name of the limit, one of [`Limits::NAMES`](crate::Limits::NAMES).
+        name: &'static str,
+        /// What exceeds it.
         what: &'static str,
         /// The value asked for.
         found: u64,
@@ -223,8 +225,8 @@ impl fmt::Display for ErrorKind {
             }
             Self::Codec(what) => write!(f, "{what}"),
             Self::Index(what) => write!(f, "the index lies: {what}"),
-            Self::LimitExceeded { what, found, limit } => {
-                write!(f, "{what} is {found}, the limit is {limit}")
+            Self::LimitExceeded { name, what, found, limit } => {
+                write!(f, "{what} is {found}, the limit `{name}` is {limit}")
             }
             Self::KernelText { file, what } => write!(f, "{file}: {what}"),
             Self::SubBuffer(what) => write!(f, "damaged sub-buffer: {what}"),
@@ -276,7 +278,7 @@ mod tests {
             (CodecNotBuilt { codec: "zstd" }, Fault::Unsupported),
             (Codec("odd"), Fault::Input),
             (Index("odd"), Fault::Input),
-            (LimitExceeded { what: "x", found: 2, limit: 1 }, Fault::Limit),
+            (LimitExceeded { name: "chunks", what: "x", found: 2, limit: 1 }, Fault::Limit),
             (KernelText { file: "format", what: "odd" }, Fault::Input),
             (SubBuffer("odd"), Fault::Input),
             (UnknownEventId { id: 9 }, Fault::Input),

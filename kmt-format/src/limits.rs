@@ -1,5 +1,7 @@
 //! Upper bounds on what a file may ask for.
 
+use crate::error::{Error, ErrorKind};
+
 /// Upper bounds on what a file may ask a reader for. See spec section "Limits".
 ///
 /// Every value is a cap on something the bytes themselves claim, so that a hostile or damaged file cannot make a
@@ -12,6 +14,12 @@ pub struct Limits {
     pub event_body_len: u64,
     /// Decoded length of the body of one chunk without events, in bytes.
     pub decoded_len: u64,
+    /// Memory for everything in a file but its events, in bytes: classes, symbols, names of tasks, keys, attached files,
+    /// counters. On top come [`Limits::METADATA_FACTOR`] bytes for each byte of the file up to there.
+    pub metadata: u64,
+    /// Decoded length of all event chunks of a file, in bytes. On top come [`Limits::EVENTS_FACTOR`] bytes for each byte
+    /// of the file up to there.
+    pub events: u64,
     /// Bytes that an incremental reader keeps of event chunks whose classes have not come yet.
     pub held_back: u64,
     /// Records in one event chunk.
@@ -38,15 +46,136 @@ impl Default for Limits {
             chunk_len: 1 << 30,
             event_body_len: 64 << 20,
             decoded_len: 256 << 20,
+            metadata: 64 << 20,
+            events: 64 << 20,
             held_back: 64 << 20,
             records: 1 << 24,
             descriptors: 65_520,
-            streams: 65_536,
+            streams: 16_384,
             classes: 65_520,
             shapes: 65_520,
             fields: 256,
             chunks: 1 << 32,
             damages: 1_000,
         }
+    }
+}
+
+impl Limits {
+    /// Bytes of metadata that each byte of the file adds to [`Limits::metadata`].
+    pub const METADATA_FACTOR: u64 = 4;
+    /// Bytes of events that each byte of the file adds to [`Limits::events`]: recordings have 4 to 6.
+    pub const EVENTS_FACTOR: u64 = 16;
+
+    /// Names of all limits, as [`Limits::set`] takes and errors give them.
+    pub const NAMES: [&'static str; 14] = [
+        "chunk_len",
+        "event_body_len",
+        "decoded_len",
+        "metadata",
+        "events",
+        "held_back",
+        "records",
+        "descriptors",
+        "streams",
+        "classes",
+        "shapes",
+        "fields",
+        "chunks",
+        "damages",
+    ];
+
+    /// Sets the limit of that name; false if there is none, or if it cannot be so large.
+    pub fn set(&mut self, name: &str, value: u64) -> bool {
+        let small = u32::try_from(value);
+        match (name, small) {
+            ("chunk_len", _) => self.chunk_len = value,
+            ("event_body_len", _) => self.event_body_len = value,
+            ("decoded_len", _) => self.decoded_len = value,
+            ("metadata", _) => self.metadata = value,
+            ("events", _) => self.events = value,
+            ("held_back", _) => self.held_back = value,
+            ("chunks", _) => self.chunks = value,
+            ("records", Ok(value)) => self.records = value,
+            ("descriptors", Ok(value)) => self.descriptors = value,
+            ("streams", Ok(value)) => self.streams = value,
+            ("classes", Ok(value)) => self.classes = value,
+            ("shapes", Ok(value)) => self.shapes = value,
+            ("fields", Ok(value)) => self.fields = value,
+            ("damages", Ok(value)) => self.damages = value as usize,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Memory that metadata may take once the file was read up to `offset`, in bytes.
+    pub(crate) fn metadata_up_to(&self, offset: u64) -> u64 {
+        self.metadata.saturating_add(offset.saturating_mul(Self::METADATA_FACTOR))
+    }
+
+    /// Decoded length that event chunks may have by then, in bytes.
+    pub(crate) fn events_up_to(&self, offset: u64) -> u64 {
+        self.events.saturating_add(offset.saturating_mul(Self::EVENTS_FACTOR))
+    }
+}
+
+/// That `found`, told by `what`, is more than the limit `name` allows.
+pub(crate) fn exceeded(name: &'static str, what: &'static str, found: u64, limit: u64) -> ErrorKind {
+    ErrorKind::LimitExceeded { name, what, found, limit }
+}
+
+/// The same, if it is more.
+pub(crate) fn within(
+    name: &'static str,
+    what: &'static str,
+    found: u64,
+    limit: u64,
+) -> Result<(), ErrorKind> {
+    if found > limit { Err(exceeded(name, what, found, limit)) } else { Ok(()) }
+}
+
+/// The same, with the offset of what asks for it.
+pub(crate) fn within_at(
+    offset: u64,
+    name: &'static str,
+    what: &'static str,
+    found: u64,
+    limit: u64,
+) -> Result<(), Error> {
+    within(name, what, found, limit).map_err(|kind| Error::at(offset, kind))
+}
+
+/// Memory that one file may still take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// Bytes taken so far.
+    pub used: u64,
+    /// Bytes that may be.
+    pub limit: u64,
+}
+
+impl Budget {
+    /// Reserves `bytes` of memory, before they are used, for what stands at `offset`.
+    pub fn take(&mut self, bytes: usize, offset: u64) -> Result<(), Error> {
+        self.used = self.used.saturating_add(bytes as u64);
+        within_at(offset, "metadata", "the memory for metadata", self.used, self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_can_be_set_by_its_name() {
+        for name in Limits::NAMES {
+            let mut limits = Limits::default();
+            assert!(limits.set(name, 77) && limits != Limits::default(), "{name}");
+            assert!(format!("{limits:?}").contains(&format!("{name}: 77")), "{name}");
+        }
+        let fields = format!("{:?}", Limits::default()).matches(": ").count();
+        assert_eq!(fields, Limits::NAMES.len());
+        assert!(!Limits::default().set("nonsense", 1));
+        assert!(!Limits::default().set("fields", 1 << 40));
     }
 }

@@ -135,6 +135,10 @@ impl EventFormat {
     }
 }
 
+/// Where the fixed fields of an event end at most, in bytes: an event fits into a page (`BUF_MAX_DATA_SIZE`,
+/// kernel/trace/ring_buffer.c, 4.4 to 6.7), and offsets of dynamic arrays behind the fixed fields have 16 bits.
+pub(crate) const FIELDS_END_MAX: u64 = 1 << 16;
+
 /// `field:TYPE NAME[LEN];\toffset:N;\tsize:N;\tsigned:N;`; the ancient `field special:` is accepted too.
 fn parse_field(line: &str, long_size: usize) -> Option<Field> {
     let (_, rest) = line.split_once(':')?;
@@ -149,8 +153,10 @@ fn parse_field(line: &str, long_size: usize) -> Option<Field> {
             _ => {}
         }
     }
-    let offset = offset.filter(|&o| o <= 1 << 20)?;
-    let size = size.filter(|&s| s <= 1 << 20)?;
+    let (offset, size) = (offset?, size?);
+    if u64::from(offset).saturating_add(size.into()) > FIELDS_END_MAX {
+        return None;
+    }
     // A bracket behind the name; inside it may stand anything, blanks included.
     let (before, bracket) = match declaration.split_once('[') {
         Some((before, rest)) if !before.trim_end().ends_with(' ') && !rest.trim_end().contains("] ") => {

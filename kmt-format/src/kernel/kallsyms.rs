@@ -1,6 +1,8 @@
 //! `/proc/kallsyms`: the kernel's symbols, with the ends that the kernel itself would give them.
 
-use super::Module;
+use std::collections::HashMap;
+
+use super::{Module, modules_by_name};
 
 /// Who a symbol belongs to: the kernel itself, or the module (also `bpf`, `__builtin__ftrace` ...) of that index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,7 @@ pub struct KernelSymbols<'a> {
 pub fn parse_kallsyms<'a>(text: &'a [u8], modules: &[Module], page_size: u64) -> KernelSymbols<'a> {
     let mut out = KernelSymbols::default();
     let mut any_address = false;
+    let mut owners = Owners::default();
     for line in text.split(|&b| b == b'\n') {
         let Some((address, kind, name, owner)) = parse_line(line) else { continue };
         any_address |= address != 0;
@@ -51,7 +54,7 @@ pub fn parse_kallsyms<'a>(text: &'a [u8], modules: &[Module], page_size: u64) ->
             None => SymbolOwner::Core,
             // ARM, arm64 and RISC-V mapping symbols mark code and data inside modules; the kernel ignores them.
             Some(_) if is_mapping_symbol(name) => continue,
-            Some(owner) => SymbolOwner::Owner(intern_owner(&mut out.owners, owner)),
+            Some(owner) => owners.owner(owner),
         };
         out.symbols.push(Symbol { address, size: 0, kind, owner, name });
     }
@@ -59,6 +62,7 @@ pub fn parse_kallsyms<'a>(text: &'a [u8], modules: &[Module], page_size: u64) ->
         let all_zero = !out.symbols.is_empty();
         return KernelSymbols { all_zero, ..KernelSymbols::default() };
     }
+    out.owners = owners.names;
     // Stable: the file's order decides among symbols of one address, as the kernel's own table order does.
     out.symbols.sort_by_key(|s| s.address);
     set_sizes(&mut out, modules, page_size.max(1));
@@ -94,13 +98,27 @@ fn is_mapping_symbol(name: &[u8]) -> bool {
     }
 }
 
-/// Symbols of one owner stand together, so the last owner is the likely one.
-fn intern_owner<'a>(owners: &mut Vec<&'a [u8]>, owner: &'a [u8]) -> u16 {
-    let index = owners.iter().rposition(|&o| o == owner).unwrap_or_else(|| {
-        owners.push(owner);
-        owners.len().saturating_sub(1)
-    });
-    u16::try_from(index).unwrap_or(u16::MAX)
+/// Names of owners, each once. A kernel has some hundreds; beyond 65,535 their symbols are taken for the kernel's.
+#[derive(Default)]
+struct Owners<'a> {
+    names: Vec<&'a [u8]>,
+    numbers: HashMap<&'a [u8], u16>,
+}
+
+impl<'a> Owners<'a> {
+    fn owner(&mut self, name: &'a [u8]) -> SymbolOwner {
+        if let Some(&number) = self.numbers.get(name) {
+            return SymbolOwner::Owner(number);
+        }
+        match u16::try_from(self.names.len()) {
+            Ok(number) if number < u16::MAX => {
+                self.names.push(name);
+                self.numbers.insert(name, number);
+                SymbolOwner::Owner(number)
+            }
+            _ => SymbolOwner::Core,
+        }
+    }
 }
 
 /// Walks from the highest address down and remembers, for each owner, the next higher address.
@@ -109,7 +127,10 @@ fn set_sizes(out: &mut KernelSymbols<'_>, modules: &[Module], page_size: u64) {
     let mut next: Vec<Option<(u64, u8)>> = vec![None; out.owners.len().saturating_add(1)];
     let mut current: Vec<Option<(u64, u8)>> = vec![None; out.owners.len().saturating_add(1)];
     let core = out.owners.len();
-    let ends: Vec<Option<u64>> = (0..core).map(|i| module_end(&out.owners, i, modules)).collect();
+    let ends: Vec<Option<u64>> = {
+        let places = modules_by_name(modules);
+        out.owners.iter().map(|name| module_end(places.get(name)?)).collect()
+    };
     for symbol in out.symbols.iter_mut().rev() {
         let slot = match symbol.owner {
             SymbolOwner::Core => core,
@@ -140,9 +161,7 @@ fn set_sizes(out: &mut KernelSymbols<'_>, modules: &[Module], page_size: u64) {
     }
 }
 
-fn module_end(owners: &[&[u8]], index: usize, modules: &[Module]) -> Option<u64> {
-    let name = owners.get(index)?;
-    let module = modules.iter().find(|m| m.name.as_bytes() == *name)?;
+fn module_end(module: &Module) -> Option<u64> {
     module.base.checked_add(module.size).filter(|_| module.base != 0)
 }
 
@@ -171,6 +190,21 @@ mod tests {
         assert_eq!(symbols.owners, [b"m"]);
         assert!(!symbols.symbols.iter().any(|s| s.name == b"$x"));
         assert_eq!(symbols.symbols[1].name, b"_stext", "the file's order decides at one address");
+    }
+
+    #[test]
+    fn each_owner_has_one_number_however_many_there_are() {
+        let text: String =
+            (0..140_000).map(|i| format!("{:x} t f\t[m{}]\n", 0x1000 + i * 16, i % 70_000)).collect();
+        let modules: Vec<Module> = (0..70_000u64)
+            .map(|i| Module { name: format!("m{i}"), base: 0x1000 + i * 16, size: 1 << 30 })
+            .collect();
+        let symbols = parse_kallsyms(text.as_bytes(), &modules, 4096);
+        assert_eq!(symbols.owners.len(), usize::from(u16::MAX));
+        let owner = |at: usize| symbols.symbols[at].owner;
+        assert_eq!(owner(65_534), SymbolOwner::Owner(65_534));
+        assert_eq!(owner(65_535), SymbolOwner::Core, "nobody else's number");
+        assert_eq!(owner(70_007), SymbolOwner::Owner(7));
     }
 
     #[test]

@@ -18,9 +18,11 @@ mod version;
 
 pub use clock::{ClockUnit, TraceClock};
 pub use cmdlines::{TaskName, parse_saved_cmdlines, parse_saved_tgids};
+pub(crate) use event_format::FIELDS_END_MAX;
 pub use event_format::{EventFormat, Field, FieldKind};
 pub use header_page::HeaderPage;
 pub use kallsyms::{KernelSymbols, Symbol, SymbolOwner, parse_kallsyms};
+pub(crate) use modules::by_name as modules_by_name;
 pub use modules::{Module, parse_modules};
 pub(crate) use order::unused_bits;
 pub use order::{ByteOrder, OrderVote, vote_byte_order};

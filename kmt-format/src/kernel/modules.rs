@@ -1,5 +1,7 @@
 //! `/proc/modules`: where modules lie.
 
+use std::collections::HashMap;
+
 /// One loaded module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
@@ -9,6 +11,15 @@ pub struct Module {
     pub base: u64,
     /// Size in bytes, all its parts together.
     pub size: u64,
+}
+
+/// Modules by name; of those of one name the first.
+pub(crate) fn by_name(modules: &[Module]) -> HashMap<&[u8], &Module> {
+    let mut places = HashMap::new();
+    for module in modules {
+        places.entry(module.name.as_bytes()).or_insert(module);
+    }
+    places
 }
 
 /// Parses `/proc/modules`: `NAME SIZE REFS DEPENDENTS STATE ADDRESS [TAINT]`. Lines that are none are passed over.

@@ -54,7 +54,9 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
             at = end;
         } else {
             let rest = text.get(at..)?;
-            let sign = SIGNS.iter().find(|s| rest.starts_with(**s)).copied();
+            // The first byte decides mostly; comparing it costs less than comparing text.
+            let sign =
+                SIGNS.iter().find(|s| s.as_bytes().first() == Some(&byte) && rest.starts_with(**s)).copied();
             let sign = sign.or_else(|| ["~", ".", ";"].into_iter().find(|s| rest.starts_with(s)))?;
             out.push(Token::Sign(sign));
             at = at.saturating_add(sign.len());

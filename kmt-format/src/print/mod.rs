@@ -4,8 +4,10 @@
 //! text once for each event class and evaluates it for each event, with the C types of the traced kernel.
 
 mod bprint;
+mod env;
 mod eval;
 mod expr;
+mod ftrace;
 mod lex;
 mod parse;
 mod pointer;
@@ -13,7 +15,8 @@ mod printf;
 mod template;
 mod types;
 
-pub use template::{EventText, PrintEnv, Unresolved};
+pub use env::{PrintEnv, Unresolved};
+pub use template::EventText;
 
 #[cfg(test)]
 mod tests;

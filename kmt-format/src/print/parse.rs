@@ -8,6 +8,9 @@ use crate::schema::EventClass;
 
 /// Deepest nesting of parentheses and operators that is followed.
 const DEPTH_MAX: u32 = 200;
+/// Most binary operators of one argument that remain after constants were worked out. `a + b + c ...` is a tree as deep
+/// as it is long, and what walks or drops a tree recurses.
+const OPERATORS_MAX: u32 = 256;
 
 /// What names stand for outside the event itself.
 pub(super) struct Scope<'a> {
@@ -18,7 +21,7 @@ pub(super) struct Scope<'a> {
 
 /// Parses one argument; what cannot be parsed becomes [`Expr::Unknown`] with its text.
 pub(super) fn argument(tokens: &[Token], scope: &Scope<'_>) -> Expr {
-    let mut parser = Parser { tokens, at: 0, scope, depth: 0 };
+    let mut parser = Parser { tokens, at: 0, scope, depth: 0, operators: 0 };
     match parser.ternary() {
         Some(expr) if parser.at == tokens.len() => expr,
         _ => Expr::Unknown(text_of(tokens)),
@@ -69,6 +72,7 @@ struct Parser<'t, 's> {
     at: usize,
     scope: &'s Scope<'s>,
     depth: u32,
+    operators: u32,
 }
 
 impl<'t> Parser<'t, '_> {
@@ -134,6 +138,10 @@ impl<'t> Parser<'t, '_> {
             self.at = self.at.saturating_add(1);
             let right = self.binary(operator_level.saturating_add(1))?;
             left = fold(Expr::Binary(operator, left.into(), right.into()));
+            self.operators = self.operators.saturating_add(u32::from(!matches!(left, Expr::Const(..))));
+            if self.operators > OPERATORS_MAX {
+                return None;
+            }
         }
         Some(left)
     }
@@ -329,9 +337,10 @@ impl<'t> Parser<'t, '_> {
         if self.depth > DEPTH_MAX - 8 {
             return None;
         }
-        let mut parser =
-            Parser { tokens: &[], at: 0, scope: self.scope, depth: self.depth.saturating_add(1) };
+        let depth = self.depth.saturating_add(1);
+        let mut parser = Parser { tokens: &[], at: 0, scope: self.scope, depth, operators: self.operators };
         let expr = parser.helper(name, &arguments);
+        self.operators = parser.operators;
         match expr {
             Some(expr) => Some(expr),
             None => unknown(),
@@ -339,8 +348,10 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn parse_one(&mut self, tokens: &'t [Token]) -> Option<Expr> {
-        let mut parser = Parser { tokens, at: 0, scope: self.scope, depth: self.depth };
+        let mut parser =
+            Parser { tokens, at: 0, scope: self.scope, depth: self.depth, operators: self.operators };
         let expr = parser.ternary()?;
+        self.operators = parser.operators;
         (parser.at == tokens.len()).then_some(expr)
     }
 

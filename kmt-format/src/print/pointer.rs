@@ -1,7 +1,7 @@
 //! `%p` and its extensions (`pointer()`, lib/vsprintf.c 4.4 to 7.2).
 
+use super::env::{PrintEnv, SymbolForm};
 use super::printf::{Spec, padded};
-use super::template::{PrintEnv, SymbolForm};
 use crate::kernel::ByteOrder;
 
 /// Writes an address: with `nohash-ptr` the kernel prints plain `%p` in full width.

@@ -246,6 +246,61 @@ fn escapes_and_constants() {
     check(r#""%s", REC->yes ? "yes" : "no""#, "yes");
 }
 
+/// Deep trees cost stack where they are parsed, evaluated and dropped; constants are worked out and are no tree.
+#[test]
+fn long_print_fmts_are_not_parsed() {
+    let long = format!("\"%d\", 1{} + 1", " ".repeat(300_000));
+    let (text, unresolved) = printed(&long, ByteOrder::Little);
+    assert_eq!(text, "?");
+    assert!(format!("{unresolved:?}").contains("more than 262144 bytes"), "{unresolved:?}");
+    let env = PrintEnv::new(ByteOrder::Little, 8);
+    let format = format!(
+        "name: x\nID: 7\n\tfield:u16 common_type;\toffset:0;\tsize:2;\tsigned:0;\nprint fmt: \"%d\", {}1\n",
+        "1 + ".repeat(60_000)
+    );
+    let class = crate::schema::EventClass::from_format("x", &format, 8).unwrap();
+    (0..100).for_each(|_| drop(EventText::new(&class, &env)));
+    assert!(env.unresolved().iter().any(|what| what.contains("8388608 with the others")));
+}
+
+#[test]
+fn depth_is_bounded() {
+    let many = 100_000;
+    let chain = |term: &str, operator: &str| vec![term; many].join(operator);
+    let value = chain("REC->num", "+");
+    assert_eq!(printed(&format!("\"%d\", {value}"), ByteOrder::Little).0, "?");
+    let value = chain("1", "+");
+    check(&format!("\"%d\", {value}"), &many.to_string());
+    let value = chain("REC->num", " ? 1 : ");
+    assert_eq!(printed(&format!("\"%d\", {value}"), ByteOrder::Little).0, "?");
+    let mut nested = "REC->num".to_owned();
+    for _ in 0..60 {
+        nested = format!("({}", [nested.as_str(), "1"].join(" + ")) + &" + 1".repeat(20) + ")";
+    }
+    assert_eq!(printed(&format!("\"%d\", {nested}"), ByteOrder::Little).0, "?");
+    let mut nested = "REC->num".to_owned();
+    for _ in 0..40 {
+        nested = format!("likely({nested}{})", " + 1".repeat(20));
+    }
+    assert_eq!(printed(&format!("\"%d\", {nested}"), ByteOrder::Little).0, "?");
+    let value = format!("REC->num{}", " + 1".repeat(200));
+    check(&format!("\"%d\", {value}"), "195");
+    for opening in ["(", "-", "!", "*", "(int)", "likely(", "REC->words["] {
+        let value = opening.repeat(many);
+        assert_eq!(printed(&format!("\"%d\", {value}"), ByteOrder::Little).0, "?", "{opening}");
+    }
+}
+
+/// Each conversion of a width of thousands is a few bytes of the file.
+#[test]
+fn text_of_an_event_is_bounded() {
+    for format in ["%4096d".repeat(1_000), "%*d".repeat(1_000), "literal".repeat(30_000)] {
+        let print_fmt = format!("\"{format}\"{}", ", 65536".repeat(2_000));
+        let text = printed(&print_fmt, ByteOrder::Little).0;
+        assert_eq!(text.len(), 128 << 10);
+    }
+}
+
 #[test]
 fn pointers_to_bytes() {
     check(

@@ -8,6 +8,7 @@ use crate::Limits;
 use crate::codec::{self, Encoded, Records};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
+use crate::limits::within_at;
 use crate::raw::{ChunkKind, EventsHead};
 
 /// The body of a chunk. `stored` is body and padding; `verify` whether the checksum is looked at.
@@ -30,16 +31,13 @@ pub(crate) fn decoded<'d>(
             Err(bad("a body without a codec has two lengths"))
         };
     }
-    let (what, limit) = match chunk.kind {
+    let (name, what, limit) = match chunk.kind {
         ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => {
-            ("the decoded length of an event chunk", limits.event_body_len)
+            ("event_body_len", "the decoded length of an event chunk", limits.event_body_len)
         }
-        _ => ("the decoded length of a chunk", limits.chunk_len.min(limits.decoded_len)),
+        _ => ("decoded_len", "the decoded length of a chunk", limits.chunk_len.min(limits.decoded_len)),
     };
-    if chunk.raw_len > limit {
-        let kind = ErrorKind::LimitExceeded { what, found: chunk.raw_len, limit };
-        return Err(Error::at(chunk.offset, kind));
-    }
+    within_at(chunk.offset, name, what, chunk.raw_len, limit)?;
     let encoded = Encoded {
         codec: chunk.codec,
         stored: &body,

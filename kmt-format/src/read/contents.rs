@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use zerocopy::{BigEndian, LittleEndian};
 
-use super::body::decoded;
+use super::body::{Body, decoded};
 use super::sub_buffers::Decoder;
 use super::symbols::Part as SymbolPart;
 use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, SymbolTable};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
+use crate::limits::{Budget, within_at};
 use crate::raw::{ChunkKind, chunk_flags};
 
 /// The event chunks of one CPU, in order.
@@ -81,6 +82,10 @@ pub(crate) struct Contents<'d> {
     pub event_bytes: u64,
     pub unknown_kinds: BTreeMap<[u8; 4], u64>,
     pub finished: bool,
+    /// Memory for everything but events.
+    metadata_len: u64,
+    /// Decoded length of event chunks.
+    events_len: u64,
     /// Whether body checksums are looked at.
     pub verify: bool,
     /// Whether streams keep their chunks.
@@ -104,6 +109,8 @@ impl<'d> Contents<'d> {
             event_bytes: 0,
             unknown_kinds: BTreeMap::new(),
             finished: false,
+            metadata_len: 0,
+            events_len: 0,
             verify: true,
             keeps_chunks,
             decoder: None,
@@ -140,6 +147,11 @@ impl<'d> Contents<'d> {
                 chunk.body(&stored).map(|_| Taken::Other)
             }
         };
+        if let Err(error) = &used {
+            if matches!(error.kind(), ErrorKind::LimitExceeded { name: "metadata", .. }) {
+                return Err(error.clone());
+            }
+        }
         Ok(used.unwrap_or_else(|error| {
             let damage = Damage { offset: chunk.offset, len: chunk.total_len, error };
             self.note(damage.clone());
@@ -150,16 +162,30 @@ impl<'d> Contents<'d> {
     /// Counts a chunk; refuses the file if it must be.
     fn begin(&mut self, chunk: &ChunkRef) -> Result<()> {
         self.chunk_count = self.chunk_count.saturating_add(1);
-        if self.chunk_count > self.limits.chunks {
-            let (found, limit) = (self.chunk_count, self.limits.chunks);
-            let what = "the number of chunks";
-            return Err(Error::at(chunk.offset, ErrorKind::LimitExceeded { what, found, limit }));
-        }
+        within_at(chunk.offset, "chunks", "the number of chunks", self.chunk_count, self.limits.chunks)?;
         self.finished = chunk.kind == ChunkKind::TRAILER;
         if !chunk.kind.is_known() && chunk.flags & chunk_flags::CRITICAL != 0 {
             return Err(Error::at(chunk.offset, ErrorKind::UnknownCriticalChunk { kind: chunk.kind.0 }));
         }
+        let is_event_chunk = matches!(chunk.kind, ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS);
+        if is_event_chunk && chunk.raw_len <= self.limits.event_body_len {
+            self.events_len = self.events_len.saturating_add(chunk.raw_len);
+            let limit = self.limits.events_up_to(chunk.offset.saturating_add(chunk.total_len));
+            within_at(
+                chunk.offset,
+                "events",
+                "the decoded length of all event chunks",
+                self.events_len,
+                limit,
+            )?;
+        }
         Ok(())
+    }
+
+    /// What is left for metadata once this chunk was read.
+    fn budget(&self, chunk: &ChunkRef) -> Budget {
+        let limit = self.limits.metadata_up_to(chunk.offset.saturating_add(chunk.total_len));
+        Budget { used: self.metadata_len, limit }
     }
 
     /// Takes in an event chunk of which only the index was looked at.
@@ -180,14 +206,17 @@ impl<'d> Contents<'d> {
         self.event_bytes = self.event_bytes.saturating_add(chunk.total_len);
         let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
         let cpu = chunk.cpu.ok_or_else(|| bad("an event chunk belongs to no CPU"))?;
-        let limited = |what, found, limit| {
-            let exceeded = ErrorKind::LimitExceeded { what, found, limit };
-            if found > limit { Err(Error::at(chunk.offset, exceeded)) } else { Ok(()) }
-        };
+        let limited = |name, what, found, limit| within_at(chunk.offset, name, what, found, limit);
         let body_len = chunk.body_len.max(chunk.raw_len);
-        limited("the length of an event chunk's body", body_len, self.limits.event_body_len)?;
+        limited(
+            "event_body_len",
+            "the length of an event chunk's body",
+            body_len,
+            self.limits.event_body_len,
+        )?;
         if !self.streams.contains_key(&cpu) {
             limited(
+                "streams",
                 "the number of CPUs",
                 (self.streams.len() as u64).saturating_add(1),
                 self.limits.streams.into(),
@@ -201,7 +230,12 @@ impl<'d> Contents<'d> {
             stream.chunks.push((*chunk, info));
         }
         if chunk.kind == ChunkKind::SUB_BUFFERS && self.decoder.is_none() {
-            self.decoder = Some(Arc::new(Decoder::new(&mut self.schema, self.header.long_size)));
+            let mut decoder = Decoder::default();
+            let mut budget = self.budget(chunk);
+            let learnt = decoder.learn(&mut self.schema, self.header.long_size, &mut budget, chunk.offset);
+            self.metadata_len = budget.used;
+            learnt?;
+            self.decoder = Some(Arc::new(decoder));
         }
         Ok(())
     }
@@ -220,24 +254,38 @@ impl<'d> Contents<'d> {
     }
 
     fn other_chunk(&mut self, chunk: &ChunkRef, stored: Cow<'d, [u8]>) -> Result<()> {
+        let mut budget = self.budget(chunk);
+        if chunk.codec != 0 && chunk.raw_len <= self.limits.decoded_len {
+            // Decoded, and taken apart.
+            budget.take(usize::try_from(chunk.raw_len).unwrap_or(usize::MAX), chunk.offset)?;
+        }
         let body = decoded(chunk, stored, &self.header, &self.limits, true)?;
+        let used = self.take_apart(chunk, body, &mut budget);
+        self.metadata_len = budget.used;
+        used
+    }
+
+    fn take_apart(&mut self, chunk: &ChunkRef, body: Body<'d>, budget: &mut Budget) -> Result<()> {
         let base = chunk.body_offset();
         let Header { order, long_size, .. } = self.header;
         let metadata = &mut self.metadata;
         match (chunk.kind, order) {
-            (ChunkKind::SCHEMA, _) => self.classes(&body, base),
+            (ChunkKind::SCHEMA, _) => self.classes(&body, base, budget),
             (ChunkKind::CLOCK, ByteOrder::Little) => metadata.add_clock::<LittleEndian>(&body, base),
             (ChunkKind::CLOCK, ByteOrder::Big) => metadata.add_clock::<BigEndian>(&body, base),
-            (ChunkKind::TASKS, ByteOrder::Little) => metadata.add_tasks::<LittleEndian>(&body, base),
-            (ChunkKind::TASKS, ByteOrder::Big) => metadata.add_tasks::<BigEndian>(&body, base),
-            (ChunkKind::STATS, ByteOrder::Little) => metadata.add_stats::<LittleEndian>(&body, base),
-            (ChunkKind::STATS, ByteOrder::Big) => metadata.add_stats::<BigEndian>(&body, base),
+            (ChunkKind::TASKS, ByteOrder::Little) => metadata.add_tasks::<LittleEndian>(&body, base, budget),
+            (ChunkKind::TASKS, ByteOrder::Big) => metadata.add_tasks::<BigEndian>(&body, base, budget),
+            (ChunkKind::STATS, ByteOrder::Little) => {
+                metadata.add_stats::<LittleEndian>(&body, base, &self.limits)
+            }
+            (ChunkKind::STATS, ByteOrder::Big) => metadata.add_stats::<BigEndian>(&body, base, &self.limits),
             (ChunkKind::TRAILER, ByteOrder::Little) => metadata.add_trailer::<LittleEndian>(&body, base),
             (ChunkKind::TRAILER, ByteOrder::Big) => metadata.add_trailer::<BigEndian>(&body, base),
-            (ChunkKind::META, _) => metadata.add_pairs(&body, base, order),
-            (ChunkKind::FILE, _) => metadata.add_file(&body, base, order),
+            (ChunkKind::META, _) => metadata.add_pairs(&body, base, order, budget),
+            (ChunkKind::FILE, _) => metadata.add_file(&body, base, order, budget),
             (ChunkKind::SYMBOLS, _) => {
                 let part = SymbolPart::parse(body.0, base, order, long_size)?;
+                budget.take(part.memory(), base)?;
                 self.symbols.get_or_insert_default().add(part);
                 Ok(())
             }
@@ -246,13 +294,15 @@ impl<'d> Contents<'d> {
         }
     }
 
-    fn classes(&mut self, body: &[u8], base: u64) -> Result<()> {
+    fn classes(&mut self, body: &[u8], base: u64, budget: &mut Budget) -> Result<()> {
+        let limits = &self.limits;
         match self.header.order {
-            ByteOrder::Little => self.schema.add::<LittleEndian>(body, base, &self.limits)?,
-            ByteOrder::Big => self.schema.add::<BigEndian>(body, base, &self.limits)?,
+            ByteOrder::Little => self.schema.add::<LittleEndian>(body, base, limits, budget)?,
+            ByteOrder::Big => self.schema.add::<BigEndian>(body, base, limits, budget)?,
         }
-        if self.decoder.is_some() {
-            self.decoder = Some(Arc::new(Decoder::new(&mut self.schema, self.header.long_size)));
+        if let Some(decoder) = &mut self.decoder {
+            let decoder = Arc::make_mut(decoder);
+            decoder.learn(&mut self.schema, self.header.long_size, budget, base)?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::{ChunkRef, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
+use crate::limits::within_at;
 use crate::raw::{ChunkKind, Epoch, EventsHead, SubBuffersHead, loss_flags};
 use crate::write::Loss;
 
@@ -262,18 +263,13 @@ impl<'d> EventChunk<'d> {
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
         let head = struct_at::<EventsHead<O>>(&body, 0, base)?;
         head_len::<EventsHead<O>>(head.head_len.get(), &body, base)?;
-        let limit = |what, found: u32, limit: u32| {
-            let (found, limit) = (u64::from(found), u64::from(limit));
-            if found > limit {
-                Err(Error::at(base, ErrorKind::LimitExceeded { what, found, limit }))
-            } else {
-                Ok(())
-            }
-        };
-        limit("the number of records of a chunk", head.record_count.get(), limits.records)?;
-        limit("the number of descriptors of a chunk", head.descriptor_count.get(), limits.descriptors)?;
-        limit("the number of contexts of a chunk", head.context_count.get(), limits.descriptors)?;
-        limit("the number of epochs of a chunk", head.epoch_count.get(), limits.records)?;
+        let limit =
+            |name, what, found: u32, limit: u32| within_at(base, name, what, found.into(), limit.into());
+        let (records, rows) = (limits.records, limits.descriptors);
+        limit("records", "the number of records of a chunk", head.record_count.get(), records)?;
+        limit("descriptors", "the number of descriptors of a chunk", head.descriptor_count.get(), rows)?;
+        limit("descriptors", "the number of contexts of a chunk", head.context_count.get(), rows)?;
+        limit("records", "the number of epochs of a chunk", head.epoch_count.get(), records)?;
         let record_count = head.record_count.get() as usize;
         let stride = usize::from(head.record_stride.get());
         if stride != header.long_size.saturating_add(8) {

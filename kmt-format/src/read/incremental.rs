@@ -9,7 +9,8 @@ use super::header::{HEADER_LEN_MAX, read_header};
 use super::walk::{Found, Step, Walker};
 use super::{ChunkRef, Damage, EventChunk, Header, Metadata, Schema, Stream, SymbolTable};
 use crate::Limits;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
+use crate::limits::exceeded;
 use crate::raw::ALIGNMENT;
 
 /// What an incremental reader comes across.
@@ -244,7 +245,7 @@ impl State {
         let held = self.held_len.saturating_add(stored.len() as u64);
         if held > self.contents.limits.held_back {
             let what = "the length of event chunks without their classes";
-            let kind = ErrorKind::LimitExceeded { what, found: held, limit: self.contents.limits.held_back };
+            let kind = exceeded("held_back", what, held, self.contents.limits.held_back);
             return self.cannot_be_used(chunk, Error::at(chunk.offset, kind));
         }
         self.held_len = held;

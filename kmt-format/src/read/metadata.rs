@@ -7,8 +7,10 @@ use zerocopy::{ByteOrder as Order, FromBytes, Immutable, KnownLayout, Unaligned}
 
 use super::body::Body;
 use super::cast::{Table, head_len, struct_at};
+use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
+use crate::limits::{Budget, within_at};
 use crate::raw::{ClockHead, StatsRow, TableHead, TaskRow, Trailer};
 
 /// A file of the target, verbatim.
@@ -122,7 +124,13 @@ impl<'d> Metadata<'d> {
         Ok(())
     }
 
-    pub(super) fn add_pairs(&mut self, body: &Body<'d>, base: u64, order: ByteOrder) -> Result<()> {
+    pub(super) fn add_pairs(
+        &mut self,
+        body: &Body<'d>,
+        base: u64,
+        order: ByteOrder,
+        budget: &mut Budget,
+    ) -> Result<()> {
         let mut at = 0usize;
         while at < body.len() {
             let pair = (|| {
@@ -136,13 +144,21 @@ impl<'d> Metadata<'d> {
             })();
             let (key, value, next) =
                 pair.ok_or_else(|| malformed(base, "a key or value lies outside its chunk"))?;
+            budget.take(PER_ENTRY, base)?;
             self.pairs.push((key, value));
             at = next;
         }
         Ok(())
     }
 
-    pub(super) fn add_file(&mut self, body: &Body<'d>, base: u64, order: ByteOrder) -> Result<()> {
+    pub(super) fn add_file(
+        &mut self,
+        body: &Body<'d>,
+        base: u64,
+        order: ByteOrder,
+        budget: &mut Budget,
+    ) -> Result<()> {
+        budget.take(PER_ENTRY, base)?;
         let file = (|| {
             let len = order.uint_at(body, 0, 8)?;
             let name_len = order.uint_at(body, 8, 4)?;
@@ -153,8 +169,15 @@ impl<'d> Metadata<'d> {
         Ok(())
     }
 
-    pub(super) fn add_tasks<O: Order + 'static>(&mut self, body: &Body<'d>, base: u64) -> Result<()> {
+    pub(super) fn add_tasks<O: Order + 'static>(
+        &mut self,
+        body: &Body<'d>,
+        base: u64,
+        budget: &mut Budget,
+    ) -> Result<()> {
         let (rows, start) = rows::<O, TaskRow<O>>(body, base)?;
+        let memory = rows.len().saturating_mul(PER_ENTRY);
+        budget.take(memory, base)?;
         for (number, row) in rows.iter().enumerate() {
             let len = row.comm.iter().position(|&b| b == 0).unwrap_or(row.comm.len());
             let comm_start = start
@@ -167,10 +190,19 @@ impl<'d> Metadata<'d> {
         Ok(())
     }
 
-    pub(super) fn add_stats<O: Order + 'static>(&mut self, body: &[u8], base: u64) -> Result<()> {
+    pub(super) fn add_stats<O: Order + 'static>(
+        &mut self,
+        body: &[u8],
+        base: u64,
+        limits: &Limits,
+    ) -> Result<()> {
         for row in rows::<O, StatsRow<O>>(body, base)?.0.iter() {
             let present = row.present.get();
             let number = |bit: u32, value: u64| (present & 1 << bit != 0).then_some(value);
+            if !self.counters.contains_key(&row.cpu.get()) {
+                let count = (self.counters.len() as u64).saturating_add(1);
+                within_at(base, "streams", "the number of CPUs", count, limits.streams.into())?;
+            }
             let counters = self.counters.entry(row.cpu.get()).or_default();
             let kernel = CpuStats {
                 entries: number(0, row.entries.get()),
@@ -224,6 +256,9 @@ where
     let (count, row_len) = (head.row_count.get() as usize, head.row_len.get() as usize);
     Ok((Table::at(body, start, count, row_len, base)?, start))
 }
+
+/// What an entry takes at least, in bytes: that of a list here, and what its users make of it.
+const PER_ENTRY: usize = 64;
 
 fn malformed(base: u64, what: &'static str) -> Error {
     Error::at(base, ErrorKind::Malformed(what))

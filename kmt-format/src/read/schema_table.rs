@@ -1,11 +1,14 @@
 //! Reading schema chunks.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use zerocopy::ByteOrder as Order;
 
 use super::cast::{Table, array_at, head_len, struct_at};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Field, FieldKind};
+use crate::kernel::{FIELDS_END_MAX, Field, FieldKind};
+use crate::limits::{Budget, within_at};
 use crate::raw::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
 use crate::schema::{EventClass, Meaning, Place, Role, Shape, Slot, Transform};
 
@@ -16,6 +19,10 @@ pub struct Schema {
     shapes: Vec<Option<Shape>>,
     /// Shapes for events that are decoded from sub-buffers, three for each class.
     decoding: Vec<Option<Shape>>,
+    /// Classes and shapes that are defined.
+    defined: usize,
+    /// Classes that came since [`Schema::take_fresh`].
+    fresh: Vec<usize>,
 }
 
 /// Number of the first shape that is not the file's but the reader's own.
@@ -38,12 +45,24 @@ impl Schema {
 
     /// Numbers that are defined; it grows when more becomes known.
     pub(super) fn defined_count(&self) -> usize {
-        self.classes.iter().flatten().count().saturating_add(self.shapes.iter().flatten().count())
+        self.defined
     }
 
-    /// The shapes by which the reader decodes sub-buffers.
-    pub(super) fn set_decoding(&mut self, shapes: Vec<Option<Shape>>) {
-        self.decoding = shapes;
+    /// Indices of the classes that came since the last call.
+    pub(super) fn take_fresh(&mut self) -> Vec<usize> {
+        core::mem::take(&mut self.fresh)
+    }
+
+    /// The shapes by which the reader decodes sub-buffers with events of that class.
+    pub(super) fn set_decoding(&mut self, class: usize, shapes: &[Shape; 3]) {
+        let first = class.saturating_mul(3);
+        let end = first.saturating_add(3);
+        if self.decoding.len() < end {
+            self.decoding.resize(end, None);
+        }
+        for (slot, shape) in self.decoding.iter_mut().skip(first).zip(shapes) {
+            *slot = Some(shape.clone());
+        }
     }
 
     /// All classes with their indices.
@@ -57,8 +76,14 @@ impl Schema {
     }
 
     /// Adds what a schema chunk defines. A second definition of the same index must say the same.
-    pub(super) fn add<O: Order + 'static>(&mut self, body: &[u8], base: u64, limits: &Limits) -> Result<()> {
-        let table = Tables::<O>::parse(body, base, limits)?;
+    pub(super) fn add<O: Order + 'static>(
+        &mut self,
+        body: &[u8],
+        base: u64,
+        limits: &Limits,
+        budget: &mut Budget,
+    ) -> Result<()> {
+        let mut table = Tables::<O>::parse(body, base, limits, budget)?;
         let (first_class, first_shape) = (table.first_class, table.first_shape);
         let mut classes = Vec::with_capacity(table.classes.len());
         for row in table.classes.iter() {
@@ -71,8 +96,14 @@ impl Schema {
             let class = class.ok_or_else(|| table.bad("a shape names a class of another chunk"))?;
             shapes.push(table.shape(row, class_index, class.fields.len())?);
         }
-        place(&mut self.classes, first_class, classes).map_err(|what| table.bad(what))?;
-        place(&mut self.shapes, first_shape, shapes).map_err(|what| table.bad(what))
+        let bad = |what| Error::at(base, ErrorKind::Malformed(what));
+        let mut new_shapes = Vec::new();
+        let known = self.fresh.len();
+        place(&mut self.classes, first_class, classes, &mut self.fresh).map_err(bad)?;
+        place(&mut self.shapes, first_shape, shapes, &mut new_shapes).map_err(bad)?;
+        let new_classes = self.fresh.len().saturating_sub(known);
+        self.defined = self.defined.saturating_add(new_classes).saturating_add(new_shapes.len());
+        Ok(())
     }
 }
 
@@ -80,23 +111,41 @@ fn place<T: PartialEq>(
     into: &mut Vec<Option<T>>,
     first: usize,
     new: Vec<T>,
+    fresh: &mut Vec<usize>,
 ) -> core::result::Result<(), &'static str> {
     let end = first.saturating_add(new.len());
     if into.len() < end {
         into.resize_with(end, || None);
     }
-    for (slot, value) in into.iter_mut().skip(first).zip(new) {
+    for ((number, slot), value) in into.iter_mut().enumerate().skip(first).zip(new) {
         match slot {
             Some(old) if *old != value => return Err("two schema chunks define the same number differently"),
             Some(_) => {}
-            None => *slot = Some(value),
+            None => {
+                *slot = Some(value);
+                fresh.push(number);
+            }
         }
     }
     Ok(())
 }
 
-struct Tables<'d, O: Order + 'static> {
+/// The fields of a class, and what they mean.
+type Fields = (Arc<[Field]>, Arc<[Role]>);
+
+/// What a class takes beside its fields and texts, and a field beside its texts, in bytes.
+const PER_CLASS: usize = 512;
+const PER_FIELD: usize = 128;
+
+struct Tables<'d, 'b, O: Order + 'static> {
     base: u64,
+    budget: &'b mut Budget,
+    /// What several classes name is made once: by first field and count.
+    shared_fields: BTreeMap<(u32, u16), Fields>,
+    /// By offset and length.
+    shared_texts: BTreeMap<(u32, u32), Arc<str>>,
+    /// By first slot and count.
+    shared_slots: BTreeMap<(u32, usize), Arc<[Slot]>>,
     first_class: usize,
     first_shape: usize,
     classes: Table<'d, ClassRow<O>>,
@@ -107,21 +156,16 @@ struct Tables<'d, O: Order + 'static> {
     fields_max: u32,
 }
 
-impl<'d, O: Order + 'static> Tables<'d, O> {
-    fn parse(body: &'d [u8], base: u64, limits: &Limits) -> Result<Self> {
+impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
+    fn parse(body: &'d [u8], base: u64, limits: &Limits, budget: &'b mut Budget) -> Result<Self> {
         let head = struct_at::<SchemaHead<O>>(body, 0, base)?;
         let mut at = head_len::<SchemaHead<O>>(head.head_len.get(), body, base)?;
-        let limit = |what, found: u32, limit: u32| {
-            if found <= limit {
-                return Ok(found as usize);
-            }
-            let (found, limit) = (u64::from(found), u64::from(limit));
-            Err(Error::at(base, ErrorKind::LimitExceeded { what, found, limit }))
-        };
+        let limit =
+            |name, what, found: u32, limit: u32| within_at(base, name, what, found.into(), limit.into());
         let last_class = head.first_class.get().saturating_add(head.class_count.get());
         let last_shape = head.first_shape.get().saturating_add(head.shape_count.get());
-        limit("the number of event classes", last_class, limits.classes)?;
-        limit("the number of shapes", last_shape, limits.shapes)?;
+        limit("classes", "the number of event classes", last_class, limits.classes)?;
+        limit("shapes", "the number of shapes", last_shape, limits.shapes)?;
         let classes =
             Table::at(body, at, head.class_count.get() as usize, head.class_len.get().into(), base)?;
         at = at.saturating_add(classes.len_bytes());
@@ -134,6 +178,10 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
         let heap = array_at(body, at, head.heap_len.get() as usize, base)?;
         Ok(Self {
             base,
+            budget,
+            shared_fields: BTreeMap::new(),
+            shared_texts: BTreeMap::new(),
+            shared_slots: BTreeMap::new(),
             first_class: head.first_class.get() as usize,
             first_shape: head.first_shape.get() as usize,
             classes,
@@ -149,6 +197,28 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
         Error::at(self.base, ErrorKind::Malformed(what))
     }
 
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        self.budget.take(bytes, self.base)
+    }
+
+    /// A text of its own.
+    fn copied(&mut self, string: &StringRef<O>) -> Result<String> {
+        self.take(string.len.get() as usize)?;
+        Ok(self.text(string)?.to_owned())
+    }
+
+    /// A text that others may name too.
+    fn shared_text(&mut self, string: &StringRef<O>) -> Result<Arc<str>> {
+        let key = (string.offset.get(), string.len.get());
+        if let Some(text) = self.shared_texts.get(&key) {
+            return Ok(Arc::clone(text));
+        }
+        self.take(string.len.get() as usize)?;
+        let text: Arc<str> = self.text(string)?.into();
+        self.shared_texts.insert(key, Arc::clone(&text));
+        Ok(text)
+    }
+
     fn text(&self, string: &StringRef<O>) -> Result<&'d str> {
         let (offset, len) = (string.offset.get() as usize, string.len.get() as usize);
         let bytes = offset.checked_add(len).and_then(|end| self.heap.get(offset..end));
@@ -157,15 +227,14 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
             .ok_or_else(|| self.bad("a string of the schema lies outside its heap or is not UTF-8"))
     }
 
-    fn class(&self, row: &ClassRow<O>) -> Result<EventClass> {
-        let count = row.field_count.get();
-        if u32::from(count) > self.fields_max {
-            let (found, limit) = (u64::from(count), u64::from(self.fields_max));
-            let what = "the number of fields of an event";
-            return Err(Error::at(self.base, ErrorKind::LimitExceeded { what, found, limit }));
+    /// Fields in their order, and what they mean.
+    fn fields(&mut self, first: u32, count: u16) -> Result<Fields> {
+        if let Some((fields, roles)) = self.shared_fields.get(&(first, count)) {
+            return Ok((Arc::clone(fields), Arc::clone(roles)));
         }
-        let first = row.first_field.get() as usize;
-        let rows = self.fields.range(first, count.into());
+        let limit = self.fields_max.into();
+        within_at(self.base, "fields", "the number of fields of an event", count.into(), limit)?;
+        let rows = self.fields.range(first as usize, count.into());
         let rows = rows.ok_or_else(|| self.bad("a class has fields that are not there"))?;
         let mut fields = Vec::with_capacity(count.into());
         let mut roles = Vec::with_capacity(count.into());
@@ -173,19 +242,27 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
             fields.push(self.field(row)?);
             roles.push(Role(row.role.get()));
         }
+        let made: Fields = (fields.into(), roles.into());
+        self.shared_fields.insert((first, count), (Arc::clone(&made.0), Arc::clone(&made.1)));
+        Ok(made)
+    }
+
+    fn class(&mut self, row: &ClassRow<O>) -> Result<EventClass> {
+        self.take(PER_CLASS)?;
+        let (fields, roles) = self.fields(row.first_field.get(), row.field_count.get())?;
         let common_count = usize::from(row.common_count.get());
         if common_count > fields.len() {
             return Err(self.bad("a class has more common fields than fields"));
         }
-        let format_text = self.text(&row.format_text)?.to_owned();
+        let format_text = self.shared_text(&row.format_text)?;
         let start = row.print_fmt.offset.get().checked_sub(row.format_text.offset.get());
         let end = start.and_then(|s| s.checked_add(row.print_fmt.len.get()));
         let print_fmt = start.zip(end).map(|(s, e)| s as usize..e as usize);
         let print_fmt = print_fmt.filter(|range| format_text.get(range.clone()).is_some());
         Ok(EventClass {
             id: row.id.get(),
-            system: self.text(&row.system)?.to_owned(),
-            name: self.text(&row.name)?.to_owned(),
+            system: self.copied(&row.system)?,
+            name: self.copied(&row.name)?,
             meaning: Meaning(row.meaning.get()),
             roles,
             fields,
@@ -195,8 +272,12 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
         })
     }
 
-    fn field(&self, row: &FieldRow<O>) -> Result<Field> {
+    fn field(&mut self, row: &FieldRow<O>) -> Result<Field> {
+        self.take(PER_FIELD)?;
         let (size, element_size) = (row.size.get(), u32::from(row.element_size));
+        if u64::from(row.offset.get()).saturating_add(size.into()) > FIELDS_END_MAX {
+            return Err(self.bad("a field lies behind any event"));
+        }
         let kind = match row.kind {
             0 if matches!(size, 1 | 2 | 4 | 8) => FieldKind::Scalar,
             1 if element_size > 0 => FieldKind::Array { count: size.checked_div(element_size).unwrap_or(0) },
@@ -206,8 +287,8 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
             _ => return Err(self.bad("a field has an unknown kind or an impossible size")),
         };
         Ok(Field {
-            name: self.text(&row.name)?.to_owned(),
-            type_text: self.text(&row.type_text)?.to_owned(),
+            name: self.copied(&row.name)?,
+            type_text: self.copied(&row.type_text)?,
             offset: row.offset.get(),
             size,
             signed: row.signed != 0,
@@ -216,14 +297,28 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
         })
     }
 
-    fn shape(&self, row: &ShapeRow<O>, class: usize, field_count: usize) -> Result<Shape> {
-        let first = row.first_slot.get() as usize;
-        let rows = self.slots.range(first, field_count);
+    /// Places of `count` fields.
+    fn places(&mut self, first: u32, count: usize) -> Result<Arc<[Slot]>> {
+        if let Some(slots) = self.shared_slots.get(&(first, count)) {
+            return Ok(Arc::clone(slots));
+        }
+        let rows = self.slots.range(first as usize, count);
         let rows = rows.ok_or_else(|| self.bad("a shape has slots that are not there"))?;
-        let (descriptor_len, payload_len) = (row.descriptor_len.get(), row.payload_len.get());
-        let mut slots = Vec::with_capacity(field_count);
+        self.take(count.saturating_mul(size_of::<Slot>()))?;
+        let mut slots = Vec::with_capacity(count);
         for slot in rows {
-            let slot = self.slot(slot, field_count)?;
+            slots.push(self.slot(slot, count)?);
+        }
+        let slots: Arc<[Slot]> = slots.into();
+        self.shared_slots.insert((first, count), Arc::clone(&slots));
+        Ok(slots)
+    }
+
+    fn shape(&mut self, row: &ShapeRow<O>, class: usize, field_count: usize) -> Result<Shape> {
+        self.take(size_of::<Shape>())?;
+        let slots = self.places(row.first_slot.get(), field_count)?;
+        let (descriptor_len, payload_len) = (row.descriptor_len.get(), row.payload_len.get());
+        for slot in slots.iter() {
             let end = u64::from(slot.offset).saturating_add(u64::from(slot.stored));
             let room = match slot.place {
                 Place::Context => 4096,
@@ -234,7 +329,6 @@ impl<'d, O: Order + 'static> Tables<'d, O> {
             if end > room {
                 return Err(self.bad("a slot reaches past its place"));
             }
-            slots.push(slot);
         }
         Ok(Shape { class, slots, descriptor_len, payload_len })
     }

@@ -9,54 +9,61 @@ use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
+use crate::limits::Budget;
 use crate::raw::SubBuffersHead;
 use crate::write::Loss;
 use crate::write::WriterLimits;
 use crate::write::decoding::{ClassPlan, EVENTS_MAX, EventChunkBuilder, Habit};
 
 /// How to take the records of each class apart, by event id.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Decoder {
     plans: Vec<Option<ClassPlan>>,
-    /// Index of the plan by event id; `u16::MAX` if there is none.
+    /// Index of the plan plus one by event id; 0 if there is none.
     plan_of_id: Vec<u16>,
 }
 
+/// What a plan takes for each field of its class, in bytes: three slots, and steps.
+const PLAN_PER_FIELD: usize = 160;
+
 impl Decoder {
-    /// Plans for all classes of `schema`, whose shapes it then knows too.
-    pub fn new(schema: &mut Schema, long_size: usize) -> Self {
-        let mut plans = Vec::new();
-        let mut shapes = Vec::new();
-        let mut plan_of_id = vec![u16::MAX; 1 << 16];
-        for index in 0..schema.class_count() {
-            // Shapes of a chunk have 16 bits, and there are three for each class.
-            let class = schema.class(index).filter(|_| index < usize::from(u16::MAX) / 3);
-            // Records are shorter than a sub-buffer; a field behind that is nonsense and must not overflow anything.
-            let class = class.filter(|c| {
-                c.fields.iter().all(|f| {
-                    u64::from(f.offset).saturating_add(u64::from(f.size))
-                        <= HeaderPage::SUB_BUFFER_LEN_MAX as u64
-                })
-            });
-            let plan =
-                class.and_then(|c| ClassPlan::new(c.clone(), index, index.saturating_mul(3), long_size).ok());
-            if let Some(plan) = &plan {
-                if let Some(place) = plan_of_id.get_mut(usize::from(plan.class.id)) {
-                    *place = index as u16;
-                }
-            }
-            match &plan {
-                Some(plan) => shapes.extend(plan.shapes.iter().cloned().map(Some)),
-                None => shapes.extend([None, None, None]),
-            }
-            plans.push(plan);
+    /// Makes plans for the classes of `schema` that have none yet; the schema knows their shapes then. `offset`
+    /// is that of the chunk that they come with.
+    pub fn learn(
+        &mut self,
+        schema: &mut Schema,
+        long_size: usize,
+        budget: &mut Budget,
+        offset: u64,
+    ) -> Result<()> {
+        if self.plan_of_id.is_empty() {
+            self.plan_of_id = vec![0; 1 << 16];
         }
-        schema.set_decoding(shapes);
-        Self { plans, plan_of_id }
+        // Shapes of a chunk have 16 bits, and there are three for each class.
+        let count = schema.class_count().min(usize::from(u16::MAX) / 3);
+        self.plans.resize_with(count.max(self.plans.len()), || None);
+        for index in schema.take_fresh() {
+            let class = schema.class(index).filter(|_| index < count);
+            let Some(class) = class else { continue };
+            budget.take(class.fields.len().saturating_mul(PLAN_PER_FIELD), offset)?;
+            let Ok(plan) = ClassPlan::new(class.clone(), index, index.saturating_mul(3), long_size) else {
+                continue;
+            };
+            // Of several classes with one id the last one counts.
+            let place = self.plan_of_id.get_mut(usize::from(plan.class.id));
+            if let Some(place) = place.filter(|p| usize::from(**p) <= index) {
+                *place = (index as u16).saturating_add(1);
+            }
+            schema.set_decoding(index, &plan.shapes);
+            if let Some(slot) = self.plans.get_mut(index) {
+                *slot = Some(plan);
+            }
+        }
+        Ok(())
     }
 
     fn plan(&self, id: u16) -> Option<(usize, &ClassPlan)> {
-        let index = usize::from(*self.plan_of_id.get(usize::from(id))?);
+        let index = usize::from(self.plan_of_id.get(usize::from(id))?.checked_sub(1)?);
         Some((index, self.plans.get(index)?.as_ref()?))
     }
 

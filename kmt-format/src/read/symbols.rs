@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 use std::borrow::Cow;
+use std::sync::OnceLock;
 use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
 
 use super::cast::{Table, array_at, head_len, struct_at};
@@ -27,7 +28,17 @@ pub struct Resolved<'d> {
 pub struct SymbolTable<'d> {
     /// In the order of the file.
     parts: Vec<Part<'d>>,
+    /// Where there are many parts: of all addresses at which symbols start, in their order, the symbol that counts.
+    merged: OnceLock<Vec<Start>>,
+    /// Bounds of the kernel image, as the last part that tells has them.
+    core: (Option<u64>, Option<u64>),
 }
+
+/// Where a symbol starts: address, number of its part, and of its row there.
+type Start = (u64, u32, u32);
+
+/// Up to this number of parts each one is searched: those of a kernel, and of modules loaded while it was traced.
+const PARTS_SEARCHED: usize = 8;
 
 /// The symbols of one chunk, sorted by address.
 #[derive(Debug, Clone)]
@@ -91,7 +102,10 @@ macro_rules! native {
 impl<'d> SymbolTable<'d> {
     /// Adds the symbols of the next chunk.
     pub(super) fn add(&mut self, part: Part<'d>) {
+        let known = |bound: u64, before| if bound == 0 { before } else { Some(bound) };
+        self.core = (known(part.core_start, self.core.0), known(part.core_end, self.core.1));
         self.parts.push(part);
+        self.merged.take();
     }
 
     /// Number of symbols.
@@ -111,22 +125,50 @@ impl<'d> SymbolTable<'d> {
 
     /// First address of the kernel image, and the first one behind it; `None` where that is not known.
     pub fn core_range(&self) -> (Option<u64>, Option<u64>) {
-        let last = |bound: fn(&Part<'d>) -> u64| self.parts.iter().rev().map(bound).find(|&a| a != 0);
-        (last(|part| part.core_start), last(|part| part.core_end))
+        self.core
     }
 
     /// The symbol that holds `address`, as the kernel's `%pS` finds it: the last one that does not start behind it,
     /// and of several at one address the first. Of equal ones in several chunks the last chunk's counts.
     pub fn resolve(&self, address: u64) -> Option<Resolved<'_>> {
-        let mut best: Option<(u64, &Part<'_>, usize)> = None;
+        let (part, index) = if self.parts.len() > PARTS_SEARCHED {
+            self.in_merged(address)?
+        } else {
+            self.in_parts(address)?
+        };
+        part.resolved(index, address, self.core_range())
+    }
+
+    /// The symbol that starts last of those that do not start behind `address`.
+    fn in_parts(&self, address: u64) -> Option<(&Part<'d>, usize)> {
+        let mut best: Option<(u64, &Part<'d>, usize)> = None;
         for part in self.parts.iter().rev() {
             let Some((start, index)) = part.last_not_behind(address) else { continue };
             if best.is_none_or(|(best, _, _)| start > best) {
                 best = Some((start, part, index));
             }
         }
-        let (_, part, index) = best?;
-        part.resolved(index, address, self.core_range())
+        best.map(|(_, part, index)| (part, index))
+    }
+
+    /// The same, by the addresses of all parts.
+    fn in_merged(&self, address: u64) -> Option<(&Part<'d>, usize)> {
+        let starts = self.merged.get_or_init(|| self.starts());
+        let behind = starts.partition_point(|&(start, ..)| start <= address);
+        let &(_, part, row) = starts.get(behind.checked_sub(1)?)?;
+        Some((self.parts.get(part as usize)?, row as usize))
+    }
+
+    fn starts(&self) -> Vec<Start> {
+        let mut starts: Vec<Start> = Vec::with_capacity(self.len());
+        for (number, part) in self.parts.iter().enumerate() {
+            let rows = (0..part.rows.count).filter_map(|row| Some((row, part.row(row)?.address)));
+            starts.extend(rows.map(|(row, address)| (address, number as u32, row as u32)));
+        }
+        // Of those at one address the last part's first row.
+        starts.sort_unstable_by_key(|&(address, part, row)| (address, core::cmp::Reverse(part), row));
+        starts.dedup_by_key(|&mut (address, ..)| address);
+        starts
     }
 }
 
@@ -176,6 +218,11 @@ impl<'d> Part<'d> {
             }
         }
         Ok(table)
+    }
+
+    /// What it takes besides the decoded body, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>().saturating_add(self.rows.count.saturating_mul(size_of::<Start>()))
     }
 
     fn entries(&self) -> impl Iterator<Item = SymbolEntry<'_>> {
@@ -246,12 +293,14 @@ impl<'d> Part<'d> {
             let middle = low.saturating_add(high.saturating_sub(low) / 2);
             if self.row(middle)?.address <= address { low = middle.saturating_add(1) } else { high = middle }
         }
-        let mut index = low.checked_sub(1)?;
-        let start = self.row(index)?.address;
-        while index > 0 && self.row(index.saturating_sub(1))?.address == start {
-            index = index.saturating_sub(1);
+        let start = self.row(low.checked_sub(1)?)?.address;
+        // The first of those at that address.
+        let (mut first, mut last) = (0, low);
+        while first < last {
+            let middle = first.saturating_add(last.saturating_sub(first) / 2);
+            if self.row(middle)?.address < start { first = middle.saturating_add(1) } else { last = middle }
         }
-        Some((start, index))
+        Some((start, first))
     }
 
     /// What `address` is to the symbol of that index, if it lies within it.

@@ -6,6 +6,7 @@ use super::Header;
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
+use crate::limits::within;
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind};
 
 /// A chunk whose header is sound.
@@ -83,11 +84,7 @@ impl ChunkRef {
         if !is_sound {
             return Err(ErrorKind::Malformed("the lengths of a chunk contradict each other"));
         }
-        if self.total_len > limits.chunk_len {
-            let (found, limit) = (self.total_len, limits.chunk_len);
-            return Err(ErrorKind::LimitExceeded { what: "the length of a chunk", found, limit });
-        }
-        Ok(())
+        within("chunk_len", "the length of a chunk", self.total_len, limits.chunk_len)
     }
 }
 

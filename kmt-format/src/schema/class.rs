@@ -1,6 +1,7 @@
 //! An event class: one tracepoint as the traced kernel described it.
 
 use core::ops::Range;
+use std::sync::Arc;
 
 use super::{Meaning, Role};
 use crate::error::Result;
@@ -17,14 +18,14 @@ pub struct EventClass {
     pub name: String,
     /// What the event means.
     pub meaning: Meaning,
-    /// All fields, the common ones first.
-    pub fields: Vec<Field>,
+    /// All fields, the common ones first. Classes whose fields a file keeps once share them.
+    pub fields: Arc<[Field]>,
     /// What each field means.
-    pub roles: Vec<Role>,
+    pub roles: Arc<[Role]>,
     /// How many of the fields are common to all events.
     pub common_count: usize,
     /// The kernel's whole `format` file.
-    pub format_text: String,
+    pub format_text: Arc<str>,
     /// Where the text behind `print fmt: ` stands in it.
     pub print_fmt: Range<usize>,
 }
@@ -42,9 +43,10 @@ impl EventClass {
             Role::EVENT_ID if i > 0 => Role::NONE,
             role => role,
         };
-        let roles = fields.iter().enumerate().map(role).collect();
+        let roles: Vec<Role> = fields.iter().enumerate().map(role).collect();
         let meaning = Meaning::of(system, &name);
-        let (system, format_text) = (system.to_owned(), text.to_owned());
+        let (system, format_text) = (system.to_owned(), Arc::from(text));
+        let (fields, roles) = (fields.into(), roles.into());
         Ok(Self { id, system, name, meaning, fields, roles, common_count, format_text, print_fmt })
     }
 

@@ -4,6 +4,8 @@
 //! one moving field into the value word. *Wide* is the same at full width, for numbers that need it. *Payload* keeps
 //! every field in the heap, for classes whose fields hardly ever repeat. Spec section "Shapes and slots".
 
+use std::sync::Arc;
+
 use super::{EventClass, Role};
 use crate::kernel::FieldKind;
 
@@ -56,7 +58,7 @@ pub struct Shape {
     /// Index of the class.
     pub class: usize,
     /// A slot for each field of the class, in order.
-    pub slots: Vec<Slot>,
+    pub slots: Arc<[Slot]>,
     /// Bytes of descriptor data.
     pub descriptor_len: u32,
     /// Bytes of payload; 0 if the value word is no offset of a payload.
@@ -95,14 +97,14 @@ impl Builder {
     }
 
     fn finish(self, class: usize) -> Shape {
-        Shape { class, slots: self.slots, descriptor_len: self.descriptor, payload_len: self.payload }
+        Shape { class, slots: self.slots.into(), descriptor_len: self.descriptor, payload_len: self.payload }
     }
 }
 
 fn builder(class: &EventClass) -> Builder {
     let mut builder =
         Builder { context: 0, descriptor: 0, payload: 0, slots: Vec::with_capacity(class.fields.len()) };
-    for (field, role) in class.fields.iter().zip(&class.roles).take(class.common_count) {
+    for (field, role) in class.fields.iter().zip(class.roles.iter()).take(class.common_count) {
         let place = if *role == Role::EVENT_ID { Place::ClassId } else { Place::Context };
         builder.push(place, stored_size(field.kind, field.size), Transform::None, 0);
     }
@@ -120,7 +122,7 @@ fn repeating(class: &EventClass, index: usize, long_size: usize, compact: bool) 
     let moving = class
         .fields
         .iter()
-        .zip(&class.roles)
+        .zip(class.roles.iter())
         .position(|(f, r)| r.is_moving() && f.kind == FieldKind::Scalar && f.size as usize <= long_size);
     for (i, field) in class.fields.iter().enumerate().skip(class.common_count) {
         let size = stored_size(field.kind, field.size);

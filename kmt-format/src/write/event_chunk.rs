@@ -1,12 +1,14 @@
 //! Building one event chunk: tables of what repeats, and an array of records.
 
-use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+mod layout;
+
+use zerocopy::{BigEndian, LittleEndian};
 
 use super::interner::{Interner, Key};
 use super::plan::{ClassPlan, ValuePlan};
 use crate::error::Result;
 use crate::kernel::{ByteOrder, FieldKind};
-use crate::raw::{Epoch, EventsHead, loss_flags};
+use crate::raw::{EventsHead, loss_flags};
 use crate::schema::{Place, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
 
 use super::framer::BodyLayout;
@@ -278,7 +280,7 @@ impl EventChunkBuilder {
 
     /// Whether every number fits into the bytes that the shape keeps of it.
     fn fits(&self, shape: &Shape, plan: &ClassPlan, record: &[u8]) -> bool {
-        plan.class.fields.iter().zip(&shape.slots).all(|(field, slot)| {
+        plan.class.fields.iter().zip(shape.slots.iter()).all(|(field, slot)| {
             if slot.place != Place::Descriptor
                 || field.kind != FieldKind::Scalar
                 || slot.stored as u32 == field.size
@@ -312,7 +314,7 @@ impl EventChunkBuilder {
         place: Place,
         record: &[u8],
     ) {
-        for (i, (field, slot)) in plan.class.fields.iter().zip(&shape.slots).enumerate() {
+        for (i, (field, slot)) in plan.class.fields.iter().zip(shape.slots.iter()).enumerate() {
             if slot.place != place {
                 continue;
             }
@@ -380,6 +382,24 @@ impl EventChunkBuilder {
         body
     }
 
+    /// Gives back what an empty builder holds for the next chunk: of thousands of CPUs most have little to say.
+    pub fn release_memory(&mut self) {
+        if !self.is_empty() {
+            return;
+        }
+        self.records = Vec::new();
+        self.epochs = Vec::new();
+        self.descriptors.release_memory();
+        self.descriptor_offsets = Vec::new();
+        self.descriptor_data = Vec::new();
+        self.contexts.release_memory();
+        self.context_data = Vec::new();
+        self.context_ends = Vec::new();
+        self.arrays.release_memory();
+        self.array_offsets = Vec::new();
+        self.heap = Vec::new();
+    }
+
     /// What the head says.
     pub fn summary(&self) -> Summary {
         Summary {
@@ -400,64 +420,6 @@ impl EventChunkBuilder {
     /// Takes the loss that was noted.
     pub fn take_loss(&mut self) -> Loss {
         core::mem::take(&mut self.loss)
-    }
-
-    fn layout<O: zerocopy::ByteOrder>(&self, out: &mut Vec<u8>) -> usize {
-        let head_len = size_of::<EventsHead<O>>();
-        let starts = core::iter::once(0).chain(self.context_ends.iter().copied());
-        let context_ranges = starts.zip(&self.context_ends).map(|(start, &end)| start as usize..end as usize);
-        let longest = context_ranges.clone().map(|range| range.len()).max().unwrap_or(0);
-        // Never 0, also where a kernel has no common fields besides the id: readers count contexts by it.
-        let context_stride = longest.max(1).next_multiple_of(4);
-        let epochs = head_len;
-        let descriptors = epochs + self.epochs.len() * size_of::<Epoch<O>>();
-        let descriptor_data = descriptors + self.descriptor_offsets.len() * 4;
-        let contexts = (descriptor_data + self.descriptor_data.len()).next_multiple_of(8);
-        // The records come last: of a torn chunk all that are there can be used.
-        let heap = (contexts + self.contexts.len() * context_stride).next_multiple_of(8);
-        let records = (heap + self.heap.len()).next_multiple_of(16);
-        let head = EventsHead::<O> {
-            head_len: (head_len as u32).into(),
-            loss_flags: self.loss.flags().into(),
-            lost_events: self.loss.counted.into(),
-            t_base: self.summary().t_base.into(),
-            t_last: self.t_last.into(),
-            first_event: self.first_event.into(),
-            record_count: (self.record_count as u32).into(),
-            descriptor_count: (self.descriptor_offsets.len() as u32).into(),
-            context_count: (self.contexts.len() as u32).into(),
-            epoch_count: (self.epochs.len() as u32).into(),
-            epochs_offset: (epochs as u32).into(),
-            descriptors_offset: (descriptors as u32).into(),
-            contexts_offset: (contexts as u32).into(),
-            records_offset: (records as u32).into(),
-            heap_offset: (heap as u32).into(),
-            heap_len: (self.heap.len() as u32).into(),
-            record_stride: (8 + self.long_size as u16).into(),
-            context_stride: (context_stride as u16).into(),
-            reserved: [0; 12],
-        };
-        let start = out.len();
-        out.reserve(records + self.records.len());
-        out.extend_from_slice(head.as_bytes());
-        for &(first_record, upper) in &self.epochs {
-            let epoch = Epoch::<O> { first_record: first_record.into(), upper: upper.into() };
-            out.extend_from_slice(epoch.as_bytes());
-        }
-        for offset in &self.descriptor_offsets {
-            self.order.push(out, (descriptor_data as u32 + offset).into(), 4);
-        }
-        out.extend_from_slice(&self.descriptor_data);
-        out.resize(start + contexts, 0);
-        for (i, range) in context_ranges.enumerate() {
-            out.extend_from_slice(self.context_data.get(range).unwrap_or_default());
-            out.resize(start + contexts + (i + 1) * context_stride, 0);
-        }
-        out.resize(start + heap, 0);
-        out.extend_from_slice(&self.heap);
-        out.resize(start + records, 0);
-        out.extend_from_slice(&self.records);
-        records
     }
 }
 

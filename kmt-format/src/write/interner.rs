@@ -1,5 +1,8 @@
 //! Keys to small numbers, within one chunk.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+
 /// A key under construction: words, so that it is made, hashed and compared eight bytes at a time.
 #[derive(Debug, Default)]
 pub(super) struct Key {
@@ -54,8 +57,10 @@ pub(super) fn partial_word(bytes: &[u8]) -> u64 {
 /// Gives equal keys the same index, counted from 0 in order of first sight.
 ///
 /// Open addressing with linear probing; the keys lie in one arena, so that nothing is allocated for each.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Interner {
+    /// What the hash begins with: keys come from files, which must not know how they hash.
+    seed: Seed,
     /// Upper half of the hash above the key's place in the arena + 1; 0 if free. A power of two long.
     slots: Vec<u64>,
     /// Hash and place of each key.
@@ -66,6 +71,13 @@ pub(crate) struct Interner {
     recent: Vec<u32>,
 }
 
+impl Default for Interner {
+    fn default() -> Self {
+        let (slots, entries, arena, recent) = Default::default();
+        Self { seed: Seed::of_run(), slots, entries, arena, recent }
+    }
+}
+
 /// What [`Interner::intern`] found.
 pub(super) struct Interned {
     pub index: usize,
@@ -73,19 +85,35 @@ pub(super) struct Interned {
 }
 
 impl Interner {
-    const SLOTS_MIN: usize = 1024;
+    const SLOTS_MIN: usize = 16;
     const RECENT_BITS: u32 = 10;
+    /// Keys from which on the last ones are remembered: the table has 4 KiB.
+    const RECENT_FROM: usize = 64;
 
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Forgets everything, keeps the memory.
+    /// Forgets everything, keeps the memory, half of it where hardly any was used: that makes the cost one in proportion
+    /// to the keys.
     pub fn clear(&mut self) {
+        if self.entries.len() < Self::RECENT_FROM {
+            self.recent = Vec::new();
+        }
+        if self.entries.len().saturating_mul(8) < self.slots.len() {
+            self.slots.truncate((self.slots.len() / 2).max(Self::SLOTS_MIN));
+        }
         self.slots.fill(0);
         self.recent.fill(0);
         self.entries.clear();
         self.arena.clear();
+    }
+
+    /// Gives the memory back; nothing may be in it.
+    pub fn release_memory(&mut self) {
+        if self.entries.is_empty() {
+            (self.slots, self.entries, self.arena, self.recent) = Default::default();
+        }
     }
 
     /// The same as [`Self::intern`], faster where keys with the same first two words mostly are the same: an event's
@@ -101,7 +129,7 @@ impl Interner {
             }
         }
         let (found, place) = self.find(key);
-        if self.recent.is_empty() {
+        if self.recent.is_empty() && self.entries.len() >= Self::RECENT_FROM {
             self.recent.resize(1 << Self::RECENT_BITS, 0);
         }
         if let Some(recent) = self.recent.get_mut(hint) {
@@ -128,7 +156,7 @@ impl Interner {
         if self.entries.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let hash = hash(key);
+        let hash = self.seed.hash(key);
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -175,20 +203,34 @@ impl Interner {
     }
 }
 
-/// Multiply and fold, two words at a time and each pair by itself, so that the multiplications overlap. A chunk holds
-/// at most 65,520 keys, whatever a hostile target does.
-#[inline]
-fn hash(key: &[u64]) -> u64 {
-    const A: u64 = 0x9e37_79b9_7f4a_7c15;
-    const B: u64 = 0xd6e8_feb8_6659_fd93;
-    let mut state = key.len() as u64;
-    let mut pairs = key.chunks_exact(2);
-    for pair in &mut pairs {
-        if let [first, second] = pair {
-            state = state.rotate_left(23) ^ fold(A ^ first, B ^ second);
-        }
+/// Two words that differ from run to run, and from program to program.
+#[derive(Debug, Clone, Copy)]
+struct Seed(u64, u64);
+
+impl Seed {
+    /// That of this run. The numbers of keys do not depend on it.
+    fn of_run() -> Self {
+        static SEED: OnceLock<Seed> = OnceLock::new();
+        *SEED.get_or_init(|| {
+            let word = || RandomState::new().build_hasher().finish();
+            Self(word(), word())
+        })
     }
-    state.rotate_left(23) ^ fold(A ^ pairs.remainder().first().copied().unwrap_or(0), B)
+
+    /// Multiply and fold, two words at a time and each pair by itself, so that the multiplications overlap. A chunk holds
+    /// at most 65,520 keys, whatever a hostile target does.
+    #[inline]
+    fn hash(self, key: &[u64]) -> u64 {
+        let Self(a, b) = self;
+        let mut state = key.len() as u64;
+        let mut pairs = key.chunks_exact(2);
+        for pair in &mut pairs {
+            if let [first, second] = pair {
+                state = state.rotate_left(23) ^ fold(a ^ first, b ^ second);
+            }
+        }
+        state.rotate_left(23) ^ fold(a ^ pairs.remainder().first().copied().unwrap_or(0), b)
+    }
 }
 
 #[inline]
@@ -228,6 +270,46 @@ mod tests {
         assert_eq!(interner.len(), 0);
         assert!(interner.intern(&[]).is_new);
         assert!(!interner.intern(&[]).is_new);
+    }
+
+    /// Keys that all hash alike by constants that are known: one factor of each product is 0.
+    #[test]
+    fn keys_of_a_file_do_not_collide() {
+        const A: u64 = 0x9e37_79b9_7f4a_7c15;
+        const B: u64 = 0xd6e8_feb8_6659_fd93;
+        let mut interner = Interner::default();
+        for i in 0..5_000 {
+            interner.intern(&[i, B]);
+            interner.intern(&[A, i]);
+        }
+        let mut hashes: Vec<u64> = interner.entries.iter().map(|(hash, _)| *hash).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert!(hashes.len() > 9_900, "{} hashes of 10,000 keys", hashes.len());
+    }
+
+    #[test]
+    fn clearing_costs_in_proportion_to_the_keys() {
+        let mut interner = Interner::default();
+        assert!((0..60_000).all(|i| interner.intern_recent(&[1, i, i]).is_new));
+        let mut cleared = 0;
+        for round in 0..2_000 {
+            cleared += interner.slots.len() + interner.recent.len();
+            interner.clear();
+            assert!(interner.intern_recent(&[1, round, 0]).is_new);
+        }
+        assert!(cleared < 500_000, "{cleared} places were cleared");
+        assert_eq!(interner.len(), 1);
+    }
+
+    #[test]
+    fn few_keys_take_little_memory() {
+        let mut interner = Interner::default();
+        assert!((0..4).all(|i| interner.intern_recent(&[i, i]).is_new));
+        assert!(interner.slots.len() * 8 + interner.recent.len() * 4 <= 256);
+        interner.clear();
+        interner.release_memory();
+        assert_eq!(interner.slots.capacity(), 0);
     }
 
     #[test]

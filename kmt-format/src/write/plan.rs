@@ -141,7 +141,7 @@ impl ArrayPlan {
 }
 
 /// One event class, ready for writing.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ClassPlan {
     pub class: EventClass,
     /// Indexed by `SHAPE_*`; the file's index of the first one is `first_shape`.
@@ -182,7 +182,7 @@ impl ClassPlan {
         };
         let mut timed = (None, None);
         let (mut key, mut arrays) = (Vec::new(), Vec::new());
-        for (i, (field, slot)) in plan.class.fields.iter().zip(&compact.slots).enumerate() {
+        for (i, (field, slot)) in plan.class.fields.iter().zip(compact.slots.iter()).enumerate() {
             let segment = Segment { offset: field.offset, len: field.size };
             // The format of a kernel stack tells 8 entries; the record has as many as the stack.
             let is_stack = plan.class.roles.get(i) == Some(&Role::STACK);

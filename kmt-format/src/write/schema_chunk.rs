@@ -32,7 +32,7 @@ pub(super) fn schema_body<O: ByteOrder>(plans: &[&ClassPlan]) -> Vec<u8> {
             format_text,
             print_fmt,
         });
-        for (field, role) in class.fields.iter().zip(&class.roles) {
+        for (field, role) in class.fields.iter().zip(class.roles.iter()) {
             fields.push(FieldRow {
                 name: heap.push(field.name.as_bytes()),
                 type_text: heap.push(field.type_text.as_bytes()),

@@ -55,6 +55,13 @@ impl SubBufferChunk {
         self.summary.t_last = t_last;
     }
 
+    /// Gives back what an empty one holds for the next chunk.
+    pub fn release_memory(&mut self) {
+        if self.is_empty() {
+            self.bytes = Vec::new();
+        }
+    }
+
     /// Appends the body; returns the length of the head. Empties the chunk.
     pub fn take_body(&mut self, order: ByteOrder, out: &mut Vec<u8>) -> usize {
         let head = match order {

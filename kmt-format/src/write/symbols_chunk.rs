@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use zerocopy::{ByteOrder, IntoBytes};
 
-use crate::kernel::{KernelSymbols, Module, SymbolOwner};
+use crate::kernel::{KernelSymbols, Module, SymbolOwner, modules_by_name};
 use crate::raw::{SymbolOwnerRow, SymbolRow32, SymbolRow64, SymbolsHead};
 
 /// The body of a symbols chunk.
@@ -13,11 +13,12 @@ pub(super) fn symbols_body<O: ByteOrder>(
     long_size: usize,
 ) -> Vec<u8> {
     let mut heap = Heap::default();
+    let places = modules_by_name(modules);
     let owners: Vec<SymbolOwnerRow<O>> = symbols
         .owners
         .iter()
         .map(|&name| {
-            let module = modules.iter().find(|m| m.name.as_bytes() == name);
+            let module = places.get(name);
             let (name_offset, name_len) = heap.push(name);
             SymbolOwnerRow {
                 base: module.map_or(0, |m| m.base).into(),

@@ -32,7 +32,7 @@ pub struct WriterLimits {
 
 impl Default for WriterLimits {
     fn default() -> Self {
-        Self { chunk_len: 1 << 20, index_rows: usize::MAX }
+        Self { chunk_len: 1 << 20, index_rows: 1 << 20 }
     }
 }
 

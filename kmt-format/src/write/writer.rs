@@ -17,6 +17,9 @@ use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
 use crate::schema::EventClass;
 
+/// Streams of one file at most: the readers' limit too.
+const STREAMS_MAX: usize = 16_384;
+
 /// Makes a file from events and metadata. It does no I/O: [`Writer::take`] hands out what is ready.
 ///
 /// Memory is bounded by one open chunk for each CPU, besides what [`Writer::take`] has not been asked for.
@@ -31,11 +34,13 @@ pub struct Writer {
     first_class: usize,
     pub(super) plans: Vec<ClassPlan>,
     habits: Vec<Habit>,
-    /// Index in `plans` by event id; `u16::MAX` if none.
+    /// Index in `plans` plus one by event id; 0 if none: a table of zeros costs nothing until it is used.
     plan_of_id: Vec<u16>,
     plans_written: usize,
     /// By CPU, in order of first sight.
     pub(super) streams: Vec<(u32, Stream)>,
+    /// Index in `streams` by CPU.
+    stream_of_cpu: HashMap<u32, usize>,
     /// Index of the stream that was used last: events of one CPU mostly come together.
     current: usize,
 }
@@ -95,9 +100,10 @@ impl Writer {
             first_class: 0,
             plans: Vec::new(),
             habits: Vec::new(),
-            plan_of_id: vec![u16::MAX; 1 << 16],
+            plan_of_id: vec![0; 1 << 16],
             plans_written: 0,
             streams: Vec::new(),
+            stream_of_cpu: HashMap::new(),
             current: 0,
         }
     }
@@ -111,6 +117,7 @@ impl Writer {
             stream.sequence = sequence;
             stream.last_time = Some(t_last);
             stream.builder.go_on_behind(events, t_last);
+            self.stream_of_cpu.insert(cpu, self.streams.len());
             self.streams.push((cpu, stream));
         }
     }
@@ -140,6 +147,11 @@ impl Writer {
         self.framer.out.len()
     }
 
+    /// Events in all chunks of the file that are made so far, taken or not. Those of open chunks do not count yet.
+    pub fn events_closed(&self) -> u64 {
+        self.framer.event_count
+    }
+
     /// Makes an event class known by its `format` file. It gets into the file when its first event does.
     ///
     /// # Errors
@@ -154,7 +166,7 @@ impl Writer {
 
     /// Whether there is a format for that event id.
     pub fn knows_id(&self, id: u16) -> bool {
-        self.formats.contains_key(&id) || self.plan_of_id.get(usize::from(id)).is_some_and(|&i| i != u16::MAX)
+        self.formats.contains_key(&id) || self.plan_of_id.get(usize::from(id)).is_some_and(|&i| i != 0)
     }
 
     /// Writes the class of that event id into the file even if none of its events occurs.
@@ -168,9 +180,9 @@ impl Writer {
 
     #[inline]
     pub(super) fn plan_index(&mut self, id: u16) -> Result<usize> {
-        match self.plan_of_id.get(usize::from(id)) {
-            Some(&index) if index != u16::MAX => Ok(usize::from(index)),
-            _ => self.add_plan(id),
+        match self.plan_of_id.get(usize::from(id)).and_then(|index| index.checked_sub(1)) {
+            Some(index) => Ok(usize::from(index)),
+            None => self.add_plan(id),
         }
     }
 
@@ -186,7 +198,7 @@ impl Writer {
         self.plans.push(plan);
         self.habits.push(Habit::default());
         if let Some(slot) = self.plan_of_id.get_mut(usize::from(id)) {
-            *slot = index as u16;
+            *slot = index as u16 + 1;
         }
         Ok(index)
     }
@@ -243,11 +255,22 @@ impl Writer {
         if cpu == ChunkHeader::<LittleEndian>::NO_STREAM {
             return Err(Error::new(ErrorKind::Usage("no CPU has that number")));
         }
-        self.current = self.streams.iter().position(|(c, _)| *c == cpu).unwrap_or_else(|| {
-            self.streams.push((cpu, Stream::new(&self.options, &self.limits)));
-            self.streams.len() - 1
-        });
+        if let Some(&known) = self.stream_of_cpu.get(&cpu) {
+            self.current = known;
+            return Ok(known);
+        }
+        if self.streams.len() >= STREAMS_MAX {
+            return Err(Error::new(ErrorKind::Usage("more than 16,384 CPUs: readers take no more")));
+        }
+        self.current = self.streams.len();
+        self.stream_of_cpu.insert(cpu, self.current);
+        self.streams.push((cpu, Stream::new(&self.options, &self.limits)));
         Ok(self.current)
+    }
+
+    fn stream_known(&mut self, cpu: u32) -> Option<&mut Stream> {
+        let index = *self.stream_of_cpu.get(&cpu)?;
+        self.streams.get_mut(index).map(|(_, stream)| stream)
     }
 
     /// Closes the open chunk of `cpu`, if there is one.
@@ -256,15 +279,30 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn flush(&mut self, cpu: u32) -> Result<()> {
-        if self.streams.iter().any(|(c, s)| *c == cpu && !s.is_empty()) {
+        if self.stream_known(cpu).is_some_and(|s| !s.is_empty()) {
             self.close_chunk(cpu)?;
+        }
+        Ok(())
+    }
+
+    /// The same, where nothing more of `cpu` is expected: its memory is given back.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn end_of(&mut self, cpu: u32) -> Result<()> {
+        self.flush(cpu)?;
+        if let Some(stream) = self.stream_known(cpu) {
+            stream.builder.release_memory();
+            stream.sub_buffers.release_memory();
         }
         Ok(())
     }
 
     pub(super) fn close_chunk(&mut self, cpu: u32) -> Result<()> {
         self.write_schema()?;
-        let Some((_, stream)) = self.streams.iter_mut().find(|(c, _)| *c == cpu) else { return Ok(()) };
+        let index = self.stream_of_cpu.get(&cpu);
+        let Some((_, stream)) = index.and_then(|&index| self.streams.get_mut(index)) else { return Ok(()) };
         let order = self.options.order;
         let start = self.framer.start();
         let (kind, layout) = if stream.sub_buffers.is_empty() {
@@ -411,7 +449,7 @@ impl Writer {
         let mut cpus: Vec<u32> = self.streams.iter().map(|(cpu, _)| *cpu).collect();
         cpus.sort_unstable();
         for cpu in cpus {
-            self.flush(cpu)?;
+            self.end_of(cpu)?;
         }
         self.write_schema()?;
         if !self.plans.is_empty() {

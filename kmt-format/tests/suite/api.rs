@@ -64,10 +64,30 @@ fn pending_bytes_are_handed_out_once() {
 }
 
 #[test]
+fn events_of_open_chunks_are_not_in_the_file() {
+    let mut writer = Writer::new(options(4)).unwrap();
+    let id = writer.add_format("kmem", &model::CLASSES[0].format_text(4)).unwrap();
+    let mut record = [0; 128];
+    record[..2].copy_from_slice(&id.to_le_bytes());
+    for time in 1..=3 {
+        writer.event(0, time, &record).unwrap();
+    }
+    assert_eq!(writer.events_closed(), 0);
+    writer.flush(0).unwrap();
+    writer.event(0, 9, &record).unwrap();
+    assert_eq!(writer.events_closed(), 3);
+    let cut = writer.take();
+    assert_eq!(Trace::open(&cut, Limits::default()).unwrap().event_count(), 3);
+    writer.flush(0).unwrap();
+    assert_eq!(writer.events_closed(), 4, "of those that were taken, too");
+}
+
+#[test]
 fn only_sound_files_are_appended_to() {
     let file = small_file();
     let append = |file: &[u8]| Writer::append_to(file, Limits::default(), Compression::None);
     let mut writer = append(&file).unwrap();
+    assert_eq!(writer.events_closed(), 40);
     writer.meta(&[("later", b"yes")]).unwrap();
     let whole = [file.clone(), writer.finish().unwrap()].concat();
     let trace = Trace::open(&whole, Limits::default()).unwrap();

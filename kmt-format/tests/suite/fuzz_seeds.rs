@@ -2,7 +2,8 @@
 #![cfg(feature = "zstd")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use crate::support::seeds::{folder, seeds};
 
 #[path = "../../../fuzz/src/codec.rs"]
 mod codec;
@@ -32,20 +33,6 @@ mod round_trip;
 mod story;
 #[path = "../../../fuzz/src/subbuffer.rs"]
 mod subbuffer;
-
-fn folder(name: &str) -> Vec<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
-    let mut files: Vec<PathBuf> = fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty(), "{}", path.display());
-    files
-}
-
-fn seeds(target: &str, run: fn(&[u8])) {
-    for file in folder(&format!("fuzz/seeds/{target}")) {
-        run(&fs::read(file).unwrap());
-    }
-}
 
 /// The vectors, and each cut in the middle and with a byte flipped.
 fn vectors(run: fn(&[u8])) {

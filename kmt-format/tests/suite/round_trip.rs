@@ -123,6 +123,25 @@ proptest! {
         let order = if big { ByteOrder::Big } else { ByteOrder::Little };
         check(&ops, order, if wide { 8 } else { 4 });
     }
+
+    /// The oldest of the CPUs' next events comes first, of equal ones the lowest CPU's; nothing is left out.
+    #[test]
+    fn merged_is_the_oldest_first(ops in model::ops(), big in any::<bool>()) {
+        let order = if big { ByteOrder::Big } else { ByteOrder::Little };
+        let (file, events, _) = model::write(&ops, order, 8);
+        let mut left: Vec<_> = events.iter().map(|e| e.iter().map(|e| e.time).peekable()).collect();
+        let trace = Trace::open(&file, Limits::default()).unwrap();
+        let mut merge = trace.merge();
+        while let Some(run) = merge.next_run() {
+            for index in run.range {
+                let heads = left.iter_mut().enumerate().filter_map(|(cpu, e)| Some((*e.peek()?, cpu)));
+                let (time, cpu) = heads.min().expect("no more than were written");
+                left[cpu].next();
+                prop_assert_eq!((run.chunk.time(index), run.cpu as usize), (Some(time), cpu));
+            }
+        }
+        prop_assert!(left.iter_mut().all(|e| e.peek().is_none()));
+    }
 }
 
 #[test]

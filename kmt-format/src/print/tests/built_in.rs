@@ -116,3 +116,12 @@ fn symbols_by_themselves() {
     assert_eq!(env.symbol_with_offset(0xffff_ffff_c000_0010), b"mod_func+0x10/0x40 [mod]");
     assert_eq!(env.symbol_with_offset(0x10), b"0x10");
 }
+
+#[test]
+fn a_stack_of_the_kernel_is_bounded() {
+    let fields = "\tfield:unsigned long caller[];\toffset:8;\tsize:0;\tsigned:0;\n";
+    let frames: Vec<u8> = (1..=8_000u64).flat_map(|i| (i << 40).to_be_bytes()).collect();
+    let text = printed("kernel_stack", fields, &frames, |env| env);
+    assert!(text.starts_with("<stack trace>\n => 0x10000000000\n"), "{}", &text[..40]);
+    assert!((128 << 10..132 << 10).contains(&text.len()), "{} bytes", text.len());
+}

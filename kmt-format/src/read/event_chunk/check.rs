@@ -20,6 +20,49 @@ pub(in crate::read) fn lacks_schema(error: &Error) -> bool {
         || matches!(error.kind(), ErrorKind::UnknownEventId { .. })
 }
 
+/// Whether descriptors of that shape hold places of arrays.
+fn has_arrays(schema: &Schema, shape: &Shape) -> core::result::Result<bool, &'static str> {
+    let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
+    let mut slots = class.fields.iter().zip(shape.slots.iter());
+    Ok(slots.any(|(field, slot)| field.kind != FieldKind::Scalar && slot.place == Place::Descriptor))
+}
+
+/// Shapes that were looked at, two bits for each: a chunk may have 65,520 descriptors of one shape with 256 slots.
+#[derive(Default)]
+struct Shapes(Vec<u8>);
+
+impl Shapes {
+    const SEEN: u8 = 1;
+    const ARRAYS: u8 = 2;
+
+    fn bits(&mut self, shape: u32) -> Option<&mut u8> {
+        let shape = shape as usize;
+        if self.0.len() <= shape {
+            self.0.resize(shape.saturating_add(1), 0);
+        }
+        self.0.get_mut(shape)
+    }
+
+    /// Whether it is asked for the first time.
+    fn is_new(&mut self, shape: u32) -> bool {
+        self.bits(shape).is_some_and(|bits| {
+            let is_new = *bits & Self::SEEN == 0;
+            *bits |= Self::SEEN;
+            is_new
+        })
+    }
+
+    fn note_arrays(&mut self, shape: u32) {
+        if let Some(bits) = self.bits(shape) {
+            *bits |= Self::ARRAYS;
+        }
+    }
+
+    fn has_arrays(&self, shape: u32) -> bool {
+        self.0.get(shape as usize).is_some_and(|bits| bits & Self::ARRAYS != 0)
+    }
+}
+
 impl EventChunk<'_> {
     /// Checks every index, offset and time once, so that nothing read later can be out of place.
     pub(super) fn check(&self, schema: &Schema) -> core::result::Result<(), &'static str> {
@@ -28,13 +71,22 @@ impl EventChunk<'_> {
         }
         // For each descriptor the payload length of its shape, 0 mostly.
         let mut payload_shapes: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
+        let mut looked_at = Shapes::default();
         for descriptor in &self.descriptors {
             let data = self.descriptor_bytes(descriptor);
             let shape = schema.shape(descriptor.shape as usize).ok_or(UNKNOWN_SHAPE)?;
             if (data.len() as u64) < u64::from(shape.descriptor_len) {
                 return Err("a descriptor is shorter than its shape");
             }
-            self.check_slots(schema, shape, data)?;
+            if looked_at.is_new(descriptor.shape) {
+                self.check_slots(shape)?;
+                if has_arrays(schema, shape)? {
+                    looked_at.note_arrays(descriptor.shape);
+                }
+            }
+            if looked_at.has_arrays(descriptor.shape) {
+                self.check_arrays(schema, shape, Place::Descriptor, data)?;
+            }
             payload_shapes.push(Some(shape).filter(|s| s.payload_len > 0));
         }
         self.check_records(schema, &payload_shapes)
@@ -107,13 +159,9 @@ impl EventChunk<'_> {
         core::hint::black_box(touched);
     }
 
-    fn check_slots(
-        &self,
-        schema: &Schema,
-        shape: &Shape,
-        data: &[u8],
-    ) -> core::result::Result<(), &'static str> {
-        for slot in &shape.slots {
+    /// What holds of a shape, whatever its descriptors say.
+    fn check_slots(&self, shape: &Shape) -> core::result::Result<(), &'static str> {
+        for slot in shape.slots.iter() {
             let end = (slot.offset as usize).saturating_add(usize::from(slot.stored));
             match slot.place {
                 Place::Context if end > self.context_stride => {
@@ -123,7 +171,7 @@ impl EventChunk<'_> {
                 _ => {}
             }
         }
-        self.check_arrays(schema, shape, Place::Descriptor, data)
+        Ok(())
     }
 
     fn check_arrays(
@@ -134,7 +182,7 @@ impl EventChunk<'_> {
         data: &[u8],
     ) -> core::result::Result<(), &'static str> {
         let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
-        for (field, slot) in class.fields.iter().zip(&shape.slots) {
+        for (field, slot) in class.fields.iter().zip(shape.slots.iter()) {
             if field.kind == FieldKind::Scalar || slot.place != place {
                 continue;
             }

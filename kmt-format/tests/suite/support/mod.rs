@@ -5,6 +5,7 @@ pub mod captures;
 pub mod model;
 pub mod naive;
 pub mod naive_metadata;
+pub mod seeds;
 pub mod skip;
 pub mod texts;
 pub mod told;

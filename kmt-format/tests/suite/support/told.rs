@@ -112,7 +112,7 @@ fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mu
 
 fn classes(schema: &Schema) -> Json {
     let row = |(number, class): (usize, &kmt_format::schema::EventClass)| {
-        let fields = class.fields.iter().zip(&class.roles).map(|(f, role)| {
+        let fields = class.fields.iter().zip(class.roles.iter()).map(|(f, role)| {
             let kind = match f.kind {
                 FieldKind::Scalar => 0,
                 FieldKind::Array { .. } => 1,
