@@ -26,6 +26,7 @@ fn main() {
             verbatim: false,
             quiet: true,
             instance: None,
+            limits: kmt_capture::convert::Limits::default(),
         };
         let best = (0..10).map(|_| timed(|| drop(convert(&options)))).min().unwrap_or_default();
         let Ok(file) = std::fs::read(&output) else { continue };

@@ -14,13 +14,14 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
     };
     let orphans = top.as_ref().map(tracefs::orphans).unwrap_or_default();
     let (mut done, mut stuck) = (Vec::new(), Vec::new());
-    for path in &orphans {
-        match tracefs::remove_orphan(path) {
-            true => done.push(format!("removed {}", path.display())),
-            false => stuck.push(path.display().to_string()),
-        }
-    }
     if let Some(top) = &top {
+        for name in &orphans {
+            let path = top.file(name);
+            match tracefs::remove_orphan(top, name) {
+                true => done.push(format!("removed {}", path.display())),
+                false => stuck.push(path.display().to_string()),
+            }
+        }
         for group in tracefs::orphan_probes(top) {
             match tracefs::remove_orphan_probe(top, &group) {
                 true => done.push(format!("removed the probe {group}")),
@@ -29,9 +30,7 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
         }
     }
     // Last: the mount of tracefs may be among it.
-    let leftovers = tracefs::leftovers();
-    let settings: usize = leftovers.iter().map(|(_, count)| count).sum();
-    drop(leftovers);
+    let settings: usize = tracefs::put_back(None, top.as_ref()).iter().sum();
     if settings > 0 {
         done.push(format!("put {settings} settings back"));
     }

@@ -11,14 +11,14 @@ use clap::{Parser, Subcommand, ValueEnum};
 use kmt_format::Compression;
 
 #[cfg(feature = "convert")]
-use crate::convert::{Options, convert};
+use crate::convert::{LimitKind, Limits, Options, convert};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
 #[cfg(feature = "docs")]
 use crate::output::print;
 use crate::record::{self, Preset};
-use crate::tracefs::EventSpec;
+use crate::tracefs::{EventSpec, guard};
 use crate::{check, clean, snippet};
 
 /// Record where a Linux kernel's memory goes, live or from saved ring buffers, into .kmt files.
@@ -50,6 +50,12 @@ enum Command {
     ///
     /// Records the kmem events but rss_stat, of all CPUs, in a ring buffer of its own, until Ctrl-C, or until COMMAND
     /// ends. What was lost is counted and told, CPU by CPU. Nothing stays behind in tracefs.
+    ///
+    /// Ctrl-C, SIGTERM and SIGHUP end a recording in order: the file is complete, the exit code 0 or 3. A second one changes
+    /// nothing, except where the output is a pipe that is not read: then the recording fails.
+    ///
+    /// COMMAND's status is printed and kept in the file. The exit code is that of the recording, or of COMMAND with
+    /// --exit-status, unless the recording failed (1) or lost events (3).
     Record(Box<RecordArgs>),
     /// Tell what this system can record, each fact with its remedy
     Check {
@@ -159,6 +165,9 @@ struct RecordArgs {
     /// Print nothing but problems
     #[arg(short, long)]
     quiet: bool,
+    /// Return COMMAND's status, 128 + N where signal N ended it, if the recording itself succeeded
+    #[arg(long, requires = "command")]
+    exit_status: bool,
     /// Record while this command runs, on all CPUs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -209,7 +218,9 @@ impl From<RecordArgs> for record::Options {
             output: args.output,
             force: args.force,
             quiet: args.quiet,
+            guard: true,
             tracefs: args.tracefs,
+            exit_status: args.exit_status,
             command: args.command,
         }
     }
@@ -235,6 +246,11 @@ struct ConvertArgs {
     /// Which buffer of a trace.dat: the name of an instance, "" is the top level. Default: the first that holds events
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
+    /// Read more of the input: raw (ring buffers), kallsyms, format, file (any other), directory (all but ring buffers),
+    /// stream (standard input, pipes), inflated (of compressed files and parts), and the limits that messages name for .kmt
+    /// files; --limit kallsyms=1G. May be given several times
+    #[arg(long, value_name = "NAME=SIZE", value_parser = limit)]
+    limit: Vec<(LimitKind, u64)>,
     /// Do not print what was converted
     #[arg(short, long)]
     quiet: bool,
@@ -259,6 +275,12 @@ impl From<Compress> for Compression {
 
 /// Parses the command line and does what it says.
 pub fn run() -> Result<Outcome> {
+    // Not a command for users, and not worth the memory of a parser.
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == guard::COMMAND) {
+        args.next().iter().for_each(|owner| guard::run(owner));
+        return Ok(Outcome::Done);
+    }
     match Cli::parse().command {
         Command::Record(args) => record::record(&(*args).into()),
         Command::Check { json, tracefs } => check::check(tracefs.as_deref(), json),
@@ -267,8 +289,12 @@ pub fn run() -> Result<Outcome> {
         #[cfg(feature = "convert")]
         Command::Convert(args) => {
             let compression = args.compress.into();
-            let ConvertArgs { input, output, force, verbatim, quiet, instance, .. } = args;
-            convert(&Options { input, output, force, compression, verbatim, quiet, instance })
+            let ConvertArgs { input, output, force, verbatim, quiet, instance, limit, .. } = args;
+            let mut limits = Limits::default();
+            for (kind, bytes) in limit {
+                limits.set(kind, bytes);
+            }
+            convert(&Options { input, output, force, compression, verbatim, quiet, instance, limits })
         }
         #[cfg(feature = "docs")]
         Command::Completions { shell } => {
@@ -314,6 +340,18 @@ fn duration(text: &str) -> std::result::Result<Duration, String> {
         _ => return Err(format!("{unit:?} is not one of us, ms, s, m, h")),
     };
     Duration::try_from_secs_f64(seconds * factor).map_err(|_| format!("{text:?} is too long"))
+}
+
+/// `kallsyms=1G`.
+#[cfg(feature = "convert")]
+fn limit(text: &str) -> std::result::Result<(LimitKind, u64), String> {
+    let (name, bytes) = text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=SIZE"))?;
+    let (kind, bytes) = (LimitKind::named(name)?, size(bytes)?);
+    if Limits::default().set(kind, bytes) {
+        Ok((kind, bytes))
+    } else {
+        Err(format!("{name} cannot be so large"))
+    }
 }
 
 /// `64M`, `512K`, `2G`; a number alone is bytes.

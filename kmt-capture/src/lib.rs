@@ -9,12 +9,12 @@ pub mod cli;
 #[cfg(feature = "convert")]
 pub mod convert;
 mod decode;
-pub mod failure;
+pub use kmt_common::failure;
 #[cfg(feature = "convert")]
 pub mod import;
 #[cfg(feature = "convert")]
 mod input;
-mod output;
+use kmt_common::output;
 pub mod record;
 #[cfg(feature = "convert")]
 mod rewrite;

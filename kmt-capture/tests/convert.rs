@@ -132,7 +132,7 @@ fn optional_files_are_optional_and_missed() {
 fn a_directory_that_is_no_tracefs() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path("empty")).unwrap();
-    fails(&scratch, &scratch.path("empty"), &["empty is no tracefs", "per_cpu/"]);
+    fails(&scratch, &scratch.path("empty"), &["empty is not a copy of tracefs", "per_cpu/"]);
     let capture = scratch.capture("armhf-6.1");
     fails(
         &scratch,

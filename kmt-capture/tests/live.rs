@@ -5,10 +5,11 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kmt_format::Limits;
 use kmt_format::read::{Event, StackJoiner, Trace};
@@ -211,31 +212,248 @@ fn a_killed_recorder_leaves_a_file_and_its_instance_is_removed() {
     let Some(bench) = Bench::new("kill") else { return };
     let part = bench.path("out.kmt.part");
     let mut random = u64::from(std::process::id()) | 1 << 40;
-    // Half of this time a recorder prepares.
-    const LIFE_MS_MAX: u64 = 800;
-    let runs = std::env::var("KMT_KILLS").map_or(40, |text| text.parse().unwrap());
-    let (mut files, mut events) = (0, 0);
     let mut load = Command::new("sh").args(["-c", &bench.endless(&load(1))]).spawn().unwrap();
+    // Half of the time that it lives it prepares, on average.
+    let start = Instant::now();
+    let mut first = bench.start(&["-q", "-b", "256K"]);
+    recording(first.id());
+    let life_ms_max = 2 * start.elapsed().as_millis() as u64;
+
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let runs = std::env::var("KMT_KILLS").map_or(40, |text| text.parse().unwrap());
+    let (mut files, mut events, mut longest) = (0, 0, Duration::ZERO);
     for run in 0..runs {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut child = bench.start(&["--force", "-q", "-b", "256K"]);
-        std::thread::sleep(Duration::from_millis((random >> 33) % LIFE_MS_MAX));
+        std::thread::sleep(Duration::from_millis((random >> 33) % life_ms_max));
+        // Every fifth one loses its guard first.
+        let guard = guard_of(child.id()).filter(|_| run % 5 == 4);
+        guard.into_iter().for_each(|guard| signal("KILL", guard));
         child.kill().unwrap();
+        // What is left without a guard is removed by the next run; now and then by hand, also while the
+        // recorder was not waited for.
+        if guard.is_some() && run % 10 == 9 {
+            let state = || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+            while !state().contains(") Z ") {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let output = clean().output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            bench.assert_untouched();
+        }
         assert_eq!(child.wait().unwrap().signal(), Some(9));
         if part.exists() {
             files += 1;
             events += readable(&part);
         }
-        // What is left is removed by the next run; now and then by hand.
-        if run % 10 == 9 {
-            let output = Command::new(env!("CARGO_BIN_EXE_kmt-capture")).arg("clean").output().unwrap();
-            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        if guard.is_none() {
+            longest = longest.max(gone_after(child.id()));
             bench.assert_untouched();
         }
     }
+    println!("instances of killed recorders were gone after {} ms at most", longest.as_millis());
+    assert!(longest < Duration::from_secs(1), "an instance was there for {longest:?}");
     load.kill().unwrap();
     let _ = load.wait();
     assert!(files > runs / 2 && events > 10_000, "{files} files, {events} events");
+}
+
+fn clean() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+    command.arg("clean");
+    command
+}
+
+fn signal(name: &str, pid: u32) {
+    let sent = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// The process that guards that recorder.
+fn guard_of(recorder: u32) -> Option<u32> {
+    let start = format!("kmt-capture\0guard\0{recorder}-");
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|e| e.path());
+    let mut guards = processes
+        .filter(|p| fs::read_to_string(p.join("cmdline")).is_ok_and(|line| line.starts_with(&start)));
+    guards.next()?.file_name()?.to_str()?.parse().ok()
+}
+
+/// Instance of that recorder.
+fn instance_of(recorder: u32) -> Option<PathBuf> {
+    let instances = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
+    let start = format!("kmt-{recorder}-");
+    instances.map(|e| e.path()).find(|p| p.file_name().unwrap().to_string_lossy().starts_with(&start))
+}
+
+/// Waits until a recorder that was killed has no instance and no guard.
+fn gone_after(recorder: u32) -> Duration {
+    let start = Instant::now();
+    while instance_of(recorder).is_some() || guard_of(recorder).is_some() {
+        assert!(start.elapsed() < Duration::from_secs(10), "it stays");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    start.elapsed()
+}
+
+/// Waits until a recorder records.
+fn recording(recorder: u32) -> PathBuf {
+    let is_on = |dir: &PathBuf| fs::read_to_string(dir.join("tracing_on")).is_ok_and(|on| on.trim() == "1");
+    let found = (0..500).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        instance_of(recorder).filter(is_on)
+    });
+    found.expect("it does not record")
+}
+
+#[test]
+fn a_guard_puts_settings_back_that_a_killed_recorder_left() {
+    let Some(bench) = Bench::new("guard") else { return };
+    let setting = bench.path("setting");
+    fs::write(&setting, "changed").unwrap();
+    let mut child = bench.start(&["-q", "-b", "1M"]);
+    let instance = recording(child.id());
+    // As the recorder notes what it changes outside its instance.
+    let notes = Path::new("/run/kmt-capture");
+    let _ = fs::DirBuilder::new().mode(0o700).create(notes);
+    let owner = instance.file_name().unwrap().to_str().unwrap().strip_prefix("kmt-").unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let text = format!("boot {}\nwrite\t{}\tbefore\n", boot.trim(), setting.display());
+    fs::write(notes.join(format!("{owner}.undo")), text).unwrap();
+    child.kill().unwrap();
+    // Until it is waited for, its number stays in /proc.
+    let gone = gone_after(child.id());
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    assert!(gone < Duration::from_secs(1), "{gone:?}");
+    assert_eq!(fs::read_to_string(&setting).unwrap(), "before");
+    assert!(!notes.join(format!("{owner}.undo")).exists());
+    bench.assert_untouched();
+}
+
+#[test]
+fn a_guard_does_nothing_while_its_recorder_lives() {
+    let Some(bench) = Bench::new("stopped") else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+    command.arg("record").arg("-o").arg(bench.path("out.kmt")).args(["-b", "1M"]);
+    let child = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
+    let instance = recording(child.id());
+    signal("STOP", child.id());
+    std::thread::sleep(Duration::from_millis(1_500));
+    let cleaned = String::from_utf8(clean().output().unwrap().stdout).unwrap();
+    assert!(instance.exists() && cleaned.contains("nothing to clean"), "{cleaned}");
+    signal("CONT", child.id());
+    let guard = guard_of(child.id()).expect("a guard");
+    // It keeps neither the file nor a file system in use.
+    let process = PathBuf::from(format!("/proc/{guard}"));
+    assert_eq!(fs::read_link(process.join("cwd")).unwrap(), Path::new("/"));
+    let open = fs::read_dir(process.join("fd")).unwrap().flatten().map(|e| fs::read_link(e.path()).unwrap());
+    let open: Vec<PathBuf> = open.collect();
+    assert!(!open.iter().any(|file| file.starts_with(&bench.folder)), "{open:?}");
+    // Ctrl-C is for all of the terminal's foreground; a service manager's SIGTERM for all of the service.
+    signal("TERM", guard);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(guard_of(child.id()), Some(guard));
+    let group = Command::new("kill").args(["-s", "INT", "--", &format!("-{}", child.id())]).status().unwrap();
+    assert!(group.success());
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    recorded(&output);
+    assert_eq!((guard_of(pid), instance.exists()), (None, false));
+    assert!(readable(&bench.path("out.kmt")) > 0);
+    bench.assert_untouched();
+}
+
+#[test]
+fn a_killed_recorder_is_cleaned_up_behind_by_several_at_once() {
+    let Some(bench) = Bench::new("several") else { return };
+    for _ in 0..3 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
+            .args(["record", "-q", "-b", "1M", "-o", "-"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
+        recording(child.id());
+        child.kill().unwrap();
+        let cleaners: Vec<Child> =
+            (0..3).map(|_| clean().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).collect();
+        // The reader of a pipe sees its end: the guard does not hold it.
+        reader.join().unwrap().unwrap();
+        for cleaner in cleaners {
+            let output = cleaner.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        }
+        child.wait().unwrap();
+        gone_after(child.id());
+        bench.assert_untouched();
+    }
+}
+
+/// Runs a shell script in a mount namespace of its own, with the program as `$kmt` and a folder as `$folder`.
+fn with_own_mounts(bench: &Bench, script: &str) -> Output {
+    Command::new("unshare")
+        .args(["-m", "--propagation", "private", "sh", "-c", script])
+        .env("kmt", env!("CARGO_BIN_EXE_kmt-capture"))
+        .env("folder", &bench.folder)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn tracefs_that_is_unmounted_meanwhile_is_left_as_it_was() {
+    let Some(bench) = Bench::new("unmounted") else { return };
+    let start = Instant::now();
+    let first = bench.record(&["-q", "--force", "-b", "256K", "-d", "1ms"]);
+    recorded(&first);
+    let whole_ms = start.elapsed().as_millis();
+    // From before tracefs is looked for until after the recording has begun.
+    for step in 0..9 {
+        for hide in ["umount -l /sys/kernel/tracing", "mount -t tmpfs none /sys/kernel/tracing"] {
+            let after = whole_ms * step / 7;
+            let output = with_own_mounts(
+                &bench,
+                &format!(
+                    "$kmt record -q --force -b 256K -d 300ms -o $folder/out.kmt & sleep {}.{:03}; {hide}; wait $!",
+                    after / 1000,
+                    after % 1000
+                ),
+            );
+            // Where tracefs is not there when it is looked for, it is mounted, or the end is a failure.
+            assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{after} ms: {}", stderr(&output));
+            assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+            bench.assert_untouched();
+        }
+    }
+}
+
+#[test]
+fn a_recorder_that_is_killed_after_tracefs_was_unmounted_leaves_nothing() {
+    let Some(bench) = Bench::new("unmounted-killed") else { return };
+    let output = with_own_mounts(
+        &bench,
+        "$kmt record -q --force -b 256K -o $folder/out.kmt & kmt=$!
+        until cat /sys/kernel/tracing/instances/kmt-$kmt-*/tracing_on 2> /dev/null | grep -q 1; do sleep 0.02; done
+        umount -l /sys/kernel/tracing; kill -9 $kmt; sleep 1",
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    bench.assert_untouched();
+}
+
+#[test]
+fn a_mount_of_tracefs_that_a_killed_recorder_made_is_undone() {
+    let Some(bench) = Bench::new("mounted") else { return };
+    let output = with_own_mounts(
+        &bench,
+        "umount -l /sys/kernel/tracing
+        $kmt record -q --force -b 256K -o $folder/out.kmt & kmt=$!
+        until cat /sys/kernel/tracing/instances/kmt-$kmt-*/tracing_on 2> /dev/null | grep -q 1; do sleep 0.02; done
+        grep -c ' /sys/kernel/tracing ' /proc/mounts; ls /run/kmt-capture | grep -c ^$kmt-
+        kill -9 $kmt; sleep 1
+        grep -c ' /sys/kernel/tracing ' /proc/mounts; ls /run/kmt-capture 2> /dev/null | grep -c ^$kmt-; true",
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n1\n0\n0\n", "{}", stderr(&output));
+    bench.assert_untouched();
 }
 
 /// Whether this test itself was started by nohup: `SigIgn` of /proc/self/status.
@@ -273,6 +491,65 @@ fn signals_end_a_recording_in_order() {
 }
 
 #[test]
+fn a_signal_at_any_time_ends_in_a_whole_file_or_none() {
+    let Some(bench) = Bench::new("early") else { return };
+    let start = Instant::now();
+    let mut first = bench.start(&["-q", "-b", "256K"]);
+    recording(first.id());
+    let ready_ms = start.elapsed().as_millis() as u64;
+    first.kill().unwrap();
+    first.wait().unwrap();
+    fs::remove_file(bench.path("out.kmt.part")).unwrap();
+    let mut files = 0;
+    for step in 0..12 {
+        let child = bench.start(&["-q", "--force", "-b", "256K"]);
+        std::thread::sleep(Duration::from_millis(ready_ms * step / 10));
+        let pid = child.id();
+        signal("INT", pid);
+        // Impatience changes nothing.
+        for _ in 0..3 {
+            let _ =
+                Command::new("kill").args(["-s", "TERM", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
+        let output = child.wait_with_output().unwrap();
+        let out = bench.path("out.kmt");
+        assert!(guard_of(pid).is_none());
+        match output.status.code() {
+            Some(0 | 3) => {
+                let bytes = fs::read(&out).unwrap();
+                assert!(Trace::open(&bytes, Limits::default()).unwrap().is_finished());
+                files += 1;
+                fs::remove_file(out).unwrap();
+            }
+            // Before it had done anything.
+            None => assert!(matches!(output.status.signal(), Some(2 | 15)) && !out.exists()),
+            Some(_) => panic!("{step}: {}", stderr(&output)),
+        }
+        assert!(!bench.path("out.kmt.part").exists(), "{step}");
+        bench.assert_untouched();
+    }
+    assert!(files > 4, "{files}");
+}
+
+#[test]
+fn a_pipe_without_a_reader_can_be_interrupted() {
+    let Some(bench) = Bench::new("fifo") else { return };
+    assert!(Command::new("mkfifo").arg(bench.path("out.kmt")).status().unwrap().success());
+    let mut child = bench.start(&[]);
+    std::thread::sleep(Duration::from_millis(500));
+    // Not SIGINT: jobs that a shell runs in the background are started with that ignored.
+    signal("TERM", child.id());
+    let ended = (0..100).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        child.try_wait().unwrap()
+    });
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(ended.is_some(), "it waits for a reader, whatever the user wants");
+    bench.assert_untouched();
+}
+
+#[test]
 fn a_full_disk_keeps_what_was_recorded() {
     let Some(bench) = Bench::new("full") else { return };
     let mounted = Command::new("mount")
@@ -281,18 +558,21 @@ fn a_full_disk_keeps_what_was_recorded() {
         .status()
         .unwrap();
     assert!(mounted.success());
-    let output = bench.record(&["--", "sh", "-c", &bench.endless(&load(1))]);
-    let text = stderr(&output);
-    let events = readable(&bench.path("out.kmt.part"));
-    let is_alone = !bench.path("out.kmt").exists();
+    // Small buffers make small pieces of loss: chunks are closed at each, and full at other times.
+    let runs = [&[][..], &["--raw"], &["--compress", "lz4"], &["-b", "256K"]].map(|mode| {
+        let load = bench.endless(&load(1));
+        let output = bench.record(&[mode, &["--force", "--", "sh", "-c", &load]].concat());
+        let events = readable(&bench.path("out.kmt.part"));
+        (mode, stderr(&output), output.status.code(), events, bench.path("out.kmt").exists())
+    });
     let _ = Command::new("umount").arg("-l").arg(&bench.folder).status();
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(
-        text.contains("No space left") && text.contains("out.kmt.part holds what was recorded"),
-        "{text}"
-    );
-    assert!(text.contains("is in memory (tmpfs)"), "{text}");
-    assert!(events > 10_000 && is_alone, "{events}");
+    for (mode, text, code, events, is_named) in runs {
+        assert_eq!(code, Some(1), "{mode:?}: {text}");
+        assert!(text.contains("No space left") && text.contains("is in memory (tmpfs)"), "{text}");
+        let hint = format!("out.kmt.part holds what was recorded until then, {events} events: kmt-analyze");
+        assert!(text.contains(&hint), "{mode:?}: not {events}: {text}");
+        assert!(events > 10_000 && !is_named, "{mode:?}: {events}");
+    }
     bench.assert_untouched();
 }
 
@@ -365,6 +645,7 @@ fn what_is_missing_is_named_and_the_rest_is_recorded() {
         (&["--clock", "sundial"], "no trace clock \"sundial\""),
         (&["--tracefs", "/proc"], "no trace_clock"),
         (&["--", "/no/such/program"], "starting /no/such/program"),
+        (&["-b", "4000G"], "buffer_size_kb: Cannot allocate memory"),
     ] {
         let output = bench.record(&[&["--force"], args].concat());
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
@@ -412,9 +693,6 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     recorded(&sized);
     assert!(stderr(&sized).contains("--max-size"), "{}", stderr(&sized));
     assert!(fs::metadata(bench.path("out.kmt")).unwrap().len() < 40 << 20);
-    let failed = bench.record(&["--force", "--", "sh", "-c", "exit 7"]);
-    recorded(&failed);
-    assert!(stderr(&failed).contains("sh exited with 7"), "{}", stderr(&failed));
     let named = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
         .args(["record", "-q", "-d", "700ms", "-b", "1M", "--snapshot-every", "200ms"])
         .current_dir(&bench.folder)
@@ -429,6 +707,72 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     let snapshots = trace.metadata().attachments.iter().filter(|a| a.name.starts_with("slabinfo.at."));
     assert!((1..=4).contains(&snapshots.count()), "every 200 ms of 700");
     assert_ne!(trace.metadata().text("recorder.snapshots_ns"), Some("0"));
+    bench.assert_untouched();
+}
+
+#[test]
+fn the_status_of_a_command_is_told_and_kept() {
+    let Some(bench) = Bench::new("status") else { return };
+    for (script, told, status) in [
+        ("exit 7", "sh exited with 7", 7),
+        ("exit 0", "sh exited with 0", 0),
+        ("kill -9 $$", "sh was ended by signal 9", 137),
+    ] {
+        for asked in [false, true] {
+            let args: &[&str] = if asked { &["--exit-status"] } else { &[] };
+            let command = ["--force", "-b", "16M", "-e", "kmem:kfree", "--", "sh", "-c", script];
+            let output = bench.record(&[args, &command].concat());
+            let code = output.status.code().unwrap();
+            let is_lossy = stderr(&output).contains("events were lost");
+            assert_eq!(
+                code,
+                if is_lossy {
+                    3
+                } else if asked {
+                    status
+                } else {
+                    0
+                },
+                "{}",
+                stderr(&output)
+            );
+            assert!(stderr(&output).contains(told), "{}", stderr(&output));
+            let bytes = fs::read(bench.path("out.kmt")).unwrap();
+            let trace = Trace::open(&bytes, Limits::default()).unwrap();
+            assert_eq!(trace.metadata().text("record.command_outcome"), Some(told));
+            assert_eq!(trace.metadata().text("record.command_status"), Some(&*status.to_string()));
+        }
+    }
+    // A failed command is reported with --quiet, too.
+    let failed = bench.record(&["--force", "-q", "--", "false"]);
+    assert!(stderr(&failed).contains("false exited with 1"), "{}", stderr(&failed));
+    let done = bench.record(&["--force", "-q", "-b", "16M", "--", "true"]);
+    assert_eq!(stderr(&done), "");
+    // One that outlives the recording has no status.
+    let running = ["--force", "--exit-status", "-b", "16M", "-d", "200ms", "--", "sleep", "2"];
+    let output = bench.record(&running);
+    recorded(&output);
+    assert!(stderr(&output).contains("is still running"), "{}", stderr(&output));
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    assert_eq!(trace.metadata().text("record.command_status"), None);
+    // Ctrl-C is for both.
+    let mut both = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+    both.args(["record", "--force", "--exit-status", "-b", "16M", "-e", "kmem:kfree", "-o"]);
+    both.arg(bench.path("out.kmt")).args(["--", "sleep", "60"]).process_group(0).stderr(Stdio::piped());
+    let both = both.spawn().unwrap();
+    recording(both.id());
+    std::thread::sleep(Duration::from_millis(300));
+    let group = Command::new("kill").args(["-s", "INT", "--", &format!("-{}", both.id())]).status().unwrap();
+    assert!(group.success());
+    let output = both.wait_with_output().unwrap();
+    assert!(stderr(&output).contains("sleep was ended by signal 2"), "{}", stderr(&output));
+    assert!(matches!(output.status.code(), Some(130 | 3)), "{}", stderr(&output));
+    // The recorder's own codes are before the command's.
+    let failed = bench.record(&["--exit-status", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", stderr(&failed));
+    let usage = bench.record(&["--force", "--exit-status", "-d", "1s"]);
+    assert_eq!(usage.status.code(), Some(2), "{}", stderr(&usage));
     bench.assert_untouched();
 }
 
@@ -514,6 +858,9 @@ fn a_reader_that_does_not_read_can_be_interrupted() {
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let pid = child.id().to_string();
+    signal("INT", child.id());
+    std::thread::sleep(Duration::from_millis(800));
+    assert!(child.try_wait().unwrap().is_none(), "once is not to give up");
     // Two that come at once may be one to the process.
     let status = (0..200).find_map(|_| {
         let _ = Command::new("kill").args(["-s", "INT", &pid]).status();
@@ -527,7 +874,7 @@ fn a_reader_that_does_not_read_can_be_interrupted() {
     let mut text = String::new();
     child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(status.code(), Some(1), "{text}");
-    assert!(text.contains("does not read"), "{text}");
+    assert!(text.contains("does not read") && text.contains("again to give up"), "{text}");
     bench.assert_untouched();
 }
 

@@ -177,11 +177,10 @@ fn others(facts: &mut Facts, top: &TraceDir) {
             "`kmt-capture clean` removes them",
         );
     }
-    let names = fs::read_dir(top.file("instances")).into_iter().flatten().flatten();
-    let names: Vec<String> = names
-        .filter(|e| !orphans.contains(&e.path()))
-        .map(|e| e.file_name().to_string_lossy().into_owned())
-        .collect();
+    let names = top.names("instances").into_iter().map(|name| name.to_string_lossy().into_owned());
+    let mut names: Vec<String> =
+        names.filter(|name| !orphans.contains(&format!("instances/{name}"))).collect();
+    names.sort();
     let others = if names.is_empty() {
         "no other instances".to_owned()
     } else {

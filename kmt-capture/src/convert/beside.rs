@@ -1,10 +1,10 @@
 //! Files of the target that lie beside a foreign file, under the names that `convert` knows from directories.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::failure::{Failure, Result};
-use crate::input::{STATE, timed_snapshots};
+use crate::input::{Budget, Folder, Kind, Limits, STATE, timed_snapshots};
 
 use super::description::Description;
 
@@ -12,44 +12,50 @@ use super::description::Description;
 #[derive(Debug)]
 pub struct Beside {
     /// `None`: standard input and pipes lie beside nothing.
-    directory: Option<PathBuf>,
+    directory: Option<Folder>,
 }
 
 impl Beside {
     /// The directory that holds `file`.
-    pub fn of(file: &Path) -> Result<Self> {
+    pub fn of(file: &Path, limits: Limits) -> Result<Self> {
         if file == Path::new("-") || !file.is_file() {
             return Ok(Self { directory: None });
         }
         let absolute = fs::canonicalize(file).map_err(|e| Failure::io("opening", file, &e))?;
-        Ok(Self { directory: absolute.parent().map(Path::to_owned) })
+        let budget = Budget::new(limits);
+        let directory = absolute.parent().map(|parent| Folder::open(parent, &budget)).transpose()?;
+        Ok(Self { directory })
     }
 
     /// A file; one without content counts as not there.
-    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
-        fs::read(self.directory.as_ref()?.join(name)).ok().filter(|bytes| !bytes.is_empty())
+    pub fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let Some(folder) = &self.directory else { return Ok(None) };
+        let kind = if matches!(name, "kallsyms" | "System.map") { Kind::Kallsyms } else { Kind::File };
+        Ok(folder.read(name, kind)?.filter(|bytes| !bytes.is_empty()))
     }
 
     /// The same as text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.bytes(name).map(|b| String::from_utf8_lossy(&b).into_owned())
+    pub fn text(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.bytes(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
     }
 
     /// Adds what is there and not known yet.
-    pub fn complete(&self, description: &mut Description) {
+    pub fn complete(&self, description: &mut Description) -> Result<()> {
         if description.uname_text.is_none() {
-            description.uname_text = self.text("uname");
+            description.uname_text = self.text("uname")?;
         }
-        if description.kallsyms.is_none() {
-            description.kallsyms = self.bytes("kallsyms").or_else(|| self.bytes("System.map"));
+        for name in ["kallsyms", "System.map"] {
+            if description.kallsyms.is_none() {
+                description.kallsyms = self.bytes(name)?;
+            }
         }
         if description.modules.is_none() {
-            description.modules = self.text("modules");
+            description.modules = self.text("modules")?;
         }
-        if let Some(cmdline) = self.bytes("cmdline") {
+        if let Some(cmdline) = self.bytes("cmdline")? {
             description.pairs.push(("cmdline".into(), cmdline.trim_ascii().to_vec()));
         }
-        if let Some(size) = self.text("pagesize").and_then(|t| t.trim().parse::<u64>().ok()) {
+        if let Some(size) = self.text("pagesize")?.and_then(|t| t.trim().parse::<u64>().ok()) {
             if size.is_power_of_two() {
                 description.page_size = Some((size, "pagesize"));
             }
@@ -59,11 +65,12 @@ impl Beside {
                 if description.files.iter().any(|(have, _)| *have == name) {
                     continue;
                 }
-                description.files.extend(self.bytes(&name).map(|bytes| (name, bytes)));
+                description.files.extend(self.bytes(&name)?.map(|bytes| (name, bytes)));
             }
         }
-        for name in self.directory.iter().flat_map(|folder| timed_snapshots(folder)) {
-            description.files.extend(self.bytes(&name).map(|bytes| (name, bytes)));
+        for name in self.directory.as_ref().map_or(Ok(Vec::new()), timed_snapshots)? {
+            description.files.extend(self.bytes(&name)?.map(|bytes| (name, bytes)));
         }
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! A directory laid out like tracefs.
 
-use std::fs::File;
 use std::path::PathBuf;
 
+use kmt_common::tell;
 use kmt_format::write::{Loss, WriterStats};
 use kmt_format::{Error, ErrorKind};
 
@@ -10,7 +10,7 @@ use super::description::{Description, format_id};
 use super::{Converted, Options};
 use crate::decode::Decoder;
 use crate::failure::{Failure, Result};
-use crate::input::{CpuFiles, Directory, Target, read_up_to};
+use crate::input::{CpuFiles, Directory, Kind, Target, too_large};
 use crate::output::Output;
 use crate::uuid::Identity;
 
@@ -20,25 +20,23 @@ const READ_LEN: usize = 1 << 20;
 const DAMAGES_TOLD: u64 = 3;
 
 /// Converts a directory.
-pub fn convert(options: &Options) -> Result<Converted> {
-    let directory = Directory::open(&options.input)?;
+pub fn convert(options: &Options, directory: &Directory, mut output: Output) -> Result<Converted> {
     let cpus = directory.cpus()?;
-    let formats = Formats::read(&directory)?;
-    let target = Target::read(&directory, &cpus, |id| formats.ids.contains(&id))?;
-    let mut output = Output::create(&options.output, options.force)?;
-    let mut description = describe(&directory, &target, &cpus, &formats);
-    let uuid = identity(&target, &cpus, target.header_page.sub_buffer_len())?;
+    let formats = Formats::read(directory)?;
+    let target = Target::read(directory, &cpus, |id| formats.ids.contains(&id))?;
+    let mut description = describe(directory, &target, &cpus, &formats)?;
+    let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
     let mut writer = description.writer(uuid, options.compression)?;
     description.write(&mut writer)?;
     let (header_page, order) = (target.header_page, target.order);
     let verbatim = options.verbatim;
     let decoder = Decoder { writer, header_page, order, verbatim, flagged: Loss::default() };
-    let mut conversion = Conversion { decoder };
+    let mut conversion = Conversion { decoder, directory, raw_bytes: 0 };
     let mut stats = Vec::new();
     for cpu in &cpus {
         stats.push((cpu.cpu, conversion.cpu(cpu, &mut output)?));
     }
-    let Conversion { mut decoder } = conversion;
+    let Conversion { mut decoder, .. } = conversion;
     decoder.writer.writer_stats(&stats)?;
     let events: u64 = stats.iter().map(|(_, s)| s.events).sum();
     if events == 0 && decoder.flagged == Loss::default() {
@@ -73,7 +71,7 @@ struct Formats {
 
 impl Formats {
     fn read(directory: &Directory) -> Result<Self> {
-        let texts = directory.formats();
+        let texts = directory.formats()?;
         if texts.is_empty() {
             let events = directory.root().join("events");
             return Err(Failure::new(format!("{} holds no SYSTEM/EVENT/format", events.display())).hint(
@@ -86,24 +84,29 @@ impl Formats {
 }
 
 /// What the files say.
-fn describe(directory: &Directory, target: &Target, cpus: &[CpuFiles], formats: &Formats) -> Description {
+fn describe(
+    directory: &Directory,
+    target: &Target,
+    cpus: &[CpuFiles],
+    formats: &Formats,
+) -> Result<Description> {
     let mut pairs: Vec<(String, Vec<u8>)> = Vec::new();
-    if let Some(cmdline) = directory.beside("cmdline") {
+    if let Some(cmdline) = directory.beside("cmdline")? {
         pairs.push(("cmdline".into(), cmdline.trim_ascii().to_vec()));
     }
-    for (name, value) in directory.conditions() {
+    for (name, value) in directory.conditions()? {
         pairs.push((format!("tracefs/{name}"), value.trim_ascii_end().to_vec()));
     }
     let mut notes = target.notes.clone();
     let mut files = Vec::new();
     for name in ["events/header_page", "events/header_event", "printk_formats"] {
-        files.extend(directory.bytes(name).map(|bytes| (name.to_owned(), bytes)));
+        files.extend(directory.bytes(name)?.map(|bytes| (name.to_owned(), bytes)));
     }
-    let conditions = directory.event_conditions();
+    let conditions = directory.event_conditions()?;
     if !conditions.is_empty() {
         files.push(("event_conditions".to_owned(), conditions.into_bytes()));
     }
-    let state = directory.state();
+    let state = directory.state()?;
     let missing: Vec<&str> = ["slabinfo", "buddyinfo", "pagetypeinfo", "zoneinfo", "meminfo", "vmstat"]
         .into_iter()
         .filter(|name| !state.iter().any(|(have, _)| have.split('.').next() == Some(name)))
@@ -115,7 +118,7 @@ fn describe(directory: &Directory, target: &Target, cpus: &[CpuFiles], formats: 
     let text = |(system, path, text): &(String, PathBuf, String)| {
         (system.clone(), path.display().to_string(), text.clone())
     };
-    Description {
+    Ok(Description {
         source: "tracefs directory".to_owned(),
         order: Some(target.order),
         long_size: target.header_page.long_size(),
@@ -126,44 +129,52 @@ fn describe(directory: &Directory, target: &Target, cpus: &[CpuFiles], formats: 
         pairs,
         formats: formats.texts.iter().map(text).collect(),
         files,
-        saved_cmdlines: directory.bytes("saved_cmdlines"),
-        saved_tgids: directory.text("saved_tgids"),
+        saved_cmdlines: directory.bytes("saved_cmdlines")?,
+        saved_tgids: directory.text("saved_tgids")?,
         stats: cpus.iter().map(|c| (c.cpu, c.stats.clone(), c.stats_after.clone())).collect(),
-        modules: directory.beside_text("modules"),
-        kallsyms: directory.beside("kallsyms"),
+        modules: directory.beside_text("modules")?,
+        kallsyms: directory.beside("kallsyms")?,
         notes,
-    }
+    })
 }
 
-struct Conversion {
+struct Conversion<'d> {
     decoder: Decoder,
+    directory: &'d Directory,
+    /// Bytes of all ring buffers that were read.
+    raw_bytes: u64,
 }
 
-impl Conversion {
+impl Conversion<'_> {
     /// Converts one CPU's ring buffer, sub-buffer by sub-buffer.
     fn cpu(&mut self, files: &CpuFiles, output: &mut Output) -> Result<WriterStats> {
         let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
-        let mut file = File::open(&files.raw).map_err(|e| Failure::io("opening", &files.raw, &e))?;
+        let mut raw = self.directory.raw(files, sub_buffer_len)?;
         let mut buffer = vec![0; (READ_LEN / sub_buffer_len).max(1) * sub_buffer_len];
         let mut stats = WriterStats::default();
         loop {
-            let len =
-                read_up_to(&mut file, &mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;
+            let (mut offset, len) =
+                raw.next(&mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;
+            self.raw_bytes += len as u64;
+            let limits = self.directory.limits();
+            if self.raw_bytes > limits.raw {
+                return Err(too_large(&files.raw, self.raw_bytes, limits, Kind::Raw));
+            }
             for sub_buffer in buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len) {
-                let offset = stats.bytes;
                 if let Err(error) = self.decoder.sub_buffer(files.cpu, sub_buffer, &mut stats, |_, _| {}) {
                     self.damaged(files, offset, &error, &mut stats)?;
                 }
+                offset += sub_buffer.len() as u64;
             }
             if self.decoder.writer.pending_len() >= READ_LEN {
                 output.write(self.decoder.writer.pending())?;
                 self.decoder.writer.clear_pending();
             }
-            if len < buffer.len() {
+            if len == 0 {
                 break;
             }
         }
-        self.decoder.writer.flush(files.cpu)?;
+        self.decoder.writer.end_of(files.cpu)?;
         output.write(self.decoder.writer.pending())?;
         self.decoder.writer.clear_pending();
         Ok(stats)
@@ -186,22 +197,27 @@ impl Conversion {
         }
         stats.sub_buffers_damaged += 1;
         if stats.sub_buffers_damaged <= DAMAGES_TOLD {
-            eprintln!("warning: {place}: {}", error.kind());
+            tell!("warning: {place}: {}", error.kind());
         }
         self.decoder.damaged(files.cpu).map_err(|e| Failure::new(e.to_string()))
     }
 }
 
 /// The same input gives the same file, other input another identity.
-fn identity(target: &Target, cpus: &[CpuFiles], sub_buffer_len: usize) -> Result<[u8; 16]> {
+fn identity(
+    directory: &Directory,
+    target: &Target,
+    cpus: &[CpuFiles],
+    sub_buffer_len: usize,
+) -> Result<[u8; 16]> {
     let mut identity = Identity::new();
     identity.add(target.uname_text.as_deref().unwrap_or_default().as_bytes());
     for cpu in cpus {
         identity.add(&cpu.cpu.to_le_bytes());
         identity.add(&cpu.raw_len.to_le_bytes());
-        let mut file = File::open(&cpu.raw).map_err(|e| Failure::io("opening", &cpu.raw, &e))?;
+        let mut raw = directory.raw(cpu, sub_buffer_len)?;
         let mut first = vec![0; sub_buffer_len];
-        let len = read_up_to(&mut file, &mut first).map_err(|e| Failure::io("reading", &cpu.raw, &e))?;
+        let (_, len) = raw.next(&mut first).map_err(|e| Failure::io("reading", &cpu.raw, &e))?;
         identity.add(first.get(..len).unwrap_or_default());
     }
     Ok(identity.finish())

@@ -11,12 +11,15 @@ mod trace_dat;
 
 use std::path::PathBuf;
 
+use kmt_common::tell;
 use kmt_format::Compression;
 use kmt_format::write::Loss;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::import::Kind;
-use crate::input::Directory;
+use crate::input::{Budget, Directory, Folder};
+pub use crate::input::{Kind as LimitKind, Limits};
+use crate::output::Output;
 use crate::rewrite::rewrite;
 use opened::{Opened, only_recording};
 
@@ -45,6 +48,8 @@ pub struct Options {
     pub quiet: bool,
     /// Which buffer of a trace.dat: the name of an instance, or "" for the top level.
     pub instance: Option<String>,
+    /// How much of the input is read.
+    pub limits: Limits,
 }
 
 /// What a conversion has to tell.
@@ -62,19 +67,30 @@ struct Converted {
 
 /// Converts a directory or a file of another tool, or writes a .kmt file anew.
 pub fn convert(options: &Options) -> Result<Outcome> {
-    let files = if !options.input.is_dir() {
-        vec![options.input.clone()]
-    } else if Directory::is_tree(&options.input) {
-        Vec::new()
-    } else {
-        only_recording(&options.input)?
-    };
+    // First: what cannot be written is told before anything is read.
+    let output = Output::create(&options.output, options.force)?;
     let mut parts = Vec::new();
-    for path in files {
-        let opened = Opened::open(&path)?;
-        parts.push((path, opened));
+    if options.input.is_dir() {
+        let budget = Budget::new(options.limits);
+        if let Some(directory) = Directory::open(&options.input, &budget)? {
+            return Ok(told(options, &directory::convert(options, &directory, output)?));
+        }
+        let folder = Folder::open(&options.input, &budget)?;
+        for (path, file) in only_recording(&folder)? {
+            let opened = Opened::of(&path, file, &options.limits)?;
+            parts.push((path, opened));
+        }
+    } else {
+        let opened = Opened::open(&options.input, &options.limits)?;
+        parts.push((options.input.clone(), opened));
     }
-    let Some((path, bytes)) = parts.first() else { return Ok(told(options, &directory::convert(options)?)) };
+    let Some((path, bytes)) = parts.first() else {
+        return Err(Failure::new(format!(
+            "{} is not a copy of tracefs: neither per_cpu/ nor events/header_page is in it or in its tracefs/",
+            options.input.display()
+        ))
+        .hint("copy events/ and per_cpu/ from /sys/kernel/tracing or from the instance that recorded"));
+    };
     let kind = Kind::of(bytes);
     if !matches!(kind, Kind::TraceDat) && options.instance.is_some() {
         return Err(Failure::new(format!("{} has no instances", path.display()))
@@ -82,10 +98,10 @@ pub fn convert(options: &Options) -> Result<Outcome> {
     }
     let options = &Options { input: path.clone(), ..options.clone() };
     let converted = match kind {
-        Kind::TraceDat => trace_dat::convert(options, bytes)?,
-        Kind::Text => text::convert(options, bytes)?,
-        Kind::PerfData => perf_data::convert(options, &parts)?,
-        Kind::Kmt | Kind::Unknown => return rewrite(options, bytes),
+        Kind::TraceDat => trace_dat::convert(options, bytes, output)?,
+        Kind::Text => text::convert(options, bytes, output)?,
+        Kind::PerfData => perf_data::convert(options, &parts, output)?,
+        Kind::Kmt | Kind::Unknown => return rewrite(options, bytes, output),
     };
     Ok(told(options, &converted))
 }
@@ -94,9 +110,9 @@ pub fn convert(options: &Options) -> Result<Outcome> {
 fn told(options: &Options, converted: &Converted) -> Outcome {
     if !options.quiet {
         for note in &converted.notes {
-            eprintln!("note: {note}");
+            tell!("note: {note}");
         }
-        eprintln!("{}", converted.what);
+        tell!("{}", converted.what);
     }
     report_losses(converted.lost, converted.flagged);
     let is_complete = converted.lost == 0 && converted.flagged == Loss::default();
@@ -106,12 +122,12 @@ fn told(options: &Options, converted: &Converted) -> Outcome {
 fn report_losses(lost: u64, flagged: Loss) {
     if lost > 0 || flagged.counted > 0 || flagged.uncounted {
         let uncounted = if flagged.uncounted { ", and at least one gap was not counted" } else { "" };
-        eprintln!(
+        tell!(
             "warning: events were lost while recording: {lost} by the kernel's stats, {} marked in the input{uncounted}",
             flagged.counted
         );
     }
     if flagged.damaged_input {
-        eprintln!("warning: part of the input was damaged; the places are marked in the file");
+        tell!("warning: part of the input was damaged; the places are marked in the file");
     }
 }

@@ -1,23 +1,24 @@
 //! The input of a conversion in memory: a mapped file, standard input, or what a compressed or UTF-16 file holds.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use memmap2::{Mmap, MmapOptions};
+use kmt_common::mapping::Mapping;
 
 use crate::failure::{Failure, Result};
 use crate::import::Kind;
 use crate::import::text::Look;
+use crate::input::{Folder, Kind as Limit, Limits, too_large};
 
 /// Bytes of an input.
 #[derive(Debug)]
 pub enum Opened {
     /// A file as it lies on disk.
-    Mapped(Mmap),
+    Mapped(Mapping),
     /// Read, or made of what was read.
     Made(Vec<u8>),
 }
@@ -33,77 +34,97 @@ impl Deref for Opened {
     }
 }
 
-/// More than this does not come out of a compressed file, so that a small one cannot take all memory.
-const INFLATED_MAX: u64 = 8 << 30;
-
 impl Opened {
     /// Standard input for `-`, else a file.
-    pub fn open(path: &Path) -> Result<Self> {
-        let bytes = if path == Path::new("-") {
-            Self::Made(read(path, io::stdin().lock())?)
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self> {
+        if path == Path::new("-") {
+            return Self::Made(read(path, io::stdin().lock(), limits)?).unpacked(path, limits);
+        }
+        Self::of(path, File::open(path).map_err(|e| Failure::io("opening", path, &e))?, limits)
+    }
+
+    /// A file that is open.
+    pub fn of(path: &Path, file: File, limits: &Limits) -> Result<Self> {
+        // A pipe cannot be mapped.
+        let is_regular = file.metadata().is_ok_and(|m| m.is_file());
+        let bytes = if is_regular {
+            Self::Mapped(Mapping::of(path, &file)?)
         } else {
-            let file = File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
-            // A pipe cannot be mapped.
-            let is_regular = file.metadata().is_ok_and(|m| m.is_file());
-            if is_regular { Self::Mapped(map(path, &file)?) } else { Self::Made(read(path, file)?) }
+            Self::Made(read(path, file, limits)?)
         };
-        let bytes = match unpacked(path, &bytes)? {
+        bytes.unpacked(path, limits)
+    }
+
+    fn unpacked(self, path: &Path, limits: &Limits) -> Result<Self> {
+        let self_len = self.len() as u64;
+        let bytes = match unpacked(path, &self, limits)? {
             Some(unpacked) => Self::Made(unpacked),
-            None => bytes,
+            None => self,
         };
-        Ok(utf16(&bytes).map_or(bytes, Self::Made))
+        // A made text is in memory beside the one that is made of it.
+        let most = limits.of(Limit::Inflated, self_len);
+        let beside = if let Self::Made(made) = &bytes { made.len() as u64 } else { 0 };
+        match utf16(&bytes, most.saturating_sub(beside)) {
+            None => Ok(bytes),
+            Some(Some(text)) => Ok(Self::Made(text)),
+            Some(None) => Err(too_much(path, most)),
+        }
     }
 }
 
-fn read(path: &Path, mut from: impl Read) -> Result<Vec<u8>> {
+fn read(path: &Path, from: impl Read, limits: &Limits) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.read_to_end(&mut bytes).map_err(|e| Failure::io("reading", path, &e))?;
+    let read = from.take(limits.stream.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|e| Failure::io("reading", path, &e))?;
+    if bytes.len() as u64 > limits.stream {
+        return Err(too_large(path, bytes.len() as u64, limits, Limit::Stream));
+    }
     Ok(bytes)
 }
 
-fn map(path: &Path, file: &File) -> Result<Mmap> {
-    // SAFETY: the map is private and only read. Should another process change the file meanwhile, the bytes may
-    // change under us; every access is a checked slice operation on plain integers, so that can make a check or an
-    // index fail, not break memory safety. Should it shrink the file, the kernel ends us with SIGBUS.
-    unsafe { MmapOptions::new().map_copy_read_only(file) }.map_err(|e| Failure::io("mapping", path, &e))
-}
-
 /// What a compressed file holds; `None` if it is not compressed.
-fn unpacked(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>> {
+fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>>> {
+    let most = limits.of(Limit::Inflated, bytes.len() as u64);
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return inflate(path, flate2::read::MultiGzDecoder::new(bytes)).map(Some);
+        return inflate(path, flate2::read::MultiGzDecoder::new(bytes), most).map(Some);
     }
     if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         #[cfg(feature = "zstd")]
         return inflate(
             path,
             zstd::stream::read::Decoder::new(bytes).map_err(|e| Failure::io("reading", path, &e))?,
+            most,
         )
         .map(Some);
         #[cfg(not(feature = "zstd"))]
-        return with_program(path, bytes, "zstd").map(Some);
+        return with_program(path, bytes, "zstd", most).map(Some);
     }
     if bytes.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-        return with_program(path, bytes, "xz").map(Some);
+        return with_program(path, bytes, "xz", most).map(Some);
     }
     Ok(None)
 }
 
-fn inflate(path: &Path, reader: impl Read) -> Result<Vec<u8>> {
+fn inflate(path: &Path, reader: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     reader
-        .take(INFLATED_MAX + 1)
+        .take(most.saturating_add(1))
         .read_to_end(&mut out)
         .map_err(|e| Failure::io("decompressing", path, &e).hint("the file is damaged, or not all of it"))?;
-    if out.len() as u64 > INFLATED_MAX {
-        return Err(Failure::new(format!("{} holds more than 8 GiB", path.display()))
-            .hint("decompress it to a file and convert that"));
+    if out.len() as u64 > most {
+        return Err(too_much(path, most));
     }
     Ok(out)
 }
 
+fn too_much(path: &Path, most: u64) -> Failure {
+    let place = path.display();
+    Failure::new(format!("{place} is compressed and holds more than the limit of {most} bytes"))
+        .hint("--limit inflated=SIZE raises the limit, or decompress it to a file and convert that")
+}
+
 /// Lets the machine's own program decompress.
-fn with_program(path: &Path, bytes: &[u8], program: &str) -> Result<Vec<u8>> {
+fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<Vec<u8>> {
     let mut child =
         Command::new(program).arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(
             |e| {
@@ -115,7 +136,7 @@ fn with_program(path: &Path, bytes: &[u8], program: &str) -> Result<Vec<u8>> {
     let out = std::thread::scope(|scope| {
         // A program that stops reading says why itself.
         scope.spawn(move || input.map(|mut input| io::Write::write_all(&mut input, bytes)));
-        output.map_or(Ok(Vec::new()), |output| inflate(path, output))
+        output.map_or(Ok(Vec::new()), |output| inflate(path, output, most))
     });
     let status = child.wait().map_err(|e| Failure::io("decompressing", path, &e))?;
     let out = out?;
@@ -125,35 +146,47 @@ fn with_program(path: &Path, bytes: &[u8], program: &str) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A text in UTF-16, as some terminals of Windows save a log; `None` if it is none.
-fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
+/// A text in UTF-16, as some terminals of Windows save a log: what it says, unless that has more than `most` bytes; `None`
+/// if it is none.
+fn utf16(bytes: &[u8], most: u64) -> Option<Option<Vec<u8>>> {
     let unit: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
         [0xfe, 0xff, ..] => u16::from_be_bytes,
         _ => return None,
     };
     let units = bytes.get(2..)?.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-    let text: String = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-    Some(text.into_bytes())
+    let mut text = Vec::new();
+    for c in char::decode_utf16(units) {
+        let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+        text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        if text.len() as u64 > most {
+            return Some(None);
+        }
+    }
+    Some(Some(text))
 }
 
 /// The recording of another tool that a directory holds, where it holds no ring buffers: one file, or the parts that
 /// `perf record --switch-output` makes, in their order; nothing if there is none.
-pub fn only_recording(directory: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |e| Failure::io("reading", directory, &e);
+pub fn only_recording(directory: &Folder) -> Result<Vec<(PathBuf, File)>> {
+    const LOOKED_AT: u64 = 1 << 20;
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_file() && is_recording(&path) {
-            found.push(path);
+    for name in directory.names(".")?.iter().filter_map(|name| name.to_str()) {
+        // Whatever else lies there, links and pipes too, is none of ours.
+        if !directory.is_regular(name) {
+            continue;
+        }
+        let Some((file, start)) = directory.start(name, LOOKED_AT)? else { continue };
+        if is_recording(&start) {
+            found.push((directory.path.join(name), file));
         }
     }
-    found.sort();
-    match found.as_slice() {
-        [first, .., last] if !are_parts(&found) => Err(Failure::new(format!(
+    let paths: Vec<&Path> = found.iter().map(|(path, _)| path.as_path()).collect();
+    match paths.as_slice() {
+        [first, .., last] if !are_parts(&paths) => Err(Failure::new(format!(
             "{} holds {} recordings, from {} to {}",
-            directory.display(),
-            found.len(),
+            directory.path.display(),
+            paths.len(),
             first.display(),
             last.display()
         ))
@@ -163,7 +196,7 @@ pub fn only_recording(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Whether files are called NAME.TIME, as perf calls the parts of a recording: their order is that of time.
-fn are_parts(paths: &[PathBuf]) -> bool {
+fn are_parts(paths: &[&Path]) -> bool {
     let is_time = |end: &OsStr| end.len() >= 14 && end.as_encoded_bytes().iter().all(u8::is_ascii_digit);
     let stems =
         paths.iter().map(|path| path.extension().filter(|e| is_time(e)).and_then(|_| path.file_stem()));
@@ -173,14 +206,10 @@ fn are_parts(paths: &[PathBuf]) -> bool {
 }
 
 /// Whether a file is one, by its beginning.
-fn is_recording(path: &Path) -> bool {
-    const LOOKED_AT: u64 = 1 << 20;
-    let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
-    read.is_ok()
-        && match Kind::of(&start) {
-            Kind::TraceDat | Kind::PerfData => true,
-            Kind::Text => Look::at(&start).events > 0,
-            Kind::Kmt | Kind::Unknown => false,
-        }
+fn is_recording(start: &[u8]) -> bool {
+    match Kind::of(start) {
+        Kind::TraceDat | Kind::PerfData => true,
+        Kind::Text => Look::at(start).events > 0,
+        Kind::Kmt | Kind::Unknown => false,
+    }
 }

@@ -1,5 +1,7 @@
 //! Call chains as `kernel_stack` records, which are how a trace ring buffer holds them.
 
+use std::collections::HashSet;
+
 use kmt_format::kernel::ByteOrder;
 
 use super::description::{Description, format_id};
@@ -19,7 +21,8 @@ pub struct StackFormat {
 impl StackFormat {
     /// One whose id no event has. The kernel's own, 4, is free in files of perf.
     pub fn new(description: &Description) -> Self {
-        let taken: Vec<u16> = description.formats.iter().filter_map(|(_, _, text)| format_id(text)).collect();
+        let taken: HashSet<u16> =
+            description.formats.iter().filter_map(|(_, _, text)| format_id(text)).collect();
         let free = [4].into_iter().chain((1..=u16::MAX).rev()).find(|id| !taken.contains(id));
         Self { id: free.unwrap_or(u16::MAX), long_size: description.long_size }
     }

@@ -24,7 +24,7 @@ const TASKS_AT_ONCE: usize = 4096;
 const CPUS_MAX: u32 = 8192;
 
 /// Converts a text.
-pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
+pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Converted> {
     let place = options.input.display();
     let look = Look::at(bytes);
     if look.events == 0 {
@@ -43,9 +43,8 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
         return Err(Failure::new(format!("{place} is text, not sub-buffers"))
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
     }
-    let mut output = Output::create(&options.output, options.force)?;
     let mut description = describe(look);
-    Beside::of(&options.input)?.complete(&mut description);
+    Beside::of(&options.input, options.limits)?.complete(&mut description)?;
     if look.has_functions {
         // Functions by name get addresses of our own, which go with a table of our own.
         (description.kallsyms, description.modules) = (None, None);
@@ -54,6 +53,8 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
     description.formats.push(stack.format());
     let mut writer = description.writer(Identity::of_file(bytes, ""), options.compression)?;
     description.write(&mut writer)?;
+    output.write(writer.pending())?;
+    writer.clear_pending();
     let mut conversion = Conversion::new(writer, stack, look);
     for line in bytes.split(|&b| b == b'\n') {
         conversion.line(line)?;
@@ -248,10 +249,9 @@ impl<'t> Conversion<'t> {
     fn graph(&mut self, event: &Event<'t>, graph: &Graph<'t>) -> kmt_format::Result<()> {
         let task = if event.pid == 0 { -1 - i64::from(event.cpu) } else { event.pid.into() };
         let open = self.graph.entry(task).or_default();
-        // What is as deep or deeper is over, also where its end is not in the text.
-        let entered = open.iter().position(|(depth, _)| *depth >= graph.depth);
-        let entered =
-            entered.and_then(|at| open.drain(at..).next()).filter(|(depth, _)| *depth == graph.depth);
+        // What is as deep or deeper is over, also where its end is not in the text: depths rise.
+        let entered = open.partition_point(|(depth, _)| *depth < graph.depth);
+        let entered = open.drain(entered..).next().filter(|(depth, _)| *depth == graph.depth);
         let function = graph.function.or(entered.map(|(_, function)| function));
         let Some(function) = function else {
             self.nameless += 1;
@@ -392,7 +392,7 @@ impl<'t> Conversion<'t> {
         let mut stats: Vec<(u32, WriterStats)> = self.cpus.iter().map(|(&cpu, c)| (cpu, c.stats)).collect();
         stats.sort_by_key(|(cpu, _)| *cpu);
         for (cpu, _) in &stats {
-            self.writer.flush(*cpu)?;
+            self.writer.end_of(*cpu)?;
         }
         self.writer.writer_stats(&stats)
     }

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
+use kmt_common::tell;
 use kmt_format::kernel::{ByteOrder, HeaderPage, OrderVote, TraceClock, vote_byte_order};
 use kmt_format::write::{Loss, WriterStats};
 use kmt_format::{Error, ErrorKind};
 
 use super::beside::Beside;
 use super::description::{Description, format_id};
-use super::{Converted, Options};
+use super::{Converted, LimitKind, Options};
 use crate::decode::Decoder;
 use crate::failure::{Failure, Result};
 use crate::import::Fault;
@@ -24,22 +25,25 @@ const DAMAGES_TOLD: u64 = 3;
 const ORDER_SAMPLES: usize = 16;
 
 /// Converts one buffer of a `trace.dat`.
-pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
+pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Converted> {
     let failed = |fault: Fault| Failure::new(format!("{}: {fault}", options.input.display()));
     let remedy = "`trace-cmd dump --validate` says what trace-cmd thinks of it; a torn recording can be put together with `trace-cmd restore`";
-    let mut file = TraceDat::open(bytes).map_err(|f| failed(f).hint(remedy))?;
+    let inflated_max = options.limits.of(LimitKind::Inflated, bytes.len() as u64);
+    let mut file = TraceDat::open(bytes, inflated_max).map_err(|f| failed(f).hint(remedy))?;
     let header_page = file.data.layout().map_err(failed)?;
     let (instance, note) = choose(options, &file)?;
     file.notes.extend(note);
+    instance.check_overlaps().map_err(failed)?;
     let (header_page, order) = layout(&file, &instance, header_page);
-    let mut output = Output::create(&options.output, options.force)?;
     let mut description = describe(&mut file, &instance, header_page.long_size());
     description.order = Some(order);
     description.sub_buffer_len = Some(header_page.sub_buffer_len());
-    Beside::of(&options.input)?.complete(&mut description);
+    Beside::of(&options.input, options.limits)?.complete(&mut description)?;
     let uuid = Identity::of_file(bytes, &instance.name);
     let mut writer = description.writer(uuid, options.compression)?;
     description.write(&mut writer)?;
+    output.write(writer.pending())?;
+    writer.clear_pending();
     let mut conversion = Conversion {
         decoder: Decoder { writer, header_page, order, verbatim: options.verbatim, flagged: Loss::default() },
         options,
@@ -75,12 +79,21 @@ pub fn convert(options: &Options, bytes: &[u8]) -> Result<Converted> {
 }
 
 fn instances_hint(file: &TraceDat<'_>) -> String {
-    let names: Vec<String> = file
-        .instances
-        .iter()
-        .map(|i| if i.name.is_empty() { "\"\" (the top level)".to_owned() } else { format!("{:?}", i.name) })
-        .collect();
-    format!("--instance NAME chooses a buffer; this file has {}", names.join(", "))
+    let name = |i: &Instance| match i.name.as_str() {
+        "" => "\"\" (the top level)".to_owned(),
+        name => format!("{name:?}"),
+    };
+    format!("--instance NAME chooses a buffer; this file has {}", listed(file.instances.iter().map(name)))
+}
+
+/// The first names, and how many there are more.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    const TOLD: usize = 20;
+    let mut names = names;
+    let mut told: Vec<String> = names.by_ref().take(TOLD).collect();
+    let more = names.count();
+    told.extend((more > 0).then(|| format!("and {more} more")));
+    told.join(", ")
 }
 
 /// The buffer that was asked for; else the top level if it holds anything; else the first that does.
@@ -104,7 +117,7 @@ fn choose(options: &Options, file: &TraceDat<'_>) -> Result<(Instance, Option<St
         format!(
             "buffer {:?} is converted; --instance NAME converts another one: {}",
             found.name,
-            others.join(", ")
+            listed(others.iter().map(|&name| name.to_owned()))
         )
     });
     Ok((found.clone(), note))
@@ -116,6 +129,7 @@ fn layout(file: &TraceDat<'_>, instance: &Instance, header_page: HeaderPage) -> 
     let ids: HashSet<u16> = file.data.formats.iter().filter_map(|(_, _, text)| format_id(text)).collect();
     let claimed = instance.page_size.unwrap_or(file.start.page_size) as usize;
     let claimed = HeaderPage { data_size: claimed.saturating_sub(header_page.data_offset), ..header_page };
+    let pieces = file.first_pieces(instance);
     let mut best = (0, header_page, file.start.order);
     for candidate in [header_page, claimed] {
         let len = candidate.sub_buffer_len();
@@ -123,10 +137,7 @@ fn layout(file: &TraceDat<'_>, instance: &Instance, header_page: HeaderPage) -> 
             continue;
         }
         let mut vote = OrderVote::default();
-        for data in &instance.cpus {
-            let piece =
-                file.sub_buffers(instance, data).ok().and_then(|(mut s, _)| s.next_piece().ok().flatten());
-            let Some((_, piece)) = piece else { continue };
+        for piece in &pieces {
             for sub_buffer in piece.chunks(len).take(ORDER_SAMPLES) {
                 vote_byte_order(&mut vote, sub_buffer, &candidate, |id| ids.contains(&id));
             }
@@ -252,7 +263,7 @@ impl Conversion<'_, '_> {
         if let Some(fault) = torn {
             self.damaged(data.cpu, &fault, &mut stats)?;
         }
-        self.decoder.writer.flush(data.cpu)?;
+        self.decoder.writer.end_of(data.cpu)?;
         output.write(self.decoder.writer.pending())?;
         self.decoder.writer.clear_pending();
         Ok(stats)
@@ -275,7 +286,7 @@ impl Conversion<'_, '_> {
     fn damaged(&mut self, cpu: u32, fault: &Fault, stats: &mut WriterStats) -> Result<()> {
         stats.sub_buffers_damaged += 1;
         if stats.sub_buffers_damaged <= DAMAGES_TOLD {
-            eprintln!("warning: {}: CPU {cpu}: {fault}", self.options.input.display());
+            tell!("warning: {}: CPU {cpu}: {fault}", self.options.input.display());
         }
         Ok(self.decoder.damaged(cpu)?)
     }

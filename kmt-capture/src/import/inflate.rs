@@ -1,11 +1,52 @@
 //! What trace-cmd and perf compress with.
 
+use std::cell::Cell;
 use std::io::Read;
 
 use super::cursor::{Fault, Result};
 
 /// Most bytes that one compressed part of a file may hold.
 pub const INFLATED_MAX: u64 = 256 << 20;
+
+/// Most bytes that all compressed parts of a file of `len` bytes may hold by default: 256 MiB, and 100
+/// bytes more for each byte above 16 MiB.
+pub fn inflated_max(len: u64) -> u64 {
+    const ANY: u64 = 256 << 20;
+    const SMALL: u64 = 16 << 20;
+    ANY.saturating_add(len.saturating_sub(SMALL).saturating_mul(100))
+}
+
+/// How much of a file was read so far, each byte as often as it was, and how much may be.
+#[derive(Debug)]
+pub struct Inflating {
+    /// What is read.
+    what: &'static str,
+    used: Cell<u64>,
+    most: u64,
+}
+
+impl Inflating {
+    /// A budget of `most` bytes.
+    pub fn new(what: &'static str, most: u64) -> Self {
+        Self { what, used: Cell::new(0), most }
+    }
+
+    /// Takes the bytes of a part at `offset`, before they are read.
+    pub fn take(&self, bytes: u64, offset: u64) -> Result<()> {
+        self.used.set(self.used.get().saturating_add(bytes));
+        if self.used.get() > self.most {
+            let (what, most) = (self.what, self.most);
+            let fact = format!("{what} have more than {most} bytes; --limit inflated=SIZE raises the limit");
+            return Err(Fault::at(offset, fact));
+        }
+        Ok(())
+    }
+
+    /// Bytes that were taken.
+    pub fn used(&self) -> u64 {
+        self.used.get()
+    }
+}
 
 /// A compression of trace.dat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

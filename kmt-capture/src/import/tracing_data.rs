@@ -10,6 +10,14 @@ use super::cursor::{Cursor, Fault, Result};
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Most formats of a file; Linux has some 3,000 events.
 const FORMATS_MAX: usize = 65_536;
+/// Most bytes of all formats together; those of Linux have some 6 MB.
+const FORMATS_LEN_MAX: usize = 16 << 20;
+/// Most bytes, and lines, of kallsyms; a kernel with many modules has 300,000 symbols.
+const KALLSYMS_MAX: (usize, usize) = (32 << 20, 1 << 21);
+/// Most bytes, and lines, of saved_cmdlines; the kernel keeps 32,768 names at most.
+const CMDLINES_MAX: (usize, usize) = (32 << 20, 1 << 20);
+/// Most bytes, and lines, of modules.
+pub(super) const MODULES_MAX: (usize, usize) = (4 << 20, 1 << 16);
 
 /// What stands first in such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +47,28 @@ pub struct TracingData {
     pub printk_formats: Vec<u8>,
     /// `saved_cmdlines`.
     pub saved_cmdlines: Vec<u8>,
+    /// Bytes of all formats.
+    formats_len: usize,
+}
+
+/// A file of lines, each of which becomes a row in memory, with its size before it.
+pub(super) fn lines(
+    cursor: &mut Cursor<'_>,
+    size: usize,
+    what: &str,
+    (len_max, lines_max): (usize, usize),
+) -> Result<Vec<u8>> {
+    let len = cursor.uint(size, what)?;
+    let offset = cursor.offset();
+    let bytes = cursor.take(len, what)?;
+    if bytes.len() > len_max {
+        return Err(Fault::at(offset, format!("{what} has {len} bytes: more than {len_max}")));
+    }
+    let lines = bytes.iter().filter(|&&b| b == b'\n').count();
+    if lines > lines_max {
+        return Err(Fault::at(offset, format!("{what} has {lines} lines: more than {lines_max}")));
+    }
+    Ok(bytes.to_vec())
 }
 
 impl Start {
@@ -76,17 +106,21 @@ impl TracingData {
         data.read_header_info(cursor)?;
         data.read_ftrace_formats(cursor)?;
         data.read_formats(cursor)?;
-        let len = cursor.u32("the size of kallsyms")?;
-        data.kallsyms = cursor.take(len.into(), "kallsyms")?.to_vec();
+        data.read_kallsyms(cursor)?;
         let len = cursor.u32("the size of printk_formats")?;
         data.printk_formats = cursor.take(len.into(), "printk_formats")?.to_vec();
         Ok(data)
     }
 
+    /// `kallsyms` with its size before it.
+    pub fn read_kallsyms(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        self.kallsyms = lines(cursor, 4, "kallsyms", KALLSYMS_MAX)?;
+        Ok(())
+    }
+
     /// `saved_cmdlines` with its size before it.
     pub fn read_cmdlines(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
-        let len = cursor.u64("the size of saved_cmdlines")?;
-        self.saved_cmdlines = cursor.take(len, "saved_cmdlines")?.to_vec();
+        self.saved_cmdlines = lines(cursor, 8, "saved_cmdlines", CMDLINES_MAX)?;
         Ok(())
     }
 
@@ -136,7 +170,12 @@ impl TracingData {
             return Err(Fault::at(offset, format!("more than {FORMATS_MAX} formats")));
         }
         let len = cursor.u64("the size of a format")?;
-        let text = String::from_utf8_lossy(cursor.take(len, "a format")?).into_owned();
+        let text = cursor.take(len, "a format")?;
+        self.formats_len = self.formats_len.saturating_add(text.len());
+        if self.formats_len > FORMATS_LEN_MAX {
+            return Err(Fault::at(offset, format!("the formats have more than {FORMATS_LEN_MAX} bytes")));
+        }
+        let text = String::from_utf8_lossy(text).into_owned();
         self.formats.push((system.to_owned(), offset, text));
         Ok(())
     }

@@ -2,7 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use super::budget::Budget;
+use super::folder::Folder;
+use super::limits::Kind;
+use super::raw::Raw;
 use crate::failure::{Failure, Result};
 use crate::tracefs::CONDITIONS;
 
@@ -27,7 +32,9 @@ pub const STATE: [&str; 12] = [
 pub struct CpuFiles {
     /// CPU number.
     pub cpu: u32,
-    /// `trace_pipe_raw`.
+    /// `trace_pipe_raw`, in the directory.
+    name: String,
+    /// The same as it is called in messages.
     pub raw: PathBuf,
     /// Its length in bytes.
     pub raw_len: u64,
@@ -40,172 +47,182 @@ pub struct CpuFiles {
 /// A directory laid out like tracefs, and where else to look.
 #[derive(Debug)]
 pub struct Directory {
-    root: PathBuf,
-    /// Where the files of /proc are looked for, in this order.
-    beside: Vec<PathBuf>,
+    root: Folder,
+    /// The directory that holds it: files of /proc are looked for there too.
+    parent: Option<Folder>,
 }
 
-fn is_root(path: &Path) -> bool {
-    path.join("per_cpu").is_dir() || path.join("events/header_page").is_file()
+fn is_root(folder: &Folder) -> Result<bool> {
+    Ok(folder.folder("per_cpu")?.is_some() || folder.file("events/header_page")?.is_some())
+}
+
+/// The tracefs tree in a directory.
+fn root_of(input: Folder) -> Result<Option<Folder>> {
+    if is_root(&input)? {
+        return Ok(Some(input));
+    }
+    match input.folder("tracefs")? {
+        Some(nested) if is_root(&nested)? => Ok(Some(nested)),
+        _ => Ok(None),
+    }
 }
 
 impl Directory {
-    /// Finds the tracefs tree in `input`.
-    pub fn open(input: &Path) -> Result<Self> {
-        let metadata = fs::metadata(input).map_err(|e| Failure::io("opening", input, &e))?;
-        if !metadata.is_dir() {
-            return Err(Failure::new(format!("{} is not a directory", input.display()))
-                .hint("give the directory that holds events/ and per_cpu/ as copied from tracefs"));
-        }
-        let nested = input.join("tracefs");
-        let root = if is_root(input) {
-            input.to_owned()
-        } else if is_root(&nested) {
-            nested
-        } else {
+    /// Finds the tracefs tree in `input`; `None` if none is there.
+    pub fn open(input: &Path, budget: &Rc<Budget>) -> Result<Option<Self>> {
+        let Some(root) = root_of(Folder::open(input, budget)?)? else { return Ok(None) };
+        if root.has("trace_marker") || root.has("free_buffer") {
             return Err(Failure::new(format!(
-                "{} is no tracefs: neither per_cpu/ nor events/header_page is in it or in its tracefs/",
-                input.display()
+                "{} is a live tracefs, not a copy of one",
+                root.path.display()
             ))
-            .hint("copy events/ and per_cpu/ from /sys/kernel/tracing or from the instance that recorded"));
-        };
-        if root.join("trace_marker").exists() || root.join("free_buffer").exists() {
-            return Err(Failure::new(format!("{} is a live tracefs, not a copy of one", root.display()))
-                .hint(
-                    "reading trace_pipe_raw empties the kernel's buffer: copy the files to a directory first",
-                ));
+            .hint(
+                "reading trace_pipe_raw empties the kernel's buffer: copy the files to a directory first",
+            ));
         }
-        let mut beside = vec![root.clone()];
-        let absolute = fs::canonicalize(&root).map_err(|e| Failure::io("opening", &root, &e))?;
-        beside.extend(absolute.parent().map(Path::to_owned));
-        Ok(Self { root, beside })
-    }
-
-    /// Whether there is a tracefs tree in a directory.
-    pub fn is_tree(input: &Path) -> bool {
-        is_root(input) || is_root(&input.join("tracefs"))
+        let absolute = fs::canonicalize(&root.path).map_err(|e| Failure::io("opening", &root.path, &e))?;
+        let parent = absolute.parent().map(|path| root.parent(path)).transpose()?;
+        Ok(Some(Self { root, parent }))
     }
 
     /// The tracefs tree.
     pub fn root(&self) -> &Path {
-        &self.root
+        &self.root.path
+    }
+
+    /// Limits of its files.
+    pub fn limits(&self) -> &super::Limits {
+        self.root.limits()
     }
 
     /// A file of the tracefs tree as text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.bytes(name).map(|b| String::from_utf8_lossy(&b).into_owned())
+    pub fn text(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.bytes(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
     }
 
     /// A file of the tracefs tree.
-    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
-        fs::read(self.root.join(name)).ok()
+    pub fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.root.read(name, Kind::File)
     }
 
     /// A file of the target, in the tree or beside it; files without content count as not there.
-    pub fn beside(&self, name: &str) -> Option<Vec<u8>> {
-        self.beside.iter().filter_map(|dir| fs::read(dir.join(name)).ok()).find(|bytes| !bytes.is_empty())
+    pub fn beside(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let kind = if name == "kallsyms" { Kind::Kallsyms } else { Kind::File };
+        for folder in std::iter::once(&self.root).chain(&self.parent) {
+            if let Some(bytes) = folder.read(name, kind)?.filter(|bytes| !bytes.is_empty()) {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
     }
 
     /// The same as text.
-    pub fn beside_text(&self, name: &str) -> Option<String> {
-        self.beside(name).map(|b| String::from_utf8_lossy(&b).into_owned())
+    pub fn beside_text(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.beside(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
     }
 
     /// The CPUs that have a `trace_pipe_raw`, by number.
     pub fn cpus(&self) -> Result<Vec<CpuFiles>> {
-        let per_cpu = self.root.join("per_cpu");
         let mut cpus = Vec::new();
-        for entry in fs::read_dir(&per_cpu).map_err(|e| Failure::io("reading", &per_cpu, &e))? {
-            let path = entry.map_err(|e| Failure::io("reading", &per_cpu, &e))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let Some(cpu) = name.strip_prefix("cpu").and_then(|n| n.parse().ok()) else { continue };
-            let raw = path.join("trace_pipe_raw");
-            let Ok(metadata) = fs::metadata(&raw) else { continue };
+        for name in self.root.names("per_cpu")? {
+            let Some(cpu) = name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse().ok()) else { continue };
+            let file = |name: &str| format!("per_cpu/cpu{cpu}/{name}");
+            let name = file("trace_pipe_raw");
+            let Some((_, raw_len)) = self.root.file(&name)? else { continue };
             cpus.push(CpuFiles {
                 cpu,
-                raw_len: metadata.len(),
-                raw,
-                stats: fs::read_to_string(path.join("stats")).ok(),
-                stats_after: fs::read_to_string(path.join("stats.after")).ok(),
+                raw_len,
+                raw: self.root.path.join(&name),
+                name,
+                stats: self.text(&file("stats"))?,
+                stats_after: self.text(&file("stats.after"))?,
             });
         }
         cpus.sort_by_key(|c| c.cpu);
         if cpus.is_empty() {
+            let per_cpu = self.root.path.join("per_cpu");
             return Err(Failure::new(format!("{} holds no cpuN/trace_pipe_raw", per_cpu.display()))
                 .hint("copy per_cpu/cpuN/trace_pipe_raw of every CPU, one sub-buffer a read"));
         }
         Ok(cpus)
     }
 
+    /// A CPU's ring buffer from its beginning.
+    pub fn raw(&self, files: &CpuFiles, sub_buffer_len: usize) -> Result<Raw> {
+        let found = self.root.file(&files.name)?;
+        let (file, _) = found.ok_or_else(|| Failure::new(format!("{} went away", files.raw.display())))?;
+        Ok(Raw::new(file, sub_buffer_len))
+    }
+
     /// All event formats as (system, path, text), sorted by path.
-    pub fn formats(&self) -> Vec<(String, PathBuf, String)> {
+    pub fn formats(&self) -> Result<Vec<(String, PathBuf, String)>> {
         let mut formats = Vec::new();
-        for system in sorted_dirs(&self.root.join("events")) {
-            for event in sorted_dirs(&system) {
-                let path = event.join("format");
-                if let Ok(bytes) = fs::read(&path) {
-                    let system = system.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    formats.push((system, path, String::from_utf8_lossy(&bytes).into_owned()));
-                }
+        for (system, event) in self.events()? {
+            let name = format!("events/{system}/{event}/format");
+            if let Some(bytes) = self.root.read(&name, Kind::Format)? {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                formats.push((system, self.root.path.join(&name), text));
             }
         }
-        formats
+        Ok(formats)
+    }
+
+    /// System and name of each event; names of no event, which are not UTF-8, are left out.
+    fn events(&self) -> Result<Vec<(String, String)>> {
+        let mut events = Vec::new();
+        for system in self.root.names("events")?.into_iter().filter_map(|name| name.into_string().ok()) {
+            for event in self.root.names(&format!("events/{system}"))? {
+                events.extend(event.into_string().ok().map(|event| (system.clone(), event)));
+            }
+        }
+        Ok(events)
     }
 
     /// Under which conditions was recorded: small files, by name.
-    pub fn conditions(&self) -> Vec<(&'static str, Vec<u8>)> {
-        CONDITIONS.iter().filter_map(|&name| Some((name, self.bytes(name)?))).collect()
+    pub fn conditions(&self) -> Result<Vec<(&'static str, Vec<u8>)>> {
+        let mut out = Vec::new();
+        for name in CONDITIONS {
+            out.extend(self.bytes(name)?.map(|bytes| (name, bytes)));
+        }
+        Ok(out)
     }
 
     /// `enable`, `filter` and `trigger` of events where they were saved: a line of `SYSTEM:EVENT FILE=TEXT` each.
-    pub fn event_conditions(&self) -> String {
+    pub fn event_conditions(&self) -> Result<String> {
         let mut out = String::new();
-        for system in sorted_dirs(&self.root.join("events")) {
-            for event in sorted_dirs(&system) {
-                for file in ["enable", "filter", "trigger"] {
-                    let Ok(text) = fs::read_to_string(event.join(file)) else { continue };
-                    let name =
-                        |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    for line in text.lines().filter(|l| !l.starts_with('#') && *l != "none") {
-                        out.push_str(&format!("{}:{} {file}={line}\n", name(&system), name(&event)));
-                    }
+        for (system, event) in self.events()? {
+            for file in ["enable", "filter", "trigger"] {
+                let text = self.text(&format!("events/{system}/{event}/{file}"))?.unwrap_or_default();
+                for line in text.lines().filter(|l| !l.starts_with('#') && *l != "none") {
+                    out.push_str(&format!("{system}:{event} {file}={line}\n"));
                 }
             }
         }
-        out
+        Ok(out)
     }
 
     /// Snapshots and other files of the target, by name.
-    pub fn state(&self) -> Vec<(String, Vec<u8>)> {
-        let mut out = Vec::new();
+    pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut names: Vec<String> = Vec::new();
         for name in STATE {
-            for name in [name.to_owned(), format!("{name}.before"), format!("{name}.after")] {
-                if let Some(bytes) = self.beside(&name) {
-                    out.push((name, bytes));
-                }
+            names.extend([name.to_owned(), format!("{name}.before"), format!("{name}.after")]);
+        }
+        for folder in std::iter::once(&self.root).chain(&self.parent) {
+            let timed = timed_snapshots(folder)?;
+            names.extend(timed.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+        }
+        let mut out = Vec::new();
+        for name in names {
+            if let Some(bytes) = self.beside(&name)? {
+                out.push((name, bytes));
             }
         }
-        for name in self.beside.iter().flat_map(|folder| timed_snapshots(folder)) {
-            if !out.iter().any(|(have, _)| *have == name) {
-                out.extend(self.beside(&name).map(|bytes| (name, bytes)));
-            }
-        }
-        out
+        Ok(out)
     }
 }
 
 /// Snapshots of a folder that tell when they were taken: `slabinfo.at.T0-T1`.
-pub fn timed_snapshots(folder: &Path) -> Vec<String> {
-    let names = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = names.filter_map(|e| e.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.starts_with("slabinfo.at.")).collect();
-    names.sort();
-    names
-}
-
-fn sorted_dirs(path: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let mut dirs: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
-    dirs.sort();
-    dirs
+pub fn timed_snapshots(folder: &Folder) -> Result<Vec<String>> {
+    let names = folder.names(".")?.into_iter().filter_map(|name| name.into_string().ok());
+    Ok(names.filter(|name| name.starts_with("slabinfo.at.")).collect())
 }

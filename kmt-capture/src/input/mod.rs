@@ -1,7 +1,14 @@
 //! Where events come from.
 
+mod budget;
 mod directory;
+mod folder;
+mod limits;
+mod raw;
 mod target;
 
+pub use budget::{Budget, too_large};
 pub use directory::{CpuFiles, Directory, STATE, timed_snapshots};
-pub use target::{Target, read_up_to};
+pub use folder::Folder;
+pub use limits::{Kind, Limits};
+pub use target::Target;

@@ -35,14 +35,17 @@ impl Target {
     /// Reads what there is. `knows_id` tells whether an event id has a format.
     pub fn read(directory: &Directory, cpus: &[CpuFiles], knows_id: impl Fn(u16) -> bool) -> Result<Self> {
         let header_page = header_page(directory)?;
-        let order = byte_order(cpus, &header_page, knows_id)?;
+        let order = byte_order(directory, cpus, &header_page, knows_id)?;
         let mut notes = Vec::new();
-        let uname_text = directory.beside_text("uname").or_else(|| directory.beside_text("version"));
+        let uname_text = match directory.beside_text("uname")? {
+            Some(text) => Some(text),
+            None => directory.beside_text("version")?,
+        };
         let uname = uname_text.as_deref().and_then(Uname::parse);
         if uname.is_none() {
             notes.push("no uname: flag columns and widths will follow the newest kernel".to_owned());
         }
-        let page_size = page_size(directory, &header_page, uname.as_ref());
+        let page_size = page_size(directory, &header_page, uname.as_ref())?;
         match page_size {
             None => {
                 notes.push("no pagesize: rules that need the page size will assume 4096 bytes".to_owned())
@@ -52,7 +55,7 @@ impl Target {
             }
             Some(_) => {}
         }
-        let clock = directory.text("trace_clock").as_deref().and_then(TraceClock::parse);
+        let clock = directory.text("trace_clock")?.as_deref().and_then(TraceClock::parse);
         if clock.is_none() {
             notes.push("no trace_clock: time stamps are taken for nanoseconds".to_owned());
         }
@@ -63,7 +66,7 @@ impl Target {
             ("saved_cmdlines", "tasks have no names"),
             ("trace_options", "options that shape the text are taken for the kernel's defaults"),
         ] {
-            if directory.bytes(name).is_none() {
+            if directory.bytes(name)?.is_none() {
                 notes.push(format!("no {name}: {consequence}"));
             }
         }
@@ -75,13 +78,14 @@ fn header_page(directory: &Directory) -> Result<HeaderPage> {
     let path = directory.root().join("events/header_page");
     let hint = "copy events/header_page of the traced kernel: it tells the size of sub-buffers and of long";
     let text = directory
-        .text("events/header_page")
+        .text("events/header_page")?
         .ok_or_else(|| Failure::new(format!("{} is missing", path.display())).hint(hint))?;
     HeaderPage::parse(&text).map_err(|e| Failure::new(format!("{}: {e}", path.display())).hint(hint))
 }
 
 /// Asks the first sub-buffers of every CPU.
 fn byte_order(
+    directory: &Directory,
     cpus: &[CpuFiles],
     header_page: &HeaderPage,
     knows_id: impl Fn(u16) -> bool,
@@ -89,11 +93,10 @@ fn byte_order(
     let mut strict = OrderVote::default();
     let mut lenient = OrderVote::default();
     for cpu in cpus {
-        let mut file = File::open(&cpu.raw).map_err(|e| Failure::io("opening", &cpu.raw, &e))?;
+        let mut raw = directory.raw(cpu, header_page.sub_buffer_len())?;
         let mut sub_buffer = vec![0; header_page.sub_buffer_len()];
         for _ in 0..ORDER_SAMPLES {
-            let len =
-                read_up_to(&mut file, &mut sub_buffer).map_err(|e| Failure::io("reading", &cpu.raw, &e))?;
+            let (_, len) = raw.next(&mut sub_buffer).map_err(|e| Failure::io("reading", &cpu.raw, &e))?;
             if len == 0 {
                 break;
             }
@@ -136,20 +139,20 @@ fn page_size(
     directory: &Directory,
     header_page: &HeaderPage,
     uname: Option<&Uname>,
-) -> Option<(u64, &'static str)> {
-    if let Some(size) = directory.beside_text("pagesize").and_then(|t| t.trim().parse::<u64>().ok()) {
-        return Some((size, "pagesize")).filter(|_| size.is_power_of_two());
+) -> Result<Option<(u64, &'static str)>> {
+    if let Some(size) = directory.beside_text("pagesize")?.and_then(|t| t.trim().parse::<u64>().ok()) {
+        return Ok(Some((size, "pagesize")).filter(|_| size.is_power_of_two()));
     }
     for when in [".before", ".after", ""] {
         let pair = directory
-            .beside_text(&format!("meminfo{when}"))
-            .zip(directory.beside_text(&format!("vmstat{when}")));
+            .beside_text(&format!("meminfo{when}"))?
+            .zip(directory.beside_text(&format!("vmstat{when}"))?);
         if let Some(size) = pair.and_then(|(meminfo, vmstat)| page_size_from_snapshots(&meminfo, &vmstat)) {
-            return Some((size, "meminfo and vmstat"));
+            return Ok(Some((size, "meminfo and vmstat")));
         }
     }
     let version = uname.and_then(Uname::version);
     let sub_buffer_is_page = version.is_some_and(|v| v < KernelVersion::new(6, 8))
-        && directory.bytes("buffer_subbuf_size_kb").is_none();
-    sub_buffer_is_page.then_some((header_page.sub_buffer_len() as u64, "the size of a sub-buffer"))
+        && directory.bytes("buffer_subbuf_size_kb")?.is_none();
+    Ok(sub_buffer_is_page.then_some((header_page.sub_buffer_len() as u64, "the size of a sub-buffer")))
 }

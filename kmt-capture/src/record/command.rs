@@ -109,6 +109,18 @@ impl Running {
         })
     }
 
+    /// Its exit status as a shell tells it, 128 and the signal's number where a signal ended it; `None` while it runs.
+    pub fn code(&self) -> Option<u8> {
+        let status = self.status?;
+        let code = status.code().or_else(|| Some(128 + status.signal()?))?;
+        u8::try_from(code).ok()
+    }
+
+    /// Whether it ended otherwise than with status 0.
+    pub fn has_failed(&self) -> bool {
+        self.status.is_some_and(|status| !status.success())
+    }
+
     /// Its number and name.
     pub fn describe(&self) -> String {
         format!("{} (process {})", self.name, self.child.id())

@@ -72,8 +72,13 @@ pub struct Options {
     pub force: bool,
     /// Whether nothing but problems is told.
     pub quiet: bool,
+    /// Whether a second process puts tracefs back if this one is killed: the running program, started again with
+    /// [`guard::COMMAND`](crate::tracefs::guard::COMMAND), which it has to know.
+    pub guard: bool,
     /// Where tracefs is.
     pub tracefs: Option<PathBuf>,
+    /// Whether the outcome is the command's status where the recording succeeded.
+    pub exit_status: bool,
     /// What to run meanwhile.
     pub command: Vec<OsString>,
 }
@@ -87,7 +92,7 @@ pub fn can_map(dir: &TraceDir, header: &HeaderPage, order: ByteOrder) -> bool {
 
 /// Where latencies of functions can be taken, in words; empty: nowhere.
 pub fn function_graph(top: &TraceDir, instance: &TraceDir) -> &'static str {
-    match graph::place(top, instance) {
+    match graph::place(top, instance, None) {
         graph::Place::Instance => "in an instance",
         graph::Place::TopLevel => "at the top level only",
         graph::Place::Nowhere => "",

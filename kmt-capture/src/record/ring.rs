@@ -1,11 +1,11 @@
 //! Reading one CPU's ring buffer, a sub-buffer at a time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 
 use kmt_format::kernel::{ByteOrder, HeaderPage};
+use rustix::fs::OFlags;
 
 use super::mapped::Mapped;
 use crate::tracefs::TraceDir;
@@ -37,9 +37,8 @@ impl Ring {
         order: ByteOrder,
         access: Access,
     ) -> io::Result<Self> {
-        let path = dir.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
-        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let name = format!("per_cpu/cpu{cpu}/trace_pipe_raw");
+        let file = dir.open(&name, OFlags::RDONLY | OFlags::NONBLOCK)?;
         let mapped = match access {
             Access::Mapped => Mapped::new(&file, header, order),
             Access::Read => None,

@@ -6,7 +6,7 @@ use super::Options;
 use super::graph;
 use super::plan::Plan;
 use crate::failure::{Failure, Result};
-use crate::tracefs::{self, Instance, Probe, TraceDir, Undo};
+use crate::tracefs::{self, Guard, Instance, Probe, TraceDir, Undo};
 
 /// Clocks that are comparable across CPUs, the best first: `mono` is what other tools and user space have, too.
 const CLOCKS: [&str; 5] = ["mono", "mono_raw", "boot", "global", "perf"];
@@ -30,6 +30,8 @@ pub struct Setup {
     instance: Option<Instance>,
     probe: Option<Probe>,
     undo: Undo,
+    // Dropped last.
+    _guard: Option<Guard>,
 }
 
 impl Drop for Setup {
@@ -43,17 +45,28 @@ impl Drop for Setup {
 impl Setup {
     /// Finds tracefs, and takes an instance, or the top level where function graphs need it.
     pub fn new(options: &Options) -> Result<(Self, Plan)> {
+        // Before anything is changed, and dropped after all is put back.
+        let mut guard = options.guard.then(Guard::start).flatten();
         let (mut undo, mut notes) = (Undo::default(), Vec::new());
+        if options.guard && guard.is_none() {
+            notes.push(
+                "no process watches this recorder (it needs /proc): after a kill -9, `kmt-capture clean` puts tracefs back"
+                    .to_owned(),
+            );
+        }
         // Before tracefs is looked for: its mount may be among what is undone.
-        for (leftover, count) in tracefs::leftovers() {
-            drop(leftover);
+        for count in tracefs::put_back(None, tracefs::mounted().as_ref()) {
             notes.push(format!(
                 "a recorder that was killed had left {count} settings changed; they are as before"
             ));
         }
         let top = tracefs::find(options.tracefs.as_deref(), &mut undo)?;
-        for path in tracefs::orphans(&top) {
-            if tracefs::remove_orphan(&path) {
+        if let Some(guard) = &mut guard {
+            guard.watch(&top);
+        }
+        for name in tracefs::orphans(&top) {
+            if tracefs::remove_orphan(&top, &name) {
+                let path = top.file(&name);
                 notes.push(format!("removed {}, left by a recorder that was killed", path.display()));
             }
         }
@@ -72,6 +85,7 @@ impl Setup {
             instance: Some(instance),
             probe: None,
             undo,
+            _guard: guard,
         };
         if !plan.functions.is_empty() {
             setup.graph(options, &mut plan)?;
@@ -106,18 +120,20 @@ impl Setup {
     }
 
     fn graph(&mut self, options: &Options, plan: &mut Plan) -> Result<()> {
-        match graph::place(&self.top, &self.dir) {
-            graph::Place::Nowhere => {
-                plan.functions.clear();
-                self.notes.push(
-                    "this kernel has no function_graph tracer (CONFIG_FUNCTION_GRAPH_TRACER): \
-                     tracepoints are recorded, latencies of functions are not"
-                        .to_owned(),
-                );
-                return Ok(());
-            }
+        if !graph::has_tracer(&self.top) {
+            plan.functions.clear();
+            self.notes.push(
+                "this kernel has no function_graph tracer (CONFIG_FUNCTION_GRAPH_TRACER): \
+                 tracepoints are recorded, latencies of functions are not"
+                    .to_owned(),
+            );
+            return Ok(());
+        }
+        let (functions, notes) = graph::choose(&self.top, &plan.functions)?;
+        self.notes.extend(notes);
+        match graph::place(&self.top, &self.dir, functions.first()) {
             graph::Place::Instance => {}
-            graph::Place::TopLevel => {
+            graph::Place::Nowhere | graph::Place::TopLevel => {
                 graph::occupy(&self.top, &mut self.undo)?;
                 self.notes.push(
                     "this kernel has function graphs at the top level only: that is used, and put back at the end"
@@ -127,7 +143,7 @@ impl Setup {
                 self.instance = None;
             }
         }
-        let notes = graph::prepare(&self.top, &self.dir, options.threshold, plan, &mut self.undo)?;
+        let notes = graph::prepare(&self.top, &self.dir, options.threshold, functions, plan, &mut self.undo)?;
         self.notes.extend(notes);
         Ok(())
     }

@@ -133,7 +133,7 @@ impl TaskNames {
     /// Adds the kernel's own names of tasks that no event and no look at /proc told; where events were lost before
     /// `lost_until`, also those that differ from what was told, since that time.
     pub fn saved(&mut self, top: &TraceDir, lost_until: Option<u64>) {
-        let Ok(saved) = fs::read(top.file("saved_cmdlines")) else { return };
+        let Ok(saved) = top.read_bytes("saved_cmdlines") else { return };
         for task in parse_saved_cmdlines(&saved) {
             let (time, tgid) = match (self.known.get(&task.pid), lost_until) {
                 (None, _) => (0, 0),

@@ -1,7 +1,6 @@
 //! The events of a kernel, by name and pattern.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use super::TraceDir;
 
@@ -96,8 +95,7 @@ pub fn find_events(dir: &TraceDir, spec: &EventSpec) -> BTreeSet<Event> {
         if !pattern.contains(['*', '?']) {
             return vec![pattern.to_owned()];
         }
-        let entries = fs::read_dir(dir.file(path)).into_iter().flatten().flatten();
-        entries.filter_map(|e| e.file_name().into_string().ok()).collect()
+        dir.names(path).into_iter().filter_map(|name| name.into_string().ok()).collect()
     };
     let mut found = BTreeSet::new();
     for system in names("events", &spec.system) {

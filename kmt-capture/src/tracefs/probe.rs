@@ -33,8 +33,7 @@ impl Probe {
                     "leave it out; page events and --snapshot-every also bound what is live (docs/live.md)",
                 ));
         }
-        let owner = Owner::this().name().replace('-', "_");
-        let group = format!("{PREFIX}{owner}");
+        let group = group_name(Owner::this());
         let mut refused = None;
         for definition in definitions(&group, long_size) {
             match top.append(PROBES, &format!("{definition}\n")) {
@@ -70,6 +69,18 @@ impl Drop for Probe {
         if let Err(failure) = remove(&self.top, &self.group) {
             eprintln!("warning: the probe {}/{NAME} could not be removed: {failure}", self.group);
         }
+    }
+}
+
+fn group_name(owner: Owner) -> String {
+    format!("{PREFIX}{}", owner.name().replace('-', "_"))
+}
+
+/// Removes the probe of that recorder, which is known to be gone.
+pub(super) fn remove_of(top: &TraceDir, owner: Owner) {
+    let (group, text) = (group_name(owner), top.read(PROBES).unwrap_or_default());
+    if text.lines().filter_map(group_of).any(|found| found == group) {
+        let _ = remove(top, &group);
     }
 }
 

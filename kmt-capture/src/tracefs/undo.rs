@@ -4,6 +4,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::{Owner, TraceDir};
 use crate::failure::Result;
@@ -15,8 +18,6 @@ const NOTES: [&str; 3] = ["/run/kmt-capture", "/var/run/kmt-capture", "/tmp/.kmt
 enum Step {
     /// Write VALUE to the file at PATH, replacing what is there.
     Write(PathBuf, String),
-    /// Add a line to the file at PATH.
-    Append(PathBuf, String),
     Unmount(PathBuf),
 }
 
@@ -25,6 +26,8 @@ enum Step {
 pub struct Undo {
     steps: Vec<Step>,
     notes: Option<PathBuf>,
+    /// Directories of tracefs that the steps reach into.
+    dirs: Vec<TraceDir>,
 }
 
 impl Undo {
@@ -38,12 +41,10 @@ impl Undo {
 
     /// Remembers what to write to get the present state back.
     pub fn remember(&mut self, dir: &TraceDir, name: &str, before: &str) {
+        if !self.dirs.contains(dir) {
+            self.dirs.push(dir.clone());
+        }
         self.push(Step::Write(dir.file(name), before.to_owned()));
-    }
-
-    /// Remembers a line to add. Steps are taken back to front: what is to be added is remembered before what clears.
-    pub fn remember_line(&mut self, dir: &TraceDir, name: &str, line: &str) {
-        self.push(Step::Append(dir.file(name), line.to_owned()));
     }
 
     /// Remembers a mount of ours.
@@ -79,7 +80,7 @@ impl Undo {
     /// Puts everything back.
     fn run(&mut self) {
         while let Some(step) = self.steps.pop() {
-            if let Err(error) = step.run() {
+            if let Err(error) = step.run(&self.dirs) {
                 eprintln!("warning: {step:?} failed: {error}");
             }
         }
@@ -98,12 +99,18 @@ impl Drop for Undo {
 }
 
 impl Step {
-    fn run(&self) -> std::io::Result<()> {
+    /// `dirs` are open directories of tracefs: what lies in one of them is reached through it.
+    fn run(&self, dirs: &[TraceDir]) -> std::io::Result<()> {
         match self {
             Self::Write(path, value) => {
-                File::options().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
+                let within = |dir: &TraceDir| {
+                    let name = path.strip_prefix(dir.path()).ok()?.to_str()?;
+                    Some(dir.put(name, value, OFlags::TRUNC))
+                };
+                dirs.iter().find_map(within).unwrap_or_else(|| {
+                    File::options().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
+                })
             }
-            Self::Append(path, line) => File::options().append(true).open(path)?.write_all(line.as_bytes()),
             Self::Unmount(place) => Ok(rustix::mount::unmount(place, rustix::mount::UnmountFlags::DETACH)?),
         }
     }
@@ -111,7 +118,6 @@ impl Step {
     fn line(&self) -> String {
         let (word, path, value) = match self {
             Self::Write(path, value) => ("write", path, value.as_str()),
-            Self::Append(path, line) => ("append", path, line.as_str()),
             Self::Unmount(path) => ("unmount", path, ""),
         };
         format!("{word}\t{}\t{}\n", escape(&path.to_string_lossy()), escape(value))
@@ -123,7 +129,6 @@ impl Step {
         let path = PathBuf::from(unescape(path));
         Some(match word {
             "write" => Self::Write(path, unescape(value)),
-            "append" => Self::Append(path, unescape(value)),
             "unmount" => Self::Unmount(path),
             _ => return None,
         })
@@ -151,6 +156,12 @@ fn unescape(text: &str) -> String {
     out
 }
 
+/// A line of notes as it would be written again, if it is one. For fuzz targets.
+#[doc(hidden)]
+pub fn undo_note(line: &str) -> Option<String> {
+    Step::parse(line).map(|step| step.line())
+}
+
 fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
@@ -176,29 +187,53 @@ fn is_ours(place: &Path) -> bool {
         .is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0)
 }
 
-/// Notes of recorders that were killed, with the number of settings to put back. Dropping one puts them back.
-pub fn leftovers() -> Vec<(Undo, usize)> {
-    let mut found = Vec::new();
+/// Puts back what recorders that were killed have left changed: those that are gone, or only `whose`, which the caller
+/// knows to be gone. Returns the number of settings of each. `top` is tracefs, if it is known.
+pub fn put_back(whose: Option<Owner>, top: Option<&TraceDir>) -> Vec<usize> {
+    let mut counts = Vec::new();
     for place in NOTES.map(Path::new).into_iter().filter(|place| is_ours(place)) {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
             let path = entry.path();
             let owner = path.file_stem().and_then(|n| n.to_str()).and_then(Owner::parse);
-            if owner.is_none_or(Owner::is_alive) {
-                continue;
+            let is_meant = |owner: Owner| whose.map_or_else(|| !owner.is_alive(), |whose| owner == whose);
+            if owner.is_some_and(is_meant) {
+                counts.extend(put_back_noted(&path, top));
             }
-            let text = fs::read_to_string(&path).unwrap_or_default();
-            let boot = text.lines().next().and_then(|line| line.strip_prefix("boot "));
-            if path.extension().is_none_or(|e| e != "undo") || boot != Some(&boot_id()) {
-                // Settings do not outlive a boot, and a file that was not finished changed nothing.
-                let _ = fs::remove_file(&path);
-                continue;
-            }
-            let steps: Vec<Step> = text.lines().skip(1).filter_map(Step::parse).collect();
-            let count = steps.len();
-            found.push((Undo { steps, notes: Some(path) }, count));
         }
     }
-    found
+    counts
+}
+
+/// Does what the notes at `path` say, unless somebody else does or has done so.
+fn put_back_noted(path: &Path, top: Option<&TraceDir>) -> Option<usize> {
+    let file = File::open(path).ok()?;
+    lock(&file)?;
+    // The process that held the lock before has done it.
+    let is_there = file.metadata().ok()?.nlink() > 0;
+    let text = fs::read_to_string(path).ok().filter(|_| is_there)?;
+    let boot = text.lines().next().and_then(|line| line.strip_prefix("boot "));
+    if path.extension().is_none_or(|e| e != "undo") || boot != Some(&boot_id()) {
+        // Settings do not outlive a boot, and a file that was not finished changed nothing.
+        let _ = fs::remove_file(path);
+        return None;
+    }
+    let steps: Vec<Step> = text.lines().skip(1).filter_map(Step::parse).collect();
+    let count = steps.len();
+    drop(Undo { steps, notes: Some(path.to_owned()), dirs: top.into_iter().cloned().collect() });
+    Some(count)
+}
+
+/// Waits for the lock that allows putting back the settings of a file of notes. A process holds it for milliseconds; a
+/// stopped one is not waited for.
+fn lock(file: &File) -> Option<()> {
+    const ATTEMPTS: u32 = 200;
+    (0..ATTEMPTS).find_map(|_| match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Some(()),
+        Err(_) => {
+            std::thread::sleep(Duration::from_millis(10));
+            None
+        }
+    })
 }
 
 #[cfg(test)]
@@ -209,7 +244,7 @@ mod tests {
     fn steps_survive_being_noted() {
         let steps = [
             Step::Write("/a b/tracing_thresh".into(), "0\n".into()),
-            Step::Append("/x".into(), "a\tb\\n\nc".into()),
+            Step::Write("/x".into(), "a\tb\\n\nc".into()),
             Step::Unmount("/sys/kernel/tracing".into()),
         ];
         for step in steps {

@@ -4,3 +4,4 @@
 pub mod alone;
 #[path = "../../../kmt-format/tests/suite/support/skip.rs"]
 pub mod skip;
+pub mod swap;

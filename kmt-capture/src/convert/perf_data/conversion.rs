@@ -195,7 +195,7 @@ impl Conversion {
         let mut stats: Vec<(u32, WriterStats)> = self.stats.iter().map(|(&cpu, &s)| (cpu, s)).collect();
         stats.sort_by_key(|(cpu, _)| *cpu);
         for (cpu, _) in &stats {
-            self.writer.flush(*cpu)?;
+            self.writer.end_of(*cpu)?;
         }
         let sampled = self.sampling.pairs();
         let pairs: Vec<(&str, &[u8])> = sampled.iter().map(|(key, text)| (*key, text.as_bytes())).collect();

@@ -8,6 +8,7 @@ mod sampled;
 
 use std::path::{Path, PathBuf};
 
+use kmt_common::tell;
 use kmt_format::write::Loss;
 
 use self::conversion::Conversion;
@@ -16,7 +17,7 @@ use self::sampled::Sampling;
 use super::beside::Beside;
 use super::opened::Opened;
 use super::stacks::StackFormat;
-use super::{Converted, Options};
+use super::{Converted, LimitKind, Options};
 use crate::failure::{Failure, Result};
 use crate::import::Fault;
 use crate::import::perf_data::{PerfData, Rounds};
@@ -24,14 +25,14 @@ use crate::output::Output;
 use crate::uuid::Identity;
 
 /// Converts the parts of a recording, the first one first; nearly always it is one.
-pub fn convert(options: &Options, parts: &[(PathBuf, Opened)]) -> Result<Converted> {
+pub fn convert(options: &Options, parts: &[(PathBuf, Opened)], mut output: Output) -> Result<Converted> {
     if options.verbatim {
         return Err(Failure::new(format!("{} holds samples, not sub-buffers", options.input.display()))
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
     }
     let mut files = Vec::new();
     for part in parts {
-        files.push(open(part)?);
+        files.push(open(part, options)?);
     }
     are_of_one_recording(parts, &files)?;
     // Where perf was killed, its last part has none.
@@ -43,21 +44,22 @@ pub fn convert(options: &Options, parts: &[(PathBuf, Opened)]) -> Result<Convert
         .hint("perf writes it when the recording ends: an interrupted one has none; record again, or pipe `perf record -o -`, which writes it first"));
     };
     let (first, path) = (&mut files[at], &parts[at].0);
-    let mut output = Output::create(&options.output, options.force)?;
     let mut description = describe(first, &|fault| on(path, &fault))?;
-    Beside::of(path)?.complete(&mut description);
+    Beside::of(path, options.limits)?.complete(&mut description)?;
     running_kernel(first, &mut description);
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
     let mut writer = description.writer(identity(parts), options.compression)?;
     description.write(&mut writer)?;
+    output.write(writer.pending())?;
+    writer.clear_pending();
     let mut conversion = Conversion::new(writer, stack, Sampling::new(first, &description), first.order);
     for ((path, _), file) in parts.iter().zip(&files) {
         let mut rounds = Rounds::new(file);
         let fault = rounds.read(&mut |item| conversion.item(item, &mut output).map_err(|e| e.on(path)))?;
         conversion.end_of_file(&rounds, fault.as_ref())?;
         if let Some(fault) = &fault {
-            eprintln!("warning: {}: {fault}; what comes before it is converted", path.display());
+            tell!("warning: {}: {fault}; what comes before it is converted", path.display());
         }
     }
     conversion.finish()?;
@@ -87,10 +89,11 @@ fn on(path: &Path, fault: &Fault) -> Failure {
 }
 
 /// A part, all but its records.
-fn open((path, bytes): &(PathBuf, Opened)) -> Result<PerfData<'_>> {
+fn open<'d>((path, bytes): &'d (PathBuf, Opened), options: &Options) -> Result<PerfData<'d>> {
     let place = path.display();
     let remedy = "`perf report --header-only` says what perf thinks of it";
-    let file = PerfData::open(bytes).map_err(|fault| on(path, &fault).hint(remedy))?;
+    let mut file = PerfData::open(bytes).map_err(|fault| on(path, &fault).hint(remedy))?;
+    file.inflated_max = options.limits.of(LimitKind::Inflated, bytes.len() as u64);
     if !file.attrs.iter().any(|a| a.is_tracepoint()) {
         return Err(Failure::new(format!("{place} has samples of no tracepoint"))
             .hint("record tracepoints: perf kmem record --slab --page, or perf record -e 'kmem:*'"));

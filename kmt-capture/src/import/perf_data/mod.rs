@@ -15,6 +15,7 @@ pub use rounds::{Item, Rounds};
 pub use sample::{Sample, Trailer};
 
 use super::cursor::{Cursor, Fault, Result};
+use super::inflate::inflated_max;
 use super::tracing_data::{Start, TracingData};
 use kmt_format::kernel::ByteOrder;
 
@@ -41,6 +42,8 @@ pub struct PerfData<'d> {
     pub kernel_text: Option<(String, u64, u64)>,
     /// What is missing and what follows from it.
     pub notes: Vec<String>,
+    /// Bytes that all compressed records together may hold.
+    pub inflated_max: u64,
 }
 
 /// Header features that are kept, as text.
@@ -74,6 +77,7 @@ impl<'d> PerfData<'d> {
             facts: Vec::new(),
             kernel_text: None,
             notes: Vec::new(),
+            inflated_max: inflated_max(bytes.len() as u64),
         };
         if !file.is_pipe {
             file.read_header(cursor)?;
@@ -127,6 +131,7 @@ impl<'d> PerfData<'d> {
 
     fn read_attrs(&mut self, whole: &Cursor<'d>, (offset, len): (u64, u64), attr_size: u64) -> Result<()> {
         let mut cursor = whole.seek(offset, "the attributes")?;
+        let mut ids_count = 0usize;
         for _ in 0..len / attr_size {
             let entry_offset = cursor.offset();
             let entry = cursor.take(attr_size, "an attribute")?;
@@ -136,7 +141,11 @@ impl<'d> PerfData<'d> {
             let (ids, ids_len) = (tail.u64("where ids are")?, tail.u64("how many ids there are")?);
             let mut at = whole.seek(ids, "ids")?;
             let ids = at.take(ids_len, "ids")?;
-            attr.ids = ids.chunks_exact(8).take(IDS_MAX).map(|id| self.order.uint(id)).collect();
+            ids_count = ids_count.saturating_add(ids.len() / 8);
+            if ids_count > IDS_MAX {
+                return Err(Fault::at(entry_offset, format!("more than {IDS_MAX} ids of attributes")));
+            }
+            attr.ids = ids.chunks_exact(8).map(|id| self.order.uint(id)).collect();
             self.attrs.push(attr);
         }
         Ok(())

@@ -6,8 +6,13 @@ use super::records::{Record, Records};
 use super::sample::{Shapes, Trailer};
 use super::unpack::Unpack;
 
-/// Bytes that wait for their turn; more are let go in the order they have.
-const WAITING_MAX: usize = 256 << 20;
+/// Bytes of events that wait to be sorted, in a file of `len` bytes; beyond that they are passed on unsorted.
+fn waiting_max(len: usize) -> usize {
+    (len / 4).clamp(64 << 20, 256 << 20)
+}
+
+/// Bytes of a task's name that are kept: the kernel has no longer ones, and each task that is made gets a copy.
+const COMM_MAX: usize = 16;
 
 /// What the records say, in the order of time.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +78,7 @@ pub struct Rounds<'d> {
     shapes: Shapes,
     unpack: Unpack,
     queue: Queue,
+    waiting_max: usize,
     /// Records lost that were counted sample by sample at the end.
     pub lost_samples: u64,
     /// Whether too much had to wait.
@@ -96,8 +102,9 @@ impl<'d> Rounds<'d> {
         Self {
             records: file.records(),
             shapes: Shapes::new(&file.attrs, file.order),
-            unpack: Unpack::new(file.order),
+            unpack: Unpack::new(file.order, file.inflated_max),
             queue: Queue::default(),
+            waiting_max: waiting_max(file.bytes.len()),
             lost_samples: 0,
             is_forced: false,
         }
@@ -120,7 +127,7 @@ impl<'d> Rounds<'d> {
                     if let Err(fault) = self.take_in(&record) {
                         break Some(fault);
                     }
-                    let is_full = self.queue.bytes.len() > WAITING_MAX;
+                    let is_full = self.queue.len() > self.waiting_max;
                     self.is_forced |= is_full;
                     let ended = self.queue.ended.take();
                     if let Some(due) = if is_full { Some(self.queue.newest) } else { ended } {
@@ -177,6 +184,11 @@ impl<'d> Rounds<'d> {
 }
 
 impl Queue {
+    /// Bytes of memory.
+    fn len(&self) -> usize {
+        self.bytes.len().saturating_add(self.waiting.len().saturating_mul(size_of::<Waiting>()))
+    }
+
     fn add(&mut self, record: &Record<'_>, shapes: &Shapes, lost_samples: &mut u64) -> Result<()> {
         /// Samples that a BPF program filtered out.
         const LOST_SAMPLES_BPF: u16 = 1 << 15;
@@ -253,6 +265,7 @@ fn item<'a>(record: &Record<'a>, time: u64, shapes: &Shapes) -> Option<Item<'a>>
         Record::THROTTLE => Some(Item::Lost { cpu: shapes.trailer(record).cpu, count: None }),
         Record::COMM => {
             let comm = record.body.get(8..)?.split(|&b| b == 0).next()?;
+            let comm = comm.get(..comm.len().min(COMM_MAX))?;
             Some(Item::Comm { time, pid: int(0)?, tid: int(4)?, comm })
         }
         Record::FORK => Some(Item::Fork { time, pid: int(0)?, tid: int(8)?, parent: int(12)? }),

@@ -3,15 +3,23 @@
 use kmt_format::kernel::ByteOrder;
 
 use super::super::cursor::{Cursor, Fault, Result};
+use super::super::inflate::Inflating;
 use super::records::{Record, Records};
 
 /// Bytes that are decompressed before records are looked for in them.
 #[cfg(feature = "zstd")]
 const STEP: usize = 1 << 17;
 
+/// Most bytes of one compressed record: perf flushes a buffer into it, which has some MiB.
+#[cfg(feature = "zstd")]
+const RECORD_MAX: u64 = 64 << 20;
+
 /// The stream.
 pub struct Unpack {
     order: ByteOrder,
+    /// What all of it may hold.
+    #[cfg_attr(not(feature = "zstd"), allow(dead_code))]
+    inflating: Inflating,
     #[cfg(feature = "zstd")]
     decoder: Option<zstd::stream::raw::Decoder<'static>>,
     /// Decompressed bytes that no record was made of yet.
@@ -19,10 +27,11 @@ pub struct Unpack {
 }
 
 impl Unpack {
-    /// At its start.
-    pub fn new(order: ByteOrder) -> Self {
+    /// At the start of a file whose compressed records may hold `inflated_max` bytes together.
+    pub fn new(order: ByteOrder, inflated_max: u64) -> Self {
         Self {
             order,
+            inflating: Inflating::new("the compressed records", inflated_max),
             #[cfg(feature = "zstd")]
             decoder: None,
             held: Vec::new(),
@@ -44,6 +53,7 @@ impl Unpack {
         }
         let Some(decoder) = &mut self.decoder else { return Ok(()) };
         let mut input = InBuffer::around(packed);
+        let before = self.inflating.used();
         loop {
             let start = self.held.len();
             self.held.resize(start.saturating_add(STEP), 0);
@@ -51,6 +61,13 @@ impl Unpack {
             let mut output = OutBuffer::around(room);
             decoder.run(&mut input, &mut output).map_err(failed)?;
             let made = output.pos();
+            self.inflating.take(made as u64, record.offset)?;
+            if self.inflating.used().saturating_sub(before) > RECORD_MAX {
+                return Err(Fault::at(
+                    record.offset,
+                    format!("more than {RECORD_MAX} bytes in one compressed record"),
+                ));
+            }
             self.held.truncate(start.saturating_add(made));
             let used = whole(&self.held, self.order, record.offset, see)?;
             self.held.drain(..used);

@@ -10,21 +10,25 @@ use super::gfp::GfpNames;
 use super::known::names_of;
 use super::line::Event;
 use super::names::Symbols;
-use super::shape::{Field, Form, Shape};
+use super::shape::{Field, Form, Shape, Shapes};
 
 /// All layouts that a text needs.
 #[derive(Debug)]
 pub struct Schema {
     long_size: usize,
     order: ByteOrder,
-    /// Layouts by name of the event, the last used first.
-    shapes: HashMap<Vec<u8>, Vec<Shape>>,
+    /// Layouts by name of the event and names of its fields.
+    shapes: HashMap<Vec<u8>, Shapes>,
+    key: Vec<u8>,
     count: u16,
     /// Names of allocation flags.
     pub gfp: GfpNames,
     /// Functions.
     pub symbols: Symbols,
     dynamic: Vec<u8>,
+    /// Layouts that were tried.
+    #[cfg(test)]
+    fills: u64,
 }
 
 /// What became of an event.
@@ -58,10 +62,13 @@ impl Schema {
             long_size,
             order,
             shapes: HashMap::new(),
+            key: Vec::new(),
             count: 0,
             gfp: GfpNames::default(),
             symbols: Symbols::new(long_size),
             dynamic: Vec::new(),
+            #[cfg(test)]
+            fills: 0,
         }
     }
 
@@ -80,11 +87,17 @@ impl Schema {
         if args.iter().any(|a| a.key == b"ptr" && a.value.starts_with(b"(__")) {
             return Err(Refusal::PointerNotPrinted);
         }
-        let mut shapes = self.shapes.remove(event.name).unwrap_or_default();
+        self.key.clear();
+        self.key.extend_from_slice(event.name);
+        for arg in args {
+            self.key.push(0);
+            self.key.extend_from_slice(arg.name);
+        }
+        let mut shapes = self.shapes.get_mut(&self.key).map(std::mem::take).unwrap_or_default();
         let made = self.record_of(event, args, record, &mut shapes);
-        match self.shapes.get_mut(event.name) {
+        match self.shapes.get_mut(&self.key) {
             Some(place) => *place = shapes,
-            None if !shapes.is_empty() => drop(self.shapes.insert(event.name.to_vec(), shapes)),
+            None if made.is_ok() => drop(self.shapes.insert(self.key.clone(), shapes)),
             None => {}
         }
         made
@@ -95,23 +108,26 @@ impl Schema {
         event: &Event<'_>,
         args: &[Arg<'_>],
         record: &mut Vec<u8>,
-        shapes: &mut Vec<Shape>,
+        shapes: &mut Shapes,
     ) -> Result<Made, Refusal> {
-        for at in 0..shapes.len() {
-            let fits = shapes.get(at).is_some_and(|shape| self.fill(shape, event, args, record));
-            if fits {
-                shapes.swap(0, at);
-                return Ok(Made::Record);
-            }
+        if shapes.use_first(|shape| self.fill(shape, event, args, record)) {
+            return Ok(Made::Record);
+        }
+        if shapes.is_empty() && self.count >= SHAPES_MAX {
+            return Err(Refusal::TooManyKinds);
+        }
+        let shape = self.shape(args);
+        if let Some(same) = shapes.with_forms_of(&shape) {
+            self.fill(same, event, args, record);
+            return Ok(Made::Record);
         }
         if self.count >= SHAPES_MAX {
             return Err(Refusal::TooManyKinds);
         }
-        let shape = self.shape(args);
         self.count += 1;
         let format = format(event, args, &shape);
         self.fill(&shape, event, args, record);
-        shapes.insert(0, shape);
+        shapes.add(shape);
         Ok(Made::New(system(event), format))
     }
 
@@ -200,6 +216,10 @@ impl Schema {
 
     /// Fills a record; false if the event has not this layout.
     fn fill(&mut self, shape: &Shape, event: &Event<'_>, args: &[Arg<'_>], record: &mut Vec<u8>) -> bool {
+        #[cfg(test)]
+        {
+            self.fills += 1;
+        }
         let order = self.order;
         common(record, shape.id, event, order);
         record.resize(shape.fixed_len.next_multiple_of(4), 0);
@@ -320,4 +340,46 @@ fn decimal(value: &[u8]) -> Option<u64> {
         sum.checked_mul(10)?.checked_add(digit.into())
     })?;
     Some(if negative { number.wrapping_neg() } else { number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::{Line, parse};
+    use super::*;
+
+    /// Records of lines `kind: FIELDS`; how many layouts were tried, and how many there are.
+    fn work(lines: impl Iterator<Item = String>) -> (u64, u16) {
+        let mut schema = Schema::new(8, ByteOrder::Little);
+        let mut record = Vec::new();
+        for fields in lines {
+            let mut args = Vec::new();
+            let line = format!("  a-1 [000] .... 1.000000: kind: {fields}");
+            let Line::Event(event) = parse(line.as_bytes()) else { panic!("{line}") };
+            super::super::args::fields_of(event.name, event.text, &mut args);
+            let _ = schema.record(&event, &args, &mut record);
+        }
+        (schema.fills, schema.count)
+    }
+
+    #[test]
+    fn work_is_in_proportion_to_lines() {
+        let lines = 16_000;
+        // A name of its own in each line; the same names with other kinds of values.
+        let names = work((0..lines).map(|n| format!("name{n}=1")));
+        let kinds = work((0..lines).map(|n: u32| {
+            let value = |bit: u32| if n >> bit & 1 == 0 { "7" } else { "x7" };
+            (0..14).map(|bit| format!("f{bit}={} ", value(bit))).collect()
+        }));
+        for (fills, count) in [names, kinds] {
+            assert!(fills <= 20 * u64::from(lines), "{fills} layouts tried for {lines} lines");
+            assert!(count > 0 && count <= SHAPES_MAX);
+        }
+        assert_eq!(names.1, SHAPES_MAX);
+    }
+
+    #[test]
+    fn a_wide_layout_serves_narrow_values() {
+        assert_eq!(work(["a=x", "a=5", "a=0x7"].map(str::to_owned).into_iter()).1, 1);
+        assert_eq!(work(["a=5", "a=x", "a=5", "a=x"].map(str::to_owned).into_iter()).1, 2);
+    }
 }

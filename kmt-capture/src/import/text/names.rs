@@ -105,12 +105,13 @@ impl Symbols {
     /// As a file wants them.
     pub fn table(&self) -> KernelSymbols<'_> {
         let mut owners: Vec<&[u8]> = Vec::new();
+        let mut numbers: HashMap<&[u8], usize> = HashMap::new();
         let mut symbols = Vec::new();
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by_key(|row| row.address);
         for row in rows {
             let owner = row.owner.as_deref().map_or(SymbolOwner::Core, |owner| {
-                let at = owners.iter().position(|o| *o == owner).unwrap_or_else(|| {
+                let at = *numbers.entry(owner).or_insert_with(|| {
                     owners.push(owner);
                     owners.len() - 1
                 });

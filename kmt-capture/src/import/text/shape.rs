@@ -1,5 +1,7 @@
 //! Layouts of records that are made of text.
 
+use std::collections::HashMap;
+
 use super::known::Names;
 
 /// How a value is written, and so how a field holds it.
@@ -23,6 +25,23 @@ pub(super) enum Form {
     Names(&'static Names),
     /// Anything else.
     Text,
+}
+
+impl Form {
+    /// A number for each form.
+    fn code(self) -> usize {
+        match self {
+            Self::Function => 0,
+            Self::Hex { prefixed } => 1 + usize::from(prefixed),
+            Self::Pointer => 3,
+            Self::Decimal { bytes } => 4 + usize::from(bytes),
+            Self::Gfp => 6,
+            Self::Truth => 7,
+            Self::Name => 8,
+            Self::Text => 9,
+            Self::Names(names) => std::ptr::from_ref(names) as usize,
+        }
+    }
 }
 
 /// One field.
@@ -49,4 +68,56 @@ pub(super) struct Shape {
     pub(super) fields: Vec<Field>,
     /// Size in bytes without dynamic data.
     pub(super) fixed_len: usize,
+}
+
+/// Layouts of events of one name with the same names of fields.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    all: Vec<Shape>,
+    /// Places of those that were used last, the latest first.
+    recent: Vec<usize>,
+    /// Place by forms of the fields.
+    by_forms: HashMap<Vec<usize>, usize>,
+}
+
+/// Layouts that are tried for one event: a hostile text has thousands.
+const TRIED_MAX: usize = 16;
+
+impl Shapes {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Uses the first of the latest layouts that fits, if one does.
+    pub(super) fn use_first(&mut self, mut fits: impl FnMut(&Shape) -> bool) -> bool {
+        let found = self.recent.iter().position(|&place| self.all.get(place).is_some_and(&mut fits));
+        if let Some(at) = found {
+            self.recent.swap(0, at);
+        }
+        found.is_some()
+    }
+
+    /// The layout whose fields have the same forms.
+    pub(super) fn with_forms_of(&mut self, shape: &Shape) -> Option<&Shape> {
+        let place = *self.by_forms.get(&forms(shape))?;
+        self.latest(place);
+        self.all.get(place)
+    }
+
+    /// Adds a layout.
+    pub(super) fn add(&mut self, shape: Shape) {
+        self.by_forms.insert(forms(&shape), self.all.len());
+        self.latest(self.all.len());
+        self.all.push(shape);
+    }
+
+    fn latest(&mut self, place: usize) {
+        self.recent.insert(0, place);
+        self.recent.truncate(TRIED_MAX);
+    }
+}
+
+fn forms(shape: &Shape) -> Vec<usize> {
+    shape.fields.iter().map(|field| field.form.code()).collect()
 }

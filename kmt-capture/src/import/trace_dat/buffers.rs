@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::cursor::{Cursor, Fault, Result};
-use super::super::inflate::Codec;
+use super::super::inflate::{Codec, Inflating};
 use super::TraceDat;
 
 /// A buffer: the top level, or an instance.
@@ -34,9 +34,9 @@ pub struct CpuData {
 
 /// The sub-buffers of one CPU, some at a time.
 #[derive(Debug)]
-pub struct SubBuffers<'d> {
+pub struct SubBuffers<'a, 'd> {
     cursor: Cursor<'d>,
-    codec: Option<Codec>,
+    codec: Option<(Codec, &'a Inflating)>,
     pieces_left: u32,
 }
 
@@ -44,6 +44,25 @@ impl Instance {
     /// Whether it holds anything.
     pub fn has_data(&self) -> bool {
         self.cpus.iter().any(|c| c.len > 0)
+    }
+
+    /// Whether no bytes are said to be the data of two CPUs.
+    ///
+    /// # Errors
+    ///
+    /// Returns where some are.
+    pub fn check_overlaps(&self) -> Result<()> {
+        let mut places: Vec<&CpuData> = self.cpus.iter().filter(|c| c.len > 0).collect();
+        places.sort_by_key(|c| (c.offset, c.len));
+        for pair in places.windows(2) {
+            if let [a, b] = pair {
+                if a.offset.saturating_add(a.len) > b.offset {
+                    let what = format!("the data of CPU {} and of CPU {} overlap", a.cpu, b.cpu);
+                    return Err(Fault::at(b.offset, what));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -53,7 +72,25 @@ impl<'d> TraceDat<'d> {
         &self,
         instance: &Instance,
         data: &CpuData,
-    ) -> Result<(SubBuffers<'d>, Option<Fault>)> {
+    ) -> Result<(SubBuffers<'_, 'd>, Option<Fault>)> {
+        self.counted(instance, data, &self.inflating)
+    }
+
+    /// The first sub-buffers of each CPU, as long as not too much has to be decompressed for them.
+    pub fn first_pieces(&self, instance: &Instance) -> Vec<Cow<'d, [u8]>> {
+        const ENOUGH: u64 = 32 << 20;
+        let inflating = Inflating::new("the first events", ENOUGH);
+        let first =
+            |data| self.counted(instance, data, &inflating).ok()?.0.next_piece().ok()?.map(|(_, p)| p);
+        instance.cpus.iter().filter(|data| data.len > 0).filter_map(first).collect()
+    }
+
+    fn counted<'a>(
+        &self,
+        instance: &Instance,
+        data: &CpuData,
+        inflating: &'a Inflating,
+    ) -> Result<(SubBuffers<'a, 'd>, Option<Fault>)> {
         /// The size of compressed data leaves out the number of pieces before them.
         const PIECES_LEN: u64 = 4;
         let end = self.bytes.len() as u64;
@@ -67,11 +104,11 @@ impl<'d> TraceDat<'d> {
         let here = cursor.take(there, "a CPU's data")?;
         let mut cursor = Cursor::new(here, data.offset, self.start.order);
         let pieces_left = if codec.is_some() { cursor.u32("the number of pieces")? } else { 1 };
-        Ok((SubBuffers { cursor, codec, pieces_left }, torn))
+        Ok((SubBuffers { cursor, codec: codec.map(|codec| (codec, inflating)), pieces_left }, torn))
     }
 }
 
-impl<'d> SubBuffers<'d> {
+impl<'d> SubBuffers<'_, 'd> {
     /// The next whole sub-buffers and their offset in the file (of their piece where that is compressed); `None` at
     /// the end.
     pub fn next_piece(&mut self) -> Result<Option<(u64, Cow<'d, [u8]>)>> {
@@ -80,13 +117,14 @@ impl<'d> SubBuffers<'d> {
         }
         self.pieces_left = self.pieces_left.saturating_sub(1);
         let offset = self.cursor.offset();
-        let Some(codec) = self.codec else {
+        let Some((codec, inflating)) = self.codec else {
             let rest = self.cursor.rest();
             return Ok(Some((offset, Cow::Borrowed(self.cursor.take(rest.len() as u64, "sub-buffers")?))));
         };
         let packed = self.cursor.u32("the compressed size of a piece")?;
         let len = self.cursor.u32("the size of a piece")?;
         let packed = self.cursor.take(packed.into(), "a compressed piece")?;
+        inflating.take(len.into(), offset)?;
         Ok(Some((offset, Cow::Owned(codec.inflate(packed, len.into(), offset)?))))
     }
 }

@@ -9,7 +9,7 @@ mod v7;
 pub use buffers::{CpuData, Instance, SubBuffers};
 
 use super::cursor::{Cursor, Fault, Result};
-use super::inflate::Codec;
+use super::inflate::{Codec, Inflating};
 use super::tracing_data::{Start, TracingData};
 use kmt_format::kernel::ByteOrder;
 
@@ -34,6 +34,12 @@ pub struct TraceDat<'d> {
     pub instances: Vec<Instance>,
     /// What was left out, and why.
     pub notes: Vec<String>,
+    /// Bytes of sections read, which are held in memory.
+    sections: Inflating,
+    /// Bytes of events that were decompressed.
+    inflating: Inflating,
+    /// CPUs of all buffers.
+    cpus: usize,
 }
 
 /// What options tell.
@@ -58,12 +64,13 @@ pub struct Options {
 }
 
 impl<'d> TraceDat<'d> {
-    /// Reads everything but the events.
+    /// Reads everything but the events. All compressed parts together may hold `inflated_max` bytes, those that are not
+    /// events a quarter of it.
     ///
     /// # Errors
     ///
     /// Returns the offset at which the file contradicts its format.
-    pub fn open(bytes: &'d [u8]) -> Result<Self> {
+    pub fn open(bytes: &'d [u8], inflated_max: u64) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0, ByteOrder::Little);
         let start = Start::read(&mut cursor)?;
         let mut file = Self {
@@ -73,6 +80,9 @@ impl<'d> TraceDat<'d> {
             options: Options::default(),
             instances: Vec::new(),
             notes: Vec::new(),
+            sections: Inflating::new("the file's sections", inflated_max / 4),
+            inflating: Inflating::new("the file's compressed events", inflated_max),
+            cpus: 0,
             start,
         };
         match file.start.version.as_str() {
@@ -90,6 +100,21 @@ impl<'d> TraceDat<'d> {
             ));
         }
         Ok(file)
+    }
+
+    /// Counts the CPUs of a buffer before they are read: buffers whose descriptions overlap have more than fit.
+    fn count_cpus(&mut self, count: u32, offset: u64) -> Result<()> {
+        /// Bytes that describe one CPU.
+        const CPU_LEN: u64 = 16;
+        self.cpus = self.cpus.saturating_add(count as usize);
+        let most = (self.bytes.len() as u64 / CPU_LEN).max(u64::from(CPUS_MAX));
+        if self.cpus as u64 > most {
+            return Err(Fault::at(
+                offset,
+                format!("{} CPUs of all buffers: more than fit into the file", self.cpus),
+            ));
+        }
+        Ok(())
     }
 
     /// Takes in one option.

@@ -31,6 +31,7 @@ impl TraceDat<'_> {
                 Tag::Flyrecord => break,
             }
         }
+        self.count_cpus(cpus, cursor.offset())?;
         let top = flyrecord(&mut cursor, cpus, String::new())?;
         self.instances.push(top);
         for (offset, name) in named {
@@ -41,7 +42,9 @@ impl TraceDat<'_> {
                 Tag::Latency => return Err(text_only(offset)),
                 Tag::Flyrecord => {}
             }
-            self.instances.push(flyrecord(&mut cursor, cpus_counted.max(cpus), name)?);
+            let cpus = cpus_counted.max(cpus);
+            self.count_cpus(cpus, cursor.offset())?;
+            self.instances.push(flyrecord(&mut cursor, cpus, name)?);
         }
         Ok(())
     }

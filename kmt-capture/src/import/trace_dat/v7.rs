@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::super::cursor::{Cursor, Fault, Result};
 use super::super::inflate::Codec;
+use super::super::tracing_data::{MODULES_MAX, lines};
 use super::buffers::{CpuData, Instance};
 use super::{CPUS_MAX, OPTIONS_MAX, TraceDat};
 
@@ -50,6 +51,8 @@ impl<'d> TraceDat<'d> {
                 self.v7_option(id, &mut option, &cursor)?;
             }
         }
+        // The top level has no name and goes first.
+        self.instances.sort_by_key(|i| !i.name.is_empty());
         Ok(())
     }
 
@@ -58,8 +61,6 @@ impl<'d> TraceDat<'d> {
             3 => {
                 let instance = self.buffer(option, file)?;
                 self.instances.push(instance);
-                // The top level has no name and goes first.
-                self.instances.sort_by_key(|i| !i.name.is_empty());
                 Ok(())
             }
             16..=21 | 23..=25 => {
@@ -89,17 +90,17 @@ impl<'d> TraceDat<'d> {
             16 => self.data.read_header_info(&mut cursor)?,
             17 => self.data.read_ftrace_formats(&mut cursor)?,
             18 => self.data.read_formats(&mut cursor)?,
-            19 => self.data.kallsyms = sized(&mut cursor, 4, "kallsyms")?,
+            19 => self.data.read_kallsyms(&mut cursor)?,
             20 => self.data.printk_formats = sized(&mut cursor, 4, "printk_formats")?,
-            21 => self.data.saved_cmdlines = sized(&mut cursor, 8, "saved_cmdlines")?,
+            21 => self.data.read_cmdlines(&mut cursor)?,
             23 => self.options.btf = Some(sized(&mut cursor, 4, "the BTF")?),
             24 => self.options.last_boot_info = Some(sized(&mut cursor, 4, "last_boot_info")?),
-            _ => self.options.modules = Some(sized(&mut cursor, 4, "modules")?),
+            _ => self.options.modules = Some(lines(&mut cursor, 4, "modules", MODULES_MAX)?),
         }
         Ok(())
     }
 
-    fn buffer(&self, option: &mut Cursor<'_>, file: &Cursor<'d>) -> Result<Instance> {
+    fn buffer(&mut self, option: &mut Cursor<'_>, file: &Cursor<'d>) -> Result<Instance> {
         let at = option.u64("where a buffer is")?;
         let name = option.text("the name of a buffer")?;
         let clock = option.text("the clock of a buffer")?;
@@ -109,6 +110,7 @@ impl<'d> TraceDat<'d> {
         if count > CPUS_MAX {
             return Err(Fault::at(offset, format!("{count} CPUs: more than {CPUS_MAX}")));
         }
+        self.count_cpus(count, offset)?;
         let mut cpus = Vec::new();
         for _ in 0..count {
             let cpu = option.u32("a CPU's number")?;
@@ -127,12 +129,14 @@ impl<'d> TraceDat<'d> {
         let at = cursor.offset();
         let bytes = cursor.take(header.size, "a section")?;
         let Some(codec) = self.codec.filter(|_| header.flags & COMPRESSED != 0) else {
+            self.sections.take(header.size, at)?;
             return Ok(Section { offset: at, bytes: Cow::Borrowed(bytes) });
         };
         let mut inner = Cursor::new(bytes, at, file.order);
         let packed = inner.u32("the compressed size of a section")?;
         let len = inner.u32("the size of a section")?;
         let packed = inner.take(packed.into(), "a compressed section")?;
+        self.sections.take(len.into(), at)?;
         let bytes = codec.inflate(packed, len.into(), at)?;
         Ok(Section { offset: at, bytes: Cow::Owned(bytes) })
     }

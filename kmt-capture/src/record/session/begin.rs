@@ -32,11 +32,7 @@ impl Session {
         let modules = parse_modules(&modules);
         let Self { decoder, sink, .. } = self;
         let page_size = rustix::param::page_size() as u64;
-        let found = symbols::write(&mut decoder.writer, &modules, page_size, |writer| {
-            sink.write(writer.pending())?;
-            writer.clear_pending();
-            Ok(())
-        })?;
+        let found = symbols::write(&mut decoder.writer, &modules, page_size, |writer| sink.emit(writer))?;
         match found {
             symbols::Symbols::Zeroed => self.plan.notes.push(
                 "/proc/kallsyms holds only zeros, so call sites will print as addresses; \
@@ -75,8 +71,9 @@ impl Session {
                 }
             }
         }
-        for entry in std::fs::read_dir(self.setup.top.file("events/ftrace")).into_iter().flatten().flatten() {
-            if let Ok(text) = std::fs::read_to_string(entry.path().join("format")) {
+        for name in self.setup.top.names("events/ftrace") {
+            let name = format!("events/ftrace/{}/format", name.to_string_lossy());
+            if let Some(text) = self.setup.top.read(&name) {
                 // Whatever of these we cannot read hardly ever occurs, and is told as damage where it does.
                 let _ = self.decoder.writer.add_format("ftrace", &text);
             }

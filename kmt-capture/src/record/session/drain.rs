@@ -91,10 +91,7 @@ impl Session {
                 }
                 decoder.damaged(*cpu)?;
             }
-            if decoder.writer.pending_len() > 0 {
-                sink.write(decoder.writer.pending())?;
-                decoder.writer.clear_pending();
-            }
+            sink.emit(&mut decoder.writer)?;
             // To go after the writer would be a system call for a handful of events.
             if is_begun {
                 return Ok(count);

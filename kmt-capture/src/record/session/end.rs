@@ -15,7 +15,7 @@ use crate::tracefs::Event;
 
 impl Session {
     /// What is written behind the last event.
-    pub(super) fn close(&mut self) -> Result<()> {
+    pub(super) fn close(&mut self, options: &Options) -> Result<()> {
         self.setup.stop()?;
         self.disturbed()?;
         self.read_counters();
@@ -34,6 +34,7 @@ impl Session {
         self.decoder.writer.writer_stats(&self.stats)?;
         snapshot::write(&mut self.decoder.writer, When::After)?;
         self.clock_pair()?;
+        self.command_outcome(options)?;
         self.own_cost()?;
         self.emit()
     }
@@ -55,6 +56,21 @@ impl Session {
         self.decoder.flagged.uncounted = true;
         let pairs = [("record.disabled", off.join(" ").into_bytes())];
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_slice()));
+        Ok(self.decoder.writer.meta(&pairs)?)
+    }
+
+    /// How the command ended, if there was one. It is looked at once more: Ctrl-C ends it at the same time as us.
+    fn command_outcome(&mut self, options: &Options) -> Result<()> {
+        let Some(command) = &mut self.command else { return Ok(()) };
+        command.has_ended();
+        let outcome = command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));
+        if !options.quiet || command.has_failed() {
+            self.status.clear();
+            eprintln!("{outcome}");
+        }
+        let status = command.code().map(|code| code.to_string());
+        let mut pairs = vec![("record.command_outcome", outcome.as_bytes())];
+        pairs.extend(status.as_ref().map(|status| ("record.command_status", status.as_bytes())));
         Ok(self.decoder.writer.meta(&pairs)?)
     }
 

@@ -3,6 +3,7 @@
 mod begin;
 mod drain;
 mod end;
+mod sink;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
 use kmt_format::write::{Loss, StatsTaken, Writer, WriterLimits, WriterOptions, WriterStats};
 
 use self::end::{Ending, tell};
-use super::command::{Running, Signals};
+use self::sink::Sink;
+use super::command::Running;
 use super::cpus::online;
 use super::plan::Plan;
 use super::ring::Ring;
@@ -21,7 +23,6 @@ use super::tasks::TaskNames;
 use super::{Options, description, size, snapshot};
 use crate::decode::Decoder;
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::Output;
 use crate::uuid::Identity;
 
 /// The byte order of the machine we run on, which is the kernel's.
@@ -37,8 +38,7 @@ const CLOCK_PAIR: Duration = Duration::from_secs(60);
 /// Records as `options` say.
 pub fn record(options: &Options) -> Result<Outcome> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::default_name()));
-    let signals = Signals::new()?;
-    let output = Output::record(&path, options.force)?;
+    let sink = Sink::open(&path, options.force)?;
     let (mut setup, mut plan) = Setup::new(options)?;
     warn_of_tmpfs(&path, options);
     let cpus = online(&setup);
@@ -53,26 +53,13 @@ pub fn record(options: &Options) -> Result<Outcome> {
     if options.buffer_size.is_some() {
         setup.enable(&mut plan)?;
     }
-    let mut session = Session::new(setup, plan, options, Sink { output, signals }, buffer_kb)?;
+    let mut session = Session::new(setup, plan, options, sink, buffer_kb)?;
     let ended = session.describe(options).and_then(|()| {
         session.open_rings(options);
         session.announce(&path, options, buffer_kb);
         session.run(options)
     });
     session.finish(&path, options, ended)
-}
-
-/// Where the file goes, and what may interrupt a reader of it that does not read.
-struct Sink {
-    output: Output,
-    signals: Signals,
-}
-
-impl Sink {
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let Self { output, signals } = self;
-        output.write_unless(bytes, &mut || signals.asked() > 1)
-    }
 }
 
 struct Session {
@@ -93,6 +80,8 @@ struct Session {
     cpu_ns_before: u64,
     /// Time that reading /proc/slabinfo took meanwhile.
     snapshots: Duration,
+    /// What runs meanwhile.
+    command: Option<Running>,
     sink: Sink,
     status: Status,
     /// Dropped last: an instance cannot be removed while a buffer of it is open.
@@ -126,6 +115,7 @@ impl Session {
             fill_percent: 0.0,
             cpu_ns_before: 0,
             snapshots: Duration::ZERO,
+            command: None,
             sink,
             status: Status::new(options.quiet),
             decoder: Decoder {
@@ -145,7 +135,7 @@ impl Session {
         self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
         self.setup.start()?;
         let start = Instant::now();
-        let mut command = Running::start(&options.command)?;
+        self.command = Running::start(&options.command)?;
         let (mut flushed, mut paired, mut looked) = (start, start, start);
         let can_wait = self.setup.dir.has("buffer_percent");
         let ending = loop {
@@ -155,7 +145,7 @@ impl Session {
             if self.sink.signals.asked() > 0 {
                 break Ending::Asked;
             }
-            if command.as_mut().is_some_and(Running::has_ended) {
+            if self.command.as_mut().is_some_and(Running::has_ended) {
                 break Ending::Command;
             }
             if left.is_some_and(|left| left.is_zero()) {
@@ -178,26 +168,12 @@ impl Session {
                 self.snapshot(now)?;
             }
         };
-        self.status.clear();
-        if let Some(command) = &command {
-            let outcome =
-                command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));
-            if !options.quiet {
-                eprintln!("{outcome}");
-            }
-            let pairs = [("record.command_outcome", outcome.as_bytes())];
-            self.decoder.writer.meta(&pairs)?;
-        }
         Ok(ending)
     }
 
     /// Writes what was made.
     fn emit(&mut self) -> Result<()> {
-        if self.decoder.writer.pending_len() > 0 {
-            self.sink.write(self.decoder.writer.pending())?;
-            self.decoder.writer.clear_pending();
-        }
-        Ok(())
+        self.sink.emit(&mut self.decoder.writer)
     }
 
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
@@ -261,10 +237,11 @@ impl Session {
     /// Stops, empties the buffers, and closes the file.
     fn finish(mut self, path: &Path, options: &Options, ended: Result<Ending>) -> Result<Outcome> {
         self.status.clear();
-        let finished = ended.and_then(|ending| self.close().map(|()| ending));
+        let finished = ended.and_then(|ending| self.close(options).map(|()| ending));
+        let status = self.command.as_ref().and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let Self { setup, decoder, mut sink, rings, counters, .. } = self;
-        let unfinished = sink.output.unfinished().map(Path::to_owned);
+        let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
         let named = match finished {
             Ok(ending) => (|| {
                 let end = decoder.writer.finish()?;
@@ -273,7 +250,7 @@ impl Session {
             })(),
             Err(failure) => {
                 // A file without events is worth nothing to anybody.
-                if totals.events == 0 {
+                if sink.events == 0 {
                     sink.output.discard();
                 }
                 Err(failure)
@@ -286,12 +263,16 @@ impl Session {
             Some(part) => failure.hint(format!(
                 "{} holds what was recorded until then, {} events: kmt-analyze {}",
                 part.display(),
-                totals.events,
+                events_written,
                 part.display()
             )),
             None => failure,
         })?;
-        Ok(tell(path, options, &totals, &counters, decoder.flagged, ending))
+        let outcome = tell(path, options, &totals, &counters, decoder.flagged, ending);
+        Ok(match (outcome, status) {
+            (Outcome::Done, Some(status)) => Outcome::Command(status),
+            _ => outcome,
+        })
     }
 }
 
@@ -334,8 +315,7 @@ mod tests {
         let path = setup.dir.path().to_owned();
         setup.enable(&mut plan).unwrap();
         let file = std::env::temp_dir().join(format!("kmt-panic-{}.kmt", std::process::id()));
-        let output = Output::record(&file, true).unwrap();
-        let sink = Sink { output, signals: Signals::new().unwrap() };
+        let sink = Sink::open(&file, true).unwrap();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut session = Session::new(setup, plan, &options, sink, 64).unwrap();
             session.open_rings(&options);
@@ -344,7 +324,10 @@ mod tests {
             panic!("in the middle of a recording");
         }));
         assert!(panicked.is_err() && !path.exists());
-        assert!(tracefs::mounted().is_some_and(|top| tracefs::orphans(&top).iter().all(|p| *p != path)));
+        assert!(
+            tracefs::mounted()
+                .is_some_and(|top| tracefs::orphans(&top).iter().all(|name| top.file(name) != path))
+        );
         let _ = std::fs::remove_file(file.with_extension("kmt.part"));
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::text::escaped;
+
 /// Why the program cannot go on.
 #[derive(Debug)]
 pub struct Failure {
@@ -40,9 +42,10 @@ impl From<kmt_format::Error> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.what)?;
+        // Names of files and texts from them are among the words.
+        write!(f, "{}", escaped(self.what.as_bytes()))?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", escaped(hint.as_bytes())),
             None => Ok(()),
         }
     }
@@ -55,6 +58,8 @@ pub enum Outcome {
     Done,
     /// Done, but events were lost or the input was damaged: exit code 3.
     Incomplete,
+    /// All is well, and the status of the command that ran meanwhile was asked for.
+    Command(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -62,6 +67,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Incomplete => Self::from(3),
+            Outcome::Command(status) => Self::from(status),
         }
     }
 }

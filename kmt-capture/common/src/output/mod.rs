@@ -1,0 +1,175 @@
+//! The output file: complete under its name, or not there at all.
+
+mod folders;
+mod place;
+mod special;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+pub use self::folders::Folders;
+use self::place::{Place, sync_file};
+use self::special::{write_all, write_slowly};
+pub use self::target::Target;
+use self::target::already_there;
+use crate::early_end::{FileId, Unfinished};
+use crate::failure::{Failure, Outcome, Result};
+
+/// Prints a text that was asked for. A reader that went away is no failure.
+pub fn print(text: &[u8]) -> Result<Outcome> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("writing to standard output: {error}")))
+        }
+        _ => Ok(Outcome::Done),
+    }
+}
+
+/// A file being written. It gets its name in [`Output::finish`]; before that it has another, and is removed when
+/// this is dropped or a signal ends the program.
+#[derive(Debug)]
+pub struct Output {
+    target: Target,
+    file: File,
+    /// `None` for standard output, pipes and devices.
+    part: Option<Part>,
+    /// Bytes written.
+    len: u64,
+}
+
+/// The file under the name that it has until it is complete.
+#[derive(Debug)]
+struct Part {
+    /// Its last name.
+    place: Place,
+    temporary: Place,
+    id: FileId,
+    /// `None` for a recording: it stays, unless nothing is in it.
+    removal: Option<Unfinished>,
+}
+
+impl Output {
+    /// What is not text, in a file that goes if it is not finished: [`Target::open_binary`].
+    pub fn create(path: &Path, force: bool) -> Result<Self> {
+        Target { path: path.to_owned(), force }.open_binary()
+    }
+
+    /// A recording: [`Target::record`].
+    pub fn record(path: &Path, force: bool) -> Result<Self> {
+        Target { path: path.to_owned(), force }.record()
+    }
+
+    /// Appends bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.try_write(bytes).map_err(|e| self.failed_to_write(&e))
+    }
+
+    /// The same, with the error of the system.
+    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = write_all(&mut self.file, bytes);
+        self.note(bytes, written)
+    }
+
+    /// Appends whole chunks, unless the reader does not read and `give_up` returns true. Where it fails, a file ends
+    /// with the chunk before them.
+    pub fn write_unless(&mut self, bytes: &[u8], give_up: &mut dyn FnMut() -> bool) -> Result<()> {
+        let written = match &self.part {
+            Some(_) => write_all(&mut self.file, bytes),
+            None => write_slowly(&mut self.file, bytes, give_up),
+        };
+        self.note(bytes, written).map_err(|e| self.failed_to_write(&e))
+    }
+
+    fn note(&mut self, bytes: &[u8], written: io::Result<()>) -> io::Result<()> {
+        match (&written, &self.part) {
+            (Ok(()), _) => self.len += bytes.len() as u64,
+            (Err(_), Some(_)) => {
+                let _ = self.file.set_len(self.len);
+            }
+            _ => {}
+        }
+        written
+    }
+
+    /// Bytes written.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the bytes are until the file is finished; `None` for pipes and devices.
+    pub fn unfinished(&self) -> Option<&Path> {
+        self.part.as_ref().map(|part| part.temporary.path.as_path())
+    }
+
+    /// The open file, for writers that want it as their own. What they write is not counted.
+    pub fn file(&self) -> Result<File> {
+        self.file.try_clone().map_err(|e| Failure::io("opening", &self.target.path, &e))
+    }
+
+    /// A failure to write, with what can be done about it.
+    pub fn failed_to_write(&self, error: &io::Error) -> Failure {
+        let failure = Failure::io("writing", &self.target.path, error);
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failure.hint("make room, or choose another file system with -o")
+            }
+            io::ErrorKind::Interrupted => failure
+                .hint("the reader of the pipe does not read; the bytes that it received are a readable file"),
+            _ => failure,
+        }
+    }
+
+    /// Removes what was written to a file.
+    pub fn discard(mut self) {
+        self.len = 0;
+    }
+
+    /// Gives the file its name, once its content is on the disk.
+    pub fn finish(mut self) -> Result<()> {
+        let Some(part) = &mut self.part else { return Ok(()) };
+        let synced = sync_file(&self.file);
+        let removal = part.removal.take();
+        let Part { place, temporary, id, .. } = part;
+        let name = || temporary.rename(&self.file, *id, &place.name, self.target.force);
+        let named = match (synced, removal) {
+            (Err(error), removal) => {
+                drop(removal);
+                return Err(self.failed_to_write(&error));
+            }
+            (Ok(()), Some(removal)) => removal.finish_with(name),
+            (Ok(()), None) => name(),
+        };
+        match named {
+            Ok(()) => {
+                let synced =
+                    place.sync().map_err(|e| Failure::io("writing the directory of", &place.path, &e));
+                self.part = None;
+                synced
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(already_there(&self.target.path))
+            }
+            Err(error) => Err(Failure::io("naming", &self.target.path, &error)),
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // A recording without events is worth nothing; another file is removed by its `Unfinished`.
+        if let Some(Part { temporary, id, removal: None, .. }) = self.part.as_ref().filter(|_| self.len == 0)
+        {
+            temporary.remove(*id);
+        }
+    }
+}

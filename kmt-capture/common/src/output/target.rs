@@ -1,0 +1,144 @@
+//! Where an output goes, and what is there already.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+
+use super::place::{Place, is_a_directory, is_special};
+use super::special::{inherited, is_stdout, open_special};
+use super::{Output, Part};
+use crate::early_end::Unfinished;
+use crate::failure::{Failure, Result};
+
+/// Where an output goes, and whether it may replace what is there.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// File; `-` is standard output.
+    pub path: PathBuf,
+    /// Replace what is there.
+    pub force: bool,
+}
+
+impl Target {
+    /// Fails where [`Target::open`] would, and writes nothing: before any work is done.
+    pub fn check(&self) -> Result<()> {
+        match self.find()? {
+            // A file without a name.
+            Found::File(place) => place.nameless().map(drop),
+            Found::Special(_) | Found::Open(_) => Ok(()),
+        }
+    }
+
+    /// Opens the output, before any work is done. `-` is standard output.
+    ///
+    /// New files are created with mode 0600, since they hold kernel addresses and names of what ran, and never through a
+    /// symbolic link. Devices and pipes are written to as they are.
+    pub fn open(&self) -> Result<Output> {
+        match self.find()? {
+            Found::File(place) => self.part(place),
+            Found::Special(place) => Ok(self.output(open_special(&place)?, None)),
+            Found::Open(file) => Ok(self.output(file, None)),
+        }
+    }
+
+    /// The same for what is not text: a terminal is refused.
+    pub fn open_binary(&self) -> Result<Output> {
+        self.refuse_terminal()?;
+        self.open()
+    }
+
+    /// The same for a recording, which cannot be made again: as long as it lasts the file is NAME.part, and stays so if it
+    /// is cut off.
+    pub fn record(&self) -> Result<Output> {
+        self.refuse_terminal()?;
+        let place = match self.find()? {
+            Found::File(place) => place,
+            Found::Special(place) => return Ok(self.output(open_special(&place)?, None)),
+            Found::Open(file) => return Ok(self.output(file, None)),
+        };
+        let mut name = place.name.clone();
+        name.push(".part");
+        let temporary = place.with_name(name);
+        let (file, id) = temporary.claim(|part| match self.force {
+            true => Ok(()),
+            false => Err(cut_off(part)),
+        })?;
+        Ok(self.output(file, Some(Part { place, temporary, id, removal: None })))
+    }
+
+    /// A file without a name for what does not fit into memory, beside the output.
+    pub fn scratch(&self) -> Result<File> {
+        match self.find()? {
+            Found::File(place) => place.nameless(),
+            Found::Special(_) | Found::Open(_) => Place::of(&std::env::temp_dir().join("kmt"))?.nameless(),
+        }
+    }
+
+    fn output(&self, file: File, part: Option<Part>) -> Output {
+        Output { target: self.clone(), file, part, len: 0 }
+    }
+
+    fn refuse_terminal(&self) -> Result<()> {
+        if is_stdout(&self.path) && io::stdout().is_terminal() {
+            return Err(Failure::new("standard output is a terminal, and this format is binary")
+                .hint("redirect it, or give a file name with -o"));
+        }
+        Ok(())
+    }
+
+    /// What the path leads to, and whether that may be written.
+    fn find(&self) -> Result<Found> {
+        let path = &self.path;
+        if is_stdout(path) {
+            let stdout = io::stdout().as_fd().try_clone_to_owned();
+            return Ok(Found::Open(stdout.map_err(|e| Failure::io("opening", path, &e))?.into()));
+        }
+        if let Some(file) = inherited(path) {
+            return file.map(Found::Open);
+        }
+        let place = Place::of(path)?;
+        match place.stat()? {
+            Some(stat) if is_special(&stat) => Ok(Found::Special(place)),
+            Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                Err(is_a_directory(path))
+            }
+            Some(_) if !self.force => Err(already_there(path)),
+            _ => Ok(Found::File(place)),
+        }
+    }
+
+    fn part(&self, place: Place) -> Result<Output> {
+        let name = place.name.to_string_lossy();
+        let temporary = place.with_name(format!(".{name}.{}.part", std::process::id()).into());
+        let ((file, id), removal) = Unfinished::make(&temporary.dir, &temporary.name, || {
+            // One that is there was left by a killed process that had our number.
+            let (file, id) = temporary.claim(|_| Ok(()))?;
+            Ok(((file, id), Some(id)))
+        })?;
+        Ok(self.output(file, Some(Part { place, temporary, id, removal: Some(removal) })))
+    }
+}
+
+/// What a path leads to.
+enum Found {
+    /// A file that may be made or replaced.
+    File(Place),
+    /// A pipe or a device.
+    Special(Place),
+    /// What is open already.
+    Open(File),
+}
+
+pub(super) fn already_there(path: &Path) -> Failure {
+    Failure::new(format!("{} is already there", path.display())).hint("--force overwrites it")
+}
+
+fn cut_off(part: &Path) -> Failure {
+    Failure::new(format!("{} is left of a recording that was cut off", part.display())).hint(format!(
+        "`kmt-capture convert {} -o FILE.kmt` saves what it holds; --force overwrites it",
+        part.display()
+    ))
+}

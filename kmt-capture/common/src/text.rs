@@ -1,0 +1,99 @@
+//! Text that comes from files, for terminals and JSON.
+//!
+//! What is printed passes two steps: each text from a file is [`escaped`] where a line is made, so that it cannot break
+//! that line; and every page, message and document is made harmless as a whole where it is printed, with [`tame`],
+//! [`tell`](crate::tell) or [`json_safe`], so that nothing that was forgotten reaches a terminal.
+
+use std::borrow::Cow;
+
+/// Text from the target, which may be hostile: control characters and what is not UTF-8 as `\xNN`, so that it can
+/// neither steer a terminal nor break a line.
+pub fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if is_hostile(c) {
+                let mut buffer = [0; 4];
+                for byte in c.encode_utf8(&mut buffer).bytes() {
+                    out.push_str(&format!("\\x{byte:02x}"));
+                }
+            } else {
+                out.push(c);
+            }
+        }
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}
+
+/// A page of several lines without what steers a terminal; only line breaks and tabs stay.
+pub fn tame(page: &str) -> Cow<'_, str> {
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_hostile(c);
+    if page.chars().all(stays) {
+        return Cow::Borrowed(page);
+    }
+    let mut out = String::with_capacity(page.len());
+    for c in page.chars() {
+        match stays(c) {
+            true => out.push(c),
+            false => out.push_str(&escaped(c.encode_utf8(&mut [0; 4]).as_bytes())),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The same JSON document without what steers a terminal: such characters, which only strings hold, as `\uNNNN`.
+pub fn json_safe(document: &str) -> Cow<'_, str> {
+    let stays = |c: char| c == '\n' || !is_hostile(c);
+    if document.chars().all(stays) {
+        return Cow::Borrowed(document);
+    }
+    let mut out = String::with_capacity(document.len());
+    for c in document.chars() {
+        match stays(c) {
+            true => out.push(c),
+            // None of them lies beyond the first 65,536.
+            false => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Prints one line on standard error, like `eprintln!`, with everything in it escaped.
+#[macro_export]
+macro_rules! tell {
+    ($($line:tt)*) => { eprintln!("{}", $crate::text::escaped(format!($($line)*).as_bytes())) };
+}
+
+/// Controls (C0, DEL and C1), separators of lines and paragraphs, and the marks that reorder text.
+pub fn is_hostile(c: char) -> bool {
+    let reorders =
+        matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || reorders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_keep_their_lines_and_nothing_else_that_steers() {
+        assert_eq!(tame("a\tb\n\x1b[2J\u{9b}\r"), "a\tb\n\\x1b[2J\\xc2\\x9b\\x0d");
+        assert!(matches!(tame("größe\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        assert_eq!(json_safe("{\"a\": \"\u{202e}\u{7f}ö\"}\n"), "{\"a\": \"\\u202e\\u007fö\"}\n");
+    }
+
+    #[test]
+    fn hostile_text_is_tamed() {
+        assert_eq!(escaped(b"sh"), "sh");
+        assert_eq!(escaped(b"\x1b[2J\xff\n"), "\\x1b[2J\\xff\\x0a");
+        assert_eq!(escaped("größe\u{202e}".as_bytes()), "größe\\xe2\\x80\\xae");
+        assert_eq!(escaped("a\u{2028}b".as_bytes()), "a\\xe2\\x80\\xa8b");
+    }
+}

@@ -1,0 +1,56 @@
+//! Where a recording is written to.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use kmt_format::write::Writer;
+
+use crate::failure::Result;
+use crate::output::Output;
+use crate::record::command::Signals;
+
+/// Where the file goes, and what may interrupt a reader of it that does not read.
+pub(super) struct Sink {
+    pub output: Output,
+    pub signals: Signals,
+    /// Events in what was written.
+    pub events: u64,
+    /// Whether the user was told why the recording does not end.
+    is_told: bool,
+}
+
+impl Sink {
+    /// Opens the output, and takes the signals over that end a recording.
+    pub fn open(path: &Path, force: bool) -> Result<Self> {
+        // Opening a pipe without a reader blocks: until it is open, signals end the process.
+        let early = if is_pipe(path) { None } else { Some(Signals::new()?) };
+        let output = Output::record(path, force)?;
+        let signals = early.map_or_else(Signals::new, Ok)?;
+        Ok(Self { output, signals, events: 0, is_told: false })
+    }
+
+    /// Writes whole chunks.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let Self { output, signals, is_told, .. } = self;
+        output.write_unless(bytes, &mut || {
+            if signals.asked() == 1 && !std::mem::replace(is_told, true) {
+                eprintln!("the output is not being read; Ctrl-C again to give up the rest of the recording");
+            }
+            signals.asked() > 1
+        })
+    }
+
+    /// Writes the chunks that `writer` has made.
+    pub fn emit(&mut self, writer: &mut Writer) -> Result<()> {
+        if writer.pending_len() > 0 {
+            self.write(writer.pending())?;
+            writer.clear_pending();
+            self.events = writer.events_closed();
+        }
+        Ok(())
+    }
+}
+
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}

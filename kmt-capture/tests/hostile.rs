@@ -1,0 +1,269 @@
+//! Directories and files that would hang a conversion, take all memory, or bring files of this machine into a trace.
+#![cfg(feature = "convert")]
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A capture in a directory that goes away with the test, and a secret beside it.
+struct Saved(PathBuf);
+
+impl Saved {
+    fn new(name: &str) -> Self {
+        let top = std::env::temp_dir().join(format!("kmt-hostile-{}-{name}", std::process::id()));
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data/armhf-6.1");
+        copy(&data, &top.join("saved"));
+        fs::write(top.join("secret"), "root:$6$of this machine").unwrap();
+        Self(top)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join("saved").join(name)
+    }
+
+    /// Converts it, with a bound on time and memory.
+    fn convert(&self, options: &[&str]) -> Output {
+        bounded(&self.0.join("saved"), &self.0.join("out.kmt"), options)
+    }
+
+    fn is_refused(&self, words: &[&str]) {
+        let output = self.convert(&[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        words.iter().for_each(|word| assert!(said.contains(word), "{word}: {said}"));
+        let left: Vec<_> = fs::read_dir(&self.0).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().contains("out.kmt")), "{left:?}");
+    }
+}
+
+impl Drop for Saved {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
+        let target = to.join(entry.file_name().unwrap());
+        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
+    }
+}
+
+fn bounded(input: &Path, output: &Path, options: &[&str]) -> Output {
+    const SECONDS: Duration = Duration::from_secs(60);
+    // 2 GiB of addresses: what takes all memory fails long before.
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -v 2097152; exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_kmt-capture"),
+        "convert",
+    ]);
+    command.arg(input).arg("-o").arg(output).args(options);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if start.elapsed() > SECONDS => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("still converting after {SECONDS:?}");
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let mut stderr = Vec::new();
+    child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+    Output { status, stdout: Vec::new(), stderr }
+}
+
+/// A file of a length and no content.
+fn sparse(path: &Path, len: u64) {
+    File::create(path).unwrap().set_len(len).unwrap();
+}
+
+fn replace(path: &Path, by: impl FnOnce(&Path)) {
+    let _ = fs::remove_file(path);
+    by(path);
+}
+
+fn fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+}
+
+#[test]
+fn a_fifo_is_refused_and_not_waited_for() {
+    for name in ["kallsyms", "slabinfo.before", "tracefs/trace_clock", "tracefs/per_cpu/cpu0/trace_pipe_raw"]
+    {
+        let saved = Saved::new("fifo");
+        replace(&saved.path(name), fifo);
+        saved.is_refused(&[name, "is a FIFO, not a regular file", "hint: "]);
+    }
+}
+
+#[test]
+fn a_link_to_a_device_is_refused() {
+    for name in ["modules", "tracefs/events/header_page", "tracefs/per_cpu/cpu0/stats"] {
+        let saved = Saved::new("zero");
+        replace(&saved.path(name), |path| symlink("/dev/zero", path).unwrap());
+        saved.is_refused(&[name, "is a link that leads out of", "hint: "]);
+    }
+}
+
+#[test]
+fn no_file_of_this_machine_gets_into_a_trace() {
+    for (name, to) in [
+        ("slabinfo.before", "../secret"),
+        ("cpuinfo", "/etc/passwd"),
+        ("tracefs/printk_formats", "../../secret"),
+        ("tracefs/events/kmem", "/etc"),
+        ("tracefs", "/etc"),
+    ] {
+        let saved = Saved::new("secret");
+        let path = saved.path(name);
+        if path.is_dir() {
+            fs::rename(&path, saved.0.join("away")).unwrap();
+        }
+        replace(&path, |path| symlink(to, path).unwrap());
+        saved.is_refused(&["is a link that leads out of"]);
+    }
+}
+
+#[test]
+fn links_inside_a_directory_are_as_good_as_files() {
+    let saved = Saved::new("inside");
+    fs::rename(saved.path("kallsyms"), saved.path("kallsyms.of.the.boot")).unwrap();
+    symlink("kallsyms.of.the.boot", saved.path("kallsyms")).unwrap();
+    let output = saved.convert(&[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("no kallsyms"));
+}
+
+#[test]
+fn files_beyond_their_limits_are_refused_by_name() {
+    for (name, len, limit) in [
+        ("kallsyms", 300 << 20, "kallsyms"),
+        ("vmstat.before", 65 << 20, "file"),
+        ("tracefs/events/kmem/kmalloc/format", 2 << 20, "format"),
+    ] {
+        let saved = Saved::new("large");
+        sparse(&saved.path(name), len);
+        let option = format!("--limit {limit}=SIZE");
+        saved.is_refused(&[name, &len.to_string(), "more than the limit of", &option]);
+    }
+}
+
+#[test]
+fn all_files_together_have_a_limit() {
+    let saved = Saved::new("budget");
+    for name in
+        ["slabinfo", "buddyinfo", "zoneinfo", "meminfo", "vmstat", "pagetypeinfo", "iomem", "btf", "config"]
+    {
+        sparse(&saved.path(name), 64 << 20);
+    }
+    saved.is_refused(&["with the other files of its directory", "--limit directory=SIZE"]);
+}
+
+#[test]
+fn limits_are_raised_and_lowered_by_name() {
+    let saved = Saved::new("option");
+    let lowered = saved.convert(&["--limit", "file=10"]);
+    assert_eq!(lowered.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&lowered.stderr).contains("more than the limit of 10"));
+    let lowered = saved.convert(&["--limit", "raw=4K"]);
+    assert!(String::from_utf8_lossy(&lowered.stderr).contains("--limit raw=SIZE"), "{lowered:?}");
+    let mut modules = fs::read(saved.path("modules")).unwrap();
+    modules.resize(2 << 20, b'\n');
+    fs::write(saved.path("modules"), modules).unwrap();
+    assert!(saved.convert(&["--limit", "file=1M"]).status.code() == Some(1));
+    assert!(saved.convert(&["--limit", "file=3M"]).status.success());
+    assert_eq!(saved.convert(&["--limit", "files=3M"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_sparse_ring_buffer_ends() {
+    let saved = Saved::new("sparse");
+    let events = |options: &[&str]| {
+        let output = saved.convert(options);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said.lines().find(|line| line.contains(" events of ")).unwrap().split(' ').next().unwrap().to_owned()
+    };
+    let before = events(&[]);
+    let raw = File::options().write(true).open(saved.path("tracefs/per_cpu/cpu0/trace_pipe_raw")).unwrap();
+    raw.set_len(20 << 30).unwrap();
+    assert_eq!(events(&["--force"]), before);
+}
+
+#[test]
+fn what_lies_beside_a_file_is_read_as_carefully() {
+    let saved = Saved::new("beside");
+    let text = saved.0.join("trace.txt");
+    fs::write(&text, "  sh-77 [000] d..1. 10.000001: kfree: call_site=f+0x1/0x2 ptr=0000000012345678\n")
+        .unwrap();
+    let out = saved.0.join("out.kmt");
+    let plain = bounded(&text, &out, &[]);
+    assert!(plain.status.success(), "{plain:?}");
+    fifo(&saved.0.join("kallsyms"));
+    let refused = bounded(&text, &out, &["--force"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is a FIFO"), "{refused:?}");
+}
+
+#[test]
+fn a_small_compressed_file_does_not_take_all_memory() {
+    let saved = Saved::new("bomb");
+    let bomb = saved.0.join("bomb.gz");
+    let made =
+        Command::new("sh").args(["-c", "head -c 300M /dev/zero | gzip -1 > \"$0\""]).arg(&bomb).status();
+    assert!(made.unwrap().success());
+    let refused = bounded(&bomb, &saved.0.join("out.kmt"), &[]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("compressed and holds more") && said.contains("--limit inflated=SIZE"), "{said}");
+}
+
+#[test]
+fn an_input_that_shrinks_is_an_error_with_a_name() {
+    const LINES: u64 = 300_000;
+    let saved = Saved::new("shrinks");
+    let (text, pipe) = (saved.0.join("trace.txt"), saved.0.join("pipe"));
+    let line = |n: u64| {
+        let (seconds, micros) = (10 + n / 1_000_000, n % 1_000_000);
+        format!("  sh-77 [000] d..1. {seconds}.{micros:06}: kfree: call_site=f+0x1/0x2 ptr=00000000{n:08x}\n")
+    };
+    fs::write(&text, (0..LINES).map(line).collect::<String>()).unwrap();
+    fifo(&pipe);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+    command.arg("convert").arg(&text).arg("-q").arg("-o").arg(&pipe);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut reader = File::open(&pipe).unwrap();
+    // Once the first bytes are there it waits for a reader, with most of its input unread.
+    reader.read_exact(&mut [0; 100]).unwrap();
+    File::options().write(true).open(&text).unwrap().set_len(4096).unwrap();
+    std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    assert!(said.contains("trace.txt became shorter while it was read") && said.contains("hint: "), "{said}");
+}
+
+#[test]
+fn names_in_a_directory_do_not_steer_a_terminal() {
+    let saved = Saved::new("names");
+    let event = saved.path("tracefs/events/\u{1b}[31m\u{202e}\nINJECTED/ev\u{9b}il");
+    fs::create_dir_all(&event).unwrap();
+    fs::write(event.join("format"), "name: \u{1b}[2J\nID: 7\n").unwrap();
+    let output = saved.convert(&[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("is left out") && said.contains("INJECTED"), "{said}");
+    let is_tame =
+        |line: &str| !line.starts_with("INJECTED") && !line.chars().any(kmt_common::text::is_hostile);
+    assert!(said.lines().all(is_tame), "{said:?}");
+}
