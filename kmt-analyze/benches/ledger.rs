@@ -57,6 +57,7 @@ fn traces() -> Vec<PathBuf> {
         verbatim: false,
         quiet: true,
         instance: None,
+        limits: kmt_capture::convert::Limits::default(),
     };
     kmt_capture::convert::convert(&options).expect("the sample can be converted");
     vec![output]

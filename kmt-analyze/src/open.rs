@@ -7,17 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use kmt_common::mapping::Mapping;
+use kmt_common::tell;
+use kmt_format::Fault;
 use kmt_format::read::Trace;
-use kmt_format::{Fault, Limits};
-use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 
 use crate::failure::{Failure, Outcome, Result};
+use crate::in_process;
+use crate::limits;
 
 /// The bytes of a file.
 #[derive(Debug)]
 pub enum Bytes {
     /// Mapped: nothing is copied, and pages come in as they are used.
-    Mapped(Mmap),
+    Mapped(Mapping),
     /// Read into memory: pipes and empty files cannot be mapped.
     Read(Vec<u8>),
 }
@@ -53,11 +56,8 @@ impl Bytes {
             let keeper = scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     if mapped_kib().is_some_and(|kib| kib > MAPPED_KIB) {
-                        // SAFETY: the map is private, read-only and of a file: the advice drops page table entries
-                        // and nothing that was written, and the next access maps the same bytes of the file again.
-                        let advised = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
                         // An old kernel may refuse; then the pages stay.
-                        if advised.is_err() {
+                        if map.release_pages().is_err() {
                             return;
                         }
                     }
@@ -89,6 +89,9 @@ fn mapped_kib() -> Option<u64> {
 
 /// Opens `path` for reading; `-` is standard input.
 pub fn bytes(path: &Path) -> Result<Bytes> {
+    if let Some(bytes) = in_process::file(path) {
+        return Ok(Bytes::Read(bytes));
+    }
     if path == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes).map_err(|e| Failure::io("reading", path, &e))?;
@@ -105,22 +108,17 @@ pub fn bytes(path: &Path) -> Result<Bytes> {
         file.read_to_end(&mut bytes).map_err(|e| Failure::io("reading", path, &e))?;
         return Ok(Bytes::Read(bytes));
     }
-    // SAFETY: the map is private and only read. Should another process change the file meanwhile, the bytes may
-    // change under us; every access is a checked slice operation on plain integers, so that can make a checksum or
-    // an index fail, not break memory safety. Should it shrink the file, the kernel ends us with SIGBUS, which the
-    // manual states; files that grow or shrink are not to be mapped.
-    let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }
-        .map_err(|e| Failure::io("mapping", path, &e))?;
-    Ok(Bytes::Mapped(map))
+    Ok(Bytes::Mapped(Mapping::of(path, &file)?))
 }
 
 /// Opens the trace in `bytes`.
 pub fn trace<'d>(path: &Path, bytes: &'d [u8]) -> Result<Trace<'d>> {
-    Trace::open(bytes, Limits::default()).map_err(|error| {
+    Trace::open(bytes, limits::of_file()).map_err(|error| {
         let failure = Failure::new(format!("{}: {error}", path.display()));
         match error.fault() {
             Fault::Input if bytes.is_empty() => Failure::new(format!("{} is empty", path.display())),
             Fault::Input => failure.hint("kmt-capture convert makes .kmt files of saved ring buffers, trace.dat, perf.data, and text of ftrace, trace-cmd or perf script"),
+            Fault::Limit => failure.hint(limits::REMEDY),
             _ => failure,
         }
     })
@@ -132,17 +130,17 @@ pub fn outcome(path: &Path, trace: &Trace<'_>, found: &[kmt_format::read::Damage
     let name = path.display();
     let damages: Vec<_> = trace.damages().iter().chain(found).collect();
     for damage in damages.iter().take(TOLD) {
-        eprintln!("warning: {name}: {} ({} bytes cannot be used)", damage.error, damage.len);
+        tell!("warning: {name}: {} ({} bytes cannot be used)", damage.error, damage.len);
     }
     if damages.len() > TOLD {
-        eprintln!("warning: {name}: {} more damaged places", damages.len() - TOLD);
+        tell!("warning: {name}: {} more damaged places", damages.len() - TOLD);
     }
     if !trace.is_finished() {
-        eprintln!("warning: {name} has no end: its writer was interrupted, or the copy was cut");
+        tell!("warning: {name} has no end: its writer was interrupted, or the copy was cut");
     }
     let missing: u64 = trace.streams().values().fold(0, |sum, s| sum.saturating_add(s.events_missing));
     if missing > 0 {
-        eprintln!("warning: {name}: {missing} events are missing with the chunks that held them");
+        tell!("warning: {name}: {missing} events are missing with the chunks that held them");
     }
     let damaged = !damages.is_empty() || !trace.is_finished() || missing > 0;
     if damaged || lost { Outcome::Incomplete } else { Outcome::Done }

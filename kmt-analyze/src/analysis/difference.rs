@@ -97,32 +97,50 @@ impl Difference {
     }
 }
 
-/// Compares the runs of two sides, of `tests` figures that are looked at together.
+/// Score beyond which a difference is real, the same for all figures of a comparison: it takes 0.2 ms to find.
+#[derive(Debug, Clone, Copy)]
+pub struct Threshold(f64);
+
+impl Threshold {
+    /// For that number of runs of each side, and of figures that are compared together: chance would bring one of them
+    /// beyond it less than once in a hundred such comparisons.
+    pub fn of(runs_before: usize, runs_after: usize, tests: usize) -> Self {
+        let degrees = degrees_between(runs_before, runs_after);
+        let degrees = if degrees >= 1.0 { PRIOR_DEGREES + degrees } else { 2.0 * (PARTS as f64 - 1.0) };
+        Self(needed(degrees, tests))
+    }
+}
+
+/// Degrees of freedom that the runs of two sides leave.
+fn degrees_between(runs_before: usize, runs_after: usize) -> f64 {
+    (runs_before.saturating_sub(1) + runs_after.saturating_sub(1)) as f64
+}
+
+/// Compares the runs of two sides.
 ///
-/// With two or more runs of a side, they tell how much it varies; with one, its parts do. A difference is real if
-/// chance would bring as large a one among all `tests` less than once in a hundred such comparisons.
-pub fn compare(before: &[Figure], after: &[Figure], tests: usize) -> Difference {
+/// With two or more runs of a side, they tell how much it varies; with one, its parts do.
+pub fn compare(before: &[Figure], after: &[Figure], threshold: Threshold) -> Difference {
     let mean = |runs: &[Figure]| mean_of(runs, |r| r.total);
     let (a, b) = (mean(before), mean(after));
     let spread = |runs: &[Figure]| runs.iter().map(|r| (r.total - mean(runs)).powi(2)).sum::<f64>();
-    let degrees = (before.len().saturating_sub(1) + after.len().saturating_sub(1)) as f64;
+    let degrees = degrees_between(before.len(), after.len());
     let parts = |runs: &[Figure], variance: fn(&Figure) -> f64| mean_of(runs, variance);
     let least = |runs: &[Figure]| parts(runs, Figure::variance_min);
-    let (variance, degrees) = if degrees >= 1.0 {
+    let variance = if degrees >= 1.0 {
         // Few runs may agree by chance, so chance alone is mixed in, as if it were some more of them (the moderated t of
         // Smyth, "Linear models and empirical Bayes methods", 2004).
         let per_run = 1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64;
         let pooled = (spread(before) + spread(after)) / degrees;
         let chance = (least(before) + least(after)) / 2.0 / (Figure::LEAST * Figure::LEAST);
         let mixed = (PRIOR_DEGREES * chance + degrees * pooled) / (PRIOR_DEGREES + degrees);
-        (mixed.max(pooled) * per_run, PRIOR_DEGREES + degrees)
+        mixed.max(pooled) * per_run
     } else {
         let side = |runs: &[Figure]| parts(runs, Figure::variance_by_parts).max(least(runs));
-        (side(before) + side(after), 2.0 * (PARTS as f64 - 1.0))
+        side(before) + side(after)
     };
     let noise = variance.sqrt();
     let score = if noise > 0.0 { (b - a) / noise } else { 0.0 };
-    Difference { before: a, after: b, noise, score, needed: needed(degrees, tests), least: 0.0 }
+    Difference { before: a, after: b, noise, score, needed: threshold.0, least: 0.0 }
 }
 
 fn mean_of(runs: &[Figure], of: impl Fn(&Figure) -> f64) -> f64 {
@@ -169,6 +187,10 @@ fn tail(t: f64, n: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn compare(before: &[Figure], after: &[Figure], tests: usize) -> Difference {
+        super::compare(before, after, Threshold::of(before.len(), after.len(), tests))
+    }
 
     fn steady(total: f64, wobble: f64) -> Figure {
         let mut parts = [total / PARTS as f64; PARTS];

@@ -1,28 +1,74 @@
-//! Hashing of numbers.
+//! Hashing of numbers that come from files: by secrets of this run, so that no file can be made to collide.
+//!
+//! No output depends on it: what is printed is sorted by what it says.
 
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 
-/// Hashes integers: multiply and fold, one after the other. Addresses come from the kernel's allocator, not from an
-/// adversary that gains anything by slowing its own analysis down.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct IntHasher(u64);
-
-/// A hasher for maps keyed by integers and what is made of them.
-pub type IntHash = BuildHasherDefault<IntHasher>;
+/// Two secret numbers, the second of them odd.
+#[derive(Debug, Clone, Copy)]
+pub struct Seed {
+    mask: u64,
+    factor: u64,
+}
 
 /// 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One number, spread over all bits.
+impl Seed {
+    /// The same all through a run.
+    pub fn of_this_run() -> Self {
+        static SEED: OnceLock<Seed> = OnceLock::new();
+        *SEED.get_or_init(|| {
+            // The standard library's hasher is keyed by the operating system's random numbers.
+            let random = RandomState::new();
+            Self { mask: random.hash_one(0u8), factor: random.hash_one(1u8) | 1 }
+        })
+    }
+
+    /// One number, spread over all bits.
+    #[inline]
+    pub fn spread(self, value: u64) -> u64 {
+        let product = u128::from(value ^ self.mask) * u128::from(self.factor);
+        (product >> 64) as u64 ^ product as u64
+    }
+}
+
+/// One number, spread over all bits, the same in every run: for choices that outputs depend on.
 #[inline]
 pub fn spread(value: u64) -> u64 {
-    let product = u128::from(value) * u128::from(SPREAD);
-    (product >> 64) as u64 ^ product as u64
+    Seed { mask: 0, factor: SPREAD }.spread(value)
+}
+
+/// Hashes integers: multiply and fold, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct IntHasher {
+    seed: Seed,
+    state: u64,
+}
+
+/// Builds hashers for maps keyed by integers, or by structures of integers.
+#[derive(Debug, Clone, Copy)]
+pub struct IntHash(Seed);
+
+impl Default for IntHash {
+    fn default() -> Self {
+        Self(Seed::of_this_run())
+    }
+}
+
+impl BuildHasher for IntHash {
+    type Hasher = IntHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> IntHasher {
+        IntHasher { seed: self.0, state: 0 }
+    }
 }
 
 impl Hasher for IntHasher {
     fn finish(&self) -> u64 {
-        self.0
+        self.state
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -48,10 +94,38 @@ impl Hasher for IntHasher {
     }
 
     fn write_u64(&mut self, value: u64) {
-        self.0 = spread((self.0.rotate_left(5) ^ value).wrapping_add(SPREAD));
+        self.state = self.seed.spread((self.state.rotate_left(5) ^ value).wrapping_add(SPREAD));
     }
 
     fn write_usize(&mut self, value: usize) {
         self.write_u64(value as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiples of a step that collide by the known factor.
+    fn colliding() -> Vec<u64> {
+        let wanted = spread(0) & 0xfff;
+        (0..u64::MAX).step_by(1 << 12).filter(|&v| spread(v) & 0xfff == wanted).take(4_000).collect()
+    }
+
+    #[test]
+    fn what_collides_in_one_run_does_not_in_another() {
+        let values = colliding();
+        let places = |seed: Seed| {
+            let mut places: Vec<u64> = values.iter().map(|&v| seed.spread(v) & 0xfff).collect();
+            places.sort_unstable();
+            places.dedup();
+            places.len()
+        };
+        assert_eq!(places(Seed { mask: 0, factor: SPREAD }), 1);
+        for number in 0..100u64 {
+            let seed = Seed { mask: spread(number), factor: spread(number + 1000) | 1 };
+            assert!(places(seed) > 400, "{seed:?}: {} places for 4,000 values", places(seed));
+        }
+        assert!(places(Seed::of_this_run()) > 400);
     }
 }

@@ -142,7 +142,7 @@ fn pass(
     let (mut done, all) = (0u64, loader.event_count());
     let mut kept = (task.ranges && losses.any()).then(|| Kept::new(all, &rules));
     let decoder = Decoder::new(trace, &interner, wanted);
-    let (decoder, damages) = pipe::run(&loader, decoder, threads, last, |ops, interned| {
+    let (decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, interned| {
         for ops in ops.chunks(BATCH) {
             ledger.enter(ops, &interner, interned);
         }
@@ -152,6 +152,8 @@ fn pass(
         done += ops.len() as u64;
         (task.progress)(done, all);
     });
+    let over = Interner::lock(&interner).over();
+    damages.extend(over.map(|kind| Damage { offset: 0, len: 0, error: kmt_format::Error::new(kind) }));
     let elected = ledger.elected();
     let balance = ledger.finish();
     let ranges = kept.and_then(|kept| {

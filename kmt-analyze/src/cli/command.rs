@@ -8,7 +8,7 @@ use super::args::{self, DiffArgs, DumpArgs, LineArgs, ReportArgs, RowArgs, Selec
 use crate::commands::callgraph::Weight;
 use crate::commands::lifetimes::LifetimeKey;
 use crate::commands::{account, compat, timeline};
-use crate::edit::Compress;
+use crate::edit::{Audience, Compress};
 use crate::export::{self, Format};
 use crate::time_range::TimeRange;
 
@@ -86,15 +86,21 @@ pub struct SliceArgs {
 pub struct AnonymizeArgs {
     #[command(flatten)]
     pub made: MadeArgs,
-    /// Replace names of functions and modules too
+    /// Replace names of functions and modules, and shuffle functions and call sites
     #[arg(long)]
     pub hide_symbols: bool,
-    /// Replace names of caches too
+    /// Replace names of caches, except those of kmalloc
     #[arg(long)]
     pub hide_caches: bool,
-    /// Move addresses by distances that follow from this number, the same in every file
+    /// Hide more, for these readers
+    #[arg(long = "for", value_enum, value_name = "READERS")]
+    pub audience: Option<Audience>,
+    /// For tests: derive the key from this number. Anyone who guesses the number can undo the result
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// Print the manifest as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `export`.
@@ -365,11 +371,24 @@ pub enum Command {
         #[command(flatten)]
         target: Target,
     },
-    /// A trace to be shared: without names of tasks, host, command line, and with all addresses moved
+    /// A trace to share: random addresses, frames and task ids; no host, task names, command line or other text
     ///
-    /// Addresses of one kind move by one distance that nobody knows, so that objects keep their places on pages and to
-    /// each other. Names of functions, modules and caches are kept unless asked; text in events, attached files but
-    /// counts, and the kernel's version text go.
+    /// Addresses of the kernel, of each module and of each block of memory (4 MiB with pages of 4 KiB) are replaced with
+    /// random ones. Objects and pages keep their places within a block, so reports give the same figures. Task ids are
+    /// replaced, times start at 0, and the kernel release is cut to X.Y.Z. Chunks, keys, attached files, events and
+    /// fields that are not known to be harmless are left out or set to 0. A manifest of the rest is printed.
+    ///
+    /// A reader of the file can still infer the kernel version, the architecture, the number of CPUs and the amount of
+    /// memory. The names of functions, modules and caches tell which drivers and file systems are in use, and the
+    /// distances of call sites tell the build of the kernel, unless they are hidden.
+    ///
+    /// Sizes, rates and the order of events tell the workload. If memory is used in the order of its addresses, the
+    /// order of events also tells which blocks are neighbours. Allocation flags, and use only when memory is short, can
+    /// tell that a block is in a low zone.
+    ///
+    /// With --hide-symbols a function can still be recognized by its sizes, flags and caches; --hide-caches helps. With
+    /// either, verdicts of reports that know names (leaks of known caches) can differ. Functions that a vendor
+    /// added to the kernel image keep their names without --hide-symbols. Two files of one trace can be matched.
     Anonymize(AnonymizeArgs),
     /// What separates the totals of trace-cmd mem and perf kmem from these, term by term
     Reconcile {

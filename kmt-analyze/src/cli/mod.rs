@@ -24,6 +24,7 @@ use crate::commands::{
 use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits::{self, Limit};
 use crate::open;
 
 /// Explain where a Linux kernel's memory went, from a .kmt file.
@@ -48,13 +49,28 @@ struct Cli {
     // Without a command the options are those of summary.
     #[command(flatten)]
     summary: SummaryArgs,
+    /// Let a file ask for more than it may by default, such as metadata=1G; the error names the limit
+    #[arg(long = "limit", value_name = "NAME=SIZE", value_parser = limits::parse, global = true)]
+    limits: Vec<Limit>,
     /// Without a command: the .kmt file to summarise; - is standard input
     file: Option<PathBuf>,
 }
 
 /// Parses the command line and does what it says.
 pub fn run() -> Result<Outcome> {
-    let cli = Cli::parse();
+    execute(Cli::parse())
+}
+
+/// Does what a command line says that is not this process's own.
+pub(crate) fn run_line<'a>(args: impl Iterator<Item = &'a str>) -> Result<Outcome> {
+    match Cli::try_parse_from(std::iter::once("kmt-analyze").chain(args)) {
+        Ok(cli) => execute(cli),
+        Err(error) => Err(Failure::new(error.to_string())),
+    }
+}
+
+fn execute(cli: Cli) -> Result<Outcome> {
+    limits::put_in_force(&cli.limits);
     match (cli.command, cli.file) {
         (Some(command), _) => dispatch(command),
         (None, Some(file)) => summarise(&file, cli.summary),
@@ -164,10 +180,12 @@ fn dispatch(command: Command) -> Result<Outcome> {
             let SliceArgs { made, time, cpu, pid, event } = args;
             let target = made_target(&made);
             let compress = made.compress;
+            target.check()?;
             let options = edit::SliceOptions { target, time, cpus: cpu, pids: pid, events: event, compress };
             with(&made.file, |session| edit::slice(session, &options))
         }
         Command::Recover { made } => {
+            made_target(&made).check()?;
             let bytes = open::bytes(&made.file)?;
             edit::recover(&made.file, &bytes, &made_target(&made), made.compress)
         }
@@ -177,10 +195,12 @@ fn dispatch(command: Command) -> Result<Outcome> {
             edit::verify(&Session::new(&target.file, &trace), &bytes, target.json)
         }
         Command::Anonymize(args) => {
-            let AnonymizeArgs { made, hide_symbols, hide_caches, seed } = args;
+            let AnonymizeArgs { made, hide_symbols, hide_caches, audience, seed, json } = args;
             let target = made_target(&made);
             let compress = made.compress;
-            let options = edit::AnonymizeOptions { target, hide_symbols, hide_caches, seed, compress };
+            target.check()?;
+            let options =
+                edit::AnonymizeOptions { target, hide_symbols, hide_caches, audience, seed, compress, json };
             with(&made.file, |session| edit::anonymize(session, &options))
         }
         Command::Reconcile { target } => {
@@ -229,6 +249,7 @@ fn export(args: ExportArgs) -> Result<Outcome> {
         name: args.target,
         lines: args.lines,
     };
+    export::check(&options)?;
     with(&args.file, |session| export::run(session, &options))
 }
 

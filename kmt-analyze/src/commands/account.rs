@@ -1,5 +1,6 @@
 //! `account`: the account file of trace_analyze.py.
 
+use kmt_common::tell;
 use kmt_format::read::Event;
 use kmt_format::schema::{Meaning, Role};
 use serde_json::json;
@@ -104,10 +105,10 @@ pub fn run(session: &Session<'_>, options: &Options, as_json: bool) -> Result<Ou
         print_json(out)?;
     } else {
         let mut out = Out::stdout();
-        out.write(page(&sum, callers, &rows, &name).as_bytes())?;
+        out.page(&page(&sum, callers, &rows, &name))?;
         out.finish()?;
         if account.duplicates > 0 {
-            eprintln!(
+            tell!(
                 "note: {} pointers were allocated again without a free: the account keeps both, the exact live bytes are in summary",
                 account.duplicates
             );

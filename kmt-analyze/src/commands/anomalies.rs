@@ -246,6 +246,7 @@ fn kind_json(kind: &Kind, limit: usize) -> Value {
         "explanation": kind.explanation,
         "may_be_a_fault": kind.is_fault,
         "count": kind.count,
+        "rows_total": kind.rows.len(),
         "rows": rows,
     })
 }

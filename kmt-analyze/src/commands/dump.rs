@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use kmt_common::tell;
+use kmt_common::text::json_safe;
 use kmt_format::kernel::FieldKind;
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, Metadata, Schema, StackJoiner};
-use kmt_format::schema::{EventClass, Role};
+use kmt_format::schema::{EventClass, Meaning, Role};
 
 use super::session::{Out, Session};
 use crate::analysis::kernel::version;
@@ -51,7 +53,7 @@ impl Options {
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let trace = session.trace;
     if session.version().is_none() {
-        eprintln!("note: the file does not tell the kernel's version; columns follow the newest kernel");
+        tell!("note: the file does not tell the kernel's version; columns follow the newest kernel");
     }
     let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env());
     let mut out = Out::stdout();
@@ -98,10 +100,10 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let unresolved = printer.env.unresolved();
     if !unresolved.is_empty() {
         let list: Vec<String> = unresolved.iter().take(8).map(|u| escaped(u.as_bytes())).collect();
-        eprintln!("note: printed as ?, because the file does not tell: {}", list.join("; "));
+        tell!("note: printed as ?, because the file does not tell: {}", list.join("; "));
     }
     if trace.symbols().is_none() {
-        eprintln!("note: the file has no symbols; addresses are printed in hex");
+        tell!("note: the file has no symbols; addresses are printed in hex");
     }
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }
@@ -114,7 +116,7 @@ fn tell_losses(session: &Session<'_>) {
             (lost, true) => format!("at least {lost} events were lost while recording"),
             (lost, false) => format!("{lost} events were lost while recording"),
         };
-        eprintln!("warning: {name}: {lost}; kmt-analyze info tells where");
+        tell!("warning: {name}: {lost}; kmt-analyze info tells where");
     }
 }
 
@@ -139,13 +141,12 @@ impl<'d> Printer<'d> {
     pub(super) fn kernel(&mut self, event: &Event<'_>) -> &[u8] {
         self.line.clear();
         self.start.write(&mut self.line, event);
+        let start_len = self.line.len();
         if let Some(text) = self.texts.get(&event.class_index()) {
             text.write(&mut self.line, event, &self.env);
         }
         if self.tame {
-            let lines: Vec<String> =
-                self.line.split(|&b| b == b'\n').map(|l| escaped(l).replace("\\x09", "\t")).collect();
-            self.line = lines.join("\n").into_bytes();
+            self.line = tamed(&self.line, start_len, event.class()).into_bytes();
         }
         &self.line
     }
@@ -234,6 +235,16 @@ fn field(out: &mut Vec<u8>, event: &Event<'_>, index: usize, text: Option<&Event
     out.push(b']');
 }
 
+/// A line for a terminal: only stacks have more lines than one, each with an arrow.
+fn tamed(line: &[u8], start_len: usize, class: &EventClass) -> String {
+    const FRAME: &str = "\\x0a => ";
+    let (start, text) = line.split_at(start_len.min(line.len()));
+    let text = escaped(text.strip_suffix(b"\n").unwrap_or(text)).replace("\\x09", "\t");
+    let is_stack = class.meaning == Meaning::KERNEL_STACK || class.name == "user_stack";
+    let text = if is_stack { text.replace(FRAME, "\n => ") } else { text };
+    format!("{}{text}\n", escaped(start))
+}
+
 /// A JSON string; bytes that are not UTF-8 as `\xNN`.
 fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     let plain = bytes.iter().all(|&b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\');
@@ -244,5 +255,5 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
         return;
     }
     let text = crate::render::json::text(bytes);
-    out.extend_from_slice(text.to_string().as_bytes());
+    out.extend_from_slice(json_safe(&text.to_string()).as_bytes());
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::basis::Input;
 use super::names::TraceNames;
 use super::parts::{self, Needs, Page, Report, Subject};
+use super::report::ROWS_MAX;
 use super::selection::{Selection, task_names};
 use super::session::Session;
 use super::stated::Keys;
@@ -54,7 +55,7 @@ impl Report for Events {
 
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
         let (session, selection, result) = (subject.session, subject.selection, &*result);
-        let limit = Some(subject.limit).filter(|&l| l != usize::MAX);
+        let limit = Some(subject.limit);
 
         let filter = selection.filter(session);
         let texts = TraceNames::new(session);
@@ -103,7 +104,8 @@ impl Report for Events {
                     "events".into(),
                     Value::Object(totals.into_iter().map(total).collect::<Map<_, _>>()),
                 );
-                out.insert("cells".into(), cells.collect());
+                out.insert("cells_total".into(), json!(counts.len()));
+                out.insert("cells".into(), cells.take(subject.limit.max(ROWS_MAX)).collect());
             },
             || {
                 let mut out = rows("event", sum_by(&counts, event), all, seconds, limit);
@@ -145,7 +147,7 @@ fn rows(
     let cells: Vec<Vec<String>> = sums
         .iter()
         .take(shown)
-        .map(|(name, n)| vec![name.clone(), count(*n), percent(*n, all), rate(*n)])
+        .map(|(name, n)| vec![escaped(name.as_bytes()), count(*n), percent(*n, all), rate(*n)])
         .collect();
     table(&columns, &cells) + &super::report::more(shown, sums.len(), "rows")
 }

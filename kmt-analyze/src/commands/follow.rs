@@ -6,13 +6,15 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use kmt_format::Limits;
+use kmt_common::tell;
 use kmt_format::raw::ChunkKind;
 use kmt_format::read::{Arrived, Event, EventChunk, Incremental, Schema, StackJoiner};
 
 use super::dump::{Format, Options, Printer};
 use super::session::{Out, print_env};
 use crate::failure::{Failure, Outcome, Result};
+use crate::in_process;
+use crate::limits;
 
 /// How often a file is looked at that has no more bytes yet.
 const LOOK: Duration = Duration::from_millis(200);
@@ -22,8 +24,11 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Different CPUs' events come in batches. A recorder writes its counters once it has emptied every CPU's buffer: what
 /// happened before the counters of the batch before has come from everywhere then, and is printed in the kernel's order.
 pub fn run(path: &Path, options: &Options) -> Result<Outcome> {
-    let is_stream = path == Path::new("-");
-    let mut input: Box<dyn Read> = if is_stream {
+    let held = in_process::file(path);
+    let is_stream = held.is_some() || path == Path::new("-");
+    let mut input: Box<dyn Read> = if let Some(bytes) = held {
+        Box::new(io::Cursor::new(bytes))
+    } else if is_stream {
         Box::new(io::stdin().lock())
     } else {
         Box::new(File::open(path).map_err(|e| Failure::io("opening", path, &e))?)
@@ -73,7 +78,7 @@ impl<'o> Follower<'o> {
     fn new(options: &'o Options) -> Self {
         Self {
             options,
-            reader: Incremental::new(Limits::default()),
+            reader: Incremental::new(limits::of_file()),
             waiting: BTreeMap::new(),
             position: BTreeMap::new(),
             heartbeats: (None, None),
@@ -97,10 +102,10 @@ impl<'o> Follower<'o> {
                         self.is_incomplete = true;
                         self.stacks.gap(chunk.cpu());
                         if loss.counted > 0 {
-                            self.lost += loss.counted;
-                            eprintln!("CPU {}: {} events lost", chunk.cpu(), loss.counted);
+                            self.lost = self.lost.saturating_add(loss.counted);
+                            tell!("CPU {}: {} events lost", chunk.cpu(), loss.counted);
                         } else {
-                            eprintln!("CPU {}: events lost, uncounted", chunk.cpu());
+                            tell!("CPU {}: events lost, uncounted", chunk.cpu());
                         }
                     }
                     self.waiting.entry(chunk.cpu()).or_default().push_back(chunk);
@@ -114,7 +119,7 @@ impl<'o> Follower<'o> {
                 }
                 Arrived::Damage(damage) => {
                     self.is_incomplete = true;
-                    eprintln!("warning: {} ({} bytes cannot be used)", damage.error, damage.len);
+                    tell!("warning: {} ({} bytes cannot be used)", damage.error, damage.len);
                 }
                 _ => {}
             }
@@ -179,10 +184,10 @@ impl<'o> Follower<'o> {
         let lost = counters.into_iter().flatten().filter_map(|(_, c)| c.after.or(c.before)?.lost_events());
         let lost = lost.fold(0, u64::saturating_add).max(self.lost);
         if lost > 0 {
-            eprintln!("warning: {}: {lost} events were lost while recording", path.display());
+            tell!("warning: {}: {lost} events were lost while recording", path.display());
         }
         if self.left > 0 && !self.reader.is_finished() {
-            eprintln!("warning: {} has no end: its writer was interrupted", path.display());
+            tell!("warning: {} has no end: its writer was interrupted", path.display());
             self.is_incomplete = true;
         }
         self.out.finish()?;

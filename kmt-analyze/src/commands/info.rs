@@ -25,7 +25,7 @@ pub fn run(session: &Session<'_>, as_json: bool) -> Result<Outcome> {
         print_json(document(session, &classes, &damages))?;
     } else {
         let mut out = Out::stdout();
-        out.write(page(session, &classes, &damages).as_bytes())?;
+        out.page(&page(session, &classes, &damages))?;
         out.finish()?;
     }
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
@@ -228,6 +228,10 @@ fn page(session: &Session<'_>, classes: &BTreeMap<usize, u64>, damages: &[Damage
     line("stored", Storage::of(trace).text());
     line("page size", header.page_size.map_or("not told".to_owned(), |s| format!("{} bytes", count(s))));
     line("kernel", metadata.text("uname").map_or("not told".to_owned(), |u| escaped(u.as_bytes())));
+    if let Some(command) = metadata.text("record.command") {
+        let outcome = metadata.text("record.command_outcome").unwrap_or("not known how it ended");
+        line("command", format!("{} ({})", escaped(command.as_bytes()), escaped(outcome.as_bytes())));
+    }
     line("symbols", trace.symbols().map_or("none".to_owned(), |s| count(s.len() as u64)));
     line("task names", count(metadata.tasks.len() as u64));
     let names: Vec<String> = metadata

@@ -81,6 +81,11 @@ impl Known {
         self.allocs && self.frees && self.lives
     }
 
+    /// How many rows a table of allocations has; `null` where none could be.
+    pub fn rows(self, rows: usize) -> Value {
+        if self.allocs { json!(rows) } else { Value::Null }
+    }
+
     /// A document with null for what is not known.
     pub fn mask(self, mut out: Map<String, Value>) -> Map<String, Value> {
         let unknown = OF_ALLOCS.iter().filter(|_| !self.allocs);

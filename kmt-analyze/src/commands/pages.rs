@@ -62,7 +62,7 @@ impl Report for Pages {
 
     fn page(&self, subject: &Subject<'_, '_>, result: &mut pass::Result) -> Page {
         let (session, result) = (subject.session, &*result);
-        let limit = Some(subject.limit).filter(|&l| l != usize::MAX);
+        let limit = Some(subject.limit);
 
         let names = TraceNames::new(session);
         let mut matrix: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();

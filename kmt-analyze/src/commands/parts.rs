@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::basis::{Basis, Input};
-use super::report::{About, emit};
+use super::report::{About, ROWS_MAX, emit};
 use super::selection::{Selection, Wants, analyse_for, task_names};
 use super::session::Session;
 use super::stated::Keys;
@@ -87,7 +87,7 @@ pub fn run(
     // Several reports heed what they know.
     let keys = if let [report] = reports { report.keys() } else { Keys::All };
     selection.check(session, reports.first().map_or("", |r| r.title()), keys)?;
-    let subject = Subject { session, selection, limit: limit.unwrap_or(usize::MAX) };
+    let subject = Subject { session, selection, limit: limit.unwrap_or(ROWS_MAX) };
     let sinks = || {
         let mut sinks = Sinks::default();
         reports.iter().for_each(|report| report.want(&subject, &mut sinks));

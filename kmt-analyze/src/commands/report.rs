@@ -71,7 +71,7 @@ pub fn emit(
             None => text.push_str(&page()),
         }
         let mut out = Out::stdout();
-        out.write(text.as_bytes())?;
+        out.page(&text)?;
         out.finish()?;
     }
     Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))
@@ -126,9 +126,12 @@ pub fn sums(t: &Totals, estimate: Option<Estimate>, known: Known, losses: &Losse
     cells.into_iter().chain(losses.any().then(|| lives(count(t.uncertain)))).collect()
 }
 
+/// Rows of a table without `-l`: a hostile file can name more call sites or tasks than fit into memory as text.
+pub const ROWS_MAX: usize = 20_000;
+
 /// How many of `rows` rows are shown.
 pub fn shown(limit: Option<usize>, rows: usize) -> usize {
-    limit.unwrap_or(usize::MAX).min(rows)
+    limit.unwrap_or(ROWS_MAX).min(rows)
 }
 
 /// The line under a table that is cut.

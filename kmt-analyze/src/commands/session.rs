@@ -1,9 +1,10 @@
 //! What every command starts from: the opened trace and what surrounds it.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use kmt_common::text::{json_safe, tame};
 use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::print::PrintEnv;
 use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
@@ -11,6 +12,7 @@ use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
 use crate::analysis::kernel::version;
 use crate::analysis::losses::Losses;
 use crate::failure::{Failure, Result};
+use crate::in_process;
 
 /// An opened trace.
 pub struct Session<'d> {
@@ -146,19 +148,19 @@ fn pageblock_order(metadata: &Metadata<'_>) -> Option<i64> {
 
 /// Standard output, buffered; a reader that went away ends the output and is no failure.
 pub struct Out {
-    inner: io::BufWriter<io::Stdout>,
+    inner: io::BufWriter<Box<dyn Write>>,
     closed: bool,
 }
 
 impl Out {
     /// Standard output.
     pub fn stdout() -> Self {
-        Self { inner: io::BufWriter::with_capacity(1 << 18, io::stdout()), closed: false }
+        Self { inner: io::BufWriter::with_capacity(1 << 18, in_process::stdout()), closed: false }
     }
 
     /// Whether it is a terminal.
     pub fn is_terminal() -> bool {
-        io::stdout().is_terminal()
+        in_process::stdout_is_terminal()
     }
 
     /// Writes; returns false once nobody reads any more.
@@ -168,6 +170,11 @@ impl Out {
             self.note(written)?;
         }
         Ok(!self.closed)
+    }
+
+    /// Writes a page for people: nothing in it steers a terminal.
+    pub fn page(&mut self, page: &str) -> Result<bool> {
+        self.write(tame(page).as_bytes())
     }
 
     /// Writes what is buffered; returns false once nobody reads any more.
@@ -201,7 +208,7 @@ pub fn print_json(value: serde_json::Map<String, serde_json::Value>) -> Result<(
     let mut out = Out::stdout();
     let text = serde_json::to_string_pretty(&serde_json::Value::Object(value))
         .map_err(|e| Failure::new(format!("making JSON: {e}")))?;
-    out.write(text.as_bytes())?;
+    out.write(json_safe(&text).as_bytes())?;
     out.write(b"\n")?;
     out.finish()
 }

@@ -249,7 +249,8 @@ fn candidates(session: &Session<'_>, selection: &Selection, result: &pass::Resul
     if has(Key::Event) {
         let classes = session.trace.schema().classes();
         let seen = classes.filter(|(i, _)| result.classes_seen.get(*i).copied().unwrap_or(false));
-        let events: Vec<String> = seen.map(|(_, c)| format!("{}:{}", c.system, c.name)).collect();
+        let events: Vec<String> =
+            seen.map(|(_, c)| escaped(format!("{}:{}", c.system, c.name).as_bytes())).collect();
         out.push(format!("events: {}", some(events)));
     }
     let sizes: Vec<u64> = interner.sites.items().iter().map(|s| s.bytes_alloc).collect();

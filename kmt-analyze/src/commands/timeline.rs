@@ -12,7 +12,7 @@ use super::session::Session;
 use super::stated::Keys;
 use crate::analysis::caches::usual_names;
 use crate::analysis::pass;
-use crate::analysis::sinks::timeline::Step;
+use crate::analysis::sinks::timeline::{Row, Step};
 use crate::analysis::sinks::{Sinks, Timeline};
 use crate::failure::{Outcome, Result};
 use crate::render::table::{Align, table};
@@ -218,78 +218,85 @@ fn lines(
     let is_told = !matches!(options.by, Key::Task | Key::Cpu) && !subject.session.losses.any();
     let certain = is_told.then(|| LiveBounds::of(subject, result).bounds.certain_sites());
     // Steps of all, and of those whose frees have events.
-    let mut lines: BTreeMap<String, [Vec<Step>; 2]> = BTreeMap::new();
-    for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
+    let width = timeline.width();
+    let mut lines: BTreeMap<String, [Row; 2]> = BTreeMap::new();
+    for (number, row) in timeline.slab.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
         let [all, least] = lines.entry(names.of(options.by, number as u32)).or_default();
-        add(all, steps, 1);
+        add(all, row, width);
         if certain.as_ref().is_some_and(|certain| certain.get(number) == Some(&true)) {
-            add(least, steps, 1);
+            add(least, row, width);
         }
+    }
+    // The largest lines first; all others in one.
+    let mut lines: Vec<(u64, String, [Row; 2])> =
+        lines.into_iter().map(|(name, rows)| (most_live(&rows[0]), name, rows)).collect();
+    lines.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let others = lines.split_off(options.lines.min(lines.len()));
+    if !others.is_empty() {
+        let mut sums: [Row; 2] = Default::default();
+        for (_, _, rows) in &others {
+            sums.iter_mut().zip(rows).for_each(|(sum, row)| add(sum, row, width));
+        }
+        lines.push((0, format!("{} others", others.len()), sums));
     }
     let mut out: Vec<Line> = lines
         .into_iter()
-        .map(|(name, [steps, mut least])| {
-            least.resize(steps.len().max(timeline.steps), Step::default());
-            let least = live(least).iter().map(|s| s.live_change).collect();
-            Line { name, is_pages: false, steps: live(steps), least: certain.is_some().then_some(least) }
+        .map(|(_, name, [all, least])| {
+            let least = live(dense(&least, width, 1)).iter().map(|s| s.live_change).collect();
+            let steps = live(dense(&all, width, 1));
+            Line { name, is_pages: false, steps, least: certain.is_some().then_some(least) }
         })
         .collect();
-    // The largest lines first; all others in one.
-    let weight = |l: &Line| l.steps.iter().map(|s| s.live_change.unsigned_abs()).max().unwrap_or(0);
-    out.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
-    if out.len() > options.lines {
-        let others = out.split_off(options.lines);
-        out.push(together(&others));
-    }
     if options.by == Key::Kind && timeline.pages.iter().any(|s| !s.is_empty()) {
-        let mut steps = Vec::new();
-        let size = result.page_size.0 as i64;
-        timeline.pages.iter().for_each(|s| add(&mut steps, s, size));
-        out.push(Line { name: "pages".to_owned(), is_pages: true, steps: live(steps), least: None });
+        let mut sum = Row::default();
+        timeline.pages.iter().for_each(|row| add(&mut sum, row, width));
+        let steps = live(dense(&sum, width, result.page_size.0 as i64));
+        out.push(Line { name: "pages".to_owned(), is_pages: true, steps, least: None });
     }
     out
 }
 
-/// One line for several.
-fn together(others: &[Line]) -> Line {
-    let (mut steps, mut least) = (Vec::new(), Vec::new());
-    for line in others {
-        add(&mut steps, &line.steps, 1);
-        let of_line = line.least.iter().flatten();
-        let missing = line.steps.len().saturating_sub(least.len());
-        least.extend(std::iter::repeat_n(0, missing));
-        least.iter_mut().zip(of_line).for_each(|(sum, new)| *sum += new);
-    }
-    let is_known = others.iter().all(|line| line.least.is_some());
-    Line {
-        name: format!("{} others", others.len()),
-        is_pages: false,
-        steps,
-        least: is_known.then_some(least),
+/// Most bytes of a line that are live at once, or missing.
+fn most_live(row: &Row) -> u64 {
+    let mut live = 0i64;
+    let changes = row.iter().map(|(_, step)| {
+        live = live.saturating_add(step.live_change);
+        live.unsigned_abs()
+    });
+    changes.max().unwrap_or(0)
+}
+
+/// Adds a row.
+fn add(to: &mut Row, row: &Row, width: usize) {
+    for (place, step) in row.iter() {
+        if let Some(to) = to.at(place, width) {
+            to.add(step);
+        }
     }
 }
 
-/// Adds steps, bytes taken `scale` times.
-fn add(to: &mut Vec<Step>, steps: &[Step], scale: i64) {
-    if to.len() < steps.len() {
-        to.resize(steps.len(), Step::default());
+/// All steps, bytes taken `scale` times.
+fn dense(row: &Row, width: usize, scale: i64) -> Vec<Step> {
+    let mut steps = vec![Step::default(); width];
+    for (place, step) in row.iter() {
+        if let Some(to) = steps.get_mut(place) {
+            *to = Step {
+                live_change: step.live_change.saturating_mul(scale),
+                bytes_alloc: step.bytes_alloc.saturating_mul(scale as u64),
+                bytes_freed: step.bytes_freed.saturating_mul(scale as u64),
+                ..*step
+            };
+        }
     }
-    for (to, step) in to.iter_mut().zip(steps) {
-        to.add(&Step {
-            live_change: step.live_change * scale,
-            bytes_alloc: step.bytes_alloc * scale as u64,
-            bytes_freed: step.bytes_freed * scale as u64,
-            ..*step
-        });
-    }
+    steps
 }
 
 /// Adds changes up.
 fn live(mut steps: Vec<Step>) -> Vec<Step> {
-    let (mut live, mut waiting) = (0, 0);
+    let (mut live, mut waiting) = (0i64, 0i64);
     for step in &mut steps {
-        live += step.live_change;
-        waiting += step.waiting_change;
+        live = step.live_change.saturating_add(live);
+        waiting = step.waiting_change.saturating_add(waiting);
         (step.live_change, step.waiting_change) = (live, waiting);
     }
     steps
@@ -301,7 +308,7 @@ fn line_json(line: &Line) -> Value {
         "name": line.name,
         "bytes_live": all(|s| s.live_change.into()),
         "bytes_live_least": line.least,
-        "bytes_live_most": line.least.is_some().then(|| all(|s| (s.live_change + s.waiting_change).into())),
+        "bytes_live_most": line.least.is_some().then(|| all(|s| s.live_change.saturating_add(s.waiting_change).into())),
         "alloc_events": all(|s| s.allocs.into()),
         "bytes_alloc": all(|s| s.bytes_alloc.into()),
         "frees_matched": all(|s| s.frees.into()),

@@ -195,7 +195,7 @@ fn loss_line(session: &Session<'_>) -> String {
                 return "lost events: not counted, but parts of the recording are missing: what counts events is a lower bound, what is live is uncertain"
                     .to_owned();
             }
-            let share = 100.0 * lost as f64 / (lost + events).max(1) as f64;
+            let share = 100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0);
             format!(
                 "lost events: {least}{} ({share:.1} % of what happened): what counts events is a lower bound, what is live is uncertain; summary tells ranges",
                 count(lost)
@@ -207,10 +207,11 @@ fn loss_line(session: &Session<'_>) -> String {
 /// One line on what the trace is.
 pub fn title(session: &Session<'_>) -> String {
     let metadata = session.trace.metadata();
-    let release =
-        metadata.text("kernel.release").map_or("unknown kernel".to_owned(), |r| format!("Linux {r}"));
-    let machine = metadata.text("kernel.machine").unwrap_or_default();
-    let clock = metadata.clock.as_ref().map_or("not told", |c| c.name.as_str());
+    let release = metadata
+        .text("kernel.release")
+        .map_or("unknown kernel".to_owned(), |r| format!("Linux {}", escaped(r.as_bytes())));
+    let machine = escaped(metadata.text("kernel.machine").unwrap_or_default().as_bytes());
+    let clock = metadata.clock.as_ref().map_or("not told".to_owned(), |c| escaped(c.name.as_bytes()));
     let length = session.first_time().zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
     format!(
         "{} events of {} CPUs in {}, {release} {machine}, clock {clock}",

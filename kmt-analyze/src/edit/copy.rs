@@ -6,7 +6,7 @@ use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterSta
 use kmt_format::{Compression, Error};
 
 use crate::commands::session::Session;
-use crate::export::output::{Output, Target};
+use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Result};
 
 /// Bytes that are handed to the output at once, about.
@@ -16,7 +16,7 @@ const WRITE_LEN: usize = 1 << 20;
 pub struct Copy {
     /// What makes it.
     pub writer: Writer,
-    output: Output,
+    output: Export,
     stats: std::collections::BTreeMap<u32, WriterStats>,
 }
 
@@ -54,7 +54,19 @@ impl Copy {
         trace_uuid: [u8; 16],
         compress: Compress,
     ) -> Result<Self> {
-        target.binary()?;
+        let classes = session.trace.schema().classes();
+        let classes = classes.map(|(_, class)| (class.system.as_str(), &*class.format_text));
+        Self::with_classes(session, target, trace_uuid, compress, classes)
+    }
+
+    /// Begins a file for the same machine, with these classes: system, and the kernel's description.
+    pub fn with_classes<'c>(
+        session: &Session<'_>,
+        target: &Target,
+        trace_uuid: [u8; 16],
+        compress: Compress,
+        classes: impl Iterator<Item = (&'c str, &'c str)>,
+    ) -> Result<Self> {
         let header = session.trace.header();
         let options = WriterOptions {
             order: header.order,
@@ -65,11 +77,11 @@ impl Copy {
             compression: compress.into(),
         };
         let mut writer = Writer::new(options).map_err(|e| failed(&e))?;
-        for (_, class) in session.trace.schema().classes() {
-            let added = writer.add_format(&class.system, &class.format_text);
+        for (system, format_text) in classes {
+            let added = writer.add_format(system, format_text);
             added.and_then(|id| writer.declare(id)).map_err(|e| failed(&e))?;
         }
-        Ok(Self { writer, output: target.open()?, stats: std::collections::BTreeMap::new() })
+        Ok(Self { writer, output: Export::open_binary(target)?, stats: std::collections::BTreeMap::new() })
     }
 
     /// The clock, as it is.
@@ -180,14 +192,4 @@ impl Copy {
         self.output.finish()?;
         Ok(events)
     }
-}
-
-/// A number that nobody can guess, in 16 bytes.
-pub fn random() -> [u8; 16] {
-    use std::hash::{BuildHasher as _, RandomState};
-    let mut out = [0; 16];
-    // Each state has keys of its own from the system's source of randomness.
-    let words = [RandomState::new().hash_one(1), RandomState::new().hash_one(2)];
-    out.iter_mut().zip(words.iter().flat_map(|w| w.to_le_bytes())).for_each(|(to, from)| *to = from);
-    out
 }

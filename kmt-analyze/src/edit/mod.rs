@@ -6,7 +6,7 @@ mod recover;
 mod slice;
 mod verify;
 
-pub use anonymize::{Options as AnonymizeOptions, run as anonymize};
+pub use anonymize::{Audience, Options as AnonymizeOptions, run as anonymize};
 pub use copy::Compress;
 pub use recover::run as recover;
 pub use slice::{Options as SliceOptions, run as slice};

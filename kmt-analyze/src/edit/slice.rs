@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use kmt_common::tell;
 use kmt_format::read::{Event, StackJoiner};
 use kmt_format::schema::Meaning;
 
@@ -80,9 +81,9 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     }
     let damages = merge.damages().to_vec();
     let events = copy.finish()?;
-    eprintln!("{events} events of {}", trace.event_count());
+    tell!("{events} events of {}", trace.event_count());
     if events == 0 {
-        eprintln!("note: nothing is in that part of the trace");
+        tell!("note: nothing is in that part of the trace");
     }
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }

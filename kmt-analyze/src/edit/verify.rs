@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::limits;
+use kmt_format::Fault;
 use kmt_format::read::{Damage, Event, Trace};
-use kmt_format::{Fault, Limits};
 use serde_json::{Map, json};
 
 use crate::commands::session::{Out, Session, print_json};
@@ -59,7 +60,7 @@ pub fn run(session: &Session<'_>, bytes: &[u8], as_json: bool) -> Result<Outcome
         print_json(out)?;
     } else {
         let mut out = Out::stdout();
-        out.write(page(session, &found, is_sound).as_bytes())?;
+        out.page(&page(session, &found, is_sound))?;
         out.finish()?;
     }
     Ok(if is_sound { Outcome::Done } else { Outcome::Incomplete })
@@ -92,7 +93,7 @@ fn look(trace: &Trace<'_>, bytes: &[u8]) -> Found {
         }
     }
     if trace.metadata().trailer.is_some_and(|t| t.index_offset.is_some()) {
-        let indexed = Trace::open_indexed(bytes, Limits::default());
+        let indexed = Trace::open_indexed(bytes, limits::of_file());
         found.index = Some(match indexed {
             Ok(Some(indexed)) if indexed.event_count() == trace.event_count() => "agrees",
             Ok(_) => "tells another number of events than the chunks",

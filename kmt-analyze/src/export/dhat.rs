@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use kmt_common::text::json_safe;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
 
 use super::Options;
 use super::objects::{Resolver, lives};
+use super::output::Export;
 use super::points::{Points, frames};
 use crate::commands::basis::Input;
 use crate::commands::session::Session;
@@ -23,7 +25,7 @@ struct Held {
 
 /// Writes it. Needs 24 bytes of memory for each birth and each end, since peaks are found in the order of time.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
-    let mut out = options.target.open()?;
+    let mut out = Export::open(&options.target)?;
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabLives)?;
     let names = Resolver::new(session, &lives.result);
     let (first, last) = options.selection.span(session);
@@ -69,8 +71,8 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
         "pps": rows,
         "ftbl": table,
     });
-    let text = serde_json::to_vec(&document).map_err(|e| Failure::new(format!("making JSON: {e}")))?;
-    out.write(&text)?;
+    let text = serde_json::to_string(&document).map_err(|e| Failure::new(format!("making JSON: {e}")))?;
+    out.write(json_safe(&text).as_bytes())?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &lives.result.damages, session.losses.any()))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::objects::{Resolver, lives};
+use super::output::Export;
 use super::points::{Points, frames};
 use super::{Options, Weight};
 use crate::commands::basis::Input;
@@ -12,7 +13,7 @@ use crate::open::outcome;
 
 /// Writes them. Objects without a stack have their cache and call site for one.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
-    let mut out = options.target.open()?;
+    let mut out = Export::open(&options.target)?;
     let is_live = options.weight == Weight::Live || options.selection.at.is_some();
     let rests_on = if is_live { Input::SlabLives } else { Input::SlabAllocs };
     let mut lives = lives(session, &options.selection, &options.target, rests_on)?;

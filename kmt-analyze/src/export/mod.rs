@@ -93,6 +93,20 @@ pub enum Of<'o> {
     Report(Box<dyn Report + 'o>),
 }
 
+/// Fails where the export could not be written, before any work is done.
+pub fn check(options: &Options<'_>) -> Result<()> {
+    let path = &options.target.path;
+    if options.format != Format::Parquet {
+        return options.target.check();
+    }
+    let nearest = path.ancestors().find(|p| p.symlink_metadata().is_ok());
+    match nearest.filter(|p| !p.is_dir()) {
+        Some(file) => Err(Failure::new(format!("{} is not a directory", file.display()))
+            .hint("a data set is a directory of files: give one with -o")),
+        None => Ok(()),
+    }
+}
+
 /// Exports.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     let keys = match (options.format, &options.of) {

@@ -1,14 +1,13 @@
 //! A pass that keeps every life, and the names of what it found.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 
+use kmt_common::tell;
 use kmt_format::print::PrintEnv;
 use kmt_format::read::Event;
 use kmt_format::schema::Role;
 
-use super::output::{Target, private};
+use super::output::Target;
 use crate::analysis::caches::usual_names;
 use crate::analysis::filter::Names as _;
 use crate::analysis::pass;
@@ -39,19 +38,8 @@ pub fn lives(
     target: &Target,
     rests_on: Input,
 ) -> Result<Lives> {
-    let place = if target.path == Path::new("-") || target.path.starts_with("/dev") {
-        std::env::temp_dir().join("kmt-export")
-    } else {
-        target.path.clone()
-    };
-    let file = Target { path: place, force: true };
     let failure = std::cell::RefCell::new(None);
-    let spool = || {
-        let path = file.temporary().with_extension("lives");
-        let made = private(&path);
-        let _ = fs::remove_file(&path);
-        made.map(Spool::new).map_err(|e| *failure.borrow_mut() = Some(e)).ok()
-    };
+    let spool = || target.scratch().map(Spool::new).map_err(|e| *failure.borrow_mut() = Some(e)).ok();
     let sinks = || Sinks { calls: Some(Calls::keeping(spool())), ..Sinks::default() };
     let mut result = analyse_for(session, selection, &Wants { sinks: &sinks, ..Wants::default() });
     if let Some(failure) = failure.borrow_mut().take() {
@@ -62,9 +50,9 @@ pub fn lives(
         return Err(Failure::new(format!("{}: no export: {reason}", session.path.display())));
     }
     // What is not in the rows stands beside them.
-    basis.missing_line().into_iter().for_each(|line| eprintln!("note: {line}"));
+    basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
     let nothing = Stated::of(session, selection, &result).and_then(|stated| stated.nothing(Keys::Slab));
-    nothing.into_iter().for_each(|text| eprint!("note: {text}"));
+    nothing.iter().flat_map(|text| text.lines()).for_each(|line| tell!("note: {line}"));
     let spool = result.balance.sinks.calls.take().and_then(|calls| calls.spool);
     let spool = spool.ok_or_else(|| Failure::new("no lives were kept"))?;
     let objects = spool.read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;

@@ -1,155 +1,82 @@
-//! Where exports go: a file that has its name when it is complete, or standard output.
+//! Where exports go: buffered, and a reader that goes away ends them.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
 
-use crate::failure::{Failure, Result};
+use kmt_common::output::Output;
+pub use kmt_common::output::Target;
 
-/// Where an export goes, and whether it may replace what is there.
-#[derive(Debug, Clone)]
-pub struct Target {
-    /// File or directory; `-` is standard output.
-    pub path: PathBuf,
-    /// Replace what is there.
-    pub force: bool,
-}
+use crate::failure::Result;
+use crate::in_process;
 
-/// A file being written.
-pub struct Output {
-    target: Target,
-    temporary: Option<PathBuf>,
-    sink: BufWriter<Box<dyn Write>>,
+/// Bytes that are handed to the output at once, about.
+const BUFFER_LEN: usize = 1 << 18;
+
+/// An export being written.
+pub struct Export {
+    sink: Sink,
+    buffer: Vec<u8>,
     closed: bool,
 }
 
-impl Target {
-    /// The name that a file has until it is complete.
-    pub fn temporary(&self) -> PathBuf {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        self.path.with_file_name(format!(".{name}.{}.part", std::process::id()))
-    }
-
-    /// Says no where something is that must not be replaced.
-    pub fn check(&self) -> Result<()> {
-        if !self.force && fs::symlink_metadata(&self.path).is_ok() {
-            return Err(Failure::new(format!("{} is already there", self.path.display()))
-                .hint("--force overwrites it"));
-        }
-        Ok(())
-    }
-
-    /// Gives a complete file its name.
-    pub fn name(&self, temporary: &Path) -> Result<()> {
-        self.check()?;
-        fs::rename(temporary, &self.path).map_err(|e| Failure::io("naming", &self.path, &e))
-    }
-
-    /// Opens it. Files are created with mode 0600: they hold kernel addresses and names of what ran.
-    pub fn open(&self) -> Result<Output> {
-        let sink = |temporary, sink: Box<dyn Write>| {
-            let sink = BufWriter::with_capacity(1 << 18, sink);
-            Output { target: self.clone(), temporary, sink, closed: false }
-        };
-        if self.path == Path::new("-") {
-            return Ok(sink(None, Box::new(io::stdout())));
-        }
-        let is_device = fs::metadata(&self.path).is_ok_and(|m| !m.is_file() && !m.is_dir());
-        if is_device {
-            return Ok(sink(None, Box::new(device(&self.path)?)));
-        }
-        self.check()?;
-        let temporary = self.temporary();
-        let file = private(&temporary)?;
-        Ok(sink(Some(temporary), Box::new(file)))
-    }
-
-    /// Refuses to print what is not text on a terminal.
-    pub fn binary(&self) -> Result<()> {
-        if self.path == Path::new("-") && io::stdout().is_terminal() {
-            return Err(Failure::new("standard output is a terminal, and this format is binary")
-                .hint("give a file name with -o"));
-        }
-        Ok(())
-    }
+enum Sink {
+    Output(Output),
+    /// In memory, instead of standard output.
+    Held(Box<dyn Write>),
 }
 
-/// Opens a device or a pipe. Another user of the directory may have replaced it by a link to a regular file since it was
-/// checked; such a file is refused.
-fn device(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().write(true).open(path).map_err(|e| Failure::io("opening", path, &e))?;
-    let kind = file.metadata().map_err(|e| Failure::io("looking at", path, &e))?.file_type();
-    if kind.is_file() {
-        return Err(Failure::new(format!("{} was replaced while it was opened", path.display()))
-            .hint("write to a directory that only you may write to"));
+impl Export {
+    /// Opens a text.
+    pub fn open(target: &Target) -> Result<Self> {
+        Ok(Self::new(Self::held(target).map_or_else(|| target.open().map(Sink::Output), Ok)?))
     }
-    Ok(file)
-}
 
-/// A new file that nobody else may read.
-pub fn private(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
-    file.map_err(|e| Failure::io("creating", path, &e).hint("choose a directory that you may write to"))
-}
+    fn held(target: &Target) -> Option<Sink> {
+        let is_held = target.path == std::path::Path::new("-") && in_process::is_held();
+        is_held.then(|| Sink::Held(in_process::stdout()))
+    }
 
-impl Output {
+    /// Opens what is not text, and so does not go to a terminal.
+    pub fn open_binary(target: &Target) -> Result<Self> {
+        Ok(Self::new(Self::held(target).map_or_else(|| target.open_binary().map(Sink::Output), Ok)?))
+    }
+
+    fn new(sink: Sink) -> Self {
+        Self { sink, buffer: Vec::with_capacity(BUFFER_LEN), closed: false }
+    }
+
     /// Appends bytes; false once nobody reads any more.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool> {
-        if self.closed {
-            return Ok(false);
-        }
-        match self.sink.write_all(bytes) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.closed = true;
-                Ok(false)
+        if !self.closed {
+            self.buffer.extend_from_slice(bytes);
+            if self.buffer.len() >= BUFFER_LEN {
+                self.flush()?;
             }
-            Err(error) => Err(Failure::io("writing", &self.target.path, &error)),
         }
+        Ok(!self.closed)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let written = match &mut self.sink {
+            Sink::Output(output) => output.try_write(&self.buffer),
+            Sink::Held(held) => held.write_all(&self.buffer),
+        };
+        match (written, &self.sink) {
+            (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
+            (Err(error), Sink::Output(output)) => return Err(output.failed_to_write(&error)),
+            _ => {}
+        }
+        self.buffer.clear();
+        Ok(())
     }
 
     /// Completes the file.
     pub fn finish(mut self) -> Result<()> {
-        match self.sink.flush() {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                return Err(Failure::io("writing", &self.target.path, &error));
-            }
-            _ => {}
+        if !self.closed {
+            self.flush()?;
         }
-        match self.temporary.take() {
-            Some(temporary) => {
-                let named = self.target.name(&temporary);
-                if named.is_err() {
-                    let _ = fs::remove_file(&temporary);
-                }
-                named
-            }
-            None => Ok(()),
+        match self.sink {
+            Sink::Output(output) => output.finish(),
+            Sink::Held(_) => Ok(()),
         }
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            let _ = fs::remove_file(temporary);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_replaced_a_pipe_is_not_written_to() {
-        let victim = std::env::temp_dir().join(format!("kmt-victim-{}", std::process::id()));
-        fs::write(&victim, "mine").unwrap();
-        let said = device(&victim).unwrap_err().to_string();
-        assert!(said.contains("was replaced while it was opened"), "{said}");
-        assert_eq!(fs::read(&victim).unwrap(), b"mine");
-        assert!(device(Path::new("/dev/null")).is_ok());
-        fs::remove_file(victim).unwrap();
     }
 }

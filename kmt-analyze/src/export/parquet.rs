@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kmt_common::output::{Folders, Output};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -12,7 +13,6 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::objects::{Resolver, lives, next};
-use super::output::private;
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Options, events};
 use crate::commands::basis::Input;
@@ -49,7 +49,7 @@ fn write(
     let mut lives = lives(
         session,
         &options.selection,
-        &super::Target { path: table.temporary.clone(), force: true },
+        &super::Target { path: table.path.clone(), force: true },
         Input::SlabAllocs,
     )?;
     let names = Resolver::new(session, &lives.result);
@@ -70,8 +70,8 @@ fn write(
     let mut table = Table::new(place, "traces", &TRACE, force)?;
     table.push(about(session))?;
     done.push(table.finish()?);
-    for (temporary, path) in done {
-        fs::rename(&temporary, &path).map_err(|e| Failure::io("naming", &path, &e))?;
+    for (output, path, _folders) in done {
+        output.finish()?;
         made.push(path);
     }
     Ok(lives.result.damages)
@@ -151,18 +151,19 @@ struct Table {
     columns: &'static [(&'static str, Kind)],
     writer: SerializedFileWriter<File>,
     rows: Vec<Vec<Cell>>,
-    temporary: PathBuf,
+    // Before its folders, which can be removed when it is.
+    output: Output,
+    folders: Folders,
     path: PathBuf,
 }
 
 impl Table {
     fn new(place: &Place, name: &str, columns: &'static [(&'static str, Kind)], force: bool) -> Result<Self> {
         let folder = place.root.join(name).join(&place.partition);
-        fs::create_dir_all(&folder).map_err(|e| Failure::io("creating", &folder, &e))?;
+        let folders = Folders::make(&folder)?;
         let target = super::Target { path: folder.join(&place.file), force };
-        target.check()?;
-        let temporary = target.temporary();
-        let file = private(&temporary)?;
+        let output = target.open()?;
+        let file = output.file()?;
         let fields = columns.iter().map(|&(name, kind)| column_type(name, kind).map(Arc::new));
         let schema = fields
             .collect::<std::result::Result<Vec<_>, _>>()
@@ -174,7 +175,7 @@ impl Table {
         let writer = schema
             .and_then(|schema| SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)))
             .map_err(|e| failed(&target.path, &e))?;
-        Ok(Self { columns, writer, rows: Vec::new(), temporary, path: target.path })
+        Ok(Self { columns, writer, rows: Vec::new(), output, folders, path: target.path })
     }
 
     fn push(&mut self, row: Vec<Cell>) -> Result<()> {
@@ -220,13 +221,13 @@ impl Table {
     }
 
     /// Completes the file; it gets its name when all tables are complete.
-    fn finish(mut self) -> Result<(PathBuf, PathBuf)> {
+    fn finish(mut self) -> Result<(Output, PathBuf, Folders)> {
         if !self.rows.is_empty() {
             self.group()?;
         }
         let closed = self.writer.close();
         closed.map_err(|e| failed(&self.path, &e))?;
-        Ok((self.temporary, self.path))
+        Ok((self.output, self.path, self.folders))
     }
 }
 

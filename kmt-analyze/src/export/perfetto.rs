@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use prost::Message as _;
 
-use super::output::Output;
+use kmt_common::tell;
+
+use super::output::Export;
 use super::proto::perfetto::{
     CounterDescriptor, DebugAnnotation, FtraceEvent, FtraceEventBundle, GenericField, GenericFtraceEvent,
     ProcessDescriptor, ProcessTree, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent, TreeThread,
@@ -39,8 +41,7 @@ const THREADS: u64 = 1 << 32;
 
 /// Writes a trace.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
-    options.target.binary()?;
-    let mut trace = Trace { out: options.target.open()? };
+    let mut trace = Trace { out: Export::open_binary(&options.target)? };
     trace.tasks(session)?;
     for (key, uuid, name) in GROUPS {
         trace.group(uuid, name)?;
@@ -55,7 +56,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
 }
 
 struct Trace {
-    out: Output,
+    out: Export,
 }
 
 impl Trace {
@@ -207,7 +208,7 @@ impl Trace {
             self.end(&last)?;
         }
         if stalls.intervals_left_out > 0 {
-            eprintln!("note: {} short stalls are left out", stalls.intervals_left_out);
+            tell!("note: {} short stalls are left out", stalls.intervals_left_out);
         }
         Ok(result.damages)
     }

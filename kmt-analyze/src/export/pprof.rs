@@ -9,6 +9,7 @@ use prost::Message as _;
 
 use super::Options;
 use super::objects::{Resolver, lives};
+use super::output::Export;
 use super::points::{Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use crate::analysis::page_callers::TRACER;
@@ -28,8 +29,7 @@ const VALUES: [(&str, &str); 5] = [
 
 /// Writes a gzipped profile.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
-    options.target.binary()?;
-    let mut out = options.target.open()?;
+    let mut out = Export::open_binary(&options.target)?;
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let (first, last) = options.selection.span(session);

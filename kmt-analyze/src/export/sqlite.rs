@@ -1,13 +1,12 @@
 //! An SQLite database; docs/export.md tells its tables.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{Connection, OpenFlags, ToSql, params};
 
 use super::objects::{Lives, Resolver, lives, next};
-use super::output::private;
 use super::rows::{CALL_SITE, Cell, call_sites, full_address};
 use super::{Options, events};
 use crate::commands::basis::Input;
@@ -28,22 +27,30 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
             Failure::new("a database cannot be written to standard output").hint("give a file name with -o")
         );
     }
-    options.target.check()?;
-    let temporary = options.target.temporary();
-    drop(private(&temporary)?);
-    let written = write(session, options, &temporary);
-    let named = written.and_then(|damages| options.target.name(&temporary).map(|()| damages));
-    if named.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    Ok(outcome(&session.path, session.trace, &named?, session.losses.any()))
+    let output = options.target.open()?;
+    let Some(temporary) = output.unfinished() else {
+        return Err(Failure::new(format!("{} is not a file", options.target.path.display()))
+            .hint("a database is written here and there: give a file name with -o"));
+    };
+    let damages = write(session, options, &real_path(temporary)?)?;
+    output.finish()?;
+    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+}
+
+/// The same path without links: with the flag below SQLite takes none in the directories either.
+fn real_path(path: &Path) -> Result<PathBuf> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = fs::canonicalize(folder).map_err(|e| Failure::io("opening", folder, &e))?;
+    Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
 fn write(session: &Session<'_>, options: &Options<'_>, path: &Path) -> Result<Vec<kmt_format::read::Damage>> {
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.target.path.display()));
-    let mut database = Connection::open(path).map_err(failed)?;
+    // Not through a symbolic link that somebody puts into the place of the file.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut database = Connection::open_with_flags(path, flags).map_err(failed)?;
     // A file that is not complete is not kept, so nothing has to survive a crash.
     database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;").map_err(failed)?;
     let transaction = database.transaction().map_err(failed)?;

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use kmt_common::tell;
+use kmt_common::text::{escaped, json_safe};
 use serde_json::{Map, Value};
 
 use super::objects::{Resolver, lives, next};
-use super::output::Output;
+use super::output::Export;
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Format, Of, Options, events};
 use crate::analysis::sinks::Sinks;
@@ -18,7 +20,7 @@ use crate::open::outcome;
 
 /// Writes one table.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
-    let out = options.target.open()?;
+    let out = Export::open(&options.target)?;
     let mut writer = Writer { out, format: options.format, line: String::new() };
     let damages = match &options.of {
         Of::Events => {
@@ -76,7 +78,7 @@ fn names(columns: &[(&'static str, Kind)]) -> Vec<String> {
 }
 
 struct Writer {
-    out: Output,
+    out: Export,
     format: Format,
     line: String,
 }
@@ -95,7 +97,7 @@ fn push(line: &mut String, value: &Cell, is_csv: bool) {
         Cell::Text(text) if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') => {
             write!(line, "\"{text}\"")
         }
-        Cell::Text(text) => write!(line, "{}", Value::String(text.clone())),
+        Cell::Text(text) => write!(line, "{}", json_safe(&Value::String(text.clone()).to_string())),
     };
 }
 
@@ -103,7 +105,8 @@ impl Writer {
     fn head(&mut self, names: &[String]) -> Result<bool> {
         match self.format {
             Format::Csv => {
-                let line: Vec<Cow<'_, str>> = names.iter().map(|name| quoted(name)).collect();
+                let line: Vec<String> =
+                    names.iter().map(|name| quoted(&escaped(name.as_bytes())).into_owned()).collect();
                 self.out.write(format!("{}\r\n", line.join(",")).as_bytes())
             }
             _ => Ok(true),
@@ -144,7 +147,7 @@ impl Writer {
             }
             _ => {
                 let object: Map<String, Value> = names.iter().cloned().zip(values.iter().cloned()).collect();
-                format!("{}\n", Value::Object(object))
+                format!("{}\n", json_safe(&Value::Object(object).to_string()))
             }
         };
         self.out.write(line.as_bytes())
@@ -173,7 +176,7 @@ impl Writer {
             };
             let Some((name, rows)) = found else { return Ok(()) };
             if wanted.is_none() && tables.len() > 1 {
-                eprintln!("note: table {name} of {title}; --table NAME gives another: {}", list());
+                tell!("note: table {name} of {title}; --table NAME gives another: {}", list());
             }
             let columns = columns(rows);
             self.head(&columns)?;
@@ -189,7 +192,7 @@ impl Writer {
                 let mut whole = Map::new();
                 whole.insert("table".to_owned(), name.as_str().into());
                 whole.extend(row.clone());
-                self.out.write(format!("{}\n", Value::Object(whole)).as_bytes())?;
+                self.out.write(format!("{}\n", json_safe(&Value::Object(whole).to_string())).as_bytes())?;
             }
         }
         Ok(())
@@ -252,7 +255,7 @@ fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => csv_text(text).into_owned(),
+        Value::String(text) => csv_text(&escaped(text.as_bytes())).into_owned(),
         other => other.to_string(),
     }
 }

@@ -1,5 +1,6 @@
 //! Numbers and foreign text for people.
 
+pub use kmt_common::text::escaped;
 use kmt_format::kernel::ClockUnit;
 
 /// `1234567` as `1,234,567`.
@@ -50,31 +51,6 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Text from the target, which may be hostile: control characters and what is not UTF-8 as `\xNN`, so that it can
-/// neither steer a terminal nor break a line.
-pub fn escaped(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            // C0, DEL and C1 controls, and the marks that reorder text.
-            if c.is_control()
-                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-            {
-                let mut buffer = [0; 4];
-                for byte in c.encode_utf8(&mut buffer).bytes() {
-                    out.push_str(&format!("\\x{byte:02x}"));
-                }
-            } else {
-                out.push(c);
-            }
-        }
-        for byte in chunk.invalid() {
-            out.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,12 +62,5 @@ mod tests {
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(time(8_702_992_500, ClockUnit::Nanoseconds), "8.702993");
         assert_eq!(time(77, ClockUnit::Ticks), "77");
-    }
-
-    #[test]
-    fn hostile_text_is_tamed() {
-        assert_eq!(escaped(b"sh"), "sh");
-        assert_eq!(escaped(b"\x1b[2J\xff\n"), "\\x1b[2J\\xff\\x0a");
-        assert_eq!(escaped("größe\u{202e}".as_bytes()), "größe\\xe2\\x80\\xae");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use kmt_format::ErrorKind;
 use kmt_format::read::{ChunkRef, Event, LEVEL_FLAGS};
 use kmt_format::schema::{Meaning, Role};
 
@@ -12,6 +13,7 @@ use super::op::{Kind, What};
 use super::plan::ClassPlan;
 use crate::analysis::comms::Comms;
 use crate::analysis::int_hash::IntHash;
+use crate::limits;
 
 /// By which interface an object was allocated or freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,6 +40,10 @@ impl Api {
 /// A cache name, interned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
+
+/// Largest size of an object in bytes: more than any allocator hands out (MAX_PAGE_ORDER, include/linux/mmzone.h), and
+/// so little that no sum over the events of a file overflows.
+const BYTES_MAX: u64 = 1 << 32;
 
 /// What all allocations of one kind at one place have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,6 +140,11 @@ impl<T: Clone + Eq + Hash> Table<T> {
         number
     }
 
+    /// The number of `item`, if it has one.
+    pub fn known(&self, item: &T) -> Option<u32> {
+        self.numbers.get(item).copied()
+    }
+
     /// All items, by number.
     pub fn items(&self) -> &[T] {
         &self.items
@@ -144,6 +155,11 @@ impl<T: Clone + Eq + Hash> Table<T> {
         self.items.get(number as usize)
     }
 }
+
+/// Addresses of a stack that are told apart. Kernel stacks of 16 KiB are less deep.
+const STACK_MAX: usize = 512;
+/// Bytes of a cache's name that are.
+const NAME_MAX: usize = 255;
 
 /// All tables of a trace. Numbers follow the order in which things come up, which is the same in every run.
 #[derive(Debug, Default)]
@@ -160,6 +176,10 @@ pub struct Interner {
     pub names: Table<Vec<u8>>,
     /// Call stacks, the innermost address first.
     pub stacks: Table<Vec<u64>>,
+    /// Bytes of names and stacks; beyond the limit they are not told apart.
+    texts_len: u64,
+    /// Bytes with the longest one that was left out; 0 if there was none.
+    texts_over: u64,
     /// Notes that no report has looked at yet, by number.
     notes: HashMap<u64, Note, IntHash>,
     /// Number of the next one.
@@ -212,8 +232,8 @@ impl Interner {
                     api,
                     class,
                     call_site: number(Role::CALL_SITE),
-                    bytes_req: number(Role::BYTES_REQ),
-                    bytes_alloc: number(Role::BYTES_ALLOC),
+                    bytes_req: number(Role::BYTES_REQ).min(BYTES_MAX),
+                    bytes_alloc: number(Role::BYTES_ALLOC).min(BYTES_MAX),
                     gfp_flags: number(Role::GFP_FLAGS),
                     node: signed(Role::NODE, -1),
                     cache: self.cache(plan, event),
@@ -244,8 +264,14 @@ impl Interner {
             }
             Some(Meaning::PAGE_FREE) => What::new(Kind::PageFree, order().into()),
             Some(Meaning::KERNEL_STACK) => {
-                let stack: Vec<u64> = event.stack().map(|s| s.addresses().collect()).unwrap_or_default();
-                What::new(Kind::Stack, self.stacks.number(&stack))
+                let addresses = event.stack().map(|s| s.addresses().take(STACK_MAX).collect());
+                let stack: Vec<u64> = addresses.unwrap_or_default();
+                let number = match self.stacks.known(&stack) {
+                    Some(number) => number,
+                    None if self.has_room(stack.len() * size_of::<u64>()) => self.stacks.number(&stack),
+                    None => self.stacks.number(&Vec::new()),
+                };
+                What::new(Kind::Stack, number)
             }
             _ => What::OTHER,
         }
@@ -253,7 +279,31 @@ impl Interner {
 
     fn cache(&mut self, plan: &ClassPlan, event: &Event<'_>) -> Option<NameId> {
         let text = plan.text(event, Role::CACHE_NAME)?;
-        Some(NameId(self.names.number(&text.to_vec())))
+        let text = text.get(..NAME_MAX).unwrap_or(text).to_vec();
+        let number = match self.names.known(&text) {
+            Some(number) => number,
+            None if self.has_room(text.len()) => self.names.number(&text),
+            None => self.names.number(&b"?".to_vec()),
+        };
+        Some(NameId(number))
+    }
+
+    /// Takes room for a name or a stack.
+    fn has_room(&mut self, len: usize) -> bool {
+        let needed = self.texts_len.saturating_add(len as u64);
+        if needed > limits::texts() {
+            self.texts_over = self.texts_over.max(needed);
+            return false;
+        }
+        self.texts_len = needed;
+        true
+    }
+
+    /// What is wrong if there were more names and stacks than may be kept.
+    pub fn over(&self) -> Option<ErrorKind> {
+        let (found, limit) = (self.texts_over, limits::texts());
+        let what = "the length of all cache names and call stacks (the others are counted as unknown)";
+        (found > limit).then_some(ErrorKind::LimitExceeded { name: "texts", what, found, limit })
     }
 
     /// Where an event was logged; with names the task's name counts too.

@@ -13,6 +13,13 @@ use super::op::Op;
 
 /// Operations merged at a time: they, and what they touch, stay in a first-level cache.
 const BATCH: usize = 256;
+/// Beyond this number of CPUs the batch of each is smaller.
+const CPUS: usize = 512;
+
+/// Operations merged at a time for this number of CPUs.
+fn batch(cpus: usize) -> usize {
+    (BATCH * CPUS / cpus.max(CPUS)).max(4)
+}
 
 /// A tree of merges.
 pub struct Merged<'l, 't, 'd> {
@@ -54,21 +61,22 @@ struct Ready {
     end: usize,
 }
 
-impl Default for Ready {
-    fn default() -> Self {
-        Self { ops: vec![Op::default(); BATCH], at: 0, end: 0 }
+impl Ready {
+    fn new(batch: usize) -> Self {
+        Self { ops: vec![Op::default(); batch], at: 0, end: 0 }
     }
 }
 
 impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     /// All streams of a loader.
     pub fn new(loader: &'l Loader<'t, 'd>, decoder: Decoder<'t>) -> Self {
+        let batch = batch(loader.streams().len());
         let leaf = |jobs: &Vec<usize>| {
             Node::Leaf(Box::new(Leaf {
                 jobs: jobs.clone().into_iter(),
                 open: None,
                 behind_damage: false,
-                ready: Ready::default(),
+                ready: Ready::new(batch),
             }))
         };
         let mut nodes: Vec<Node<'d>> = loader.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
@@ -78,7 +86,7 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
             let mut rest = nodes.into_iter();
             while let Some(left) = rest.next() {
                 next.push(match rest.next() {
-                    Some(right) => Node::Pair(Box::new(Pair { left, right, ready: Ready::default() })),
+                    Some(right) => Node::Pair(Box::new(Pair { left, right, ready: Ready::new(batch) })),
                     None => left,
                 });
             }

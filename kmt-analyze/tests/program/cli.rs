@@ -5,6 +5,10 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use kmt_format::Compression;
+use kmt_format::kernel::ByteOrder;
+use kmt_format::write::{Writer, WriterOptions};
+
 use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use serde_json::Value;
 
@@ -183,6 +187,35 @@ fn losses_are_told_everywhere_and_end_with_3() {
     assert!(place["uncounted"] == true && place["after"].as_u64() < place["before"].as_u64());
     assert!(stdout(&run(&["summary"], &file)).contains("what counts events is a lower bound"));
     assert!(json(&["summary", "--json"], &file)["slab"]["uncertain"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn info_tells_how_the_recorded_command_ended() {
+    let scratch = Scratch::new();
+    let mut writer = Writer::new(WriterOptions {
+        order: ByteOrder::Little,
+        long_size: 8,
+        align_u64: None,
+        page_size: Some(4096),
+        trace_uuid: [7; 16],
+        compression: Compression::None,
+    })
+    .unwrap();
+    let pairs = [
+        ("record.command", &b"sh -c \x1b[2J"[..]),
+        ("record.command_outcome", b"sh exited with 7"),
+        ("record.command_status", b"7"),
+    ];
+    writer.meta(&pairs).unwrap();
+    let file = scratch.0.join("made.kmt");
+    fs::write(&file, writer.finish().unwrap()).unwrap();
+    let text = stdout(&run(&["info"], &file));
+    let line = text.lines().find(|line| line.starts_with("command ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        line.contains("sh -c ") && line.ends_with("(sh exited with 7)") && !line.contains('\x1b'),
+        "{line}"
+    );
+    assert_eq!(json(&["info", "--json"], &file)["meta"]["record.command_status"], "7");
 }
 
 #[test]
@@ -390,6 +423,7 @@ fn every_way_of_storing_dumps_the_same() {
                 verbatim,
                 quiet: true,
                 instance: Option::None,
+                limits: kmt_capture::convert::Limits::default(),
             };
             kmt_capture::convert::convert(&options).unwrap();
             assert!(run(&["dump"], &output).stdout == expected, "{name} {compression:?} {verbatim}");

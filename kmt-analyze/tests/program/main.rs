@@ -1,12 +1,18 @@
 //! Tests of kmt-analyze on captures: one program, so that what they share is linked once.
 
+mod anonymize;
+mod attack;
 mod cli;
 mod edit;
+mod ended;
+mod escaping;
 mod export;
+mod fuzz_seeds;
 mod honest;
 mod hostile;
 mod import;
 mod model;
+mod properties;
 mod ranges;
 mod reports;
 mod stacks;

@@ -123,8 +123,8 @@ fn real_captures() {
 }
 
 /// Writes events as a kernel of 6.1 would.
-struct Crafted {
-    writer: Writer,
+pub struct Crafted {
+    pub writer: Writer,
     ids: [u16; 7],
 }
 
@@ -144,7 +144,7 @@ const EVENTS: [&str; 6] =
     ["kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free"];
 
 impl Crafted {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut writer = Writer::new(WriterOptions {
             order: ByteOrder::Little,
             long_size: 8,
@@ -166,12 +166,12 @@ impl Crafted {
     }
 
     /// The kernel's release, on which it depends whether frees may be late.
-    fn release(&mut self, release: &str) {
+    pub fn release(&mut self, release: &str) {
         self.writer.meta(&[("kernel.release", release.as_bytes())]).unwrap();
     }
 
     /// Fields follow each other as in these kernels' formats.
-    fn event(&mut self, e: &Event) {
+    pub fn event(&mut self, e: &Event) {
         let (number, words): (usize, Vec<u64>) = match e.what {
             What::Alloc { kmalloc, site, ptr, req, alloc } => {
                 (if kmalloc { 0 } else { 2 }, vec![site, ptr, req, alloc, 0xcc0, u64::from(u32::MAX)])
@@ -205,7 +205,7 @@ fn next(seed: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-const BASE: u64 = 0xffff_8880_0000_0000;
+pub const BASE: u64 = 0xffff_8880_0000_0000;
 
 /// Random events on few addresses, so that every rule is met often: near and far in time, tagged, failed, large.
 fn random(seed: u64) -> Vec<Event> {

@@ -56,6 +56,7 @@ impl Scratch {
             verbatim: false,
             quiet: true,
             instance: None,
+            limits: kmt_capture::convert::Limits::default(),
         };
         kmt_capture::convert::convert(&options).unwrap();
         output
@@ -112,6 +113,7 @@ pub fn convert(input: &Path, output: &Path, instance: Option<&str>) -> Result<()
         verbatim: false,
         quiet: true,
         instance: instance.map(str::to_owned),
+        limits: kmt_capture::convert::Limits::default(),
     };
     kmt_capture::convert::convert(&options).map(|_| ()).map_err(|e| e.to_string())
 }

@@ -9,7 +9,13 @@ pub mod alone;
 pub mod drop;
 pub mod files;
 pub mod foreign;
+pub mod hostile;
 pub mod model;
+pub mod poisoned;
 pub mod reference;
+#[path = "../../../kmt-format/tests/suite/support/seeds.rs"]
+pub mod seeds;
 #[path = "../../../kmt-format/tests/suite/support/skip.rs"]
 pub mod skip;
+#[path = "../../../kmt-capture/tests/support/swap.rs"]
+pub mod swap;

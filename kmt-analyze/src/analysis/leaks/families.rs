@@ -31,34 +31,46 @@ impl Candidate<'_> {
 
 /// The task that most survivors are of, and how many.
 pub fn holder(course: &Course) -> Option<(i32, u64)> {
-    let holders = course.holders.iter().map(|(pid, steps)| (*pid, steps.iter().sum::<u64>()));
+    let holders = course.holders.iter().map(|(pid, steps)| (*pid, steps.sum()));
     holders.max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)))
 }
 
-/// Whether what stays of both was born together: of the task that holds most of the first, which holds half of the second.
+/// Whether what stays of both was born together: of the task `pid` that holds most of the first, which holds half of the
+/// second.
 /// What others left there does not matter.
-fn belong_together(one: &Candidate<'_>, other: &Candidate<'_>) -> bool {
+fn belong_together(one: &Candidate<'_>, pid: i32, other: &Candidate<'_>) -> bool {
     let steps = one.old_steps.min(other.old_steps);
-    let Some((pid, _)) = holder(one.course) else { return false };
     let (Some(a), Some(b)) = (one.course.holders.get(&pid), other.course.holders.get(&pid)) else {
         return false;
     };
-    let of_others: u64 = other.course.survivors.iter().sum();
-    b.iter().sum::<u64>() * 2 >= of_others && goes_with_until(a, b, steps)
+    let of_others = other.course.survivors.sum();
+    b.sum().saturating_mul(2) >= of_others && goes_with_until(&a.all(), &b.all(), steps)
 }
+
+/// At most this number of candidates, the largest, lead a family: each of them is compared with all others.
+const LEADERS_MAX: usize = 256;
 
 /// For each candidate the number of the one that leads its family; `None`: it is in none.
 pub fn families(candidates: &[Candidate<'_>]) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|&at| candidates.get(at).map(|c| std::cmp::Reverse(c.old_amount)));
     let mut leader_of: Vec<Option<usize>> = vec![None; candidates.len()];
+    let mut leaders = 0;
     for leader in order {
         let Some(one) = candidates.get(leader).filter(|c| c.leads()) else { continue };
         if leader_of.get(leader).copied().flatten().is_some() {
             continue;
         }
+        leaders += 1;
+        let holder = holder(one.course).filter(|_| leaders <= LEADERS_MAX);
+        let Some((pid, _)) = holder else {
+            if let Some(of) = leader_of.get_mut(leader) {
+                *of = Some(leader);
+            }
+            continue;
+        };
         for (number, (other, of)) in candidates.iter().zip(&mut leader_of).enumerate() {
-            let belongs = other.follows() && belong_together(one, other);
+            let belongs = other.follows() && belong_together(one, pid, other);
             if number == leader || of.is_none() && belongs {
                 *of = Some(leader);
             }
@@ -75,8 +87,8 @@ mod tests {
     fn course(pid: i32, survivors: impl Fn(usize) -> u64) -> Course {
         let mut course = Course::default();
         for step in 0..STEPS {
-            course.survivors[step] = survivors(step);
-            course.holders.entry(pid).or_default()[step] += survivors(step);
+            course.survivors.add(step, survivors(step));
+            course.holders.entry(pid).or_default().add(step, survivors(step));
         }
         course
     }
@@ -90,8 +102,8 @@ mod tests {
         // Another task leaves some where the pipes do, too, at its own times.
         let mut shared = course(7, |s| s as u64 % 5);
         for step in 0..9 {
-            shared.survivors[step] += 3;
-            shared.holders.entry(9).or_default()[step] += 3;
+            shared.survivors.add(step, 3);
+            shared.holders.entry(9).or_default().add(step, 3);
         }
         let all = [
             of(Verdict::Grows, &shared, 10),

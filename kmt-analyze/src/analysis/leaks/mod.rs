@@ -8,7 +8,7 @@
 pub mod families;
 pub mod tasks;
 
-use super::sinks::growth::{Course, STEPS, Steps};
+use super::sinks::growth::{Course, Numbers, STEPS, Steps};
 
 /// What is made of survivors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,16 +113,18 @@ const AGE_FACTOR: u64 = 3;
 /// The verdict on one course; `step` is the length of a step. Whether it can be reclaimed is for others to say.
 pub fn judge(course: &Course, step: u64) -> Evidence {
     let step = step.max(1);
-    let (survivors, amount) = (course.survivors.iter().sum(), course.survivor_amount.iter().sum());
+    let (survivors, amount) = (course.survivors.sum(), course.survivor_amount.sum());
+    let (of_survivors, of_amount, of_births) =
+        (course.survivors.all(), course.survivor_amount.all(), course.births.all());
     let freed = course.lifetimes.count();
     let usual = course.lifetimes.quantile(990).filter(|_| freed > 0).unwrap_or(0);
     // What was freed without an event is found out when its place is used again: who is younger may be free already.
     let found_out = course.unseen_ages.quantile(990).filter(|_| frees_are_unseen(freed, course.unseen));
     let usual = usual.max(found_out.unwrap_or(0));
     // As many steps at the end are left out as such an age covers.
-    let young = (usual.saturating_mul(AGE_FACTOR) / step + 1).max(YOUNG_STEPS as u64);
+    let young = (usual.saturating_mul(AGE_FACTOR) / step).saturating_add(1).max(YOUNG_STEPS as u64);
     let old_steps = STEPS.saturating_sub(usize::try_from(young).unwrap_or(STEPS));
-    let old_part = course.survivors.get(..old_steps).unwrap_or_default();
+    let old_part = of_survivors.get(..old_steps).unwrap_or_default();
     let half = |range: &[u64]| range.iter().sum::<u64>();
     let halves = old_part.split_at(old_steps / 2);
     let mut evidence = Evidence {
@@ -130,8 +132,8 @@ pub fn judge(course: &Course, step: u64) -> Evidence {
         survivors,
         amount,
         old: half(old_part),
-        old_amount: half(course.survivor_amount.get(..old_steps).unwrap_or_default()),
-        old_births: half(course.births.get(..old_steps).unwrap_or_default()),
+        old_amount: half(of_amount.get(..old_steps).unwrap_or_default()),
+        old_births: half(of_births.get(..old_steps).unwrap_or_default()),
         steps: (old_part.iter().filter(|&&n| n > 0).count(), old_steps),
         halves: (half(halves.0), half(halves.1)),
         old_age: young.saturating_mul(step),
@@ -222,25 +224,25 @@ fn comes_in_batches(old: &[u64]) -> bool {
 }
 
 /// A course less other survivors, step by step.
-pub fn without(course: &Course, other: &Steps) -> Course {
-    let mut rest = course.clone();
-    rest.survivors.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
-    rest
+pub fn without(course: &Course, other: &Numbers) -> Course {
+    let mut left = course.survivors.all();
+    left.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
+    Course { survivors: Steps::from(&left), ..course.clone() }
 }
 
 /// Whether two courses are of objects that come in pairs: their survivors were born in the same steps.
 pub fn goes_with(one: &Course, other: &Course) -> bool {
-    goes_with_until(&one.survivors, &other.survivors, STEPS)
+    goes_with_until(&one.survivors.all(), &other.survivors.all(), STEPS)
 }
 
 /// The same of the first `steps` steps: later survivors may be free already.
-pub fn goes_with_until(one: &Steps, other: &Steps, steps: usize) -> bool {
+pub fn goes_with_until(one: &Numbers, other: &Numbers, steps: usize) -> bool {
     apart(one, other, steps).is_some_and(|apart| apart <= 0.2)
 }
 
 /// How far apart the distributions are of when survivors were born, from 0 to 2; `None` where there are none.
-fn apart(one: &Steps, other: &Steps, steps: usize) -> Option<f64> {
-    let old = |survivors: &Steps| survivors.iter().take(steps).sum::<u64>();
+fn apart(one: &Numbers, other: &Numbers, steps: usize) -> Option<f64> {
+    let old = |survivors: &Numbers| survivors.iter().take(steps).sum::<u64>();
     let (a, b) = (old(one), old(other));
     if a == 0 || b == 0 {
         return None;
@@ -256,12 +258,18 @@ mod tests {
     fn course(survivors: impl Fn(usize) -> u64, lifetime: u64, freed: u64) -> Course {
         let mut course = Course::default();
         for step in 0..STEPS {
-            course.survivors[step] = survivors(step);
-            course.survivor_amount[step] = survivors(step) * 64;
-            course.births[step] = survivors(step) + freed / STEPS as u64;
+            course.survivors.add(step, survivors(step));
+            course.survivor_amount.add(step, survivors(step) * 64);
+            course.births.add(step, survivors(step) + freed / STEPS as u64);
         }
         (0..freed).for_each(|_| course.lifetimes.add(lifetime));
         course
+    }
+
+    #[test]
+    fn lives_as_long_as_the_clock_make_all_of_it_young() {
+        let found = judge(&course(|_| 5, u64::MAX, 3200), 1);
+        assert_eq!((found.verdict, found.old), (Verdict::TooShort, 0));
     }
 
     #[test]
@@ -284,7 +292,7 @@ mod tests {
         unseen.unseen = 400;
         (0..400).for_each(|_| unseen.unseen_ages.add(200));
         assert_eq!(verdict(&unseen), Verdict::Grows);
-        let few = Course { births: [1_000; STEPS], ..unseen.clone() };
+        let few = Course { births: Steps::from(&[1_000; STEPS]), ..unseen.clone() };
         assert_eq!(verdict(&few), Verdict::FreesUnseen, "less than one in a hundred, as may be chance");
         (0..400).for_each(|_| unseen.unseen_ages.add(16_000));
         assert_eq!(verdict(&unseen), Verdict::FreesUnseen);

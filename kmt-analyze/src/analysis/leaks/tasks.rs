@@ -2,7 +2,7 @@
 //! credentials, and that is no leak however many such tasks there are.
 
 use super::{apart, judge, without};
-use crate::analysis::sinks::growth::{Course, STEPS, Steps};
+use crate::analysis::sinks::growth::{Course, Numbers, STEPS, Steps};
 
 /// Survivors may be born this far from the tasks, as shares of both over time: some come when a task has run for a while.
 const APART_MAX: f64 = 0.4;
@@ -17,29 +17,31 @@ pub fn belong_to_tasks(course: &Course, tasks: &Course, step: u64) -> bool {
 }
 
 fn is_born_with(course: &Course, tasks: &Course) -> bool {
-    apart(&course.survivors, &tasks.survivors, STEPS).is_some_and(|apart| apart <= APART_MAX)
+    apart(&course.survivors.all(), &tasks.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
 }
 
 /// Whether the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
 /// as running tasks are no starts: ended tasks left those objects behind, which is a leak. Older tasks that did something once
 /// count as holders, too.
 fn is_of_starts(course: &Course, tasks: &Course, step: u64) -> bool {
-    let running: u64 = tasks.survivors.iter().sum();
-    let is_theirs = |(pid, steps): &(&i32, &Steps)| is_of_start(steps, tasks.holders.get(pid));
-    let theirs: Vec<&Steps> = course.holders.iter().filter(is_theirs).map(|(_, steps)| steps).collect();
+    let running = tasks.survivors.sum();
+    let started = |pid: &i32| tasks.holders.get(pid).map(Steps::all);
+    let all = course.holders.iter().map(|(pid, steps)| (pid, steps.all()));
+    let is_theirs = |(pid, steps): &(&i32, Numbers)| is_of_start(steps, started(pid).as_ref());
+    let theirs: Vec<Numbers> = all.filter(is_theirs).map(|(_, steps)| steps).collect();
     if running == 0 || theirs.len() as u64 > running.saturating_mul(2) {
         return false;
     }
-    let of_starts: Steps = std::array::from_fn(|n| theirs.iter().map(|steps| steps[n]).sum());
+    let of_starts: Numbers = std::array::from_fn(|n| theirs.iter().map(|steps| steps[n]).sum());
     !judge(&without(course, &of_starts), step).verdict.is_growth()
 }
 
 /// Whether what a task left is from its start, and what came later is born when tasks are that it starts.
-fn is_of_start(steps: &Steps, started: Option<&Steps>) -> bool {
+fn is_of_start(steps: &Numbers, started: Option<&Numbers>) -> bool {
     let all: u64 = steps.iter().sum();
     let later_from = steps.iter().position(|&count| count > 0).unwrap_or(0) + START_STEPS;
     let later =
-        |steps: &Steps| -> Steps { std::array::from_fn(|n| if n < later_from { 0 } else { steps[n] }) };
+        |steps: &Numbers| -> Numbers { std::array::from_fn(|n| if n < later_from { 0 } else { steps[n] }) };
     let late = later(steps);
     let is_early = late.iter().sum::<u64>() * 100 <= all * (100 - START_PERCENT_MIN);
     is_early
@@ -58,9 +60,9 @@ mod tests {
         let mut course = Course::default();
         for (pid, counts) in holders {
             for &(step, count) in *counts {
-                course.survivors[step] += count;
-                course.births[step] += count;
-                course.holders.entry(*pid).or_default()[step] += count;
+                course.survivors.add(step, count);
+                course.births.add(step, count);
+                course.holders.entry(*pid).or_default().add(step, count);
             }
         }
         course

@@ -4,6 +4,7 @@ use super::Ledger;
 use super::frames::FrameBalance;
 use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, Pending, Replacement};
 use super::site_lives::{SiteLives, SiteTotals};
+use super::table::PAGE_SHIFT;
 use crate::analysis::sinks::{Change, Closed, Sinks};
 use crate::analysis::totals::{EventCounts, RawSums};
 use crate::stream::{Api, Op};
@@ -259,15 +260,15 @@ impl Ledger<'_> {
             }
         }
         let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules));
-        let (table, rules) = (&self.table, &self.rules);
-        let asked = self.sinks.growth.is_some();
+        let (table, rules) = (&self.table, self.rules);
+        let births = if self.sinks.growth.is_some() { table.last_births() } else { Vec::new() };
         let is_slab = |pfn: u64, order: u8, born: u64| {
-            let Some(map) = rules.direct_map.filter(|_| asked) else { return false };
-            let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size));
-            let pages = (0..rules.page_size << order).step_by(1 << super::table::PAGE_SHIFT);
-            pages
-                .map(|page| start.wrapping_add(page) & ADDRESS_BITS)
-                .any(|page| table.had_birth_since(page, born))
+            let Some(map) = rules.direct_map else { return false };
+            let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;
+            let first = start >> PAGE_SHIFT;
+            let end = first + rules.block_bytes(order).div_ceil(1 << PAGE_SHIFT);
+            let from = births.partition_point(|birth| birth.0 < first);
+            births.iter().skip(from).take_while(|birth| birth.0 < end).any(|birth| birth.1 >= born)
         };
         let frames = frames.finish(self.losses, &mut self.sinks, is_slab);
         let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());

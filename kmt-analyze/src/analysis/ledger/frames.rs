@@ -41,6 +41,8 @@ pub const NO_STACK: u32 = u32::MAX;
 pub struct Frames {
     rules: Rules,
     owners: Owners,
+    /// Owners of the frames that an event takes, and how many each had; empty between events.
+    runs: Vec<(u32, u32)>,
     allocations: Arena<Allocation>,
     totals: Vec<FrameTotals>,
     by_stack: HashMap<u32, FrameTotals, IntHash>,
@@ -66,6 +68,7 @@ impl Frames {
         Self {
             rules,
             owners: Owners::default(),
+            runs: Vec::new(),
             allocations: Arena::default(),
             totals: Vec::new(),
             by_stack: HashMap::default(),
@@ -100,12 +103,12 @@ impl Frames {
             return;
         }
         let order = site.order.min(ORDER_MAX);
-        for pfn in range(op.value, order) {
-            let owner = self.owners.get(pfn);
-            if owner != 0 {
-                self.end(owner - 1, 1, op.time, false, losses, sinks);
-            }
+        let mut runs = std::mem::take(&mut self.runs);
+        self.owners.take(op.value, order, &mut runs);
+        for (owner, count) in runs.drain(..) {
+            self.end(owner - 1, count, op.time, false, losses, sinks);
         }
+        self.runs = runs;
         let allocation = Allocation {
             born: op.time,
             pfn: op.value,
@@ -117,9 +120,7 @@ impl Frames {
             selected,
         };
         let owner = self.allocations.put(allocation);
-        for pfn in range(op.value, order) {
-            self.owners.set(pfn, owner + 1);
-        }
+        self.owners.set(op.value, order, owner + 1);
         if let Some(totals) = self.totals.get_mut(number).filter(|_| counted) {
             totals.alloc_events += 1;
             totals.frames_alloc += frames;
@@ -145,33 +146,18 @@ impl Frames {
         let order = order.min(ORDER_MAX);
         let (mut whole, mut matched) = (None, 0u64);
         let mut is_selected = false;
-        // Frames of one allocation lie together mostly, and are freed together.
-        let mut run: Option<(u32, u32)> = None;
-        for pfn in range(op.value, order) {
-            let owner = self.owners.get(pfn);
-            if owner == 0 {
-                continue;
-            }
-            self.owners.set(pfn, 0);
-            let owner = owner - 1;
-            matched += 1;
-            if let Some(allocation) = self.allocations.get(owner) {
+        let mut runs = std::mem::take(&mut self.runs);
+        self.owners.take(op.value, order, &mut runs);
+        for (owner, count) in runs.drain(..) {
+            matched += u64::from(count);
+            if let Some(allocation) = self.allocations.get(owner - 1) {
                 is_selected |= allocation.selected;
                 let exact = allocation.pfn == op.value && allocation.order == order;
                 whole = Some(whole.unwrap_or(true) && exact);
             }
-            run = match run {
-                Some((same, count)) if same == owner => Some((owner, count + 1)),
-                Some((other, count)) => {
-                    self.end(other, count, op.time, true, losses, sinks);
-                    Some((owner, 1))
-                }
-                None => Some((owner, 1)),
-            };
+            self.end(owner - 1, count, op.time, true, losses, sinks);
         }
-        if let Some((owner, count)) = run {
-            self.end(owner, count, op.time, true, losses, sinks);
-        }
+        self.runs = runs;
         let in_window = self.in_window(op.time);
         if matched == 0 {
             self.counts.free_only_events += u64::from(counted);
@@ -264,8 +250,4 @@ impl Frames {
         }
         FrameBalance { sites: self.totals, stacks: self.by_stack, counts: self.counts }
     }
-}
-
-fn range(pfn: u64, order: u8) -> impl Iterator<Item = u64> {
-    (0..1u64 << order).map(move |i| pfn.wrapping_add(i))
 }

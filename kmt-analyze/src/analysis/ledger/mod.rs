@@ -65,7 +65,16 @@ pub struct Rules {
 /// (mm/slub.c of 6.18 and later) keep a few objects a CPU for longer.
 pub const DEFERRED_MS_MAX: u64 = 15_000;
 
+/// Bytes of the largest block that is looked through: no kernel has larger ones (512 MiB: MAX_PAGE_ORDER is 13 on arm64
+/// with pages of 64 KiB, 4.4 to 7.2), but a file may give any page size and order.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
 impl Rules {
+    /// Bytes of a block of 2^order pages.
+    fn block_bytes(&self, order: u8) -> u64 {
+        (self.page_size << order.min(frames::ORDER_MAX)).min(BLOCK_BYTES_MAX)
+    }
+
     /// Whether an object passed to kfree_rcu then may still be there at the end of the window.
     fn is_waiting(&self, time: u64) -> bool {
         let end = self.window.1.min(self.last);
@@ -94,6 +103,9 @@ pub struct Ledger<'l> {
     sinks: Sinks,
     election: Option<Election>,
 }
+
+/// Up to this number of pages each one is looked up.
+const FEW_PAGES: u64 = 64;
 
 impl<'l> Ledger<'l> {
     /// An empty ledger. `select` says what is counted.
@@ -293,10 +305,26 @@ impl<'l> Ledger<'l> {
     /// Rule R7: whatever lives on these frames is gone.
     fn page_event(&mut self, pfn: u64, order: u8, time: u64) {
         let Some(map) = self.rules.direct_map else { return };
-        let bytes = self.rules.page_size << order.min(frames::ORDER_MAX);
+        let bytes = self.rules.block_bytes(order);
         let start = map.base.wrapping_add(pfn.wrapping_mul(self.rules.page_size));
-        for page in (0..bytes).step_by(1 << table::PAGE_SHIFT) {
-            let page = start.wrapping_add(page) & ADDRESS_BITS;
+        let mut at = start;
+        let mut left = bytes >> table::PAGE_SHIFT;
+        while left > 0 {
+            let region = (table::REGION_PAGES - (at >> table::PAGE_SHIFT) % table::REGION_PAGES).min(left);
+            // Of many pages, regions are passed over where nothing was born since they were looked at.
+            if bytes >> table::PAGE_SHIFT <= FEW_PAGES
+                || self.table.may_live_in(at, region == table::REGION_PAGES)
+            {
+                self.pages_gone(at, region, time);
+            }
+            at = at.wrapping_add(region << table::PAGE_SHIFT);
+            left -= region;
+        }
+    }
+
+    fn pages_gone(&mut self, start: u64, count: u64, time: u64) {
+        for page in 0..count {
+            let page = start.wrapping_add(page << table::PAGE_SHIFT) & ADDRESS_BITS;
             for address in self.table.living_in_page(page) {
                 self.page_gone(address, time);
             }

@@ -1,8 +1,14 @@
 //! Lives counted by site.
 
+use std::collections::HashMap;
+
 use super::known::KnownSite;
+use crate::analysis::int_hash::IntHash;
 use crate::analysis::totals::Totals;
 use crate::stream::{Api, NameId};
+
+/// Caches of one site that are searched one by one.
+const FEW: usize = 8;
 
 /// Sums of one site, apart for each cache that a free has shown its objects to belong to.
 pub type SiteTotals = Vec<(Option<NameId>, Totals)>;
@@ -47,6 +53,8 @@ pub struct SiteLives {
     pub cache: Option<NameId>,
     first: Lives,
     others: Vec<(Option<NameId>, Lives)>,
+    /// Where in `others` a cache is, once they are many.
+    places: HashMap<Option<NameId>, usize, IntHash>,
     /// Allocations that failed.
     pub failures: u64,
 }
@@ -64,6 +72,7 @@ impl SiteLives {
             cache: site.cache,
             first: Lives::default(),
             others: Vec::new(),
+            places: HashMap::default(),
             failures: 0,
         }
     }
@@ -77,14 +86,26 @@ impl SiteLives {
         if self.cache == cache || self.is_one_cache {
             return &mut self.first;
         }
-        let place = self.others.iter().position(|(c, _)| *c == cache).unwrap_or_else(|| {
-            self.others.push((cache, Lives::default()));
-            self.others.len() - 1
-        });
+        let known = match self.others.len() {
+            0..=FEW => self.others.iter().position(|(c, _)| *c == cache),
+            _ => self.places.get(&cache).copied(),
+        };
+        let place = known.unwrap_or_else(|| self.add(cache));
         match self.others.get_mut(place) {
             Some((_, lives)) => lives,
             None => &mut self.first,
         }
+    }
+
+    #[cold]
+    fn add(&mut self, cache: Option<NameId>) -> usize {
+        self.others.push((cache, Lives::default()));
+        if self.others.len() > FEW {
+            let known = self.places.len();
+            let new = self.others.iter().enumerate().skip(known);
+            self.places.extend(new.map(|(place, (cache, _))| (*cache, place)));
+        }
+        self.others.len() - 1
     }
 
     /// The sums, by cache; those of no life are left out.
@@ -95,7 +116,10 @@ impl SiteLives {
         first.uncertain += self.plain_uncertain;
         let parts = [(self.cache, first)].into_iter().chain(self.others.iter().copied());
         let parts = parts.map(|(cache, lives)| (cache, totals(&lives, site.bytes_req, site.bytes_alloc)));
-        parts.filter(|(_, totals)| *totals != Totals::default()).collect()
+        let mut totals: SiteTotals = parts.filter(|(_, totals)| *totals != Totals::default()).collect();
+        // Most sites have one cache, and a list grows to four at once.
+        totals.shrink_to_fit();
+        totals
     }
 }
 

@@ -7,13 +7,20 @@
 //! its slot (rule R10 asks for it), so memory is bounded by the addresses that the target's allocator uses, not by the
 //! length of the trace.
 
+use std::collections::HashMap;
+
 use super::arena::Arena;
 use super::lives::{ADDRESS_BITS, FreedOnce, Kept, Life, Pending};
-use crate::analysis::int_hash::spread;
+use crate::analysis::int_hash::{IntHash, Seed};
 use crate::stream::Op;
 
 /// Pages of the table; what the target calls a page may be larger.
 pub const PAGE_SHIFT: u32 = 12;
+
+/// Pages of a region: large ranges of pages are looked through by these.
+pub const REGION_PAGES: u64 = 512;
+/// Regions that share a mark.
+const MARKS: usize = 1 << 12;
 
 /// What is known of one address.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +93,13 @@ pub struct Table {
     freed_once: Arena<FreedOnce>,
     /// Rises when an address is added.
     generation: u32,
+    seed: Seed,
+    /// By region that has pages: when it was looked through last.
+    regions: HashMap<u64, u32, IntHash>,
+    /// By the low bits of a region's number: when an object was born there last.
+    births: Box<[u32; MARKS]>,
+    /// Rises when a region is looked through.
+    looks: u32,
 }
 
 impl Default for Table {
@@ -98,6 +112,10 @@ impl Default for Table {
             pending: Arena::default(),
             freed_once: Arena::default(),
             generation: 0,
+            seed: Seed::of_this_run(),
+            regions: HashMap::default(),
+            births: Box::new([0; MARKS]),
+            looks: 0,
         }
     }
 }
@@ -113,7 +131,7 @@ impl Table {
     #[inline]
     fn find(&self, page: u64) -> (u32, usize) {
         let mask = self.index.len() - 1;
-        let mut at = spread(page) as usize & mask;
+        let mut at = self.seed.spread(page) as usize & mask;
         loop {
             let number = self.index.get(at).copied().unwrap_or(NONE);
             if self.heads.get(number as usize).is_none_or(|h| h.page == page) {
@@ -158,6 +176,7 @@ impl Table {
         if number == NONE {
             number = self.heads.len() as u32;
             let first_slot = self.block(FIRST_LOG2);
+            self.regions.entry(page / REGION_PAGES).or_insert(0);
             self.heads.push(Head { page, first_slot, live: 0, slots_log2: FIRST_LOG2, offset_shift: zeros });
             if let Some(place) = self.index.get_mut(at) {
                 *place = number;
@@ -234,7 +253,7 @@ impl Table {
         for number in 0..self.heads.len() {
             let Some(page) = self.heads.get(number).map(|h| h.page) else { continue };
             let mask = self.index.len() - 1;
-            let mut at = spread(page) as usize & mask;
+            let mut at = self.seed.spread(page) as usize & mask;
             while self.index.get(at).is_some_and(|n| *n != NONE) {
                 at = (at + 1) & mask;
             }
@@ -255,7 +274,20 @@ impl Table {
     pub fn count_live(&mut self, at: Place, born: bool) {
         if let Some(head) = self.heads.get_mut(at.head as usize) {
             head.live = if born { head.live.saturating_add(1) } else { head.live.saturating_sub(1) };
+            self.births[mark_of(head.page)] = self.looks;
         }
+    }
+
+    /// Whether objects may live in the region of `address`; with `is_whole` it is looked through next, all of it.
+    pub fn may_live_in(&mut self, address: u64, is_whole: bool) -> bool {
+        let page = page_of(address);
+        let Some(last) = self.regions.get_mut(&(page / REGION_PAGES)) else { return false };
+        let may_live = self.births[mark_of(page)] >= *last;
+        if may_live && is_whole {
+            self.looks = self.looks.saturating_add(1);
+            *last = self.looks;
+        }
+        may_live
     }
 
     /// Addresses at which objects live, or may live, in the page of `address`.
@@ -267,11 +299,16 @@ impl Table {
         slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
     }
 
-    /// Whether an object was born in the page of `address` at that time or later.
-    pub fn had_birth_since(&self, address: u64, time: u64) -> bool {
-        let head = self.heads.get(self.find(page_of(address)).0 as usize);
-        let slots = head.map_or(&[][..], |h| self.page_slots(h));
-        slots.iter().any(|s| s.offset != UNUSED && s.life.born >= time && s.life.born > 0)
+    /// Pages on which objects were born, and when the last one was; by page.
+    pub fn last_births(&self) -> Vec<(u64, u64)> {
+        let last = |head: &Head| {
+            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
+            used.map(|s| s.life.born).max().filter(|&born| born > 0)
+        };
+        let mut births: Vec<(u64, u64)> =
+            self.heads.iter().filter_map(|head| Some((head.page, last(head)?))).collect();
+        births.sort_unstable();
+        births
     }
 
     /// All addresses and their slots.
@@ -297,6 +334,7 @@ impl Table {
         slot.is_live = !is_free;
         if let Some(head) = self.heads.get_mut(at.head as usize) {
             head.live = head.live.wrapping_add(1).wrapping_sub(2 * u16::from(is_free));
+            self.births[mark_of(head.page)] = self.looks;
         }
         Some(old)
     }
@@ -358,6 +396,12 @@ impl Table {
             slot.pending = number;
         }
     }
+}
+
+/// Which mark a page's region has.
+#[inline]
+fn mark_of(page: u64) -> usize {
+    (page / REGION_PAGES) as usize & (MARKS - 1)
 }
 
 #[inline]

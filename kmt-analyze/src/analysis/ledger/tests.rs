@@ -1,180 +1,14 @@
 //! Each rule on crafted events, and random events against a slow model.
 
+mod bench;
+
 use std::collections::HashMap;
 
-use super::lives::ADDRESS_BITS;
+use bench::*;
+
 use super::*;
-use crate::analysis::direct_map::DirectMap;
-use crate::analysis::totals::Totals;
-use crate::stream::op::What;
-use crate::stream::{FreeSite, Origin, PageSite, Site};
-
-const MS: u64 = 1_000_000;
-const PTR: u64 = 0xffff_8880_0012_3000;
-const BASE: u64 = 0xffff_8880_0000_0000;
-
-/// Selects everything; whether it says so decides which way the ledger goes.
-struct All {
-    is_open: bool,
-}
-
-impl Select for All {
-    fn site(&self, _: &Interner, _: &Site) -> bool {
-        true
-    }
-    fn page_site(&self, _: &Interner, _: &PageSite) -> bool {
-        true
-    }
-    fn origin(&self, _: Origin) -> bool {
-        true
-    }
-    fn events(&self) -> bool {
-        true
-    }
-    fn is_open(&self) -> bool {
-        self.is_open
-    }
-    fn lifetimes(&self) -> bool {
-        false
-    }
-    fn lifetime(&self, _: Option<u64>) -> bool {
-        true
-    }
-}
-
-static SHORT_WAY: All = All { is_open: true };
-static LONG_WAY: All = All { is_open: false };
-
-struct Bench<'l> {
-    ledger: Ledger<'l>,
-    interner: SharedInterner,
-}
-
-/// Site numbers of the test bench.
-const SMALL: u32 = 0;
-const CACHE: u32 = 1;
-const LARGE_INNER: u32 = 2;
-const LARGE_OUTER: u32 = 3;
-
-fn interner() -> SharedInterner {
-    let site = |api, call_site, bytes_req, bytes_alloc| Site {
-        api,
-        class: 0,
-        call_site,
-        bytes_req,
-        bytes_alloc,
-        gfp_flags: 0,
-        node: -1,
-        cache: None,
-    };
-    let mut interner = Interner::default();
-    for site in [
-        site(Api::Kmalloc, 1, 100, 128),
-        site(Api::Cache, 2, 256, 256),
-        site(Api::Kmalloc, 3, 16_000, 16_384),
-        site(Api::Kmalloc, 4, 16_000, 16_384),
-    ] {
-        interner.sites.number(&site);
-    }
-    for api in Api::ALL {
-        interner.frees.number(&FreeSite { api, class: 0, call_site: 9, cache: None });
-    }
-    for order in 0..4 {
-        interner.pages.number(&PageSite { order, ..PageSite::default() });
-    }
-    interner.into()
-}
-
-fn direct_map() -> DirectMap {
-    DirectMap { base: BASE & ADDRESS_BITS, base_address: BASE, votes: 9, votes_all: 9 }
-}
-
-fn rules(window: (u64, u64)) -> Rules {
-    let direct_map = Some(direct_map());
-    Rules {
-        page_size: 4096,
-        late_bound: MS,
-        late_frees: true,
-        direct_map,
-        window,
-        no_frame: u64::MAX,
-        last: 1_000 * MS,
-        deferred_max: 100 * MS,
-    }
-}
-
-fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), select: &'l All) -> Bench<'l> {
-    bench_by(rules(window), losses, select)
-}
-
-fn bench_by<'l>(rules: Rules, losses: &'l Losses, select: &'l All) -> Bench<'l> {
-    Bench { ledger: Ledger::new(rules, losses, select, Sinks::default(), None), interner: interner() }
-}
-
-/// CPU and task.
-fn here() -> Origin {
-    Origin { cpu: 0, pid: 7, level: 0, name: 0 }
-}
-
-impl Bench<'_> {
-    fn enter(&mut self, kind: Kind, number: u32, value: u64, time: u64, origin: Origin) -> &mut Self {
-        let mut interner = Interner::lock(&self.interner);
-        let origin = interner.origins.number(&origin);
-        let interned = interner.len();
-        drop(interner);
-        let op = Op { time, value, what: What::new(kind, number), origin };
-        self.ledger.enter(&[op], &self.interner, interned);
-        self
-    }
-
-    fn alloc(&mut self, site: u32, ptr: u64, time: u64) -> &mut Self {
-        self.enter(Kind::Alloc, site, ptr, time, here())
-    }
-
-    fn kfree(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.enter(Kind::Kfree, 0, ptr, time, here())
-    }
-
-    fn cache_free(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.enter(Kind::CacheFree, 1, ptr, time, here())
-    }
-
-    fn free_rcu(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.enter(Kind::FreeRcu, 0, ptr, time, here())
-    }
-
-    fn page_free(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.enter(Kind::PageFree, 0, (ptr - BASE) >> 12, time, here())
-    }
-
-    fn page_alloc(&mut self, ptr: u64, time: u64) -> &mut Self {
-        self.enter(Kind::PageAlloc, 0, (ptr - BASE) >> 12, time, here())
-    }
-}
-
-/// Totals of all sites, and the counts of both interfaces.
-fn balance(bench: Bench<'_>) -> (Totals, EventCounts, Balance) {
-    let balance = bench.ledger.finish();
-    let mut totals = Totals::default();
-    balance.sites.iter().flatten().for_each(|(_, t)| totals += t);
-    let mut counts = balance.counts[0];
-    counts += &balance.counts[1];
-    (totals, counts, balance)
-}
-
-/// Every case goes both ways.
-fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance)) {
-    for select in [&SHORT_WAY, &LONG_WAY] {
-        let losses = Losses::default();
-        let mut bench = bench_in(&losses, (0, u64::MAX), select);
-        events(&mut bench);
-        let (totals, counts, balance) = balance(bench);
-        let lives = totals.frees_matched + totals.freed_unseen + totals.live;
-        assert_eq!(totals.alloc_events, lives, "every life has one end");
-        assert_eq!(totals.bytes_alloc, totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live);
-        expected(&totals, &counts, &balance);
-    }
-}
+use crate::analysis::sinks::Growth;
+use crate::stream::Origin;
 
 #[test]
 fn r1_addresses_ignore_the_tag_byte() {
@@ -492,4 +326,29 @@ fn r12_pages_go_by_frame() {
     assert_eq!((counts.frees_matched, counts.frees_partial), (4, 2));
     assert_eq!((counts.free_only_events, counts.free_only_frames), (1, 1 + 3));
     assert_eq!((counts.raw_alloc_events, counts.raw_frames_alloc), (5, 8 + 2 + 4 + 2 + 4));
+}
+
+/// A header may give pages of 1 GiB, and an event order 15: no kernel has such blocks, and going through one page by page
+/// would not end.
+#[test]
+fn blocks_larger_than_any_kernel_has_take_no_time() {
+    let begin = std::time::Instant::now();
+    let rules = Rules { page_size: 1 << 30, ..rules((0, u64::MAX)) };
+    let losses = Losses::default();
+    let sinks = Sinks { growth: Some(Growth::new(0, 1_000)), ..Sinks::default() };
+    let ledger = Ledger::new(rules, &losses, &SHORT_WAY, sinks, None);
+    let mut bench = Bench { ledger, interner: interner() };
+    let largest =
+        Interner::lock(&bench.interner).pages.number(&PageSite { order: 15, ..PageSite::default() });
+    bench.alloc(SMALL, BASE + 64, 1).alloc(SMALL, BASE + (1 << 44), 2);
+    for n in 0..100 {
+        bench.enter(Kind::PageFree, 15, 0, 10 + n, here());
+    }
+    bench.alloc(SMALL, BASE + 64, 200);
+    for n in 0..100 {
+        bench.enter(Kind::PageAlloc, largest, n << 20, 300 + n, here());
+    }
+    let (totals, ..) = balance(bench);
+    assert_eq!((totals.freed_unseen, totals.live), (2, 1));
+    assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
 }

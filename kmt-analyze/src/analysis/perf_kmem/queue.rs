@@ -1,6 +1,6 @@
 //! Page events that wait until it is known whether a stack follows.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A page event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +29,12 @@ pub type Place = (u32, u64);
 /// Events in their order.
 #[derive(Debug, Default)]
 pub struct PageQueue {
-    /// Event, and where its stack may still come from.
-    items: VecDeque<(Waiting, Option<Place>)>,
+    /// Events, and whether their stacks may still come.
+    items: VecDeque<(Waiting, bool)>,
     /// Number of the first of them.
     first: u64,
+    /// By place, the number of the event whose stack may still come there: one at a time.
+    waiting: BTreeMap<Place, u64>,
 }
 
 /// More than any CPU's worth of events between an event and its stack.
@@ -41,12 +43,28 @@ const WAITING_MAX: usize = 65_536;
 impl PageQueue {
     /// An event happened there: nothing of that place waits any longer.
     pub fn happened(&mut self, place: Place) {
-        self.items.iter_mut().filter(|(_, p)| *p == Some(place)).for_each(|(_, p)| *p = None);
+        if let Some(number) = self.waiting.remove(&place) {
+            self.has_all(number);
+        }
     }
 
     /// Events of that CPU were lost.
     pub fn lost(&mut self, cpu: u32) {
-        self.items.iter_mut().filter(|(_, p)| p.is_some_and(|p| p.0 == cpu)).for_each(|(_, p)| *p = None);
+        while let Some((&place, _)) = self.waiting.range((cpu, 0)..=(cpu, u64::MAX)).next() {
+            self.happened(place);
+        }
+    }
+
+    fn at(&mut self, number: u64) -> Option<&mut (Waiting, bool)> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.items.get_mut(at)
+    }
+
+    /// No stack of that event comes any more.
+    fn has_all(&mut self, number: u64) {
+        if let Some((_, waits)) = self.at(number) {
+            *waits = false;
+        }
     }
 
     /// The number of the event that is pushed next.
@@ -56,23 +74,57 @@ impl PageQueue {
 
     /// Adds a page event; with a place if a stack may follow there.
     pub fn push(&mut self, event: Waiting, place: Option<Place>) {
-        self.items.push_back((event, place));
+        if let Some(place) = place {
+            self.happened(place);
+            self.waiting.insert(place, self.next_number());
+        }
+        self.items.push_back((event, place.is_some()));
     }
 
     /// The stack of the event of that number.
     pub fn stack(&mut self, number: u64, addresses: Vec<u64>) {
-        let at = number.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
-        if let Some((Waiting::Alloc { stack, .. }, place)) = at.and_then(|at| self.items.get_mut(at)) {
+        if let Some((Waiting::Alloc { stack, .. }, waits)) = self.at(number) {
             *stack = addresses;
-            *place = None;
+            *waits = false;
         }
     }
 
     /// The next event that waits for nothing; at the end, any.
     pub fn pop(&mut self, is_end: bool) -> Option<Waiting> {
         let is_due = is_end || self.items.len() > WAITING_MAX;
-        self.items.front().filter(|(_, place)| is_due || place.is_none())?;
+        self.items.front().filter(|(_, waits)| is_due || !waits)?;
         self.first += 1;
         self.items.pop_front().map(|(event, _)| event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alloc(pfn: u64) -> Waiting {
+        Waiting::Alloc { pfn: Some(pfn), key: (0, 0, 0), stack: Vec::new() }
+    }
+
+    #[test]
+    fn events_wait_for_the_stack_of_their_place() {
+        let mut queue = PageQueue::default();
+        let number = queue.next_number();
+        queue.push(alloc(1), Some((0, 7)));
+        queue.push(alloc(2), Some((1, 7)));
+        queue.push(Waiting::Free { pfn: 9, order: 0 }, None);
+        assert_eq!(queue.pop(false), None, "the first one waits");
+        queue.stack(number, vec![5]);
+        assert_eq!(queue.pop(false), Some(Waiting::Alloc { pfn: Some(1), key: (0, 0, 0), stack: vec![5] }));
+        assert_eq!(queue.pop(false), None);
+        queue.lost(0);
+        assert_eq!(queue.pop(false), None, "another CPU's loss");
+        queue.lost(1);
+        assert_eq!(queue.pop(false), Some(alloc(2)));
+        assert_eq!(queue.pop(false), Some(Waiting::Free { pfn: 9, order: 0 }));
+        queue.push(alloc(3), Some((0, 7)));
+        queue.push(alloc(4), Some((0, 7)));
+        assert_eq!((queue.pop(false), queue.pop(false)), (Some(alloc(3)), None), "one at a time");
+        assert_eq!((queue.pop(true), queue.pop(true)), (Some(alloc(4)), None));
     }
 }

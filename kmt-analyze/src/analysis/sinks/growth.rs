@@ -26,7 +26,61 @@ pub struct Growth {
 }
 
 /// A number for each step.
-pub type Steps = [u64; STEPS];
+pub type Numbers = [u64; STEPS];
+
+/// The same, kept of the steps that have one: most call sites and tasks have few.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Steps(Vec<(u8, u64)>);
+
+impl Steps {
+    /// Adds to the number of a step.
+    #[inline]
+    pub fn add(&mut self, step: usize, number: u64) {
+        if number == 0 {
+            return;
+        }
+        let at = match self.0.get(step) {
+            // With all steps there, each stands at its own number.
+            Some((known, _)) if usize::from(*known) == step => step,
+            _ => self.0.binary_search_by_key(&step, |(known, _)| usize::from(*known)).unwrap_or_else(|at| {
+                self.0.insert(at, (step as u8, 0));
+                at
+            }),
+        };
+        if let Some((_, known)) = self.0.get_mut(at) {
+            *known = known.saturating_add(number);
+        }
+    }
+
+    /// Adds those of another.
+    pub fn add_all(&mut self, other: &Self) {
+        other.0.iter().for_each(|&(step, number)| self.add(step.into(), number));
+    }
+
+    /// The number of every step.
+    pub fn all(&self) -> Numbers {
+        let mut out = [0; STEPS];
+        for &(step, number) in &self.0 {
+            if let Some(slot) = out.get_mut(usize::from(step)) {
+                *slot = number;
+            }
+        }
+        out
+    }
+
+    /// All together.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().fold(0, |sum, (_, number)| sum.saturating_add(*number))
+    }
+}
+
+impl From<&Numbers> for Steps {
+    fn from(numbers: &Numbers) -> Self {
+        let mut out = Self::default();
+        numbers.iter().enumerate().for_each(|(step, &number)| out.add(step, number));
+        out
+    }
+}
 
 /// The course of one kind of allocation.
 #[derive(Debug, Clone, Default)]
@@ -80,15 +134,15 @@ impl Growth {
         let born = self.place(closed.life.born);
         let course = grown(&mut self.callers, closed.caller);
         course.site = closed.life.site;
-        course.births[born] += u64::from(closed.is_born);
+        course.births.add(born, u64::from(closed.is_born));
         if closed.is_unseen {
             course.unseen += 1;
             course.unseen_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
         if closed.is_live {
-            course.holders.entry(closed.born_at.pid).or_default()[born] += 1;
-            course.survivors[born] += 1;
-            course.survivor_amount[born] = course.survivor_amount[born].saturating_add(closed.bytes_alloc);
+            course.holders.entry(closed.born_at.pid).or_default().add(born, 1);
+            course.survivors.add(born, 1);
+            course.survivor_amount.add(born, closed.bytes_alloc);
             course.uncertain += u64::from(closed.uncertain);
         } else if let Some(end) = closed.end.time().filter(|_| closed.is_freed) {
             course.lifetimes.add(end.saturating_sub(closed.life.born));
@@ -115,11 +169,10 @@ impl Course {
     /// Frames that were born in that step.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
         let (course, live) = (self, closed.sums.frames_live);
-        course.births[born] =
-            course.births[born].saturating_add(if closed.is_born { closed.frames } else { 0 });
+        course.births.add(born, if closed.is_born { closed.frames } else { 0 });
         course.unseen = course.unseen.saturating_add(closed.sums.frames_freed_unseen);
-        course.survivors[born] = course.survivors[born].saturating_add(live);
-        course.survivor_amount[born] = course.survivor_amount[born].saturating_add(live);
+        course.survivors.add(born, live);
+        course.survivor_amount.add(born, live);
         course.uncertain = course.uncertain.saturating_add(closed.sums.frames_live_uncertain);
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
             course.lifetimes.add(end.saturating_sub(closed.born));
@@ -129,15 +182,14 @@ impl Course {
 
 impl std::ops::AddAssign<&Course> for Course {
     fn add_assign(&mut self, other: &Course) {
-        let add = |to: &mut Steps, from: &Steps| to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
-        add(&mut self.births, &other.births);
-        add(&mut self.survivors, &other.survivors);
-        add(&mut self.survivor_amount, &other.survivor_amount);
+        self.births.add_all(&other.births);
+        self.survivors.add_all(&other.survivors);
+        self.survivor_amount.add_all(&other.survivor_amount);
         self.lifetimes.merge(&other.lifetimes);
         self.unseen = self.unseen.saturating_add(other.unseen);
         self.unseen_ages.merge(&other.unseen_ages);
         for (pid, steps) in &other.holders {
-            add(self.holders.entry(*pid).or_default(), steps);
+            self.holders.entry(*pid).or_default().add_all(steps);
         }
         self.uncertain = self.uncertain.saturating_add(other.uncertain);
         self.site = other.site;

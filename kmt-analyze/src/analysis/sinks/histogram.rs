@@ -3,13 +3,18 @@
 /// Buckets of one power of two: numbers within a bucket differ by 1/32 at most.
 const PARTS_LOG2: u32 = 5;
 const PARTS: usize = 1 << PARTS_LOG2;
+/// Up to this number of used buckets only those are stored.
+const FEW: usize = 64;
 
 /// A histogram whose buckets grow with the numbers: each power of two has 32.
 ///
-/// Numbers below 32 have buckets of their own. There are buckets up to the largest number: 256 bytes for each power of
-/// two.
+/// Numbers below 32 have buckets of their own. Of few buckets only those that are used are kept; of more all up to the
+/// largest number: 256 bytes for each power of two.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
+    /// Place and count of the buckets that are used, by place, while they are few.
+    few: Vec<(u16, u64)>,
+    /// All, once they are more.
     buckets: Vec<u64>,
     sum: u128,
     max: u64,
@@ -20,34 +25,61 @@ impl Histogram {
     #[inline]
     pub fn add(&mut self, value: u64) {
         let place = place(value);
-        if self.buckets.len() <= place {
-            self.grow(place);
-        }
-        if let Some(bucket) = self.buckets.get_mut(place) {
-            *bucket += 1;
+        match self.buckets.get_mut(place) {
+            Some(bucket) => *bucket += 1,
+            None => self.add_to(place, 1),
         }
         self.sum += u128::from(value);
         self.max = self.max.max(value);
     }
 
-    #[cold]
-    fn grow(&mut self, place: usize) {
-        self.buckets.resize((place / PARTS + 1) * PARTS, 0);
+    /// Adds `count` to a bucket.
+    fn add_to(&mut self, place: usize, count: u64) {
+        if self.buckets.is_empty() {
+            match self.few.binary_search_by_key(&place, |&(place, _)| place.into()) {
+                Ok(at) => {
+                    if let Some((_, known)) = self.few.get_mut(at) {
+                        *known += count;
+                    }
+                    return;
+                }
+                Err(at) if self.few.len() < FEW => return self.few.insert(at, (place as u16, count)),
+                Err(_) => {}
+            }
+            for (place, count) in std::mem::take(&mut self.few) {
+                self.add_to_all(place.into(), count);
+            }
+        }
+        self.add_to_all(place, count);
+    }
+
+    fn add_to_all(&mut self, place: usize, count: u64) {
+        if self.buckets.len() <= place {
+            self.buckets.resize((place / PARTS + 1) * PARTS, 0);
+        }
+        if let Some(bucket) = self.buckets.get_mut(place) {
+            *bucket += count;
+        }
+    }
+
+    /// Places and counts, by place.
+    fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let few = self.few.iter().map(|&(place, count)| (usize::from(place), count));
+        few.chain(self.buckets.iter().copied().enumerate())
     }
 
     /// Adds another one.
     pub fn merge(&mut self, other: &Self) {
-        if self.buckets.len() < other.buckets.len() {
-            self.buckets.resize(other.buckets.len(), 0);
+        for (place, count) in other.counts().filter(|(_, count)| *count > 0) {
+            self.add_to(place, count);
         }
-        self.buckets.iter_mut().zip(&other.buckets).for_each(|(a, b)| *a += b);
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
     /// How many numbers were counted.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.counts().map(|(_, count)| count).sum()
     }
 
     /// The sum of all, exactly, but for what 64 bits do not hold.
@@ -80,7 +112,7 @@ impl Histogram {
 
     /// Buckets that are not empty: lowest number, width, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.buckets.iter().enumerate().filter(|(_, count)| **count > 0).map(|(place, &count)| {
+        self.counts().filter(|(_, count)| *count > 0).map(|(place, count)| {
             let (low, width) = bounds(place);
             (low, width, count)
         })

@@ -8,6 +8,7 @@ use super::{Change, Closed, PageEvent, grown};
 use crate::analysis::direct_map::DirectMap;
 use crate::analysis::ledger::Rules;
 use crate::analysis::ledger::arena::Arena;
+use crate::analysis::ledger::frames::ORDER_MAX;
 use crate::analysis::ledger::lives::Free;
 use crate::analysis::ledger::owners::Owners;
 
@@ -106,6 +107,8 @@ pub const SPARSE: u64 = 4;
 #[derive(Debug)]
 pub struct Occupancy {
     owners: Owners,
+    /// Owners of the frames that an event takes; empty between events.
+    runs: Vec<(u32, u32)>,
     pages: Arena<SlabPage>,
     map: Option<DirectMap>,
     page_shift: u32,
@@ -131,6 +134,7 @@ impl Occupancy {
         let steps = steps.max(1);
         Self {
             owners: Owners::default(),
+            runs: Vec::new(),
             pages: Arena::default(),
             map: None,
             page_shift: 12,
@@ -204,7 +208,7 @@ impl Occupancy {
             live_bytes: 0,
             peak_bytes: 0,
         });
-        self.owners.set(frame, number + 1);
+        self.owners.set(frame, 0, number + 1);
         Some(number)
     }
 
@@ -284,9 +288,7 @@ impl Occupancy {
             live_bytes: 0,
             peak_bytes: 0,
         });
-        for i in 0..1u64 << event.site.order.min(15) {
-            self.owners.set(pfn.wrapping_add(i), number + 1);
-        }
+        self.owners.set(pfn, event.site.order.min(ORDER_MAX), number + 1);
     }
 
     /// Pages are freed.
@@ -298,14 +300,15 @@ impl Occupancy {
 
     /// Whatever was on these frames is gone.
     fn clear(&mut self, event: &PageEvent<'_>) {
-        let frames = 1u64 << event.site.order.min(15);
+        let order = event.site.order.min(ORDER_MAX);
+        let frames = 1u64 << order;
         let mut old: Option<Holds> = None;
-        for i in 0..frames {
-            let pfn = event.op.value.wrapping_add(i);
-            let Some(number) = self.owners.get(pfn).checked_sub(1) else { continue };
+        let mut runs = std::mem::take(&mut self.runs);
+        self.owners.take(event.op.value, order, &mut runs);
+        for (owner, _) in runs.drain(..) {
+            let number = owner - 1;
             let Some(page) = self.pages.get(number).copied() else { continue };
             if page.is_old {
-                self.owners.set(pfn, 0);
                 self.pages.take(number);
                 old = match (old, page.holds) {
                     (Some(Holds::Site(_)), _) | (_, Holds::Nothing) => old,
@@ -315,6 +318,7 @@ impl Occupancy {
                 self.died(&page, number, event.op.time);
             }
         }
+        self.runs = runs;
         let turnover = match old {
             Some(Holds::Site(site)) => grown(&mut self.turnover, site),
             Some(Holds::FreeSite(site)) => grown(&mut self.turnover_by_free, site),
@@ -326,12 +330,8 @@ impl Occupancy {
 
     /// A page of the trace is over.
     fn died(&mut self, page: &SlabPage, number: u32, time: u64) {
-        for i in 0..1u64 << page.order.min(15) {
-            let pfn = page.pfn.wrapping_add(i);
-            if self.owners.get(pfn) == number + 1 {
-                self.owners.set(pfn, 0);
-            }
-        }
+        // Its other frames: no two pages of the trace overlap.
+        self.owners.take(page.pfn, page.order.min(ORDER_MAX), &mut Vec::new());
         self.pages.take(number);
         if let Holds::Site(site) = page.holds {
             let turnover = grown(&mut self.turnover, site);

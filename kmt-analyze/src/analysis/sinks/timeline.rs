@@ -15,9 +15,9 @@ pub struct Timeline {
     /// Whether lives are kept by origin, instead of by site.
     pub by_origin: bool,
     /// Slab, by number of the site or origin.
-    pub slab: Vec<Vec<Step>>,
+    pub slab: Vec<Row>,
     /// Pages, by number of the kind or origin.
-    pub pages: Vec<Vec<Step>>,
+    pub pages: Vec<Row>,
     /// What was born before the first step has one of its own, behind the last.
     pub keeps_before: bool,
     deferred_max: u64,
@@ -43,12 +43,60 @@ pub struct Step {
 impl Step {
     /// Adds another.
     pub fn add(&mut self, other: &Self) {
-        self.live_change += other.live_change;
-        self.allocs += other.allocs;
-        self.bytes_alloc += other.bytes_alloc;
-        self.frees += other.frees;
-        self.bytes_freed += other.bytes_freed;
-        self.waiting_change += other.waiting_change;
+        self.live_change = self.live_change.saturating_add(other.live_change);
+        self.allocs = self.allocs.saturating_add(other.allocs);
+        self.bytes_alloc = self.bytes_alloc.saturating_add(other.bytes_alloc);
+        self.frees = self.frees.saturating_add(other.frees);
+        self.bytes_freed = self.bytes_freed.saturating_add(other.bytes_freed);
+        self.waiting_change = self.waiting_change.saturating_add(other.waiting_change);
+    }
+}
+
+/// The steps of one row: those in which something happened, or all once they are many.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// By number, while they are few.
+    few: Vec<(u32, Step)>,
+    all: Vec<Step>,
+}
+
+impl Row {
+    /// The step of that number, of `width` in all.
+    #[inline]
+    pub fn at(&mut self, place: usize, width: usize) -> Option<&mut Step> {
+        if self.all.is_empty() {
+            return self.at_few(place, width);
+        }
+        self.all.get_mut(place)
+    }
+
+    fn at_few(&mut self, place: usize, width: usize) -> Option<&mut Step> {
+        let known = self.few.binary_search_by_key(&place, |&(place, _)| place as usize);
+        if known.is_err() && self.few.len() >= width / 4 {
+            self.all.resize(width, Step::default());
+            for (place, step) in std::mem::take(&mut self.few) {
+                if let Some(slot) = self.all.get_mut(place as usize) {
+                    *slot = step;
+                }
+            }
+            return self.all.get_mut(place);
+        }
+        let at = known.unwrap_or_else(|at| {
+            self.few.insert(at, (place as u32, Step::default()));
+            at
+        });
+        self.few.get_mut(at).map(|(_, step)| step)
+    }
+
+    /// Whether nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.all.is_empty()
+    }
+
+    /// Steps with their numbers, in their order; those in which nothing happened may be left out.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Step)> {
+        let few = self.few.iter().map(|(place, step)| (*place as usize, step));
+        few.chain(self.all.iter().enumerate())
     }
 }
 
@@ -85,7 +133,7 @@ impl Timeline {
     }
 
     /// Slots of a row.
-    fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.steps + usize::from(self.keeps_before)
     }
 
@@ -99,17 +147,18 @@ impl Timeline {
         let number = if self.by_origin { closed.life.origin } else { closed.life.site };
         let (born, ended) = (self.birth(closed.life.born), closed.end.time().and_then(|t| self.end(t)));
         let width = self.width();
-        let steps = row(&mut self.slab, number, width);
+        let row = grown(&mut self.slab, number);
         let bytes = closed.bytes_alloc;
-        if let Some(step) = steps.get_mut(born) {
-            step.live_change += bytes as i64;
+        let born = if born < width { row.at(born, width) } else { None };
+        if let Some(step) = born {
+            step.live_change = step.live_change.saturating_add(bytes as i64);
             step.allocs += u64::from(closed.is_born);
-            step.bytes_alloc += if closed.is_born { bytes } else { 0 };
+            step.bytes_alloc = step.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
         }
-        if let Some(step) = ended.and_then(|e| steps.get_mut(e)) {
-            step.live_change -= bytes as i64;
+        if let Some(step) = ended.and_then(|e| row.at(e, width)) {
+            step.live_change = step.live_change.saturating_sub(bytes as i64);
             step.frees += u64::from(closed.is_freed);
-            step.bytes_freed += if closed.is_freed { bytes } else { 0 };
+            step.bytes_freed = step.bytes_freed.saturating_add(if closed.is_freed { bytes } else { 0 });
         }
         if let Some(time) = closed.deferred_at() {
             self.waits(number, bytes as i64, time);
@@ -120,12 +169,12 @@ impl Timeline {
     fn waits(&mut self, number: u32, bytes: i64, time: u64) {
         let until = self.end(time.saturating_add(self.deferred_max));
         let (from, width) = (self.end(time), self.width());
-        let steps = row(&mut self.slab, number, width);
-        if let Some(step) = from.and_then(|from| steps.get_mut(from)) {
-            step.waiting_change += bytes;
+        let row = grown(&mut self.slab, number);
+        if let Some(step) = from.and_then(|from| row.at(from, width)) {
+            step.waiting_change = step.waiting_change.saturating_add(bytes);
         }
-        if let Some(step) = until.and_then(|until| steps.get_mut(until)) {
-            step.waiting_change -= bytes;
+        if let Some(step) = until.and_then(|until| row.at(until, width)) {
+            step.waiting_change = step.waiting_change.saturating_sub(bytes);
         }
     }
 
@@ -134,22 +183,16 @@ impl Timeline {
         let number = if self.by_origin { closed.origin } else { closed.site };
         let (born, ended) = (self.birth(closed.born), closed.end.and_then(|(t, _)| self.end(t)));
         let width = self.width();
-        let steps = row(&mut self.pages, number, width);
-        if let Some(step) = steps.get_mut(born) {
-            step.live_change += closed.frames as i64;
-            step.bytes_alloc += if closed.is_born { closed.frames } else { 0 };
+        let row = grown(&mut self.pages, number);
+        let born = if born < width { row.at(born, width) } else { None };
+        if let Some(step) = born {
+            step.live_change = step.live_change.saturating_add(closed.frames as i64);
+            step.bytes_alloc =
+                step.bytes_alloc.saturating_add(if closed.is_born { closed.frames } else { 0 });
         }
-        if let Some(step) = ended.and_then(|e| steps.get_mut(e)) {
-            step.live_change -= closed.frames as i64;
-            step.bytes_freed += closed.sums.frames_freed;
+        if let Some(step) = ended.and_then(|e| row.at(e, width)) {
+            step.live_change = step.live_change.saturating_sub(closed.frames as i64);
+            step.bytes_freed = step.bytes_freed.saturating_add(closed.sums.frames_freed);
         }
     }
-}
-
-fn row(rows: &mut Vec<Vec<Step>>, number: u32, steps: usize) -> &mut Vec<Step> {
-    let row = grown(rows, number);
-    if row.is_empty() {
-        row.resize(steps, Step::default());
-    }
-    row
 }

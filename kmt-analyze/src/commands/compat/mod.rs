@@ -7,6 +7,7 @@ pub use reconcile::reconcile;
 
 use std::collections::HashMap;
 
+use kmt_common::tell;
 use serde_json::{Value, json};
 
 use super::session::{Out, Session, print_json};
@@ -87,7 +88,7 @@ fn function(symbol: &[u8], address: u64) -> (u64, Vec<u8>) {
 /// Prints what the tool prints.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     for (event, samples, events) in session.sampled() {
-        eprintln!(
+        tell!(
             "note: {event} was sampled, {samples} of about {events} events; like the tool's, these sums are not scaled"
         );
     }
@@ -114,7 +115,7 @@ fn trace_cmd_mem(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         print_json(out)?;
     } else {
         let mut out = Out::stdout();
-        out.write(trace_cmd_mem_page(&rows).as_bytes())?;
+        out.page(&trace_cmd_mem_page(&rows))?;
         out.finish()?;
     }
     Ok(outcome(&session.path, session.trace, &others.damages, session.losses.any()))

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use kmt_common::tell;
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, LEVEL_FLAGS, StackJoiner};
 use kmt_format::schema::{Meaning, Role};
@@ -15,6 +16,9 @@ use crate::commands::session::{Out, Session};
 use crate::failure::{Outcome, Result};
 use crate::open::outcome;
 use crate::render::text::escaped;
+
+/// Addresses of a stack in which perf looks for a caller.
+const STACK_MAX: usize = 16;
 
 const LINE: &str = "---------------------------------------------------------------------------------------------------------";
 
@@ -46,19 +50,19 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         }
         page_summary(&mut text, &view.pages);
         if let Some(count) = session.trace.metadata().text("perf/corrupt_chains") {
-            eprintln!(
+            tell!(
                 "note: perf takes {count} call chains for corrupt and drops them: pages of them have its own function for a caller there, and theirs here"
             );
         }
         if view.pages.sums.other_order > 0 {
-            eprintln!(
+            tell!(
                 "note: perf kmem gives up on these events: {} frees are of another order than the allocation of their frame",
                 view.pages.sums.other_order
             );
         }
     }
     let mut out = Out::stdout();
-    out.write(text.as_bytes())?;
+    out.page(&text)?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
 }
@@ -143,7 +147,9 @@ impl<'s, 'd> View<'s, 'd> {
                     }
                     Meaning::KERNEL_STACK => {
                         if let Some(number) = owner.flatten() {
-                            let stack = event.stack().map(|s| s.addresses().collect()).unwrap_or_default();
+                            let stack = event.stack();
+                            let stack =
+                                stack.map(|s| s.addresses().take(STACK_MAX).collect()).unwrap_or_default();
                             queue.stack(number, stack);
                         }
                     }
@@ -188,7 +194,7 @@ impl<'s, 'd> View<'s, 'd> {
     /// The first frame that lies in no function of the page allocator; else the innermost one.
     fn call_site(&mut self, stack: &[u64]) -> u64 {
         let (env, allocators) = (&self.env, &mut self.allocators);
-        let outside = stack.iter().take(16).find(|&&ip| {
+        let outside = stack.iter().find(|&&ip| {
             !*allocators.entry(ip).or_insert_with(|| is_page_allocator(&env.symbol_with_offset(ip)))
         });
         match outside {
@@ -344,8 +350,10 @@ fn page_summary(text: &mut String, pages: &Pages) {
     let _ = writeln!(text, "\nOrder     Unmovable   Reclaimable       Movable      Reserved  CMA/Isolated");
     let _ = writeln!(text, "-----  ------------  ------------  ------------  ------------  ------------");
     // Perf knows orders up to 10, and prints the first five types.
-    let last = pages.orders.keys().map(|(order, _)| *order).max().unwrap_or(0).max(10);
-    for order in 0..=last {
+    let mut orders: Vec<u32> = (0..=10).chain(pages.orders.keys().map(|(order, _)| *order)).collect();
+    orders.sort_unstable();
+    orders.dedup();
+    for order in orders {
         let _ = write!(text, "{order:>5}");
         for migratetype in 0..5 {
             match pages.orders.get(&(order, migratetype)) {

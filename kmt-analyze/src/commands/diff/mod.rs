@@ -11,7 +11,7 @@ pub use profile::{Profile, build, of};
 
 use super::report::more;
 use super::session::{Out, print_json};
-use crate::analysis::difference::{Difference, Figure, compare};
+use crate::analysis::difference::{Difference, Figure, Threshold, compare};
 use crate::failure::{Failure, Result};
 use crate::render::table::{Align, table};
 use crate::render::text::count;
@@ -85,7 +85,7 @@ pub fn run(before: &[Profile], after: &[Profile], options: &Options) -> Result<(
         print_json(document(before, after, &lines, growth, options))?;
     } else {
         let mut out = Out::stdout();
-        out.write(page(before, after, &lines, growth, options).as_bytes())?;
+        out.page(&page(before, after, &lines, growth, options))?;
         out.finish()?;
     }
     match options.fail_over {
@@ -119,14 +119,14 @@ fn lines(before: &[Profile], after: &[Profile], options: &Options) -> Vec<Line> 
         let both = |figure| (total(before, pages, figure), total(after, pages, figure));
         [both(|r| r.alloc), both(|r| r.live)]
     });
-    // Both figures of every row are looked at.
-    let tests = keys.len() * 2;
+    // Both figures of every row are compared.
+    let threshold = Threshold::of(before.len(), after.len(), keys.len() * 2);
     let mut lines: Vec<Line> = keys
         .into_iter()
         .map(|key| {
             let [of_alloc, of_live] = totals[usize::from(key.0 == "pages")];
             let difference = |figure: fn(&Row) -> Figure, (a, b): (f64, f64)| {
-                compare(&runs(before, key, figure), &runs(after, key, figure), tests)
+                compare(&runs(before, key, figure), &runs(after, key, figure), threshold)
                     .beyond(a.max(b) * SHARE_MIN)
             };
             let (alloc, live) = (difference(|r| r.alloc, of_alloc), difference(|r| r.live, of_live));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::By;
 use crate::analysis::difference::{Figure, PARTS};
 use crate::analysis::filter::Names;
-use crate::analysis::sinks::timeline::Step;
+use crate::analysis::sinks::timeline;
 use crate::analysis::sinks::{Sinks, Timeline};
 use crate::analysis::size_classes::SizeClasses;
 use crate::commands::names::TraceNames;
@@ -116,9 +116,9 @@ pub fn of(
 }
 
 impl Row {
-    fn add(&mut self, steps: &[Step], unit: f64) {
+    fn add(&mut self, steps: &timeline::Row, unit: f64) {
         let (mut alloc, mut live) = (Figure::default(), Figure::default());
-        for (part, step) in steps.iter().enumerate() {
+        for (part, step) in steps.iter() {
             let (bytes, change) = (step.bytes_alloc as f64 * unit, step.live_change as f64 * unit);
             alloc.total += bytes;
             live.total += change;

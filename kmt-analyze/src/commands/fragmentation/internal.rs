@@ -140,6 +140,7 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
         "kmalloc": kinds[0].json(kmalloc),
         "kmalloc_large": kinds[1].json(kmalloc),
         "caches": kinds[2].json(cache),
+        "kmalloc_callers_total": kmalloc.rows(callers.len()),
         "kmalloc_callers": callers.iter().take(limit).map(|(address, name, sums)| {
             let mut row = sums.json(kmalloc);
             if let Value::Object(row) = &mut row {
@@ -148,6 +149,7 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             }
             row
         }).collect::<Vec<_>>(),
+        "cache_rounding_total": cache.rows(caches.len()),
         "cache_rounding": caches.iter().take(limit).map(|(name, sums)| {
             let mut row = sums.json(cache);
             if let Value::Object(row) = &mut row {

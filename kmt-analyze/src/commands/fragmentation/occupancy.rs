@@ -105,6 +105,7 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
             "below_100_percent": fill[4], "full": fill[5],
         }),
         "over_time": steps.iter().map(|(t, held, live)| json!({"time": t, "bytes_held": held, "bytes_live": live})).collect::<Vec<_>>(),
+        "pinned_by_total": pins.len(),
         "pinned_by": pins.iter().take(view.subject.limit).map(|(caller, p)| pin_json(view, *caller, p)).collect::<Vec<_>>(),
     });
     let text =

@@ -115,6 +115,7 @@ fn fallen(view: &View<'_, '_, '_>, fallbacks: &Fallbacks) -> Part {
         "type_changed": changed,
         "pageblock_order": pageblock_order,
         "pageblock_order_assumed": assumed,
+        "rows_total": rows.len(),
         "rows": rows.iter().take(shown).map(|(f, number)| json!({
             "severity": severity_name(f),
             "count": number,
@@ -250,6 +251,7 @@ fn mixed(view: &View<'_, '_, '_>, mixing: Option<&Mixing>) -> Part {
         })).collect::<Vec<_>>(),
         "movable_blocks_with_unmovable_pages": polluted,
         "by_migratetype": types.iter().map(|(name, (blocks, pages))| json!({"migratetype": name, "blocks": blocks, "pages": pages})).collect::<Vec<_>>(),
+        "culprits_total": culprits.len(),
         "culprits": culprits.iter().take(shown).map(|(key, (blocks, pages))| {
             let (task, order, gfp) = maker(key);
             json!({"pid": key.1, "task": task, "order": order, "gfp_flags_text": gfp, "blocks": blocks, "pages": pages})

@@ -50,6 +50,7 @@ pub(super) fn of(view: &View<'_, '_, '_>) -> Part {
         "bytes_held": held,
         "tail_bytes": tail,
         "debug_metadata_bytes": metadata_known.then_some(metadata),
+        "caches_total": rows.len(),
         "caches": rows.iter().take(shown).map(|r| json!({
             "cache": r.info.name,
             "num_slabs": r.info.num_slabs,

@@ -1,6 +1,6 @@
 //! Intervals beyond the threshold, with the events of their task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kmt_format::read::Event;
 
@@ -14,12 +14,12 @@ impl View<'_, '_, '_> {
     /// Intervals beyond the threshold, the outermost of each task, with all of its events in them.
     pub(super) fn long_ones(&self) -> String {
         let mut outer: Vec<Interval> = Vec::new();
+        // They are sorted by their begin: one lies inside another of its task if an earlier one ends later.
+        let mut last_end: HashMap<i32, u64> = HashMap::new();
         for &interval in &self.stalls.intervals {
-            let is_inside = outer
-                .iter()
-                .rev()
-                .any(|o| o.pid == interval.pid && o.begin <= interval.begin && interval.end <= o.end);
-            if !is_inside {
+            let last = last_end.get(&interval.pid).copied();
+            if last.is_none_or(|last| last < interval.end) {
+                last_end.insert(interval.pid, interval.end);
                 outer.push(interval);
             }
         }

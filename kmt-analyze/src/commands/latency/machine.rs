@@ -30,7 +30,9 @@ impl View<'_, '_, '_> {
         json!({
             "kinds": kinds,
             "shrinker_functions": functions,
+            "delayed_allocations_total": self.delayed().len(),
             "delayed_allocations": delayed,
+            "tasks_total": self.tasks().len(),
             "tasks": tasks,
             "not_recorded": self.recorded.missing(),
             "ends_without_begin": self.stalls.unopened,

@@ -14,7 +14,7 @@ const HOLDERS: usize = 5;
 /// The tasks that most survivors are of.
 fn holders(row: &Row<'_>, labels: &Labels<'_, '_>) -> Value {
     let mut all: Vec<(i32, u64)> =
-        row.course.holders.iter().map(|(pid, steps)| (*pid, steps.iter().sum())).collect();
+        row.course.holders.iter().map(|(pid, steps)| (*pid, steps.sum())).collect();
     all.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));
     let holder =
         |(pid, count): &(i32, u64)| json!({"pid": pid, "task": labels.task(*pid), "survivors": count});
@@ -60,7 +60,7 @@ impl View<'_, '_, '_> {
                 "freed": e.freed.0,
                 "freed_unseen": e.freed.1,
                 "lifetime_p99": r.course.lifetimes.quantile(990),
-                "survivors_by_birth": r.course.survivors,
+                "survivors_by_birth": r.course.survivors.all(),
                 "unseen_age_p99": r.course.unseen_ages.quantile(990),
                 "began_step": e.began,
                 "batches": e.batches,
@@ -71,15 +71,19 @@ impl View<'_, '_, '_> {
         };
         json!({
             "window": self.length,
+            "families_total": families.len(),
             "families": families.iter().take(self.subject.limit).map(|f| json!({
                 "call_sites": f.rows.len(),
                 "leader": f.rows.first().map(|r| &r.name),
                 "old_bytes": f.bytes,
                 "old_bytes_per_second": f.per_second,
             })).collect::<Vec<_>>(),
+            "callers_total": self.rows.len(),
             "callers": self.rows.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
             "slab_pages": self.slab_pages,
+            "page_callers_total": self.page_callers.len(),
             "page_callers": self.page_callers.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
+            "pages_total": self.pages.len(),
             "pages": self.pages.iter().take(self.subject.limit).map(row).collect::<Vec<_>>(),
         })
     }

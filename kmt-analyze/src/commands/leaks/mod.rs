@@ -6,6 +6,8 @@ mod pages;
 mod stacks;
 mod view;
 
+use std::collections::HashMap;
+
 use pages::{page_caller_rows, page_callers, page_rows};
 use stacks::RowStack;
 use view::View;
@@ -163,7 +165,7 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
     let mut stacks = stacks::by_caller(result, &labels);
     let mut rows: Vec<Row<'g>> = (0u32..)
         .zip(&growth.callers)
-        .filter(|(_, course)| course.survivors.iter().any(|&n| n > 0))
+        .filter(|(_, course)| course.survivors.sum() > 0)
         .map(|(number, course)| {
             let (api, address, name) = labels.caller(result, number);
             let site = result.interner.sites.get(course.site);
@@ -230,19 +232,21 @@ fn function(name: &str) -> &str {
     name.split_once("+0x").map_or(name, |(function, _)| function)
 }
 
+/// Call sites of security modules that are compared with all others; kernels have a dozen.
+const BLOBS_MAX: usize = 64;
+
 /// Finds what belongs to objects that the kernel takes back: names that are allocated where dentries are, and what
 /// security modules keep for each inode.
 fn follow_reclaimable(rows: &mut [Row<'_>], step: u64) {
     // Whatever is said of those: their names may never be seen freed, and look as if they stayed.
-    let hosts: Vec<(String, u64)> = rows
-        .iter()
-        .filter(|row| row.is_reclaimable)
-        .map(|row| (function(&row.name).to_owned(), row.evidence.survivors))
-        .collect();
+    let mut hosts: HashMap<String, u64> = HashMap::new();
+    for row in rows.iter().filter(|row| row.is_reclaimable) {
+        let most = hosts.entry(function(&row.name).to_owned()).or_default();
+        *most = row.evidence.survivors.max(*most);
+    }
     let belongs = |row: &Row<'_>| {
         let survivors = row.evidence.survivors;
-        row.api == Some(Api::Kmalloc)
-            && hosts.iter().any(|(host, most)| host == function(&row.name) && survivors <= *most)
+        row.api == Some(Api::Kmalloc) && hosts.get(function(&row.name)).is_some_and(|most| survivors <= *most)
     };
     for row in rows
         .iter_mut()
@@ -261,12 +265,12 @@ fn follow_reclaimable(rows: &mut [Row<'_>], step: u64) {
     let hosts: Vec<(Verdict, &Course)> =
         rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.course)).collect();
     let mut of_hosts = Vec::new();
-    for (number, row) in rows.iter().enumerate().filter(|(_, r)| r.evidence.verdict.is_growth() && is_blob(r))
-    {
+    let blobs = rows.iter().enumerate().filter(|(_, r)| r.evidence.verdict.is_growth() && is_blob(r));
+    for (number, row) in blobs.take(BLOBS_MAX) {
         let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && goes_with(row.course, host));
         // Those that do not grow explain most of them: what is left does not grow either.
         let goes_with_inodes = row.name.contains("inode")
-            && !judge(&without(row.course, &inodes.survivors), step).verdict.is_growth();
+            && !judge(&without(row.course, &inodes.survivors.all()), step).verdict.is_growth();
         if (goes(Verdict::Reclaimable) || goes_with_inodes) && !goes(Verdict::Grows) {
             of_hosts.push(number);
         }

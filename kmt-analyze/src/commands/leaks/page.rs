@@ -122,7 +122,7 @@ impl View<'_, '_, '_> {
     }
 
     fn tasks_heading(&self) -> String {
-        match tasks_started(self.rows).survivors.iter().sum::<u64>() {
+        match tasks_started(self.rows).survivors.sum() {
             1 => "of a task that started meanwhile and still runs\n".to_owned(),
             tasks => format!("of {} tasks that started meanwhile and still run\n", count(tasks)),
         }
@@ -181,7 +181,7 @@ impl View<'_, '_, '_> {
                     format!("{}/{}", e.steps.0, e.steps.1),
                     format!("{}, {}", count(e.halves.0), count(e.halves.1)),
                     p99.map_or("none freed".to_owned(), |p| duration(p, unit)),
-                    spark(&r.course.survivors),
+                    spark(&r.course.survivors.all()),
                 ]
             })
             .collect();

@@ -22,7 +22,7 @@ pub(super) fn page_rows<'g>(
     let names = TraceNames::new(subject.session);
     let mut rows: Vec<Row<'g>> = (0u32..)
         .zip(&growth.pages)
-        .filter(|(_, course)| course.survivors.iter().any(|&n| n > 0))
+        .filter(|(_, course)| course.survivors.sum() > 0)
         .map(|(number, course)| {
             let site = result.interner.pages.get(number).copied().unwrap_or_default();
             let migratetype = names.migratetype(site.migratetype);
@@ -93,7 +93,7 @@ pub(super) fn page_caller_rows<'g>(
     let labels = Labels::new(subject.session);
     let mut rows: Vec<Row<'g>> = by_caller
         .iter()
-        .filter(|(_, course)| course.survivors.iter().any(|&n| n > 0))
+        .filter(|(_, course)| course.survivors.sum() > 0)
         .map(|(&(address, is_slab), course)| {
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
             let mut evidence = judge(course, growth.step());

@@ -1,82 +1,83 @@
-//! `anonymize`: a trace that can be shared. Names of tasks, host, command line, files and all other text of the target
-//! go; addresses move, all of one kind by the same unknown distance, so that layout stays what it was.
+//! `anonymize`: a trace that can be shared.
+//!
+//! Everything is on an allow-list: chunks, keys, attached files, events and fields that are not known go, or become
+//! zero. What is kept and says where something was (addresses, frames, task ids, times) gets a new value that follows
+//! from a key, which is not stored. See [`memory`] for what layout keeps, [`code`] for functions.
 
-mod places;
+mod code;
+mod facts;
+mod fields;
+mod files;
+mod kept;
+mod keys;
+mod mainline;
+mod manifest;
+mod memory;
+mod record;
+mod survey;
 mod texts;
 
-use kmt_format::kernel::FieldKind;
-use kmt_format::read::Event;
-use kmt_format::schema::Role;
+use std::collections::{BTreeSet, HashMap};
 
-use self::places::Places;
-use self::texts::Texts;
-use super::copy::{Compress, Copy, failed, random};
+use kmt_format::kernel::CpuStats;
+use kmt_format::read::Event;
+use kmt_format::write::{StatsTaken, Task};
+
+use self::code::{Code, Hiding};
+use self::fields::ClassPlan;
+use self::keys::{Keys, Purpose};
+use self::manifest::Manifest;
+use self::memory::{Memory, Shape};
+use self::record::Masks;
+use self::survey::Survey;
+use self::texts::{Caches, Texts};
+use super::copy::{Compress, Copy, failed};
+use crate::analysis::sinks::Sinks;
+use crate::commands::selection::{Selection, Wants, analyse_for};
 use crate::commands::session::Session;
 use crate::export::output::Target;
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::open::outcome;
+
+/// Whom the file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Audience {
+    /// Anybody: also hides modules that mainline Linux does not have, their functions, and such caches
+    Public,
+}
 
 /// What to hide, and how.
 #[derive(Debug)]
 pub struct Options {
     /// Where to.
     pub target: Target,
-    /// Names of functions and modules too.
+    /// Functions and modules too.
     pub hide_symbols: bool,
     /// Names of caches too.
     pub hide_caches: bool,
-    /// The same number moves addresses by the same distances, for several traces of one boot.
+    /// Whom it is for.
+    pub audience: Option<Audience>,
+    /// A key that can be repeated, for tests.
     pub seed: Option<u64>,
     /// How the file is stored.
     pub compress: Compress,
+    /// The manifest as JSON on standard output.
+    pub json: bool,
 }
 
-/// Keys of the file's facts that tell nothing of who or where.
-const KEPT_PAIRS: [&str; 14] = [
-    "writer",
-    "source",
-    "sub_buffer_size",
-    "kernel.release",
-    "kernel.machine",
-    "page_size.source",
-    "pointers",
-    "slice",
-    "tracefs/trace_clock",
-    "tracefs/trace_options",
-    "tracefs/current_tracer",
-    "tracefs/tracing_thresh",
-    "tracefs/timestamp_mode",
-    "recorder.pid",
-];
-/// Files of the target that hold counts only. Lines of caches are looked at.
-const KEPT_FILES: [&str; 6] = ["slabinfo", "buddyinfo", "pagetypeinfo", "zoneinfo", "meminfo", "vmstat"];
-
-/// Writes the trace without names and addresses.
+/// Writes the trace without what would tell of its target.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+    if options.json && options.target.path.as_os_str() == "-" {
+        return Err(Failure::new("the file and the manifest cannot both go to standard output")
+            .hint("with --json give -o a file"));
+    }
     let trace = session.trace;
-    let seed = options.seed.unwrap_or_else(|| {
-        let bytes = random();
-        bytes.iter().take(8).fold(0, |sum, &b| sum << 8 | u64::from(b))
-    });
-    let places = Places::of(session, seed)?;
-    let mut texts = Texts::default();
-    let mut copy = Copy::new(session, &options.target, random(), options.compress)?;
-    copy.clock(session)?;
-    facts(session, &mut copy)?;
-    files(session, options, &mut texts, &mut copy)?;
-    copy.tasks(session, |comm| texts.task(comm))?;
-    copy.counters(session, |_| true)?;
-    copy.symbols(
-        session,
-        |address, name, owner| {
-            let hidden =
-                |text: &[u8], kind| if options.hide_symbols { texts.name(text, kind) } else { text.to_vec() };
-            let mut hidden = hidden;
-            let owner = owner.map(|o| hidden(o, "module"));
-            (places.moved(address), hidden(name, "function"), owner)
-        },
-        false,
-    )?;
+    let keys = Keys::new(options.seed)?;
+    let plans = plans(session);
+    let mut masks = masks(session, options, keys, &plans)?;
+    let mut manifest = Manifest::new(session, &plans, options);
+    let mut copy = begin(session, options, &keys, &plans)?;
+    about(session, &mut copy, &mut masks, &mut manifest)?;
     let mut merge = trace.merge();
     let mut record = Vec::new();
     while let Some(run) = merge.next_run() {
@@ -85,117 +86,170 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         }
         for index in run.range {
             let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
-            event.to_record(&mut record);
-            hide(&event, &mut record, &places, &mut texts, options);
-            copy.event(run.cpu, event.time(), &record)?;
+            let Some(Some(plan)) = plans.get(event.class_index()) else { continue };
+            masks.record(&event, plan, &mut record);
+            manifest.event(plan);
+            copy.event(run.cpu, masks.time(event.time()), &record)?;
         }
     }
     let damages = merge.damages().to_vec();
-    let events = copy.finish()?;
-    eprintln!("{events} events; {} names of tasks and other texts replaced", texts.len());
-    if !options.hide_symbols {
-        eprintln!("note: names of functions and modules are kept; --hide-symbols replaces them");
-    }
+    manifest.events = copy.finish()?;
+    manifest.print(&masks, options.json)?;
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }
 
-fn facts(session: &Session<'_>, copy: &mut Copy) -> Result<()> {
-    let metadata = session.trace.metadata();
-    let is_kept = |key: &str| KEPT_PAIRS.contains(&key) || key.starts_with("node") && key.ends_with(".cpus");
-    let mut pairs: Vec<(&str, &[u8])> = metadata
-        .pairs
-        .iter()
-        .filter(|(key, _)| is_kept(key))
-        .map(|(key, value)| (key.as_ref(), value.as_ref()))
-        .collect();
-    pairs.push(("anonymized", b"yes"));
-    copy.writer.meta(&pairs).map_err(|e| failed(&e))
+/// What becomes of the classes, by their index.
+fn plans(session: &Session<'_>) -> Vec<Option<ClassPlan>> {
+    let mut plans = Vec::new();
+    let mut unknown = 0;
+    for (index, class) in session.trace.schema().classes() {
+        let plan = ClassPlan::of(class, unknown + 1);
+        unknown += usize::from(plan.is_hidden());
+        plans.resize_with(plans.len().max(index + 1), || None);
+        plans[index] = Some(plan);
+    }
+    plans
 }
 
-fn files(session: &Session<'_>, options: &Options, texts: &mut Texts, copy: &mut Copy) -> Result<()> {
-    for file in &session.trace.metadata().attachments {
-        let stem = file.name.split('.').next().unwrap_or_default();
-        if !KEPT_FILES.contains(&stem) {
-            continue;
+/// Looks at everything once, and draws new values for what it holds.
+fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<ClassPlan>]) -> Result<Masks> {
+    let trace = session.trace;
+    let header = trace.header();
+    let shape = shape(session);
+    let mut survey = Survey::of(session, plans, &shape);
+    sampled_sites(session, &mut survey, &shape);
+    let is_public = options.audience == Some(Audience::Public);
+    let caches = match (options.hide_caches, is_public) {
+        (true, _) => Caches::Hide,
+        (false, true) => Caches::Mainline,
+        (false, false) => Caches::Keep,
+    };
+    let mut texts = Texts::new(keys, caches);
+    let hides_owner = |owner: Option<&[u8]>| {
+        options.hide_symbols || is_public && owner.is_some_and(|o| !mainline::has_module(o))
+    };
+    let hiding = Hiding { owner: &hides_owner, nameless: options.hide_symbols };
+    let no_room = |what: &str| {
+        Failure::new(format!("{}: {what} leave no room to move", session.path.display()))
+            .hint("slice keeps events by name, time or CPU: leave out those with such addresses")
+    };
+    let code = Code::new(trace.symbols(), &survey.code, header.long_size, &keys, hiding, &mut texts);
+    let code = code.ok_or_else(|| no_room("addresses of functions"))?;
+    let nameless: Vec<u64> = survey.code.iter().copied().filter(|&a| code.moved(a).is_none()).collect();
+    survey.finish(&shape, nameless);
+    let memory = Memory::new(shape, &keys, &survey.seen);
+    let memory = memory.ok_or_else(|| no_room("addresses of objects and page frames"))?;
+    let first_time = survey.first_time.unwrap_or(0);
+    // Function graphs have times of the local clock, whatever the trace's clock is.
+    let clock = trace.metadata().clock.as_ref().map_or("", |c| c.name.as_str());
+    let is_one_clock = matches!(clock, "" | "local" | "global");
+    let first_field_time = survey.first_field_time.unwrap_or(first_time);
+    let both = first_time.min(first_field_time);
+    let (first_time, first_field_time) =
+        if is_one_clock { (both, both) } else { (first_time, first_field_time) };
+    let pids = pids(&survey, &keys).ok_or_else(|| no_room("task ids"))?;
+    Ok(Masks { keys, memory, code, texts, pids, first_time, first_field_time })
+}
+
+fn shape(session: &Session<'_>) -> Shape {
+    let header = session.trace.header();
+    let page_size = header.page_size.filter(|s| s.is_power_of_two() && *s < 1 << 30).unwrap_or(4096);
+    let wants = Wants { sinks: &Sinks::default, ..Wants::default() };
+    let result = analyse_for(session, &Selection::default(), &wants);
+    let pageblock = match session.pageblock_order() {
+        (order, false) => order,
+        _ => 0,
+    };
+    // No allocation may reach beyond its block.
+    let orders = result.interner.pages.items().iter().map(|site| u32::from(site.order));
+    let order = orders.filter(|&order| order <= 15).max().unwrap_or(0).max(pageblock);
+    Shape::new(header.long_size, page_size, order, result.direct_map.map(|map| map.base))
+}
+
+/// Call sites in what perf tells of its samples.
+fn sampled_sites(session: &Session<'_>, survey: &mut Survey, shape: &Shape) {
+    let text = session.trace.metadata().text("perf/sampled_sites").unwrap_or_default();
+    let sites = text.lines().filter_map(|line| line.split(' ').nth(1)?.strip_prefix("0x"));
+    for site in sites.filter_map(|hex| u64::from_str_radix(hex, 16).ok()) {
+        survey.site(site, shape);
+    }
+}
+
+/// New task ids. Before Linux 4.15 or so those above 32,768 have no saved names.
+fn pids(survey: &Survey, keys: &Keys) -> Option<HashMap<i32, i32>> {
+    let old: BTreeSet<u64> =
+        survey.pids.iter().filter_map(|&pid| u64::try_from(pid).ok()).filter(|&p| p > 0).collect();
+    let is_small = old.iter().next_back().is_none_or(|&pid| pid <= 32_768) && old.len() < 20_000;
+    let limits = if is_small { [32_768, 1 << 22, 1 << 30] } else { [1 << 22, 1 << 30, 1 << 30] };
+    let drawn = limits.iter().find_map(|&limit| keys.draw(Purpose::Pids, &old, 1..limit))?;
+    Some(drawn.into_iter().map(|(old, new)| (old as i32, new as i32)).collect())
+}
+
+/// The file with its classes. Its identity follows from the key, so that nothing links it to the other one.
+fn begin(session: &Session<'_>, options: &Options, keys: &Keys, plans: &[Option<ClassPlan>]) -> Result<Copy> {
+    let uuid = session.trace.header().trace_uuid;
+    let words = [0, 1].map(|part| keys.text(Purpose::Uuid, "uuid", &uuid, part).to_le_bytes());
+    let mut trace_uuid = [0; 16];
+    trace_uuid.iter_mut().zip(words.concat()).for_each(|(to, from)| *to = from);
+    let classes = plans.iter().flatten().map(|plan| (plan.system.as_str(), plan.format_text.as_str()));
+    Copy::with_classes(session, &options.target, trace_uuid, options.compress, classes)
+}
+
+/// Everything but the events.
+fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &mut Manifest) -> Result<()> {
+    let metadata = session.trace.metadata();
+    if let Some(clock) = &metadata.clock {
+        copy.writer.clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
+    }
+    let (pairs, dropped) = facts::pairs(metadata, masks);
+    manifest.pairs = (pairs.len(), dropped);
+    let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_bytes())).collect();
+    copy.writer.meta(&pairs).map_err(|e| failed(&e))?;
+    for file in &metadata.attachments {
+        match files::masked(file, masks) {
+            Some((name, contents)) => {
+                copy.writer.file(&name, &contents).map_err(|e| failed(&e))?;
+                manifest.files_kept.push(name);
+            }
+            None => manifest.files_dropped += 1,
         }
-        let contents = if stem == "slabinfo" {
-            slabinfo(&file.contents, options, texts)
-        } else {
-            file.contents.to_vec()
-        };
-        copy.writer.file(&file.name, &contents).map_err(|e| failed(&e))?;
+    }
+    let tasks = metadata.tasks.iter().map(|task| Task {
+        time: masks.time(task.time),
+        pid: masks.pid(task.pid),
+        tgid: masks.pid(task.tgid),
+        comm: masks.texts.task(&task.comm),
+    });
+    let mut tasks: Vec<Task> = tasks.collect();
+    // The order of the old ids must not be seen.
+    tasks.sort_by_key(|task| task.pid);
+    if !tasks.is_empty() {
+        copy.writer.tasks(&tasks).map_err(|e| failed(&e))?;
+    }
+    counters(session, copy, masks)?;
+    if session.trace.symbols().is_some() {
+        copy.writer.symbols(&masks.code.table(), &[]).map_err(|e| failed(&e))?;
     }
     Ok(())
 }
 
-/// Names of caches at the start of lines: those of memory cgroups name containers.
-fn slabinfo(text: &[u8], options: &Options, texts: &mut Texts) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (number, line) in text.split_inclusive(|&b| b == b'\n').enumerate() {
-        let end = line.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(line.len());
-        let (name, rest) = line.split_at(end);
-        // Two lines of heading.
-        if number < 2 || name.is_empty() || name.starts_with(b"#") {
-            out.extend_from_slice(line);
-            continue;
-        }
-        out.extend_from_slice(&texts.cache(name, options.hide_caches));
-        out.extend_from_slice(rest);
-    }
-    out
-}
-
-/// Replaces what a record tells of the target, in place; texts keep their lengths or become shorter.
-fn hide(event: &Event<'_>, record: &mut [u8], places: &Places, texts: &mut Texts, options: &Options) {
-    let class = event.class();
-    let order = event.order();
-    for (index, field) in class.fields.iter().enumerate().skip(class.common_count) {
-        let role = class.roles.get(index).copied().unwrap_or(Role::NONE);
-        let (offset, size) = (field.offset as usize, field.size as usize);
-        match field.kind {
-            FieldKind::Scalar => {
-                let value = order.uint_at(record, offset, size.min(8)).unwrap_or(0);
-                let moved = places.field(field, role, value);
-                if moved != value {
-                    let mut bytes = Vec::with_capacity(8);
-                    order.push(&mut bytes, moved, size.min(8));
-                    overwrite(record, offset, &bytes);
-                }
-            }
-            _ => {
-                let Some((start, len)) = extent(event, index, record) else { continue };
-                let Some(bytes) = record.get(start..start + len).map(<[u8]>::to_vec) else { continue };
-                let hidden = if role == Role::STACK {
-                    places.words(&bytes, field.element_size as usize, order)
-                } else if role == Role::CACHE_NAME {
-                    texts.fitting(&bytes, |texts, name| texts.cache(name, options.hide_caches))
-                } else if field.is_text() {
-                    texts.fitting(&bytes, Texts::task)
-                } else {
-                    // Raw bytes may be anything.
-                    vec![0; len]
-                };
-                overwrite(record, start, &hidden);
-            }
-        }
-    }
-}
-
-/// Where an array stands in the record that was made of the event.
-fn extent(event: &Event<'_>, index: usize, record: &[u8]) -> Option<(usize, usize)> {
-    let field = event.field(index)?;
-    let len = event.bytes(index)?.len();
-    let offset = field.offset as usize;
-    let start = match field.kind {
-        FieldKind::DataLoc => event.order().uint_at(record, offset, 4)? as usize & 0xffff,
-        FieldKind::RelLoc => (event.order().uint_at(record, offset, 4)? as usize & 0xffff) + offset + 4,
-        _ => offset,
+/// The kernel's counters, with times from the start.
+fn counters(session: &Session<'_>, copy: &mut Copy, masks: &Masks) -> Result<()> {
+    let moved = |stats: CpuStats| CpuStats {
+        oldest_time: stats.oldest_time.map(|t| masks.time(t)),
+        now_time: stats.now_time.map(|t| masks.time(t)),
+        ..stats
     };
-    Some((start, len))
-}
-
-fn overwrite(record: &mut [u8], offset: usize, bytes: &[u8]) {
-    if let Some(place) = record.get_mut(offset..offset + bytes.len()) {
-        place.copy_from_slice(bytes);
+    for taken in [StatsTaken::Before, StatsTaken::After] {
+        let counters = session.trace.metadata().counters.iter();
+        let rows = counters.filter_map(|(&cpu, c)| {
+            let stats = if taken == StatsTaken::Before { c.before } else { c.after };
+            Some((cpu, moved(stats?)))
+        });
+        let rows: Vec<(u32, CpuStats)> = rows.collect();
+        if !rows.is_empty() {
+            copy.writer.stats(taken, &rows).map_err(|e| failed(&e))?;
+        }
     }
+    Ok(())
 }

@@ -1,21 +1,42 @@
 //! Names for names: the same text gets the same one everywhere in a file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use super::keys::{Keys, Purpose};
+use super::mainline;
+
+/// Which names of caches are replaced. What a memory cgroup adds to a name always is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caches {
+    /// None.
+    Keep,
+    /// Those that mainline Linux does not have.
+    Mainline,
+    /// All but kmalloc's.
+    Hide,
+}
 
 /// All texts that were replaced.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Texts {
-    numbers: HashMap<(&'static str, Vec<u8>), usize>,
-    counts: HashMap<&'static str, usize>,
+    keys: Keys,
+    caches: Caches,
+    numbers: HashMap<(&'static str, Vec<u8>), u64>,
+    taken: HashSet<(&'static str, u64)>,
 }
 
 impl Texts {
-    /// How many were replaced.
-    pub fn len(&self) -> usize {
-        self.numbers.len()
+    /// None yet.
+    pub fn new(keys: Keys, caches: Caches) -> Self {
+        Self { keys, caches, numbers: HashMap::new(), taken: HashSet::new() }
     }
 
-    /// A task's name, or any other text.
+    /// How many of a kind were replaced.
+    pub fn count(&self, kind: &str) -> usize {
+        self.numbers.keys().filter(|(k, _)| *k == kind).count()
+    }
+
+    /// A task's name.
     pub fn task(&mut self, name: &[u8]) -> Vec<u8> {
         match name {
             b"" | b"<idle>" | b"<...>" => name.to_vec(),
@@ -24,33 +45,28 @@ impl Texts {
         }
     }
 
-    /// A cache's name: kept, but for what a memory cgroup adds to it.
-    pub fn cache(&mut self, name: &[u8], is_hidden: bool) -> Vec<u8> {
-        match name.iter().position(|&b| b == b'(') {
-            _ if is_hidden && !name.starts_with(b"kmalloc-") => self.name(name, "cache"),
-            Some(at) => self.name(name.get(..at).unwrap_or_default(), "cache"),
-            None => name.to_vec(),
-        }
+    /// A cache's name.
+    pub fn cache(&mut self, name: &[u8]) -> Vec<u8> {
+        let own = name.split(|&b| b == b'(').next().unwrap_or_default();
+        let is_hidden = match self.caches {
+            Caches::Keep => false,
+            Caches::Mainline => !mainline::has_cache(own),
+            Caches::Hide => !mainline::is_kmalloc(own),
+        };
+        if is_hidden || own.len() < name.len() { self.name(own, "cache") } else { name.to_vec() }
     }
 
-    /// A name of that kind.
+    /// A name of that kind, with a number that tells nothing of order.
     pub fn name(&mut self, name: &[u8], kind: &'static str) -> Vec<u8> {
-        let counts = &mut self.counts;
+        let (keys, taken) = (self.keys, &mut self.taken);
         let number = *self.numbers.entry((kind, name.to_vec())).or_insert_with(|| {
-            let count = counts.entry(kind).or_default();
-            *count += 1;
-            *count
+            // Six digits as long as there are enough, so that a task's name has room in 16 bytes.
+            let range = |attempt: u32| if attempt < 64 { 1_000_000 } else { 1_000_000_000 };
+            let numbers = (0..u32::MAX).map(|i| keys.text(Purpose::Names, kind, name, i) % range(i));
+            let number = numbers.into_iter().find(|&n| taken.insert((kind, n)));
+            number.unwrap_or_default()
         });
-        format!("{kind}-{number}").into_bytes()
-    }
-
-    /// The replacement of a text in bytes of a fixed length: what does not fit is cut, what is left becomes NUL.
-    pub fn fitting(&mut self, bytes: &[u8], replace: impl FnOnce(&mut Self, &[u8]) -> Vec<u8>) -> Vec<u8> {
-        let text = bytes.split(|&b| b == 0).next().unwrap_or_default();
-        let mut out = replace(self, text);
-        out.truncate(bytes.len().saturating_sub(usize::from(bytes.contains(&0))));
-        out.resize(bytes.len(), 0);
-        out
+        format!("{kind}-{number:06}").into_bytes()
     }
 }
 
@@ -59,14 +75,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_stay_apart_and_fit() {
-        let mut texts = Texts::default();
-        assert_eq!(texts.task(b"bash"), b"task-1");
-        assert_eq!(texts.task(b"secret"), b"task-2");
-        assert_eq!(texts.task(b"bash"), b"task-1");
-        assert_eq!(texts.fitting(b"bash\0\0\0\0", Texts::task), b"task-1\0\0");
-        assert_eq!(texts.fitting(b"sec\0", Texts::task), b"tas\0");
-        assert_eq!(texts.cache(b"dentry", false), b"dentry");
-        assert_eq!(texts.cache(b"dentry(77:docker-abc.scope)", false), b"cache-1");
+    fn texts_stay_apart() {
+        let mut texts = Texts::new(Keys::new(Some(1)).unwrap(), Caches::Keep);
+        let first = texts.task(b"bash");
+        assert!(first.starts_with(b"task-") && first.len() == 11);
+        assert_ne!(texts.task(b"secret"), first);
+        assert_eq!(texts.task(b"bash"), first);
+        assert_eq!(texts.task(b"swapper/3"), b"swapper");
+        assert_eq!(texts.cache(b"dentry"), b"dentry");
+        assert!(texts.cache(b"dentry(77:docker-abc.scope)").starts_with(b"cache-"));
+        assert_eq!((texts.count("task"), texts.count("cache")), (2, 1));
+    }
+
+    #[test]
+    fn what_mainline_does_not_have_is_hidden_in_public() {
+        let mut texts = Texts::new(Keys::new(Some(1)).unwrap(), Caches::Mainline);
+        for known in ["dentry", "kmalloc-cg-64", "ext4_inode_cache", "vm_area_struct", "bio-120"] {
+            assert_eq!(texts.cache(known.as_bytes()), known.as_bytes());
+        }
+        assert!(texts.cache(b"acme_secret").starts_with(b"cache-"));
     }
 }

@@ -1,0 +1,65 @@
+//! Names that are no secret: those of the mainline kernel's modules, caches, events, and words of its /proc files.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+/// Lines of a list that are no comments.
+fn list(text: &'static str) -> HashSet<&'static [u8]> {
+    text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::as_bytes).collect()
+}
+
+static MODULES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("mainline/modules.txt")));
+static CACHES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("mainline/caches.txt")));
+static EVENTS: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("mainline/events.txt")));
+static WORDS: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("mainline/words.txt")));
+
+/// Whether the mainline tree has a module of that name.
+pub fn has_module(name: &[u8]) -> bool {
+    MODULES.contains(name)
+}
+
+/// Whether a cache is one of kmalloc's.
+pub fn is_kmalloc(name: &[u8]) -> bool {
+    let rest = name.strip_prefix(b"dma-").unwrap_or(name);
+    let rest = rest.strip_prefix(b"kmalloc-").unwrap_or_default();
+    let is_known = |part: &[u8]| {
+        let size = part.strip_suffix(b"k").or_else(|| part.strip_suffix(b"M")).unwrap_or(part);
+        let is_number = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
+        is_number || matches!(part, b"rcl" | b"cg" | b"rnd")
+    };
+    !rest.is_empty() && rest.split(|&b| b == b'-').all(is_known)
+}
+
+/// Whether the mainline tree makes a cache of that name, numbers in it apart.
+pub fn has_cache(name: &[u8]) -> bool {
+    let digits = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let stem = name.get(..name.len() - digits).unwrap_or_default();
+    is_kmalloc(name)
+        || CACHES.contains(name)
+        || (digits > 0 && CACHES.contains([stem, b"%u"].concat().as_slice()))
+}
+
+/// Whether the mainline tree has that event.
+pub fn has_event(system: &str, name: &str) -> bool {
+    EVENTS.contains(format!("{system}:{name}").as_bytes())
+}
+
+/// Whether the kernel prints that word in the files of /proc that are kept.
+pub fn has_word(word: &[u8]) -> bool {
+    WORDS.contains(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_know_what_is_common() {
+        assert!(has_module(b"ext4") && has_module(b"virtio_net") && !has_module(b"acme_driver"));
+        assert!(has_event("kmem", "kmalloc") && has_event("vmscan", "mm_vmscan_lru_isolate"));
+        assert!(!has_event("acme", "kmalloc") && !has_event("kmem", "acme"));
+        assert!(has_word(b"MemTotal") && has_word(b"nr_free_pages") && !has_word(b"AcmeHeap"));
+        assert!(is_kmalloc(b"kmalloc-rnd-03-8k") && is_kmalloc(b"dma-kmalloc-64"));
+        assert!(!is_kmalloc(b"kmalloc-acme-64") && !is_kmalloc(b"kmalloc-"));
+    }
+}

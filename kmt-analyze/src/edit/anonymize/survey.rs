@@ -1,0 +1,134 @@
+//! A first look at all events: which addresses, frames, tasks and times there are to be hidden.
+
+use std::collections::BTreeSet;
+
+use kmt_format::kernel::ByteOrder;
+use kmt_format::read::Event;
+
+use super::fields::{ClassPlan, Treatment};
+use super::memory::{Seen, Shape, all_ones};
+use crate::commands::session::Session;
+
+/// What a trace holds.
+#[derive(Debug)]
+pub struct Survey {
+    /// Data.
+    pub seen: Seen,
+    /// Addresses of the text.
+    pub code: BTreeSet<u64>,
+    /// Task ids.
+    pub pids: BTreeSet<i32>,
+    /// Earliest time of an event or a snapshot.
+    pub first_time: Option<u64>,
+    /// Earliest time in a field.
+    pub first_field_time: Option<u64>,
+    /// Other addresses, whose place depends on what the heap is.
+    addresses: BTreeSet<u64>,
+}
+
+impl Survey {
+    /// Of all events, tasks and snapshots. `plans` are by class index.
+    pub fn of(session: &Session<'_>, plans: &[Option<ClassPlan>], shape: &Shape) -> Self {
+        let mut survey = Self {
+            seen: Seen::default(),
+            code: BTreeSet::new(),
+            pids: BTreeSet::new(),
+            first_time: None,
+            first_field_time: None,
+            addresses: BTreeSet::new(),
+        };
+        let trace = session.trace;
+        let mut merge = trace.merge();
+        while let Some(run) = merge.next_run() {
+            for index in run.range {
+                let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+                let Some(Some(plan)) = plans.get(event.class_index()) else { continue };
+                survey.event(&event, plan, shape);
+            }
+        }
+        let metadata = trace.metadata();
+        survey.pids.extend(metadata.tasks.iter().flat_map(|t| [t.pid, t.tgid]));
+        survey.pids.extend(metadata.text("recorder.pid").and_then(|p| p.parse::<i32>().ok()));
+        survey.pids.retain(|&pid| pid > 0);
+        for attachment in &metadata.attachments {
+            if let Some((from, _)) = super::files::snapshot_times(&attachment.name) {
+                earlier(&mut survey.first_time, from);
+            }
+        }
+        survey
+    }
+
+    /// Adds what is text by its field and belongs to no function, and sorts all other addresses by what they are.
+    pub fn finish(&mut self, shape: &Shape, nameless: impl IntoIterator<Item = u64>) {
+        let addresses = std::mem::take(&mut self.addresses);
+        let mapped = |seen: &Seen, block| {
+            seen.heap.contains(&block) || (shape.base.is_some() && seen.frames.contains(&block))
+        };
+        for address in addresses.into_iter().chain(nameless) {
+            let (block, _) = shape.block(address);
+            if mapped(&self.seen, block) {
+                self.seen.heap.insert(block);
+            } else {
+                self.seen.pages.insert(shape.page(address));
+            }
+        }
+    }
+
+    /// Adds an address from elsewhere than an event.
+    pub fn site(&mut self, address: u64, shape: &Shape) {
+        if shape.is_address(address) {
+            self.code.insert(address);
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>, plan: &ClassPlan, shape: &Shape) {
+        earlier(&mut self.first_time, event.time());
+        self.pids.insert(event.pid());
+        for (index, treatment) in plan.treatments.iter().enumerate() {
+            match treatment {
+                Treatment::Keep | Treatment::Zero | Treatment::Identity => {}
+                Treatment::CacheName | Treatment::TaskName => {}
+                Treatment::Stack => {
+                    let size = event.field(index).map_or(8, |f| f.element_size as usize);
+                    let bytes = event.bytes(index).unwrap_or_default();
+                    words(bytes, size, event.order()).for_each(|address| self.site(address, shape));
+                }
+                scalar => {
+                    let size = event.field(index).map_or(8, |f| f.size as usize);
+                    if let Some(value) = event.uint(index) {
+                        self.scalar(*scalar, value, size, shape);
+                    }
+                }
+            }
+        }
+    }
+
+    fn scalar(&mut self, treatment: Treatment, value: u64, size: usize, shape: &Shape) {
+        match treatment {
+            Treatment::Pid => {
+                self.pids.insert(value as i32);
+            }
+            Treatment::Time => earlier(&mut self.first_field_time, value),
+            Treatment::Frame if value != all_ones(size) => {
+                self.seen.frames.insert(shape.frame(value).0);
+            }
+            Treatment::Heap if shape.is_address(value) => {
+                self.seen.heap.insert(shape.block(value).0);
+            }
+            Treatment::Code => self.site(value, shape),
+            Treatment::Address if shape.is_address(value) => {
+                self.addresses.insert(value);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whole numbers of `size` bytes, one after another.
+pub fn words(bytes: &[u8], size: usize, order: ByteOrder) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(size.clamp(1, 8)).map(move |word| order.uint(word))
+}
+
+fn earlier(first: &mut Option<u64>, time: u64) {
+    *first = Some(first.map_or(time, |f| f.min(time)));
+}

@@ -1,0 +1,111 @@
+//! How much a file may ask for, and what the command line says of it.
+
+use std::sync::OnceLock;
+
+use kmt_format::Limits;
+
+/// How a limit is raised, for messages.
+pub const REMEDY: &str = "--limit NAME=SIZE raises a limit, for a file that you trust";
+
+/// `NAME=SIZE` as the command line has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    name: String,
+    value: u64,
+}
+
+/// Of this name there is a limit that is not the format's: bytes of distinct cache names and call stacks that a pass
+/// keeps.
+const TEXTS: &str = "texts";
+const TEXTS_DEFAULT: u64 = 64 << 20;
+
+#[derive(Debug, Clone, Copy)]
+struct InForce {
+    file: Limits,
+    texts: u64,
+}
+
+impl Default for InForce {
+    fn default() -> Self {
+        Self { file: Limits::default(), texts: TEXTS_DEFAULT }
+    }
+}
+
+impl InForce {
+    fn set(&mut self, limit: &Limit) -> bool {
+        if limit.name == TEXTS {
+            self.texts = limit.value;
+            return true;
+        }
+        self.file.set(&limit.name, limit.value)
+    }
+}
+
+static IN_FORCE: OnceLock<InForce> = OnceLock::new();
+
+/// Parses `NAME=SIZE`; sizes may end in K, M or G.
+pub fn parse(text: &str) -> Result<Limit, String> {
+    let names = || {
+        let names: Vec<&str> = Limits::NAMES.into_iter().chain([TEXTS]).collect();
+        format!("limits are {}", names.join(", "))
+    };
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("give NAME=SIZE; {}", names()))?;
+    let shift = match value.chars().last() {
+        Some('K' | 'k') => 10,
+        Some('M' | 'm') => 20,
+        Some('G' | 'g') => 30,
+        _ => 0,
+    };
+    let digits = if shift > 0 { &value[..value.len() - 1] } else { value };
+    let number: Option<u64> = digits.parse().ok();
+    let value = number.and_then(|n| n.checked_mul(1 << shift)).ok_or("the size is no number")?;
+    let limit = Limit { name: name.to_owned(), value };
+    if InForce::default().set(&limit) { Ok(limit) } else { Err(format!("no such limit; {}", names())) }
+}
+
+/// Puts limits in force, for this run; once, before anything is read.
+pub fn put_in_force(limits: &[Limit]) {
+    let mut in_force = InForce::default();
+    for limit in limits {
+        in_force.set(limit);
+    }
+    // Only a second command line of one process could find them set, and there is one.
+    let _ = IN_FORCE.set(in_force);
+}
+
+fn in_force() -> InForce {
+    IN_FORCE.get().copied().unwrap_or_default()
+}
+
+/// Those of a file.
+pub fn of_file() -> Limits {
+    in_force().file
+}
+
+/// Bytes of names and stacks.
+pub fn texts() -> u64 {
+    in_force().texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_names_and_sizes() {
+        assert_eq!(parse("metadata=2G"), Ok(Limit { name: "metadata".into(), value: 2 << 30 }));
+        assert_eq!(parse("texts=77"), Ok(Limit { name: "texts".into(), value: 77 }));
+        for wrong in [
+            "metadata",
+            "metadata=",
+            "metadata=x",
+            "metadata=é",
+            "nonsense=1",
+            "fields=8G",
+            "chunks=99999999999G",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse("nonsense=1").unwrap_err().contains("held_back"));
+    }
+}
