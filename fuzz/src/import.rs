@@ -1,5 +1,6 @@
 //! Any bytes as a file of trace-cmd, of perf, or as text of events.
 
+use kmt_capture::import::inflated_max;
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
 use kmt_capture::import::text::{Line, Look, Made, Schema, could_be_event, fields_of, parse};
 use kmt_capture::import::trace_dat::TraceDat;
@@ -9,7 +10,7 @@ use kmt_format::write::{Writer, WriterOptions};
 
 /// A trace.dat: everything that it says, and every sub-buffer of every CPU of every buffer.
 pub fn trace_dat(data: &[u8]) {
-    let Ok(file) = TraceDat::open(data) else { return };
+    let Ok(file) = TraceDat::open(data, inflated_max(data.len() as u64)) else { return };
     let Ok(layout) = file.data.layout() else { return };
     for instance in &file.instances {
         for cpu in &instance.cpus {

@@ -1,7 +1,10 @@
 //! What the fuzz targets do with bytes. Each `run` panics where something that must hold does not.
 //!
-//! The same functions run over the seeds as plain tests, in `kmt-format/tests/fuzz_seeds.rs`.
+//! The same functions run over the seeds as plain tests, in `kmt-format/tests/suite/fuzz_seeds.rs` and
+//! `kmt-analyze/tests/program/fuzz_seeds.rs`.
 
+pub mod analyze;
+pub mod capture;
 pub mod codec;
 pub mod cutting;
 pub mod event_format;
@@ -10,6 +13,8 @@ pub mod import;
 pub mod index;
 pub mod kernel_text;
 pub mod look;
+pub mod made;
+pub mod made_texts;
 pub mod open;
 pub mod open_repaired;
 pub mod print_fmt;

@@ -1,0 +1,215 @@
+//! The commands of kmt-analyze, in this process, on files that are made of any bytes.
+//!
+//! Bytes that begin as a file does are a file, whose checksums are made right. Of others the first two choose the command
+//! and its options, and the rest is what a file is made of.
+
+use kmt_analyze::failure::Outcome;
+use kmt_analyze::in_process::{self, Ran};
+
+use super::{made, repair};
+
+/// Reports, by what they need besides a file.
+const REPORTS: [&[&str]; 25] = [
+    &["all"],
+    &["summary"],
+    &["info"],
+    &["callers"],
+    &["caches"],
+    &["sizes"],
+    &["tasks"],
+    &["events"],
+    &["pages"],
+    &["lifetimes"],
+    &["temporary"],
+    &["peak"],
+    &["timeline", "--by", "cache"],
+    &["who", "ffff888000010060"],
+    &["leaks"],
+    &["fragmentation"],
+    &["slabinfo"],
+    &["crosscpu"],
+    &["anomalies"],
+    &["callgraph", "--top-down", "--min", "0"],
+    &["latency", "--threshold", "1us"],
+    &["what-if", "--add", "100,9000", "--drop", "64", "--split", "fork"],
+    &["reconcile"],
+    &["verify"],
+    &["dump"],
+];
+
+/// Reports that print what other tools print, and the rest that is no report.
+const OTHERS: [&[&str]; 11] = [
+    &["summary", "--compat", "perf-kmem", "--slab", "--caller", "--alloc"],
+    &["summary", "--compat", "perf-kmem", "--page", "--caller", "--alloc"],
+    &["summary", "--compat", "trace-cmd-mem"],
+    &["account"],
+    &["dump", "--follow"],
+    &["diff", "--time", "+0..+1", "--against", "+1..+5"],
+    &["diff", "--by", "cache", "--per-second", "--all"],
+    &["diff", "--by", "task", "--fail-over", "100"],
+    &["callers", "--call-site", "do_fork+0x4"],
+    &["caches", "--cache", "dentry"],
+    &["who", "0"],
+];
+
+/// What is counted; not every report accepts every one.
+const SELECTIONS: [&[&str]; 14] = [
+    &[],
+    &["--time", "+0..+0.01"],
+    &["--time", "+0.001..+18446744073"],
+    &["--time", "0..1.5"],
+    &["--at", "+0.01"],
+    &["--at", "99999999999"],
+    &["--pid", "7"],
+    &["--comm", "cc1"],
+    &["--cpu", "1"],
+    &["--where", "lifetime>1ms"],
+    &["--where", "size>=100", "--where", "order<3"],
+    &["--where", "call_site~fork|alloc"],
+    &["--without-recorder"],
+    &["--threads", "3"],
+];
+
+const EXPORTS: [&[&str]; 14] = [
+    &["perfetto"],
+    &["perfetto", "--events"],
+    &["pprof"],
+    &["dhat"],
+    &["folded"],
+    &["folded", "--by", "live"],
+    &["folded", "--by", "waste"],
+    &["csv"],
+    &["csv", "--of", "objects"],
+    &["csv", "--of", "call-sites"],
+    &["ndjson"],
+    &["ndjson", "--of", "objects"],
+    &["csv", "--of", "caches"],
+    &["ndjson", "--of", "event-counts"],
+];
+
+const EDITS: [&[&str]; 10] = [
+    &["slice", "--time", "+0..+0.01"],
+    &["slice", "--cpu", "0", "--compress", "lz4"],
+    &["slice", "--pid", "7", "--event", "kmem:*"],
+    &["slice", "--event", "*stack*"],
+    &["slice"],
+    &["recover"],
+    &["recover", "--compress", "lz4"],
+    &["anonymize", "--seed", "7"],
+    &["anonymize", "--seed", "1", "--hide-symbols", "--hide-caches"],
+    &["anonymize"],
+];
+
+/// Choices and the file.
+fn input(data: &[u8]) -> Option<([u8; 2], Vec<u8>)> {
+    if data.starts_with(b"KMT") || data.starts_with(b"\x89KMT") {
+        let mut file = data.to_vec();
+        repair::repair(&mut file);
+        let crc = repair::crc32(data);
+        return Some(([crc as u8, (crc >> 8) as u8], file));
+    }
+    let (choices, rest) = data.split_first_chunk::<2>()?;
+    Some((*choices, made::file(rest)))
+}
+
+fn pick<'a>(lists: &[&'a [&'a str]], choice: u8) -> Vec<&'a str> {
+    lists[usize::from(choice) % lists.len()].to_vec()
+}
+
+const FILE: &str = "made.kmt";
+
+fn run_on(file: &[u8], args: &[&str]) -> Ran {
+    let ran = in_process::run(args, &[(FILE, file)]);
+    let is_usage = ran.ended.as_ref().is_err_and(|what| what.contains("Usage:"));
+    // Regular expressions of an input may be too large for their parser, and a condition may not be for this report.
+    assert!(
+        !is_usage || args.contains(&"--where") || args.contains(&"--at") || args.contains(&"--time"),
+        "{:?}",
+        ran.ended
+    );
+    ran
+}
+
+/// Reports as text and as JSON.
+pub fn reports(data: &[u8]) {
+    let Some(([which, how], file)) = input(data) else { return };
+    let list: Vec<&[&str]> = REPORTS.into_iter().chain(OTHERS).collect();
+    let mut args = pick(&list, which);
+    let is_report = usize::from(which) % list.len() < 21;
+    if is_report && !matches!(args[0], "info") {
+        args.extend(SELECTIONS[usize::from(how >> 1) % SELECTIONS.len()]);
+    }
+    if args[0] == "diff" && !args.contains(&"--against") {
+        args.push(FILE);
+    }
+    if how & 1 == 1 && !args.contains(&"--follow") {
+        args.push("--json");
+    }
+    args.push(FILE);
+    let ran = run_on(&file, &args);
+    let is_one = args.contains(&"--json") && !matches!(args[0], "dump");
+    if is_one && ran.ended.is_ok() {
+        assert!(serde_json::from_slice::<serde_json::Value>(&ran.written).is_ok(), "{args:?}: not JSON");
+    }
+}
+
+/// Exports that are one stream.
+pub fn exports(data: &[u8]) {
+    let Some(([which, how], file)) = input(data) else { return };
+    let mut args = vec!["export"];
+    args.extend(pick(&EXPORTS, which));
+    args.extend(SELECTIONS[usize::from(how) % SELECTIONS.len()]);
+    args.extend([FILE, "-o", "-"]);
+    let _ = run_on(&file, &args);
+}
+
+/// Files made of files: what is made is sound.
+pub fn edits(data: &[u8]) {
+    let Some(([which, _], file)) = input(data) else { return };
+    let mut args = pick(&EDITS, which);
+    args.extend([FILE, "-o", "-"]);
+    let ran = run_on(&file, &args);
+    if ran.ended.is_ok() {
+        let verified = run_on(&ran.written, &["verify", FILE]);
+        assert!(matches!(verified.ended, Ok(Outcome::Done)), "{args:?}: {:?}", verified.ended);
+    }
+}
+
+/// Any text as a condition, and what it selects of a file.
+pub fn where_terms(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if !in_process::is_condition(text) {
+        return;
+    }
+    static FILE_OF_ALL: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    let file = FILE_OF_ALL.get_or_init(|| {
+        let bytes: Vec<u8> = (0..600u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 23) as u8).collect();
+        made::file(&bytes)
+    });
+    let report = ["callers", "pages", "lifetimes"][text.len() % 3];
+    let _ = run_on(file, &[report, "--where", text, FILE]);
+}
+
+/// Any bytes as a snapshot of the kernel's counts, in a file beside some events.
+pub fn snapshots(data: &[u8]) {
+    const NAMES: [&str; 12] = [
+        "slabinfo.after",
+        "slabinfo.before",
+        "slabinfo.at.1000000000-1000100000",
+        "slab_sysfs.after",
+        "buddyinfo.after",
+        "buddyinfo.before",
+        "pagetypeinfo.after",
+        "pagetypeinfo.before",
+        "zoneinfo.after",
+        "vmallocinfo",
+        "event_conditions",
+        "printk_formats",
+    ];
+    let Some((&which, text)) = data.split_first() else { return };
+    let name = NAMES[usize::from(which) % NAMES.len()];
+    let file = made::with_file(name, text);
+    for report in ["slabinfo", "fragmentation", "leaks", "caches"] {
+        let _ = run_on(&file, &[report, FILE]);
+    }
+}
