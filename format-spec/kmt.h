@@ -135,7 +135,8 @@ struct kmt_events_head {
 	uint32_t heap_len;
 	uint16_t record_stride;
 	uint16_t context_stride;
-	uint8_t reserved[12];
+	uint32_t reserved;
+	uint64_t classes;
 };
 
 struct kmt_record64 {
@@ -203,6 +204,57 @@ struct kmt_symbol_row32 {
 	uint8_t reserved[3];
 };
 
+struct kmt_meta_head {
+	uint32_t head_len;
+	uint32_t pair_len;
+	uint32_t pair_count;
+};
+
+struct kmt_pair_head {
+	uint32_t key_len;
+	uint32_t value_len;
+};
+
+struct kmt_attachment_head {
+	uint32_t head_len;
+	uint32_t name_len;
+	uint64_t contents_len;
+	uint64_t time_first;
+	uint64_t time_last;
+	uint32_t flags;
+	uint32_t reserved;
+};
+
+struct kmt_line_row {
+	uint64_t address;
+	struct kmt_string_ref function;
+	struct kmt_string_ref file;
+	uint32_t line;
+	uint16_t depth;
+	uint16_t reserved;
+};
+
+struct kmt_cgroup_row {
+	uint64_t time;
+	uint64_t id;
+	int32_t pid;
+	uint32_t hierarchy;
+	struct kmt_string_ref path;
+};
+
+struct kmt_sums_row {
+	uint64_t time_first;
+	uint64_t time_last;
+	uint64_t call_site;
+	uint64_t events;
+	uint64_t bytes_req;
+	uint64_t bytes_alloc;
+	struct kmt_string_ref function;
+	uint16_t meaning;
+	uint16_t present;
+	uint32_t reserved;
+};
+
 struct kmt_task_row {
 	uint64_t time;
 	int32_t pid;
@@ -242,14 +294,15 @@ struct kmt_sub_buffers_head {
 	uint16_t commit_offset;
 	uint16_t commit_size;
 	uint16_t data_offset;
-	uint32_t reserved;
+	uint32_t class_limit;
+	uint64_t classes;
 };
 
 struct kmt_table_head {
 	uint32_t head_len;
 	uint32_t row_len;
 	uint32_t row_count;
-	uint32_t reserved;
+	uint32_t heap_len;
 };
 
 struct kmt_index_row {
@@ -260,6 +313,7 @@ struct kmt_index_row {
 	uint64_t lost_events;
 	uint32_t record_count;
 	uint32_t loss_flags;
+	uint64_t classes;
 	uint8_t header[64];
 };
 
@@ -375,6 +429,7 @@ _Static_assert(offsetof(struct kmt_events_head, heap_len) == 76, "heap_len");
 _Static_assert(offsetof(struct kmt_events_head, record_stride) == 80, "record_stride");
 _Static_assert(offsetof(struct kmt_events_head, context_stride) == 82, "context_stride");
 _Static_assert(offsetof(struct kmt_events_head, reserved) == 84, "reserved");
+_Static_assert(offsetof(struct kmt_events_head, classes) == 88, "classes");
 _Static_assert(sizeof(struct kmt_events_head) == 96, "events_head");
 _Static_assert(offsetof(struct kmt_record64, time_offset) == 0, "time_offset");
 _Static_assert(offsetof(struct kmt_record64, descriptor) == 4, "descriptor");
@@ -425,6 +480,45 @@ _Static_assert(offsetof(struct kmt_symbol_row32, owner) == 14, "owner");
 _Static_assert(offsetof(struct kmt_symbol_row32, kind) == 16, "kind");
 _Static_assert(offsetof(struct kmt_symbol_row32, reserved) == 17, "reserved");
 _Static_assert(sizeof(struct kmt_symbol_row32) == 20, "symbol_row32");
+_Static_assert(offsetof(struct kmt_meta_head, head_len) == 0, "head_len");
+_Static_assert(offsetof(struct kmt_meta_head, pair_len) == 4, "pair_len");
+_Static_assert(offsetof(struct kmt_meta_head, pair_count) == 8, "pair_count");
+_Static_assert(sizeof(struct kmt_meta_head) == 12, "meta_head");
+_Static_assert(offsetof(struct kmt_pair_head, key_len) == 0, "key_len");
+_Static_assert(offsetof(struct kmt_pair_head, value_len) == 4, "value_len");
+_Static_assert(sizeof(struct kmt_pair_head) == 8, "pair_head");
+_Static_assert(offsetof(struct kmt_attachment_head, head_len) == 0, "head_len");
+_Static_assert(offsetof(struct kmt_attachment_head, name_len) == 4, "name_len");
+_Static_assert(offsetof(struct kmt_attachment_head, contents_len) == 8, "contents_len");
+_Static_assert(offsetof(struct kmt_attachment_head, time_first) == 16, "time_first");
+_Static_assert(offsetof(struct kmt_attachment_head, time_last) == 24, "time_last");
+_Static_assert(offsetof(struct kmt_attachment_head, flags) == 32, "flags");
+_Static_assert(offsetof(struct kmt_attachment_head, reserved) == 36, "reserved");
+_Static_assert(sizeof(struct kmt_attachment_head) == 40, "attachment_head");
+_Static_assert(offsetof(struct kmt_line_row, address) == 0, "address");
+_Static_assert(offsetof(struct kmt_line_row, function) == 8, "function");
+_Static_assert(offsetof(struct kmt_line_row, file) == 16, "file");
+_Static_assert(offsetof(struct kmt_line_row, line) == 24, "line");
+_Static_assert(offsetof(struct kmt_line_row, depth) == 28, "depth");
+_Static_assert(offsetof(struct kmt_line_row, reserved) == 30, "reserved");
+_Static_assert(sizeof(struct kmt_line_row) == 32, "line_row");
+_Static_assert(offsetof(struct kmt_cgroup_row, time) == 0, "time");
+_Static_assert(offsetof(struct kmt_cgroup_row, id) == 8, "id");
+_Static_assert(offsetof(struct kmt_cgroup_row, pid) == 16, "pid");
+_Static_assert(offsetof(struct kmt_cgroup_row, hierarchy) == 20, "hierarchy");
+_Static_assert(offsetof(struct kmt_cgroup_row, path) == 24, "path");
+_Static_assert(sizeof(struct kmt_cgroup_row) == 32, "cgroup_row");
+_Static_assert(offsetof(struct kmt_sums_row, time_first) == 0, "time_first");
+_Static_assert(offsetof(struct kmt_sums_row, time_last) == 8, "time_last");
+_Static_assert(offsetof(struct kmt_sums_row, call_site) == 16, "call_site");
+_Static_assert(offsetof(struct kmt_sums_row, events) == 24, "events");
+_Static_assert(offsetof(struct kmt_sums_row, bytes_req) == 32, "bytes_req");
+_Static_assert(offsetof(struct kmt_sums_row, bytes_alloc) == 40, "bytes_alloc");
+_Static_assert(offsetof(struct kmt_sums_row, function) == 48, "function");
+_Static_assert(offsetof(struct kmt_sums_row, meaning) == 56, "meaning");
+_Static_assert(offsetof(struct kmt_sums_row, present) == 58, "present");
+_Static_assert(offsetof(struct kmt_sums_row, reserved) == 60, "reserved");
+_Static_assert(sizeof(struct kmt_sums_row) == 64, "sums_row");
 _Static_assert(offsetof(struct kmt_task_row, time) == 0, "time");
 _Static_assert(offsetof(struct kmt_task_row, pid) == 8, "pid");
 _Static_assert(offsetof(struct kmt_task_row, tgid) == 12, "tgid");
@@ -459,12 +553,13 @@ _Static_assert(offsetof(struct kmt_sub_buffers_head, timestamp_offset) == 52, "t
 _Static_assert(offsetof(struct kmt_sub_buffers_head, commit_offset) == 54, "commit_offset");
 _Static_assert(offsetof(struct kmt_sub_buffers_head, commit_size) == 56, "commit_size");
 _Static_assert(offsetof(struct kmt_sub_buffers_head, data_offset) == 58, "data_offset");
-_Static_assert(offsetof(struct kmt_sub_buffers_head, reserved) == 60, "reserved");
-_Static_assert(sizeof(struct kmt_sub_buffers_head) == 64, "sub_buffers_head");
+_Static_assert(offsetof(struct kmt_sub_buffers_head, class_limit) == 60, "class_limit");
+_Static_assert(offsetof(struct kmt_sub_buffers_head, classes) == 64, "classes");
+_Static_assert(sizeof(struct kmt_sub_buffers_head) == 72, "sub_buffers_head");
 _Static_assert(offsetof(struct kmt_table_head, head_len) == 0, "head_len");
 _Static_assert(offsetof(struct kmt_table_head, row_len) == 4, "row_len");
 _Static_assert(offsetof(struct kmt_table_head, row_count) == 8, "row_count");
-_Static_assert(offsetof(struct kmt_table_head, reserved) == 12, "reserved");
+_Static_assert(offsetof(struct kmt_table_head, heap_len) == 12, "heap_len");
 _Static_assert(sizeof(struct kmt_table_head) == 16, "table_head");
 _Static_assert(offsetof(struct kmt_index_row, offset) == 0, "offset");
 _Static_assert(offsetof(struct kmt_index_row, t_base) == 8, "t_base");
@@ -473,8 +568,9 @@ _Static_assert(offsetof(struct kmt_index_row, first_event) == 24, "first_event")
 _Static_assert(offsetof(struct kmt_index_row, lost_events) == 32, "lost_events");
 _Static_assert(offsetof(struct kmt_index_row, record_count) == 40, "record_count");
 _Static_assert(offsetof(struct kmt_index_row, loss_flags) == 44, "loss_flags");
-_Static_assert(offsetof(struct kmt_index_row, header) == 48, "header");
-_Static_assert(sizeof(struct kmt_index_row) == 112, "index_row");
+_Static_assert(offsetof(struct kmt_index_row, classes) == 48, "classes");
+_Static_assert(offsetof(struct kmt_index_row, header) == 56, "header");
+_Static_assert(sizeof(struct kmt_index_row) == 120, "index_row");
 _Static_assert(offsetof(struct kmt_trailer, head_len) == 0, "head_len");
 _Static_assert(offsetof(struct kmt_trailer, chunk_count) == 4, "chunk_count");
 _Static_assert(offsetof(struct kmt_trailer, file_len) == 8, "file_len");

@@ -71,6 +71,9 @@ types:
                 '"KSYM"': ksym
                 '"TASK"': task_table
                 '"STAT"': stat_table
+                '"LINE"': line_table
+                '"CGRP"': cgroup_table
+                '"SUMS"': sums_table
                 '"INDX"': indx_table
                 '"TRLR"': trlr
                 _: opaque
@@ -158,7 +161,8 @@ types:
           - {id: heap_len, type: u4}
           - {id: record_stride, type: u2}
           - {id: context_stride, type: u2}
-          - {id: reserved, size: 12}
+          - {id: reserved, type: u4}
+          - {id: classes, type: u8}
         instances:
           epochs: {pos: epochs_offset, type: epoch, repeat: expr, repeat-expr: epoch_count}
           descriptors: {pos: descriptors_offset, type: descriptor_ref, repeat: expr, repeat-expr: descriptor_count}
@@ -203,8 +207,9 @@ types:
           - {id: commit_offset, type: u2}
           - {id: commit_size, type: u2}
           - {id: data_offset, type: u2}
-          - {id: reserved, type: u4}
-          - {id: later, size: head_len - 64}
+          - {id: class_limit, type: u4}
+          - {id: classes, type: u8}
+          - {id: later, size: head_len - 72}
           - {id: sub_buffers, size: sub_buffer_len, repeat: expr, repeat-expr: sub_buffer_count}
       clok:
         seq:
@@ -217,22 +222,34 @@ types:
           - {id: name, type: str, size: name_len, encoding: UTF-8}
       meta_pairs:
         seq:
-          - {id: pairs, type: meta_pair, repeat: eos}
+          - {id: head_len, type: u4}
+          - {id: pair_len, type: u4}
+          - {id: pair_count, type: u4}
+          - {id: later, size: head_len - 12}
+          - {id: pairs, type: meta_pair(pair_len), repeat: expr, repeat-expr: pair_count}
       meta_pair:
+        params:
+          - {id: pair_len, type: u4}
         seq:
           - {id: key_len, type: u4}
           - {id: value_len, type: u4}
+          - {id: later, size: pair_len - 8}
           - {id: key, type: str, size: key_len, encoding: UTF-8}
           - {id: value, size: value_len}
-          - {id: padding, size: (4 - (key_len + value_len) % 4) % 4}
+          - {id: padding, size: (4 - _io.pos % 4) % 4}
       file_of_target:
         seq:
-          - {id: len, type: u8}
+          - {id: head_len, type: u4}
           - {id: name_len, type: u4}
+          - {id: contents_len, type: u8}
+          - {id: time_first, type: u8}
+          - {id: time_last, type: u8}
+          - {id: flags, type: u4}
           - {id: reserved, type: u4}
+          - {id: later, size: head_len - 40}
           - {id: name, type: str, size: name_len, encoding: UTF-8}
-          - {id: padding, size: (8 - name_len % 8) % 8}
-          - {id: contents, size: len}
+          - {id: padding, size: (8 - _io.pos % 8) % 8}
+          - {id: contents, size: contents_len}
       ksym:
         seq:
           - {id: head_len, type: u4}
@@ -276,8 +293,48 @@ types:
           - {id: head_len, type: u4}
           - {id: row_len, type: u4}
           - {id: row_count, type: u4}
-          - {id: reserved, type: u4}
+          - {id: heap_len, type: u4}
           - {id: later, size: head_len - 16}
+      line_table:
+        seq:
+          - {id: head, type: table_head}
+          - {id: rows, type: line_row, size: head.row_len, repeat: expr, repeat-expr: head.row_count}
+          - {id: heap, size: head.heap_len}
+      line_row:
+        seq:
+          - {id: address, type: u8}
+          - {id: function, type: string_ref}
+          - {id: file, type: string_ref}
+          - {id: line, type: u4}
+          - {id: depth, type: u2}
+          - {id: reserved, type: u2}
+      cgroup_table:
+        seq:
+          - {id: head, type: table_head}
+          - {id: rows, type: cgroup_row, size: head.row_len, repeat: expr, repeat-expr: head.row_count}
+          - {id: heap, size: head.heap_len}
+      cgroup_row:
+        seq:
+          - {id: time, type: u8}
+          - {id: id, type: u8}
+          - {id: pid, type: s4}
+          - {id: hierarchy, type: u4}
+          - {id: path, type: string_ref}
+      sums_table:
+        seq:
+          - {id: head, type: table_head}
+          - {id: rows, type: sums_row, size: head.row_len, repeat: expr, repeat-expr: head.row_count}
+          - {id: heap, size: head.heap_len}
+      sums_row:
+        seq:
+          - {id: time_first, type: u8}
+          - {id: time_last, type: u8}
+          - {id: call_site, type: u8}
+          - {id: numbers, type: u8, repeat: expr, repeat-expr: 3}
+          - {id: function, type: string_ref}
+          - {id: meaning, type: u2}
+          - {id: present, type: u2}
+          - {id: reserved, type: u4}
       task_table:
         seq:
           - {id: head, type: table_head}
@@ -312,6 +369,7 @@ types:
           - {id: lost_events, type: u8}
           - {id: record_count, type: u4}
           - {id: loss_flags, type: u4}
+          - {id: classes, type: u8}
           - {id: header, size: 64}
       trlr:
         seq:

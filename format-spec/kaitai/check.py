@@ -1,7 +1,7 @@
 """check.py FOLDER: every sound vector in FOLDER, read by way of kmt.ksy, tells what its JSON says.
 
 The compiled kmt.py and kmt_body.py must be on the path. What is done here and not in the description: checksums, looking
-fields up by their slots, the walk over sub-buffers (notes.md), and the order of the merge.
+fields up by their slots, the walk over sub-buffers, and the order of the merge.
 """
 
 import json
@@ -12,6 +12,11 @@ import zlib
 from kmt import Kmt
 
 MASK = (1 << 64) - 1
+
+
+def number_of(value):
+    """A number that the description names, or one that it does not know."""
+    return getattr(value, "value", value)
 
 
 def hexed(data):
@@ -60,7 +65,7 @@ class Reader:
         for i, row in enumerate(body.classes):
             fields = []
             for f in body.fields[row.first_field : row.first_field + row.field_count]:
-                fields.append([text(f.name), text(f.type_text), f.offset, f.size, f.kind.value, f.signed == 1, f.element_size, f.role])
+                fields.append([text(f.name), text(f.type_text), f.offset, f.size, number_of(f.kind), f.signed != 0, f.element_size, f.role])
             name = f"{text(row.system)}:{text(row.name)}"
             told = {"number": body.first_class + i, "id": row.id, "name": name, "meaning": row.meaning,
                     "print": text(row.print_fmt), "fields": fields}
@@ -74,7 +79,8 @@ class Reader:
         if body.loss_flags:
             self.losses.append({"cpu": cpu, "before": body.first_event,
                                 "counted": body.lost_events if body.loss_flags & 1 else 0,
-                                "uncounted": body.loss_flags & 2 == 2, "damaged": body.loss_flags & 4 == 4})
+                                "uncounted": body.loss_flags & ~13 != 0, "damaged": body.loss_flags & 4 == 4,
+                                "overwritten": body.loss_flags & 8 == 8})
 
     def on_evnt(self, body, chunk):
         cpu = chunk.stream
@@ -93,7 +99,9 @@ class Reader:
             assert body.record_count == 0 or events[-1]["time"] == body.t_last
 
     def stored(self, slot, descriptor, context, value, heap, number):
-        place = slot.place.value
+        place = number_of(slot.place)
+        if place > 4:
+            return None
         if place == 0:
             return self.classes[number]["id"]
         if place == 3:
@@ -106,18 +114,21 @@ class Reader:
         fields = {}
 
         def timed(i):
-            return (time - stored[i]) & MASK if slots[i].transform.value == 1 else stored[i]
+            return (time - stored[i]) & MASK if number_of(slots[i].transform) == 1 else stored[i]
 
         for i, (field, slot) in enumerate(zip(told["fields"], slots)):
-            name, _, _, _, kind, signed, _, _ = field
-            if kind != 0:
+            name, _, _, size, kind, signed, _, _ = field
+            transform = number_of(slot.transform)
+            if kind > 4 or transform > 2 or stored[i] is None:
+                fields[name] = None
+            elif kind != 0:
                 length = self.number(heap, stored[i], 4)
                 fields[name] = hexed(heap[stored[i] + 4 : stored[i] + 4 + length])
-            elif slot.transform.value == 0:
+            elif transform == 0:
                 fields[name] = self.extend(stored[i], slot.stored, signed)
             else:
-                value = timed(i) if slot.transform.value == 1 else (timed(slot.base) - stored[i]) & MASK
-                fields[name] = value
+                value = timed(i) if transform == 1 else timed(slot.base) - stored[i]
+                fields[name] = self.extend(value & (1 << 8 * size) - 1, size, signed)
         return {"cpu": cpu, "time": time, "class": told["name"], "fields": fields}
 
     @staticmethod
@@ -133,23 +144,35 @@ class Reader:
             time = self.number(data, body.timestamp_offset, 8)
             committed = self.number(data, body.commit_offset, body.commit_size) & 0x7FFFFFF
             at, end = body.data_offset, body.data_offset + committed
-            while at < end:
+            while at + 4 <= end:
                 word = self.number(data, at, 4)
                 kind, delta = (word >> 27, word & 0x7FFFFFF) if self.order == "big" else (word & 31, word >> 5)
-                if kind == 30:
-                    time = (time + (self.number(data, at + 4, 4) << 27) + delta) & MASK
+                second = self.number(data, at + 4, 4) if kind in (0, 30, 31) or kind == 29 and delta else 0
+                if kind == 29:
+                    if delta == 0:
+                        break
+                    time = (time + (0 if delta == 1 else delta)) & MASK
+                    at += (4 + second + 3) // 4 * 4
+                elif kind == 30:
+                    time = (time + (second << 27) + delta) & MASK
                     at += 8
-                    continue
-                assert kind <= 28
-                start = at + (8 if kind == 0 else 4)
-                size = self.number(data, at + 4, 4) - 4 if kind == 0 else 4 * kind
-                time = (time + delta) & MASK
-                events.append(self.record(cpu, time, data[start : start + size]))
-                at = start + (size + 3) // 4 * 4
+                elif kind == 31:
+                    upper = time >> 59 << 59
+                    stamp = (second << 27) + delta | upper
+                    wrapped = time > stamp + (1 << 58) if upper == 0 else time > stamp
+                    time = (stamp + (1 << 59) if wrapped else stamp) & MASK
+                    at += 8
+                else:
+                    start = at + (8 if kind == 0 else 4)
+                    size = second - 4 if kind == 0 else 4 * kind
+                    time = (time + delta) & MASK
+                    events.append(self.record(cpu, time, data[start : start + size], body.class_limit))
+                    at = start + (size + 3) // 4 * 4
         assert len(events) == body.first_event + body.record_count
 
-    def record(self, cpu, time, data):
-        told = next(c for c in self.classes.values() if c["id"] == self.number(data, 0, 2))
+    def record(self, cpu, time, data, class_limit):
+        id = self.number(data, 0, 2)
+        told = self.classes[max(n for n, c in self.classes.items() if n < class_limit and c["id"] == id)]
         fields = {}
         for name, ctype, offset, size, kind, signed, element, role in told["fields"]:
             if kind == 0:
@@ -170,20 +193,39 @@ class Reader:
         return {"cpu": cpu, "time": time, "class": told["name"], "fields": fields}
 
     def on_clok(self, body, _):
-        self.out["clock"] = {"name": body.name, "ticks": body.unit == 1, "comparable": body.comparable == 1}
+        self.out["clock"] = {"name": body.name, "ticks": body.unit != 0, "comparable": body.comparable == 1}
 
     def on_meta(self, body, _):
         self.out.setdefault("meta", []).extend([p.key, hexed(p.value)] for p in body.pairs)
 
     def on_file(self, body, _):
-        self.out.setdefault("files", []).append([body.name, hexed(body.contents)])
+        self.out.setdefault("files", []).append(
+            [body.name, hexed(body.contents), [body.time_first, body.time_last] if body.flags & 1 else None])
+
+    def table(self, name, body, row):
+        text = lambda ref: body.heap[ref.offset : ref.offset + ref.len].decode()
+        self.out.setdefault(name, []).extend(row(r, text) for r in body.rows)
+
+    def on_line(self, body, _):
+        self.table("lines", body, lambda r, text: [r.address, text(r.function), text(r.file), r.line, r.depth])
+
+    def on_cgrp(self, body, _):
+        self.table("cgroups", body, lambda r, text: [r.time, r.id, r.pid, r.hierarchy, text(r.path)])
+
+    def on_sums(self, body, _):
+        def row(r, text):
+            numbers = [n if r.present >> i & 1 else None for i, n in enumerate(r.numbers)]
+            return [[r.time_first, r.time_last], r.call_site, text(r.function), r.meaning, numbers]
+
+        self.table("sums", body, row)
 
     def on_task(self, body, _):
         rows = ([r.time, r.pid, r.tgid, hexed(r.comm.split(b"\0")[0])] for r in body.rows)
         self.out.setdefault("tasks", []).extend(rows)
 
     def on_stat(self, body, _):
-        for r in body.rows:
+        # A row with another `taken` is of a later version.
+        for r in (r for r in body.rows if r.taken <= 2):
             numbers = [n if r.present >> i & 1 else None for i, n in enumerate(r.numbers)]
             self.out.setdefault("stats", []).append([r.cpu, r.taken, numbers])
 
@@ -202,8 +244,8 @@ class Reader:
             assert row.header == self.data[row.offset : row.offset + 64]
             if chunk.kind in ("EVNT", "RAWP"):
                 head = chunk.body
-                told = (head.t_base, head.t_last, head.first_event, head.lost_events, head.record_count, head.loss_flags)
-                assert told == (row.t_base, row.t_last, row.first_event, row.lost_events, row.record_count, row.loss_flags)
+                told = (head.t_base, head.t_last, head.first_event, head.lost_events, head.record_count, head.loss_flags, head.classes)
+                assert told == (row.t_base, row.t_last, row.first_event, row.lost_events, row.record_count, row.loss_flags, row.classes)
 
     def on_trlr(self, body, _):
         events = [c.body for c in self.file.chunks if c.kind in ("EVNT", "RAWP")]

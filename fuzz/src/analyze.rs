@@ -195,7 +195,7 @@ pub fn snapshots(data: &[u8]) {
     const NAMES: [&str; 12] = [
         "slabinfo.after",
         "slabinfo.before",
-        "slabinfo.at.1000000000-1000100000",
+        "slabinfo.meanwhile",
         "slab_sysfs.after",
         "buddyinfo.after",
         "buddyinfo.before",

@@ -101,12 +101,21 @@ pub fn file(data: &[u8]) -> Vec<u8> {
     Making::new(&mut input).and_then(|making| making.all(&mut input)).unwrap_or_default()
 }
 
+/// A snapshot that was read while events were recorded is known by its times.
+fn attach(writer: &mut Writer, name: &str, text: &[u8]) {
+    let (name, times) = match name.strip_suffix(".meanwhile") {
+        Some(stem) => (stem, Some((1_000_000_000, 1_000_100_000))),
+        None => (name, None),
+    };
+    writer.file_at(name, text, times).expect("no codec refuses it");
+}
+
 /// A small file with this file of the target attached.
 pub fn with_file(name: &str, text: &[u8]) -> Vec<u8> {
     let bytes: Vec<u8> = (0..160u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut input = Unstructured::new(&bytes);
     let make = |mut making: Making| {
-        making.writer.file(name, text).expect("no codec refuses it");
+        attach(&mut making.writer, name, text);
         making.all(&mut input)
     };
     Making::new(&mut Unstructured::new(&[])).and_then(make).unwrap_or_default()
@@ -156,8 +165,12 @@ impl Making {
             match u.arbitrary::<u8>()? {
                 0..=2 => self.writer.flush(cpu).expect("a good codec"),
                 3..=5 => {
-                    let loss =
-                        Loss { counted: small(u)?, uncounted: u.arbitrary()?, damaged_input: u.ratio(1, 8)? };
+                    let loss = Loss {
+                        counted: small(u)?,
+                        uncounted: u.arbitrary()?,
+                        damaged_input: u.ratio(1, 8)?,
+                        overwritten: false,
+                    };
                     self.writer.lost(cpu, loss).expect("a good CPU");
                 }
                 6 => self.time = edge(u)?,
@@ -179,6 +192,7 @@ impl Making {
         let clock = TraceClock {
             name: (*u.choose(&["mono", "local", "counter"])?).to_owned(),
             unit: *u.choose(&units)?,
+            comparable: u.arbitrary()?,
         };
         self.writer.clock(&clock).expect("no codec refuses it");
         const PAIRS: [(&str, &[&str]); 12] = [
@@ -257,7 +271,7 @@ impl Making {
     fn snapshots(&mut self, u: &mut Unstructured<'_>, count: usize) -> Result<()> {
         for _ in 0..count {
             let (name, text) = snapshot(u)?;
-            self.writer.file(&name, &text).expect("no codec refuses it");
+            attach(&mut self.writer, &name, &text);
         }
         Ok(())
     }

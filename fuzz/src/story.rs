@@ -55,7 +55,12 @@ pub fn of(data: &[u8], narrow: bool) -> Vec<Step> {
             0 => out.push(Step::Flush(cpu)),
             1 => {
                 let counted = numbers.number(1);
-                let loss = Loss { counted, uncounted: what & 16 != 0, damaged_input: what & 32 != 0 };
+                let loss = Loss {
+                    counted,
+                    uncounted: what & 16 != 0,
+                    damaged_input: what & 32 != 0,
+                    overwritten: false,
+                };
                 out.push(Step::Lost(cpu, loss));
             }
             2 => time = numbers.number(8),

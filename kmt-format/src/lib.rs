@@ -103,6 +103,7 @@ pub mod raw;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod read;
 pub mod schema;
+pub mod tables;
 pub mod write;
 
 pub use codec::Compression;

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Bytes, number};
 use crate::classes::{ARRAYS, CACHE_FREE, Class, EMPTY, EXIT, KMALLOC, PAGE_ALLOC, STACK, TAIL};
-use crate::model::{Event, Layout, Loss, Op, Value};
+use crate::model::{End, Event, How, Layout, Loss, Op, Value};
 
 /// Makes events in one byte order and word size.
 #[derive(Debug, Clone, Copy)]
@@ -177,8 +177,8 @@ pub fn metadata(m: Maker) -> Vec<Op> {
         Op::Clock("mono", false, true),
         Op::Meta(vec![("writer", b"by hand"), ("uname", b"Linux target 6.1.0"), ("odd", b"\x00\xff")]),
         Op::Meta(vec![("", b"")]),
-        Op::File("slabinfo.before", b"slabinfo - version: 2.1\n"),
-        Op::File("empty", b""),
+        Op::File("slabinfo", b"slabinfo - version: 2.1\n", Some((900, 905))),
+        Op::File("empty", b"", None),
         Op::Tasks(vec![(0, 42, 41, "a task"), (900, -7, 0, "sixteen letters!"), (0, 1, 1, "")]),
         Op::Stats(vec![(0, 0, stats(100)), (1, 0, stats(200))]),
         Op::Stats(vec![(0, 1, stats(300))]),
@@ -196,6 +196,54 @@ pub fn metadata(m: Maker) -> Vec<Op> {
             (base, base + 0x800),
         ),
         Op::Event(0, m.kmalloc(1_000, 0x40, 100)),
+    ]
+}
+
+/// What programs add that know more than the ring buffer tells.
+pub fn added(m: Maker) -> Vec<Op> {
+    let site = m.address(0x100);
+    let keys: Vec<(&str, &[u8])> = vec![
+        ("boot_id", b"11111111-2222-3333-4444-555555555555"),
+        ("build_id", b"5f1d7a84db00d2fce00b31a7fc73224f5ece9f35"),
+        ("build_id/nfs", b"0123456789abcdef0123456789abcdef01234567"),
+        ("kernel.text", b"0xffffffff81000000"),
+        ("module_base/nfs", b"0xffffffffc0400000"),
+        ("clock.reason", b"mono: comparable between CPUs"),
+        ("sampling", b"kmem:kmalloc ptr 0x1c0 0x40\n"),
+        ("record.command_status", b"3"),
+        ("recorder.cpu_ns", b"12000000"),
+    ];
+    let overwritten = Loss { counted: 700, overwritten: true, ..Loss::default() };
+    vec![
+        Op::Meta(keys),
+        Op::Lines(vec![
+            (site, "kmalloc_array", "include/linux/slab.h", 640, 0),
+            (site, "pipe_alloc", "fs/pipe.c", 807, 1),
+            (m.address(0x200), "kmem_free", "", 0, 0),
+        ]),
+        Op::Cgroups(vec![
+            (0, 17, 42, 0, "/system.slice/a.service"),
+            (1_005, 0, -7, 4, "/"),
+            (1_010, 18, 42, 0, "/user.slice"),
+        ]),
+        Op::Sums(vec![
+            ([0, 5_000], site, "", 1, [Some(12), Some(1_200), Some(1_536)]),
+            ([5_000, 9_000], 0, "pipe_alloc", 1, [Some(3), None, None]),
+        ]),
+        Op::File("allocinfo", b"allocinfo - version: 1.0\n", Some((10, 12))),
+        Op::File("allocinfo", b"allocinfo - version: 1.0\n 4096 1 fs/pipe.c:807\n", Some((4_000, 4_002))),
+        Op::Lost(0, overwritten),
+        Op::Event(0, m.kmalloc(1_000, 0x40, 100)),
+    ]
+}
+
+/// The same event ids in two parts of a file, with classes of their own.
+pub fn ids_again(m: Maker) -> Vec<Op> {
+    vec![
+        Op::SubBuffer(0, vec![m.kmalloc(100, 0x40, 8), m.page(110, 3, 0)], Loss::default()),
+        Op::Append,
+        Op::SubBuffer(0, vec![m.free(200, 0x40, "dentry"), m.kmalloc(210, 0x80, 9)], Loss::default()),
+        Op::Event(1, m.kmalloc(220, 0xc0, 10)),
     ]
 }
 
@@ -247,6 +295,31 @@ pub fn sub_buffers(m: Maker) -> Vec<Op> {
     ]
 }
 
+/// What a kernel writes besides events: discarded ones, fillers, absolute times, loss bits in every combination.
+pub fn walks(m: Maker) -> Vec<Op> {
+    let events = |start: u64| {
+        let stack = m.stack(start + 90, 12);
+        vec![m.kmalloc(start, 0x40, 8), m.free(start + 40, 0x40, "dentry"), m.page(start + 41, 3, 0), stack]
+    };
+    let counted = Loss { counted: 9, ..Loss::default() };
+    let uncounted = Loss { uncounted: true, ..Loss::default() };
+    let plain = How::default();
+    let discards = How { discards: true, ..plain };
+    let absolute = How { absolute: true, ..plain };
+    vec![
+        Op::SubBufferWith(0, events(1_000), Loss::default(), discards),
+        Op::SubBufferWith(0, events(2_000), Loss::default(), How { end: End::Void, ..discards }),
+        Op::SubBufferWith(0, events(3_000), Loss::default(), How { end: End::Filler, ..discards }),
+        // The upper five bits of an absolute time come from the one before.
+        Op::SubBufferWith(1, events((5 << 59) + 7), Loss::default(), absolute),
+        Op::SubBufferWith(1, events((5 << 59) + 200), Loss::default(), How { discards: true, ..absolute }),
+        Op::SubBufferWith(1, vec![m.empty((6 << 59) - 1), m.empty((6 << 59) + 3)], Loss::default(), absolute),
+        Op::SubBufferWith(2, events(10), counted, How { end: End::Void, ..plain }),
+        Op::SubBufferWith(2, events(200), uncounted, How { end: End::Filler, ..plain }),
+        Op::SubBufferWith(2, events(400), uncounted, How { stored_alone: true, ..plain }),
+    ]
+}
+
 /// A file that was gone on with.
 pub fn appended(m: Maker) -> Vec<Op> {
     let mut ops = two_cpus(m);
@@ -277,9 +350,12 @@ pub fn all(m: Maker) -> Vec<(&'static str, Vec<Op>)> {
         ("arrays", arrays(m)),
         ("wide", wide(m)),
         ("metadata", metadata(m)),
+        ("added", added(m)),
+        ("ids-again", ids_again(m)),
         ("symbols-in-parts", symbols_in_parts(m)),
         ("unknown", unknown(m)),
         ("sub-buffers", sub_buffers(m)),
+        ("walks", walks(m)),
         ("appended", appended(m)),
         ("many", many(m)),
     ]
@@ -292,7 +368,7 @@ pub fn layouts(case: &str) -> Vec<(String, Layout)> {
         let name = format!("{}{}", if big { "be" } else { "le" }, long * 8);
         let plain = Layout::plain(big, long);
         out.push((name.clone(), plain));
-        if ["many", "metadata", "sub-buffers", "appended", "times"].contains(&case) {
+        if ["many", "metadata", "added", "sub-buffers", "appended", "times"].contains(&case) {
             out.push((format!("{name}-lz4"), Layout { codec: 1, ..plain }));
             out.push((format!("{name}-zstd"), Layout { codec: 2, ..plain }));
         }

@@ -154,6 +154,11 @@ fn fits(fields: &[crate::classes::Field], values: &[Value], slots: &[Slot]) -> b
     })
 }
 
+/// The `classes` of a head with events of these classes.
+pub fn class_bits(classes: impl Iterator<Item = usize>) -> u64 {
+    classes.fold(0, |bits, class| bits | 1 << (class % 64))
+}
+
 /// The body, and where in it the records start.
 pub fn body(chunk: &Chunk<'_>, layout: &Layout) -> (Vec<u8>, usize) {
     let Layout { big, long, .. } = *layout;
@@ -202,7 +207,9 @@ pub fn body(chunk: &Chunk<'_>, layout: &Layout) -> (Vec<u8>, usize) {
         .u32(epochs.len() / 8);
     out.u32(epochs_at).u32(table_at).u32(contexts_at).u32(records_at).u32(heap_at).u32(tables.heap.len());
     let context_stride = if contexts.is_empty() { 4 } else { stride };
-    out.number(8 + long as u64, 2).number(context_stride, 2).fill(0, 96).fill(0xee, head_len);
+    out.number(8 + long as u64, 2).number(context_stride, 2).u32(0);
+    let classes = chunk.events.iter().map(|(class, _)| *class);
+    out.number(class_bits(classes), 8).fill(0xee, head_len);
     if layout.records_first {
         out.fill(0, records_at).raw(&records.data);
     }

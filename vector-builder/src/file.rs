@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::bytes::{Bytes, crc32, read};
 use crate::classes::Class;
 use crate::codec;
-use crate::events::{self, Chunk};
+use crate::events::{self, Chunk, class_bits};
 use crate::kernel::sub_buffer;
-use crate::model::{Event, Layout, Loss, Op};
+use crate::model::{Event, How, Layout, Loss, Op};
 use crate::schema;
 
 /// The identity of all vectors.
@@ -23,8 +23,8 @@ pub struct Placed {
     pub offset: usize,
     /// Where it ends.
     pub end: usize,
-    /// t_base, t_last, first_event, lost, count, flags.
-    pub head: [u64; 6],
+    /// t_base, t_last, first_event, lost, count, flags, classes.
+    pub head: [u64; 7],
 }
 
 /// What was built.
@@ -43,7 +43,7 @@ pub struct File {
 #[derive(Default)]
 struct Stream {
     open: Vec<(usize, Event)>,
-    raw: Vec<(Vec<Event>, Loss)>,
+    raw: Vec<(Vec<Event>, Loss, How)>,
     loss: Loss,
     events: u64,
     sequence: u32,
@@ -113,7 +113,7 @@ impl Builder {
     fn loose(&mut self, kind: &[u8; 4], flags: u8, body: &[u8]) {
         let sequence = self.loose_sequence;
         self.loose_sequence += 1;
-        self.chunk(kind, flags, NO_STREAM, sequence, body, 0, None, [0; 6]);
+        self.chunk(kind, flags, NO_STREAM, sequence, body, 0, None, [0; 7]);
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of a chunk header")]
@@ -126,7 +126,7 @@ impl Builder {
         body: &[u8],
         prefix_len: usize,
         records: Option<(usize, usize)>,
-        head: [u64; 6],
+        head: [u64; 7],
     ) {
         let Layout { big, long, .. } = self.layout;
         let may_encode = self.layout.codec != 0 && ![b"HDRC", b"INDX", b"TRLR"].contains(&kind);
@@ -164,7 +164,8 @@ impl Builder {
             Op::Event(cpu, event) => self.event(*cpu, event),
             Op::Lost(cpu, loss) => self.lost(*cpu, *loss),
             Op::Flush(cpu) => self.flush(*cpu),
-            Op::SubBuffer(cpu, events, loss) => self.sub_buffer(*cpu, events, *loss),
+            Op::SubBuffer(cpu, events, loss) => self.sub_buffer(*cpu, events, *loss, How::default()),
+            Op::SubBufferWith(cpu, events, loss, how) => self.sub_buffer(*cpu, events, *loss, *how),
             Op::Append => {
                 self.finish();
                 self.first_class = self.file.classes.len();
@@ -189,6 +190,11 @@ impl Builder {
         )
     }
 
+    /// The number of the class that an id names in this part of the file.
+    fn class_now(&self, id: u16) -> usize {
+        self.file.classes.iter().rposition(|c| c.id == id).expect("the class is there")
+    }
+
     fn event(&mut self, cpu: u32, event: &Event) {
         let class = self.number_of(event.class);
         let stream = self.streams.entry(cpu).or_default();
@@ -207,11 +213,15 @@ impl Builder {
         }
         let old = &mut self.streams.entry(cpu).or_default().loss;
         let counted = old.counted + loss.counted;
-        *old =
-            Loss { counted, uncounted: old.uncounted | loss.uncounted, damaged: old.damaged | loss.damaged };
+        *old = Loss {
+            counted,
+            uncounted: old.uncounted | loss.uncounted,
+            damaged: old.damaged | loss.damaged,
+            overwritten: old.overwritten | loss.overwritten,
+        };
     }
 
-    fn sub_buffer(&mut self, cpu: u32, events: &[Event], loss: Loss) {
+    fn sub_buffer(&mut self, cpu: u32, events: &[Event], loss: Loss, how: How) {
         for event in events {
             self.number_of(event.class);
         }
@@ -219,12 +229,12 @@ impl Builder {
             self.lost(cpu, loss);
         }
         let stream = self.streams.entry(cpu).or_default();
-        let last = stream.raw.last().and_then(|(events, _)| events.last());
+        let last = stream.raw.last().and_then(|(events, ..)| events.last());
         let falls = last.zip(events.first()).is_some_and(|(last, first)| first.time < last.time);
         if falls || !stream.open.is_empty() {
             self.close(cpu);
         }
-        self.streams.entry(cpu).or_default().raw.push((events.to_vec(), loss));
+        self.streams.entry(cpu).or_default().raw.push((events.to_vec(), loss, how));
     }
 
     fn flush(&mut self, cpu: u32) {
@@ -242,7 +252,7 @@ impl Builder {
         let raw = std::mem::take(&mut stream.raw);
         let loss = std::mem::take(&mut stream.loss);
         let times: Vec<u64> =
-            open.iter().map(|(_, e)| e).chain(raw.iter().flat_map(|(e, _)| e)).map(|e| e.time).collect();
+            open.iter().map(|(_, e)| e).chain(raw.iter().flat_map(|(e, ..)| e)).map(|e| e.time).collect();
         let time_before = stream.last_time.unwrap_or(0);
         let (t_base, t_last) =
             (*times.first().unwrap_or(&time_before), *times.last().unwrap_or(&time_before));
@@ -259,7 +269,9 @@ impl Builder {
         if loss != Loss::default() {
             self.file.losses.push((cpu, first_event, loss));
         }
-        let head = [t_base, t_last, first_event, loss.counted, times.len() as u64, loss.flags()];
+        let raw_classes = raw.iter().flat_map(|(events, ..)| events).map(|e| self.class_now(e.class.id));
+        let classes = class_bits(open.iter().map(|(class, _)| *class).chain(raw_classes));
+        let head = [t_base, t_last, first_event, loss.counted, times.len() as u64, loss.flags(), classes];
         if raw.is_empty() {
             let chunk = Chunk { events: &open, loss, first_event, time_before };
             let (body, records_at) = events::body(&chunk, &layout);
@@ -268,7 +280,7 @@ impl Builder {
             let records = Some((records_at, open.len()));
             self.chunk(b"EVNT", flags, cpu, sequence, &body, prefix_len, records, head);
         } else {
-            let (body, head_len) = raw_body(&raw, &head, &layout);
+            let (body, head_len) = raw_body(&raw, &head, self.classes_written, &layout);
             self.chunk(b"RAWP", flags, cpu, sequence, &body, head_len, None, head);
         }
     }
@@ -310,24 +322,29 @@ impl Builder {
 
     fn index(&self) -> Vec<u8> {
         let mut out = self.bytes();
-        out.u32(self.pad(16)).u32(self.pad(112)).u32(self.file.chunks.len()).u32(0);
+        out.u32(self.pad(16)).u32(self.pad(120)).u32(self.file.chunks.len()).u32(0);
         let mut out = self.grown(&out, 16);
         for chunk in &self.file.chunks {
-            let [t_base, t_last, first_event, lost, count, flags] = chunk.head;
+            let [t_base, t_last, first_event, lost, count, flags, classes] = chunk.head;
             let mut row = self.bytes();
             row.number(chunk.offset as u64, 8).number(t_base, 8).number(t_last, 8).number(first_event, 8);
-            row.number(lost, 8).number(count, 4).number(flags, 4);
+            row.number(lost, 8).number(count, 4).number(flags, 4).number(classes, 8);
             row.raw(&self.file.bytes[chunk.offset..chunk.offset + 64]);
-            out.raw(&self.grown(&row, 112).data);
+            out.raw(&self.grown(&row, 120).data);
         }
         out.data
     }
 }
 
-fn raw_body(raw: &[(Vec<Event>, Loss)], head: &[u64; 6], layout: &Layout) -> (Vec<u8>, usize) {
+fn raw_body(
+    raw: &[(Vec<Event>, Loss, How)],
+    head: &[u64; 7],
+    class_limit: usize,
+    layout: &Layout,
+) -> (Vec<u8>, usize) {
     let Layout { big, long, sub_buffer_len, .. } = *layout;
-    let [t_base, t_last, first_event, lost, count, flags] = *head;
-    let head_len = if layout.padded { 72 } else { 64 };
+    let [t_base, t_last, first_event, lost, count, flags, classes] = *head;
+    let head_len = if layout.padded { 80 } else { 72 };
     let mut out = Bytes::new(big);
     out.u32(head_len)
         .number(flags, 4)
@@ -340,10 +357,11 @@ fn raw_body(raw: &[(Vec<Event>, Loss)], head: &[u64; 6], layout: &Layout) -> (Ve
         .number(8, 2)
         .number(long as u64, 2)
         .number(8 + long as u64, 2)
-        .fill(0, 64)
+        .u32(class_limit)
+        .number(classes, 8)
         .fill(0xee, head_len);
-    for (events, loss) in raw {
-        out.raw(&sub_buffer(events, *loss, layout));
+    for (events, loss, how) in raw {
+        out.raw(&sub_buffer(events, *loss, *how, layout));
     }
     (out.data, head_len)
 }

@@ -20,19 +20,19 @@ enum Expect {
     Unreadable(&'static str, u64),
 }
 
-/// A sound file that gets a defect.
-struct Broken {
-    file: File,
+/// A sound file that is changed by hand: it gets a defect, or something that no reader knows.
+pub(crate) struct Broken {
+    pub file: File,
     big: bool,
 }
 
 impl Broken {
-    fn new(ops: &[Op], layout: Layout) -> Self {
+    pub fn new(ops: &[Op], layout: Layout) -> Self {
         Self { file: build(ops, layout), big: layout.big }
     }
 
     /// Where the `nth` chunk of a kind starts and ends.
-    fn chunk(&self, kind: &[u8; 4], nth: usize) -> (usize, usize) {
+    pub fn chunk(&self, kind: &[u8; 4], nth: usize) -> (usize, usize) {
         let chunk = self.file.chunks.iter().filter(|c| c.kind == *kind).nth(nth).expect("the chunk is there");
         (chunk.offset, chunk.end)
     }
@@ -42,7 +42,7 @@ impl Broken {
         self.file.bytes[at..at + len].copy_from_slice(&bytes);
     }
 
-    fn number(&self, at: usize, len: usize) -> u64 {
+    pub fn number(&self, at: usize, len: usize) -> u64 {
         read(&self.file.bytes, at, len, self.big)
     }
 
@@ -60,7 +60,7 @@ impl Broken {
     }
 
     /// A field of a chunk header; returns where the chunk starts.
-    fn header(&mut self, kind: &[u8; 4], nth: usize, at: usize, value: u64, len: usize) -> u64 {
+    pub fn header(&mut self, kind: &[u8; 4], nth: usize, at: usize, value: u64, len: usize) -> u64 {
         let (offset, end) = self.chunk(kind, nth);
         self.put(offset + at, value, len);
         self.stamp(offset, end);
@@ -68,7 +68,7 @@ impl Broken {
     }
 
     /// A field of a body; returns where the body starts.
-    fn body(&mut self, kind: &[u8; 4], nth: usize, at: usize, value: u64, len: usize) -> u64 {
+    pub fn body(&mut self, kind: &[u8; 4], nth: usize, at: usize, value: u64, len: usize) -> u64 {
         let (offset, end) = self.chunk(kind, nth);
         self.put(offset + 64 + at, value, len);
         self.stamp(offset, end);
@@ -76,7 +76,7 @@ impl Broken {
     }
 
     /// A field of the file header, and of its copy.
-    fn file_header(&mut self, at: usize, value: u64, len: usize) {
+    pub fn file_header(&mut self, at: usize, value: u64, len: usize) {
         for start in [0, 128] {
             self.put(start + at, value, len);
             let crc = crc32(&self.file.bytes[start..start + 60]);
@@ -218,19 +218,36 @@ fn metadata(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
         out.push((name, broken, Expect::Damage(vec![(code, offset)])));
     };
     add("clock-head", b"CLOK", 0, 11, 4, "malformed", 0);
-    add("clock-unit", b"CLOK", 4, 2, 1, "malformed", 0);
     add("clock-name", b"CLOK", 8, 5, 4, "malformed", 0);
     add("clock-not-utf8", b"CLOK", 12, 0xff, 1, "malformed", 0);
-    add("meta-key", b"META", 0, 1 << 20, 4, "malformed", 0);
-    add("meta-value", b"META", 4, 1 << 20, 4, "malformed", 0);
-    add("file-contents", b"FILE", 0, 1 << 20, 8, "malformed", 0);
-    add("file-name", b"FILE", 16, 0xff, 1, "malformed", 0);
+    add("meta-head", b"META", 0, 11, 4, "malformed", 0);
+    add("meta-pair-length", b"META", 4, 7, 4, "malformed", 0);
+    add("meta-count", b"META", 8, 99, 4, "malformed", 0);
+    add("meta-key", b"META", 12, 1 << 20, 4, "malformed", 0);
+    add("meta-value", b"META", 16, 1 << 20, 4, "malformed", 0);
+    add("file-head", b"FILE", 0, 39, 4, "malformed", 0);
+    add("file-contents", b"FILE", 8, 1 << 20, 8, "malformed", 0);
+    add("file-name", b"FILE", 40, 0xff, 1, "malformed", 0);
     add("task-row-length", b"TASK", 4, 31, 4, "malformed", 0);
     add("task-rows", b"TASK", 8, 9, 4, "truncated", 16);
     add("stat-rows", b"STAT", 8, 3, 4, "truncated", 16);
     add("symbol-name", b"KSYM", 40 + 48 + if m.long == 8 { 12 } else { 8 }, 1 << 20, 4, "malformed", 0);
     add("symbol-owner", b"KSYM", 40 + 48 + if m.long == 8 { 18 } else { 14 }, 3, 2, "malformed", 0);
     add("symbol-row-length", b"KSYM", 36, 4, 4, "malformed", 0);
+    for (name, kind, at) in [
+        ("line-function", b"LINE", 16 + 8),
+        ("cgroup-path", b"CGRP", 16 + 24),
+        ("sums-function", b"SUMS", 16 + 48),
+    ] {
+        let mut broken = Broken::new(&cases::added(m), layout);
+        let offset = broken.body(kind, 0, at, 1 << 20, 4);
+        out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
+    }
+    let mut ops = base_ops(m);
+    ops.push(Op::Clock("local", false, false));
+    let clocks = Broken::new(&ops, layout);
+    let (second, _) = clocks.chunk(b"CLOK", 1);
+    out.push(("two-clocks", clocks, Expect::Damage(vec![("malformed", second as u64 + 64)])));
     out
 }
 
@@ -260,13 +277,13 @@ fn schema(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     add("schema-class-fields", 40 + 8, 100, 4, "malformed", 0);
     add("schema-too-many-fields", 40 + 4, 257, 2, "limit-exceeded", 0);
     add("schema-common-fields", 40 + 6, 200, 2, "malformed", 0);
-    add("schema-field-kind", field_at + 24, 9, 1, "malformed", 0);
     add("schema-scalar-size", field_at + 20, 3, 4, "malformed", 0);
     add("schema-shape-class", shape_at, 9, 4, "malformed", 0);
     add("schema-shape-slots", shape_at + 4, 1_000, 4, "malformed", 0);
-    add("schema-slot-place", slot_at, 5, 1, "malformed", 0);
     add("schema-slot-stored", slot_at + 1, 3, 1, "malformed", 0);
-    add("schema-slot-transform", slot_at + 2, 3, 1, "malformed", 0);
+    let from_field_99 = if layout.big { 2 << 8 | 99 } else { 2 | 99 << 8 };
+    add("schema-slot-base", slot_at + 2, from_field_99, 2, "malformed", 0);
+    add("schema-slot-too-wide", slot_at + 8 + 1, 8, 1, "malformed", 0);
     add("schema-slot-reach", slot_at + 8 * 4 + 4, 1_000, 4, "malformed", 0);
     let mut differs = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
     let second = differs.body(b"SCHM", 1, 40, 99, 2);
@@ -343,6 +360,7 @@ fn events(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
         },
         "malformed",
     );
+    add("events-class-untold", &head(88, 0, 8), "malformed");
     add("events-last-time", &head(24, 7, 8), "malformed");
     add(
         "events-array-outside",
@@ -366,6 +384,9 @@ fn events(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     out
 }
 
+/// Length of a SubBuffersHead.
+const RAW_HEAD: usize = 72;
+
 fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     let mut out = Vec::new();
     let epochs = Broken::new(&cases::times(m), layout);
@@ -381,22 +402,26 @@ fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     raw("raw-layout", &|b| b.body(b"RAWP", 0, 56, 5, 2), "malformed");
     raw("raw-count", &|b| b.body(b"RAWP", 0, 48, 9, 4), "malformed");
     raw("raw-events", &|b| b.body(b"RAWP", 0, 40, 4, 4), "malformed");
-    raw("raw-commit", &|b| b.body(b"RAWP", 0, 64 + 8, 2_000, m.long) + 64 + 8, "sub-buffer");
+    raw(
+        "raw-commit",
+        &|b| b.body(b"RAWP", 0, RAW_HEAD + 8, 2_000, m.long) + RAW_HEAD as u64 + 8,
+        "sub-buffer",
+    );
     raw(
         "raw-event-header",
         &|b| {
             // An event of 112 bytes where 20 were committed.
-            let data = 64 + 8 + m.long;
+            let data = RAW_HEAD + 8 + m.long;
             b.body(b"RAWP", 0, data, if layout.big { 28 << 27 } else { 28 }, 4);
-            b.body(b"RAWP", 0, 64 + 8, 20, m.long) + data as u64
+            b.body(b"RAWP", 0, RAW_HEAD + 8, 20, m.long) + data as u64
         },
         "sub-buffer",
     );
-    raw("raw-loss-untold", &|b| b.body(b"RAWP", 1, 4, 0, 4) + 64 + 8, "malformed");
+    raw("raw-loss-untold", &|b| b.body(b"RAWP", 1, 4, 0, 4) + RAW_HEAD as u64 + 8, "malformed");
     raw(
         "raw-loss-inside",
         &|b| {
-            let at = 64 + 1024 + 8;
+            let at = RAW_HEAD + 1024 + 8;
             let (offset, _) = b.chunk(b"RAWP", 0);
             let commit = b.number(offset + 64 + at, m.long);
             b.body(b"RAWP", 0, at, commit | 1 << 31, m.long) + at as u64
@@ -406,11 +431,21 @@ fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     raw(
         "raw-unknown-event",
         &|b| {
-            let data = 64 + 8 + m.long;
+            let data = RAW_HEAD + 8 + m.long;
             b.body(b"RAWP", 0, data + 4, 999, 2) + data as u64
         },
         "unknown-event-id",
     );
+    raw("raw-classes-missing", &|b| b.body(b"RAWP", 0, 60, 99, 4), "malformed");
+    raw(
+        "raw-class-limit",
+        &|b| {
+            let data = RAW_HEAD + 8 + m.long;
+            b.body(b"RAWP", 0, 60, 0, 4) + data as u64
+        },
+        "unknown-event-id",
+    );
+    raw("raw-classes-untold", &|b| b.body(b"RAWP", 0, 64, 0, 8), "malformed");
     // Found by fuzzing: event numbers at the end of what 64 bits hold.
     for (name, kind) in [("events-event-number", b"EVNT"), ("raw-event-number", b"RAWP")] {
         let mut broken = Broken::new(&cases::sub_buffers(m), layout);
@@ -423,6 +458,9 @@ fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     let mut filtered = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
     let offset = filtered.header(b"EVNT", 0, 13, 0x21, 1) + 13;
     out.push(("unknown-filter", filtered, Expect::Unreadable("unknown-codec", offset)));
+    let mut plain = Broken::new(&cases::many(m), layout);
+    let offset = plain.header(b"EVNT", 0, 13, 0x10, 1) + 13;
+    out.push(("filter-without-codec", plain, Expect::Unreadable("unknown-codec", offset)));
     let mut short = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
     let (start, _) = short.chunk(b"EVNT", 0);
     let raw_len = short.number(start + 32, 8);

@@ -31,7 +31,9 @@ fn events(ops: &[Op], long: usize) -> Vec<Json> {
     for op in ops {
         match op {
             Op::Event(cpu, event) => all.push((*cpu, event)),
-            Op::SubBuffer(cpu, events, _) => all.extend(events.iter().map(|e| (*cpu, e))),
+            Op::SubBuffer(cpu, events, _) | Op::SubBufferWith(cpu, events, ..) => {
+                all.extend(events.iter().map(|e| (*cpu, e)))
+            }
             _ => {}
         }
     }
@@ -62,7 +64,7 @@ fn merged(events: &[Json]) -> Vec<Json> {
 fn losses(file: &File) -> Vec<Json> {
     let mut list = file.losses.clone();
     list.sort_by_key(|(cpu, at, _)| (*cpu, *at));
-    let row = |(cpu, at, loss): &(u32, u64, crate::model::Loss)| json!({"cpu": cpu, "before": at, "counted": loss.counted, "uncounted": loss.uncounted, "damaged": loss.damaged});
+    let row = |(cpu, at, loss): &(u32, u64, crate::model::Loss)| json!({"cpu": cpu, "before": at, "counted": loss.counted, "uncounted": loss.uncounted, "damaged": loss.damaged, "overwritten": loss.overwritten});
     list.iter().map(row).collect()
 }
 
@@ -116,7 +118,18 @@ fn metadata(op: &Op, out: &mut Map<String, Json>) {
             out.insert("clock".into(), json!({"name": name, "ticks": ticks, "comparable": comparable}));
         }
         Op::Meta(pairs) => pairs.iter().for_each(|(key, value)| push("meta", json!([key, hex(value)]))),
-        Op::File(name, contents) => push("files", json!([name, hex(contents)])),
+        Op::File(name, contents, times) => {
+            push("files", json!([name, hex(contents), times.map(|(first, last)| [first, last])]));
+        }
+        Op::Lines(lines) => lines.iter().for_each(|(address, function, file, line, depth)| {
+            push("lines", json!([address, function, file, line, depth]));
+        }),
+        Op::Cgroups(cgroups) => cgroups.iter().for_each(|(time, id, pid, hierarchy, path)| {
+            push("cgroups", json!([time, id, pid, hierarchy, path]));
+        }),
+        Op::Sums(sums) => sums.iter().for_each(|(times, call_site, function, meaning, numbers)| {
+            push("sums", json!([times, call_site, function, meaning, numbers]));
+        }),
         Op::Tasks(tasks) => tasks.iter().for_each(|(time, pid, tgid, comm)| {
             push("tasks", json!([time, pid, tgid, hex(comm.as_bytes())]));
         }),

@@ -9,11 +9,13 @@ pub mod classes;
 pub mod codec;
 pub mod events;
 pub mod file;
+pub mod growth;
 pub mod invalid;
 pub mod json;
 pub mod kernel;
 pub mod model;
 pub mod schema;
+pub mod tables;
 
 /// A vector: its name, its bytes, and what every reader must find in it.
 #[derive(Debug, Clone)]
@@ -45,6 +47,7 @@ pub fn vectors() -> Vec<Vector> {
             }
         }
     }
+    out.extend(growth::vectors());
     out.extend(invalid::vectors());
     out
 }

@@ -41,17 +41,47 @@ pub struct Loss {
     pub uncounted: bool,
     /// Whether input was damaged.
     pub damaged: bool,
+    /// Whether it was overwritten by design.
+    pub overwritten: bool,
 }
 
 impl Loss {
     /// As the specification numbers it.
     pub fn flags(&self) -> u64 {
-        u64::from(self.counted > 0) | u64::from(self.uncounted) << 1 | u64::from(self.damaged) << 2
+        u64::from(self.counted > 0)
+            | u64::from(self.uncounted) << 1
+            | u64::from(self.damaged) << 2
+            | u64::from(self.overwritten) << 3
     }
 }
 
 /// A symbol: address, size, kind, owner (0: the kernel), name.
 pub type Symbol = (u64, u64, u8, u16, &'static str);
+
+/// What a kernel writes into a sub-buffer besides events and their deltas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct How {
+    /// Between two events a discarded one takes half of the time.
+    pub discards: bool,
+    /// Each event has an absolute time before it.
+    pub absolute: bool,
+    /// What is behind the last event.
+    pub end: End,
+    /// Bit 30 of the commit word alone.
+    pub stored_alone: bool,
+}
+
+/// What is behind the last event of a sub-buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum End {
+    /// Nothing.
+    #[default]
+    Data,
+    /// A void rest of 12 bytes, which are committed.
+    Void,
+    /// A filler up to the end of the sub-buffer.
+    Filler,
+}
 
 /// What happens to a writer, in order.
 #[derive(Debug, Clone)]
@@ -64,12 +94,20 @@ pub enum Op {
     Flush(u32),
     /// A sub-buffer of a CPU with these events, and what it says was lost.
     SubBuffer(u32, Vec<Event>, Loss),
+    /// The same, with what a kernel writes besides.
+    SubBufferWith(u32, Vec<Event>, Loss, How),
     /// The clock: name, ticks, comparable.
     Clock(&'static str, bool, bool),
     /// Keys and values.
     Meta(Vec<(&'static str, &'static [u8])>),
-    /// A file of the target.
-    File(&'static str, &'static [u8]),
+    /// A file of the target, and between which times it was read.
+    File(&'static str, &'static [u8], Option<(u64, u64)>),
+    /// Source lines: address, function, file, line, depth.
+    Lines(Vec<(u64, &'static str, &'static str, u64, u64)>),
+    /// Cgroups: time, id, pid, hierarchy, path.
+    Cgroups(Vec<(u64, u64, i32, u64, &'static str)>),
+    /// Totals by call site: times, call site, function, meaning, and the three numbers.
+    Sums(Vec<([u64; 2], u64, &'static str, u64, [Option<u64>; 3])>),
     /// Tasks: time, pid, tgid, name.
     Tasks(Vec<(u64, i32, i32, &'static str)>),
     /// Counters: CPU, taken, and the eleven numbers.

@@ -4,16 +4,19 @@ use crate::bytes::Bytes;
 use crate::classes::Class;
 use crate::events::shapes;
 use crate::model::{Layout, Op};
+use crate::tables;
 
 /// Strings, each short one kept once.
 #[derive(Default)]
-struct Heap {
-    bytes: Vec<u8>,
+pub struct Heap {
+    /// The strings.
+    pub bytes: Vec<u8>,
     seen: Vec<(Vec<u8>, usize)>,
 }
 
 impl Heap {
-    fn push(&mut self, text: &[u8]) -> (usize, usize) {
+    /// Where the string stands, and its length.
+    pub fn push(&mut self, text: &[u8]) -> (usize, usize) {
         if let Some((_, at)) = self.seen.iter().find(|(known, _)| known == text) {
             return (*at, text.len());
         }
@@ -89,15 +92,21 @@ pub fn schema(classes: &[&Class], first: usize, layout: &Layout) -> Vec<u8> {
     out.raw(&heap.bytes).data.clone()
 }
 
-fn table(rows: &[Bytes], row_len: usize, layout: &Layout) -> Vec<u8> {
+/// A table.
+pub fn table(rows: &[Bytes], row_len: usize, layout: &Layout) -> Vec<u8> {
+    table_with(rows, row_len, &[], layout)
+}
+
+/// A table with a heap.
+pub fn table_with(rows: &[Bytes], row_len: usize, heap: &[u8], layout: &Layout) -> Vec<u8> {
     let more = if layout.padded { 8 } else { 0 };
     let mut out = Bytes::new(layout.big);
-    out.u32(16 + more).u32(row_len + more).u32(rows.len()).u32(0).fill(0xee, 16 + more);
+    out.u32(16 + more).u32(row_len + more).u32(rows.len()).u32(heap.len()).fill(0xee, 16 + more);
     for row in rows {
         let end = out.len() + row_len + more;
         out.raw(&row.data).fill(0xee, end);
     }
-    out.data
+    out.raw(heap).data.clone()
 }
 
 /// Kind, flags and body of a chunk without events.
@@ -113,21 +122,23 @@ pub fn metadata(op: &Op, layout: &Layout) -> (&'static [u8; 4], u8, Vec<u8>) {
         }
         Op::Meta(pairs) => {
             let mut out = bytes();
+            out.u32(12 + more).u32(8 + more).u32(pairs.len()).fill(0xee, 12 + more);
             for (key, value) in pairs {
-                out.u32(key.len()).u32(value.len()).raw(key.as_bytes()).raw(value).align(4);
+                let end = out.len() + 8 + more;
+                out.u32(key.len()).u32(value.len()).fill(0xee, end);
+                out.raw(key.as_bytes()).raw(value).align(4);
             }
             (b"META", 2, out.data)
         }
-        Op::File(name, contents) => {
+        Op::File(name, contents, times) => {
             let mut out = bytes();
-            out.number(contents.len() as u64, 8)
-                .u32(name.len())
-                .u32(0)
-                .raw(name.as_bytes())
-                .align(8)
-                .raw(contents);
+            let (first, last) = times.unwrap_or((0, 0));
+            out.u32(40 + more).u32(name.len()).number(contents.len() as u64, 8);
+            out.number(first, 8).number(last, 8).number(times.is_some().into(), 4).u32(0);
+            out.fill(0xee, 40 + more).raw(name.as_bytes()).align(8).raw(contents);
             (b"FILE", 2, out.data)
         }
+        Op::Lines(..) | Op::Cgroups(..) | Op::Sums(..) => tables::chunk(op, layout),
         Op::Tasks(tasks) => {
             let row = |(time, pid, tgid, comm): &(u64, i32, i32, &str)| {
                 let mut row = bytes();

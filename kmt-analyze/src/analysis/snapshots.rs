@@ -22,12 +22,11 @@ const LATE_NS: u64 = 1_000_000_000;
 
 /// Those that were read while events were recorded, and the one behind the last event, at `last`; sorted by time.
 ///
-/// Their names are `slabinfo.at.T0-T1` and `slabinfo.after` (format-spec/registry.md). The latter counts only where the
+/// They are `slabinfo` with its times, and `slabinfo.after` (format-spec/registry.md). The latter counts only where the
 /// recorder read it at once: in a directory that somebody saved, it may be from much later.
 pub fn snapshots(metadata: &Metadata<'_>, last: u64) -> Vec<Snapshot> {
     let meanwhile = metadata.attachments.iter().filter_map(|attachment| {
-        let (from, to) = attachment.name.strip_prefix("slabinfo.at.")?.split_once('-')?;
-        let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
+        let (from, to) = attachment.times.filter(|_| attachment.name == "slabinfo")?;
         (from <= to).then(|| Snapshot { from, to, caches: parse(&attachment.contents) })
     });
     let (mut all, mut behind): (Vec<Snapshot>, Vec<Snapshot>) = meanwhile.partition(|s| s.to <= last);
@@ -52,7 +51,8 @@ mod tests {
 
     #[test]
     fn a_snapshot_from_much_later_bounds_nothing() {
-        let attachment = |name: &str, active: u64| Attachment {
+        let attachment = |name: &str, times, active: u64| Attachment {
+            times,
             name: name.to_owned().into(),
             contents: format!("epi {active} 9 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n")
                 .into_bytes()
@@ -64,12 +64,12 @@ mod tests {
             let all = snapshots(metadata, 50 * second).into_iter();
             all.map(|s| (s.to / second, s.caches["epi"].active_objs)).collect::<Vec<_>>()
         };
-        let late = format!("slabinfo.at.{}-{}", 55 * second, 56 * second);
-        let mut saved = with(vec![attachment("slabinfo.after", 3), attachment(&late, 4)]);
+        let at = |from, to, active| attachment("slabinfo", Some((from, to)), active);
+        let mut saved = with(vec![attachment("slabinfo.after", None, 3), at(55 * second, 56 * second, 4)]);
         assert_eq!(active(&saved), [], "from somebody's directory");
-        saved.attachments.push(attachment(&format!("slabinfo.at.{}-{}", 50 * second + 7, 51 * second), 5));
-        saved.attachments.push(attachment(&format!("slabinfo.at.{}-{}", 20 * second, 21 * second), 6));
-        saved.attachments.push(attachment("slabinfo.at.21-20", 7));
+        saved.attachments.push(at(50 * second + 7, 51 * second, 5));
+        saved.attachments.push(at(20 * second, 21 * second, 6));
+        saved.attachments.push(at(21, 20, 7));
         assert_eq!(active(&saved), [(21, 6), (50, 5)]);
         saved.pairs.push(("source".into(), b"live"[..].into()));
         assert_eq!(active(&saved), [(21, 6), (50, 3)], "the recorder's own");

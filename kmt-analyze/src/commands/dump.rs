@@ -189,8 +189,15 @@ fn field(out: &mut Vec<u8>, event: &Event<'_>, index: usize, text: Option<&Event
     out.push(b':');
     let is_code = *role == Role::CALL_SITE || matches!(field.name.as_str(), "ip" | "parent_ip" | "func");
     let is_address = is_code || *role == Role::PTR || field.is_pointer();
+    if matches!(field.kind, FieldKind::Opaque(_)) {
+        out.extend_from_slice(b"null");
+        return;
+    }
     if field.kind == FieldKind::Scalar {
-        let value = event.uint(index).unwrap_or(0);
+        let Some(value) = event.uint(index) else {
+            out.extend_from_slice(b"null");
+            return;
+        };
         let text_of = |value: u64| match (is_address, field.type_text.as_str(), field.signed) {
             (true, _, _) => format!("\"{value:#x}\""),
             (false, "bool", _) => (value != 0).to_string(),

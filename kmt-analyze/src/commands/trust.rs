@@ -103,11 +103,12 @@ pub fn trust_lines(session: &Session<'_>, result: &pass::Result, all: &Totals) -
         ));
     }
     let clock = session.trace.metadata().clock.as_ref();
-    if clock.is_some_and(|c| c.name == "local") && session.trace.streams().len() > 1 {
-        lines.push(
-            "the clock is `local`: times of different CPUs may disagree, and a free can sort before its allocation"
-                .to_owned(),
-        );
+    let clock = clock.filter(|c| !c.comparable && !c.name.is_empty());
+    if let Some(clock) = clock.filter(|_| session.trace.streams().len() > 1) {
+        lines.push(format!(
+            "the clock is `{}`: times of different CPUs may disagree, and a free can sort before its allocation",
+            escaped(clock.name.as_bytes())
+        ));
     }
     lines
 }

@@ -1,6 +1,6 @@
 //! A file made anew of another one's parts.
 
-use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, TraceClock, parse_modules};
+use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
 use kmt_format::read::Gap;
 use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
 use kmt_format::{Compression, Error};
@@ -87,10 +87,7 @@ impl Copy {
     /// The clock, as it is.
     pub fn clock(&mut self, session: &Session<'_>) -> Result<()> {
         match &session.trace.metadata().clock {
-            Some(TraceClock { name, unit }) => {
-                let clock = TraceClock { name: name.clone(), unit: *unit };
-                self.writer.clock(&clock).map_err(|e| failed(&e))
-            }
+            Some(clock) => self.writer.clock(clock).map_err(|e| failed(&e)),
             None => Ok(()),
         }
     }

@@ -45,7 +45,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     copy.writer.meta(&pairs).map_err(|e| failed(&e))?;
     for file in &trace.metadata().attachments {
         // Snapshots tell of the ends of the whole recording, and are kept as what they are.
-        copy.writer.file(&file.name, &file.contents).map_err(|e| failed(&e))?;
+        copy.writer.file_at(&file.name, &file.contents, file.times).map_err(|e| failed(&e))?;
     }
     copy.tasks(session, <[u8]>::to_vec)?;
     if window.is_none() {

@@ -74,6 +74,9 @@ impl ClassPlan {
     pub fn is_value(&self, schema: &Schema, shape: usize, role: Role) -> bool {
         let Some(shape) = schema.shape(shape).filter(|s| s.payload_len == 0) else { return false };
         let slot = self.field(role).and_then(|f| shape.slots.get(f));
+        if shape.slots.iter().filter(|s| s.place == Place::Value).count() != 1 {
+            return false;
+        }
         slot.is_some_and(|s| s.place == Place::Value && s.offset == 0 && s.transform == Transform::None)
     }
 }

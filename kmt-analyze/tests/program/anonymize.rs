@@ -58,7 +58,7 @@ fn secrets(path: &Path) {
     writer.file("meminfo.after", b"MemTotal:  1530284 kB\nSecretHeap: 1 kB\n").unwrap();
     writer.file("zoneinfo.after", b"Node 0, zone   Normal\n  start_pfn:           1048576\n").unwrap();
     let slabs = b"slabinfo - version: 2.1\n# name\nsec_1 1 1 8 1 1 : tunables 0 0 0 : slabdata 1 1 0\n";
-    writer.file("slabinfo.at.8000000000-8000000001", slabs).unwrap();
+    writer.file_at("slabinfo", slabs, (8_000_000_000, 8_000_000_001)).unwrap();
     let task = Task { time: 9_000_000_000, pid: PID, tgid: PID, comm: b"secret".to_vec() };
     writer.tasks(&[task]).unwrap();
     let mut kfree = record(1, &[0xffff_ffff_8112_3456, 0xffff_8881_0000_1040, SERIAL], b"secret\0\0");
@@ -112,10 +112,8 @@ fn what_is_unknown_is_left_out() {
     let metadata = new.metadata();
     assert_eq!(metadata.text("kernel.release"), Some("6.1.0"));
     assert_eq!(metadata.attachment("meminfo.after"), Some(&b"MemTotal:  1530284 kB\n"[..]));
-    assert!(
-        metadata.attachment("slabinfo.at.0-1").is_some(),
-        "the snapshot is the first thing that happened"
-    );
+    let snapshot = metadata.attachments.iter().find(|a| a.name == "slabinfo").unwrap();
+    assert_eq!(snapshot.times, Some((0, 1)), "the snapshot is the first thing that happened");
     assert_eq!(metadata.tasks[0].time, 1_000_000_000);
     let events = stdout(&run(&["dump", "--format", "jsonl"], &output));
     let last: serde_json::Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();

@@ -107,7 +107,8 @@ impl Description {
         }
         self.pairs(writer)?;
         for (name, bytes) in &self.files {
-            writer.file(name, bytes)?;
+            let (name, times) = timed(name);
+            writer.file_at(name, bytes, times)?;
         }
         self.tasks(writer)?;
         let parsed = |text: &Option<String>| text.as_deref().and_then(CpuStats::parse);
@@ -190,4 +191,14 @@ impl Description {
 pub fn format_id(text: &str) -> Option<u16> {
     let line = text.lines().find_map(|l| l.strip_prefix("ID: "))?;
     line.trim().parse().ok()
+}
+
+/// The name of a file that somebody saved as `NAME.at.T0-T1`, and between which times of the trace clock it was read.
+fn timed(name: &str) -> (&str, Option<(u64, u64)>) {
+    let times = |times: &str| {
+        let (from, to) = times.split_once('-')?;
+        Some((from.parse().ok()?, to.parse().ok()?)).filter(|(from, to): &(u64, u64)| from <= to)
+    };
+    let found = name.split_once(".at.").and_then(|(stem, rest)| Some((stem, times(rest)?)));
+    found.map_or((name, None), |(stem, times)| (stem, Some(times)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kmt_format::kernel::{ByteOrder, ClockUnit, TraceClock};
+use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::write::{Loss, Task, Writer, WriterStats};
 
 use super::beside::Beside;
@@ -83,7 +83,7 @@ fn describe(look: Look) -> Description {
         notes.push(hashed.to_owned());
     }
     let pointers = if look.is_hashed { "hashed" } else { "real" };
-    let clock = look.counts.then(|| TraceClock { name: "counter".to_owned(), unit: ClockUnit::Ticks });
+    let clock = look.counts.then(|| TraceClock::named("counter"));
     Description {
         source: "ftrace text".to_owned(),
         order: Some(ByteOrder::Little),
@@ -206,7 +206,7 @@ impl<'t> Conversion<'t> {
             }
             Line::Lost(cpu, count) if cpu < CPUS_MAX => {
                 let loss =
-                    Loss { counted: count.unwrap_or(0), uncounted: count.is_none(), damaged_input: false };
+                    Loss { counted: count.unwrap_or(0), uncounted: count.is_none(), ..Loss::default() };
                 self.lose(cpu, loss)
             }
             Line::Written(held, written) if written > held => {

@@ -80,11 +80,11 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
     Ok(missing)
 }
 
-/// Reads /proc/slabinfo meanwhile; `now` reads the trace clock. The name of the file tells between which times it was read.
+/// Reads /proc/slabinfo meanwhile; `now` reads the trace clock, so that the file tells between which times it was read.
 pub fn write_slabinfo(writer: &mut Writer, now: impl Fn() -> Option<u64>) -> kmt_format::Result<bool> {
     let (Some(before), Ok(text)) = (now(), fs::read("/proc/slabinfo")) else { return Ok(false) };
     let Some(after) = now().filter(|_| text.len() as u64 <= LEN_MAX) else { return Ok(false) };
-    writer.file(&format!("slabinfo.at.{before}-{after}"), &text)?;
+    writer.file_at("slabinfo", &text, (before, after))?;
     Ok(true)
 }
 

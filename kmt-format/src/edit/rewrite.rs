@@ -307,5 +307,6 @@ pub(super) fn summary(info: &EventsInfo) -> Summary {
         first_event: info.first_event,
         record_count: info.event_count,
         loss: info.loss,
+        classes: info.classes,
     }
 }

@@ -16,6 +16,8 @@ pub struct TraceClock {
     pub name: String,
     /// What a time stamp counts.
     pub unit: ClockUnit,
+    /// Whether times of different CPUs can be compared, as far as its writer knew.
+    pub comparable: bool,
 }
 
 impl TraceClock {
@@ -23,7 +25,7 @@ impl TraceClock {
     pub fn named(name: &str) -> Self {
         let ticks = matches!(name, "counter" | "uptime" | "x86-tsc" | "ppc-tb" | "s390-tod");
         let unit = if ticks { ClockUnit::Ticks } else { ClockUnit::Nanoseconds };
-        Self { name: name.to_owned(), unit }
+        Self { name: name.to_owned(), unit, comparable: name != "local" && !name.is_empty() }
     }
 
     /// Parses `trace_clock`, where the active clock stands in brackets; `None` if none does.
@@ -31,11 +33,6 @@ impl TraceClock {
         let (_, rest) = text.split_once('[')?;
         let (name, _) = rest.split_once(']')?;
         Some(Self::named(name.trim()))
-    }
-
-    /// Whether time stamps of different CPUs can be compared, as far as the clock's kind tells.
-    pub fn is_comparable_across_cpus(&self) -> bool {
-        self.name != "local" && !self.name.is_empty()
     }
 }
 
@@ -47,6 +44,7 @@ mod tests {
     fn finds_the_active_clock() {
         let clock = TraceClock::parse("local global counter [x86-tsc] mono\n").unwrap();
         assert_eq!((clock.name.as_str(), clock.unit), ("x86-tsc", ClockUnit::Ticks));
+        assert!(clock.comparable && !TraceClock::named("local").comparable);
         assert_eq!(TraceClock::parse("[local] global\n").unwrap().unit, ClockUnit::Nanoseconds);
         assert_eq!(TraceClock::parse("local global\n"), None);
     }

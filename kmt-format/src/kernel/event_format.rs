@@ -18,6 +18,8 @@ pub enum FieldKind {
     RelLoc,
     /// A flexible array at the end: it reaches to the end of the record.
     Tail,
+    /// A kind of that number, which a later version of the format describes: the field has a name, and no value here.
+    Opaque(u8),
 }
 
 /// One `field:` line.

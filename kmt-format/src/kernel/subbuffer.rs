@@ -186,7 +186,8 @@ impl<'a> Items<'a> {
             self.time = self.time.wrapping_add(if delta == 1 { 0 } else { u64::from(delta) });
             let end = start.checked_add(4).and_then(|p| p.checked_add(word as usize));
             let end = end.filter(|&e| word >= 4 && e <= self.data.len());
-            self.position = end.ok_or("a discarded event reaches past the committed data")?;
+            let end = end.ok_or("a discarded event reaches past the committed data")?;
+            self.position = end.saturating_add(3) & !3;
             return Ok(Some(Item::Discarded));
         }
         let value = (u64::from(word) << 27).saturating_add(u64::from(delta));

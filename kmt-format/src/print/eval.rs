@@ -95,7 +95,8 @@ impl<'e> Evaluator<'e> {
         let Some(field) = self.event.field(index) else { return Value::Unknown("a field") };
         if field.kind == FieldKind::Scalar {
             let ty = Int::new(field.size as u8, field.signed);
-            return Value::Int(self.event.uint(index).unwrap_or(0), ty);
+            let value = self.event.uint(index);
+            return value.map_or(Value::Unknown("a field"), |value| Value::Int(value, ty));
         }
         match self.event.bytes(index) {
             Some(bytes) => Value::Bytes(Cow::Borrowed(bytes)),

@@ -105,6 +105,12 @@ impl ChunkKind {
     pub const TASKS: Self = Self(*b"TASK");
     /// The kernel's own counters for each CPU, and the writer's.
     pub const STATS: Self = Self(*b"STAT");
+    /// Lines of source code by address.
+    pub const LINES: Self = Self(*b"LINE");
+    /// Cgroups of tasks.
+    pub const CGROUPS: Self = Self(*b"CGRP");
+    /// Totals by call site, without their events.
+    pub const SUMS: Self = Self(*b"SUMS");
     /// Where the chunks are, and what they hold.
     pub const INDEX: Self = Self(*b"INDX");
     /// The last chunk of a finished file.
@@ -123,6 +129,9 @@ impl ChunkKind {
             Self::SYMBOLS,
             Self::TASKS,
             Self::STATS,
+            Self::LINES,
+            Self::CGROUPS,
+            Self::SUMS,
             Self::INDEX,
             Self::TRAILER,
         ]

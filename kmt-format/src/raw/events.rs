@@ -43,7 +43,9 @@ pub struct EventsHead<O: ByteOrder> {
     /// Bytes from one context to the next.
     pub context_stride: U16<O>,
     /// Written as 0, ignored by readers.
-    pub reserved: [u8; 12],
+    pub reserved: U32<O>,
+    /// Bit *n* is set if the chunk may hold events of a class whose number modulo 64 is *n*.
+    pub classes: U64<O>,
 }
 
 const _: () = assert!(size_of::<EventsHead<zerocopy::LE>>() == 96);
@@ -56,6 +58,9 @@ pub mod loss_flags {
     pub const UNCOUNTED: u32 = 2;
     /// Part of the input was damaged here and could not be decoded.
     pub const DAMAGED_INPUT: u32 = 4;
+    /// What was lost was overwritten because the buffer was meant to keep the newest events only: the recording
+    /// begins here.
+    pub const OVERWRITTEN: u32 = 8;
 }
 
 /// From record `first_record` on, the upper half of the time offset is `upper`.
@@ -129,8 +134,10 @@ pub struct SubBuffersHead<O: ByteOrder> {
     pub commit_size: U16<O>,
     /// Offset of `data`.
     pub data_offset: U16<O>,
-    /// Written as 0, ignored by readers.
-    pub reserved: U32<O>,
+    /// Classes of the events: those with numbers below this; of several with one id the highest number holds.
+    pub class_limit: U32<O>,
+    /// As in [`EventsHead`].
+    pub classes: U64<O>,
 }
 
-const _: () = assert!(size_of::<SubBuffersHead<zerocopy::LE>>() == 64);
+const _: () = assert!(size_of::<SubBuffersHead<zerocopy::LE>>() == 72);

@@ -28,8 +28,56 @@ pub struct TableHead<O: ByteOrder> {
     pub row_len: U32<O>,
     /// Number of rows.
     pub row_count: U32<O>,
+    /// Length of the heap behind the rows, in bytes.
+    pub heap_len: U32<O>,
+}
+
+/// Head of a META chunk.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct MetaHead<O: ByteOrder> {
+    /// Length of this head in bytes; a later minor version may append fields.
+    pub head_len: U32<O>,
+    /// Length of the head of each pair; a later minor version may append fields.
+    pub pair_len: U32<O>,
+    /// Number of pairs.
+    pub pair_count: U32<O>,
+}
+
+/// Head of a pair in a META chunk.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PairHead<O: ByteOrder> {
+    /// Length of the key in bytes.
+    pub key_len: U32<O>,
+    /// Length of the value in bytes.
+    pub value_len: U32<O>,
+}
+
+/// Head of a FILE chunk.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub struct AttachmentHead<O: ByteOrder> {
+    /// Length of this head in bytes; a later minor version may append fields.
+    pub head_len: U32<O>,
+    /// Length of the name in bytes.
+    pub name_len: U32<O>,
+    /// Length of the contents in bytes.
+    pub contents_len: U64<O>,
+    /// Time when reading began, in the clock's unit.
+    pub time_first: U64<O>,
+    /// Time when it was done.
+    pub time_last: U64<O>,
+    /// [`attachment_flags`].
+    pub flags: U32<O>,
     /// Written as 0, ignored by readers.
     pub reserved: U32<O>,
+}
+
+/// Bits of the `flags` of a FILE chunk's head.
+pub mod attachment_flags {
+    /// The times are told.
+    pub const TIMED: u32 = 1;
 }
 
 /// A task's name, a row of a TASK chunk.
@@ -110,5 +158,7 @@ pub mod stats_present {
 
 const _: () = assert!(size_of::<ClockHead<zerocopy::LE>>() == 12);
 const _: () = assert!(size_of::<TableHead<zerocopy::LE>>() == 16);
+const _: () = assert!(size_of::<MetaHead<zerocopy::LE>>() == 12);
+const _: () = assert!(size_of::<AttachmentHead<zerocopy::LE>>() == 40);
 const _: () = assert!(size_of::<TaskRow<zerocopy::LE>>() == 32);
 const _: () = assert!(size_of::<StatsRow<zerocopy::LE>>() == 104);

@@ -9,19 +9,21 @@ mod header;
 mod meta;
 mod schema;
 mod symbols;
+mod tables;
 mod trailer;
 
 pub use chunk::{ChunkKind, chunk_flags, codecs, filters};
 pub use events::loss_flags;
 pub use header::{BOM, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
-pub use meta::stats_present;
+pub use meta::{attachment_flags, stats_present};
 
 pub(crate) use chunk::ChunkHeader;
 pub(crate) use events::{Epoch, EventsHead, Record32, Record64, SubBuffersHead};
 pub(crate) use header::FileHeader;
-pub(crate) use meta::{ClockHead, StatsRow, TableHead, TaskRow};
+pub(crate) use meta::{AttachmentHead, ClockHead, MetaHead, PairHead, StatsRow, TableHead, TaskRow};
 pub(crate) use schema::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
 pub(crate) use symbols::{SymbolOwnerRow, SymbolRow32, SymbolRow64, SymbolsHead};
+pub(crate) use tables::{CgroupRow, LineRow, SumsRow};
 pub(crate) use trailer::{IndexRow, Trailer};
 
 /// Chunks, record arrays and the file header start at multiples of this many bytes.

@@ -158,6 +158,7 @@ fn structures() -> Structures {
             record_stride,
             context_stride,
             reserved,
+            classes,
         }
     );
     check!(t, Record64 { time_offset, descriptor, context, value });
@@ -180,6 +181,26 @@ fn structures() -> Structures {
     check!(t, SymbolOwnerRow { base, size, name_offset, name_len });
     check!(t, SymbolRow64 { address, size, name_offset, name_len, owner, kind, reserved });
     check!(t, SymbolRow32 { address, size, name_offset, name_len, owner, kind, reserved });
+    check!(t, MetaHead { head_len, pair_len, pair_count });
+    check!(t, PairHead { key_len, value_len });
+    check!(t, AttachmentHead { head_len, name_len, contents_len, time_first, time_last, flags, reserved });
+    check!(t, LineRow { address, function, file, line, depth, reserved });
+    check!(t, CgroupRow { time, id, pid, hierarchy, path });
+    check!(
+        t,
+        SumsRow {
+            time_first,
+            time_last,
+            call_site,
+            events,
+            bytes_req,
+            bytes_alloc,
+            function,
+            meaning,
+            present,
+            reserved,
+        }
+    );
     check!(t, TaskRow { time, pid, tgid, comm });
     check!(
         t,
@@ -217,13 +238,24 @@ fn structures() -> Structures {
             commit_offset,
             commit_size,
             data_offset,
-            reserved,
+            class_limit,
+            classes,
         }
     );
-    check!(t, TableHead { head_len, row_len, row_count, reserved });
+    check!(t, TableHead { head_len, row_len, row_count, heap_len });
     check!(
         t,
-        IndexRow { offset, t_base, t_last, first_event, lost_events, record_count, loss_flags, header }
+        IndexRow {
+            offset,
+            t_base,
+            t_last,
+            first_event,
+            lost_events,
+            record_count,
+            loss_flags,
+            classes,
+            header
+        }
     );
     check!(t, Trailer { head_len, chunk_count, file_len, event_count, event_bytes, index_offset });
     assert!(t.0.is_empty(), "tables without a structure: {:?}", t.0.keys());
@@ -278,7 +310,10 @@ fn c_header(structures: &Structures) -> String {
 }
 
 fn c_field(structure: &str, field: &str, size: usize) -> String {
-    let is_text = matches!(field, "system" | "name" | "format_text" | "print_fmt" | "type_text" | "comm");
+    let is_text = matches!(
+        field,
+        "system" | "name" | "format_text" | "print_fmt" | "type_text" | "comm" | "function" | "file" | "path"
+    );
     let is_bytes = matches!(field, "magic" | "sync" | "salt" | "trace_uuid")
         || (structure == "chunk_header" && field == "kind");
     match size {
@@ -314,7 +349,7 @@ fn registry(title: &str) -> Vec<(String, String)> {
 #[test]
 fn registry_is_the_code() {
     let kinds = registry("Chunk kinds");
-    assert_eq!(kinds.len(), 12);
+    assert_eq!(kinds.len(), 15);
     for (kind, _) in &kinds {
         assert!(raw::ChunkKind(kind.as_bytes().try_into().unwrap()).is_known(), "{kind}");
     }
@@ -329,7 +364,8 @@ fn registry_is_the_code() {
             assert_eq!(Meaning::of(system, name).0.to_string(), *number, "{system}:{name}");
         }
     }
-    let last = |rows: &[(String, String)]| rows.last().unwrap().0.parse::<u16>().unwrap();
+    let last =
+        |rows: &[(String, String)]| rows.iter().filter_map(|r| r.0.parse::<u16>().ok()).next_back().unwrap();
     assert_eq!(last(&meanings), Meaning::FREE_RCU.0);
     assert_eq!(last(&registry("Roles of fields")), Role::RCU_OBJECT.0);
 }

@@ -38,9 +38,11 @@ pub struct IndexRow<O: ByteOrder> {
     pub record_count: U32<O>,
     /// `loss_flags` of the head.
     pub loss_flags: U32<O>,
+    /// `classes` of the head.
+    pub classes: U64<O>,
     /// The chunk's header, byte for byte.
     pub header: [u8; 64],
 }
 
 const _: () = assert!(size_of::<Trailer<zerocopy::LE>>() == 40);
-const _: () = assert!(size_of::<IndexRow<zerocopy::LE>>() == 112);
+const _: () = assert!(size_of::<IndexRow<zerocopy::LE>>() == 120);

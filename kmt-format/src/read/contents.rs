@@ -282,7 +282,16 @@ impl<'d> Contents<'d> {
             (ChunkKind::TRAILER, ByteOrder::Little) => metadata.add_trailer::<LittleEndian>(&body, base),
             (ChunkKind::TRAILER, ByteOrder::Big) => metadata.add_trailer::<BigEndian>(&body, base),
             (ChunkKind::META, _) => metadata.add_pairs(&body, base, order, budget),
-            (ChunkKind::FILE, _) => metadata.add_file(&body, base, order, budget),
+            (ChunkKind::FILE, ByteOrder::Little) => metadata.add_file::<LittleEndian>(&body, base, budget),
+            (ChunkKind::FILE, ByteOrder::Big) => metadata.add_file::<BigEndian>(&body, base, budget),
+            (ChunkKind::LINES, ByteOrder::Little) => metadata.add_lines::<LittleEndian>(&body, base, budget),
+            (ChunkKind::LINES, ByteOrder::Big) => metadata.add_lines::<BigEndian>(&body, base, budget),
+            (ChunkKind::CGROUPS, ByteOrder::Little) => {
+                metadata.add_cgroups::<LittleEndian>(&body, base, budget)
+            }
+            (ChunkKind::CGROUPS, ByteOrder::Big) => metadata.add_cgroups::<BigEndian>(&body, base, budget),
+            (ChunkKind::SUMS, ByteOrder::Little) => metadata.add_sums::<LittleEndian>(&body, base, budget),
+            (ChunkKind::SUMS, ByteOrder::Big) => metadata.add_sums::<BigEndian>(&body, base, budget),
             (ChunkKind::SYMBOLS, _) => {
                 let part = SymbolPart::parse(body.0, base, order, long_size)?;
                 budget.take(part.memory(), base)?;

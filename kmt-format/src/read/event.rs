@@ -68,7 +68,7 @@ impl<'t> Event<'t> {
         let value = match slot.transform {
             Transform::None if info.signed => sign_extend(stored, slot.stored),
             Transform::None => stored,
-            Transform::BeforeTime => self.time.wrapping_sub(stored),
+            Transform::BeforeTime => wrapped(self.time.wrapping_sub(stored), info),
             // The base of a difference is never itself a difference of a field.
             Transform::BeforeField(base) => {
                 let base = usize::from(base);
@@ -78,7 +78,7 @@ impl<'t> Event<'t> {
                     Transform::BeforeTime => self.time.wrapping_sub(self.stored(base)?),
                     Transform::BeforeField(_) => return None,
                 };
-                base_value.wrapping_sub(stored)
+                wrapped(base_value.wrapping_sub(stored), info)
             }
         };
         Some(value)
@@ -93,7 +93,7 @@ impl<'t> Event<'t> {
     ///
     /// Fixed text comes without the NUL bytes that fill it up; dynamic text as the kernel stored it, NUL included.
     pub fn bytes(&self, field: usize) -> Option<&'t [u8]> {
-        if self.class.fields.get(field)?.kind == FieldKind::Scalar {
+        if matches!(self.class.fields.get(field)?.kind, FieldKind::Scalar | FieldKind::Opaque(_)) {
             return None;
         }
         self.chunk.array(self.stored(field)?)
@@ -125,6 +125,7 @@ impl<'t> Event<'t> {
                     order.push(&mut number, self.uint(index).unwrap_or(0), size.min(8));
                     put(record, offset, &number);
                 }
+                FieldKind::Opaque(_) => {}
                 FieldKind::Array { .. } | FieldKind::Tail => put(record, offset, bytes),
                 FieldKind::DataLoc | FieldKind::RelLoc => {
                     let start = record.len();
@@ -167,6 +168,7 @@ impl<'t> Event<'t> {
         let (offset, len) = (slot.offset as usize, usize::from(slot.stored));
         let order = self.chunk.order;
         match slot.place {
+            Place::Opaque { .. } => None,
             Place::ClassId => Some(u64::from(self.class.id)),
             Place::Descriptor => order.uint_at(self.descriptor, offset, len),
             Place::Value => {
@@ -191,6 +193,12 @@ fn put(record: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     if let Some(place) = record.get_mut(offset..end) {
         place.copy_from_slice(bytes);
     }
+}
+
+/// A difference, modulo what the field holds.
+fn wrapped(value: u64, field: &Field) -> u64 {
+    let unused = unused_bits(field.size);
+    if field.signed { ((value << unused) as i64 >> unused) as u64 } else { value << unused >> unused }
 }
 
 #[inline]

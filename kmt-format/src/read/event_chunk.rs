@@ -31,16 +31,20 @@ pub struct EventsInfo {
     pub first_event: u64,
     /// Number of events.
     pub event_count: u32,
+    /// Bit *n* is set if the chunk may hold events of a class whose number modulo 64 is *n*: what a question about one
+    /// class need not read.
+    pub classes: u64,
 }
 
 impl EventsInfo {
     /// Of a chunk without events.
     pub(crate) const NONE: Self = Self {
-        loss: Loss { counted: 0, uncounted: false, damaged_input: false },
+        loss: Loss { counted: 0, uncounted: false, damaged_input: false, overwritten: false },
         t_first: 0,
         t_last: 0,
         first_event: 0,
         event_count: 0,
+        classes: 0,
     };
 }
 
@@ -359,10 +363,14 @@ fn range_at(body: &[u8], offset: u32, len: usize, base: u64) -> Result<Range<usi
 }
 
 pub(super) fn loss(flags: u32, lost_events: u64) -> Loss {
+    const KNOWN: u32 =
+        loss_flags::COUNTED | loss_flags::UNCOUNTED | loss_flags::DAMAGED_INPUT | loss_flags::OVERWRITTEN;
     Loss {
         counted: if flags & loss_flags::COUNTED != 0 { lost_events } else { 0 },
-        uncounted: flags & loss_flags::UNCOUNTED != 0,
+        // A bit of a later version tells of a loss that is not understood.
+        uncounted: flags & loss_flags::UNCOUNTED != 0 || flags & !KNOWN != 0,
         damaged_input: flags & loss_flags::DAMAGED_INPUT != 0,
+        overwritten: flags & loss_flags::OVERWRITTEN != 0,
     }
 }
 
@@ -374,6 +382,7 @@ macro_rules! info {
             t_last: $head.t_last.get(),
             first_event: $head.first_event.get(),
             event_count: $head.record_count.get(),
+            classes: $head.classes.get(),
         }
     };
 }

@@ -91,8 +91,7 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
         return Err(Error::at(0, ErrorKind::NotKmt));
     };
     let major = header.version_major.get();
-    // The last draft is version 1.0 under another number.
-    let is_known = major == VERSION_MAJOR || (major, header.version_minor.get()) == (0, 2);
+    let is_known = major == VERSION_MAJOR;
     let other_major = Error::at(12, ErrorKind::MajorVersion { found: major, supported: VERSION_MAJOR });
     let header_len = header.header_len.get() as usize;
     let covered = data.get(..header_len.saturating_sub(4)).filter(|_| {

@@ -90,7 +90,7 @@ fn index<O: Order + 'static>(data: &[u8], header: &Header) -> Option<Vec<(ChunkR
         return None;
     }
     let body = index_chunk.body(index_chunk.stored_in(data)).ok()?;
-    let (rows, _) = rows::<O, IndexRow<O>>(body, 0).ok()?;
+    let (rows, ..) = rows::<O, IndexRow<O>>(body, 0).ok()?;
     let [a, b, c, d, ..] = header.trace_uuid;
     let mut out = Vec::with_capacity(rows.len());
     // The rows cover the file without gaps: no chunk can be left out.
@@ -108,6 +108,7 @@ fn index<O: Order + 'static>(data: &[u8], header: &Header) -> Option<Vec<(ChunkR
             t_last: row.t_last.get(),
             first_event: row.first_event.get(),
             event_count: row.record_count.get(),
+            classes: row.classes.get(),
         };
         out.push((chunk, info));
     }

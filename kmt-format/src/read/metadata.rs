@@ -11,7 +11,10 @@ use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
 use crate::limits::{Budget, within_at};
-use crate::raw::{ClockHead, StatsRow, TableHead, TaskRow, Trailer};
+use crate::raw::{
+    AttachmentHead, ClockHead, MetaHead, PairHead, StatsRow, TableHead, TaskRow, Trailer, attachment_flags,
+};
+use crate::tables::{CgroupRecord, SiteSums, SourceLine};
 
 /// A file of the target, verbatim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Attachment<'d> {
     pub name: Cow<'d, str>,
     /// Contents.
     pub contents: Cow<'d, [u8]>,
+    /// Between which times it was read, in the clock's unit; `None` if not told.
+    pub times: Option<(u64, u64)>,
 }
 
 /// A task's name.
@@ -87,6 +92,12 @@ pub struct Metadata<'d> {
     pub attachments: Vec<Attachment<'d>>,
     /// Names of tasks.
     pub tasks: Vec<TaskRecord<'d>>,
+    /// Functions and source lines of addresses, in the order of the file.
+    pub lines: Vec<SourceLine<'d>>,
+    /// Cgroups of tasks, in the order of the file.
+    pub cgroups: Vec<CgroupRecord<'d>>,
+    /// Totals by call site, in the order of the file.
+    pub sums: Vec<SiteSums<'d>>,
     /// Counters by CPU.
     pub counters: BTreeMap<u32, CpuCounters>,
     /// The trailer; `None` in an unfinished file.
@@ -117,10 +128,14 @@ impl<'d> Metadata<'d> {
         let name = name.ok_or_else(|| malformed(base, "the clock's name is missing or not UTF-8"))?;
         let unit = match head.unit {
             0 => ClockUnit::Nanoseconds,
-            1 => ClockUnit::Ticks,
-            _ => return Err(malformed(base, "the clock has an unknown unit")),
+            // Of a unit that is not known nothing can be told either.
+            _ => ClockUnit::Ticks,
         };
-        self.clock = Some(TraceClock { name: name.to_owned(), unit });
+        let clock = TraceClock { name: name.to_owned(), unit, comparable: head.comparable == 1 };
+        if self.clock.as_ref().is_some_and(|known| *known != clock) {
+            return Err(malformed(base, "two chunks tell of different clocks"));
+        }
+        self.clock = Some(clock);
         Ok(())
     }
 
@@ -131,12 +146,17 @@ impl<'d> Metadata<'d> {
         order: ByteOrder,
         budget: &mut Budget,
     ) -> Result<()> {
-        let mut at = 0usize;
-        while at < body.len() {
+        let number = |at: usize| order.uint_at(body, at, 4).unwrap_or(0);
+        let [head_len, pair_len, pair_count] = [0, 4, 8].map(number);
+        if head_len < META_HEAD_LEN || pair_len < PAIR_HEAD_LEN {
+            return Err(malformed(base, "a head is shorter than its structure, or longer than the chunk"));
+        }
+        let mut at = head_len as usize;
+        for _ in 0..pair_count {
             let pair = (|| {
                 let key_len = order.uint_at(body, at, 4)?;
                 let value_len = order.uint_at(body, at.checked_add(4)?, 4)?;
-                let key_start = at.checked_add(8)?;
+                let key_start = at.checked_add(pair_len as usize)?;
                 let value_start = key_start.checked_add(key_len as usize)?;
                 let end = value_start.checked_add(value_len as usize)?;
                 let key = body.text_part(key_start, key_len)?;
@@ -151,19 +171,22 @@ impl<'d> Metadata<'d> {
         Ok(())
     }
 
-    pub(super) fn add_file(
+    pub(super) fn add_file<O: Order + 'static>(
         &mut self,
         body: &Body<'d>,
         base: u64,
-        order: ByteOrder,
         budget: &mut Budget,
     ) -> Result<()> {
         budget.take(PER_ENTRY, base)?;
+        let head = struct_at::<AttachmentHead<O>>(body, 0, base)?;
+        let name_start = head_len::<AttachmentHead<O>>(head.head_len.get(), body, base)?;
+        let name_len = head.name_len.get();
+        let is_timed = head.flags.get() & attachment_flags::TIMED != 0;
+        let times = is_timed.then(|| (head.time_first.get(), head.time_last.get()));
         let file = (|| {
-            let len = order.uint_at(body, 0, 8)?;
-            let name_len = order.uint_at(body, 8, 4)?;
-            let start = 16usize.checked_add(name_len as usize)?.checked_next_multiple_of(8)?;
-            Some(Attachment { name: body.text_part(16, name_len)?, contents: body.part(start, len)? })
+            let start = name_start.checked_add(name_len as usize)?.checked_next_multiple_of(8)?;
+            let contents = body.part(start, head.contents_len.get())?;
+            Some(Attachment { name: body.text_part(name_start, name_len.into())?, contents, times })
         })();
         self.attachments.push(file.ok_or_else(|| malformed(base, "an attachment lies outside its chunk"))?);
         Ok(())
@@ -175,7 +198,7 @@ impl<'d> Metadata<'d> {
         base: u64,
         budget: &mut Budget,
     ) -> Result<()> {
-        let (rows, start) = rows::<O, TaskRow<O>>(body, base)?;
+        let (rows, start, _) = rows::<O, TaskRow<O>>(body, base)?;
         let memory = rows.len().saturating_mul(PER_ENTRY);
         budget.take(memory, base)?;
         for (number, row) in rows.iter().enumerate() {
@@ -246,19 +269,22 @@ impl<'d> Metadata<'d> {
     }
 }
 
-/// The rows of a chunk that is a table, and where they start.
-pub(super) fn rows<O: Order, T>(body: &[u8], base: u64) -> Result<(Table<'_, T>, usize)>
+/// The rows of a chunk that is a table, where they start, and the length of the heap behind them.
+pub(super) fn rows<O: Order, T>(body: &[u8], base: u64) -> Result<(Table<'_, T>, usize, usize)>
 where
     T: FromBytes + KnownLayout + Immutable + Unaligned + 'static,
 {
     let head = struct_at::<TableHead<O>>(body, 0, base)?;
     let start = head_len::<TableHead<O>>(head.head_len.get(), body, base)?;
     let (count, row_len) = (head.row_count.get() as usize, head.row_len.get() as usize);
-    Ok((Table::at(body, start, count, row_len, base)?, start))
+    Ok((Table::at(body, start, count, row_len, base)?, start, head.heap_len.get() as usize))
 }
 
+const META_HEAD_LEN: u64 = size_of::<MetaHead<zerocopy::LE>>() as u64;
+const PAIR_HEAD_LEN: u64 = size_of::<PairHead<zerocopy::LE>>() as u64;
+
 /// What an entry takes at least, in bytes: that of a list here, and what its users make of it.
-const PER_ENTRY: usize = 64;
+pub(super) const PER_ENTRY: usize = 64;
 
 fn malformed(base: u64, what: &'static str) -> Error {
     Error::at(base, ErrorKind::Malformed(what))

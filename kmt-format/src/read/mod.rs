@@ -15,6 +15,7 @@ mod records;
 mod schema_table;
 mod sub_buffers;
 mod symbols;
+mod tables;
 mod trace;
 mod walk;
 

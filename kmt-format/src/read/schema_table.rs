@@ -21,6 +21,8 @@ pub struct Schema {
     decoding: Vec<Option<Shape>>,
     /// Classes and shapes that are defined.
     defined: usize,
+    /// Classes from number 0 on without one that is missing.
+    complete: usize,
     /// Classes that came since [`Schema::take_fresh`].
     fresh: Vec<usize>,
 }
@@ -46,6 +48,11 @@ impl Schema {
     /// Numbers that are defined; it grows when more becomes known.
     pub(super) fn defined_count(&self) -> usize {
         self.defined
+    }
+
+    /// How many classes there are from number 0 on without one that is missing.
+    pub(super) fn complete_count(&self) -> usize {
+        self.complete
     }
 
     /// Indices of the classes that came since the last call.
@@ -94,13 +101,16 @@ impl Schema {
             let class_index = row.class.get() as usize;
             let class = class_index.checked_sub(first_class).and_then(|i| classes.get(i));
             let class = class.ok_or_else(|| table.bad("a shape names a class of another chunk"))?;
-            shapes.push(table.shape(row, class_index, class.fields.len())?);
+            shapes.push(table.shape(row, class_index, &class.fields)?);
         }
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
         let mut new_shapes = Vec::new();
         let known = self.fresh.len();
         place(&mut self.classes, first_class, classes, &mut self.fresh).map_err(bad)?;
         place(&mut self.shapes, first_shape, shapes, &mut new_shapes).map_err(bad)?;
+        while matches!(self.classes.get(self.complete), Some(Some(_))) {
+            self.complete = self.complete.saturating_add(1);
+        }
         let new_classes = self.fresh.len().saturating_sub(known);
         self.defined = self.defined.saturating_add(new_classes).saturating_add(new_shapes.len());
         Ok(())
@@ -284,7 +294,8 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             2 => FieldKind::DataLoc,
             3 => FieldKind::RelLoc,
             4 => FieldKind::Tail,
-            _ => return Err(self.bad("a field has an unknown kind or an impossible size")),
+            0 | 1 => return Err(self.bad("a field has an impossible size")),
+            code => FieldKind::Opaque(code),
         };
         Ok(Field {
             name: self.copied(&row.name)?,
@@ -314,17 +325,22 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         Ok(slots)
     }
 
-    fn shape(&mut self, row: &ShapeRow<O>, class: usize, field_count: usize) -> Result<Shape> {
+    fn shape(&mut self, row: &ShapeRow<O>, class: usize, fields: &[Field]) -> Result<Shape> {
         self.take(size_of::<Shape>())?;
-        let slots = self.places(row.first_slot.get(), field_count)?;
+        let slots = self.places(row.first_slot.get(), fields.len())?;
         let (descriptor_len, payload_len) = (row.descriptor_len.get(), row.payload_len.get());
-        for slot in slots.iter() {
+        for (field, slot) in fields.iter().zip(slots.iter()) {
+            let is_wider = u32::from(slot.stored) > field.size && slot.transform == Transform::None;
+            if is_wider && field.kind == FieldKind::Scalar && !matches!(slot.place, Place::Opaque { .. }) {
+                return Err(self.bad("a slot stores more than its field holds"));
+            }
             let end = u64::from(slot.offset).saturating_add(u64::from(slot.stored));
             let room = match slot.place {
                 Place::Context => 4096,
                 Place::Descriptor => descriptor_len.into(),
                 Place::ClassId | Place::Value => 8,
                 Place::Payload => payload_len.into(),
+                Place::Opaque { .. } => continue,
             };
             if end > room {
                 return Err(self.bad("a slot reaches past its place"));
@@ -340,13 +356,17 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             2 => Place::Descriptor,
             3 => Place::Value,
             4 => Place::Payload,
-            _ => return Err(self.bad("a slot has an unknown place")),
+            place => Place::Opaque { place, transform: row.transform },
         };
+        let unknown = Place::Opaque { place: row.place, transform: row.transform };
+        let opaque = Slot { place: unknown, stored: 0, transform: Transform::None, offset: 0 };
         let transform = match row.transform {
+            _ if place == unknown => return Ok(opaque),
             0 => Transform::None,
             1 => Transform::BeforeTime,
             2 if usize::from(row.base) < field_count => Transform::BeforeField(row.base),
-            _ => return Err(self.bad("a slot has an unknown transform")),
+            2 => return Err(self.bad("a slot starts from a field that is not there")),
+            _ => return Ok(opaque),
         };
         if !matches!(row.stored, 1 | 2 | 4 | 8) {
             return Err(self.bad("a slot stores an impossible number of bytes"));

@@ -1,6 +1,7 @@
 //! Decoding a chunk of verbatim sub-buffers: into the event chunk that a writer would have made of it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
 
 use super::cast::{head_len, struct_at};
@@ -19,9 +20,14 @@ use crate::write::decoding::{ClassPlan, EVENTS_MAX, EventChunkBuilder, Habit};
 #[derive(Debug, Default, Clone)]
 pub(super) struct Decoder {
     plans: Vec<Option<ClassPlan>>,
-    /// Index of the plan plus one by event id; 0 if there is none.
+    /// Index of the last plan plus one by event id; 0 if there is none.
     plan_of_id: Vec<u16>,
+    /// All plans of an id that several classes have, lowest first.
+    shared_ids: BTreeMap<u16, Vec<u16>>,
 }
+
+/// What is said of a chunk that may name classes which are not there yet.
+pub(super) const LACKS_CLASSES: &str = "a chunk of sub-buffers names classes that no schema defines";
 
 /// What a plan takes for each field of its class, in bytes: three slots, and steps.
 const PLAN_PER_FIELD: usize = 160;
@@ -49,11 +55,7 @@ impl Decoder {
             let Ok(plan) = ClassPlan::new(class.clone(), index, index.saturating_mul(3), long_size) else {
                 continue;
             };
-            // Of several classes with one id the last one counts.
-            let place = self.plan_of_id.get_mut(usize::from(plan.class.id));
-            if let Some(place) = place.filter(|p| usize::from(**p) <= index) {
-                *place = (index as u16).saturating_add(1);
-            }
+            self.note_id(plan.class.id, index as u16);
             schema.set_decoding(index, &plan.shapes);
             if let Some(slot) = self.plans.get_mut(index) {
                 *slot = Some(plan);
@@ -62,8 +64,25 @@ impl Decoder {
         Ok(())
     }
 
-    fn plan(&self, id: u16) -> Option<(usize, &ClassPlan)> {
-        let index = usize::from(self.plan_of_id.get(usize::from(id))?.checked_sub(1)?);
+    fn note_id(&mut self, id: u16, index: u16) {
+        let Some(place) = self.plan_of_id.get_mut(usize::from(id)) else { return };
+        if let Some(other) = place.checked_sub(1).filter(|&other| other != index) {
+            let all = self.shared_ids.entry(id).or_insert_with(|| vec![other]);
+            if let Err(at) = all.binary_search(&index) {
+                all.insert(at, index);
+            }
+        }
+        *place = (*place).max(index.saturating_add(1));
+    }
+
+    /// The class of that id: of several the one with the highest number below `class_limit`.
+    fn plan(&self, id: u16, class_limit: usize) -> Option<(usize, &ClassPlan)> {
+        let mut index = usize::from(self.plan_of_id.get(usize::from(id))?.checked_sub(1)?);
+        if index >= class_limit {
+            let all = self.shared_ids.get(&id)?;
+            let before = all.partition_point(|&i| usize::from(i) < class_limit);
+            index = usize::from(*all.get(before.checked_sub(1)?)?);
+        }
         Some((index, self.plans.get(index)?.as_ref()?))
     }
 
@@ -83,6 +102,9 @@ impl Decoder {
         };
         let info = EventChunk::head(body, chunk, header.order)?;
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
+        if schema.complete_count() < layout.class_limit {
+            return Err(bad(LACKS_CLASSES));
+        }
         let mut builder = EventChunkBuilder::new(header.order, header.long_size, &WriterLimits::default());
         builder.add_loss(info.loss);
         builder.go_on_behind(info.first_event, info.t_last);
@@ -104,8 +126,9 @@ impl Decoder {
                 let Item::Event { time, record, offset } = item.map_err(at)? else { continue };
                 let id = header.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
                 let here = start.saturating_add(offset as u64);
-                let (index, plan) =
-                    self.plan(id).ok_or_else(|| Error::at(here, ErrorKind::UnknownEventId { id }))?;
+                let (index, plan) = self
+                    .plan(id, layout.class_limit)
+                    .ok_or_else(|| Error::at(here, ErrorKind::UnknownEventId { id }))?;
                 if builder.must_close_before(time) || builder.record_count() >= EVENTS_MAX {
                     return Err(Error::at(
                         here,
@@ -121,6 +144,9 @@ impl Decoder {
         if summary.record_count != info.event_count || times != (info.t_first, info.t_last) {
             return Err(bad("the head of a chunk has other events than its sub-buffers"));
         }
+        if summary.classes & !info.classes != 0 {
+            return Err(bad("an event has a class that the head of its chunk leaves out"));
+        }
         let mut events = Vec::new();
         builder.take_body(&mut events);
         EventChunk::parse(Cow::Owned(events), chunk, header, schema, limits, FIRST_DECODING_SHAPE)
@@ -129,6 +155,7 @@ impl Decoder {
 
 struct Layout {
     head_len: usize,
+    class_limit: usize,
     page: HeaderPage,
 }
 
@@ -154,6 +181,6 @@ impl Layout {
             data_offset,
             data_size,
         };
-        Ok(Self { head_len, page })
+        Ok(Self { head_len, class_limit: head.class_limit.get() as usize, page })
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{EventClass, Role};
-use crate::kernel::FieldKind;
+use crate::kernel::{Field, FieldKind};
 
 pub(crate) const SHAPE_COMPACT: usize = 0;
 pub(crate) const SHAPE_WIDE: usize = 1;
@@ -26,6 +26,14 @@ pub enum Place {
     Value,
     /// The heap, at the offset that the value word gives.
     Payload,
+    /// A place or a transform of these numbers, which a later version of the format describes: the field has no value
+    /// here.
+    Opaque {
+        /// Number of the place.
+        place: u8,
+        /// Number of the transform.
+        transform: u8,
+    },
 }
 
 /// How the stored number becomes the field.
@@ -87,7 +95,7 @@ impl Builder {
             Place::Context => &mut self.context,
             Place::Descriptor => &mut self.descriptor,
             Place::Payload => &mut self.payload,
-            Place::ClassId | Place::Value => {
+            Place::ClassId | Place::Value | Place::Opaque { .. } => {
                 self.slots.push(Slot { place, stored: stored as u8, transform, offset: value_offset });
                 return;
             }
@@ -105,10 +113,21 @@ fn builder(class: &EventClass) -> Builder {
     let mut builder =
         Builder { context: 0, descriptor: 0, payload: 0, slots: Vec::with_capacity(class.fields.len()) };
     for (field, role) in class.fields.iter().zip(class.roles.iter()).take(class.common_count) {
-        let place = if *role == Role::EVENT_ID { Place::ClassId } else { Place::Context };
+        let place = match *role {
+            _ if is_opaque(field) => UNKNOWN,
+            Role::EVENT_ID => Place::ClassId,
+            _ => Place::Context,
+        };
         builder.push(place, stored_size(field.kind, field.size), Transform::None, 0);
     }
     builder
+}
+
+/// Where a field is kept whose kind is not known: nowhere.
+const UNKNOWN: Place = Place::Opaque { place: u8::MAX, transform: 0 };
+
+fn is_opaque(field: &Field) -> bool {
+    matches!(field.kind, FieldKind::Opaque(_))
 }
 
 /// Arrays are stored as a heap offset of 4 bytes.
@@ -133,6 +152,7 @@ fn repeating(class: &EventClass, index: usize, long_size: usize, compact: bool) 
             Some((entry, returned)) if i == entry => {
                 builder.push(Place::Value, 4, Transform::BeforeField(returned as u8), 4);
             }
+            _ if is_opaque(field) => builder.push(UNKNOWN, 0, Transform::None, 0),
             _ if moving == Some(i) => builder.push(Place::Value, size, Transform::None, 0),
             // Addresses do not fit into 4 bytes on a 64-bit kernel; other longs nearly always do.
             _ if compact && size == 8 && field.kind == FieldKind::Scalar && !is_address(field, class, i) => {
@@ -144,7 +164,7 @@ fn repeating(class: &EventClass, index: usize, long_size: usize, compact: bool) 
     builder.finish(index)
 }
 
-fn is_address(field: &crate::kernel::Field, class: &EventClass, i: usize) -> bool {
+fn is_address(field: &Field, class: &EventClass, i: usize) -> bool {
     field.is_pointer()
         || class.roles.get(i) == Some(&Role::CALL_SITE)
         || matches!(field.name.as_str(), "ip" | "parent_ip" | "func" | "caller" | "function")
@@ -161,7 +181,8 @@ fn timed_fields(class: &EventClass, long_size: usize) -> Option<(usize, usize)> 
 fn payload(class: &EventClass, index: usize) -> Shape {
     let mut builder = builder(class);
     for field in class.fields.iter().skip(class.common_count) {
-        builder.push(Place::Payload, stored_size(field.kind, field.size), Transform::None, 0);
+        let place = if is_opaque(field) { UNKNOWN } else { Place::Payload };
+        builder.push(place, stored_size(field.kind, field.size), Transform::None, 0);
     }
     builder.finish(index)
 }

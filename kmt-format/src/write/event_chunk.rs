@@ -38,6 +38,7 @@ pub(crate) struct EventChunkBuilder {
     upper: u32,
     epochs: Vec<(u32, u32)>,
     loss: Loss,
+    classes: u64,
     first_event: u64,
     descriptors: Interner,
     /// Offset of each descriptor in `descriptor_data`.
@@ -64,6 +65,8 @@ pub(crate) struct Summary {
     pub first_event: u64,
     pub record_count: u32,
     pub loss: Loss,
+    /// Bit *n* for classes whose number modulo 64 is *n*.
+    pub classes: u64,
 }
 
 /// A body that was laid out.
@@ -118,6 +121,7 @@ impl EventChunkBuilder {
             upper: 0,
             epochs: Vec::new(),
             loss: Loss::default(),
+            classes: 0,
             first_event: 0,
             descriptors: Interner::default(),
             descriptor_offsets: Vec::new(),
@@ -294,6 +298,7 @@ impl EventChunkBuilder {
 
     fn add_descriptor(&mut self, plan: &ClassPlan, shape_index: usize, record: Option<&[u8]>) {
         let Some(shape) = plan.shapes.get(shape_index) else { return };
+        self.classes |= class_bit(plan.index);
         self.descriptor_offsets.push(self.descriptor_data.len() as u32);
         let mut data = core::mem::take(&mut self.descriptor_data);
         self.order.push(&mut data, (plan.first_shape + shape_index) as u64, 2);
@@ -369,6 +374,7 @@ impl EventChunkBuilder {
         self.epochs.clear();
         self.upper = 0;
         self.loss = Loss::default();
+        self.classes = 0;
         self.descriptors.clear();
         self.descriptor_offsets.clear();
         self.descriptor_data.clear();
@@ -408,6 +414,7 @@ impl EventChunkBuilder {
             first_event: self.first_event,
             record_count: self.record_count as u32,
             loss: self.loss,
+            classes: self.classes,
         }
     }
 
@@ -435,8 +442,17 @@ impl Loss {
         if self.damaged_input {
             flags |= loss_flags::DAMAGED_INPUT;
         }
+        if self.overwritten {
+            flags |= loss_flags::OVERWRITTEN;
+        }
         flags
     }
+}
+
+/// The bit of a class in the `classes` of a head.
+#[inline]
+pub(crate) fn class_bit(class: usize) -> u64 {
+    1 << (class % 64)
 }
 
 /// Part of a record; empty where the record is too short, which `record_len_min` has ruled out.

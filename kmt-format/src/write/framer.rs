@@ -195,9 +195,9 @@ impl Framer {
     }
 
     fn index_body<O: zerocopy::ByteOrder>(&self) -> Vec<u8> {
-        let mut out = table_head::<O, IndexRow<O>>(self.index.len());
+        let mut out = table_head::<O, IndexRow<O>>(self.index.len(), 0);
         for entry in &self.index {
-            let Summary { t_base, t_last, first_event, record_count, loss } = entry.summary;
+            let Summary { t_base, t_last, first_event, record_count, loss, classes } = entry.summary;
             let row = IndexRow::<O> {
                 offset: entry.offset.into(),
                 t_base: t_base.into(),
@@ -206,6 +206,7 @@ impl Framer {
                 lost_events: loss.counted.into(),
                 record_count: record_count.into(),
                 loss_flags: loss.flags().into(),
+                classes: classes.into(),
                 header: entry.header,
             };
             out.extend_from_slice(row.as_bytes());

@@ -9,12 +9,13 @@ mod rows;
 mod schema_chunk;
 mod sub_buffers;
 mod symbols_chunk;
+mod tables;
 mod types;
 mod writer;
 
 /// What decoding verbatim sub-buffers shares with writing them.
 pub(crate) mod decoding {
-    pub(crate) use super::event_chunk::{EventChunkBuilder, Habit};
+    pub(crate) use super::event_chunk::{EventChunkBuilder, Habit, class_bit};
     pub(crate) use super::plan::ClassPlan;
     pub(crate) use super::sub_buffers::EVENTS_MAX;
 }

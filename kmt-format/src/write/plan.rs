@@ -118,7 +118,9 @@ impl ArrayPlan {
             }
             (_, Some(depth)) => (start, self.stack_len(depth, record, order, long_size)),
             (FieldKind::Tail, _) => (start, record.len().saturating_sub(start)),
-            (FieldKind::Scalar | FieldKind::Array { .. }, None) => (start, self.size as usize),
+            (FieldKind::Scalar | FieldKind::Array { .. } | FieldKind::Opaque(_), None) => {
+                (start, self.size as usize)
+            }
         };
         let from = from.min(record.len());
         let bytes = record.get(from..record.len().min(from + len)).unwrap_or(&[]);
@@ -186,11 +188,12 @@ impl ClassPlan {
             let segment = Segment { offset: field.offset, len: field.size };
             // The format of a kernel stack tells 8 entries; the record has as many as the stack.
             let is_stack = plan.class.roles.get(i) == Some(&Role::STACK);
-            let end = field.offset as usize + if is_stack { 0 } else { field.size as usize };
+            let is_fixed = !is_stack && !matches!(field.kind, FieldKind::Opaque(_));
+            let end = if is_fixed { field.offset as usize + field.size as usize } else { 0 };
             plan.record_len_min = plan.record_len_min.max(end);
             let is_scalar = field.kind == FieldKind::Scalar;
             match (slot.place, slot.transform) {
-                (Place::ClassId, _) => {}
+                (Place::ClassId | Place::Opaque { .. }, _) => {}
                 (Place::Context, _) if is_scalar => plan.context.push(segment),
                 (Place::Context, _) => {
                     let what = "a common field is no scalar";

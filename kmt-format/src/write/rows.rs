@@ -4,13 +4,13 @@ use zerocopy::IntoBytes;
 
 use super::types::{Task, WriterStats};
 use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
-use crate::raw::{ClockHead, StatsRow, TableHead, TaskRow, stats_present};
+use crate::raw::{AttachmentHead, ClockHead, StatsRow, TableHead, TaskRow, attachment_flags, stats_present};
 
 pub(super) fn clock_head<O: zerocopy::ByteOrder>(clock: &TraceClock) -> Vec<u8> {
     let head = ClockHead::<O> {
         head_len: (size_of::<ClockHead<O>>() as u32).into(),
         unit: if clock.unit == ClockUnit::Nanoseconds { 0 } else { 1 },
-        comparable: clock.is_comparable_across_cpus().into(),
+        comparable: clock.comparable.into(),
         reserved: [0; 2],
         name_len: (clock.name.len() as u32).into(),
     };
@@ -20,6 +20,10 @@ pub(super) fn clock_head<O: zerocopy::ByteOrder>(clock: &TraceClock) -> Vec<u8> 
 /// Keys and values.
 pub(crate) fn pairs_body(order: ByteOrder, pairs: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
+    // MetaHead: its length, that of the head of each pair, and how many there are.
+    for number in [12, 8, pairs.len() as u64] {
+        order.push(&mut body, number, 4);
+    }
     for (key, value) in pairs {
         order.push(&mut body, key.len() as u64, 4);
         order.push(&mut body, value.len() as u64, 4);
@@ -30,34 +34,58 @@ pub(crate) fn pairs_body(order: ByteOrder, pairs: &[(&str, &[u8])]) -> Vec<u8> {
     body
 }
 
-/// Head of a table with so many rows `R`.
-pub(super) fn table_head<O: zerocopy::ByteOrder, R>(rows: usize) -> Vec<u8> {
+/// A file of the target, read between these times.
+pub(super) fn file_body<O: zerocopy::ByteOrder>(
+    name: &str,
+    contents: &[u8],
+    times: Option<(u64, u64)>,
+) -> Vec<u8> {
+    let (time_first, time_last) = times.unwrap_or_default();
+    let head = AttachmentHead::<O> {
+        head_len: (size_of::<AttachmentHead<O>>() as u32).into(),
+        name_len: (name.len() as u32).into(),
+        contents_len: (contents.len() as u64).into(),
+        time_first: time_first.into(),
+        time_last: time_last.into(),
+        flags: if times.is_some() { attachment_flags::TIMED } else { 0 }.into(),
+        reserved: 0.into(),
+    };
+    let mut body = Vec::with_capacity(size_of::<AttachmentHead<O>>() + contents.len() + name.len() + 8);
+    body.extend_from_slice(head.as_bytes());
+    body.extend_from_slice(name.as_bytes());
+    body.resize(body.len().next_multiple_of(8), 0);
+    body.extend_from_slice(contents);
+    body
+}
+
+/// Head of a table with so many rows `R`, and a heap of so many bytes.
+pub(super) fn table_head<O: zerocopy::ByteOrder, R>(rows: usize, heap_len: usize) -> Vec<u8> {
     let head = TableHead::<O> {
         head_len: (size_of::<TableHead<O>>() as u32).into(),
         row_len: (size_of::<R>() as u32).into(),
         row_count: (rows as u32).into(),
-        reserved: 0.into(),
+        heap_len: (heap_len as u32).into(),
     };
     head.as_bytes().to_vec()
 }
 
 /// Names of tasks as a table.
 pub(super) fn tasks_body<O: zerocopy::ByteOrder>(tasks: &[Task]) -> Vec<u8> {
-    let mut out = table_head::<O, TaskRow<O>>(tasks.len());
+    let mut out = table_head::<O, TaskRow<O>>(tasks.len(), 0);
     tasks.iter().for_each(|task| out.extend(task_row::<O>(task)));
     out
 }
 
 /// The kernel's counters as a table.
 pub(super) fn stats_body<O: zerocopy::ByteOrder>(taken: u32, stats: &[(u32, CpuStats)]) -> Vec<u8> {
-    let mut out = table_head::<O, StatsRow<O>>(stats.len());
+    let mut out = table_head::<O, StatsRow<O>>(stats.len(), 0);
     stats.iter().for_each(|(cpu, stats)| out.extend(stats_row::<O>(*cpu, taken, stats)));
     out
 }
 
 /// The writer's counters as a table.
 pub(super) fn writer_stats_body<O: zerocopy::ByteOrder>(stats: &[(u32, WriterStats)]) -> Vec<u8> {
-    let mut out = table_head::<O, StatsRow<O>>(stats.len());
+    let mut out = table_head::<O, StatsRow<O>>(stats.len(), 0);
     stats.iter().for_each(|(cpu, stats)| out.extend(writer_stats_row::<O>(*cpu, stats)));
     out
 }

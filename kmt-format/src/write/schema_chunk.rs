@@ -54,10 +54,11 @@ pub(super) fn schema_body<O: ByteOrder>(plans: &[&ClassPlan]) -> Vec<u8> {
                 payload_len: shape.payload_len.into(),
             });
             slots.extend(shape.slots.iter().map(|slot| {
-                let (transform, base) = match slot.transform {
-                    Transform::None => (0, 0),
-                    Transform::BeforeTime => (1, 0),
-                    Transform::BeforeField(base) => (2, base),
+                let (transform, base) = match (slot.place, slot.transform) {
+                    (Place::Opaque { transform, .. }, _) => (transform, 0),
+                    (_, Transform::None) => (0, 0),
+                    (_, Transform::BeforeTime) => (1, 0),
+                    (_, Transform::BeforeField(base)) => (2, base),
                 };
                 SlotRow {
                     place: place_code(slot.place),
@@ -99,6 +100,7 @@ fn kind_code(kind: FieldKind) -> u8 {
         FieldKind::DataLoc => 2,
         FieldKind::RelLoc => 3,
         FieldKind::Tail => 4,
+        FieldKind::Opaque(code) => code,
     }
 }
 
@@ -109,6 +111,7 @@ fn place_code(place: Place) -> u8 {
         Place::Descriptor => 2,
         Place::Value => 3,
         Place::Payload => 4,
+        Place::Opaque { place, .. } => place,
     }
 }
 

@@ -3,7 +3,7 @@
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::Writer;
-use super::event_chunk::Summary;
+use super::event_chunk::{Summary, class_bit};
 use super::types::{Loss, SubBufferSummary};
 use crate::error::{Error, Result};
 use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
@@ -42,17 +42,18 @@ impl SubBufferChunk {
     }
 
     /// Adds a sub-buffer; `start` is what the head of a new chunk says.
-    pub fn push(&mut self, bytes: &[u8], header: &HeaderPage, events: u32, t_last: u64, start: Summary) {
+    pub fn push(&mut self, bytes: &[u8], header: &HeaderPage, found: &SubBufferSummary, start: Summary) {
         if self.count == 0 {
-            self.summary = Summary { record_count: 0, ..start };
+            self.summary = Summary { record_count: 0, classes: 0, ..start };
             self.header = Some(*header);
         }
         let end = self.bytes.len() + header.sub_buffer_len();
         self.bytes.extend_from_slice(bytes);
         self.bytes.resize(end, 0);
         self.count += 1;
-        self.summary.record_count += events;
-        self.summary.t_last = t_last;
+        self.summary.record_count += found.events as u32;
+        self.summary.classes |= found.classes;
+        self.summary.t_last = found.times.map_or(self.summary.t_last, |(_, last)| last);
     }
 
     /// Gives back what an empty one holds for the next chunk.
@@ -62,11 +63,12 @@ impl SubBufferChunk {
         }
     }
 
-    /// Appends the body; returns the length of the head. Empties the chunk.
-    pub fn take_body(&mut self, order: ByteOrder, out: &mut Vec<u8>) -> usize {
+    /// Appends the body; returns the length of the head. Empties the chunk. `class_limit` is one more than the highest
+    /// number of a class that is defined.
+    pub fn take_body(&mut self, order: ByteOrder, class_limit: usize, out: &mut Vec<u8>) -> usize {
         let head = match order {
-            ByteOrder::Little => self.head::<LittleEndian>(),
-            ByteOrder::Big => self.head::<BigEndian>(),
+            ByteOrder::Little => self.head::<LittleEndian>(class_limit),
+            ByteOrder::Big => self.head::<BigEndian>(class_limit),
         };
         out.extend_from_slice(&head);
         out.extend_from_slice(&self.bytes);
@@ -75,8 +77,8 @@ impl SubBufferChunk {
         head.len()
     }
 
-    fn head<O: zerocopy::ByteOrder>(&self) -> Vec<u8> {
-        let Summary { t_base, t_last, first_event, record_count, loss } = self.summary;
+    fn head<O: zerocopy::ByteOrder>(&self, class_limit: usize) -> Vec<u8> {
+        let Summary { t_base, t_last, first_event, record_count, loss, classes } = self.summary;
         let header = self.header.unwrap_or(HeaderPage {
             timestamp_offset: 0,
             commit_offset: 8,
@@ -98,7 +100,8 @@ impl SubBufferChunk {
             commit_offset: (header.commit_offset as u16).into(),
             commit_size: (header.commit_size as u16).into(),
             data_offset: (header.data_offset as u16).into(),
-            reserved: 0.into(),
+            class_limit: (class_limit as u32).into(),
+            classes: classes.into(),
         };
         head.as_bytes().to_vec()
     }
@@ -119,7 +122,7 @@ impl Writer {
         if found.loss != Loss::default() {
             self.lost(cpu, found.loss)?;
         }
-        let Some((t_first, t_last)) = found.times else { return Ok(found) };
+        let Some((t_first, _)) = found.times else { return Ok(found) };
         // The head tells the layout in 16 bits each; `events/header_page` of real kernels has 8 to 16 there.
         let offsets = [header.timestamp_offset, header.commit_offset, header.commit_size, header.data_offset];
         let fits = found.events <= EVENTS_MAX as u64
@@ -146,7 +149,7 @@ impl Writer {
             let loss =
                 if stream.sub_buffers.is_empty() { stream.builder.take_loss() } else { Loss::default() };
             let start = Summary { t_base: t_first, loss, ..stream.builder.summary() };
-            stream.sub_buffers.push(bytes, header, found.events as u32, t_last, start);
+            stream.sub_buffers.push(bytes, header, &found, start);
         }
         Ok(found)
     }
@@ -158,14 +161,18 @@ impl Writer {
             Missed::Count(counted) => Loss { counted, ..Loss::default() },
             Missed::Unknown => Loss { uncounted: true, ..Loss::default() },
         };
-        let mut found = SubBufferSummary { events: 0, discarded: 0, loss, times: None, rises: true };
+        let mut found =
+            SubBufferSummary { events: 0, discarded: 0, loss, times: None, rises: true, classes: 0 };
         for item in sub_buffer.items() {
             match item? {
                 Item::Event { time, record, offset } => {
                     let at = |e: Error| Error::at(offset as u64, e.kind().clone());
                     let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
                     let index = self.plan_index(id).map_err(at)?;
-                    self.plans.get(index).map_or(Ok(()), |p| p.check_len(record)).map_err(at)?;
+                    if let Some(plan) = self.plans.get(index) {
+                        plan.check_len(record).map_err(at)?;
+                        found.classes |= class_bit(plan.index);
+                    }
                     found.rises &= found.times.is_none_or(|(_, last)| time >= last);
                     found.times = Some((found.times.map_or(time, |(first, _)| first), time));
                     found.events += 1;

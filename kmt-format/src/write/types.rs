@@ -45,6 +45,8 @@ pub struct Loss {
     pub uncounted: bool,
     /// Part of the input was damaged here and could not be decoded.
     pub damaged_input: bool,
+    /// These were overwritten by design: the buffer keeps the newest events only, and the recording begins here.
+    pub overwritten: bool,
 }
 
 impl Loss {
@@ -54,6 +56,7 @@ impl Loss {
             counted: self.counted.saturating_add(other.counted),
             uncounted: self.uncounted | other.uncounted,
             damaged_input: self.damaged_input | other.damaged_input,
+            overwritten: self.overwritten | other.overwritten,
         }
     }
 }
@@ -108,4 +111,6 @@ pub struct SubBufferSummary {
     pub times: Option<(u64, u64)>,
     /// Whether the times never fall.
     pub(super) rises: bool,
+    /// Bits of the classes of its events.
+    pub(super) classes: u64,
 }

@@ -7,7 +7,7 @@ use super::event_chunk::{EventChunkBuilder, Habit};
 use super::frame::file_header;
 use super::framer::{BodyLayout, ChunkId, Framer};
 use super::plan::ClassPlan;
-use super::rows::{clock_head, pairs_body, stats_body, tasks_body, writer_stats_body};
+use super::rows::{clock_head, file_body, pairs_body, stats_body, tasks_body, writer_stats_body};
 use super::schema_chunk::schema_body;
 use super::sub_buffers::SubBufferChunk;
 use super::symbols_chunk::symbols_body;
@@ -304,13 +304,14 @@ impl Writer {
         let index = self.stream_of_cpu.get(&cpu);
         let Some((_, stream)) = index.and_then(|&index| self.streams.get_mut(index)) else { return Ok(()) };
         let order = self.options.order;
+        let class_limit = self.first_class.saturating_add(self.plans_written);
         let start = self.framer.start();
         let (kind, layout) = if stream.sub_buffers.is_empty() {
             let body = stream.builder.take_body(&mut self.framer.out);
             (ChunkKind::EVENTS, body.layout(&self.options))
         } else {
             let summary = stream.sub_buffers.summary;
-            let prefix_len = stream.sub_buffers.take_body(order, &mut self.framer.out);
+            let prefix_len = stream.sub_buffers.take_body(order, class_limit, &mut self.framer.out);
             let events = summary.first_event.saturating_add(summary.record_count.into());
             stream.builder.go_on_behind(events, summary.t_last);
             (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, summary })
@@ -375,15 +376,34 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn file(&mut self, name: &str, contents: &[u8]) -> Result<()> {
-        let order = self.options.order;
-        let mut body = Vec::with_capacity(contents.len() + name.len() + 24);
-        order.push(&mut body, contents.len() as u64, 8);
-        order.push(&mut body, name.len() as u64, 4);
-        order.push(&mut body, 0, 4);
-        body.extend_from_slice(name.as_bytes());
-        body.resize(body.len().next_multiple_of(8), 0);
-        body.extend_from_slice(contents);
-        self.framer.loose_chunk(ChunkKind::FILE, chunk_flags::SAFE_TO_COPY, &body)
+        self.file_body(name, contents, None)
+    }
+
+    /// The same, read between these times of the trace clock, if they are known.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the codec refuses it.
+    pub fn file_at(
+        &mut self,
+        name: &str,
+        contents: &[u8],
+        times: impl Into<Option<(u64, u64)>>,
+    ) -> Result<()> {
+        self.file_body(name, contents, times.into())
+    }
+
+    fn file_body(&mut self, name: &str, contents: &[u8], times: Option<(u64, u64)>) -> Result<()> {
+        let body = match self.options.order {
+            ByteOrder::Little => file_body::<LittleEndian>(name, contents, times),
+            ByteOrder::Big => file_body::<BigEndian>(name, contents, times),
+        };
+        self.copyable_chunk(ChunkKind::FILE, &body)
+    }
+
+    /// Writes a chunk of no CPU that a tool may keep without knowing its kind.
+    pub(super) fn copyable_chunk(&mut self, kind: ChunkKind, body: &[u8]) -> Result<()> {
+        self.framer.loose_chunk(kind, chunk_flags::SAFE_TO_COPY, body)
     }
 
     /// Writes names of tasks.

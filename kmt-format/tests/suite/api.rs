@@ -118,9 +118,9 @@ fn an_index_that_lies_gives_an_error() {
     let index = trace.chunks().find(|c| c.kind == ChunkKind::INDEX).unwrap();
     let rows = index.offset as usize + 64 + 16;
     let events = trace.chunks().position(|c| c.kind == ChunkKind::EVENTS).unwrap();
-    for (at, value) in [(8, 1u8), (16, 9), (24, 1), (40, 1), (44, 2)] {
+    for (at, value) in [(8, 1u8), (16, 9), (24, 1), (40, 1), (44, 2), (48, 1)] {
         let mut lying = file.clone();
-        lying[rows + events * 112 + at] ^= value;
+        lying[rows + events * 120 + at] ^= value;
         stamp(&mut lying, index.offset as usize, index.total_len as usize);
         let trace = Trace::open_indexed(&lying, Limits::default()).unwrap().unwrap();
         let chunk = trace.streams().values().flat_map(|s| &s.chunks).find(|(c, _)| trace.read(c).is_err());
@@ -132,7 +132,7 @@ fn an_index_that_lies_gives_an_error() {
         assert!(merge.damages().iter().any(|d| matches!(d.error.kind(), ErrorKind::Index(_))), "{at}");
     }
     let mut gap = file.clone();
-    gap[rows + 112] ^= 64;
+    gap[rows + 120] ^= 64;
     stamp(&mut gap, index.offset as usize, index.total_len as usize);
     assert!(
         Trace::open_indexed(&gap, Limits::default()).unwrap().is_none(),

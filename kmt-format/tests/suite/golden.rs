@@ -45,31 +45,3 @@ fn golden_files_tell_what_they_told() {
         }
     }
 }
-
-/// The last draft had another number, and nothing else.
-#[test]
-fn files_of_the_last_draft_are_read() {
-    for path in files(&versions()[0]).iter().filter(|p| p.to_str().unwrap().contains("one-le64")) {
-        let mut file = fs::read(path).unwrap();
-        let with = |file: &mut Vec<u8>, version: [u8; 4]| {
-            // The header, and its copy in the first chunk.
-            for at in [0, 128] {
-                file[at + 12..at + 16].copy_from_slice(&version);
-                let crc = crc32(&file[at..at + 60]);
-                file[at + 60..at + 64].copy_from_slice(&crc.to_le_bytes());
-            }
-        };
-        with(&mut file, [0, 0, 2, 0]);
-        let trace = Trace::open(&file, Limits::default()).unwrap();
-        assert_eq!((trace.header().version_major, trace.header().version_minor), (0, 2));
-        assert_eq!(trace.event_count(), 1);
-        with(&mut file, [0, 0, 1, 0]);
-        assert!(Trace::open(&file, Limits::default()).is_err(), "0.1 is another format");
-    }
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
-    })
-}

@@ -101,6 +101,7 @@ fn check_naive(file: &[u8], events: &[Vec<ModelEvent>], losses: &[Vec<(u64, Loss
                     .map(|(_, value)| match value {
                         naive::Value::Number(n) => FieldValue::Number(*n),
                         naive::Value::Bytes(b) => FieldValue::Bytes(b.clone()),
+                        naive::Value::Opaque => panic!("a field that the library wrote"),
                     })
                     .collect(),
             })
@@ -109,7 +110,10 @@ fn check_naive(file: &[u8], events: &[Vec<ModelEvent>], losses: &[Vec<(u64, Loss
         let got = read.losses.iter().filter(|l| l.cpu as usize == cpu);
         let got = got.map(|l| {
             let (counted, uncounted) = (if l.flags & 1 == 1 { l.count } else { 0 }, l.flags & 2 == 2);
-            (l.at, Loss { counted, uncounted, damaged_input: l.flags & 4 == 4 })
+            (
+                l.at,
+                Loss { counted, uncounted, damaged_input: l.flags & 4 == 4, overwritten: l.flags & 8 == 8 },
+            )
         });
         assert_eq!(joined(got.collect()), losses[cpu]);
     }

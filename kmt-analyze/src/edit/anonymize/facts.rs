@@ -79,7 +79,8 @@ pub fn pairs(metadata: &Metadata<'_>, masks: &Masks) -> (Vec<(String, String)>, 
 /// The clock, if it is one of the kernel's.
 pub fn clock(clock: &TraceClock) -> TraceClock {
     let is_known = CLOCKS.contains(&clock.name.as_str()) || clock.name == "s390-tod";
-    TraceClock { name: if is_known { clock.name.clone() } else { String::new() }, unit: clock.unit }
+    let name = if is_known { clock.name.clone() } else { String::new() };
+    TraceClock { name, ..*clock }
 }
 
 fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {

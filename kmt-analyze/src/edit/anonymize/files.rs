@@ -10,11 +10,9 @@ use super::texts::Texts;
 /// The file under its new name; `None` if it has to go.
 pub fn masked(file: &Attachment<'_>, masks: &mut Masks) -> Option<(String, Vec<u8>)> {
     let (stem, rest) = file.name.split_once('.').unwrap_or((&file.name, ""));
-    let name = match (snapshot_times(&file.name), rest) {
-        (Some((from, to)), _) => format!("slabinfo.at.{}-{}", masks.time(from), masks.time(to)),
-        (None, "" | "before" | "after") => file.name.clone().into_owned(),
-        _ => return None,
-    };
+    if !matches!(rest, "" | "before" | "after") {
+        return None;
+    }
     let text = String::from_utf8_lossy(&file.contents);
     let contents = match stem {
         "slabinfo" => slabinfo(&text, &mut masks.texts),
@@ -25,13 +23,7 @@ pub fn masked(file: &Attachment<'_>, masks: &mut Masks) -> Option<(String, Vec<u
         }
         _ => return None,
     };
-    Some((name, contents.into_bytes()))
-}
-
-/// Between which times a snapshot was read.
-pub fn snapshot_times(name: &str) -> Option<(u64, u64)> {
-    let (from, to) = name.strip_prefix("slabinfo.at.")?.split_once('-')?;
-    Some((from.parse().ok()?, to.parse().ok()?))
+    Some((file.name.clone().into_owned(), contents.into_bytes()))
 }
 
 /// Whether all words of a line are the kernel's or numbers, and none tells where a zone is.

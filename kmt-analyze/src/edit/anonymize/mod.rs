@@ -208,7 +208,8 @@ fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &m
     for file in &metadata.attachments {
         match files::masked(file, masks) {
             Some((name, contents)) => {
-                copy.writer.file(&name, &contents).map_err(|e| failed(&e))?;
+                let times = file.times.map(|(from, to)| (masks.time(from), masks.time(to)));
+                copy.writer.file_at(&name, &contents, times).map_err(|e| failed(&e))?;
                 manifest.files_kept.push(name);
             }
             None => manifest.files_dropped += 1,

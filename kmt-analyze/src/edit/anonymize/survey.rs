@@ -51,7 +51,7 @@ impl Survey {
         survey.pids.extend(metadata.text("recorder.pid").and_then(|p| p.parse::<i32>().ok()));
         survey.pids.retain(|&pid| pid > 0);
         for attachment in &metadata.attachments {
-            if let Some((from, _)) = super::files::snapshot_times(&attachment.name) {
+            if let Some((from, _)) = attachment.times {
                 earlier(&mut survey.first_time, from);
             }
         }

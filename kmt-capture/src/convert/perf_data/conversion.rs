@@ -107,7 +107,7 @@ impl Conversion {
                 self.lost = self.lost.saturating_add(count.unwrap_or(0));
                 self.throttled += u64::from(count.is_none());
                 let loss =
-                    Loss { counted: count.unwrap_or(0), uncounted: count.is_none(), damaged_input: false };
+                    Loss { counted: count.unwrap_or(0), uncounted: count.is_none(), ..Loss::default() };
                 self.lose(cpu.unwrap_or(0), loss)?;
             }
             Item::Comm { time, pid, tid, comm } => {

@@ -6,7 +6,9 @@ use super::EventChunk;
 use crate::error::{Error, ErrorKind};
 use crate::kernel::FieldKind;
 use crate::read::Schema;
+use crate::read::sub_buffers::LACKS_CLASSES;
 use crate::schema::{Place, Shape};
+use crate::write::decoding::class_bit;
 
 /// Records that are fetched and checked together.
 const BLOCK: usize = 512;
@@ -16,15 +18,20 @@ const UNKNOWN_SHAPE: &str = "a descriptor has a shape that no schema defines";
 
 /// Whether the chunk could be read if more classes were known.
 pub(in crate::read) fn lacks_schema(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Malformed(what) if *what == UNKNOWN_SHAPE)
+    matches!(error.kind(), ErrorKind::Malformed(what) if *what == UNKNOWN_SHAPE || *what == LACKS_CLASSES)
         || matches!(error.kind(), ErrorKind::UnknownEventId { .. })
+}
+
+/// Whether the contents of such a field stand in the heap.
+fn is_array(kind: FieldKind) -> bool {
+    !matches!(kind, FieldKind::Scalar | FieldKind::Opaque(_))
 }
 
 /// Whether descriptors of that shape hold places of arrays.
 fn has_arrays(schema: &Schema, shape: &Shape) -> core::result::Result<bool, &'static str> {
     let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
     let mut slots = class.fields.iter().zip(shape.slots.iter());
-    Ok(slots.any(|(field, slot)| field.kind != FieldKind::Scalar && slot.place == Place::Descriptor))
+    Ok(slots.any(|(field, slot)| is_array(field.kind) && slot.place == Place::Descriptor))
 }
 
 /// Shapes that were looked at, two bits for each: a chunk may have 65,520 descriptors of one shape with 256 slots.
@@ -79,6 +86,9 @@ impl EventChunk<'_> {
                 return Err("a descriptor is shorter than its shape");
             }
             if looked_at.is_new(descriptor.shape) {
+                if self.info.classes & class_bit(shape.class) == 0 {
+                    return Err("a descriptor has a class that the head of its chunk leaves out");
+                }
                 self.check_slots(shape)?;
                 if has_arrays(schema, shape)? {
                     looked_at.note_arrays(descriptor.shape);
@@ -183,7 +193,7 @@ impl EventChunk<'_> {
     ) -> core::result::Result<(), &'static str> {
         let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
         for (field, slot) in class.fields.iter().zip(shape.slots.iter()) {
-            if field.kind == FieldKind::Scalar || slot.place != place {
+            if !is_array(field.kind) || slot.place != place {
                 continue;
             }
             let offset = self.order.uint_at(data, slot.offset as usize, usize::from(slot.stored));

@@ -40,7 +40,8 @@ impl EventChunkBuilder {
             heap_len: (self.heap.len() as u32).into(),
             record_stride: (8 + self.long_size as u16).into(),
             context_stride: (context_stride as u16).into(),
-            reserved: [0; 12],
+            reserved: 0.into(),
+            classes: self.summary().classes.into(),
         };
         let start = out.len();
         out.reserve(records + self.records.len());

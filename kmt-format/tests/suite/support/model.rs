@@ -268,7 +268,7 @@ pub fn write(ops: &[Op], order: ByteOrder, long: usize) -> (Vec<u8>, Events, Los
                 events[cpu as usize].push(event);
             }
             Op::Lost { cpu, counted, uncounted } => {
-                let loss = Loss { counted, uncounted, damaged_input: false };
+                let loss = Loss { counted, uncounted, damaged_input: false, overwritten: false };
                 writer.lost(cpu, loss).unwrap();
                 let at = events[cpu as usize].len() as u64;
                 match losses[cpu as usize].last_mut() {

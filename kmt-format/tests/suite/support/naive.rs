@@ -8,6 +8,8 @@ use super::naive_metadata;
 pub enum Value {
     Number(u64),
     Bytes(Vec<u8>),
+    /// Of a kind, a place or a transform that the specification does not describe.
+    Opaque,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,13 +251,18 @@ fn events(
         let fields = class.fields.iter().enumerate().map(|(n, field)| {
             let slot = &shape.slots[n];
             let value = match (field.kind, slot.transform) {
+                _ if field.kind > 4 || slot.place > 4 || slot.transform > 2 => Value::Opaque,
                 (0, 0) => {
                     let shift = 64 - 8 * slot.stored;
                     let raw = stored(n) << shift;
                     Value::Number(if field.signed { (raw as i64 >> shift) as u64 } else { raw >> shift })
                 }
-                (0, 1) => Value::Number(timed(n)),
-                (0, 2) => Value::Number(timed(slot.base).wrapping_sub(stored(n))),
+                (0, 1 | 2) => {
+                    let from = if slot.transform == 1 { time } else { timed(slot.base) };
+                    let shift = 64 - 8 * field.size as u32;
+                    let raw = from.wrapping_sub(stored(n)) << shift;
+                    Value::Number(if field.signed { (raw as i64 >> shift) as u64 } else { raw >> shift })
+                }
                 _ => {
                     let at = stored(n) as usize;
                     let len = heap.u32(at);
@@ -363,9 +370,10 @@ fn zstd(input: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Sub-buffers as format-spec/notes.md tells how to walk them; fields as the class places them in the record.
+/// Sub-buffers as section RAWP tells how to walk them; fields as the class places them in the record.
 fn sub_buffers(body: Bytes<'_>, cpu: u32, classes: &BTreeMap<usize, Class>, file: &mut File) {
     let [head_len, flags, count, len, number] = [0, 4, 40, 44, 48].map(|at| body.u32(at));
+    let class_limit = body.u32(60);
     let [stamp_at, commit_at, commit_size, data_at] = [52, 54, 56, 58].map(|at| body.number(at, 2) as usize);
     let first_event = body.number(32, 8);
     if flags != 0 {
@@ -377,34 +385,61 @@ fn sub_buffers(body: Bytes<'_>, cpu: u32, classes: &BTreeMap<usize, Class>, file
     for i in 0..number {
         let sub_buffer = body.from(head_len + i * len, len);
         let mut time = sub_buffer.number(stamp_at, 8);
-        let committed = sub_buffer.number(commit_at, commit_size) as usize & 0x7ff_ffff;
+        let commit = sub_buffer.number(commit_at, commit_size);
+        let committed = commit as usize & 0x7ff_ffff;
+        assert!(i == 0 || commit >> 30 & 3 == 0, "a loss is told where a chunk starts");
         let data = sub_buffer.from(data_at, committed);
         let mut at = 0;
-        while at < committed {
+        while at + 4 <= committed {
             let word = data.u32(at);
             let (kind, delta) =
                 if body.big { (word >> 27, word & 0x7ff_ffff) } else { (word & 31, word >> 5) };
-            let (start, size) = match kind {
-                0 => (at + 8, data.u32(at + 4) - 4),
-                1..=28 => (at + 4, kind * 4),
-                30 => {
-                    time = time.wrapping_add(((data.u32(at + 4) as u64) << 27) + delta as u64);
-                    at += 8;
-                    continue;
-                }
-                other => panic!("event header of type {other}"),
+            let delta = delta as u64;
+            let second = || data.u32(at + 4);
+            let long_delta = || delta + ((second() as u64) << 27);
+            let record_at = match kind {
+                0 => Some((at + 8, second() - 4)),
+                1..=28 => Some((at + 4, kind * 4)),
+                _ => None,
             };
-            time = time.wrapping_add(delta as u64);
-            list.push(record(data.from(start, size), cpu, time, classes, long));
-            at = start + size.next_multiple_of(4);
+            if let Some((start, size)) = record_at {
+                time = time.wrapping_add(delta);
+                list.push(record(data.from(start, size), cpu, time, (classes, class_limit), long));
+                at = (start + size).next_multiple_of(4);
+                continue;
+            }
+            match kind {
+                29 if delta == 0 => break,
+                29 => {
+                    time = time.wrapping_add(if delta == 1 { 0 } else { delta });
+                    at = (at + 4 + second()).next_multiple_of(4);
+                }
+                30 => {
+                    time = time.wrapping_add(long_delta());
+                    at += 8;
+                }
+                _ => {
+                    let upper = time >> 59 << 59;
+                    let stamp = long_delta() | upper;
+                    let is_wrapped = if upper == 0 { time > stamp + (1 << 58) } else { time > stamp };
+                    time = if is_wrapped { stamp.wrapping_add(1 << 59) } else { stamp };
+                    at += 8;
+                }
+            }
         }
     }
     assert_eq!(list.len() as u64 - first_event, count as u64);
 }
 
-fn record(record: Bytes<'_>, cpu: u32, time: u64, classes: &BTreeMap<usize, Class>, long: usize) -> Event {
+fn record(
+    record: Bytes<'_>,
+    cpu: u32,
+    time: u64,
+    (classes, class_limit): (&BTreeMap<usize, Class>, usize),
+    long: usize,
+) -> Event {
     let id = record.number(0, 2);
-    let class = classes.values().find(|c| c.id == id).unwrap();
+    let class = classes.range(..class_limit).rev().map(|(_, c)| c).find(|c| c.id == id).unwrap();
     let depth = class.fields.iter().find(|f| f.name == "size").map_or(0, |f| record.u32(f.offset));
     let fields = class.fields.iter().map(|f| {
         let value = match f.kind {
@@ -420,6 +455,7 @@ fn record(record: Bytes<'_>, cpu: u32, time: u64, classes: &BTreeMap<usize, Clas
                 Value::Bytes(bytes[..len.unwrap_or(f.size)].to_vec())
             }
             4 => Value::Bytes(record.data[f.offset..].to_vec()),
+            5.. => Value::Opaque,
             kind => {
                 let locator = record.u32(f.offset);
                 let origin = if kind == 3 { f.offset + 4 } else { 0 };

@@ -24,18 +24,49 @@ pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Jso
     };
     match kind {
         "META" => {
-            let mut at = 0;
-            while at < body.data.len() {
+            let [mut at, pair_len, count] = [0, 4, 8].map(|at| body.u32(at));
+            for _ in 0..count {
                 let (key_len, value_len) = (body.u32(at), body.u32(at + 4));
-                let key = body.from(at + 8, key_len).data;
-                push("meta", json!([text(key), hex(body.from(at + 8 + key_len, value_len).data)]));
-                at = (at + 8 + key_len + value_len).next_multiple_of(4);
+                let value_at = at + pair_len + key_len;
+                let key = body.from(at + pair_len, key_len).data;
+                push("meta", json!([text(key), hex(body.from(value_at, value_len).data)]));
+                at = (value_at + value_len).next_multiple_of(4);
             }
         }
         "FILE" => {
-            let (len, name_len) = (body.number(0, 8) as usize, body.u32(8));
-            let contents = body.from((16 + name_len).next_multiple_of(8), len).data;
-            push("files", json!([text(body.from(16, name_len).data), hex(contents)]));
+            let (head_len, name_len, len) = (body.u32(0), body.u32(4), body.number(8, 8) as usize);
+            let contents = body.from((head_len + name_len).next_multiple_of(8), len).data;
+            let times = (body.u32(32) & 1 == 1).then(|| [body.number(16, 8), body.number(24, 8)]);
+            push("files", json!([text(body.from(head_len, name_len).data), hex(contents), times]));
+        }
+        "LINE" | "CGRP" | "SUMS" => {
+            let rows = rows(body);
+            let heap = body.u32(0) + body.u32(4) * rows.len();
+            let string =
+                |at: usize| text(body.from(heap, body.u32(12)).from(body.u32(at), body.u32(at + 4)).data);
+            for at in rows {
+                let long = |offset: usize| body.number(at + offset, 8);
+                match kind {
+                    "LINE" => {
+                        let (line, depth) = (body.u32(at + 24), body.number(at + 28, 2));
+                        push("lines", json!([long(0), string(at + 8), string(at + 16), line, depth]));
+                    }
+                    "CGRP" => {
+                        let pid = body.u32(at + 16) as u32 as i32;
+                        push("cgroups", json!([long(0), long(8), pid, body.u32(at + 20), string(at + 24)]));
+                    }
+                    _ => {
+                        let present = body.number(at + 58, 2);
+                        let number = |i: usize| (present >> i & 1 == 1).then(|| long(24 + 8 * i));
+                        let numbers: Vec<Option<u64>> = (0..3).map(number).collect();
+                        let meaning = body.number(at + 56, 2);
+                        push(
+                            "sums",
+                            json!([[long(0), long(8)], long(16), string(at + 48), meaning, numbers]),
+                        );
+                    }
+                }
+            }
         }
         "TASK" => {
             for at in rows(body) {
@@ -45,7 +76,8 @@ pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Jso
             }
         }
         "STAT" => {
-            for at in rows(body) {
+            // A row with another `taken` is of a later version.
+            for at in rows(body).into_iter().filter(|&at| body.u32(at + 4) <= 2) {
                 let present = body.u32(at + 8);
                 let number = |i: usize| (present >> i & 1 == 1).then(|| body.number(at + 16 + 8 * i, 8));
                 let numbers: Vec<Option<u64>> = (0..11).map(number).collect();
@@ -55,7 +87,7 @@ pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Jso
         "CLOK" => {
             let (head_len, name_len) = (body.u32(0), body.u32(8));
             let name = text(body.from(head_len, name_len).data);
-            let (ticks, comparable) = (body.data[4] == 1, body.data[5] == 1);
+            let (ticks, comparable) = (body.data[4] != 0, body.data[5] == 1);
             out.insert("clock".into(), json!({"name": name, "ticks": ticks, "comparable": comparable}));
         }
         "KSYM" => {

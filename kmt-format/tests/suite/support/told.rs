@@ -49,6 +49,10 @@ fn format(header: &Header) -> Json {
     json!({"major": major, "minor": minor, "order": order, "long": header.long_size, "uuid": hex(&header.trace_uuid)})
 }
 
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
 fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mut Map<String, Json>) {
     let mut list = |key: &str, rows: Vec<Json>| {
         if !rows.is_empty() {
@@ -56,7 +60,26 @@ fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mu
         }
     };
     list("meta", metadata.pairs.iter().map(|(k, v)| json!([k, hex(v)])).collect());
-    list("files", metadata.attachments.iter().map(|a| json!([a.name, hex(&a.contents)])).collect());
+    list(
+        "files",
+        metadata
+            .attachments
+            .iter()
+            .map(|a| json!([a.name, hex(&a.contents), a.times.map(|(first, last)| [first, last])]))
+            .collect(),
+    );
+    let lines = metadata.lines.iter();
+    list(
+        "lines",
+        lines.map(|l| json!([l.address, text(&l.function), text(&l.file), l.line, l.depth])).collect(),
+    );
+    let cgroups = metadata.cgroups.iter();
+    list("cgroups", cgroups.map(|c| json!([c.time, c.id, c.pid, c.hierarchy, text(&c.path)])).collect());
+    let sums = metadata.sums.iter().map(|s| {
+        let numbers = [s.events, s.bytes_req, s.bytes_alloc];
+        json!([[s.time_first, s.time_last], s.call_site, text(&s.function), s.meaning.0, numbers])
+    });
+    list("sums", sums.collect());
     list("tasks", metadata.tasks.iter().map(|t| json!([t.time, t.pid, t.tgid, hex(&t.comm)])).collect());
     let mut stats = Vec::new();
     for (cpu, counters) in &metadata.counters {
@@ -93,11 +116,10 @@ fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mu
     list("stats", stats);
     if let Some(clock) = &metadata.clock {
         let ticks = clock.unit == kmt_format::kernel::ClockUnit::Ticks;
-        let comparable = clock.is_comparable_across_cpus();
+        let comparable = clock.comparable;
         out.insert("clock".into(), json!({"name": clock.name, "ticks": ticks, "comparable": comparable}));
     }
     if let Some(symbols) = symbols {
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let rows = symbols.entries().map(|s| {
             json!([s.address, s.size, char::from(s.kind).to_string(), s.owner.map(text), text(s.name)])
         });
@@ -119,6 +141,7 @@ fn classes(schema: &Schema) -> Json {
                 FieldKind::DataLoc => 2,
                 FieldKind::RelLoc => 3,
                 FieldKind::Tail => 4,
+                FieldKind::Opaque(code) => code,
             };
             json!([f.name, f.type_text, f.offset, f.size, kind, f.signed, f.element_size, role.0])
         });
@@ -136,7 +159,7 @@ pub fn event(event: &Event<'_>) -> Json {
         let value = match event.uint(i) {
             Some(n) if field.signed => json!(n as i64),
             Some(n) => json!(n),
-            None => hex(event.bytes(i).unwrap()),
+            None => event.bytes(i).map_or(Json::Null, hex),
         };
         (field.name.clone(), value)
     });
@@ -146,8 +169,8 @@ pub fn event(event: &Event<'_>) -> Json {
 }
 
 fn loss(cpu: u32, info: &EventsInfo) -> Option<Json> {
-    let Loss { counted, uncounted, damaged_input } = info.loss;
-    let row = json!({"cpu": cpu, "before": info.first_event, "counted": counted, "uncounted": uncounted, "damaged": damaged_input});
+    let Loss { counted, uncounted, damaged_input, overwritten } = info.loss;
+    let row = json!({"cpu": cpu, "before": info.first_event, "counted": counted, "uncounted": uncounted, "damaged": damaged_input, "overwritten": overwritten});
     (info.loss != Loss::default()).then_some(row)
 }
 
@@ -246,7 +269,7 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     losses.sort_by_key(|l| (l.cpu, l.at));
     let losses = losses.iter().map(|l| {
         let counted = if l.flags & 1 == 1 { l.count } else { 0 };
-        json!({"cpu": l.cpu, "before": l.at, "counted": counted, "uncounted": l.flags & 2 == 2, "damaged": l.flags & 4 == 4})
+        json!({"cpu": l.cpu, "before": l.at, "counted": counted, "uncounted": l.flags & !13 != 0, "damaged": l.flags & 4 == 4, "overwritten": l.flags & 8 == 8})
     });
     out.insert("losses".into(), losses.collect());
     let events = file.events.values().flatten().map(|e| {
@@ -256,6 +279,7 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
                 naive::Value::Number(n) if signed(name) => json!(*n as i64),
                 naive::Value::Number(n) => json!(n),
                 naive::Value::Bytes(bytes) => hex(bytes),
+                naive::Value::Opaque => Json::Null,
             };
             (name.clone(), value)
         });

@@ -4,6 +4,8 @@ use kmt_format::Compression;
 use kmt_format::kernel::{
     ByteOrder, CpuStats, HeaderPage, KernelSymbols, Module, Symbol, SymbolOwner, TraceClock,
 };
+use kmt_format::schema::Meaning;
+use kmt_format::tables::{CgroupRecord, SiteSums, SourceLine};
 use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
 use vector_builder::{classes, file, kernel, model};
 
@@ -39,7 +41,12 @@ fn add_classes(writer: &mut Writer, long: usize) {
 }
 
 fn loss(loss: &model::Loss) -> Loss {
-    Loss { counted: loss.counted, uncounted: loss.uncounted, damaged_input: loss.damaged }
+    Loss {
+        counted: loss.counted,
+        uncounted: loss.uncounted,
+        damaged_input: loss.damaged,
+        overwritten: loss.overwritten,
+    }
 }
 
 fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
@@ -51,6 +58,10 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
         model::Op::Lost(cpu, lost) => writer.lost(*cpu, loss(lost)).unwrap(),
         model::Op::Flush(cpu) => writer.flush(*cpu).unwrap(),
         model::Op::SubBuffer(cpu, events, lost) => {
+            let how = model::How::default();
+            run(writer, &model::Op::SubBufferWith(*cpu, events.clone(), *lost, how), layout);
+        }
+        model::Op::SubBufferWith(cpu, events, lost, how) => {
             let page = HeaderPage {
                 timestamp_offset: 0,
                 commit_offset: 8,
@@ -58,13 +69,15 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
                 data_offset: 8 + long,
                 data_size: sub_buffer_len - 8 - long,
             };
-            let bytes = kernel::sub_buffer(events, *lost, layout);
+            let bytes = kernel::sub_buffer(events, *lost, *how, layout);
             let summary = writer.sub_buffer(*cpu, &bytes, &page).unwrap();
             assert_eq!((summary.events, summary.loss), (events.len() as u64, loss(lost)));
         }
         model::Op::Clock(name, ..) => writer.clock(&TraceClock::named(name)).unwrap(),
         model::Op::Meta(pairs) => writer.meta(pairs).unwrap(),
-        model::Op::File(name, contents) => writer.file(name, contents).unwrap(),
+        model::Op::File(name, contents, None) => writer.file(name, contents).unwrap(),
+        model::Op::File(name, contents, Some(times)) => writer.file_at(name, contents, *times).unwrap(),
+        model::Op::Lines(..) | model::Op::Cgroups(..) | model::Op::Sums(..) => table(writer, op),
         model::Op::Tasks(tasks) => {
             let task = |&(time, pid, tgid, comm): &(u64, i32, i32, &str)| Task {
                 time,
@@ -90,6 +103,47 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
             writer.symbols(&symbols, &modules).unwrap();
         }
         model::Op::Unknown(..) | model::Op::Append => unreachable!("not for this writer"),
+    }
+}
+
+fn table(writer: &mut Writer, op: &model::Op) {
+    match op {
+        model::Op::Lines(lines) => {
+            let line =
+                |&(address, function, file, line, depth): &(u64, &'static str, &'static str, u64, u64)| {
+                    SourceLine {
+                        address,
+                        function: function.as_bytes().into(),
+                        file: file.as_bytes().into(),
+                        line: line as u32,
+                        depth: depth as u16,
+                    }
+                };
+            writer.lines(&lines.iter().map(line).collect::<Vec<_>>()).unwrap();
+        }
+        model::Op::Cgroups(cgroups) => {
+            let cgroup = |&(time, id, pid, hierarchy, path): &(u64, u64, i32, u64, &'static str)| {
+                CgroupRecord { time, pid, id, hierarchy: hierarchy as u32, path: path.as_bytes().into() }
+            };
+            writer.cgroups(&cgroups.iter().map(cgroup).collect::<Vec<_>>()).unwrap();
+        }
+        model::Op::Sums(sums) => {
+            let sums =
+                sums.iter().map(|&([time_first, time_last], call_site, function, meaning, numbers)| {
+                    SiteSums {
+                        time_first,
+                        time_last,
+                        call_site,
+                        function: function.as_bytes().into(),
+                        meaning: Meaning(meaning as u16),
+                        events: numbers[0],
+                        bytes_req: numbers[1],
+                        bytes_alloc: numbers[2],
+                    }
+                });
+            writer.sums(&sums.collect::<Vec<_>>()).unwrap();
+        }
+        _ => unreachable!("no table"),
     }
 }
 

@@ -1,0 +1,61 @@
+//! Facts that a file keeps in tables with texts: source lines, cgroups, totals without events.
+//!
+//! They are what programs write that know more than the ring buffer tells. Spec sections "LINE", "CGRP" and "SUMS".
+
+use std::borrow::Cow;
+
+use crate::schema::Meaning;
+
+/// A function that an address lies in, and the line of its source.
+///
+/// An address has several where functions were inlined: the innermost has `depth` 0, the one that stands in the symbol
+/// table the highest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLine<'d> {
+    /// The address as events have it: a return address is not moved back.
+    pub address: u64,
+    /// Function; empty if not known.
+    pub function: Cow<'d, [u8]>,
+    /// Path of the source file; empty if not known.
+    pub file: Cow<'d, [u8]>,
+    /// Line, from 1; 0 if not known.
+    pub line: u32,
+    /// How many functions were inlined into this one on the way to the address.
+    pub depth: u16,
+}
+
+/// The cgroup that a task is in from some time on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupRecord<'d> {
+    /// Since when, in the clock's unit; 0 if not known.
+    pub time: u64,
+    /// Thread id.
+    pub pid: i32,
+    /// Number of the cgroup in its hierarchy (the inode of its folder); 0 if not known.
+    pub id: u64,
+    /// Number of the hierarchy as `/proc/PID/cgroup` has it; 0 for version 2.
+    pub hierarchy: u32,
+    /// Path from the root of the hierarchy.
+    pub path: Cow<'d, [u8]>,
+}
+
+/// What happened at one call site within a time, without the events themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteSums<'d> {
+    /// Start of the time, in the clock's unit.
+    pub time_first: u64,
+    /// End of the time.
+    pub time_last: u64,
+    /// Return address of the allocator's caller; 0 if only the function is known.
+    pub call_site: u64,
+    /// Function; empty if only the address is known.
+    pub function: Cow<'d, [u8]>,
+    /// What the events mean.
+    pub meaning: Meaning,
+    /// Events.
+    pub events: Option<u64>,
+    /// Sum of the bytes asked for.
+    pub bytes_req: Option<u64>,
+    /// Sum of the bytes handed out.
+    pub bytes_alloc: Option<u64>,
+}
