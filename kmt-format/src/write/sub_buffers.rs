@@ -107,6 +107,13 @@ impl SubBufferChunk {
     }
 }
 
+/// The layout of a sub-buffer that ends with its bytes: a shorter one than usual gets a chunk of its length, so that it is
+/// not padded. A kernel's sub-buffers have up to 8 MiB, and each CPU's last one may hold one event.
+fn as_long_as(bytes: &[u8], header: &HeaderPage) -> HeaderPage {
+    let here = bytes.len().saturating_sub(header.data_offset);
+    HeaderPage { data_size: header.data_size.min(here), ..*header }
+}
+
 impl Writer {
     /// Adds a sub-buffer of `cpu` as the kernel wrote it, with the loss that it tells: hardly any work on the target,
     /// and three times the bytes. [`read::Trace`](crate::read::Trace) decodes it when it is read.
@@ -136,6 +143,7 @@ impl Writer {
             }
             return Ok(found);
         }
+        let header = &as_long_as(bytes, header);
         let index = self.stream(cpu)?;
         let len_max = self.limits.chunk_len;
         let must_close = self.streams.get(index).is_some_and(|(_, s)| {
