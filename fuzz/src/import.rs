@@ -1,6 +1,6 @@
 //! Any bytes as a file of trace-cmd, of perf, or as text of events.
 
-use kmt_capture::import::inflated_max;
+use kmt_capture::import::{Bounds, inflated_max};
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
 use kmt_capture::import::text::{Line, Look, Made, Schema, could_be_event, fields_of, parse};
 use kmt_capture::import::trace_dat::TraceDat;
@@ -10,7 +10,7 @@ use kmt_format::write::{Writer, WriterOptions};
 
 /// A trace.dat: everything that it says, and every sub-buffer of every CPU of every buffer.
 pub fn trace_dat(data: &[u8]) {
-    let Ok(file) = TraceDat::open(data, inflated_max(data.len() as u64)) else { return };
+    let Ok(file) = TraceDat::open(data, inflated_max(data.len() as u64), Bounds::default()) else { return };
     let Ok(layout) = file.data.layout() else { return };
     for instance in &file.instances {
         for cpu in &instance.cpus {
@@ -28,7 +28,7 @@ pub fn trace_dat(data: &[u8]) {
 
 /// A perf.data: all records in the order of time.
 pub fn perf_data(data: &[u8]) {
-    let Ok(file) = PerfData::open(data) else { return };
+    let Ok(file) = PerfData::open(data, Bounds::default()) else { return };
     if let Some((_, tracing)) = &file.tracing {
         let _ = tracing.layout();
     }
@@ -49,7 +49,8 @@ pub fn perf_data(data: &[u8]) {
 /// Text: what is made of it can be written, every record in the layout that was made for it.
 pub fn ftrace_text(data: &[u8]) {
     let look = Look::at(data);
-    let mut schema = Schema::new(look.long_size, ByteOrder::Little);
+    let bounds = Bounds::default();
+    let mut schema = Schema::new(look.long_size, ByteOrder::Little, &bounds);
     let options = WriterOptions {
         order: ByteOrder::Little,
         long_size: look.long_size,
@@ -76,7 +77,7 @@ pub fn ftrace_text(data: &[u8]) {
                 continue;
             }
         };
-        fields_of(event.name, event.text, &mut pairs);
+        fields_of(event.name, event.text, bounds.pairs as usize, &mut pairs);
         match schema.record(&event, &pairs, &mut record) {
             Ok(Made::New(system, format)) => {
                 if writer.add_format(&system, &format).is_err() {

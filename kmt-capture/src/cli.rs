@@ -247,8 +247,8 @@ struct ConvertArgs {
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
     /// Read more of the input: raw (ring buffers), kallsyms, format, file (any other), directory (all but ring buffers),
-    /// stream (standard input, pipes), inflated (of compressed files and parts), and the limits that messages name for .kmt
-    /// files; --limit kallsyms=1G. May be given several times
+    /// stream (standard input, pipes), inflated (of compressed files and parts), and other limits by the names that messages
+    /// give; --limit kallsyms=1G. May be given several times
     #[arg(long, value_name = "NAME=SIZE", value_parser = limit)]
     limit: Vec<(LimitKind, u64)>,
     /// Do not print what was converted

@@ -202,6 +202,43 @@ fn a_sparse_ring_buffer_ends() {
     assert_eq!(events(&["--force"]), before);
 }
 
+/// Sub-buffers of 8 MiB by `header_page`, and 48 CPUs whose only one ends behind its events.
+#[test]
+fn short_sub_buffers_are_not_padded() {
+    const CPUS: usize = 48;
+    let saved = Saved::new("short");
+    let page = saved.path("tracefs/events/header_page");
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("size:4084;"), "{text}");
+    fs::write(&page, text.replace("size:4084;", "size:8388596;")).unwrap();
+    let cpu0 = saved.path("tracefs/per_cpu/cpu0");
+    let mut raw = fs::read(cpu0.join("trace_pipe_raw")).unwrap();
+    let commit = u32::from_le_bytes(raw[8..12].try_into().unwrap()) & 0xfff_ffff;
+    raw.truncate(12 + commit as usize);
+    fs::write(cpu0.join("trace_pipe_raw"), &raw).unwrap();
+    for cpu in 1..CPUS {
+        copy(&cpu0, &saved.path(&format!("tracefs/per_cpu/cpu{cpu}")));
+    }
+    let events = |options: &[&str]| {
+        let output = saved.convert(options);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let file = fs::read(saved.0.join("out.kmt")).unwrap();
+        let trace = kmt_format::read::Trace::open(&file, kmt_format::Limits::default()).unwrap();
+        let chunks = trace.streams().values().flat_map(|s| &s.chunks);
+        let events: usize = chunks.map(|(chunk, _)| trace.read(chunk).unwrap().records().len()).sum();
+        (events, file.len())
+    };
+    let (taken_apart, len) = events(&[]);
+    let (verbatim, verbatim_len) = events(&["--force", "--verbatim"]);
+    assert!(taken_apart > CPUS, "{taken_apart}");
+    assert_eq!(verbatim, taken_apart);
+    assert!(
+        verbatim_len < len + 2 * CPUS * raw.len(),
+        "{verbatim_len} bytes of {} in all CPUs",
+        CPUS * raw.len()
+    );
+}
+
 #[test]
 fn what_lies_beside_a_file_is_read_as_carefully() {
     let saved = Saved::new("beside");
@@ -214,6 +251,33 @@ fn what_lies_beside_a_file_is_read_as_carefully() {
     fifo(&saved.0.join("kallsyms"));
     let refused = bounded(&text, &out, &["--force"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is a FIFO"), "{refused:?}");
+}
+
+/// What a text holds beyond a limit is left out, and the note names the limit.
+#[test]
+fn what_a_text_holds_beyond_a_limit_is_reported_by_name() {
+    let saved = Saved::new("beyond");
+    let text = saved.0.join("trace.txt");
+    let line = |what: &str| format!("  sh-77 [000] d..1. 10.000001: {what}\n");
+    let lines = [
+        "one: a=1 b=2 c=3",
+        "two: a=1",
+        "kfree: call_site=f+0x1/0x2 ptr=0000000012345678",
+        "kfree: call_site=g+0x1/0x2 ptr=0000000012345679",
+    ];
+    fs::write(&text, lines.map(line).concat()).unwrap();
+    let told = |options: &[&str]| {
+        let output = bounded(&text, &saved.0.join("out.kmt"), &[&["--force"], options].concat());
+        assert!(output.status.code() != Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let plain = told(&[]);
+    assert!(!plain.contains("raises the limit"), "{plain}");
+    for (name, few, many) in [("layouts", "1", "3"), ("functions", "1", "2"), ("pairs", "2", "3")] {
+        let few = told(&["--limit", &format!("{name}={few}")]);
+        assert!(few.contains(&format!("--limit {name}=SIZE raises the limit")), "{few}");
+        assert_eq!(told(&["--limit", &format!("{name}={many}")]), plain);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::description::Description;
 use super::stacks::StackFormat;
 use super::{Converted, Options};
 use crate::failure::{Failure, Result};
+use crate::import::Bounds;
 use crate::import::text::{
     Arg, Event, Graph, GraphKind, Line, Look, Made, Refusal, Schema, Stamp, could_be_event, fields_of, parse,
 };
@@ -55,7 +56,7 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
     description.write(&mut writer)?;
     output.write(writer.pending())?;
     writer.clear_pending();
-    let mut conversion = Conversion::new(writer, stack, look);
+    let mut conversion = Conversion::new(writer, stack, look, options.limits.import);
     for line in bytes.split(|&b| b == b'\n') {
         conversion.line(line)?;
         if conversion.writer.pending_len() >= WRITE_LEN {
@@ -138,13 +139,17 @@ struct Conversion<'t> {
     has_kmem: bool,
     unprinted: u64,
     kinds_left_out: u64,
+    layouts_left_out: u64,
+    /// Events with more pairs than are kept.
+    cut: u64,
+    bounds: Bounds,
 }
 
 impl<'t> Conversion<'t> {
-    fn new(writer: Writer, stack: StackFormat, look: Look) -> Self {
+    fn new(writer: Writer, stack: StackFormat, look: Look, bounds: Bounds) -> Self {
         Self {
             writer,
-            schema: Schema::new(look.long_size, ByteOrder::Little),
+            schema: Schema::new(look.long_size, ByteOrder::Little, &bounds),
             stack,
             cpus: HashMap::new(),
             comms: HashMap::new(),
@@ -168,6 +173,9 @@ impl<'t> Conversion<'t> {
             has_kmem: false,
             unprinted: 0,
             kinds_left_out: 0,
+            layouts_left_out: 0,
+            cut: 0,
+            bounds,
         }
     }
 
@@ -233,7 +241,8 @@ impl<'t> Conversion<'t> {
             return Ok(());
         }
         let mut pairs = std::mem::take(&mut self.pairs);
-        fields_of(event.name, event.text, &mut pairs);
+        let most = usize::try_from(self.bounds.pairs).unwrap_or(usize::MAX);
+        self.cut += u64::from(!fields_of(event.name, event.text, most, &mut pairs));
         let recorded = self.record(event, &pairs);
         self.pairs = pairs;
         recorded
@@ -311,7 +320,7 @@ impl<'t> Conversion<'t> {
             Err(refusal) => {
                 match refusal {
                     Refusal::PointerNotPrinted => self.unprinted += 1,
-                    Refusal::TooManyKinds => self.kinds_left_out += 1,
+                    Refusal::TooManyKinds => self.layouts_left_out += 1,
                 }
                 return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
             }
@@ -397,6 +406,30 @@ impl<'t> Conversion<'t> {
         self.writer.writer_stats(&stats)
     }
 
+    /// Notes on what exceeded a bound.
+    fn bounded(&self, notes: &mut Vec<String>) {
+        let Bounds { layouts, functions, pairs, .. } = self.bounds;
+        for (count, what, name) in [
+            (
+                self.layouts_left_out,
+                format!(
+                    "events have other fields than the first {layouts} layouts: they are counted as lost"
+                ),
+                "layouts",
+            ),
+            (
+                self.schema.symbols.left_out,
+                format!("addresses are in functions beyond the first {functions}: they are left out"),
+                "functions",
+            ),
+            (self.cut, format!("events have more than {pairs} fields: the others are left out"), "pairs"),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}; --limit {name}=SIZE raises the limit"));
+            }
+        }
+    }
+
     fn notes(&self, notes: &mut Vec<String>) {
         if let Some(line) = self.first_other {
             notes.push(format!(
@@ -427,10 +460,11 @@ impl<'t> Conversion<'t> {
         }
         if self.kinds_left_out > 0 {
             notes.push(format!(
-                "{} events are of too many kinds, or of a kind that cannot be: they are counted as lost",
+                "{} events are of a kind that cannot be: they are counted as lost",
                 self.kinds_left_out
             ));
         }
+        self.bounded(notes);
         if let Some(name) = &self.schema.gfp.unknown {
             notes.push(format!("unknown names of allocation flags are left out, such as {name}"));
         }

@@ -29,7 +29,8 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
     let failed = |fault: Fault| Failure::new(format!("{}: {fault}", options.input.display()));
     let remedy = "`trace-cmd dump --validate` says what trace-cmd thinks of it; a torn recording can be put together with `trace-cmd restore`";
     let inflated_max = options.limits.of(LimitKind::Inflated, bytes.len() as u64);
-    let mut file = TraceDat::open(bytes, inflated_max).map_err(|f| failed(f).hint(remedy))?;
+    let mut file =
+        TraceDat::open(bytes, inflated_max, options.limits.import).map_err(|f| failed(f).hint(remedy))?;
     let header_page = file.data.layout().map_err(failed)?;
     let (instance, note) = choose(options, &file)?;
     file.notes.extend(note);

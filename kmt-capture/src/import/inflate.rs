@@ -3,10 +3,8 @@
 use std::cell::Cell;
 use std::io::Read;
 
+use super::bounds::raise;
 use super::cursor::{Fault, Result};
-
-/// Most bytes that one compressed part of a file may hold.
-pub const INFLATED_MAX: u64 = 256 << 20;
 
 /// Most bytes that all compressed parts of a file of `len` bytes may hold by default: 256 MiB, and 100
 /// bytes more for each byte above 16 MiB.
@@ -36,7 +34,7 @@ impl Inflating {
         self.used.set(self.used.get().saturating_add(bytes));
         if self.used.get() > self.most {
             let (what, most) = (self.what, self.most);
-            let fact = format!("{what} have more than {most} bytes; --limit inflated=SIZE raises the limit");
+            let fact = format!("{what} have more than {most} bytes; {}", raise("inflated"));
             return Err(Fault::at(offset, fact));
         }
         Ok(())
@@ -68,12 +66,15 @@ impl Codec {
         }
     }
 
-    /// The `len` bytes that `packed`, at `offset` in the file, holds.
-    pub fn inflate(self, packed: &[u8], len: u64, offset: u64) -> Result<Vec<u8>> {
-        if len > INFLATED_MAX {
+    /// The `len` bytes, at most `len_max`, that `packed`, at `offset` in the file, holds.
+    pub fn inflate(self, packed: &[u8], len: u64, len_max: u64, offset: u64) -> Result<Vec<u8>> {
+        if len > len_max {
             return Err(Fault::at(
                 offset,
-                format!("{len} compressed bytes in one part: more than {INFLATED_MAX}"),
+                format!(
+                    "{len} compressed bytes in one part: more than {len_max}; {}",
+                    raise("compressed_part")
+                ),
             ));
         }
         let mut out = Vec::new();

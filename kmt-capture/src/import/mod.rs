@@ -1,8 +1,9 @@
 //! Files that other tools recorded, taken apart: pure functions over bytes, without I/O.
 //!
 //! Nothing here panics on what a file holds, and nothing allocates more than a file's own length gives reason for
-//! (compressed parts: [`INFLATED_MAX`] each, [`inflated_max`] together). Errors are a [`Fault`]: an offset, and what is wrong there.
+//! ([`Bounds`]; compressed parts together: [`inflated_max`]). Errors are a [`Fault`]: an offset, and what is wrong there.
 
+mod bounds;
 mod cursor;
 mod inflate;
 pub mod perf_data;
@@ -12,8 +13,9 @@ pub mod text;
 pub mod trace_dat;
 mod tracing_data;
 
+pub use bounds::Bounds;
 pub use cursor::{Cursor, Fault, Result};
-pub use inflate::{Codec, INFLATED_MAX, Inflating, inflated_max};
+pub use inflate::{Codec, Inflating, inflated_max};
 pub use tracing_data::{Start, TracingData};
 
 /// What kind of file this is.

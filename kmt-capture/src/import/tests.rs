@@ -47,7 +47,9 @@ fn version_6(buffers: usize, cpus: u32) -> Vec<u8> {
 
 #[test]
 fn buffers_that_share_their_description_are_counted() {
-    let open = |buffers| TraceDat::open(&version_6(buffers, CPUS), 1 << 20).map(|file| file.instances.len());
+    let open = |buffers| {
+        TraceDat::open(&version_6(buffers, CPUS), 1 << 20, Bounds::default()).map(|file| file.instances.len())
+    };
     assert_eq!(open(2), Ok(3));
     let fault = open(1000).unwrap_err();
     assert!(fault.what.contains("more than fit into the file"), "{fault}");
@@ -56,8 +58,12 @@ fn buffers_that_share_their_description_are_counted() {
 #[test]
 fn data_belong_to_one_cpu() {
     let (one, two) = (version_6(0, 1), version_6(0, 2));
-    assert_eq!(TraceDat::open(&one, 1 << 20).unwrap().instances[0].check_overlaps(), Ok(()));
-    let fault = TraceDat::open(&two, 1 << 20).unwrap().instances[0].check_overlaps().unwrap_err();
+    assert_eq!(
+        TraceDat::open(&one, 1 << 20, Bounds::default()).unwrap().instances[0].check_overlaps(),
+        Ok(())
+    );
+    let fault =
+        TraceDat::open(&two, 1 << 20, Bounds::default()).unwrap().instances[0].check_overlaps().unwrap_err();
     assert_eq!(fault.what, "the data of CPU 0 and of CPU 1 overlap");
 }
 
@@ -88,7 +94,9 @@ fn a_section_costs_each_time_it_is_named() {
     let mut section = Vec::new();
     number(&mut section, 10_000, 4);
     section.resize(10_004, b'x');
-    let fault = |options| TraceDat::open(&version_7(20, &section, options), 4 << 20).unwrap_err().what;
+    let fault = |options| {
+        TraceDat::open(&version_7(20, &section, options), 4 << 20, Bounds::default()).unwrap_err().what
+    };
     assert!(fault(10).contains("ends without a buffer"), "{}", fault(10));
     assert!(fault(200).contains("sections have more than 1048576 bytes"), "{}", fault(200));
     assert!(fault(200).contains("--limit inflated=SIZE"));
@@ -101,15 +109,59 @@ fn a_part_that_does_not_belong_has_no_room() {
         let mut section = Vec::new();
         number(&mut section, text.len() as u64, size);
         section.extend_from_slice(text.as_bytes());
-        let fault = TraceDat::open(&version_7(id, &section, 0), u64::MAX).unwrap_err();
+        let fault = TraceDat::open(&version_7(id, &section, 0), u64::MAX, Bounds::default()).unwrap_err();
         assert!(fault.what.contains("ends without"), "nothing names it: {fault}");
         let mut file = version_7(id, &section, 1);
         // The option names kind 20; make it this one.
         let at = file.len() - 14;
         file[at] = id as u8;
-        let fault = TraceDat::open(&file, u64::MAX).unwrap_err();
+        let fault = TraceDat::open(&file, u64::MAX, Bounds::default()).unwrap_err();
+        let name = match id {
+            19 => "kallsyms",
+            21 => "saved_cmdlines",
+            _ => "modules",
+        };
         assert!(fault.what.contains("more than"), "{id}: {fault}");
+        assert!(fault.what.contains(&format!("--limit {name}=SIZE raises the limit")), "{fault}");
+        let fault = TraceDat::open(&file, u64::MAX, with(name, 1 << 30)).unwrap_err();
+        assert!(fault.what.contains("ends without"), "raised: {fault}");
     }
+}
+
+/// Those of a file, one raised or lowered.
+fn with(name: &str, value: u64) -> Bounds {
+    let mut bounds = Bounds::default();
+    assert!(bounds.set(name, value));
+    bounds
+}
+
+#[test]
+fn what_exceeds_a_bound_names_it() {
+    let is_named = |fault: &Fault, name: &str| {
+        assert!(fault.what.contains("more than"), "{fault}");
+        assert!(fault.what.contains(&format!("--limit {name}=SIZE raises the limit")), "{name}: {fault}");
+    };
+    // One format of 100 bytes, and nothing else.
+    let mut formats = Vec::new();
+    number(&mut formats, 1, 4);
+    number(&mut formats, 100, 8);
+    formats.resize(4 + 8 + 100, b'x');
+    let mut file = version_7(17, &formats, 1);
+    let at = file.len() - 14;
+    file[at] = 17;
+    let open = |bounds| TraceDat::open(&file, u64::MAX, bounds).unwrap_err();
+    is_named(&open(with("formats", 99)), "formats");
+    assert!(open(with("formats", 100)).what.contains("ends without"));
+    is_named(&open(with("options", 0)), "options");
+    let v6 = version_6(4, 1);
+    let v6 = |options| TraceDat::open(&v6, 1 << 20, with("options", options)).map(|_| ());
+    is_named(&v6(3).unwrap_err(), "options");
+    assert_eq!(v6(5), Ok(()));
+    let perf_of = |ids| PerfData::open(&perf(2, 64, &record(68, b"")), with("ids", ids)).map(|_| ());
+    is_named(&perf_of(15).unwrap_err(), "ids");
+    assert_eq!(perf_of(16), Ok(()));
+    let codec = Codec::named("zlib", 0).unwrap().unwrap();
+    is_named(&codec.inflate(&[], 101, 100, 0).unwrap_err(), "compressed_part");
 }
 
 const HEADER_LEN: u64 = 104;
@@ -148,8 +200,8 @@ fn record(kind: u32, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn attributes_that_share_their_ids_are_counted() {
-    assert!(PerfData::open(&perf(2, 64, &record(68, b""))).is_ok());
-    let fault = PerfData::open(&perf(1500, 8000, &record(68, b""))).unwrap_err();
+    assert!(PerfData::open(&perf(2, 64, &record(68, b"")), Bounds::default()).is_ok());
+    let fault = PerfData::open(&perf(1500, 8000, &record(68, b"")), Bounds::default()).unwrap_err();
     assert!(fault.what.contains("more than 1048576 ids"), "{fault}");
 }
 
@@ -158,7 +210,7 @@ fn names_of_tasks_are_as_long_as_the_kernels() {
     let comm = [&[7, 0, 0, 0, 7, 0, 0, 0][..], &[b'x'; 1000], &[0; 8], &[1; 8]].concat();
     let bytes = perf(1, 0, &record(3, &comm));
     let mut names = Vec::new();
-    let file = PerfData::open(&bytes).unwrap();
+    let file = PerfData::open(&bytes, Bounds::default()).unwrap();
     let read = Rounds::new(&file).read::<()>(&mut |item| {
         if let Item::Comm { comm, .. } = item {
             names.push(comm.to_vec());
@@ -176,10 +228,16 @@ fn compressed_records_have_a_limit_together() {
     let packed = zstd::stream::encode_all(&comm[..], 3).unwrap();
     let bytes = perf(1, 0, &record(81, &packed));
     let read = |inflated_max| {
-        let mut file = PerfData::open(&bytes).unwrap();
+        let mut file = PerfData::open(&bytes, Bounds::default()).unwrap();
         file.inflated_max = inflated_max;
         Rounds::new(&file).read::<()>(&mut |_| Ok(())).unwrap()
     };
     assert_eq!(read(64 << 20), None);
+    let one = |len| {
+        let file = PerfData::open(&bytes, with("compressed_record", len)).unwrap();
+        Rounds::new(&file).read::<()>(&mut |_| Ok(())).unwrap()
+    };
+    assert!(one(1 << 20).unwrap().what.contains("--limit compressed_record=SIZE raises the limit"));
+    assert_eq!(one(8 << 20), None);
     assert!(read(1 << 20).unwrap().what.contains("more than 1048576 bytes; --limit inflated=SIZE"));
 }

@@ -4,20 +4,13 @@
 
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 
+use super::bounds::{Bounds, raise};
 use super::cursor::{Cursor, Fault, Result};
 
 /// The first bytes of a `trace.dat`, and of the tracing data in a `perf.data`.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// Most formats of a file; Linux has some 3,000 events.
+/// Most formats of a file: events have ids of 16 bits.
 const FORMATS_MAX: usize = 65_536;
-/// Most bytes of all formats together; those of Linux have some 6 MB.
-const FORMATS_LEN_MAX: usize = 16 << 20;
-/// Most bytes, and lines, of kallsyms; a kernel with many modules has 300,000 symbols.
-const KALLSYMS_MAX: (usize, usize) = (32 << 20, 1 << 21);
-/// Most bytes, and lines, of saved_cmdlines; the kernel keeps 32,768 names at most.
-const CMDLINES_MAX: (usize, usize) = (32 << 20, 1 << 20);
-/// Most bytes, and lines, of modules.
-pub(super) const MODULES_MAX: (usize, usize) = (4 << 20, 1 << 16);
 
 /// What stands first in such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,26 +40,41 @@ pub struct TracingData {
     pub printk_formats: Vec<u8>,
     /// `saved_cmdlines`.
     pub saved_cmdlines: Vec<u8>,
+    /// How much of them is taken in.
+    bounds: Bounds,
     /// Bytes of all formats.
-    formats_len: usize,
+    formats_len: u64,
+}
+
+/// A file of lines, and how many bytes a line of it has at least on average.
+pub(super) struct Lines {
+    /// Its name, which is that of its bound too.
+    pub name: &'static str,
+    /// Size of the number before it that tells its length.
+    pub size: usize,
+    /// Bytes.
+    pub line_len: u64,
 }
 
 /// A file of lines, each of which becomes a row in memory, with its size before it.
-pub(super) fn lines(
-    cursor: &mut Cursor<'_>,
-    size: usize,
-    what: &str,
-    (len_max, lines_max): (usize, usize),
-) -> Result<Vec<u8>> {
-    let len = cursor.uint(size, what)?;
+pub(super) fn lines(cursor: &mut Cursor<'_>, file: &Lines, len_max: u64) -> Result<Vec<u8>> {
+    let name = file.name;
+    let len = cursor.uint(file.size, name)?;
     let offset = cursor.offset();
-    let bytes = cursor.take(len, what)?;
-    if bytes.len() > len_max {
-        return Err(Fault::at(offset, format!("{what} has {len} bytes: more than {len_max}")));
+    let bytes = cursor.take(len, name)?;
+    if len > len_max {
+        let what = format!("{name} has {len} bytes: more than {len_max}; {}", raise(name));
+        return Err(Fault::at(offset, what));
     }
-    let lines = bytes.iter().filter(|&&b| b == b'\n').count();
+    let lines = bytes.iter().filter(|&&b| b == b'\n').count() as u64;
+    let lines_max = len_max.checked_div(file.line_len).unwrap_or(len_max);
     if lines > lines_max {
-        return Err(Fault::at(offset, format!("{what} has {lines} lines: more than {lines_max}")));
+        let what = format!(
+            "{name} has {lines} lines: more than {lines_max}, one for each {} bytes of {len_max}; {}",
+            file.line_len,
+            raise(name)
+        );
+        return Err(Fault::at(offset, what));
     }
     Ok(bytes.to_vec())
 }
@@ -100,9 +108,14 @@ impl Start {
 }
 
 impl TracingData {
+    /// Nothing yet.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, ..Self::default() }
+    }
+
     /// Reads what version 6 and perf write in one go: everything but the last part, which perf has since 4.16.
-    pub fn read_in_a_row(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let mut data = Self::default();
+    pub fn read_in_a_row(cursor: &mut Cursor<'_>, bounds: Bounds) -> Result<Self> {
+        let mut data = Self::new(bounds);
         data.read_header_info(cursor)?;
         data.read_ftrace_formats(cursor)?;
         data.read_formats(cursor)?;
@@ -114,13 +127,15 @@ impl TracingData {
 
     /// `kallsyms` with its size before it.
     pub fn read_kallsyms(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
-        self.kallsyms = lines(cursor, 4, "kallsyms", KALLSYMS_MAX)?;
+        let file = Lines { name: "kallsyms", size: 4, line_len: 16 };
+        self.kallsyms = lines(cursor, &file, self.bounds.kallsyms)?;
         Ok(())
     }
 
     /// `saved_cmdlines` with its size before it.
     pub fn read_cmdlines(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
-        self.saved_cmdlines = lines(cursor, 8, "saved_cmdlines", CMDLINES_MAX)?;
+        let file = Lines { name: "saved_cmdlines", size: 8, line_len: 32 };
+        self.saved_cmdlines = lines(cursor, &file, self.bounds.saved_cmdlines)?;
         Ok(())
     }
 
@@ -167,13 +182,18 @@ impl TracingData {
     fn read_format(&mut self, system: &str, cursor: &mut Cursor<'_>) -> Result<()> {
         let offset = cursor.offset();
         if self.formats.len() >= FORMATS_MAX {
-            return Err(Fault::at(offset, format!("more than {FORMATS_MAX} formats")));
+            return Err(Fault::at(
+                offset,
+                format!("more than {FORMATS_MAX} formats: event ids have 16 bits"),
+            ));
         }
         let len = cursor.u64("the size of a format")?;
         let text = cursor.take(len, "a format")?;
-        self.formats_len = self.formats_len.saturating_add(text.len());
-        if self.formats_len > FORMATS_LEN_MAX {
-            return Err(Fault::at(offset, format!("the formats have more than {FORMATS_LEN_MAX} bytes")));
+        self.formats_len = self.formats_len.saturating_add(len);
+        if self.formats_len > self.bounds.formats {
+            let what =
+                format!("the formats have more than {} bytes; {}", self.bounds.formats, raise("formats"));
+            return Err(Fault::at(offset, what));
         }
         let text = String::from_utf8_lossy(text).into_owned();
         self.formats.push((system.to_owned(), offset, text));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::import::inflated_max;
+use crate::import::{Bounds, inflated_max};
 
 /// Most bytes that are read of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Limits {
     /// What a compressed file, or the compressed parts of one, hold; `None`: 256 MiB, and 100 bytes more for each byte
     /// that the file has above 16 MiB.
     pub inflated: Option<u64>,
+    /// What is taken in of a trace.dat, a perf.data or a text.
+    pub import: Bounds,
     /// Those of a .kmt file.
     pub kmt: kmt_format::Limits,
 }
@@ -36,6 +38,7 @@ impl Default for Limits {
             directory: 512 << 20,
             stream: 8 << 30,
             inflated: None,
+            import: Bounds::default(),
             kmt: kmt_format::Limits::default(),
         }
     }
@@ -46,7 +49,7 @@ impl Default for Limits {
 pub enum Kind {
     /// [`Limits::raw`].
     Raw,
-    /// [`Limits::kallsyms`].
+    /// [`Limits::kallsyms`], and that of [`Limits::import`].
     Kallsyms,
     /// [`Limits::format`].
     Format,
@@ -58,6 +61,8 @@ pub enum Kind {
     Stream,
     /// [`Limits::inflated`].
     Inflated,
+    /// One of [`Limits::import`], by its name there.
+    Import(&'static str),
     /// One of [`Limits::kmt`], by its name there.
     Kmt(&'static str),
 }
@@ -84,7 +89,8 @@ impl Kind {
     /// All names.
     fn all() -> impl Iterator<Item = (&'static str, Self)> {
         let of_kmt = kmt_format::Limits::NAMES.into_iter().map(|name| (name, Self::Kmt(name)));
-        Self::FOREIGN.into_iter().chain(of_kmt)
+        let of_import = Bounds::NAMES.into_iter().map(|name| (name, Self::Import(name)));
+        Self::FOREIGN.into_iter().chain(of_import).chain(of_kmt)
     }
 }
 
@@ -101,7 +107,11 @@ impl Limits {
         match kind {
             Kind::Kmt(name) => return self.kmt.set(name, bytes),
             Kind::Raw => self.raw = bytes,
-            Kind::Kallsyms => self.kallsyms = bytes,
+            Kind::Import(name) => return self.import.set(name, bytes),
+            Kind::Kallsyms => {
+                self.kallsyms = bytes;
+                return self.import.set("kallsyms", bytes);
+            }
             Kind::Format => self.format = bytes,
             Kind::File => self.file = bytes,
             Kind::Directory => self.directory = bytes,
@@ -121,8 +131,8 @@ impl Limits {
             Kind::Directory => self.directory,
             Kind::Stream => self.stream,
             Kind::Inflated => self.inflated.unwrap_or_else(|| inflated_max(packed)),
-            // Checked where a .kmt file is read.
-            Kind::Kmt(_) => u64::MAX,
+            // Checked where such a file is read.
+            Kind::Import(_) | Kind::Kmt(_) => u64::MAX,
         }
     }
 }
@@ -139,10 +149,14 @@ mod tests {
             assert!(limits.set(kind, 7));
             match kind {
                 Kind::Kmt(_) => assert_ne!(limits.kmt, kmt_format::Limits::default(), "{name}"),
+                Kind::Import(_) => assert_ne!(limits.import, Bounds::default(), "{name}"),
                 _ => assert_eq!(limits.of(kind, 1 << 40), 7),
             }
         }
         assert!(!Limits::default().set(Kind::Kmt("fields"), 1 << 40));
+        assert!(!Limits::default().set(Kind::Import("layouts"), 1 << 40));
+        let names: Vec<&str> = Kind::all().map(|(name, _)| name).collect();
+        assert!((1..names.len()).all(|at| !names[..at].contains(&names[at])), "{names:?}");
         let inflated = |packed| Limits::default().of(Kind::Inflated, packed);
         assert_eq!((inflated(0), inflated(16 << 20)), (256 << 20, 256 << 20), "small files stay small");
         assert_eq!(inflated(116 << 20), (256 << 20) + (10_000 << 20));

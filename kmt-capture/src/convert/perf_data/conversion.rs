@@ -228,7 +228,7 @@ impl Conversion {
         );
         note(self.short, "samples are too short to be records of the kernel: they are counted as lost");
         if self.is_forced {
-            notes.push("perf marked no rounds, so events of one CPU may stand out of order".to_owned());
+            notes.push("perf marked no rounds, so events of one CPU may stand out of order; --limit waiting=SIZE lets more wait to be sorted".to_owned());
         }
     }
 }

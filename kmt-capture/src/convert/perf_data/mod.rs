@@ -53,7 +53,12 @@ pub fn convert(options: &Options, parts: &[(PathBuf, Opened)], mut output: Outpu
     description.write(&mut writer)?;
     output.write(writer.pending())?;
     writer.clear_pending();
-    let mut conversion = Conversion::new(writer, stack, Sampling::new(first, &description), first.order);
+    let mut conversion = Conversion::new(
+        writer,
+        stack,
+        Sampling::new(first, &description, options.limits.import.sampled_sites),
+        first.order,
+    );
     for ((path, _), file) in parts.iter().zip(&files) {
         let mut rounds = Rounds::new(file);
         let fault = rounds.read(&mut |item| conversion.item(item, &mut output).map_err(|e| e.on(path)))?;
@@ -92,7 +97,8 @@ fn on(path: &Path, fault: &Fault) -> Failure {
 fn open<'d>((path, bytes): &'d (PathBuf, Opened), options: &Options) -> Result<PerfData<'d>> {
     let place = path.display();
     let remedy = "`perf report --header-only` says what perf thinks of it";
-    let mut file = PerfData::open(bytes).map_err(|fault| on(path, &fault).hint(remedy))?;
+    let mut file =
+        PerfData::open(bytes, options.limits.import).map_err(|fault| on(path, &fault).hint(remedy))?;
     file.inflated_max = options.limits.of(LimitKind::Inflated, bytes.len() as u64);
     if !file.attrs.iter().any(|a| a.is_tracepoint()) {
         return Err(Failure::new(format!("{place} has samples of no tracepoint"))

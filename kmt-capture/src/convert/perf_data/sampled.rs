@@ -8,13 +8,14 @@ use kmt_format::kernel::{ByteOrder, EventFormat};
 use crate::convert::description::Description;
 use crate::import::perf_data::PerfData;
 
-/// Call sites of which sums are kept; what comes beyond has the mean of its event.
-const SITES_MAX: usize = 65_536;
-
 /// The sampled events of a file, by id.
 #[derive(Debug, Default)]
 pub struct Sampling {
     events: BTreeMap<u64, Sampled>,
+    /// Call sites of an event of which sums are kept; what comes beyond has the mean of its event.
+    sites_max: u64,
+    /// Samples that came beyond.
+    beyond: u64,
 }
 
 /// One of them.
@@ -45,8 +46,8 @@ impl Count {
 }
 
 impl Sampling {
-    /// Of a file with that description.
-    pub fn new(file: &PerfData<'_>, description: &Description) -> Self {
+    /// Of a file with that description; sums of at most `sites_max` call sites of an event are kept.
+    pub fn new(file: &PerfData<'_>, description: &Description, sites_max: u64) -> Self {
         let sampled = file.attrs.iter().filter(|a| a.is_tracepoint() && a.is_sampled());
         let mut events: BTreeMap<u64, Sampled> =
             sampled.map(|a| (a.config, Sampled { period: a.period, ..Sampled::default() })).collect();
@@ -61,7 +62,7 @@ impl Sampling {
             let fields = (place("call_site"), place("bytes_req"), place("bytes_alloc"));
             sampled.fields = if let (Some(a), Some(b), Some(c)) = fields { Some([a, b, c]) } else { None };
         }
-        Self { events }
+        Self { events, sites_max, beyond: 0 }
     }
 
     /// Counts what a sample stands for, if it is of such an event.
@@ -75,8 +76,10 @@ impl Sampling {
         sampled.all.add(period);
         let Some(fields) = sampled.fields else { return };
         let site = fields.map(|(at, size)| order.uint(raw.get(at..at + size).unwrap_or_default()));
-        if sampled.sites.len() < SITES_MAX || sampled.sites.contains_key(&site) {
+        if (sampled.sites.len() as u64) < self.sites_max || sampled.sites.contains_key(&site) {
             sampled.sites.entry(site).or_default().add(period);
+        } else {
+            self.beyond += 1;
         }
     }
 
@@ -97,11 +100,18 @@ impl Sampling {
 
     /// A note on each.
     pub fn notes(&self) -> impl Iterator<Item = String> + '_ {
-        self.events.values().map(|s| {
+        let beyond = (self.beyond > 0).then(|| {
+            format!(
+                "{} samples are of call sites beyond the first {} of their event, which count as its mean; --limit sampled_sites=SIZE raises the limit",
+                self.beyond, self.sites_max
+            )
+        });
+        let sampled = self.events.values().map(|s| {
             format!(
                 "{} was sampled: {} of about {} events; nothing that follows objects can be told of it, record with -c 1",
                 s.name, s.all.samples, s.all.events
             )
-        })
+        });
+        sampled.chain(beyond)
     }
 }

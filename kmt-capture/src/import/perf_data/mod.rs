@@ -14,13 +14,11 @@ pub use records::{Record, Records};
 pub use rounds::{Item, Rounds};
 pub use sample::{Sample, Trailer};
 
+use super::bounds::{Bounds, raise};
 use super::cursor::{Cursor, Fault, Result};
 use super::inflate::inflated_max;
 use super::tracing_data::{Start, TracingData};
 use kmt_format::kernel::ByteOrder;
-
-/// Most event attributes and ids of a file.
-const IDS_MAX: usize = 1 << 20;
 
 /// A `perf.data`, all but its records.
 #[derive(Debug)]
@@ -44,6 +42,8 @@ pub struct PerfData<'d> {
     pub notes: Vec<String>,
     /// Bytes that all compressed records together may hold.
     pub inflated_max: u64,
+    /// How much else is taken in.
+    bounds: Bounds,
 }
 
 /// Header features that are kept, as text.
@@ -58,7 +58,7 @@ impl<'d> PerfData<'d> {
     /// # Errors
     ///
     /// Returns the offset at which the file contradicts its format.
-    pub fn open(bytes: &'d [u8]) -> Result<Self> {
+    pub fn open(bytes: &'d [u8], bounds: Bounds) -> Result<Self> {
         let order = match bytes.get(..8) {
             Some(b"PERFILE2") => ByteOrder::Little,
             Some(b"2ELIFREP") => ByteOrder::Big,
@@ -78,6 +78,7 @@ impl<'d> PerfData<'d> {
             kernel_text: None,
             notes: Vec::new(),
             inflated_max: inflated_max(bytes.len() as u64),
+            bounds,
         };
         if !file.is_pipe {
             file.read_header(cursor)?;
@@ -131,7 +132,7 @@ impl<'d> PerfData<'d> {
 
     fn read_attrs(&mut self, whole: &Cursor<'d>, (offset, len): (u64, u64), attr_size: u64) -> Result<()> {
         let mut cursor = whole.seek(offset, "the attributes")?;
-        let mut ids_count = 0usize;
+        let mut ids_count = 0u64;
         for _ in 0..len / attr_size {
             let entry_offset = cursor.offset();
             let entry = cursor.take(attr_size, "an attribute")?;
@@ -141,14 +142,18 @@ impl<'d> PerfData<'d> {
             let (ids, ids_len) = (tail.u64("where ids are")?, tail.u64("how many ids there are")?);
             let mut at = whole.seek(ids, "ids")?;
             let ids = at.take(ids_len, "ids")?;
-            ids_count = ids_count.saturating_add(ids.len() / 8);
-            if ids_count > IDS_MAX {
-                return Err(Fault::at(entry_offset, format!("more than {IDS_MAX} ids of attributes")));
+            ids_count = ids_count.saturating_add(ids.len() as u64 / 8);
+            if ids_count > self.bounds.ids {
+                return Err(self.too_many(entry_offset, "ids of attributes"));
             }
             attr.ids = ids.chunks_exact(8).map(|id| self.order.uint(id)).collect();
             self.attrs.push(attr);
         }
         Ok(())
+    }
+
+    fn too_many(&self, offset: u64, what: &str) -> Fault {
+        Fault::at(offset, format!("more than {} {what}; {}", self.bounds.ids, raise("ids")))
     }
 
     fn feature(&mut self, number: u32, contents: &[u8], offset: u64) -> Result<()> {
@@ -171,7 +176,7 @@ impl<'d> PerfData<'d> {
 
     fn tracing(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         let start = Start::read(cursor)?;
-        let mut data = TracingData::read_in_a_row(cursor)?;
+        let mut data = TracingData::read_in_a_row(cursor, self.bounds)?;
         // Since version 0.6.
         if !cursor.rest().is_empty() && data.read_cmdlines(cursor).is_err() {
             data.saved_cmdlines.clear();
@@ -191,8 +196,8 @@ impl<'d> PerfData<'d> {
                     let mut attr = Attr::read(&mut cursor)?;
                     attr.ids = cursor.rest().chunks_exact(8).map(|id| self.order.uint(id)).collect();
                     self.attrs.push(attr);
-                    if self.attrs.len() > IDS_MAX {
-                        return Err(Fault::at(record.offset, "too many attributes"));
+                    if self.attrs.len() as u64 > self.bounds.ids {
+                        return Err(self.too_many(record.offset, "attributes"));
                     }
                 }
                 Record::TRACING_DATA => {

@@ -7,8 +7,8 @@ use super::sample::{Shapes, Trailer};
 use super::unpack::Unpack;
 
 /// Bytes of events that wait to be sorted, in a file of `len` bytes; beyond that they are passed on unsorted.
-fn waiting_max(len: usize) -> usize {
-    (len / 4).clamp(64 << 20, 256 << 20)
+fn waiting_max(len: usize) -> u64 {
+    (len as u64 / 4).clamp(64 << 20, 256 << 20)
 }
 
 /// Bytes of a task's name that are kept: the kernel has no longer ones, and each task that is made gets a copy.
@@ -78,7 +78,7 @@ pub struct Rounds<'d> {
     shapes: Shapes,
     unpack: Unpack,
     queue: Queue,
-    waiting_max: usize,
+    waiting_max: u64,
     /// Records lost that were counted sample by sample at the end.
     pub lost_samples: u64,
     /// Whether too much had to wait.
@@ -102,9 +102,9 @@ impl<'d> Rounds<'d> {
         Self {
             records: file.records(),
             shapes: Shapes::new(&file.attrs, file.order),
-            unpack: Unpack::new(file.order, file.inflated_max),
+            unpack: Unpack::new(file.order, file.inflated_max, file.bounds.compressed_record),
             queue: Queue::default(),
-            waiting_max: waiting_max(file.bytes.len()),
+            waiting_max: file.bounds.waiting.unwrap_or_else(|| waiting_max(file.bytes.len())),
             lost_samples: 0,
             is_forced: false,
         }
@@ -127,7 +127,7 @@ impl<'d> Rounds<'d> {
                     if let Err(fault) = self.take_in(&record) {
                         break Some(fault);
                     }
-                    let is_full = self.queue.len() > self.waiting_max;
+                    let is_full = self.queue.len() as u64 > self.waiting_max;
                     self.is_forced |= is_full;
                     let ended = self.queue.ended.take();
                     if let Some(due) = if is_full { Some(self.queue.newest) } else { ended } {

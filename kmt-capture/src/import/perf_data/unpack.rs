@@ -2,6 +2,8 @@
 
 use kmt_format::kernel::ByteOrder;
 
+#[cfg(feature = "zstd")]
+use super::super::bounds::raise;
 use super::super::cursor::{Cursor, Fault, Result};
 use super::super::inflate::Inflating;
 use super::records::{Record, Records};
@@ -10,16 +12,15 @@ use super::records::{Record, Records};
 #[cfg(feature = "zstd")]
 const STEP: usize = 1 << 17;
 
-/// Most bytes of one compressed record: perf flushes a buffer into it, which has some MiB.
-#[cfg(feature = "zstd")]
-const RECORD_MAX: u64 = 64 << 20;
-
 /// The stream.
 pub struct Unpack {
     order: ByteOrder,
     /// What all of it may hold.
     #[cfg_attr(not(feature = "zstd"), allow(dead_code))]
     inflating: Inflating,
+    /// What one compressed record may hold, in bytes.
+    #[cfg_attr(not(feature = "zstd"), allow(dead_code))]
+    record_len_max: u64,
     #[cfg(feature = "zstd")]
     decoder: Option<zstd::stream::raw::Decoder<'static>>,
     /// Decompressed bytes that no record was made of yet.
@@ -27,11 +28,12 @@ pub struct Unpack {
 }
 
 impl Unpack {
-    /// At the start of a file whose compressed records may hold `inflated_max` bytes together.
-    pub fn new(order: ByteOrder, inflated_max: u64) -> Self {
+    /// At the start of a file whose compressed records may hold `inflated_max` bytes together, one `record_len_max`.
+    pub fn new(order: ByteOrder, inflated_max: u64, record_len_max: u64) -> Self {
         Self {
             order,
             inflating: Inflating::new("the compressed records", inflated_max),
+            record_len_max,
             #[cfg(feature = "zstd")]
             decoder: None,
             held: Vec::new(),
@@ -62,11 +64,10 @@ impl Unpack {
             decoder.run(&mut input, &mut output).map_err(failed)?;
             let made = output.pos();
             self.inflating.take(made as u64, record.offset)?;
-            if self.inflating.used().saturating_sub(before) > RECORD_MAX {
-                return Err(Fault::at(
-                    record.offset,
-                    format!("more than {RECORD_MAX} bytes in one compressed record"),
-                ));
+            if self.inflating.used().saturating_sub(before) > self.record_len_max {
+                let (most, remedy) = (self.record_len_max, raise("compressed_record"));
+                let what = format!("more than {most} bytes in one compressed record; {remedy}");
+                return Err(Fault::at(record.offset, what));
             }
             self.held.truncate(start.saturating_add(made));
             let used = whole(&self.held, self.order, record.offset, see)?;

@@ -15,27 +15,29 @@ pub struct Arg<'a> {
     pub value: &'a [u8],
 }
 
-/// The fields of an event: its pairs, or what stands at known places of a text without pairs.
-pub fn fields_of<'a>(event: &[u8], text: &'a [u8], out: &mut Vec<Arg<'a>>) {
+/// The fields of an event: its pairs, or what stands at known places of a text without pairs. False if there are more
+/// than `most`, which are left out.
+pub fn fields_of<'a>(event: &[u8], text: &'a [u8], most: usize, out: &mut Vec<Arg<'a>>) -> bool {
     if by_template(event, text, out) {
-        return;
+        return true;
     }
-    args(text, out);
+    let is_whole = args(text, most, out);
     for arg in out.iter_mut() {
         arg.name = field_of(event, arg.key);
     }
+    is_whole
 }
 
-/// Most pairs of one event.
-pub const ARGS_MAX: usize = 64;
-
-/// All pairs of a text. A value reaches to the blank before the next key. What precedes the first key belongs to it.
-pub fn args<'a>(text: &'a [u8], out: &mut Vec<Arg<'a>>) {
+/// The first `most` pairs of a text, and whether that is all. A value reaches to the blank before the next key. What precedes the first key belongs to it.
+pub fn args<'a>(text: &'a [u8], most: usize, out: &mut Vec<Arg<'a>>) -> bool {
     out.clear();
     let text = text.trim_ascii_end();
     let mut key = next_key(text, 0);
     let mut end = 0;
     while let Some((start, equals)) = key {
+        if out.len() >= most {
+            return false;
+        }
         let following = next_key(text, equals + 1);
         let value_end = following.map_or(text.len(), |(start, _)| start);
         let value = text.get(equals + 1..value_end).unwrap_or_default().trim_ascii();
@@ -44,11 +46,9 @@ pub fn args<'a>(text: &'a [u8], out: &mut Vec<Arg<'a>>) {
         out.push(Arg { before, key: word, name: word, value });
         // What lies between values is one blank, however the value was padded.
         end = value_end.saturating_sub(usize::from(following.is_some()));
-        if out.len() == ARGS_MAX {
-            return;
-        }
         key = following;
     }
+    true
 }
 
 /// Where the next key begins, and its equals sign: a word of letters at the start of the text or behind a blank.
@@ -78,7 +78,7 @@ mod tests {
 
     fn told(text: &str) -> Vec<(String, String, String)> {
         let mut out = Vec::new();
-        args(text.as_bytes(), &mut out);
+        args(text.as_bytes(), 64, &mut out);
         let string = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
         out.iter().map(|a| (string(a.before), string(a.key), string(a.value))).collect()
     }

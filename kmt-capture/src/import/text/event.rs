@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use kmt_format::kernel::ByteOrder;
 
+use super::super::bounds::Bounds;
 use super::args::Arg;
 use super::format::{format, system};
 use super::gfp::GfpNames;
@@ -21,6 +22,7 @@ pub struct Schema {
     shapes: HashMap<Vec<u8>, Shapes>,
     key: Vec<u8>,
     count: u16,
+    most: u64,
     /// Names of allocation flags.
     pub gfp: GfpNames,
     /// Functions.
@@ -52,20 +54,19 @@ pub enum Refusal {
 const COMMON_LEN: usize = 8;
 /// Ids below are those of ftrace's own events.
 const FIRST_ID: u16 = 32;
-/// Most layouts of a text.
-const SHAPES_MAX: u16 = 4096;
 
 impl Schema {
-    /// None yet.
-    pub fn new(long_size: usize, order: ByteOrder) -> Self {
+    /// None yet, and no more layouts and functions than `bounds` allow.
+    pub fn new(long_size: usize, order: ByteOrder, bounds: &Bounds) -> Self {
         Self {
             long_size,
             order,
             shapes: HashMap::new(),
             key: Vec::new(),
             count: 0,
+            most: bounds.layouts,
             gfp: GfpNames::default(),
-            symbols: Symbols::new(long_size),
+            symbols: Symbols::new(long_size, bounds.functions),
             dynamic: Vec::new(),
             #[cfg(test)]
             fills: 0,
@@ -113,7 +114,7 @@ impl Schema {
         if shapes.use_first(|shape| self.fill(shape, event, args, record)) {
             return Ok(Made::Record);
         }
-        if shapes.is_empty() && self.count >= SHAPES_MAX {
+        if shapes.is_empty() && u64::from(self.count) >= self.most {
             return Err(Refusal::TooManyKinds);
         }
         let shape = self.shape(args);
@@ -121,7 +122,7 @@ impl Schema {
             self.fill(same, event, args, record);
             return Ok(Made::Record);
         }
-        if self.count >= SHAPES_MAX {
+        if u64::from(self.count) >= self.most {
             return Err(Refusal::TooManyKinds);
         }
         self.count += 1;
@@ -349,13 +350,13 @@ mod tests {
 
     /// Records of lines `kind: FIELDS`; how many layouts were tried, and how many there are.
     fn work(lines: impl Iterator<Item = String>) -> (u64, u16) {
-        let mut schema = Schema::new(8, ByteOrder::Little);
+        let mut schema = Schema::new(8, ByteOrder::Little, &Bounds::default());
         let mut record = Vec::new();
         for fields in lines {
             let mut args = Vec::new();
             let line = format!("  a-1 [000] .... 1.000000: kind: {fields}");
             let Line::Event(event) = parse(line.as_bytes()) else { panic!("{line}") };
-            super::super::args::fields_of(event.name, event.text, &mut args);
+            super::super::args::fields_of(event.name, event.text, 64, &mut args);
             let _ = schema.record(&event, &args, &mut record);
         }
         (schema.fills, schema.count)
@@ -372,9 +373,9 @@ mod tests {
         }));
         for (fills, count) in [names, kinds] {
             assert!(fills <= 20 * u64::from(lines), "{fills} layouts tried for {lines} lines");
-            assert!(count > 0 && count <= SHAPES_MAX);
+            assert!(count > 0 && count <= 4096);
         }
-        assert_eq!(names.1, SHAPES_MAX);
+        assert_eq!(names.1, 4096);
     }
 
     #[test]

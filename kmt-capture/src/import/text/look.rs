@@ -21,6 +21,8 @@ pub struct Look {
 
 /// Events that are looked at.
 const EVENTS: u64 = 20_000;
+/// Fields of each that are looked at.
+const PAIRS: usize = 64;
 
 impl Look {
     /// Looks at the first events.
@@ -42,7 +44,7 @@ impl Look {
             };
             events += 1;
             counts += u64::from(matches!(stamp, Stamp::Count(_)));
-            fields_of(name, text, &mut pairs);
+            fields_of(name, text, PAIRS, &mut pairs);
             for pair in pairs.iter().filter(|p| p.key == b"ptr" || p.key == b"call_site") {
                 has_functions |= pair.key == b"call_site" && pair.value.contains(&b'+');
                 let prefixed = pair.value.starts_with(b"0x");

@@ -11,6 +11,9 @@ pub struct Symbols {
     rows: Vec<Row>,
     next: u64,
     sites: HashMap<Vec<u8>, u64>,
+    most: usize,
+    /// Places in functions that came when there were too many.
+    pub left_out: u64,
 }
 
 #[derive(Debug)]
@@ -23,14 +26,13 @@ struct Row {
 
 /// Room for a function whose size the text does not tell.
 const ROOM: u64 = 0x1_0000;
-/// Most functions of a text.
-const FUNCTIONS_MAX: usize = 1 << 20;
 
 impl Symbols {
-    /// None yet.
-    pub fn new(long_size: usize) -> Self {
+    /// None yet, and at most `most`.
+    pub fn new(long_size: usize, most: u64) -> Self {
         let next = if long_size == 8 { 0xffff_ffff_8100_0000 } else { 0xc100_0000 };
-        Self { by_name: HashMap::new(), rows: Vec::new(), next, sites: HashMap::new() }
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Self { by_name: HashMap::new(), rows: Vec::new(), next, sites: HashMap::new(), most, left_out: 0 }
     }
 
     /// Whether there are any.
@@ -60,7 +62,7 @@ impl Symbols {
         let size = numbers.next().flatten().unwrap_or(0);
         let base = self.base(name, owner, offset, size)?;
         let address = base.checked_add(offset)?;
-        if self.sites.len() < FUNCTIONS_MAX {
+        if self.sites.len() < self.most {
             self.sites.insert(text.to_vec(), address);
         }
         Some(address)
@@ -74,9 +76,14 @@ impl Symbols {
         };
         let offset = if rest.is_empty() { Some(0) } else { hex(rest) };
         let Some(base) = offset.and_then(|offset| address.checked_sub(offset)) else { return };
-        if self.rows.len() < FUNCTIONS_MAX && !self.by_name.contains_key(name) {
+        if self.by_name.contains_key(name) {
+            return;
+        }
+        if self.rows.len() < self.most {
             self.by_name.insert(name.to_vec(), self.rows.len());
             self.rows.push(Row { name: name.to_vec(), owner: None, address: base, size: 0 });
+        } else {
+            self.left_out = self.left_out.saturating_add(1);
         }
     }
 
@@ -90,7 +97,8 @@ impl Symbols {
                 return Some(row.address);
             }
         }
-        if self.rows.len() >= FUNCTIONS_MAX {
+        if self.rows.len() >= self.most {
+            self.left_out = self.left_out.saturating_add(1);
             return None;
         }
         let room = ROOM.max(size.min(1 << 24)).max(offset.min(1 << 24).saturating_add(1));
@@ -142,7 +150,7 @@ mod tests {
 
     #[test]
     fn functions_get_addresses() {
-        let mut symbols = Symbols::new(8);
+        let mut symbols = Symbols::new(8, 100);
         let first = symbols.address(b"do_fork+0x10/0x80").unwrap();
         assert_eq!(symbols.address(b"do_fork+0x20/0x80"), Some(first + 0x10));
         assert_eq!(symbols.address(b"do_fork"), Some(first - 0x10));

@@ -37,6 +37,7 @@ pub struct CpuData {
 pub struct SubBuffers<'a, 'd> {
     cursor: Cursor<'d>,
     codec: Option<(Codec, &'a Inflating)>,
+    part_len_max: u64,
     pieces_left: u32,
 }
 
@@ -104,7 +105,9 @@ impl<'d> TraceDat<'d> {
         let here = cursor.take(there, "a CPU's data")?;
         let mut cursor = Cursor::new(here, data.offset, self.start.order);
         let pieces_left = if codec.is_some() { cursor.u32("the number of pieces")? } else { 1 };
-        Ok((SubBuffers { cursor, codec: codec.map(|codec| (codec, inflating)), pieces_left }, torn))
+        let codec = codec.map(|codec| (codec, inflating));
+        let part_len_max = self.bounds.compressed_part;
+        Ok((SubBuffers { cursor, codec, part_len_max, pieces_left }, torn))
     }
 }
 
@@ -125,6 +128,6 @@ impl<'d> SubBuffers<'_, 'd> {
         let len = self.cursor.u32("the size of a piece")?;
         let packed = self.cursor.take(packed.into(), "a compressed piece")?;
         inflating.take(len.into(), offset)?;
-        Ok(Some((offset, Cow::Owned(codec.inflate(packed, len.into(), offset)?))))
+        Ok(Some((offset, Cow::Owned(codec.inflate(packed, len.into(), self.part_len_max, offset)?))))
     }
 }

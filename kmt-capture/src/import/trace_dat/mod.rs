@@ -8,6 +8,7 @@ mod v7;
 
 pub use buffers::{CpuData, Instance, SubBuffers};
 
+use super::bounds::{Bounds, raise};
 use super::cursor::{Cursor, Fault, Result};
 use super::inflate::{Codec, Inflating};
 use super::tracing_data::{Start, TracingData};
@@ -15,8 +16,6 @@ use kmt_format::kernel::ByteOrder;
 
 /// Most CPUs of one buffer; Linux has 8,192.
 const CPUS_MAX: u32 = 65_536;
-/// Most options and buffers of a file.
-const OPTIONS_MAX: usize = 65_536;
 
 /// A `trace.dat`, all but its events.
 #[derive(Debug)]
@@ -40,6 +39,12 @@ pub struct TraceDat<'d> {
     inflating: Inflating,
     /// CPUs of all buffers.
     cpus: usize,
+    /// How much is taken in.
+    bounds: Bounds,
+}
+
+fn too_many_options(offset: u64, bounds: &Bounds) -> Fault {
+    Fault::at(offset, format!("more than {} options; {}", bounds.options, raise("options")))
 }
 
 /// What options tell.
@@ -65,24 +70,25 @@ pub struct Options {
 
 impl<'d> TraceDat<'d> {
     /// Reads everything but the events. All compressed parts together may hold `inflated_max` bytes, those that are not
-    /// events a quarter of it.
+    /// events a quarter of it; other parts what `bounds` say.
     ///
     /// # Errors
     ///
     /// Returns the offset at which the file contradicts its format.
-    pub fn open(bytes: &'d [u8], inflated_max: u64) -> Result<Self> {
+    pub fn open(bytes: &'d [u8], inflated_max: u64, bounds: Bounds) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0, ByteOrder::Little);
         let start = Start::read(&mut cursor)?;
         let mut file = Self {
             bytes,
             codec: None,
-            data: TracingData::default(),
+            data: TracingData::new(bounds),
             options: Options::default(),
             instances: Vec::new(),
             notes: Vec::new(),
             sections: Inflating::new("the file's sections", inflated_max / 4),
             inflating: Inflating::new("the file's compressed events", inflated_max),
             cpus: 0,
+            bounds,
             start,
         };
         match file.start.version.as_str() {

@@ -3,7 +3,7 @@
 use super::super::cursor::{Cursor, Fault, Result};
 use super::super::tracing_data::TracingData;
 use super::buffers::{CpuData, Instance};
-use super::{CPUS_MAX, OPTIONS_MAX, TraceDat};
+use super::{CPUS_MAX, TraceDat, too_many_options};
 
 /// What follows the metadata, or an option's offset.
 enum Tag {
@@ -14,7 +14,7 @@ enum Tag {
 
 impl TraceDat<'_> {
     pub(super) fn read_v6(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
-        self.data = TracingData::read_in_a_row(&mut cursor)?;
+        self.data = TracingData::read_in_a_row(&mut cursor, self.bounds)?;
         self.data.read_cmdlines(&mut cursor)?;
         let offset = cursor.offset();
         let cpus = cursor.u32("the number of CPUs")?;
@@ -55,7 +55,7 @@ impl TraceDat<'_> {
         named: &mut Vec<(u64, String)>,
         cpus: &mut u32,
     ) -> Result<()> {
-        for _ in 0..OPTIONS_MAX {
+        for _ in 0..self.bounds.options {
             let id = cursor.u16("an option")?;
             if id == 0 {
                 return Ok(());
@@ -73,7 +73,7 @@ impl TraceDat<'_> {
                 _ => self.option(id, data, cursor.order),
             }
         }
-        Err(Fault::at(cursor.offset(), format!("more than {OPTIONS_MAX} options")))
+        Err(too_many_options(cursor.offset(), &self.bounds))
     }
 }
 

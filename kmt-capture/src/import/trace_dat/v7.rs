@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use super::super::cursor::{Cursor, Fault, Result};
 use super::super::inflate::Codec;
-use super::super::tracing_data::{MODULES_MAX, lines};
+use super::super::tracing_data::{Lines, lines};
 use super::buffers::{CpuData, Instance};
-use super::{CPUS_MAX, OPTIONS_MAX, TraceDat};
+use super::{CPUS_MAX, TraceDat, too_many_options};
 
 /// A section is compressed.
 const COMPRESSED: u16 = 1;
@@ -26,7 +26,7 @@ impl<'d> TraceDat<'d> {
         self.codec = Codec::named(&compression, offset)?;
         let mut next = cursor.u64("where the options are")?;
         let mut seen = HashSet::new();
-        let mut options = 0usize;
+        let mut options = 0u64;
         while next != 0 {
             if !seen.insert(next) {
                 return Err(Fault::at(next, "options that follow themselves"));
@@ -36,8 +36,8 @@ impl<'d> TraceDat<'d> {
             next = 0;
             while !inner.rest().is_empty() {
                 options = options.saturating_add(1);
-                if options > OPTIONS_MAX {
-                    return Err(Fault::at(inner.offset(), format!("more than {OPTIONS_MAX} options")));
+                if options > self.bounds.options {
+                    return Err(too_many_options(inner.offset(), &self.bounds));
                 }
                 let id = inner.u16("an option")?;
                 let len = inner.u32("the size of an option")?;
@@ -95,7 +95,10 @@ impl<'d> TraceDat<'d> {
             21 => self.data.read_cmdlines(&mut cursor)?,
             23 => self.options.btf = Some(sized(&mut cursor, 4, "the BTF")?),
             24 => self.options.last_boot_info = Some(sized(&mut cursor, 4, "last_boot_info")?),
-            _ => self.options.modules = Some(lines(&mut cursor, 4, "modules", MODULES_MAX)?),
+            _ => {
+                let file = Lines { name: "modules", size: 4, line_len: 64 };
+                self.options.modules = Some(lines(&mut cursor, &file, self.bounds.modules)?);
+            }
         }
         Ok(())
     }
@@ -137,7 +140,7 @@ impl<'d> TraceDat<'d> {
         let len = inner.u32("the size of a section")?;
         let packed = inner.take(packed.into(), "a compressed section")?;
         self.sections.take(len.into(), at)?;
-        let bytes = codec.inflate(packed, len.into(), at)?;
+        let bytes = codec.inflate(packed, len.into(), self.bounds.compressed_part, at)?;
         Ok(Section { offset: at, bytes: Cow::Owned(bytes) })
     }
 }
