@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use kmt_format::Limits;
+use kmt_format::print::PrintLimits;
 
 /// How a limit is raised, for messages.
 pub const REMEDY: &str = "--limit NAME=SIZE raises a limit, for a file that you trust";
@@ -19,25 +20,32 @@ pub struct Limit {
 const TEXTS: &str = "texts";
 const TEXTS_DEFAULT: u64 = 64 << 20;
 
+/// Those of [`PrintLimits`].
+const PRINT_FMT: &str = "print_fmt";
+const PRINT_FMTS: &str = "print_fmts";
+
 #[derive(Debug, Clone, Copy)]
 struct InForce {
     file: Limits,
     texts: u64,
+    print: PrintLimits,
 }
 
 impl Default for InForce {
     fn default() -> Self {
-        Self { file: Limits::default(), texts: TEXTS_DEFAULT }
+        Self { file: Limits::default(), texts: TEXTS_DEFAULT, print: PrintLimits::default() }
     }
 }
 
 impl InForce {
     fn set(&mut self, limit: &Limit) -> bool {
-        if limit.name == TEXTS {
-            self.texts = limit.value;
-            return true;
+        match limit.name.as_str() {
+            TEXTS => self.texts = limit.value,
+            PRINT_FMT => self.print.print_fmt = limit.value,
+            PRINT_FMTS => self.print.print_fmts = limit.value,
+            name => return self.file.set(name, limit.value),
         }
-        self.file.set(&limit.name, limit.value)
+        true
     }
 }
 
@@ -46,7 +54,7 @@ static IN_FORCE: OnceLock<InForce> = OnceLock::new();
 /// Parses `NAME=SIZE`; sizes may end in K, M or G.
 pub fn parse(text: &str) -> Result<Limit, String> {
     let names = || {
-        let names: Vec<&str> = Limits::NAMES.into_iter().chain([TEXTS]).collect();
+        let names: Vec<&str> = Limits::NAMES.into_iter().chain([TEXTS, PRINT_FMT, PRINT_FMTS]).collect();
         format!("limits are {}", names.join(", "))
     };
     let (name, value) = text.split_once('=').ok_or_else(|| format!("give NAME=SIZE; {}", names()))?;
@@ -80,6 +88,11 @@ fn in_force() -> InForce {
 /// Those of a file.
 pub fn of_file() -> Limits {
     in_force().file
+}
+
+/// Bytes of print fmts.
+pub fn of_print_fmts() -> PrintLimits {
+    in_force().print
 }
 
 /// Bytes of names and stacks.

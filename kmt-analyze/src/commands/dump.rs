@@ -12,6 +12,7 @@ use kmt_format::schema::{EventClass, Meaning, Role};
 use super::session::{Out, Session};
 use crate::analysis::kernel::version;
 use crate::failure::{Outcome, Result};
+use crate::limits;
 use crate::open::outcome;
 use crate::render::kernel_line::LineStart;
 use crate::render::text::escaped;
@@ -101,6 +102,9 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     if !unresolved.is_empty() {
         let list: Vec<String> = unresolved.iter().take(8).map(|u| escaped(u.as_bytes())).collect();
         tell!("note: printed as ?, because the file does not tell: {}", list.join("; "));
+        if unresolved.iter().any(|what| what.contains("the limit `print_fmt")) {
+            tell!("hint: {}", limits::REMEDY);
+        }
     }
     if trace.symbols().is_none() {
         tell!("note: the file has no symbols; addresses are printed in hex");

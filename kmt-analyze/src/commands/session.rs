@@ -12,7 +12,7 @@ use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
 use crate::analysis::kernel::version;
 use crate::analysis::losses::Losses;
 use crate::failure::{Failure, Result};
-use crate::in_process;
+use crate::{in_process, limits};
 
 /// An opened trace.
 pub struct Session<'d> {
@@ -118,6 +118,7 @@ pub fn print_env<'d>(
     let options = metadata.text("tracefs/trace_options").unwrap_or_default();
     let option = |name| options.split_ascii_whitespace().any(|o| o == name);
     let env = PrintEnv::new(header.order, header.long_size)
+        .with_limits(limits::of_print_fmts())
         .with_symbols(symbols)
         .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
         .with_version(version(metadata))

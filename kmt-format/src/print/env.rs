@@ -24,12 +24,23 @@ pub struct PrintEnv<'a> {
     unresolved: RefCell<Unresolved>,
     /// Bytes of the print fmts that were parsed.
     parsed: Cell<usize>,
+    pub(super) limits: PrintLimits,
 }
 
-/// Longest `print fmt`, in bytes: parsed, it takes up to a hundred times its length. Linux has none above 20 KB.
-pub(super) const PRINT_FMT_MAX: usize = 256 << 10;
-/// Length of all `print fmt`s together, in bytes. Linux has 2 MB of them.
-pub(super) const PRINT_FMTS_MAX: usize = 8 << 20;
+/// How long a `print fmt` may be: parsed, it takes up to a hundred times its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrintLimits {
+    /// Of one, in bytes. Linux has none above 20 KB.
+    pub print_fmt: u64,
+    /// Of all together, in bytes. Linux has 2 MB of them.
+    pub print_fmts: u64,
+}
+
+impl Default for PrintLimits {
+    fn default() -> Self {
+        Self { print_fmt: 256 << 10, print_fmts: 8 << 20 }
+    }
+}
 
 /// How an address is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,17 +67,24 @@ impl<'a> PrintEnv<'a> {
             cache: RefCell::default(),
             unresolved: RefCell::default(),
             parsed: Cell::new(0),
+            limits: PrintLimits::default(),
         }
     }
 
     /// Whether a `print fmt` of `len` bytes may be parsed; it counts then.
     pub(super) fn may_parse(&self, len: usize) -> bool {
         let parsed = self.parsed.get().saturating_add(len);
-        if len > PRINT_FMT_MAX || parsed > PRINT_FMTS_MAX {
+        if len as u64 > self.limits.print_fmt || parsed as u64 > self.limits.print_fmts {
             return false;
         }
         self.parsed.set(parsed);
         true
+    }
+
+    /// With other limits than the usual ones.
+    pub fn with_limits(mut self, limits: PrintLimits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// With the kernel's symbols.

@@ -15,7 +15,7 @@ mod printf;
 mod template;
 mod types;
 
-pub use env::{PrintEnv, Unresolved};
+pub use env::{PrintEnv, PrintLimits, Unresolved};
 pub use template::EventText;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A `print fmt`, ready to be written for each event of its class.
 
-use super::env::{PRINT_FMT_MAX, PRINT_FMTS_MAX, PrintEnv};
+use super::env::{PrintEnv, PrintLimits};
 use super::eval::{Evaluator, Value};
 use super::expr::Expr;
 use super::lex::{Token, tokens};
@@ -62,8 +62,9 @@ impl EventText {
         let print_fmt = class.print_fmt();
         if !env.may_parse(print_fmt.len()) {
             text.pieces = vec![Piece::Literal(b"?".to_vec())];
+            let PrintLimits { print_fmt, print_fmts } = env.limits;
             env.note(&format!(
-                "print fmt of {}: more than {PRINT_FMT_MAX} bytes, or {PRINT_FMTS_MAX} with the others",
+                "print fmt of {}: more than {print_fmt} bytes (the limit `print_fmt`), or more than {print_fmts} with the others (the limit `print_fmts`)",
                 class.name
             ));
             return text;

@@ -2,7 +2,7 @@
 
 mod built_in;
 
-use super::{EventText, PrintEnv};
+use super::{EventText, PrintEnv, PrintLimits};
 use crate::Compression;
 use crate::Limits;
 use crate::kernel::{ByteOrder, parse_kallsyms};
@@ -252,7 +252,10 @@ fn long_print_fmts_are_not_parsed() {
     let long = format!("\"%d\", 1{} + 1", " ".repeat(300_000));
     let (text, unresolved) = printed(&long, ByteOrder::Little);
     assert_eq!(text, "?");
-    assert!(format!("{unresolved:?}").contains("more than 262144 bytes"), "{unresolved:?}");
+    assert!(
+        format!("{unresolved:?}").contains("more than 262144 bytes (the limit `print_fmt`)"),
+        "{unresolved:?}"
+    );
     let env = PrintEnv::new(ByteOrder::Little, 8);
     let format = format!(
         "name: x\nID: 7\n\tfield:u16 common_type;\toffset:0;\tsize:2;\tsigned:0;\nprint fmt: \"%d\", {}1\n",
@@ -260,6 +263,15 @@ fn long_print_fmts_are_not_parsed() {
     );
     let class = crate::schema::EventClass::from_format("x", &format, 8).unwrap();
     (0..100).for_each(|_| drop(EventText::new(&class, &env)));
+    let raised = |print_fmt, print_fmts| {
+        let env = PrintEnv::new(ByteOrder::Little, 8).with_limits(PrintLimits { print_fmt, print_fmts });
+        (0..100).for_each(|_| drop(EventText::new(&class, &env)));
+        !env.unresolved().iter().any(|what| what.contains("the limit"))
+    };
+    assert_eq!(
+        [raised(100, 1 << 30), raised(1 << 20, 1 << 20), raised(1 << 20, 1 << 30)],
+        [false, false, true]
+    );
     assert!(env.unresolved().iter().any(|what| what.contains("8388608 with the others")));
 }
 
