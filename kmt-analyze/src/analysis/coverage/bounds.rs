@@ -42,9 +42,20 @@ struct Part {
     site: u32,
     caller: (Api, u64),
     cache: usize,
-    totals: Totals,
+    coverage: Coverage,
+    bytes_live: u64,
+    waiting: u64,
+    bytes_waiting: u64,
     /// Whether what seems live is live.
     is_certain: bool,
+}
+
+impl Part {
+    fn new(site: u32, caller: (Api, u64), cache: usize, totals: &Totals) -> Self {
+        let Totals { bytes_live, waiting, bytes_waiting, .. } = *totals;
+        let coverage = Coverage::of(totals);
+        Self { site, caller, cache, coverage, bytes_live, waiting, bytes_waiting, is_certain: false }
+    }
 }
 
 struct Cache {
@@ -77,7 +88,7 @@ impl Bounds {
             if let Some(cache) = caches.get_mut(cache) {
                 cache.size_max = cache.size_max.max(part.site.bytes_alloc);
             }
-            parts.push(Part { site: part.number, caller, cache, totals: *part.totals, is_certain: false });
+            parts.push(Part::new(part.number, caller, cache, part.totals));
         }
         let mut bounds = Self { parts, caches, has_losses };
         if !has_losses {
@@ -91,7 +102,7 @@ impl Bounds {
         let mut of_caches: Vec<Coverage> = vec![Coverage::default(); self.caches.len()];
         let mut of_callers: HashMap<((Api, u64), usize), Coverage> = HashMap::new();
         for part in &self.parts {
-            let coverage = Coverage::of(&part.totals);
+            let coverage = part.coverage;
             if let Some(sum) = of_caches.get_mut(part.cache) {
                 *sum = sum.plus(coverage);
             }
@@ -106,7 +117,7 @@ impl Bounds {
             let of_caller = of_callers.get(&(part.caller, part.cache));
             part.is_certain = is_all(of_caches.get(part.cache), 1) || is_all(of_caller, ENDS_OF_CALLER_MIN);
             if let Some(sum) = certain.get_mut(part.cache).filter(|_| part.is_certain) {
-                *sum = sum.saturating_add(part.totals.live);
+                *sum = sum.saturating_add(part.coverage.live);
             }
         }
         for part in &mut self.parts {
@@ -119,11 +130,11 @@ impl Bounds {
     /// Of some parts; `None` where events were lost and no snapshot tells.
     fn sum<'p>(&'p self, chosen: impl Iterator<Item = &'p Part>) -> Option<Live> {
         let mut by_cache: BTreeMap<usize, Live> = BTreeMap::new();
-        for Part { cache, totals, is_certain, .. } in chosen {
+        for Part { cache, coverage, bytes_live, waiting, bytes_waiting, is_certain, .. } in chosen {
             let least = |value: u64| if *is_certain { [value, value] } else { [0, value] };
-            let mut live = Live { objects: least(totals.live), bytes: least(totals.bytes_live) };
-            live.objects[1] = live.objects[1].saturating_add(totals.waiting);
-            live.bytes[1] = live.bytes[1].saturating_add(totals.bytes_waiting);
+            let mut live = Live { objects: least(coverage.live), bytes: least(*bytes_live) };
+            live.objects[1] = live.objects[1].saturating_add(*waiting);
+            live.bytes[1] = live.bytes[1].saturating_add(*bytes_waiting);
             let sum = by_cache.entry(*cache).or_default();
             *sum = sum.plus(live);
         }
@@ -153,13 +164,13 @@ impl Bounds {
         self.caches.iter().map(|cache| &cache.key).zip(sums).collect()
     }
 
-    /// Of each call site.
-    pub fn by_caller(&self) -> HashMap<(Api, u64), Option<Live>> {
-        let mut parts: HashMap<(Api, u64), Vec<&Part>> = HashMap::new();
-        for part in &self.parts {
-            parts.entry(part.caller).or_default().push(part);
-        }
-        parts.into_iter().map(|(caller, parts)| (caller, self.sum(parts.into_iter()))).collect()
+    /// Of each call site that is wanted.
+    pub fn by_caller(&self, is_wanted: impl Fn((Api, u64)) -> bool) -> HashMap<(Api, u64), Option<Live>> {
+        let mut parts: Vec<&Part> = self.parts.iter().filter(|part| is_wanted(part.caller)).collect();
+        parts.sort_by_key(|part| part.caller);
+        let callers = parts.chunk_by(|a, b| a.caller == b.caller);
+        let sum = |parts: &[&Part]| Some((parts.first()?.caller, self.sum(parts.iter().copied())));
+        callers.filter_map(sum).collect()
     }
 
     /// Of an interface; of both.

@@ -27,6 +27,7 @@ pub mod table;
 
 pub use close::Balance;
 pub use known::{Known, KnownSite, Select};
+pub use site_lives::SiteTotals;
 
 use super::direct_map::{DirectMap, Election};
 use super::losses::{LossCursor, Losses};

@@ -43,6 +43,10 @@ impl Steps {
             // With all steps there, each stands at its own number.
             Some((known, _)) if usize::from(*known) == step => step,
             _ => self.0.binary_search_by_key(&step, |(known, _)| usize::from(*known)).unwrap_or_else(|at| {
+                // Many have one alone.
+                if self.0.is_empty() {
+                    self.0.reserve_exact(1);
+                }
                 self.0.insert(at, (step as u8, 0));
                 at
             }),

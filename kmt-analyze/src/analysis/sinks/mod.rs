@@ -341,12 +341,12 @@ impl Sinks {
     }
 }
 
-/// The element of that number of a vector that grows with the numbers.
+/// The element of that number of a vector that grows with the numbers; room that it has beyond them is not touched.
 #[inline]
 fn grown<T: Default>(items: &mut Vec<T>, number: u32) -> &mut T {
     let number = number as usize;
     if items.len() <= number {
-        items.resize_with((number + 1).next_power_of_two(), T::default);
+        items.resize_with(number + 1, T::default);
     }
     &mut items[number]
 }

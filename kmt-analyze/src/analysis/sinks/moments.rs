@@ -51,6 +51,9 @@ impl Moments {
         let released = closed.deferred_at().map(|time| self.place(time.saturating_add(self.deferred_max)));
         let width = self.times.len() + 1;
         let row = grown(&mut self.sites, closed.life.site);
+        if row.is_empty() {
+            row.reserve_exact(width);
+        }
         row.resize(width, Between::default());
         if let Some(between) = row.get_mut(born) {
             between.born += 1;

@@ -82,6 +82,10 @@ impl Row {
             return self.all.get_mut(place);
         }
         let at = known.unwrap_or_else(|at| {
+            // Many have one alone.
+            if self.few.is_empty() {
+                self.few.reserve_exact(1);
+            }
             self.few.insert(at, (place as u32, Step::default()));
             at
         });

@@ -161,7 +161,7 @@ fn rows<'g>(subject: &Subject<'_, '_>, result: &pass::Result, growth: &'g Growth
                 None => RECLAIMABLE.contains(&cache),
             }
     };
-    let bounds = LiveBounds::of(subject, result).bounds.by_caller();
+    let bounds = LiveBounds::of(subject, result).bounds.by_caller(|_| true);
     let mut stacks = stacks::by_caller(result, &labels);
     let mut rows: Vec<Row<'g>> = (0u32..)
         .zip(&growth.callers)
