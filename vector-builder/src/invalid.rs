@@ -285,10 +285,20 @@ fn schema(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     add("schema-slot-base", slot_at + 2, from_field_99, 2, "malformed", 0);
     add("schema-slot-too-wide", slot_at + 8 + 1, 8, 1, "malformed", 0);
     add("schema-slot-reach", slot_at + 8 * 4 + 4, 1_000, 4, "malformed", 0);
+    out.extend(field_end(m, layout));
     let mut differs = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
     let second = differs.body(b"SCHM", 1, 40, 99, 2);
     out.push(("schema-two-meanings", differs, Expect::Damage(vec![("malformed", second)])));
     out
+}
+
+/// A field that ends one byte behind the longest event: `common_type` has 2 bytes.
+fn field_end(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
+    let mut broken = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+    let (offset, _) = broken.chunk(b"SCHM", 0);
+    let field_at = 40 + broken.number(offset + 64 + 12, 4) as usize * 44;
+    let damages = [0, 1].map(|nth| ("malformed", broken.body(b"SCHM", nth, field_at + 16, 65_535, 4)));
+    vec![("schema-field-end", broken, Expect::Damage(damages.to_vec()))]
 }
 
 fn events(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
@@ -469,7 +479,7 @@ fn others(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     out
 }
 
-/// All of them: refused files once, the others in both byte orders and word sizes.
+/// All of them: refused files once, the others in both byte orders and word sizes; where a field may end, in all four.
 pub fn vectors() -> Vec<Vector> {
     let mut out: Vec<Vector> =
         refused().into_iter().map(|(name, b, e)| vector(name, "le64", &b, &e)).collect();
@@ -479,6 +489,11 @@ pub fn vectors() -> Vec<Vector> {
         for (name, broken, expect) in groups.into_iter().flat_map(|group| group(m, layout)) {
             out.push(vector(name, suffix, &broken, &expect));
         }
+    }
+    for (suffix, big, long) in [("le32", false, 4), ("be64", true, 8)] {
+        let (m, layout) = (Maker { big, long }, Layout::plain(big, long));
+        let found = field_end(m, layout).into_iter();
+        out.extend(found.map(|(name, broken, expect)| vector(name, suffix, &broken, &expect)));
     }
     out
 }

@@ -184,6 +184,17 @@ fn naive_reader() {
 }
 
 #[test]
+fn naive_reader_refuses_fields_behind_any_event() {
+    let all: Vec<_> =
+        invalid().into_iter().filter(|v| v.0.starts_with("invalid-schema-field-end-")).collect();
+    assert_eq!(all.len(), 4, "both byte orders, both sizes of long");
+    for (name, file, _) in all {
+        let refused = std::panic::catch_unwind(|| naive::read(&file)).expect_err(&name);
+        assert_eq!(refused.downcast_ref(), Some(&"a field lies behind any event"), "{name}");
+    }
+}
+
+#[test]
 fn the_writer_makes_the_same_bytes() {
     let mut count = 0;
     for vector in built() {

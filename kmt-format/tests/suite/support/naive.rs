@@ -171,6 +171,7 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
                 let at = field_at + f * field_len;
                 let (kind, signed) = (body.data[at + 24], body.data[at + 25] == 1);
                 let (offset, size) = (body.u32(at + 16), body.u32(at + 20));
+                assert!(offset + size <= 65_536, "a field lies behind any event");
                 Field { name: text(at), kind, signed, offset, size, stack: body.number(at + 28, 2) == 17 }
             })
             .collect();
