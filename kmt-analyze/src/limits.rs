@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use kmt_format::Limits;
 use kmt_format::print::PrintLimits;
 
+use crate::commands::report::ROWS_MAX;
+
 /// How a limit is raised, for messages.
 pub const REMEDY: &str = "--limit NAME=SIZE raises a limit, for a file that you trust";
 
@@ -23,17 +25,25 @@ const TEXTS_DEFAULT: u64 = 64 << 20;
 /// Those of [`PrintLimits`].
 const PRINT_FMT: &str = "print_fmt";
 const PRINT_FMTS: &str = "print_fmts";
+/// Rows of each table of a report that is exported: they are in memory together, with all their columns.
+const ROWS: &str = "rows";
 
 #[derive(Debug, Clone, Copy)]
 struct InForce {
     file: Limits,
     texts: u64,
     print: PrintLimits,
+    rows: u64,
 }
 
 impl Default for InForce {
     fn default() -> Self {
-        Self { file: Limits::default(), texts: TEXTS_DEFAULT, print: PrintLimits::default() }
+        Self {
+            file: Limits::default(),
+            texts: TEXTS_DEFAULT,
+            print: PrintLimits::default(),
+            rows: ROWS_MAX as u64,
+        }
     }
 }
 
@@ -42,6 +52,7 @@ impl InForce {
         match limit.name.as_str() {
             TEXTS => self.texts = limit.value,
             PRINT_FMT => self.print.print_fmt = limit.value,
+            ROWS => self.rows = limit.value,
             PRINT_FMTS => self.print.print_fmts = limit.value,
             name => return self.file.set(name, limit.value),
         }
@@ -54,7 +65,8 @@ static IN_FORCE: OnceLock<InForce> = OnceLock::new();
 /// Parses `NAME=SIZE`; sizes may end in K, M or G.
 pub fn parse(text: &str) -> Result<Limit, String> {
     let names = || {
-        let names: Vec<&str> = Limits::NAMES.into_iter().chain([TEXTS, PRINT_FMT, PRINT_FMTS]).collect();
+        let names: Vec<&str> =
+            Limits::NAMES.into_iter().chain([TEXTS, PRINT_FMT, PRINT_FMTS, ROWS]).collect();
         format!("limits are {}", names.join(", "))
     };
     let (name, value) = text.split_once('=').ok_or_else(|| format!("give NAME=SIZE; {}", names()))?;
@@ -93,6 +105,11 @@ pub fn of_file() -> Limits {
 /// Bytes of print fmts.
 pub fn of_print_fmts() -> PrintLimits {
     in_force().print
+}
+
+/// Rows of a table.
+pub fn rows() -> u64 {
+    in_force().rows
 }
 
 /// Bytes of names and stacks.

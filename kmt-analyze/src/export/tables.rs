@@ -16,12 +16,14 @@ use crate::commands::parts::Subject;
 use crate::commands::selection::{Wants, analyse_for};
 use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
 use crate::open::outcome;
 
 /// Writes one table.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
     let out = Export::open(&options.target)?;
     let mut writer = Writer { out, format: options.format, line: String::new() };
+    let mut is_cut = false;
     let damages = match &options.of {
         Of::Events => {
             writer.head(&names(&events::EVENT))?;
@@ -48,7 +50,10 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
             result.damages
         }
         Of::Report(report) => {
-            let subject = Subject { session, selection: &options.selection, limit: usize::MAX };
+            let rows_max = usize::try_from(limits::rows()).unwrap_or(usize::MAX);
+            // One more tells whether there are more.
+            let limit = rows_max.saturating_add(1);
+            let subject = Subject { session, selection: &options.selection, limit };
             let sinks = || {
                 let mut sinks = Sinks::default();
                 report.want(&subject, &mut sinks);
@@ -64,13 +69,22 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
                     report.title()
                 )));
             }
-            let page = report.page(&subject, &mut result);
+            let mut page = report.page(&subject, &mut result);
+            is_cut = cut(&mut page.json, rows_max);
+            if is_cut {
+                tell!(
+                    "warning: {}: {} has more rows: the limit `rows` is {rows_max}",
+                    session.path.display(),
+                    report.title()
+                );
+                tell!("hint: {}", limits::REMEDY);
+            }
             writer.report(report.title(), &page.json, options.table.as_deref())?;
             result.damages
         }
     };
     writer.out.finish()?;
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &damages, session.losses.any() || is_cut))
 }
 
 fn names(columns: &[(&'static str, Kind)]) -> Vec<String> {
@@ -197,6 +211,18 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Cuts tables to that many rows; whether there were more.
+fn cut(document: &mut Map<String, Value>, rows_max: usize) -> bool {
+    document.iter_mut().fold(false, |is_cut, (_, value)| match value {
+        Value::Object(inner) => cut(inner, rows_max) || is_cut,
+        Value::Array(items) if items.len() > rows_max && items.iter().any(Value::is_object) => {
+            items.truncate(rows_max);
+            true
+        }
+        _ => is_cut,
+    })
 }
 
 /// All arrays of objects, by their path, with their rows made flat.

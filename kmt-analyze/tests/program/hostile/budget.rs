@@ -167,6 +167,20 @@ fn names_beyond_their_limit_are_reported() {
     assert_eq!(run(&["caches", "--limit", "nonsense=1"], &file).status.code(), Some(2));
 }
 
+#[test]
+fn rows_beyond_their_limit_are_reported() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let export = |limit| run(&["export", "csv", "--of", "callers", "-o", "-", "--limit", limit], &file);
+    let (few, all) = (export("rows=3"), export("rows=1M"));
+    assert_eq!(few.status.code(), Some(3));
+    assert!(stderr(&few).contains("the limit `rows` is 3") && stderr(&few).contains("--limit NAME=SIZE"));
+    assert_eq!(all.status.code(), Some(0), "{}", stderr(&all));
+    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<Vec<_>>();
+    let (few, all) = (lines(&few.stdout), lines(&all.stdout));
+    assert!(all.len() > 10 && few == all[..4], "{} rows", all.len());
+}
+
 /// Writes the files, for those who look at them by hand.
 #[test]
 #[ignore = "KMT_HOSTILE names a folder"]
