@@ -71,7 +71,7 @@ pub fn directories(data: &[u8]) {
     };
     if convert(&options).is_ok() {
         let file = fs::read(&output).expect("it was written");
-        let trace = Trace::open(&file, Limits::default()).expect("what was written can be opened");
+        let trace = Trace::open(&file).expect("what was written can be opened");
         assert_eq!(trace.damages(), []);
         look::at(&trace);
     }

@@ -37,7 +37,7 @@ fn stored(kind: u8, rest: &[u8]) {
     chunk.resize(total as usize, 0);
     file.extend(chunk);
     repair::repair(&mut file);
-    let trace = Trace::open(&file, open::limits()).expect("the header is good");
+    let trace = Trace::builder().limits(open::limits()).open(&file).expect("the header is good");
     look::at(&trace);
 }
 
@@ -60,9 +60,9 @@ fn round_trip(kind: u8, rest: &[u8]) {
             out.extend(bytes);
         }
         assert!(rewrite.recovery().is_sound());
-        let trace = Trace::open(&out, Limits::default()).expect("our own file");
+        let trace = Trace::open(&out).expect("our own file");
         assert_eq!(trace.damages(), []);
-        let original = Trace::open(&plain, Limits::default()).expect("our own file");
+        let original = Trace::open(&plain).expect("our own file");
         assert_eq!(look::events(&trace), look::events(&original));
         file = out;
     }

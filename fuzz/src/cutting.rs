@@ -19,8 +19,8 @@ struct Seen {
 }
 
 fn compare(data: &[u8]) {
-    let slice = Trace::open(data, open::limits());
-    let mut reader = Incremental::new(open::limits());
+    let slice = Trace::builder().limits(open::limits()).open(data);
+    let mut reader = Incremental::with_limits(open::limits());
     let mut seen = Seen::default();
     let mut failed = None;
     // Where the input is cut depends on it, so that the fuzzer finds the cuts that matter.

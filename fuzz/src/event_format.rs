@@ -2,11 +2,11 @@
 //!
 //! The input is a byte of choices, the text, two NUL, and the record.
 
+use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, FieldKind, HeaderPage};
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, Trace};
 use kmt_format::write::{Writer, WriterOptions};
-use kmt_format::{Compression, Limits};
 
 pub fn run(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
@@ -65,7 +65,7 @@ fn sub_buffer(record: &[u8], order: ByteOrder) -> Vec<u8> {
 }
 
 fn fields(file: &[u8], order: ByteOrder, record: &[u8]) -> String {
-    let trace = Trace::open(file, Limits::default()).expect("what was written can be opened");
+    let trace = Trace::open(file).expect("what was written can be opened");
     assert_eq!(trace.damages(), []);
     let chunk = trace.read(&trace.streams()[&3].chunks[0].0).expect("what was written can be read");
     let event = Event::new(trace.schema(), &chunk, 0).expect("one event");

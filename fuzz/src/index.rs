@@ -10,7 +10,7 @@ pub fn run(data: &[u8]) {
     let Ok(Some(indexed)) = Trace::open_indexed(&data, open::limits()) else { return };
     let by_index = look::events(&indexed);
     let damaged = indexed.streams().values().flat_map(|s| &s.chunks).any(|(c, _)| indexed.read(c).is_err());
-    let Ok(walked) = Trace::open(&data, open::limits()) else {
+    let Ok(walked) = Trace::builder().limits(open::limits()).open(&data) else {
         assert!(damaged, "a walk refuses the file");
         return;
     };

@@ -11,7 +11,7 @@ pub fn limits() -> Limits {
 }
 
 pub fn run(data: &[u8]) {
-    if let Ok(trace) = Trace::open(data, limits()) {
+    if let Ok(trace) = Trace::builder().limits(limits()).open(data) {
         look::at(&trace);
     }
 }

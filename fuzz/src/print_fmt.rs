@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use kmt_format::Limits;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, EventChunk, Trace};
@@ -47,7 +46,7 @@ pub fn run(data: &[u8]) {
 /// The same event of each byte order, which stays open: opening a file costs more than a text.
 fn opened(order: ByteOrder) -> (Trace<'static>, EventChunk<'static>) {
     let file: &'static [u8] = file(order).leak();
-    let trace = Trace::open(file, Limits::default()).expect("our own file");
+    let trace = Trace::open(file).expect("our own file");
     let chunk = trace.read(&trace.streams()[&3].chunks[0].0).expect("our own file");
     (trace, chunk)
 }

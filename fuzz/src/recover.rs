@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use kmt_format::Compression;
 use kmt_format::edit::{Rewrite, RewriteOptions};
 use kmt_format::kernel::ByteOrder;
 use kmt_format::read::Trace;
-use kmt_format::{Compression, Limits};
 
 use super::story::{self, Numbers};
 use super::{look, open, repair};
@@ -16,7 +16,8 @@ pub fn run(data: &[u8]) {
     repair::repair(&mut repaired);
     for data in [data, &repaired] {
         if let Some(new) = recovered(data) {
-            let trace = Trace::open(&new, open::limits()).expect("a recovered file can be opened");
+            let trace =
+                Trace::builder().limits(open::limits()).open(&new).expect("a recovered file can be opened");
             assert_eq!(trace.damages(), []);
             assert!(trace.is_finished());
         }
@@ -41,7 +42,7 @@ fn original() -> &'static (Vec<u8>, Events) {
     FILE.get_or_init(|| {
         let seed: Vec<u8> = (0..600u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let file = story::write(&story::of(&seed, true), ByteOrder::Little, 8, Compression::None);
-        let events = look::events(&Trace::open(&file, Limits::default()).expect("our own file"));
+        let events = look::events(&Trace::open(&file).expect("our own file"));
         (file, events.into_iter().collect())
     })
 }
@@ -67,7 +68,7 @@ fn damaged(file: &[u8], clean: &Events, numbers: &mut Numbers<'_>) {
         }
     }
     let Some(new) = recovered(&data) else { return };
-    let trace = Trace::open(&new, Limits::default()).expect("a recovered file can be opened");
+    let trace = Trace::open(&new).expect("a recovered file can be opened");
     assert_eq!(trace.damages(), []);
     // A torn chunk gives its records without a checksum: after a flip they may be others.
     let unverified = kmt_format::raw::chunk_flags::UNVERIFIED;

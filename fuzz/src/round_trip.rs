@@ -1,9 +1,9 @@
 //! A story told in every byte order, word size and codec reads the same, and as it was told.
 
+use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::read::Trace;
 use kmt_format::write::Loss;
-use kmt_format::{Compression, Limits};
 
 use super::look;
 use super::story::{self, Step};
@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
         (ByteOrder::Big, 4, Compression::None),
     ] {
         let file = story::write(&story, order, long, compression);
-        let trace = Trace::open(&file, Limits::default()).expect("what was written can be opened");
+        let trace = Trace::open(&file).expect("what was written can be opened");
         assert_eq!(trace.damages(), []);
         assert!(trace.is_finished());
         look::at(&trace);
@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
     // Numbers of 64 bits too, where the target has them.
     let story = story::of(data, false);
     let file = story::write(&story, ByteOrder::Little, 8, Compression::Lz4);
-    as_told(&story, &Trace::open(&file, Limits::default()).expect("what was written can be opened"));
+    as_told(&story, &Trace::open(&file).expect("what was written can be opened"));
 }
 
 fn as_told(story: &[Step], trace: &Trace<'_>) {

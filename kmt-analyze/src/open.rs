@@ -113,7 +113,7 @@ pub fn bytes(path: &Path) -> Result<Bytes> {
 
 /// Opens the trace in `bytes`.
 pub fn trace<'d>(path: &Path, bytes: &'d [u8]) -> Result<Trace<'d>> {
-    Trace::open(bytes, limits::of_file()).map_err(|error| {
+    Trace::builder().limits(limits::of_file()).open(bytes).map_err(|error| {
         let failure = Failure::new(format!("{}: {error}", path.display()));
         match error.fault() {
             Fault::Input if bytes.is_empty() => Failure::new(format!("{} is empty", path.display())),

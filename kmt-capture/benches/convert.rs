@@ -30,7 +30,7 @@ fn main() {
         };
         let best = (0..10).map(|_| timed(|| drop(convert(&options)))).min().unwrap_or_default();
         let Ok(file) = std::fs::read(&output) else { continue };
-        let events = Trace::open(&file, Limits::default()).map_or(0, |t| t.event_count());
+        let events = Trace::open(&file).map_or(0, |t| t.event_count());
         row(&input.display().to_string(), events, best);
         let is_perf = std::fs::read(&input).is_ok_and(|b| b.starts_with(b"PERFILE2"));
         if is_perf {

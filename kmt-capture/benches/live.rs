@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use kmt_format::Limits;
 use kmt_format::kernel::CpuStats;
 use kmt_format::read::Trace;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
@@ -88,7 +87,7 @@ fn recorded(args: &[&str], folder: &Path, seconds: u64) -> Cost {
         .unwrap();
     assert!(matches!(status.code(), Some(0 | 3)), "{status}");
     let bytes = fs::read(&path).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let metadata = trace.metadata();
     let number = |key: &str| metadata.text(key).unwrap().parse::<u64>().unwrap();
     Cost {

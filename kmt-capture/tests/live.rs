@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use kmt_format::Limits;
 use kmt_format::read::{Event, StackJoiner, Trace};
 use support::alone::{Alone, TRACING, recordings_of_others};
 
@@ -145,7 +144,7 @@ fn stderr(output: &Output) -> String {
 /// Every chunk that is there can be read; only the end may be torn. Returns the events.
 fn readable(path: &Path) -> u64 {
     let bytes = fs::read(path).unwrap();
-    let Ok(trace) = Trace::open(&bytes, Limits::default()) else {
+    let Ok(trace) = Trace::open(&bytes) else {
         assert!(bytes.len() < 192, "{} bytes cannot be opened", bytes.len());
         return 0;
     };
@@ -164,7 +163,7 @@ fn readable(path: &Path) -> u64 {
 /// For each CPU: events in the file + events reported lost = what the kernel's own counters account for.
 fn assert_accounted(path: &Path) -> u64 {
     let bytes = fs::read(path).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     assert!(trace.is_finished() && trace.damages().is_empty());
     let mut lost_all = 0;
     for (cpu, counters) in &trace.metadata().counters {
@@ -517,7 +516,7 @@ fn a_signal_at_any_time_ends_in_a_whole_file_or_none() {
         match output.status.code() {
             Some(0 | 3) => {
                 let bytes = fs::read(&out).unwrap();
-                assert!(Trace::open(&bytes, Limits::default()).unwrap().is_finished());
+                assert!(Trace::open(&bytes).unwrap().is_finished());
                 files += 1;
                 fs::remove_file(out).unwrap();
             }
@@ -617,7 +616,7 @@ fn what_is_missing_is_named_and_the_rest_is_recorded() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("no event kmem:gone"), "{}", stderr(&output));
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let conditions =
         String::from_utf8(trace.metadata().attachment("event_conditions").unwrap().to_vec()).unwrap();
     assert!(conditions.contains("kmem:kmalloc filter=bytes_req >= 64\n"), "{conditions}");
@@ -703,7 +702,7 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
         fs::read_dir(&bench.folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     let name = names.iter().find(|n| n.starts_with("kmt-") && n.ends_with("Z.kmt"));
     let bytes = fs::read(bench.path(name.unwrap_or_else(|| panic!("{names:?}")))).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let snapshots = trace.metadata().attachments.iter().filter(|a| a.name == "slabinfo" && a.times.is_some());
     assert!((1..=4).contains(&snapshots.count()), "every 200 ms of 700");
     assert_ne!(trace.metadata().text("recorder.snapshots_ns"), Some("0"));
@@ -738,7 +737,7 @@ fn the_status_of_a_command_is_told_and_kept() {
             );
             assert!(stderr(&output).contains(told), "{}", stderr(&output));
             let bytes = fs::read(bench.path("out.kmt")).unwrap();
-            let trace = Trace::open(&bytes, Limits::default()).unwrap();
+            let trace = Trace::open(&bytes).unwrap();
             assert_eq!(trace.metadata().text("record.command_outcome"), Some(told));
             assert_eq!(trace.metadata().text("record.command_status"), Some(&*status.to_string()));
         }
@@ -754,7 +753,7 @@ fn the_status_of_a_command_is_told_and_kept() {
     recorded(&output);
     assert!(stderr(&output).contains("is still running"), "{}", stderr(&output));
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     assert_eq!(trace.metadata().text("record.command_status"), None);
     // Ctrl-C is for both.
     let mut both = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
@@ -787,7 +786,7 @@ fn tasks_filter_allocations_and_never_frees() {
     let _ = load.wait();
     recorded(&output);
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let (mut allocations, mut others_frees) = (0, 0);
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
@@ -829,7 +828,7 @@ fn threads_that_start_meanwhile_belong_to_their_process() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let (mut by_thread, mut by_others) = (0, 0);
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
@@ -942,7 +941,7 @@ fn what_the_snippet_saves_is_converted() {
         .unwrap();
     assert_eq!(converted.status.code(), Some(0), "{}", stderr(&converted));
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     assert!(trace.event_count() > 10_000 && trace.symbols().is_some());
     for (cpu, counters) in &trace.metadata().counters {
         let events = trace.streams().get(cpu).map_or(0, |s| s.event_count());

@@ -100,7 +100,7 @@ fn a_target_without_proc_is_recorded() {
         assert!(told(&output).contains(note), "{note}: {}", told(&output));
     }
     let bytes = std::fs::read(&path).unwrap();
-    let trace = kmt_format::read::Trace::open(&bytes, kmt_format::Limits::default()).unwrap();
+    let trace = kmt_format::read::Trace::open(&bytes).unwrap();
     assert!(trace.is_finished() && trace.event_count() > 0);
     assert!(trace.header().page_size.is_some_and(|size| size.is_power_of_two() && size >= 4096));
     std::fs::remove_file(path).unwrap();

@@ -76,6 +76,6 @@ fn of_two_recorders_with_one_output_the_second_is_refused() {
     let first = first.wait_with_output().unwrap();
     assert!(matches!(first.status.code(), Some(0 | 3)), "{first:?}");
     let file = fs::read(&out).unwrap();
-    let trace = kmt_format::read::Trace::open(&file, kmt_format::Limits::default()).unwrap();
+    let trace = kmt_format::read::Trace::open(&file).unwrap();
     assert!(trace.is_finished() && !part.exists());
 }

@@ -12,11 +12,12 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, FieldKind, HeaderPage, Item, OrderVote, SubBuffer, vote_byte_order};
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::{Arrived, Event, Incremental, Trace};
+use kmt_format::read::{Arrived, Event, Incremental, Item as ReadItem, Trace};
+use kmt_format::schema::Role;
 use kmt_format::write::{Writer, WriterOptions};
-use kmt_format::{Compression, Limits};
 
 struct Input {
     header: HeaderPage,
@@ -37,7 +38,7 @@ fn main() {
     convert(&input, Compression::None, &mut file);
     // Memory of the size of the file, used once already: what is measured is the writer, not the kernel's clearing of pages.
     let room = RefCell::new(file.clone());
-    let trace = Trace::open(&file, Limits::default()).expect("our own file");
+    let trace = Trace::open(&file).expect("our own file");
     let events = trace.event_count();
     let raw_bytes: usize = input.raw.iter().map(|(_, r)| r.len()).sum();
     println!(
@@ -68,16 +69,21 @@ fn main() {
         events
     });
     time("write/verbatim", &|| verbatim(&input));
-    time("read/open", &|| Trace::open(&file, Limits::default()).expect("our own file").event_count());
+    time("read/open", &|| Trace::open(&file).expect("our own file").event_count());
     time("read/records", &|| records(&trace));
-    let unverified = trace.clone().without_body_checksums();
+    let unverified = Trace::builder().body_checksums(false).open(&file).expect("our own file");
     time("read/records-unverified", &|| records(&unverified));
     time("read/merge", &|| merge(&trace));
     time("read/all-fields", &|| all_fields(&trace));
+    time("read/sum-runs", &|| sum_runs(&trace));
+    time("read/sum-events", &|| sum_events(&Trace::open(&file).expect("our own file")));
+    time("read/sum-items", &|| sum_items(&trace));
+    time("read/all-fields-events", &|| all_fields_events(&Trace::open(&file).expect("our own file")));
+    time("read/all-fields-items", &|| all_fields_items(&trace));
     time("read/incremental", &|| incremental(&file));
     time("print/text", &|| text(&trace));
     let foreign = foreign(&input, &trace);
-    let foreign = Trace::open(&foreign, Limits::default()).expect("our own file");
+    let foreign = Trace::open(&foreign).expect("our own file");
     time("foreign/records", &|| records(&foreign));
     time("foreign/merge", &|| merge(&foreign));
     time("foreign/all-fields", &|| all_fields(&foreign));
@@ -87,7 +93,7 @@ fn main() {
         }
         let mut file = Vec::new();
         convert(&input, compression, &mut file);
-        let trace = Trace::open(&file, Limits::default()).expect("our own file");
+        let trace = Trace::open(&file).expect("our own file");
         println!("{name}: {:.2} bytes an event", trace.event_bytes() as f64 / events as f64);
         time(&format!("write/convert-{name}"), &|| {
             convert(&input, compression, &mut room.borrow_mut());
@@ -221,7 +227,7 @@ fn verbatim(input: &Input) -> u64 {
 
 /// The file through the incremental reader, 64 KiB at a time.
 fn incremental(file: &[u8]) -> u64 {
-    let mut reader = Incremental::new(Limits::default());
+    let mut reader = Incremental::new();
     let mut events = 0;
     for piece in file.chunks(1 << 16) {
         reader.push(piece);
@@ -285,6 +291,75 @@ fn all_fields(trace: &Trace<'_>) -> u64 {
         }
     }
     events
+}
+
+/// The same by the iterator of events, which checks all chunks first.
+fn all_fields_events(trace: &Trace<'_>) -> u64 {
+    let mut events = 0;
+    for event in trace.events().expect("a sound file") {
+        for field in 0..event.class().fields.len() {
+            black_box(event.uint(field));
+        }
+        events += 1;
+    }
+    events
+}
+
+/// The same by the iterator of events and losses.
+fn all_fields_items(trace: &Trace<'_>) -> u64 {
+    let mut events = 0;
+    for item in trace.items() {
+        let ReadItem::Event(event) = item else { continue };
+        for field in 0..event.class().fields.len() {
+            black_box(event.uint(field));
+        }
+        events += 1;
+    }
+    events
+}
+
+/// What a small tool does: the bytes of all allocations, and the time of each event. By runs and indices.
+fn sum_runs(trace: &Trace<'_>) -> u64 {
+    let (mut events, mut bytes) = (0, 0u64);
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            let event = Event::new(trace.schema(), run.chunk, index).expect("an event");
+            bytes += sum(&event);
+            events += 1;
+        }
+    }
+    black_box(bytes);
+    events
+}
+
+/// The same by the iterator of events.
+fn sum_events(trace: &Trace<'_>) -> u64 {
+    let (mut events, mut bytes) = (0, 0u64);
+    for event in trace.events().expect("a sound file") {
+        bytes += sum(&event);
+        events += 1;
+    }
+    black_box(bytes);
+    events
+}
+
+/// The same by the iterator of events and losses.
+fn sum_items(trace: &Trace<'_>) -> u64 {
+    let (mut events, mut bytes) = (0, 0u64);
+    for item in trace.items() {
+        if let ReadItem::Event(event) = item {
+            bytes += sum(&event);
+            events += 1;
+        }
+    }
+    black_box(bytes);
+    events
+}
+
+fn sum(event: &Event<'_>) -> u64 {
+    black_box(event.time());
+    if event.class().meaning.is_slab_alloc() { event.uint_with(Role::BYTES_ALLOC).unwrap_or(0) } else { 0 }
 }
 
 /// Every event through its print fmt.

@@ -2,7 +2,6 @@
 //!
 //! cargo run -p kmt-format --example reader -- trace.kmt
 
-use kmt_format::Limits;
 use kmt_format::print::PrintEnv;
 use kmt_format::read::{Event, Trace};
 use kmt_format::schema::{Meaning, Role};
@@ -15,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The text that it prints.
 pub fn run(file: &[u8]) -> kmt_format::Result<String> {
-    let trace = Trace::open(file, Limits::default())?;
+    let trace = Trace::open(file)?;
     let header = trace.header();
     let names = PrintEnv::new(header.order, header.long_size).with_symbols(trace.symbols());
     let (mut out, mut bytes) = (String::new(), 0);

@@ -105,6 +105,20 @@ pub enum ErrorKind {
         /// The id found in the record.
         id: u16,
     },
+    /// An event has no such field.
+    NoField {
+        /// The event, as `system:name`.
+        event: String,
+        /// Name, role or index of the field.
+        field: String,
+    },
+    /// A field does not hold what it was asked for.
+    FieldType {
+        /// Name of the field.
+        field: String,
+        /// What it was asked for.
+        wanted: &'static str,
+    },
     /// The caller asked the writer for something that the format cannot express.
     Usage(&'static str),
 }
@@ -149,7 +163,7 @@ impl Error {
             | ErrorKind::UnknownCodec { .. }
             | ErrorKind::CodecNotBuilt { .. } => Fault::Unsupported,
             ErrorKind::LimitExceeded { .. } => Fault::Limit,
-            ErrorKind::Usage(_) => Fault::Usage,
+            ErrorKind::Usage(_) | ErrorKind::NoField { .. } | ErrorKind::FieldType { .. } => Fault::Usage,
             _ => Fault::Input,
         }
     }
@@ -175,6 +189,8 @@ impl Error {
             ErrorKind::KernelText { .. } => "kernel-text",
             ErrorKind::SubBuffer(_) => "sub-buffer",
             ErrorKind::UnknownEventId { .. } => "unknown-event-id",
+            ErrorKind::NoField { .. } => "no-field",
+            ErrorKind::FieldType { .. } => "field-type",
             ErrorKind::Usage(_) => "usage",
         }
     }
@@ -231,6 +247,8 @@ impl fmt::Display for ErrorKind {
             Self::KernelText { file, what } => write!(f, "{file}: {what}"),
             Self::SubBuffer(what) => write!(f, "damaged sub-buffer: {what}"),
             Self::UnknownEventId { id } => write!(f, "event id {id} has no format"),
+            Self::NoField { event, field } => write!(f, "{event} has no field {field}"),
+            Self::FieldType { field, wanted } => write!(f, "the field {field} is not {wanted}"),
             Self::Usage(what) => write!(f, "{what}"),
         }
     }
@@ -282,6 +300,8 @@ mod tests {
             (KernelText { file: "format", what: "odd" }, Fault::Input),
             (SubBuffer("odd"), Fault::Input),
             (UnknownEventId { id: 9 }, Fault::Input),
+            (NoField { event: "kmem:kfree".into(), field: "x".into() }, Fault::Usage),
+            (FieldType { field: "x".into(), wanted: "text" }, Fault::Usage),
             (Usage("odd"), Fault::Usage),
         ];
         let codes: std::collections::BTreeSet<&str> =

@@ -67,7 +67,7 @@
 //! writer.event(1, 1_000_000, &record)?;
 //! let file = writer.finish()?;
 //!
-//! let trace = Trace::open(&file, Limits::default())?;
+//! let trace = Trace::open(&file)?;
 //! assert_eq!(trace.event_count(), 1);
 //! let mut merge = trace.merge();
 //! let run = merge.next_run().expect("one event");

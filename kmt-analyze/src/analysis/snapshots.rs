@@ -59,7 +59,11 @@ mod tests {
                 .into(),
         };
         let second = 1_000_000_000;
-        let with = |attachments: Vec<Attachment<'static>>| Metadata { attachments, ..Metadata::default() };
+        let with = |attachments: Vec<Attachment<'static>>| {
+            let mut metadata = Metadata::default();
+            metadata.attachments = attachments;
+            metadata
+        };
         let active = |metadata: &Metadata<'_>| {
             let all = snapshots(metadata, 50 * second).into_iter();
             all.map(|s| (s.to / second, s.caches["epi"].active_objs)).collect::<Vec<_>>()

@@ -188,7 +188,9 @@ impl<'d> Printer<'d> {
 }
 
 fn field(out: &mut Vec<u8>, event: &Event<'_>, index: usize, text: Option<&EventText>, env: &PrintEnv<'_>) {
-    let (Some(field), Some(role)) = (event.field(index), event.class().roles.get(index)) else { return };
+    let (Some(field), Some(role)) = (event.class().fields.get(index), event.class().roles.get(index)) else {
+        return;
+    };
     string(out, field.name.as_bytes());
     out.push(b':');
     let is_code = *role == Role::CALL_SITE || matches!(field.name.as_str(), "ip" | "parent_ip" | "func");

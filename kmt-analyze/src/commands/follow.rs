@@ -78,7 +78,7 @@ impl<'o> Follower<'o> {
     fn new(options: &'o Options) -> Self {
         Self {
             options,
-            reader: Incremental::new(limits::of_file()),
+            reader: Incremental::with_limits(limits::of_file()),
             waiting: BTreeMap::new(),
             position: BTreeMap::new(),
             heartbeats: (None, None),

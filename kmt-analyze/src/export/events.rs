@@ -95,7 +95,7 @@ pub fn each(
 fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> String) -> Vec<Cell> {
     let class = event.class();
     let is_number = |role| {
-        let field = class.field_with(role).and_then(|f| event.field(f));
+        let field = class.field_with(role).and_then(|f| event.class().fields.get(f));
         field.is_some_and(|f| f.kind == FieldKind::Scalar)
     };
     let number = |role| event.uint_with(role).filter(|_| is_number(role));

@@ -66,7 +66,7 @@ impl ClassPlan {
     }
 
     /// The text in the field with that role.
-    pub fn text<'e>(&self, event: &Event<'e>, role: Role) -> Option<&'e [u8]> {
+    pub fn text<'e>(&self, event: &'e Event<'_>, role: Role) -> Option<&'e [u8]> {
         event.text(self.field(role)?)
     }
 

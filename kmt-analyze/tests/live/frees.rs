@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::support::alone::Alone;
 use crate::support::files::{Scratch, json};
 use kmt_capture::record::{self, Options, Preset};
-use kmt_format::Limits;
 use kmt_format::read::Trace;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use serde_json::Value;
@@ -92,7 +91,7 @@ fn what_lives_lies_within_its_bounds() {
         assert!(numbers(&report["slabinfo"]["times"]).len() >= 2, "{:#}", report["slabinfo"]["times"]);
         let bounded = holds(&report["slabinfo"]);
         let bytes = fs::read(&path).unwrap();
-        let trace = Trace::open(&bytes, Limits::default()).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
         let release = trace.metadata().text("kernel.release").unwrap().to_owned();
         println!("{release}, {preset:?}: slabinfo bounds {bounded} live figures");
         // Since 6.18 the watchers are freed by kfree_rcu, of which no event tells.

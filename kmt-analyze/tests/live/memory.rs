@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use crate::support::alone::Alone;
 use crate::support::files::{Scratch, json, run, stdout};
 use kmt_capture::record::{self, Options};
-use kmt_format::Limits;
 use kmt_format::read::Trace;
 use serde_json::Value;
 
@@ -293,7 +292,7 @@ fn family(name: &str) -> String {
 /// whose frees are seen.
 fn agrees_with_slabinfo(path: &Path, slack: i64) -> (i64, i64) {
     let bytes = fs::read(path).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let snapshot = |name| slabinfo(trace.metadata().attachment(name).unwrap());
     let (before, after) = (snapshot("slabinfo.before"), snapshot("slabinfo.after"));
     let report = json(&["fragmentation", "--json"], path);

@@ -10,7 +10,6 @@ use crate::support::alone::Alone;
 use crate::support::reference::Reference;
 use kmt_capture::failure::Outcome;
 use kmt_capture::record::{self, Options};
-use kmt_format::Limits;
 use kmt_format::read::Trace;
 
 const TASK_EVENTS: [&str; 3] = ["task/task_newtask", "task/task_rename", "cgroup/cgroup_attach_task"];
@@ -81,7 +80,7 @@ fn what_is_recorded_live_is_what_the_kernel_prints() {
         let is_tiny = name.starts_with("tiny");
         assert!(found.renamed * 1000 < found.lines && (is_tiny || found.renamed == 0), "{name}: {found:?}");
         // What the text has and the file has not is what the kernel's counters say was lost.
-        let trace = Trace::open(&file, Limits::default()).unwrap();
+        let trace = Trace::open(&file).unwrap();
         let counters = trace.metadata().counters.values().filter_map(|c| c.after?.lost_events());
         let lost: u64 = counters.sum();
         let told = found.lost + found.lost_before;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::read::Trace;
 use kmt_format::write::{Task, Writer, WriterOptions};
-use kmt_format::{Compression, Limits};
 
 use crate::support::files::{Scratch, convert, data, json, run, stderr, stdout};
 use crate::support::foreign::{Capture, Perf};
@@ -105,8 +105,7 @@ fn what_is_unknown_is_left_out() {
     }
     assert!(!holds(&bytes, &PID.to_le_bytes()), "the task's id");
     let (old, new) = (fs::read(&file).unwrap(), bytes);
-    let (old, new) =
-        (Trace::open(&old, Limits::default()).unwrap(), Trace::open(&new, Limits::default()).unwrap());
+    let (old, new) = (Trace::open(&old).unwrap(), Trace::open(&new).unwrap());
     assert_ne!(old.header().trace_uuid, new.header().trace_uuid);
     assert_eq!(new.event_count(), 3, "the event of an unknown class counts, without its fields");
     let metadata = new.metadata();

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use kmt_format::Limits;
 use kmt_format::read::Trace;
 
 /// A line of the kernel's `trace` file.
@@ -105,7 +104,7 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
         cpus
     };
     let (ours, theirs) = (by_cpu(dump), by_cpu(text));
-    let trace = Trace::open(file, Limits::default()).map_err(|e| e.to_string())?;
+    let trace = Trace::open(file).map_err(|e| e.to_string())?;
     let mut sum = Agreement::default();
     let names = trace.metadata().tasks.iter();
     let names: Names =

@@ -6,7 +6,6 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use kmt_format::Limits;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::read::{Event, Trace};
 
@@ -257,7 +256,7 @@ impl Capture {
 
     /// A perf.data of the events of `trace`, a .kmt file of this capture.
     pub fn perf(&self, kmt: &[u8], style: Perf) -> Vec<u8> {
-        let trace = Trace::open(kmt, Limits::default()).unwrap();
+        let trace = Trace::open(kmt).unwrap();
         let mut tracing = self.start("0.6");
         self.in_a_row(&mut tracing);
         let kmalloc =

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kmt_format::Compression;
 use kmt_format::kernel::{FieldKind, KernelSymbols, Symbol, SymbolOwner, TraceClock};
 use kmt_format::read::{Event, Trace};
 use kmt_format::write::{Task, Writer, WriterOptions};
-use kmt_format::{Compression, Limits};
 
 /// Steers a terminal, turns the order of text round, breaks lines, tables and quotes, and is a script.
 pub const HOSTILE: &str = "\x1b[31m\u{202e}\u{9b}2J\nINJECTED\"',;\t<script>alert(1)</script>&\\";
@@ -44,7 +44,7 @@ const KEYS: [&str; 24] = [
 /// Writes the trace at `path` anew, with hostile texts.
 pub fn poison(path: &Path, to: &Path) -> PathBuf {
     let bytes = fs::read(path).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let header = trace.header();
     let mut writer = Writer::new(WriterOptions {
         order: header.order,

@@ -80,7 +80,7 @@ fn attempt(
         ByteOrder::Big => cut::<BigEndian>(&mut body, count, t_last),
     }?;
     let events =
-        EventChunk::parse(Cow::Borrowed(&body), chunk, header, &contents.schema, &contents.limits, 0);
+        EventChunk::parse(Cow::Borrowed(&body), chunk, header, Some(&contents.schema), &contents.limits, 0);
     let events = events.ok()?.into_owned();
     Some((body, events))
 }

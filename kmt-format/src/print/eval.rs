@@ -92,7 +92,7 @@ impl<'e> Evaluator<'e> {
     }
 
     fn field(&self, index: usize) -> Value<'e> {
-        let Some(field) = self.event.field(index) else { return Value::Unknown("a field") };
+        let Some(field) = self.event.class().fields.get(index) else { return Value::Unknown("a field") };
         if field.kind == FieldKind::Scalar {
             let ty = Int::new(field.size as u8, field.signed);
             let value = self.event.uint(index);

@@ -15,7 +15,7 @@ pub(super) fn named(event: &Event<'_>, name: &str) -> Option<u64> {
 }
 
 /// The text in the field of that name.
-pub(super) fn text_named<'e>(event: &Event<'e>, name: &str) -> &'e [u8] {
+pub(super) fn text_named<'e>(event: &'e Event<'_>, name: &str) -> &'e [u8] {
     event.class().field_named(name).and_then(|f| event.text(f)).unwrap_or_default()
 }
 

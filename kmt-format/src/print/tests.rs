@@ -62,7 +62,7 @@ fn printed(print_fmt: &str, order: ByteOrder) -> (String, Vec<String>) {
     writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
     writer.event(0, 1_000, &record(order)).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     let event = Event::new(trace.schema(), &chunk, 0).unwrap();
     let env = PrintEnv::new(order, 8)
@@ -222,7 +222,7 @@ fn symbols_without_the_bounds_of_the_image() {
         .symbols(&parse_kallsyms(b"c0000000 T _stext\nc0000100 t a\nc0000200 t b\n", &[], 4096), &[])
         .unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| (r.name, r.offset));
     assert_eq!(resolve(0xc000_0104), Some((&b"a"[..], 4)));
     assert_eq!(resolve(0xc000_0204), None, "nobody knows where the last symbol ends");
@@ -355,7 +355,7 @@ fn addresses_that_are_no_places_of_the_kernel() {
         let mut writer = Writer::new(options).unwrap();
         writer.symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
         let file = writer.finish().unwrap();
-        let trace = Trace::open(&file, Limits::default()).unwrap();
+        let trace = Trace::open(&file).unwrap();
         let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| r.name);
         assert_eq!(resolve(0xffff_ffff_8100_0108), Some(&b"f"[..]));
         assert_eq!(resolve(0xffff_ffff_c000_0010), Some(&b"br_init"[..]));

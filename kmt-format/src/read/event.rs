@@ -1,29 +1,108 @@
 //! One event, with its fields.
 
-use super::{EventChunk, Record, Schema};
+use core::ops::Deref;
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+
+use super::contents::Contents;
+use super::event_chunk::Descriptor;
+use super::value::{FieldKey, Value};
+use super::{EventChunk, Record, Resolved, Schema};
+use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, Field, FieldKind, unused_bits};
-use crate::schema::{EventClass, Place, Role, Shape, Transform};
+use crate::schema::{EventClass, Meaning, Place, Role, Shape, Transform};
 
 /// One event of a trace. Fields are read from the file when they are asked for.
-#[derive(Debug, Clone, Copy)]
+///
+/// ```
+/// # use kmt_format::{read::Trace, schema::Role, Result};
+/// fn waste(file: &[u8]) -> Result<u64> {
+///     let trace = Trace::open(file)?;
+///     let mut waste = 0;
+///     for event in trace.events()? {
+///         if event.class().name == "kmalloc" {
+///             // A field by its name or by its role.
+///             let requested = event.field("bytes_req")?.as_u64()?;
+///             waste += event.field(Role::BYTES_ALLOC)?.as_u64()? - requested;
+///         }
+///     }
+///     Ok(waste)
+/// }
+/// ```
+#[derive(Debug, Clone)]
 pub struct Event<'t> {
-    chunk: &'t EventChunk<'t>,
+    chunk: Held<'t>,
     class: &'t EventClass,
     shape: &'t Shape,
-    descriptor: &'t [u8],
+    descriptor: Descriptor,
     record: Record,
     time: u64,
+    /// For names of tasks and symbols; `None` where only the schema is at hand.
+    contents: Option<&'t Contents<'t>>,
+}
+
+/// The chunk of an event: an iterator over a whole trace shares it with its events, since it goes on to other chunks.
+#[derive(Debug, Clone)]
+pub(super) enum Held<'t> {
+    Borrowed(&'t EventChunk<'t>),
+    Shared(Rc<EventChunk<'t>>),
+}
+
+impl<'t> Deref for Held<'t> {
+    type Target = EventChunk<'t>;
+
+    #[inline]
+    fn deref(&self) -> &EventChunk<'t> {
+        match self {
+            Self::Borrowed(chunk) => chunk,
+            Self::Shared(chunk) => chunk,
+        }
+    }
+}
+
+/// Class and shape of events that no schema describes: they have no fields.
+static UNKNOWN: LazyLock<(EventClass, Shape)> = LazyLock::new(|| {
+    let class = EventClass {
+        id: 0,
+        system: String::new(),
+        name: String::new(),
+        meaning: Meaning::OTHER,
+        fields: Arc::new([]),
+        roles: Arc::new([]),
+        common_count: 0,
+        format_text: Arc::from(""),
+        print_fmt: 0..0,
+    };
+    (class, Shape { class: usize::MAX, slots: Arc::new([]), descriptor_len: 0, payload_len: 0 })
+});
+
+#[cold]
+fn unknown<'t>() -> (&'t EventClass, &'t Shape) {
+    let (class, shape) = &*UNKNOWN;
+    (class, shape)
 }
 
 impl<'t> Event<'t> {
-    /// The event of that index in a chunk; `None` if there is none.
+    /// The event of that index in a chunk; `None` if there is none. `schema` is that of the same file.
     pub fn new(schema: &'t Schema, chunk: &'t EventChunk<'t>, index: usize) -> Option<Self> {
-        let record = chunk.records().get(index)?;
-        let descriptor = chunk.descriptor_data(record.descriptor.into())?;
-        let shape = schema.shape(chunk.shape_of(record.descriptor.into())?)?;
-        let class = schema.class(shape.class)?;
+        Self::of(Held::Borrowed(chunk), schema, None, index)
+    }
+
+    /// The event of that index in a chunk; `None` only if the chunk has fewer.
+    #[inline]
+    pub(super) fn of(
+        chunk: Held<'t>,
+        schema: &'t Schema,
+        contents: Option<&'t Contents<'t>>,
+        index: usize,
+    ) -> Option<Self> {
+        let record = chunk.record(index)?;
         let time = chunk.time_of(index, record.time_offset);
-        Some(Self { chunk, class, shape, descriptor, record, time })
+        let descriptor = chunk.descriptor(record.descriptor.into()).unwrap_or_default();
+        // Reading the chunk has found both: an event without them is kept all the same, never left out.
+        let shape = schema.shape(descriptor.shape as usize);
+        let (class, shape) = shape.and_then(|s| Some((schema.class(s.class)?, s))).unwrap_or_else(unknown);
+        Some(Self { chunk, class, shape, descriptor, record, time, contents })
     }
 
     /// CPU that recorded the event.
@@ -92,7 +171,7 @@ impl<'t> Event<'t> {
     /// The bytes of an array field, in the traced kernel's byte order; `None` for scalars.
     ///
     /// Fixed text comes without the NUL bytes that fill it up; dynamic text as the kernel stored it, NUL included.
-    pub fn bytes(&self, field: usize) -> Option<&'t [u8]> {
+    pub fn bytes(&self, field: usize) -> Option<&[u8]> {
         if matches!(self.class.fields.get(field)?.kind, FieldKind::Scalar | FieldKind::Opaque(_)) {
             return None;
         }
@@ -100,7 +179,7 @@ impl<'t> Event<'t> {
     }
 
     /// The text of an array field, without its closing NUL.
-    pub fn text(&self, field: usize) -> Option<&'t [u8]> {
+    pub fn text(&self, field: usize) -> Option<&[u8]> {
         let bytes = self.bytes(field)?;
         bytes.split(|&b| b == 0).next()
     }
@@ -141,7 +220,7 @@ impl<'t> Event<'t> {
     }
 
     /// The call chain of the event: of `ftrace:kernel_stack`, or of any event with such a field.
-    pub fn stack(&self) -> Option<Stack<'t>> {
+    pub fn stack(&self) -> Option<Stack<'_>> {
         let field = self.class.field_with(Role::STACK)?;
         let id = self.stored(field)?;
         Some(Stack {
@@ -152,9 +231,46 @@ impl<'t> Event<'t> {
         })
     }
 
-    /// Field of that index in the class.
-    pub fn field(&self, field: usize) -> Option<&'t Field> {
-        self.class.fields.get(field)
+    /// The value of a field, by its name, its role, or its index in the class.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the event has no such field; [`Event::get`] gives `None` then.
+    #[inline]
+    pub fn field<K: FieldKey>(&self, key: K) -> Result<Value<'_>> {
+        self.get(&key).ok_or_else(|| {
+            let event = format!("{}:{}", self.class.system, self.class.name);
+            Error::new(ErrorKind::NoField { event, field: key.to_text() })
+        })
+    }
+
+    /// The same for fields that an event may lack.
+    #[inline]
+    pub fn get<K: FieldKey>(&self, key: K) -> Option<Value<'_>> {
+        let index = key.index_in(self.class)?;
+        let field = self.class.fields.get(index)?;
+        match field.kind {
+            FieldKind::Scalar => Some(Value::number(field, self.uint(index)?)),
+            _ => Some(Value::array(field, self.bytes(index)?)),
+        }
+    }
+
+    /// What the class means.
+    pub fn meaning(&self) -> Meaning {
+        self.class.meaning
+    }
+
+    /// Name of the task that was running, at the time of the event: see
+    /// [`Metadata::comm`](super::Metadata::comm). `None` if the file does not tell, or the event was made of a chunk and
+    /// a schema alone.
+    pub fn comm(&self) -> Option<&[u8]> {
+        self.contents?.metadata.comm(self.pid(), self.time)
+    }
+
+    /// The symbol that holds the address in the first field with that role, such as [`Role::CALL_SITE`]. `None` if there
+    /// is no such field or symbol, or the event was made of a chunk and a schema alone.
+    pub fn symbol(&self, role: Role) -> Option<Resolved<'t>> {
+        self.contents?.symbols.as_ref()?.resolve(self.uint_with(role)?)
     }
 
     /// Thread that was running, as the common fields tell.
@@ -170,7 +286,7 @@ impl<'t> Event<'t> {
         match slot.place {
             Place::Opaque { .. } => None,
             Place::ClassId => Some(u64::from(self.class.id)),
-            Place::Descriptor => order.uint_at(self.descriptor, offset, len),
+            Place::Descriptor => order.uint_at(self.chunk.data_of(self.descriptor)?, offset, len),
             Place::Value => {
                 let shifted = self.record.value.checked_shr(slot.offset.saturating_mul(8))?;
                 Some(shifted & (u64::MAX >> unused_bits(len as u32)))

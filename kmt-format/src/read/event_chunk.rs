@@ -66,9 +66,9 @@ pub struct EventChunk<'d> {
 }
 
 /// A shape, and where the data for it lie in the body.
-#[derive(Debug, Clone, Copy)]
-struct Descriptor {
-    shape: u32,
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Descriptor {
+    pub(super) shape: u32,
     start: u32,
     len: u16,
 }
@@ -134,12 +134,28 @@ impl<'d> EventChunk<'d> {
         self.descriptors.get(descriptor).map(|d| d.shape as usize)
     }
 
-    /// Data of that descriptor.
+    /// The descriptor of that number.
     #[inline]
-    pub(super) fn descriptor_data(&self, descriptor: usize) -> Option<&[u8]> {
-        let d = self.descriptors.get(descriptor)?;
-        let start = d.start as usize;
-        self.body.get(start..start.checked_add(usize::from(d.len))?)
+    pub(super) fn descriptor(&self, number: usize) -> Option<Descriptor> {
+        self.descriptors.get(number).copied()
+    }
+
+    /// Data of a descriptor.
+    #[inline]
+    pub(super) fn data_of(&self, descriptor: Descriptor) -> Option<&[u8]> {
+        let start = descriptor.start as usize;
+        self.body.get(start..start.checked_add(usize::from(descriptor.len))?)
+    }
+
+    /// The record of that index.
+    #[inline]
+    pub(super) fn record(&self, index: usize) -> Option<Record> {
+        if index >= self.info.event_count as usize {
+            return None;
+        }
+        let stride = self.long_size.checked_add(8)?;
+        let start = self.records_at.checked_add(index.checked_mul(stride)?)?;
+        Record::read(self.body.get(start..start.checked_add(stride)?)?, self.order)
     }
 
     /// Size of the traced kernel's `long` in bytes.
@@ -239,12 +255,13 @@ impl<'d> EventChunk<'d> {
         })
     }
 
-    /// Parses a decoded body. `first_shape` is added to the numbers of shapes.
+    /// Parses a decoded body, and checks it by the schema unless that was done before. `first_shape` is added to the
+    /// numbers of shapes.
     pub(crate) fn parse(
         body: Cow<'d, [u8]>,
         chunk: &ChunkRef,
         header: &Header,
-        schema: &Schema,
+        schema: Option<&Schema>,
         limits: &Limits,
         first_shape: u32,
     ) -> Result<Self> {
@@ -253,7 +270,8 @@ impl<'d> EventChunk<'d> {
             ByteOrder::Big => Self::parse_in_order::<BigEndian>(body, chunk, header, limits),
         }?;
         parsed.descriptors.iter_mut().for_each(|d| d.shape = d.shape.saturating_add(first_shape));
-        parsed.check(schema).map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;
+        let checked = schema.map_or(Ok(()), |schema| parsed.check(schema));
+        checked.map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;
         Ok(parsed)
     }
 

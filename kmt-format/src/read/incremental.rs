@@ -7,7 +7,7 @@ use super::contents::{Contents, Taken};
 use super::event_chunk::lacks_schema;
 use super::header::{HEADER_LEN_MAX, read_header};
 use super::walk::{Found, Step, Walker};
-use super::{ChunkRef, Damage, EventChunk, Header, Metadata, Schema, Stream, SymbolTable};
+use super::{ChunkEvents, ChunkRef, Damage, EventChunk, Header, Metadata, Schema, Stream, SymbolTable};
 use crate::Limits;
 use crate::error::{Error, Result};
 use crate::limits::exceeded;
@@ -39,12 +39,16 @@ pub enum Arrived {
 /// #     order: kmt_format::kernel::ByteOrder::Big, long_size: 4, align_u64: None, page_size: None,
 /// #     trace_uuid: [7; 16], compression: Default::default(),
 /// # })?.finish()?;
-/// let mut reader = Incremental::new(kmt_format::Limits::default());
+/// let mut reader = Incremental::new();
 /// for piece in file.chunks(100) {
 ///     reader.push(piece);
 ///     while let Some(arrived) = reader.next()? {
 ///         match arrived {
-///             Arrived::Events(_, events) => println!("{} events of CPU {}", events.records().len(), events.cpu()),
+///             Arrived::Events(_, chunk) => {
+///                 for event in reader.events(&chunk) {
+///                     println!("{} {}", event.time(), event.class().name);
+///                 }
+///             }
 ///             Arrived::Damage(damage) => eprintln!("{}", damage.error),
 ///             _ => {}
 ///         }
@@ -57,7 +61,7 @@ pub enum Arrived {
 /// assert!(reader.is_finished());
 /// # Ok::<(), kmt_format::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Incremental {
     limits: Limits,
     /// Bytes not yet done with, from `start` on.
@@ -82,8 +86,13 @@ struct State {
 }
 
 impl Incremental {
-    /// Starts at the first byte of a file.
-    pub fn new(limits: Limits) -> Self {
+    /// Starts at the first byte of a file, with the default [`Limits`].
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with other limits.
+    pub fn with_limits(limits: Limits) -> Self {
         Self { limits, buffer: Vec::new(), start: 0, offset: 0, is_all: false, state: None }
     }
 
@@ -188,6 +197,11 @@ impl Incremental {
     /// Everything besides events, schema and symbols so far.
     pub fn metadata(&self) -> Option<&Metadata<'static>> {
         self.contents().map(|c| &c.metadata)
+    }
+
+    /// The events of a chunk that arrived, with their fields, and with the names of tasks and symbols that have come.
+    pub fn events<'t>(&'t self, chunk: &'t EventChunk<'t>) -> ChunkEvents<'t> {
+        ChunkEvents::of(chunk, self.contents())
     }
 
     /// The symbols of the traced kernel, if they have come.

@@ -1,15 +1,20 @@
 //! Merging the CPUs' streams in the order in which the kernel itself would print them.
 
 use core::cmp::Reverse;
+use core::fmt;
 use core::ops::Range;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 
+use super::contents::Contents;
 use super::{Damage, EventChunk, Trace};
 use crate::write::Loss;
 
 /// Events that are missing from a CPU's stream just before a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gap {
+    /// CPU.
+    pub cpu: u32,
     /// What was lost on the target.
     pub loss: Loss,
     /// Events of chunks that are missing from the file or damaged.
@@ -19,6 +24,11 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// Events missing at least, as far as they were counted: lost on the target, and damaged in the file.
+    pub fn counted(&self) -> u64 {
+        self.loss.counted.saturating_add(self.events_damaged)
+    }
+
     /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
         self.loss == Loss::default() && self.events_damaged == 0
@@ -26,7 +36,6 @@ impl Gap {
 }
 
 /// Events of one CPU that follow each other in the merged order.
-#[derive(Debug)]
 pub struct Run<'m, 'd> {
     /// CPU.
     pub cpu: u32,
@@ -38,7 +47,21 @@ pub struct Run<'m, 'd> {
     pub range: Range<usize>,
     /// What is missing just before the run.
     pub gap: Option<Gap>,
+    /// Schema, names of tasks, and symbols, for the events.
+    pub(super) contents: &'m Contents<'d>,
 }
+
+impl fmt::Debug for Run<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, chunk_number, range, gap, .. } = self;
+        let mut out = f.debug_struct("Run");
+        out.field("cpu", cpu).field("chunk_number", chunk_number).field("range", range).field("gap", gap);
+        out.finish_non_exhaustive()
+    }
+}
+
+/// A run without its chunk: index of the cursor that holds it, records, and what is missing before them.
+type Part = (usize, Range<usize>, Option<Gap>);
 
 /// The CPUs' streams merged: always on with the CPU whose next event is the oldest, the lowest CPU where several are.
 ///
@@ -61,7 +84,8 @@ struct Cursor<'d> {
     cpu: u32,
     /// Index of the next chunk in the stream.
     next_chunk: usize,
-    chunk: Option<EventChunk<'d>>,
+    /// Shared with the events that are still in use when the cursor goes on.
+    chunk: Option<Rc<EventChunk<'d>>>,
     chunk_number: u64,
     position: usize,
     end: usize,
@@ -82,7 +106,7 @@ impl<'t, 'd> Merge<'t, 'd> {
             position: 0,
             end: 0,
             time: 0,
-            gap: Gap::default(),
+            gap: Gap { cpu, ..Gap::default() },
             events_seen: 0,
             last_time: None,
         });
@@ -109,43 +133,38 @@ impl<'t, 'd> Merge<'t, 'd> {
 
     /// The next run; `None` at the end.
     pub fn next_run(&mut self) -> Option<Run<'_, 'd>> {
+        let (index, range, gap) = self.next_part()?;
+        let cursor = self.cursors.get(index)?;
+        let (cpu, chunk_number, chunk) = (cursor.cpu, cursor.chunk_number, cursor.chunk.as_deref()?);
+        Some(Run { cpu, chunk_number, chunk, range, gap, contents: self.trace.contents() })
+    }
+
+    /// The next run, with a share of its chunk.
+    pub(super) fn next_shared(&mut self) -> Option<(Rc<EventChunk<'d>>, Range<usize>, Option<Gap>)> {
+        let (index, range, gap) = self.next_part()?;
+        let chunk = self.cursors.get(index)?.chunk.as_ref()?;
+        Some((Rc::clone(chunk), range, gap))
+    }
+
+    fn next_part(&mut self) -> Option<Part> {
         let (index, limit) = self.oldest()?;
-        if self.cursors.get(index)?.position >= self.cursors.get(index)?.end {
-            // Only a gap is left to tell of this chunk, or nothing at all.
-            return self.gap_run(index);
-        }
         let cursor = self.cursors.get_mut(index)?;
-        let chunk = cursor.chunk.as_ref()?;
-        let start = cursor.position;
+        let gap = core::mem::replace(&mut cursor.gap, Gap { cpu: cursor.cpu, ..Gap::default() });
+        let gap = Some(gap).filter(|g| !g.is_empty());
+        let (start, chunk) = (cursor.position, cursor.chunk.as_ref()?);
+        if start >= cursor.end {
+            // Only a gap is left to tell of this chunk, or nothing at all.
+            return Some((index, start..start, gap));
+        }
         let end = match limit {
             None => cursor.end,
             Some(limit) => chunk.run_end(start, cursor.end, limit),
         };
         let time = chunk.time(end).unwrap_or(cursor.time);
-        let gap = core::mem::take(&mut cursor.gap);
         cursor.last_time = chunk.time(end.saturating_sub(1));
         cursor.position = end;
         cursor.time = time;
-        let gap = Some(gap).filter(|g| !g.is_empty());
-        let cursor = self.cursors.get(index)?;
-        let chunk = cursor.chunk.as_ref()?;
-        Some(Run { cpu: cursor.cpu, chunk_number: cursor.chunk_number, chunk, range: start..end, gap })
-    }
-
-    fn gap_run(&mut self, index: usize) -> Option<Run<'_, 'd>> {
-        let cursor = self.cursors.get_mut(index)?;
-        let gap = core::mem::take(&mut cursor.gap);
-        let position = cursor.position;
-        let cursor = self.cursors.get(index)?;
-        let chunk = cursor.chunk.as_ref()?;
-        let gap = Some(gap).filter(|g| !g.is_empty());
-        Some(Run {
-            cpu: cursor.cpu,
-            chunk_number: cursor.chunk_number,
-            chunk,
-            range: position..position,
-            gap,
-        })
+        Some((index, start..end, gap))
     }
 
     /// The cursor to go on with, and the time at which another one's turn comes.
@@ -208,7 +227,7 @@ impl<'t, 'd> Merge<'t, 'd> {
                     self.chunk_numbers = self.chunk_numbers.saturating_add(1);
                     cursor.chunk_number = self.chunk_numbers;
                     let is_silent = cursor.position >= cursor.end && cursor.gap.is_empty();
-                    cursor.chunk = Some(read);
+                    cursor.chunk = Some(Rc::new(read));
                     if is_silent {
                         continue;
                     }

@@ -7,6 +7,7 @@ use zerocopy::{ByteOrder as Order, FromBytes, Immutable, KnownLayout, Unaligned}
 
 use super::body::Body;
 use super::cast::{Table, head_len, struct_at};
+use super::comms::CommIndex;
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
@@ -102,6 +103,8 @@ pub struct Metadata<'d> {
     pub counters: BTreeMap<u32, CpuCounters>,
     /// The trailer; `None` in an unfinished file.
     pub trailer: Option<TrailerInfo>,
+    /// Rows of `tasks` by task and time.
+    pub(super) comms: CommIndex,
 }
 
 impl<'d> Metadata<'d> {
@@ -201,6 +204,7 @@ impl<'d> Metadata<'d> {
         let (rows, start, _) = rows::<O, TaskRow<O>>(body, base)?;
         let memory = rows.len().saturating_mul(PER_ENTRY);
         budget.take(memory, base)?;
+        self.comms.clear();
         for (number, row) in rows.iter().enumerate() {
             let len = row.comm.iter().position(|&b| b == 0).unwrap_or(row.comm.len());
             let comm_start = start

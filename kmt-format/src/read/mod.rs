@@ -1,10 +1,13 @@
 //! Reading files: `Trace` over a byte slice, with records cast in place.
 
 mod body;
+mod builder;
 mod cast;
+mod comms;
 mod contents;
 mod event;
 mod event_chunk;
+mod events;
 mod header;
 mod incremental;
 mod index;
@@ -17,11 +20,14 @@ mod sub_buffers;
 mod symbols;
 mod tables;
 mod trace;
+mod value;
 mod walk;
 
+pub use builder::TraceBuilder;
 pub use contents::Stream;
 pub use event::{Event, Stack};
 pub use event_chunk::{EventChunk, EventsInfo};
+pub use events::{ChunkEvents, Events, Item, Items};
 pub use header::Header;
 pub use incremental::{Arrived, Incremental};
 pub use joined::{LEVEL_FLAGS, StackJoiner};
@@ -31,6 +37,7 @@ pub use records::{Record, Records};
 pub use schema_table::Schema;
 pub use symbols::{Resolved, SymbolEntry, SymbolTable};
 pub use trace::Trace;
+pub use value::{FieldKey, Value};
 pub use walk::{ChunkRef, Damage};
 
 /// What recovery shares with reading.

@@ -30,6 +30,20 @@ pub struct Record {
     pub value: u64,
 }
 
+impl Record {
+    /// Of the bytes of one record, whose value word is the rest.
+    #[inline]
+    pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Option<Self> {
+        let wide = bytes.len() >= size_of::<Record64<LittleEndian>>();
+        Some(match (order, wide) {
+            (ByteOrder::Little, true) => Record64::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+            (ByteOrder::Big, true) => Record64::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+            (ByteOrder::Little, false) => Record32::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+            (ByteOrder::Big, false) => Record32::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+        })
+    }
+}
+
 /// A record as it lies on disk.
 pub(super) trait RawRecord {
     fn time_offset(&self) -> u32;

@@ -149,7 +149,7 @@ impl Decoder {
         }
         let mut events = Vec::new();
         builder.take_body(&mut events);
-        EventChunk::parse(Cow::Owned(events), chunk, header, schema, limits, FIRST_DECODING_SHAPE)
+        EventChunk::parse(Cow::Owned(events), chunk, header, Some(schema), limits, FIRST_DECODING_SHAPE)
     }
 }
 

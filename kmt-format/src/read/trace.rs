@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use super::contents::Contents;
 use super::header::read_header;
 use super::walk::{Found, Step, Walker};
-use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Merge, Metadata, Schema, Stream, SymbolTable};
+use super::{
+    ChunkRef, Damage, EventChunk, Events, EventsInfo, Header, Items, Merge, Metadata, Schema, Stream,
+    SymbolTable, TraceBuilder,
+};
 use crate::Limits;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// A .kmt file in memory or mapped, opened for reading.
 ///
@@ -24,13 +27,31 @@ pub struct Trace<'d> {
 }
 
 impl<'d> Trace<'d> {
-    /// Opens a file.
+    /// Opens a file, with the default [`Limits`].
+    ///
+    /// ```
+    /// # use kmt_format::{read::Trace, Result};
+    /// fn print(file: &[u8]) -> Result<()> {
+    ///     let trace = Trace::open(file)?;
+    ///     println!("{} events of {} CPUs", trace.event_count(), trace.streams().len());
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
     ///
     /// Returns an error if this is no .kmt file, if its version, features or critical chunks are unknown, or if
     /// neither its header nor the header's copy can be used. Other damage is listed by [`Trace::damages`].
-    pub fn open(data: &'d [u8], limits: Limits) -> Result<Self> {
+    pub fn open(data: &'d [u8]) -> Result<Self> {
+        Self::walk(data, Limits::default())
+    }
+
+    /// How to open a file in another way: other limits, by its index, without looking at checksums.
+    pub fn builder() -> TraceBuilder {
+        TraceBuilder::default()
+    }
+
+    pub(super) fn walk(data: &'d [u8], limits: Limits) -> Result<Self> {
         let (header, header_damage) = read_header(data)?;
         let mut contents = Contents::new(header, header_damage, limits, true);
         let mut walker = Walker::new(&header, limits);
@@ -53,13 +74,12 @@ impl<'d> Trace<'d> {
         Self { data, contents, is_indexed: true }
     }
 
-    /// The same, without a look at the checksums of event chunks' bodies: for files that were checked before.
-    ///
-    /// Everything else is checked as ever, so that a damaged file can give wrong events but no panic.
-    #[must_use]
-    pub fn without_body_checksums(mut self) -> Self {
-        self.contents.verify = false;
-        self
+    pub(super) fn set_verify(&mut self, verify: bool) {
+        self.contents.verify = verify;
+    }
+
+    pub(super) fn contents(&self) -> &Contents<'d> {
+        &self.contents
     }
 
     pub(super) fn data(&self) -> &'d [u8] {
@@ -167,7 +187,76 @@ impl<'d> Trace<'d> {
         if self.is_indexed { self.check_index(chunk, info) } else { Ok(()) }
     }
 
-    /// Merges the CPUs in the kernel's order; see [`Merge`].
+    /// Reads and checks every event chunk: then nothing in the file is damaged, and no event of it is missing.
+    ///
+    /// What was found sound is not checked again. This takes as long as reading all events once; memory is one chunk.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first damage, also if it was found when opening.
+    pub fn check(&self) -> Result<()> {
+        if self.contents.sound.get().is_some() {
+            return Ok(());
+        }
+        if self.damage_count() > 0 {
+            let first = self.damages().first().map(|damage| damage.error.clone());
+            return Err(first.unwrap_or_else(|| Error::new(ErrorKind::Malformed("the file is damaged"))));
+        }
+        for (chunk, _) in self.streams().values().flat_map(|stream| &stream.chunks) {
+            self.read(chunk)?;
+        }
+        self.contents.sound.get_or_init(|| ());
+        Ok(())
+    }
+
+    /// All events in the kernel's order, all CPUs merged.
+    ///
+    /// Every event of the file, or an error: [`Trace::check`] runs first, so that no event is left out without a word.
+    /// What was lost on the target, and damaged files, are for [`Trace::items`], which also reads each chunk only once.
+    ///
+    /// ```
+    /// # use kmt_format::{read::Trace, Result};
+    /// fn print(trace: &Trace<'_>) -> Result<()> {
+    ///     for event in trace.events()? {
+    ///         println!("{:>16} CPU {} {}", event.time(), event.cpu(), event.class().name);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns the first damage.
+    pub fn events(&self) -> Result<Events<'_>> {
+        self.check()?;
+        Ok(Events(self.items()))
+    }
+
+    /// All events in the kernel's order, and among them, where they occurred, the losses: events that the target lost,
+    /// and events of chunks that are damaged or missing, as far as they are counted.
+    ///
+    /// ```
+    /// # use kmt_format::read::{Item, Trace};
+    /// fn print(trace: &Trace<'_>) {
+    ///     for item in trace.items() {
+    ///         match item {
+    ///             Item::Event(event) => println!("{:>16} {}", event.time(), event.class().name),
+    ///             Item::Loss(gap) => println!("CPU {}: {} events or more are missing", gap.cpu, gap.counted()),
+    ///             _ => {}
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn items(&self) -> Items<'_> {
+        Items::new(self.merge(), &self.contents)
+    }
+
+    /// The same for events whose time is within `first..=last`; chunks outside are not even looked at.
+    pub fn items_between(&self, first: u64, last: u64) -> Items<'_> {
+        Items::new(self.merge_between(first, last), &self.contents)
+    }
+
+    /// Merges the CPUs in the kernel's order, run by run: what [`Trace::events`] is made of; see [`Merge`].
     pub fn merge(&self) -> Merge<'_, 'd> {
         Merge::new(self, None)
     }

@@ -40,7 +40,7 @@ fn writers_refuse_what_cannot_be_expressed() {
     // None of it left anything behind.
     writer.declare(id).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     assert_eq!((trace.event_count(), trace.damages()), (0, &[][..]));
     assert_eq!(trace.schema().class(0).unwrap().meaning, Meaning::KMALLOC);
 }
@@ -57,7 +57,7 @@ fn pending_bytes_are_handed_out_once() {
     writer.take_into(&mut file);
     file.extend(writer.take());
     file.extend(writer.finish().unwrap());
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     assert_eq!((trace.metadata().value("key"), trace.damages()), (Some(&b"value"[..]), &[][..]));
     assert_eq!(trace.chunk_count(), 4);
     assert_eq!(trace.len_bytes(), file.len() as u64);
@@ -77,7 +77,7 @@ fn events_of_open_chunks_are_not_in_the_file() {
     writer.event(0, 9, &record).unwrap();
     assert_eq!(writer.events_closed(), 3);
     let cut = writer.take();
-    assert_eq!(Trace::open(&cut, Limits::default()).unwrap().event_count(), 3);
+    assert_eq!(Trace::open(&cut).unwrap().event_count(), 3);
     writer.flush(0).unwrap();
     assert_eq!(writer.events_closed(), 4, "of those that were taken, too");
 }
@@ -90,12 +90,12 @@ fn only_sound_files_are_appended_to() {
     assert_eq!(writer.events_closed(), 40);
     writer.meta(&[("later", b"yes")]).unwrap();
     let whole = [file.clone(), writer.finish().unwrap()].concat();
-    let trace = Trace::open(&whole, Limits::default()).unwrap();
+    let trace = Trace::open(&whole).unwrap();
     assert!(trace.is_finished() && trace.damages().is_empty());
     assert_eq!((trace.event_count(), trace.metadata().text("later")), (40, Some("yes")));
     assert!(Trace::open_indexed(&whole, Limits::default()).unwrap().is_some());
     // Cut short while it was appended to, the file still holds what it held.
-    let cut = Trace::open(&whole[..file.len() + 70], Limits::default()).unwrap();
+    let cut = Trace::open(&whole[..file.len() + 70]).unwrap();
     assert_eq!((cut.event_count(), cut.is_finished()), (40, true));
     for at in [41, 200, file.len() / 2, file.len() - 100] {
         let mut damaged = file.clone();
@@ -104,7 +104,7 @@ fn only_sound_files_are_appended_to() {
             assert!(matches!(error.kind(), ErrorKind::Usage(_)), "{error}");
         } else {
             // The body of an event chunk is not looked at here.
-            assert!(Trace::open(&damaged, Limits::default()).unwrap().damages().is_empty());
+            assert!(Trace::open(&damaged).unwrap().damages().is_empty());
         }
     }
     assert!(append(&file[..file.len() - 10]).is_err());
@@ -114,7 +114,7 @@ fn only_sound_files_are_appended_to() {
 #[test]
 fn an_index_that_lies_gives_an_error() {
     let file = small_file();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let index = trace.chunks().find(|c| c.kind == ChunkKind::INDEX).unwrap();
     let rows = index.offset as usize + 64 + 16;
     let events = trace.chunks().position(|c| c.kind == ChunkKind::EVENTS).unwrap();
@@ -154,16 +154,16 @@ fn limits_of_the_incremental_reader_and_of_decoding() {
     writer.file("zeros", &vec![0; 100_000]).unwrap();
     let file = writer.finish().unwrap();
     let limits = Limits { decoded_len: 50_000, ..Limits::default() };
-    let trace = Trace::open(&file, limits).unwrap();
+    let trace = Trace::builder().limits(limits).open(&file).unwrap();
     assert!(matches!(trace.damages()[0].error.kind(), ErrorKind::LimitExceeded { limit: 50_000, .. }));
-    assert!(Trace::open(&file, Limits::default()).unwrap().damages().is_empty());
+    assert!(Trace::open(&file).unwrap().damages().is_empty());
     // The first schema chunk is damaged: events wait for the second, as long as there is room.
     let mut file = small_file();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let schema = trace.chunks().find(|c| c.kind == ChunkKind::SCHEMA).unwrap().offset as usize;
     file[schema + 100] ^= 1;
     for (held_back, expected) in [(1 << 20, 40), (0, 0)] {
-        let mut reader = Incremental::new(Limits { held_back, ..Limits::default() });
+        let mut reader = Incremental::with_limits(Limits { held_back, ..Limits::default() });
         reader.push(&file);
         reader.end();
         let mut events = 0;
@@ -211,7 +211,7 @@ fn sub_buffers_with_odd_times_or_without_events() {
     wide[8] = 20;
     assert_eq!(writer.sub_buffer(0, &wide, &far).unwrap().events, 1);
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let kinds: Vec<String> =
         trace.chunks().map(|c| c.kind.to_string()).filter(|k| k == "EVNT" || k == "RAWP").collect();
     assert_eq!(kinds, ["EVNT", "EVNT", "RAWP", "EVNT"], "times that fall are decoded at once");
@@ -263,7 +263,7 @@ fn small_writers_close_small_chunks_and_leave_out_a_long_index() {
     };
     for (events, chunks, indexed) in [(30, 3, true), (100, 10, false)] {
         let file = write(events);
-        let trace = Trace::open(&file, Limits::default()).unwrap();
+        let trace = Trace::open(&file).unwrap();
         assert_eq!((trace.event_count(), trace.damages()), (events, &[][..]));
         assert!(trace.is_finished());
         assert_eq!(trace.streams()[&0].chunks.len(), chunks);
@@ -284,7 +284,7 @@ fn symbols_of_all_parts_are_one_table() {
         kmt_format::kernel::parse_kallsyms(b"bf000000 t probe\t[m]\nbf000040 t last\t[m]\n", &[], 4096);
     writer.symbols(&module, &[]).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let symbols = trace.symbols().unwrap();
     let name = |address| symbols.resolve(address).map(|r| String::from_utf8(r.name.to_vec()).unwrap());
     assert_eq!(symbols.len(), 6);

@@ -6,7 +6,6 @@ use std::process::Command;
 
 use crate::support::skip::{Lack, skip};
 
-use kmt_format::Limits;
 use kmt_format::read::Trace;
 
 const PROGRAM: &str = r#"
@@ -61,7 +60,7 @@ fn a_c_program_finds_the_same_chunks() {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let vector = spec.join("vectors/one-le64.kmt");
     let file = fs::read(&vector).unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let said = Command::new(folder.join("reader")).arg(&vector).output().unwrap();
     let header = trace.header();
     let expected = format!(

@@ -30,7 +30,7 @@ type Read = BTreeMap<(u32, u64), Rc<str>>;
 
 /// Reads what can be read; the second value says whether anything was told to be wrong.
 fn read_all(file: &[u8], texts: &mut Texts) -> Result<(Read, bool), ErrorKind> {
-    let trace = Trace::open(file, Limits::default()).map_err(|e| e.kind().clone())?;
+    let trace = Trace::open(file).map_err(|e| e.kind().clone())?;
     let mut out = Read::new();
     let mut told = trace.damage_count() > 0 || !trace.is_finished();
     for (cpu, stream) in trace.streams() {
@@ -54,7 +54,7 @@ fn read_all(file: &[u8], texts: &mut Texts) -> Result<(Read, bool), ErrorKind> {
 
 /// Start and end of each event chunk, and how many events it holds.
 fn event_chunks(file: &[u8]) -> Vec<(u64, u64, u64)> {
-    let trace = Trace::open(file, Limits::default()).unwrap();
+    let trace = Trace::open(file).unwrap();
     let chunks = trace.streams().values().flat_map(|s| s.chunks.clone());
     chunks.map(|(c, info)| (c.offset, c.offset + c.total_len, u64::from(info.event_count))).collect()
 }
@@ -135,7 +135,7 @@ fn a_missing_chunk_is_counted_to_the_event() {
     let file = small_file(ByteOrder::Little, 8);
     let (start, end, events) = event_chunks(&file)[1];
     let without = [&file[..start as usize], &file[end as usize..]].concat();
-    let trace = Trace::open(&without, Limits::default()).unwrap();
+    let trace = Trace::open(&without).unwrap();
     assert_eq!(trace.streams().values().map(|s| s.events_missing).sum::<u64>(), events);
     let mut merge = trace.merge();
     let mut missing = 0;
@@ -158,7 +158,7 @@ fn with_header_byte(at: usize, value: u8) -> Vec<u8> {
 
 #[test]
 fn versions_and_features_decide() {
-    let open = |file: &[u8]| Trace::open(file, Limits::default()).map(|_| ()).map_err(|e| e.kind().clone());
+    let open = |file: &[u8]| Trace::open(file).map(|_| ()).map_err(|e| e.kind().clone());
     assert_eq!(open(&with_header_byte(12, 2)), Err(ErrorKind::MajorVersion { found: 2, supported: 1 }));
     assert_eq!(open(&with_header_byte(14, 9)), Ok(()), "a later minor version is read");
     assert_eq!(open(&with_header_byte(20, 2)), Err(ErrorKind::IncompatibleFeatures { bits: 2 }));
@@ -192,10 +192,10 @@ fn with_unknown_chunk(flags: u8) -> Vec<u8> {
 #[test]
 fn unknown_kinds_are_skipped_or_refused_by_rule() {
     let ancillary = with_unknown_chunk(0);
-    let trace = Trace::open(&ancillary, Limits::default()).unwrap();
+    let trace = Trace::open(&ancillary).unwrap();
     assert_eq!(trace.unknown_kinds().get(b"NEWK"), Some(&1));
     assert_eq!(trace.event_count(), 60);
-    let error = Trace::open(&with_unknown_chunk(1), Limits::default()).unwrap_err();
+    let error = Trace::open(&with_unknown_chunk(1)).unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::UnknownCriticalChunk { kind: *b"NEWK" });
     assert!(error.offset().is_some());
 }
@@ -212,12 +212,12 @@ fn limits_are_kept() {
         Limits { classes: 1, ..Limits::default() },
         Limits { fields: 3, ..Limits::default() },
     ] {
-        let trace = Trace::open(&file, limits).unwrap();
+        let trace = Trace::builder().limits(limits).open(&file).unwrap();
         let damaged = trace.damage_count() > 0
             || trace.streams().values().flat_map(|s| &s.chunks).any(|(c, _)| trace.read(c).is_err());
         assert!(damaged, "{limits:?}");
     }
-    let error = Trace::open(&file, Limits { chunks: 3, ..Limits::default() }).unwrap_err();
+    let error = Trace::builder().limits(Limits { chunks: 3, ..Limits::default() }).open(&file).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::LimitExceeded { found: 4, limit: 3, .. }));
 }
 
@@ -235,7 +235,7 @@ fn event_numbers_that_overflow_are_no_panic() {
     file[start + 56..start + 60].copy_from_slice(&prefix);
     let header = crate::support::naive::crc32(&file[start..start + 60]).to_le_bytes();
     file[start + 60..start + 64].copy_from_slice(&header);
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     assert!(trace.streams().values().any(|s| s.events_missing > 1 << 60));
     let mut merge = trace.merge();
     let mut events = 0;

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-use kmt_format::Limits;
 use kmt_format::read::Trace;
 
 #[path = "../../examples/converter.rs"]
@@ -17,7 +16,7 @@ mod writer;
 #[test]
 fn what_the_writer_writes_can_be_read() {
     let file = writer::run().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     assert_eq!((trace.event_count(), trace.is_finished(), trace.damage_count()), (2, true, 0));
     let text = reader::run(&file).unwrap();
     assert_eq!(text, "CPU 0: 3 events are missing here\n0 bytes by kmalloc in 2 events\n");

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::told;
-use kmt_format::Limits;
 use kmt_format::read::Trace;
 use serde_json::Value;
 
@@ -37,7 +36,7 @@ fn golden_files_tell_what_they_told() {
                 continue;
             }
             let file = fs::read(&path).unwrap();
-            let trace = Trace::open(&file, Limits::default()).unwrap();
+            let trace = Trace::open(&file).unwrap();
             assert_eq!(trace.damages(), [], "{name}");
             let json: Value =
                 serde_json::from_str(&fs::read_to_string(path.with_extension("json")).unwrap()).unwrap();

@@ -6,6 +6,7 @@ mod damage;
 mod examples;
 mod fuzz_seeds;
 mod golden;
+mod iterate;
 mod real_captures;
 mod recovery;
 mod round_trip;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fs;
 
 use crate::support::{captures, naive};
-use kmt_format::Limits;
 use kmt_format::kernel::KernelVersion;
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, Trace};
@@ -23,7 +22,7 @@ fn without_page(text: &str) -> String {
 fn events_print_as_the_kernel_printed_them() {
     for name in captures::NAMES {
         let capture = captures::convert(name);
-        let trace = Trace::open(&capture.file, Limits::default()).unwrap();
+        let trace = Trace::open(&capture.file).unwrap();
         let header = trace.header();
         let env = PrintEnv::new(header.order, header.long_size)
             .with_symbols(trace.symbols())
@@ -52,7 +51,7 @@ fn events_print_as_the_kernel_printed_them() {
 fn naive_reader_and_library_agree_with_the_sub_buffers() {
     for name in captures::NAMES {
         let capture = captures::convert(name);
-        let trace = Trace::open(&capture.file, Limits::default()).unwrap();
+        let trace = Trace::open(&capture.file).unwrap();
         let read = naive::read(&capture.file);
         for (cpu, raw) in &capture.raw {
             let by_naive = &read.events[cpu];

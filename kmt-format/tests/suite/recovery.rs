@@ -38,7 +38,7 @@ type Events = BTreeMap<(u32, u64), Rc<str>>;
 
 /// The events of a file that must be sound, and how many of them are unverified.
 fn read(file: &[u8], texts: &mut Texts) -> (Events, u64) {
-    let trace = Trace::open(file, Limits::default()).unwrap();
+    let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
     assert!(trace.is_finished());
     let mut out = Events::new();
@@ -112,7 +112,7 @@ fn every_flip_is_found_and_what_survives_is_the_clean_files() {
 fn dropped_and_added_bytes_cost_only_their_chunk() {
     let file = small_file(ByteOrder::Little, 8);
     let (whole, _) = events(&file);
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunks: Vec<_> = trace.streams().values().flat_map(|s| s.chunks.clone()).collect();
     let (chunk, info) = chunks[1];
     let middle = chunk.offset as usize + 100;
@@ -124,7 +124,7 @@ fn dropped_and_added_bytes_cost_only_their_chunk() {
         assert!(found.iter().all(|(k, v)| whole.get(k) == Some(v)));
         assert_eq!(recovery.events, whole.len() as u64 - u64::from(info.event_count));
         assert_eq!((recovery.events_missing, recovery.missing_is_exact), (info.event_count.into(), true));
-        let note = Trace::open(&new, Limits::default()).unwrap();
+        let note = Trace::open(&new).unwrap();
         assert!(note.metadata().text("recovery").unwrap().contains("events missing"));
     }
 }

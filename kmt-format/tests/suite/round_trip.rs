@@ -2,7 +2,6 @@
 
 use crate::support::model::{self, FieldValue, ModelEvent, Op};
 use crate::support::naive;
-use kmt_format::Limits;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::read::{Event, Trace};
 use kmt_format::write::Loss;
@@ -19,7 +18,7 @@ fn fields(event: &Event<'_>) -> Vec<FieldValue> {
 
 fn check(ops: &[Op], order: ByteOrder, long: usize) {
     let (file, events, losses) = model::write(ops, order, long);
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     assert!(trace.is_finished() && trace.damage_count() == 0);
     assert_eq!(trace.event_count(), events.iter().map(|e| e.len() as u64).sum::<u64>());
     check_streams(&trace, &events, &losses);
@@ -134,7 +133,7 @@ proptest! {
         let order = if big { ByteOrder::Big } else { ByteOrder::Little };
         let (file, events, _) = model::write(&ops, order, 8);
         let mut left: Vec<_> = events.iter().map(|e| e.iter().map(|e| e.time).peekable()).collect();
-        let trace = Trace::open(&file, Limits::default()).unwrap();
+        let trace = Trace::open(&file).unwrap();
         let mut merge = trace.merge();
         while let Some(run) = merge.next_run() {
             for index in run.range {
@@ -154,7 +153,7 @@ fn a_class_that_never_repeats_moves_into_the_payload() {
         (0..3_000).map(|i| Op::Event { cpu: 0, class: 5, step: 1, seed: i * 77, repeat: false }).collect();
     check(&ops, ByteOrder::Big, 8);
     let (file, _, _) = model::write(&ops, ByteOrder::Big, 8);
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     assert!(chunk.descriptor_count() < 1_000, "{} descriptors for 3,000 events", chunk.descriptor_count());
 }
@@ -165,7 +164,7 @@ fn a_full_chunk_is_followed_by_another() {
         (0..70_000).map(|i| Op::Event { cpu: 1, class: 0, step: 3, seed: i, repeat: true }).collect();
     check(&ops, ByteOrder::Little, 4);
     let (file, _, _) = model::write(&ops, ByteOrder::Little, 4);
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     assert_eq!(trace.streams()[&1].chunks.len(), 2);
 }
 
@@ -186,7 +185,7 @@ fn time_slices_hold_what_they_should() {
         .map(|i| Op::Event { cpu: (i % 3) as u32, class: 0, step: 1 << 30, seed: i, repeat: true })
         .collect();
     let (file, events, _) = model::write(&ops, ByteOrder::Little, 8);
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let all: Vec<u64> = events.iter().flatten().map(|e| e.time).collect();
     let (first, last) = (all[100], all[140]);
     let mut merge = trace.merge_between(first, last);
@@ -209,7 +208,7 @@ fn events_without_common_fields_are_read() {
     writer.add_format("odd", format).unwrap();
     writer.event(0, 5, &[0, 9, 0, 77]).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     assert_eq!(Event::new(trace.schema(), &chunk, 0).unwrap().uint(1), Some(77));
 }
@@ -237,7 +236,7 @@ fn stacks_have_their_real_length() {
     roomy.extend([0x11; 80]);
     writer.event(0, 100, &roomy).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     let lengths: Vec<usize> = (0..chunk.records().len())
         .map(|i| Event::new(trace.schema(), &chunk, i).unwrap().bytes(3).unwrap().len() / 8)
@@ -270,7 +269,7 @@ fn classes_may_differ_in_their_common_fields() {
         writer.event(0, time as u64, &[id, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
     }
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     let values: Vec<_> = (0..4)
         .map(|i| {
@@ -329,7 +328,7 @@ fn stacks_are_joined_to_their_events() {
     writer.lost(0, kmt_format::write::Loss { counted: 3, ..Default::default() }).unwrap();
     add(&mut writer, 0, STACK, 0, 51); // 13: of one that was lost
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let mut joiner = kmt_format::read::StackJoiner::default();
     let mut joined = Vec::new();
     let mut merge = trace.merge();

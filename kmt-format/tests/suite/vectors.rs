@@ -54,7 +54,7 @@ fn files_are_what_the_builder_makes() {
 #[test]
 fn slice_reader() {
     for (name, file, json) in sound().iter().filter(|(name, ..)| is_readable(name)) {
-        let trace = Trace::open(file, Limits::default()).unwrap();
+        let trace = Trace::open(file).unwrap();
         assert_eq!(trace.damages(), [], "{name}");
         told::compare(name, &told::of_trace(&trace), json);
     }
@@ -77,7 +77,7 @@ fn slice_reader_by_the_index() {
 fn incremental_reader_for_every_way_of_cutting() {
     for (name, file, json) in sound().iter().filter(|(name, ..)| is_readable(name)) {
         for step in [1, 63, 64, 1_000, file.len()] {
-            let mut reader = Incremental::new(Limits::default());
+            let mut reader = Incremental::new();
             let mut events = Vec::new();
             let mut chunks = Vec::new();
             let mut take = |reader: &mut Incremental| {
@@ -120,7 +120,7 @@ fn defects_give_their_errors_at_their_offsets() {
     let all = invalid();
     assert!(all.len() > 120, "{}", all.len());
     for (name, file, expected) in &all {
-        let got = match Trace::open(file, Limits::default()) {
+        let got = match Trace::open(file) {
             Err(error) => json!({"error": brief(&error)}),
             Ok(trace) => {
                 let damages: Vec<Json> = trace.damages().iter().map(|d| brief(&d.error)).collect();
@@ -140,7 +140,7 @@ fn defects_give_their_errors_at_their_offsets() {
 #[test]
 fn defects_give_the_incremental_reader_the_same_errors() {
     for (name, file, expected) in &invalid() {
-        let mut reader = Incremental::new(Limits::default());
+        let mut reader = Incremental::new();
         let mut found = Vec::new();
         let mut refused = None;
         let mut take = |reader: &mut Incremental| {

@@ -302,7 +302,8 @@ fn is_cut(rows: usize, limit: usize) -> bool {
 
 /// No frame: all ones in the kernel's word.
 fn is_failure(event: &Event<'_>, pfn: u64) -> bool {
-    let size = event.class().field_with(Role::PFN).and_then(|f| event.field(f)).map_or(8, |f| f.size);
+    let size =
+        event.class().field_with(Role::PFN).and_then(|f| event.class().fields.get(f)).map_or(8, |f| f.size);
     pfn == if size == 4 { u64::from(u32::MAX) } else { u64::MAX }
 }
 

@@ -105,7 +105,8 @@ impl Masks {
 
     /// An array's bytes; text of dynamic length has its closing NUL.
     fn array(&mut self, treatment: Treatment, event: &Event<'_>, index: usize) -> Vec<u8> {
-        let is_fixed = event.field(index).is_some_and(|f| matches!(f.kind, FieldKind::Array { .. }));
+        let is_fixed =
+            event.class().fields.get(index).is_some_and(|f| matches!(f.kind, FieldKind::Array { .. }));
         let text = event.text(index).unwrap_or_default();
         let closed = |mut name: Vec<u8>| {
             if !is_fixed {
@@ -117,7 +118,7 @@ impl Masks {
             Treatment::CacheName => closed(self.texts.cache(text)),
             Treatment::TaskName => closed(self.texts.task(text)),
             Treatment::Stack => {
-                let size = event.field(index).map_or(8, |f| f.element_size as usize);
+                let size = event.class().fields.get(index).map_or(8, |f| f.element_size as usize);
                 let mut out = Vec::new();
                 for address in words(event.bytes(index).unwrap_or_default(), size, event.order()) {
                     event.order().push(&mut out, self.site(address), size.clamp(1, 8));

@@ -89,12 +89,12 @@ impl Survey {
                 Treatment::Keep | Treatment::Zero | Treatment::Identity => {}
                 Treatment::CacheName | Treatment::TaskName => {}
                 Treatment::Stack => {
-                    let size = event.field(index).map_or(8, |f| f.element_size as usize);
+                    let size = event.class().fields.get(index).map_or(8, |f| f.element_size as usize);
                     let bytes = event.bytes(index).unwrap_or_default();
                     words(bytes, size, event.order()).for_each(|address| self.site(address, shape));
                 }
                 scalar => {
-                    let size = event.field(index).map_or(8, |f| f.size as usize);
+                    let size = event.class().fields.get(index).map_or(8, |f| f.size as usize);
                     if let Some(value) = event.uint(index) {
                         self.scalar(*scalar, value, size, shape);
                     }

@@ -1,7 +1,6 @@
 //! One event, printed as kernels of different ages print it.
 
 use kmt_format::Compression;
-use kmt_format::Limits;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::read::Trace;
 use kmt_format::write::{Task, Writer, WriterOptions};
@@ -64,7 +63,7 @@ fn line(case: &Case) -> String {
     record.extend([3, 2]);
     writer.event(7, 12_345_678_500, &record).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&7].chunks[0].0).unwrap();
     let event = Event::new(trace.schema(), &chunk, 0).unwrap();
     let version = case.version.map(|(major, minor)| KernelVersion::new(major, minor));

@@ -27,7 +27,7 @@ pub struct View {
 impl View {
     pub fn of(path: &Path) -> Self {
         let bytes = fs::read(path).unwrap();
-        let trace = Trace::open(&bytes, kmt_format::Limits::default()).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
         let mut view = Self {
             bytes: Vec::new(),
             is_little: trace.header().order == kmt_format::kernel::ByteOrder::Little,

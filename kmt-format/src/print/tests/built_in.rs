@@ -25,7 +25,7 @@ fn printed(name: &str, fields: &str, rest: &[u8], change: impl Fn(PrintEnv<'_>) 
     writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
     writer.event(0, 1, &[&[0, 5, 0, 0, 0, 0, 0, 7], rest].concat()).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
     let event = Event::new(trace.schema(), &chunk, 0).unwrap();
     let env = PrintEnv::new(ORDER, 8).with_symbols(trace.symbols()).with_printk_formats(
@@ -111,7 +111,7 @@ fn symbols_by_themselves() {
     .unwrap();
     writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let env = PrintEnv::new(ORDER, 8).with_symbols(trace.symbols());
     assert_eq!(env.symbol_with_offset(0xffff_ffff_c000_0010), b"mod_func+0x10/0x40 [mod]");
     assert_eq!(env.symbol_with_offset(0x10), b"0x10");

@@ -1,0 +1,164 @@
+//! Events one after another: of a run, a chunk, or a whole trace.
+
+use core::ops::Range;
+use std::rc::Rc;
+use std::sync::LazyLock;
+
+use super::contents::Contents;
+use super::event::Held;
+use super::{Event, EventChunk, Gap, Merge, Run, Schema};
+
+/// The events of a run or a chunk, in their order.
+#[derive(Debug, Clone)]
+pub struct ChunkEvents<'t> {
+    chunk: &'t EventChunk<'t>,
+    schema: &'t Schema,
+    contents: Option<&'t Contents<'t>>,
+    range: Range<usize>,
+}
+
+impl<'t> ChunkEvents<'t> {
+    /// All events of a chunk; without the contents of its file they have no fields.
+    pub(super) fn of(chunk: &'t EventChunk<'t>, contents: Option<&'t Contents<'t>>) -> Self {
+        static NONE: LazyLock<Schema> = LazyLock::new(Schema::default);
+        let schema = contents.map_or(&*NONE, |contents| &contents.schema);
+        Self { chunk, schema, contents, range: 0..chunk.records().len() }
+    }
+}
+
+impl<'t> Iterator for ChunkEvents<'t> {
+    type Item = Event<'t>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Event<'t>> {
+        let index = self.range.next()?;
+        Event::of(Held::Borrowed(self.chunk), self.schema, self.contents, index)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+}
+
+impl ExactSizeIterator for ChunkEvents<'_> {}
+
+impl<'t> EventChunk<'t> {
+    /// The events of the chunk. `schema` is that of the file that the chunk is from.
+    pub fn events(&'t self, schema: &'t Schema) -> ChunkEvents<'t> {
+        ChunkEvents { chunk: self, schema, contents: None, range: 0..self.records().len() }
+    }
+}
+
+impl<'m> Run<'m, '_> {
+    /// The events of the run.
+    ///
+    /// ```
+    /// # use kmt_format::{read::Trace, Result};
+    /// fn print(trace: &Trace<'_>) {
+    ///     let mut merge = trace.merge();
+    ///     while let Some(run) = merge.next_run() {
+    ///         if let Some(gap) = run.gap {
+    ///             println!("CPU {}: {} events are missing here", run.cpu, gap.loss.counted);
+    ///         }
+    ///         for event in run.events() {
+    ///             println!("{} {}", event.time(), event.class().name);
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn events(&self) -> ChunkEvents<'m> {
+        let contents = self.contents;
+        ChunkEvents {
+            chunk: self.chunk,
+            schema: &contents.schema,
+            contents: Some(contents),
+            range: self.range.clone(),
+        }
+    }
+}
+
+/// One item of [`Trace::items`](super::Trace::items).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Item<'t> {
+    /// An event.
+    Event(Event<'t>),
+    /// Events of one CPU that are missing here: lost on the target, or damaged in the file.
+    Loss(Gap),
+}
+
+/// Events and losses of a whole trace; see [`Trace::items`](super::Trace::items).
+#[derive(Debug)]
+pub struct Items<'t> {
+    merge: Merge<'t, 't>,
+    contents: &'t Contents<'t>,
+    chunk: Option<Rc<EventChunk<'t>>>,
+    range: Range<usize>,
+    gap: Option<Gap>,
+}
+
+impl<'t> Items<'t> {
+    pub(super) fn new(merge: Merge<'t, 't>, contents: &'t Contents<'t>) -> Self {
+        Self { merge, contents, chunk: None, range: 0..0, gap: None }
+    }
+
+    /// Damage found in event chunks so far.
+    pub fn damages(&self) -> &[super::Damage] {
+        self.merge.damages()
+    }
+
+    #[inline]
+    fn event(&mut self) -> Option<Event<'t>> {
+        let index = self.range.next()?;
+        let chunk = Rc::clone(self.chunk.as_ref()?);
+        Event::of(Held::Shared(chunk), &self.contents.schema, Some(self.contents), index)
+    }
+
+    /// On to the next run; false at the end.
+    fn go_on(&mut self) -> bool {
+        self.chunk = None;
+        let Some((chunk, range, gap)) = self.merge.next_shared() else { return false };
+        (self.chunk, self.range, self.gap) = (Some(chunk), range, gap);
+        true
+    }
+}
+
+impl<'t> Iterator for Items<'t> {
+    type Item = Item<'t>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'t>> {
+        loop {
+            // The gap stands before the first event of its run.
+            if self.gap.is_some() {
+                return self.gap.take().map(Item::Loss);
+            }
+            if let Some(event) = self.event() {
+                return Some(Item::Event(event));
+            }
+            if !self.go_on() {
+                return None;
+            }
+        }
+    }
+}
+
+/// The events of a whole trace; see [`Trace::events`](super::Trace::events).
+#[derive(Debug)]
+pub struct Events<'t>(pub(super) Items<'t>);
+
+impl<'t> Iterator for Events<'t> {
+    type Item = Event<'t>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Event<'t>> {
+        loop {
+            if let Some(event) = self.0.event() {
+                return Some(event);
+            }
+            if !self.0.go_on() {
+                return None;
+            }
+        }
+    }
+}
