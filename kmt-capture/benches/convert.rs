@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use kmt_capture::convert::{Options, convert};
 use kmt_format::read::Trace;
-use kmt_format::{Compression, Limits};
+use kmt_format::Compression;
 
 fn main() {
     let output = std::env::temp_dir().join(format!("kmt-bench-{}.kmt", std::process::id()));

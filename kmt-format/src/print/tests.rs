@@ -4,7 +4,6 @@ mod built_in;
 
 use super::{EventText, PrintEnv, PrintLimits};
 use crate::Compression;
-use crate::Limits;
 use crate::kernel::{ByteOrder, parse_kallsyms};
 use crate::read::{Event, Trace};
 use crate::write::{Writer, WriterOptions};

@@ -5,7 +5,7 @@ use crate::kernel::{ByteOrder, KernelVersion, parse_kallsyms};
 use crate::print::{EventText, PrintEnv};
 use crate::read::{Event, Trace};
 use crate::write::{Writer, WriterOptions};
-use crate::{Compression, Limits};
+use crate::Compression;
 
 const ORDER: ByteOrder = ByteOrder::Big;
 
