@@ -53,7 +53,7 @@ fn round_trip(kind: u8, rest: &[u8]) {
     let mut file = plain.clone();
     let codec = if kind & 4 == 0 { Compression::Lz4 } else { Compression::Zstd };
     for compression in [codec, Compression::None] {
-        let options = RewriteOptions { compression: Some(compression) };
+        let options = RewriteOptions::new().compression(compression);
         let mut rewrite = Rewrite::new(&file, Limits::default(), options).expect("our own file");
         let mut out = Vec::new();
         while let Some(bytes) = rewrite.next_bytes().expect("a good codec") {

@@ -20,8 +20,14 @@ pub fn run(data: &[u8]) {
 
 pub fn writer(order: ByteOrder, long_size: usize) -> Writer {
     let (align_u64, page_size, trace_uuid, compression) = (None, None, [1; 16], Compression::None);
-    Writer::new(WriterOptions { order, long_size, align_u64, page_size, trace_uuid, compression })
-        .expect("good options")
+    Writer::new(
+        WriterOptions::new(order, long_size)
+            .align_u64(align_u64)
+            .page_size(page_size)
+            .trace_uuid(trace_uuid)
+            .compression(compression),
+    )
+    .expect("good options")
 }
 
 pub fn event(order: ByteOrder, long_size: usize, text: &str, record: &[u8]) {
@@ -48,7 +54,7 @@ pub fn event(order: ByteOrder, long_size: usize, text: &str, record: &[u8]) {
         data_offset: 16,
         data_size: 4080,
     };
-    verbatim.sub_buffer(3, &sub_buffer(&record, order), &page).expect("the same event");
+    verbatim.sub_buffer_verbatim(3, &sub_buffer(&record, order), &page).expect("the same event");
     let (plain, verbatim) = (plain.finish().expect("no codec"), verbatim.finish().expect("no codec"));
     assert_eq!(fields(&plain, order, &record), fields(&verbatim, order, &record));
 }

@@ -4,7 +4,6 @@ use kmt_capture::import::{Bounds, inflated_max};
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
 use kmt_capture::import::text::{Line, Look, Made, Schema, could_be_event, fields_of, parse};
 use kmt_capture::import::trace_dat::TraceDat;
-use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, SubBuffer};
 use kmt_format::write::{Writer, WriterOptions};
 
@@ -51,14 +50,7 @@ pub fn ftrace_text(data: &[u8]) {
     let look = Look::at(data);
     let bounds = Bounds::default();
     let mut schema = Schema::new(look.long_size, ByteOrder::Little, &bounds);
-    let options = WriterOptions {
-        order: ByteOrder::Little,
-        long_size: look.long_size,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [7; 16],
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(ByteOrder::Little, look.long_size).trace_uuid([7; 16]);
     let Ok(mut writer) = Writer::new(options) else { return };
     let (mut pairs, mut record) = (Vec::new(), Vec::new());
     for line in data.split(|&b| b == b'\n') {

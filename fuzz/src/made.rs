@@ -140,14 +140,11 @@ impl Making {
     fn new(u: &mut Unstructured<'_>) -> Result<Self> {
         let order = if u.ratio(3, 4)? { ByteOrder::Little } else { ByteOrder::Big };
         let long = if u.ratio(3, 4)? { 8 } else { 4 };
-        let options = WriterOptions {
-            order,
-            long_size: long,
-            align_u64: *u.choose(&[None, Some(8), Some(4)])?,
-            page_size: *u.choose(&[Some(4096), Some(4096), None, Some(16_384), Some(65_536)])?,
-            trace_uuid: *b"made of any byte",
-            compression: if u.ratio(1, 8)? { Compression::Lz4 } else { Compression::None },
-        };
+        let options = WriterOptions::new(order, long)
+            .align_u64(*u.choose(&[None, Some(8), Some(4)])?)
+            .page_size(*u.choose(&[Some(4096), Some(4096), None, Some(16_384), Some(65_536)])?)
+            .trace_uuid(*b"made of any byte")
+            .compression(if u.ratio(1, 8)? { Compression::Lz4 } else { Compression::None });
         let mut writer = Writer::new(options).map_err(|_| arbitrary::Error::IncorrectFormat)?;
         for (class, (system, ..)) in CLASSES.iter().enumerate() {
             writer.add_format(system, &format(class, long)).expect("a good format");
@@ -165,12 +162,8 @@ impl Making {
             match u.arbitrary::<u8>()? {
                 0..=2 => self.writer.flush(cpu).expect("a good codec"),
                 3..=5 => {
-                    let loss = Loss {
-                        counted: small(u)?,
-                        uncounted: u.arbitrary()?,
-                        damaged_input: u.ratio(1, 8)?,
-                        overwritten: false,
-                    };
+                    let mut loss = Loss::counted(small(u)?);
+                    (loss.uncounted, loss.damaged_input) = (u.arbitrary()?, u.ratio(1, 8)?);
                     self.writer.lost(cpu, loss).expect("a good CPU");
                 }
                 6 => self.time = edge(u)?,
@@ -189,11 +182,8 @@ impl Making {
     /// What goes before the events.
     fn about(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let units = [ClockUnit::Nanoseconds, ClockUnit::Nanoseconds, ClockUnit::Ticks];
-        let clock = TraceClock {
-            name: (*u.choose(&["mono", "local", "counter"])?).to_owned(),
-            unit: *u.choose(&units)?,
-            comparable: u.arbitrary()?,
-        };
+        let name = *u.choose(&["mono", "local", "counter"])?;
+        let clock = TraceClock::new(name, *u.choose(&units)?).comparable(u.arbitrary()?);
         self.writer.clock(&clock).expect("no codec refuses it");
         const PAIRS: [(&str, &[&str]); 12] = [
             ("kernel.release", &["6.1.0-18-amd64", "5.10.7", "6.12.3", "7.2.0-rc1", "x"]),
@@ -235,7 +225,7 @@ impl Making {
             const NAMES: [&[u8]; 5] =
                 [b"kswapd0", b"cc1", b"", b"\x1b[2J\xe2\x80\xae<b>", b"sixteen bytes ok"];
             let comm = u.choose(&NAMES)?;
-            tasks.push(Task { time, pid: pid(u)?, tgid: pid(u)?, comm: comm.to_vec() });
+            tasks.push(Task::new(pid(u)?, comm.to_vec()).tgid(pid(u)?).since(time));
         }
         self.writer.tasks(&tasks).expect("no codec refuses it");
         Ok(())
@@ -247,23 +237,18 @@ impl Making {
         for cpu in [0, 1, 3] {
             let mut number =
                 || Ok::<_, arbitrary::Error>(if u.ratio(1, 4)? { None } else { Some(small(u)?) });
-            rows.push((
-                cpu,
-                CpuStats {
-                    entries: number()?,
-                    overrun: number()?,
-                    commit_overrun: number()?,
-                    bytes: number()?,
-                    dropped: number()?,
-                    read: number()?,
-                    oldest_time: number()?,
-                    now_time: number()?,
-                },
-            ));
+            let mut stats = CpuStats::default();
+            (stats.entries, stats.overrun) = (number()?, number()?);
+            (stats.commit_overrun, stats.bytes) = (number()?, number()?);
+            (stats.dropped, stats.read) = (number()?, number()?);
+            (stats.oldest_time, stats.now_time) = (number()?, number()?);
+            rows.push((cpu, stats));
         }
         self.writer.stats(taken, &rows).expect("no codec refuses it");
         let (events, bytes, sub_buffers) = (small(u)?, small(u)?, small(u)?);
-        let stats = WriterStats { events, bytes, sub_buffers, sub_buffers_damaged: small(u)?, discarded: 0 };
+        let mut stats = WriterStats::default();
+        (stats.events, stats.bytes, stats.sub_buffers) = (events, bytes, sub_buffers);
+        stats.sub_buffers_damaged = small(u)?;
         self.writer.writer_stats(&[(0, stats)]).expect("no codec refuses it");
         Ok(())
     }

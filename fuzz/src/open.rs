@@ -7,7 +7,7 @@ use super::look;
 
 /// Limits that keep a run short.
 pub fn limits() -> Limits {
-    Limits { event_body_len: 1 << 22, decoded_len: 1 << 22, chunk_len: 1 << 24, ..Limits::default() }
+    Limits::default().event_body_len(1 << 22).decoded_len(1 << 22).chunk_len(1 << 24)
 }
 
 pub fn run(data: &[u8]) {

@@ -55,12 +55,8 @@ pub fn of(data: &[u8], narrow: bool) -> Vec<Step> {
             0 => out.push(Step::Flush(cpu)),
             1 => {
                 let counted = numbers.number(1);
-                let loss = Loss {
-                    counted,
-                    uncounted: what & 16 != 0,
-                    damaged_input: what & 32 != 0,
-                    overwritten: false,
-                };
+                let mut loss = Loss::counted(counted);
+                (loss.uncounted, loss.damaged_input) = (what & 16 != 0, what & 32 != 0);
                 out.push(Step::Lost(cpu, loss));
             }
             2 => time = numbers.number(8),
@@ -122,14 +118,7 @@ fn record(class: usize, values: [u64; 3], text: &[u8], order: ByteOrder, long: u
 
 /// Tells a story to a writer: the file.
 pub fn write(story: &[Step], order: ByteOrder, long: usize, compression: Compression) -> Vec<u8> {
-    let options = WriterOptions {
-        order,
-        long_size: long,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: *b"a story to write",
-        compression,
-    };
+    let options = WriterOptions::new(order, long).trace_uuid(*b"a story to write").compression(compression);
     let mut writer = Writer::new(options).expect("good options");
     for class in 0..CLASSES.len() {
         writer.add_format("kmem", &format(class, long)).expect("a good format");

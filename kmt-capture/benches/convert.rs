@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kmt_capture::convert::{Options, convert};
-use kmt_format::read::Trace;
 use kmt_format::Compression;
+use kmt_format::read::Trace;
 
 fn main() {
     let output = std::env::temp_dir().join(format!("kmt-bench-{}.kmt", std::process::id()));

@@ -1,6 +1,6 @@
 //! Sub-buffers into a file: what `convert` and `record` share.
 
-use kmt_format::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
+use kmt_format::kernel::{ByteOrder, HeaderPage, Item, SubBuffer};
 use kmt_format::write::{Loss, Writer, WriterStats};
 use kmt_format::{Error, Result};
 
@@ -35,7 +35,7 @@ impl Decoder {
         stats.bytes += bytes.len() as u64;
         stats.sub_buffers += 1;
         if self.verbatim {
-            if let Ok(kept) = self.writer.sub_buffer(cpu, bytes, &self.header_page) {
+            if let Ok(kept) = self.writer.sub_buffer_verbatim(cpu, bytes, &self.header_page) {
                 self.flagged = self.flagged.and(kept.loss);
                 stats.events += kept.events;
                 stats.discarded += kept.discarded;
@@ -49,12 +49,8 @@ impl Decoder {
             // What cannot be decoded to its end is decoded as far as it goes.
         }
         let sub_buffer = SubBuffer::parse(bytes, &self.header_page, self.order)?;
-        let loss = match sub_buffer.missed() {
-            Missed::No => Loss::default(),
-            Missed::Count(counted) => Loss { counted, ..Loss::default() },
-            Missed::Unknown => Loss { uncounted: true, ..Loss::default() },
-        };
-        if loss != Loss::default() {
+        let loss = Loss::from(sub_buffer.missed());
+        if !loss.is_none() {
             self.flagged = self.flagged.and(loss);
             self.writer.lost(cpu, loss)?;
         }
@@ -75,7 +71,7 @@ impl Decoder {
 
     /// Marks a place where input could not be decoded.
     pub fn damaged(&mut self, cpu: u32) -> Result<()> {
-        let loss = Loss { damaged_input: true, ..Loss::default() };
+        let loss = Loss::damaged_input();
         self.flagged = self.flagged.and(loss);
         self.writer.lost(cpu, loss)
     }

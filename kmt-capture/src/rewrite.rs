@@ -25,7 +25,7 @@ pub fn rewrite(options: &Options, bytes: &[u8], mut output: Output) -> Result<Ou
             _ => crate::convert::INPUTS,
         })
     };
-    let rewriting = RewriteOptions { compression: Some(options.compression) };
+    let rewriting = RewriteOptions::new().compression(options.compression);
     let mut rewrite = Rewrite::new(bytes, options.limits.kmt, rewriting).map_err(failed)?;
     while let Some(bytes) = rewrite.next_bytes().map_err(failed)? {
         output.write(&bytes)?;

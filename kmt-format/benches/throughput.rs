@@ -169,14 +169,9 @@ fn convert(input: &Input, compression: Compression, file: &mut Vec<u8>) {
 }
 
 fn new_writer(input: &Input, order: ByteOrder, compression: Compression) -> Writer {
-    let mut writer = Writer::new(WriterOptions {
-        order,
-        long_size: input.header.long_size(),
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [5; 16],
-        compression,
-    })
+    let mut writer = Writer::new(
+        WriterOptions::new(order, input.header.long_size()).trace_uuid([5; 16]).compression(compression),
+    )
     .expect("options");
     for (system, text) in &input.formats {
         writer.add_format(system, text).expect("format");
@@ -218,7 +213,7 @@ fn verbatim(input: &Input) -> u64 {
     let mut events = 0;
     for (cpu, raw) in &input.raw {
         for page in raw.chunks(input.header.sub_buffer_len()) {
-            events += writer.sub_buffer(*cpu, page, &input.header).expect("a sound capture").events;
+            events += writer.sub_buffer_verbatim(*cpu, page, &input.header).expect("a sound capture").events;
             black_box(writer.take());
         }
     }

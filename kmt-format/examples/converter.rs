@@ -5,7 +5,6 @@
 use std::fs;
 use std::path::Path;
 
-use kmt_format::Compression;
 use kmt_format::kernel::{HeaderPage, Item, Missed, OrderVote, SubBuffer, vote_byte_order};
 use kmt_format::write::{Loss, Writer, WriterOptions};
 
@@ -28,14 +27,8 @@ pub fn run(tracefs: &Path) -> Result<Vec<u8>> {
         .take(8)
         .for_each(|s| vote_byte_order(&mut vote, s, &layout, |_| true));
     let order = vote.winner().ok_or("no events, so no byte order")?;
-    let mut writer = Writer::new(WriterOptions {
-        order,
-        long_size: layout.long_size(),
-        align_u64: None,
-        page_size: None,
-        trace_uuid: *b"converted by kmt",
-        compression: Compression::None,
-    })?;
+    let mut writer =
+        Writer::new(WriterOptions::new(order, layout.long_size()).trace_uuid(*b"converted by kmt"))?;
     for event in fs::read_dir(tracefs.join("events/kmem"))? {
         let format = event?.path().join("format");
         if format.is_file() {
@@ -46,8 +39,8 @@ pub fn run(tracefs: &Path) -> Result<Vec<u8>> {
         let sub_buffer = SubBuffer::parse(bytes, &layout, order)?;
         match sub_buffer.missed() {
             Missed::No => {}
-            Missed::Count(counted) => writer.lost(0, Loss { counted, ..Loss::default() })?,
-            Missed::Unknown => writer.lost(0, Loss { uncounted: true, ..Loss::default() })?,
+            Missed::Count(counted) => writer.lost(0, Loss::counted(counted))?,
+            Missed::Unknown => writer.lost(0, Loss::uncounted())?,
         }
         for item in sub_buffer.items() {
             if let Item::Event { time, record, .. } = item? {

@@ -53,13 +53,7 @@
 //!     \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
 //!     \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\n\
 //!     print fmt: \"call_site=%lx ptr=%p\", REC->call_site, REC->ptr\n";
-//! let mut writer = Writer::new(WriterOptions {
-//!     order: ByteOrder::Little,
-//!     long_size: 8,
-//!     align_u64: Some(8),
-//!     page_size: Some(4096),
-//!     trace_uuid: *b"an example trace", compression: Compression::None,
-//! })?;
+//! let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8).align_u64(8).page_size(4096).trace_uuid(*b"an example trace"))?;
 //! writer.add_format("kmem", format)?;
 //! let mut record = vec![0; 24];
 //! record[..2].copy_from_slice(&458u16.to_le_bytes());
@@ -97,6 +91,8 @@ mod error;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod kernel;
 mod limits;
+mod loss;
+mod pack;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod print;
 pub mod raw;
@@ -109,3 +105,4 @@ pub mod write;
 pub use codec::Compression;
 pub use error::{Error, ErrorKind, Fault, Result};
 pub use limits::Limits;
+pub use loss::Loss;

@@ -6,7 +6,15 @@ use crate::error::{Error, ErrorKind};
 ///
 /// Every value is a cap on something the bytes themselves claim, so that a hostile or damaged file cannot make a
 /// reader allocate or loop beyond it.
+///
+/// ```
+/// use kmt_format::Limits;
+///
+/// let limits = Limits::default().chunks(10_000).metadata(16 << 20);
+/// assert_eq!(limits.chunks, 10_000);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Length of one chunk, header and padding included, in bytes.
     pub chunk_len: u64,
@@ -117,6 +125,39 @@ impl Limits {
     pub(crate) fn events_up_to(&self, offset: u64) -> u64 {
         self.events.saturating_add(offset.saturating_mul(Self::EVENTS_FACTOR))
     }
+}
+
+macro_rules! setters {
+    ($($name:ident: $type:ty,)*) => {
+        /// Each sets the limit of its name.
+        impl Limits {
+            $(
+                #[doc = concat!("Sets [`Limits::", stringify!($name), "`](field@Limits::", stringify!($name), ").")]
+                #[must_use]
+                pub const fn $name(mut self, value: $type) -> Self {
+                    self.$name = value;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    chunk_len: u64,
+    event_body_len: u64,
+    decoded_len: u64,
+    metadata: u64,
+    events: u64,
+    held_back: u64,
+    records: u32,
+    descriptors: u32,
+    streams: u32,
+    classes: u32,
+    shapes: u32,
+    fields: u32,
+    chunks: u64,
+    damages: usize,
 }
 
 /// That `found`, told by `what`, is more than the limit `name` allows.

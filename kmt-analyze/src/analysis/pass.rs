@@ -153,7 +153,7 @@ fn pass(
         (task.progress)(done, all);
     });
     let over = Interner::lock(&interner).over();
-    damages.extend(over.map(|kind| Damage { offset: 0, len: 0, error: kmt_format::Error::new(kind) }));
+    damages.extend(over.map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
     let elected = ledger.elected();
     let balance = ledger.finish();
     let ranges = kept.and_then(|kept| {

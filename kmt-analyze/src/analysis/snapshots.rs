@@ -51,12 +51,11 @@ mod tests {
 
     #[test]
     fn a_snapshot_from_much_later_bounds_nothing() {
-        let attachment = |name: &str, times, active: u64| Attachment {
-            times,
-            name: name.to_owned().into(),
-            contents: format!("epi {active} 9 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n")
-                .into_bytes()
-                .into(),
+        let attachment = |name: &str, times, active: u64| {
+            let text = format!("epi {active} 9 128 32 1 : tunables 0 0 0 : slabdata 1 1 0\n");
+            let mut made = Attachment::new(name.to_owned(), text.into_bytes());
+            made.times = times;
+            made
         };
         let second = 1_000_000_000;
         let with = |attachments: Vec<Attachment<'static>>| {

@@ -51,7 +51,7 @@ fn read_all(trace: &Trace<'_>) -> (BTreeMap<usize, u64>, Vec<Damage>) {
                     }
                 }
             }
-            Err(error) => damages.push(Damage { offset: chunk.offset, len: chunk.total_len, error }),
+            Err(error) => damages.push(Damage::new(chunk.offset, chunk.total_len, error)),
         }
     }
     (classes, damages)

@@ -2,7 +2,7 @@
 
 use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
 use kmt_format::read::Gap;
-use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
+use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions, WriterStats};
 use kmt_format::{Compression, Error};
 
 use crate::commands::session::Session;
@@ -68,14 +68,11 @@ impl Copy {
         classes: impl Iterator<Item = (&'c str, &'c str)>,
     ) -> Result<Self> {
         let header = session.trace.header();
-        let options = WriterOptions {
-            order: header.order,
-            long_size: header.long_size,
-            align_u64: header.align_u64,
-            page_size: header.page_size,
-            trace_uuid,
-            compression: compress.into(),
-        };
+        let options = WriterOptions::new(header.order, header.long_size)
+            .align_u64(header.align_u64)
+            .page_size(header.page_size)
+            .trace_uuid(trace_uuid)
+            .compression(compress.into());
         let mut writer = Writer::new(options).map_err(|e| failed(&e))?;
         for (system, format_text) in classes {
             let added = writer.add_format(system, format_text);
@@ -117,7 +114,7 @@ impl Copy {
             .metadata()
             .tasks
             .iter()
-            .map(|t| Task { time: t.time, pid: t.pid, tgid: t.tgid, comm: name(&t.comm) })
+            .map(|t| Task::new(t.pid, name(&t.comm)).tgid(t.tgid).since(t.time))
             .collect();
         if tasks.is_empty() { Ok(()) } else { self.writer.tasks(&tasks).map_err(|e| failed(&e)) }
     }
@@ -153,12 +150,9 @@ impl Copy {
 
     /// What was lost before the next event of a CPU.
     pub fn gap(&mut self, cpu: u32, gap: &Gap) -> Result<()> {
-        let damaged = gap.events_damaged > 0;
-        let loss = Loss {
-            counted: gap.loss.counted.saturating_add(gap.events_damaged),
-            damaged_input: gap.loss.damaged_input | damaged,
-            ..gap.loss
-        };
+        let mut loss = gap.loss;
+        loss.counted = gap.counted();
+        loss.damaged_input |= gap.events_damaged > 0;
         self.writer.lost(cpu, loss).map_err(|e| failed(&e))
     }
 

@@ -20,7 +20,7 @@ pub fn run(path: &std::path::Path, bytes: &[u8], target: &Target, compress: Comp
             }
         })
     };
-    let options = RewriteOptions { compression: Some(compress.into()) };
+    let options = RewriteOptions::new().compression(kmt_format::Compression::from(compress));
     let mut rewrite = Rewrite::new(bytes, limits::of_file(), options).map_err(failed)?;
     let mut out = Export::open_binary(target)?;
     while let Some(bytes) = rewrite.next_bytes().map_err(failed)? {

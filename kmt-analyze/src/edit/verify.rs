@@ -89,7 +89,7 @@ fn look(trace: &Trace<'_>, bytes: &[u8]) -> Found {
                     found.unreadable += u64::from(!whole);
                 }
             }
-            Err(error) => found.damages.push(Damage { offset: chunk.offset, len: chunk.total_len, error }),
+            Err(error) => found.damages.push(Damage::new(chunk.offset, chunk.total_len, error)),
         }
     }
     if trace.metadata().trailer.is_some_and(|t| t.index_offset.is_some()) {

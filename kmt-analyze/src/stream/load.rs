@@ -173,7 +173,7 @@ impl<'t, 'd> Loader<'t, 'd> {
 
     fn read(&self, job: &Job<'d>) -> Result<EventChunk<'d>, Damage> {
         let read = self.trace.read(&job.chunk);
-        read.map_err(|error| Damage { offset: job.chunk.offset, len: job.chunk.total_len, error })
+        read.map_err(|error| Damage::new(job.chunk.offset, job.chunk.total_len, error))
     }
 }
 

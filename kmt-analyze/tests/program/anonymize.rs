@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::read::Trace;
 use kmt_format::write::{Task, Writer, WriterOptions};
@@ -35,14 +34,10 @@ fn record(id: u16, words: &[u64], rest: &[u8]) -> Vec<u8> {
 
 /// A file that holds a secret wherever one can be.
 fn secrets(path: &Path) {
-    let options = WriterOptions {
-        order: ByteOrder::Little,
-        long_size: 8,
-        align_u64: Some(8),
-        page_size: Some(4096),
-        trace_uuid: *b"secretsecretuuid",
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(ByteOrder::Little, 8)
+        .align_u64(8)
+        .page_size(4096)
+        .trace_uuid(*b"secretsecretuuid");
     let mut writer = Writer::new(options).unwrap();
     writer.add_format("kmem", &format("kfree", 1, KFREE)).unwrap();
     writer.add_format("secret", &format("secret_event", 2, UNKNOWN)).unwrap();
@@ -59,7 +54,7 @@ fn secrets(path: &Path) {
     writer.file("zoneinfo.after", b"Node 0, zone   Normal\n  start_pfn:           1048576\n").unwrap();
     let slabs = b"slabinfo - version: 2.1\n# name\nsec_1 1 1 8 1 1 : tunables 0 0 0 : slabdata 1 1 0\n";
     writer.file_at("slabinfo", slabs, (8_000_000_000, 8_000_000_001)).unwrap();
-    let task = Task { time: 9_000_000_000, pid: PID, tgid: PID, comm: b"secret".to_vec() };
+    let task = Task::new(PID, b"secret".to_vec()).tgid(PID).since(9_000_000_000);
     writer.tasks(&[task]).unwrap();
     let mut kfree = record(1, &[0xffff_ffff_8112_3456, 0xffff_8881_0000_1040, SERIAL], b"secret\0\0");
     kfree.extend(PID.to_le_bytes());

@@ -5,7 +5,6 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Writer, WriterOptions};
 
@@ -192,15 +191,8 @@ fn losses_are_told_everywhere_and_end_with_3() {
 #[test]
 fn info_tells_how_the_recorded_command_ended() {
     let scratch = Scratch::new();
-    let mut writer = Writer::new(WriterOptions {
-        order: ByteOrder::Little,
-        long_size: 8,
-        align_u64: None,
-        page_size: Some(4096),
-        trace_uuid: [7; 16],
-        compression: Compression::None,
-    })
-    .unwrap();
+    let mut writer =
+        Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([7; 16])).unwrap();
     let pairs = [
         ("record.command", &b"sh -c \x1b[2J"[..]),
         ("record.command_outcome", b"sh exited with 7"),

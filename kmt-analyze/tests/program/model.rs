@@ -7,7 +7,6 @@ use std::path::Path;
 
 use crate::support::files::{Scratch, data, json, run, stdout};
 use crate::support::model::{self, Event, Ledger, Target, What};
-use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Writer, WriterOptions};
 use serde_json::Value;
@@ -145,15 +144,9 @@ const EVENTS: [&str; 6] =
 
 impl Crafted {
     pub fn new() -> Self {
-        let mut writer = Writer::new(WriterOptions {
-            order: ByteOrder::Little,
-            long_size: 8,
-            align_u64: None,
-            page_size: Some(4096),
-            trace_uuid: [7; 16],
-            compression: Compression::None,
-        })
-        .unwrap();
+        let mut writer =
+            Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([7; 16]))
+                .unwrap();
         let formats =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1/tracefs/events/kmem");
         let ids = EVENTS.map(|name| {

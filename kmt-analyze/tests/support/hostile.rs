@@ -1,6 +1,5 @@
 //! Small files that ask for much: each is sound by its checksums, and none is larger than 16 MB.
 
-use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::write::{Writer, WriterOptions};
 
@@ -83,14 +82,7 @@ fn format(name: &str, id: u16, fields: &[(&str, &str, usize)], print: &str) -> S
 
 impl Default for Made {
     fn default() -> Self {
-        let options = WriterOptions {
-            order: ByteOrder::Little,
-            long_size: 8,
-            align_u64: Some(8),
-            page_size: Some(4096),
-            trace_uuid: UUID,
-            compression: Compression::None,
-        };
+        let options = WriterOptions::new(ByteOrder::Little, 8).align_u64(8).page_size(4096).trace_uuid(UUID);
         let mut writer = Writer::new(options).unwrap();
         let long = "unsigned long";
         let kmalloc = [

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kmt_format::Compression;
 use kmt_format::kernel::{FieldKind, KernelSymbols, Symbol, SymbolOwner, TraceClock};
 use kmt_format::read::{Event, Trace};
 use kmt_format::write::{Task, Writer, WriterOptions};
@@ -46,14 +45,12 @@ pub fn poison(path: &Path, to: &Path) -> PathBuf {
     let bytes = fs::read(path).unwrap();
     let trace = Trace::open(&bytes).unwrap();
     let header = trace.header();
-    let mut writer = Writer::new(WriterOptions {
-        order: header.order,
-        long_size: header.long_size,
-        align_u64: header.align_u64,
-        page_size: header.page_size,
-        trace_uuid: [7; 16],
-        compression: Compression::None,
-    })
+    let mut writer = Writer::new(
+        WriterOptions::new(header.order, header.long_size)
+            .align_u64(header.align_u64)
+            .page_size(header.page_size)
+            .trace_uuid([7; 16]),
+    )
     .unwrap();
     for (_, class) in trace.schema().classes() {
         let id = writer.add_format(&class.system, &class.format_text).unwrap();
@@ -64,12 +61,8 @@ pub fn poison(path: &Path, to: &Path) -> PathBuf {
     writer.clock(&TraceClock::named(HOSTILE)).unwrap();
     facts(&mut writer);
     files(&mut writer);
-    let tasks: Vec<Task> = trace
-        .metadata()
-        .tasks
-        .iter()
-        .map(|t| Task { time: t.time, pid: t.pid, tgid: t.tgid, comm: HOSTILE.into() })
-        .collect();
+    let tasks: Vec<Task> =
+        trace.metadata().tasks.iter().map(|t| Task::new(t.pid, HOSTILE).tgid(t.tgid).since(t.time)).collect();
     writer.tasks(&tasks).unwrap();
     symbols(&trace, &mut writer);
     let mut merge = trace.merge();

@@ -81,14 +81,13 @@ impl Description {
 
     /// A writer that knows all formats. What is no format is told in the notes.
     pub fn writer(&mut self, trace_uuid: [u8; 16], compression: Compression) -> Result<Writer> {
-        let mut writer = Writer::new(WriterOptions {
-            order: self.order(),
-            long_size: self.long_size,
-            align_u64: self.align_u64(),
-            page_size: self.page_size.map(|(size, _)| size),
-            trace_uuid,
-            compression,
-        })?;
+        let mut writer = Writer::new(
+            WriterOptions::new(self.order(), self.long_size)
+                .align_u64(self.align_u64())
+                .page_size(self.page_size.map(|(size, _)| size))
+                .trace_uuid(trace_uuid)
+                .compression(compression),
+        )?;
         for (system, place, text) in &self.formats {
             match writer.add_format(system, text) {
                 // Kernel memory events are described even where none occurred: "none" is an answer too.
@@ -146,13 +145,11 @@ impl Description {
             self.saved_tgids.as_deref().map(parse_saved_tgids).unwrap_or_default().into_iter().collect();
         let tgid = |pid| tgids.get(&pid).copied().unwrap_or(0);
         let named = parse_saved_cmdlines(cmdlines);
-        let mut tasks: Vec<Task> = named
-            .into_iter()
-            .map(|t| Task { time: 0, pid: t.pid, tgid: tgid(t.pid), comm: t.comm })
-            .collect();
+        let mut tasks: Vec<Task> =
+            named.into_iter().map(|t| Task::new(t.pid, t.comm).tgid(tgid(t.pid))).collect();
         let have: std::collections::HashSet<i32> = tasks.iter().map(|t| t.pid).collect();
         let nameless = tgids.iter().filter(|(pid, _)| !have.contains(pid));
-        tasks.extend(nameless.map(|(&pid, &tgid)| Task { time: 0, pid, tgid, comm: Vec::new() }));
+        tasks.extend(nameless.map(|(&pid, &tgid)| Task::new(pid, Vec::new()).tgid(tgid)));
         tasks.sort_by_key(|t| t.pid);
         writer.tasks(&tasks)
     }

@@ -213,18 +213,15 @@ impl<'t> Conversion<'t> {
                 Ok(())
             }
             Line::Lost(cpu, count) if cpu < CPUS_MAX => {
-                let loss =
-                    Loss { counted: count.unwrap_or(0), uncounted: count.is_none(), ..Loss::default() };
+                let loss = count.map_or_else(Loss::uncounted, Loss::counted);
                 self.lose(cpu, loss)
             }
-            Line::Written(held, written) if written > held => {
-                self.lose(0, Loss { counted: written - held, ..Loss::default() })
-            }
+            Line::Written(held, written) if written > held => self.lose(0, Loss::counted(written - held)),
             Line::Written(..) | Line::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.torn += 1;
                 self.first_torn.get_or_insert(self.lines);
-                self.lose(self.last.1, Loss { counted: 1, ..Loss::default() })
+                self.lose(self.last.1, Loss::counted(1))
             }
             _ => {
                 self.other += 1;
@@ -314,7 +311,7 @@ impl<'t> Conversion<'t> {
                     added.and_then(|id| if system == "kmem" { self.writer.declare(id) } else { Ok(()) });
                 if declared.is_err() {
                     self.kinds_left_out += 1;
-                    return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
+                    return self.lose(event.cpu, Loss::counted(1));
                 }
             }
             Err(refusal) => {
@@ -322,12 +319,12 @@ impl<'t> Conversion<'t> {
                     Refusal::PointerNotPrinted => self.unprinted += 1,
                     Refusal::TooManyKinds => self.layouts_left_out += 1,
                 }
-                return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
+                return self.lose(event.cpu, Loss::counted(1));
             }
         }
         if self.writer.event(event.cpu, time, &self.record).is_err() {
             self.kinds_left_out += 1;
-            return self.lose(event.cpu, Loss { counted: 1, ..Loss::default() });
+            return self.lose(event.cpu, Loss::counted(1));
         }
         let cpu = self.cpus.entry(event.cpu).or_default();
         cpu.stats.events += 1;
@@ -365,7 +362,7 @@ impl<'t> Conversion<'t> {
         }
         let comm = event.comm.to_vec();
         self.comms.insert(event.pid, (comm.clone(), tgid));
-        self.tasks.push(Task { time, pid: event.pid, tgid, comm });
+        self.tasks.push(Task::new(event.pid, comm).tgid(tgid).since(time));
         if self.tasks.len() >= TASKS_AT_ONCE {
             self.writer.tasks(&std::mem::take(&mut self.tasks))?;
         }

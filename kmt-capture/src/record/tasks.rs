@@ -75,7 +75,7 @@ impl TaskNames {
                 comm.truncate(comm.len().saturating_sub(1));
                 plain_worker_name(&mut comm);
                 self.remember(thread, process, &comm);
-                self.pending.push(Task { time: 0, pid: thread, tgid: process, comm });
+                self.pending.push(Task::new(thread, comm).tgid(process));
             }
         }
     }
@@ -122,7 +122,7 @@ impl TaskNames {
             self.threads.push(pid);
         }
         self.remember(pid, tgid, &comm);
-        self.pending.push(Task { time, pid, tgid, comm });
+        self.pending.push(Task::new(pid, comm).tgid(tgid).since(time));
         Some(())
     }
 
@@ -140,7 +140,7 @@ impl TaskNames {
                 (Some((tgid, comm)), Some(time)) if *comm != task.comm => (time, *tgid),
                 _ => continue,
             };
-            self.pending.push(Task { time, pid: task.pid, tgid, comm: task.comm });
+            self.pending.push(Task::new(task.pid, task.comm).tgid(tgid).since(time));
         }
     }
 

@@ -32,14 +32,11 @@ impl Writer {
         if damage.is_some() {
             return Err(unsound());
         }
-        let options = WriterOptions {
-            order: header.order,
-            long_size: header.long_size,
-            align_u64: header.align_u64,
-            page_size: header.page_size,
-            trace_uuid: header.trace_uuid,
-            compression,
-        };
+        let options = WriterOptions::new(header.order, header.long_size)
+            .align_u64(header.align_u64)
+            .page_size(header.page_size)
+            .trace_uuid(header.trace_uuid)
+            .compression(compression);
         let mut framer = Framer::start_of(header.order, header.trace_uuid, compression);
         framer.file_len = file.len() as u64;
         let mut contents = Contents::new(header, None, limits, true);

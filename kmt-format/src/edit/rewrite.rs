@@ -10,17 +10,34 @@ use crate::Limits;
 use crate::codec::{Compression, records_behind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
+use crate::pack::{BodyLayout, Summary};
 use crate::raw::{ChunkKind, EventsHead, SubBuffersHead, chunk_flags};
 use crate::read::recovering::{decoded, header_bytes};
 use crate::read::{ChunkRef, Damage, EventsInfo};
-use crate::write::framing::{BodyLayout, ChunkId, Frame, Framer, Summary};
+use crate::write::framing::{ChunkId, Frame, Framer};
 use crate::write::pairs_body;
 
 /// How a file is written anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct RewriteOptions {
     /// How bodies are stored; `None`: as they are.
     pub compression: Option<Compression>,
+}
+
+impl RewriteOptions {
+    /// Everything as it is.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how bodies are stored.
+    #[must_use]
+    pub fn compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
+        self.compression = compression.into();
+        self
+    }
 }
 
 /// What became of a file that was written anew.

@@ -11,6 +11,7 @@ pub enum ClockUnit {
 
 /// The trace clock of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TraceClock {
     /// Name as the kernel prints it; empty where it is not known.
     pub name: String,
@@ -21,6 +22,19 @@ pub struct TraceClock {
 }
 
 impl TraceClock {
+    /// A clock of any name, empty where it is not known.
+    pub fn new(name: impl Into<String>, unit: ClockUnit) -> Self {
+        let name = name.into();
+        Self { unit, ..Self::named(&name) }
+    }
+
+    /// Sets whether times of different CPUs can be compared.
+    #[must_use]
+    pub fn comparable(mut self, is_comparable: bool) -> Self {
+        self.comparable = is_comparable;
+        self
+    }
+
     /// The clock of that name (`trace_clocks[]`, kernel/trace/trace.c 4.4 to 7.2: all but these are in nanoseconds).
     pub fn named(name: &str) -> Self {
         let ticks = matches!(name, "counter" | "uptime" | "x86-tsc" | "ppc-tb" | "s390-tod");

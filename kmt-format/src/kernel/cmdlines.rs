@@ -2,6 +2,7 @@
 
 /// A task's name as the kernel had it when the trace was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskName {
     /// Thread id in the initial namespace.
     pub pid: i32,

@@ -24,6 +24,7 @@ pub enum FieldKind {
 
 /// One `field:` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field {
     /// Name without brackets.
     pub name: String,
@@ -70,6 +71,7 @@ impl Field {
 
 /// The parsed `format` file of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventFormat {
     /// Name of the event without its system.
     pub name: String,

@@ -4,6 +4,7 @@
 ///
 /// Source: `tracing_stats_read`, kernel/trace/trace.c 4.4 to 7.2. All are cumulative since the buffer was reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CpuStats {
     /// Events not yet read.
     pub entries: Option<u64>,

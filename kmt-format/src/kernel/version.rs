@@ -26,6 +26,7 @@ impl KernelVersion {
 
 /// The words of `uname -a` that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Uname {
     /// Release, such as `6.1.0-50-amd64`.
     pub release: String,

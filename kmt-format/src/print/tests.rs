@@ -3,7 +3,6 @@
 mod built_in;
 
 use super::{EventText, PrintEnv, PrintLimits};
-use crate::Compression;
 use crate::kernel::{ByteOrder, parse_kallsyms};
 use crate::read::{Event, Trace};
 use crate::write::{Writer, WriterOptions};
@@ -47,14 +46,7 @@ fn record(order: ByteOrder) -> Vec<u8> {
 
 /// What the event prints, and what could not be resolved.
 fn printed(print_fmt: &str, order: ByteOrder) -> (String, Vec<String>) {
-    let options = WriterOptions {
-        order,
-        long_size: 8,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [0; 16],
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(order, 8).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();
     let format = format!("name: ev\nID: 700\nformat:\n{COMMON}{FIELDS}\nprint fmt: {print_fmt}\n");
     writer.add_format("sys", &format).unwrap();
@@ -208,14 +200,7 @@ fn hostile_formats_do_not_hang_or_overflow() {
 /// A kallsyms cut by hand has no `_end`: what lies between two symbols is named all the same.
 #[test]
 fn symbols_without_the_bounds_of_the_image() {
-    let options = WriterOptions {
-        order: ByteOrder::Big,
-        long_size: 4,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [0; 16],
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(ByteOrder::Big, 4).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();
     writer
         .symbols(&parse_kallsyms(b"c0000000 T _stext\nc0000100 t a\nc0000200 t b\n", &[], 4096), &[])
@@ -339,14 +324,7 @@ fn pointers_to_bytes() {
 /// Offsets in the per-CPU area and addresses of user space are in no symbol.
 #[test]
 fn addresses_that_are_no_places_of_the_kernel() {
-    let options = WriterOptions {
-        order: ByteOrder::Little,
-        long_size: 8,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [0; 16],
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(ByteOrder::Little, 8).trace_uuid([0; 16]);
     let text = b"0000000000032b40 A pcpu_hot\nffffffff81000000 T _text\nffffffff81000100 t f\n\
         ffffffff82000000 B _end\n0000606000000040 d brnf_frag_data_storage\t[br_netfilter]\n\
         ffffffffc0000000 t br_init\t[br_netfilter]\n";

@@ -17,6 +17,7 @@ use crate::raw::{ChunkKind, chunk_flags};
 
 /// The event chunks of one CPU, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stream {
     /// The chunks with what their heads say. An incremental reader keeps none of them.
     pub chunks: Vec<(ChunkRef, EventsInfo)>,

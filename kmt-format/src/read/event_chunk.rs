@@ -10,16 +10,17 @@ use super::cast::{array_at, head_len, struct_at};
 use super::records::{RawRecord, Record, Records, Slices, with_records};
 use super::{ChunkRef, Header, Schema};
 use crate::Limits;
+use crate::Loss;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
 use crate::limits::within_at;
 use crate::raw::{ChunkKind, Epoch, EventsHead, SubBuffersHead, loss_flags};
-use crate::write::Loss;
 
 pub(super) use check::lacks_schema;
 
 /// What the head of an event chunk says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventsInfo {
     /// What was lost just before the first event.
     pub loss: Loss,

@@ -11,6 +11,7 @@ pub(super) const HEADER_LEN_MAX: usize = 65_536;
 
 /// What the file header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Byte order of the file and of the traced kernel.
     pub order: ByteOrder,

@@ -35,10 +35,7 @@ pub enum Arrived {
 ///
 /// ```
 /// use kmt_format::read::{Arrived, Incremental};
-/// # let file = kmt_format::write::Writer::new(kmt_format::write::WriterOptions {
-/// #     order: kmt_format::kernel::ByteOrder::Big, long_size: 4, align_u64: None, page_size: None,
-/// #     trace_uuid: [7; 16], compression: Default::default(),
-/// # })?.finish()?;
+/// # let file = kmt_format::write::Writer::new(kmt_format::write::WriterOptions::new(kmt_format::kernel::ByteOrder::Big, 4).trace_uuid([7; 16]))?.finish()?;
 /// let mut reader = Incremental::new();
 /// for piece in file.chunks(100) {
 ///     reader.push(piece);

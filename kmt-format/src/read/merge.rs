@@ -8,10 +8,11 @@ use std::rc::Rc;
 
 use super::contents::Contents;
 use super::{Damage, EventChunk, Trace};
-use crate::write::Loss;
+use crate::Loss;
 
 /// Events that are missing from a CPU's stream just before a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Gap {
     /// CPU.
     pub cpu: u32,
@@ -36,6 +37,7 @@ impl Gap {
 }
 
 /// Events of one CPU that follow each other in the merged order.
+#[non_exhaustive]
 pub struct Run<'m, 'd> {
     /// CPU.
     pub cpu: u32,

@@ -19,6 +19,7 @@ use crate::tables::{CgroupRecord, SiteSums, SourceLine};
 
 /// A file of the target, verbatim.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attachment<'d> {
     /// Name, such as `slabinfo.before`.
     pub name: Cow<'d, str>,
@@ -28,8 +29,16 @@ pub struct Attachment<'d> {
     pub times: Option<(u64, u64)>,
 }
 
+impl<'d> Attachment<'d> {
+    /// A file of that name.
+    pub fn new(name: impl Into<Cow<'d, str>>, contents: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self { name: name.into(), contents: contents.into(), times: None }
+    }
+}
+
 /// A task's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskRecord<'d> {
     /// Since when, in the clock's unit; 0 if not known.
     pub time: u64,
@@ -43,6 +52,7 @@ pub struct TaskRecord<'d> {
 
 /// What the writer's input of one CPU held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriterCounters {
     /// Events written.
     pub events: u64,
@@ -58,6 +68,7 @@ pub struct WriterCounters {
 
 /// The counters of one CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CpuCounters {
     /// The kernel's, before its buffer was drained.
     pub before: Option<CpuStats>,
@@ -69,6 +80,7 @@ pub struct CpuCounters {
 
 /// What the trailer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrailerInfo {
     /// Number of chunks in the file.
     pub chunk_count: u32,
@@ -84,6 +96,7 @@ pub struct TrailerInfo {
 
 /// Everything in a file besides events, schema and symbols.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metadata<'d> {
     /// The trace clock; `None` if the file does not say.
     pub clock: Option<TraceClock>,

@@ -7,14 +7,12 @@ use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
 use super::cast::{head_len, struct_at};
 use super::schema_table::FIRST_DECODING_SHAPE;
 use super::{ChunkRef, EventChunk, Header, Schema};
-use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
 use crate::limits::Budget;
+use crate::pack::{CHUNK_LEN, ClassPlan, EventChunkBuilder, Habit, VERBATIM_EVENTS_MAX as EVENTS_MAX};
 use crate::raw::SubBuffersHead;
-use crate::write::Loss;
-use crate::write::WriterLimits;
-use crate::write::decoding::{ClassPlan, EVENTS_MAX, EventChunkBuilder, Habit};
+use crate::{Limits, Loss};
 
 /// How to take the records of each class apart, by event id.
 #[derive(Debug, Default, Clone)]
@@ -105,7 +103,7 @@ impl Decoder {
         if schema.complete_count() < layout.class_limit {
             return Err(bad(LACKS_CLASSES));
         }
-        let mut builder = EventChunkBuilder::new(header.order, header.long_size, &WriterLimits::default());
+        let mut builder = EventChunkBuilder::new(header.order, header.long_size, CHUNK_LEN);
         builder.add_loss(info.loss);
         builder.go_on_behind(info.first_event, info.t_last);
         let mut habits = vec![Habit::default(); self.plans.len()];

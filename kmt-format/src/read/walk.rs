@@ -11,6 +11,7 @@ use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind};
 
 /// A chunk whose header is sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChunkRef {
     /// Where the chunk starts in the file.
     pub offset: u64,
@@ -90,6 +91,7 @@ impl ChunkRef {
 
 /// Bytes of a file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// Where they start.
     pub offset: u64,
@@ -97,6 +99,13 @@ pub struct Damage {
     pub len: u64,
     /// What is wrong with them.
     pub error: Error,
+}
+
+impl Damage {
+    /// Of so many bytes from `offset` on; 0 if that is not the point.
+    pub fn new(offset: u64, len: u64, error: Error) -> Self {
+        Self { offset, len, error }
+    }
 }
 
 /// What a walk comes across.

@@ -9,6 +9,7 @@ use crate::kernel::{EventFormat, Field};
 
 /// One tracepoint as the traced kernel described it, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventClass {
     /// `common_type` of its records.
     pub id: u16,

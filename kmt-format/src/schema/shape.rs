@@ -49,6 +49,7 @@ pub enum Transform {
 
 /// Where one field is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Slot {
     /// The part of the chunk.
     pub place: Place,
@@ -62,6 +63,7 @@ pub struct Slot {
 
 /// A way to store the fields of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shape {
     /// Index of the class.
     pub class: usize,

@@ -2,12 +2,12 @@
 
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
-use super::event_chunk::Summary;
 use super::frame::Frame;
 use super::rows::table_head;
 use crate::codec::{self, Compression};
 use crate::error::Result;
 use crate::kernel::ByteOrder;
+use crate::pack::{BodyLayout, Summary};
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, IndexRow, Trailer};
 
 /// What identifies a chunk that is to be framed.
@@ -25,23 +25,6 @@ pub(crate) struct IndexEntry {
     pub offset: u64,
     pub header: [u8; ALIGNMENT],
     pub summary: Summary,
-}
-
-/// How the body behind a header is to be stored.
-pub(crate) struct BodyLayout {
-    /// Bytes that stay as they are.
-    pub prefix_len: usize,
-    /// Where the records lie behind the prefix, for the filter.
-    pub records: Option<codec::Records>,
-    /// What the head says; nothing for chunks without events.
-    pub summary: Summary,
-}
-
-impl BodyLayout {
-    /// A body that is not looked into.
-    pub fn plain() -> Self {
-        Self { prefix_len: 0, records: None, summary: Summary::default() }
-    }
 }
 
 /// The file as it grows.

@@ -2,8 +2,8 @@
 
 use zerocopy::{ByteOrder, IntoBytes};
 
-use super::plan::ClassPlan;
 use crate::kernel::FieldKind;
+use crate::pack::ClassPlan;
 use crate::raw::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
 use crate::schema::{Place, Transform};
 

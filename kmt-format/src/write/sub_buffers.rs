@@ -3,14 +3,12 @@
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::Writer;
-use super::event_chunk::{Summary, class_bit};
-use super::types::{Loss, SubBufferSummary};
+use super::types::SubBufferSummary;
+use crate::Loss;
 use crate::error::{Error, Result};
-use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
+use crate::kernel::{ByteOrder, HeaderPage, Item, SubBuffer};
+use crate::pack::{Summary, VERBATIM_EVENTS_MAX as EVENTS_MAX, class_bit};
 use crate::raw::SubBuffersHead;
-
-/// Events of one chunk at most, so that each may have a descriptor and a context of its own when it is decoded.
-pub(crate) const EVENTS_MAX: usize = 60_000;
 
 /// The sub-buffers of one CPU that are being collected.
 #[derive(Debug, Default)]
@@ -114,7 +112,67 @@ fn as_long_as(bytes: &[u8], header: &HeaderPage) -> HeaderPage {
     HeaderPage { data_size: header.data_size.min(here), ..*header }
 }
 
+impl SubBufferSummary {
+    /// Of a sub-buffer of which no event was seen yet.
+    fn of(sub_buffer: &SubBuffer<'_>) -> Self {
+        let loss = Loss::from(sub_buffer.missed());
+        Self { events: 0, discarded: 0, loss, times: None, rises: true, classes: 0 }
+    }
+
+    fn add(&mut self, time: u64) {
+        self.rises &= self.times.is_none_or(|(_, last)| time >= last);
+        self.times = Some((self.times.map_or(time, |(first, _)| first), time));
+        self.events += 1;
+    }
+}
+
 impl Writer {
+    /// Adds what a sub-buffer of `cpu` holds, as `trace_pipe_raw` gives it: the loss that it tells, and its events.
+    /// Sub-buffers of one CPU come in their order.
+    ///
+    /// ```
+    /// # use kmt_format::{kernel::HeaderPage, write::Writer, Result};
+    /// fn convert(writer: &mut Writer, cpu: u32, raw: &[u8], layout: &HeaderPage) -> Result<u64> {
+    ///     let mut events = 0;
+    ///     for bytes in raw.chunks(layout.sub_buffer_len()) {
+    ///         events += writer.sub_buffer(cpu, bytes, layout)?.events;
+    ///     }
+    ///     Ok(events)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the sub-buffer cannot be decoded to its end, or has an event without a format. The events
+    /// before that place are in the file then, with a note of [damaged input](Loss::damaged_input) behind them: going on
+    /// with the next sub-buffer keeps what can be kept.
+    pub fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
+        let added = self.add_sub_buffer(cpu, bytes, header);
+        if added.is_err() {
+            self.lost(cpu, Loss::damaged_input())?;
+        }
+        added
+    }
+
+    fn add_sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
+        let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
+        let mut found = SubBufferSummary::of(&sub_buffer);
+        if !found.loss.is_none() {
+            self.lost(cpu, found.loss)?;
+        }
+        for item in sub_buffer.items() {
+            match item? {
+                Item::Event { time, record, offset } => {
+                    let at = |e: Error| Error::at(offset as u64, e.kind().clone());
+                    self.event(cpu, time, record).map_err(at)?;
+                    found.add(time);
+                }
+                Item::Discarded => found.discarded += 1,
+            }
+        }
+        Ok(found)
+    }
+
     /// Adds a sub-buffer of `cpu` as the kernel wrote it, with the loss that it tells: hardly any work on the target,
     /// and three times the bytes. [`read::Trace`](crate::read::Trace) decodes it when it is read.
     ///
@@ -123,7 +181,12 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error, and adds nothing, if the sub-buffer cannot be decoded to its end.
-    pub fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
+    pub fn sub_buffer_verbatim(
+        &mut self,
+        cpu: u32,
+        bytes: &[u8],
+        header: &HeaderPage,
+    ) -> Result<SubBufferSummary> {
         let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
         let found = self.look_through(&sub_buffer)?;
         if found.loss != Loss::default() {
@@ -164,13 +227,7 @@ impl Writer {
 
     /// What a sub-buffer holds. Its classes get into the file.
     fn look_through(&mut self, sub_buffer: &SubBuffer<'_>) -> Result<SubBufferSummary> {
-        let loss = match sub_buffer.missed() {
-            Missed::No => Loss::default(),
-            Missed::Count(counted) => Loss { counted, ..Loss::default() },
-            Missed::Unknown => Loss { uncounted: true, ..Loss::default() },
-        };
-        let mut found =
-            SubBufferSummary { events: 0, discarded: 0, loss, times: None, rises: true, classes: 0 };
+        let mut found = SubBufferSummary::of(sub_buffer);
         for item in sub_buffer.items() {
             match item? {
                 Item::Event { time, record, offset } => {
@@ -181,9 +238,7 @@ impl Writer {
                         plan.check_len(record).map_err(at)?;
                         found.classes |= class_bit(plan.index);
                     }
-                    found.rises &= found.times.is_none_or(|(_, last)| time >= last);
-                    found.times = Some((found.times.map_or(time, |(first, _)| first), time));
-                    found.events += 1;
+                    found.add(time);
                 }
                 Item::Discarded => found.discarded += 1,
             }

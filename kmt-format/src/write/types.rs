@@ -1,10 +1,24 @@
 //! What a writer is told, and what it tells.
 
+use std::hash::{BuildHasher, RandomState};
+
+use crate::Loss;
 use crate::codec::Compression;
 use crate::kernel::ByteOrder;
+use crate::pack::CHUNK_LEN;
 
-/// What a file says of the target in its header.
+/// What a file says of the target in its header, and how it is stored.
+///
+/// ```
+/// use kmt_format::Compression;
+/// use kmt_format::kernel::ByteOrder;
+/// use kmt_format::write::WriterOptions;
+///
+/// let options = WriterOptions::new(ByteOrder::Little, 8).page_size(4096).compression(Compression::Lz4);
+/// assert_eq!((options.page_size, options.align_u64), (Some(4096), None));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriterOptions {
     /// Byte order of the traced kernel, and so of the file.
     pub order: ByteOrder,
@@ -20,8 +34,61 @@ pub struct WriterOptions {
     pub compression: Compression,
 }
 
+impl WriterOptions {
+    /// For a kernel of that byte order, whose `long` has `long_size` bytes, 4 or 8. The rest is unknown, bodies are
+    /// stored as they are, and `trace_uuid` is drawn at random.
+    #[must_use]
+    pub fn new(order: ByteOrder, long_size: usize) -> Self {
+        let compression = Compression::None;
+        Self { order, long_size, align_u64: None, page_size: None, trace_uuid: drawn(), compression }
+    }
+
+    /// Sets the alignment of u64 in the traced kernel's structures, in bytes.
+    #[must_use]
+    pub fn align_u64(mut self, bytes: impl Into<Option<u8>>) -> Self {
+        self.align_u64 = bytes.into();
+        self
+    }
+
+    /// Sets the page size of the target, in bytes.
+    #[must_use]
+    pub fn page_size(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.page_size = bytes.into();
+        self
+    }
+
+    /// Sets what identifies the trace: the same input gives the same file then.
+    #[must_use]
+    pub fn trace_uuid(mut self, uuid: [u8; 16]) -> Self {
+        self.trace_uuid = uuid;
+        self
+    }
+
+    /// Sets how bodies are stored.
+    #[must_use]
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+}
+
+/// Random bytes, of the seeds that the standard library draws for its hash tables.
+fn drawn() -> [u8; 16] {
+    let number = || RandomState::new().hash_one(0u8);
+    let (low, high) = (u128::from(number()), u128::from(number()));
+    (high << 64 | low).to_le_bytes()
+}
+
 /// How much a writer keeps in memory. The defaults suit a host that converts; a small target asks for less.
+///
+/// ```
+/// use kmt_format::write::WriterLimits;
+///
+/// const SMALL: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows(8_192);
+/// assert_eq!(SMALL.chunk_len, 131_072);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriterLimits {
     /// Bytes of records, or of sub-buffers, at which a chunk is closed: 1 MiB. There is one open chunk for each CPU.
     /// No chunk has more than 65,536 records, and its heap is closed at four times these bytes.
@@ -32,37 +99,35 @@ pub struct WriterLimits {
 
 impl Default for WriterLimits {
     fn default() -> Self {
-        Self { chunk_len: 1 << 20, index_rows: 1 << 20 }
+        Self::new()
     }
 }
 
-/// Events lost at one place of one CPU's stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Loss {
-    /// Events lost as the kernel counted them.
-    pub counted: u64,
-    /// At least one more was lost, and the kernel did not count.
-    pub uncounted: bool,
-    /// Part of the input was damaged here and could not be decoded.
-    pub damaged_input: bool,
-    /// These were overwritten by design: the buffer keeps the newest events only, and the recording begins here.
-    pub overwritten: bool,
-}
+impl WriterLimits {
+    /// The default ones.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { chunk_len: CHUNK_LEN, index_rows: 1 << 20 }
+    }
 
-impl Loss {
-    /// Both losses at one place.
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            counted: self.counted.saturating_add(other.counted),
-            uncounted: self.uncounted | other.uncounted,
-            damaged_input: self.damaged_input | other.damaged_input,
-            overwritten: self.overwritten | other.overwritten,
-        }
+    /// Sets the bytes of records, or of sub-buffers, at which a chunk is closed.
+    #[must_use]
+    pub const fn chunk_len(mut self, bytes: usize) -> Self {
+        self.chunk_len = bytes;
+        self
+    }
+
+    /// Sets how many chunks the index lists at most.
+    #[must_use]
+    pub const fn index_rows(mut self, rows: usize) -> Self {
+        self.index_rows = rows;
+        self
     }
 }
 
 /// A task's name, for [`Writer::tasks`](super::Writer::tasks).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Task {
     /// Since when, in the clock's unit; 0 if not known.
     pub time: u64,
@@ -72,6 +137,28 @@ pub struct Task {
     pub tgid: i32,
     /// Name; what is beyond 16 bytes is cut.
     pub comm: Vec<u8>,
+}
+
+impl Task {
+    /// A task of unknown thread group, whose name has held since an unknown time.
+    #[must_use]
+    pub fn new(pid: i32, comm: impl Into<Vec<u8>>) -> Self {
+        Self { time: 0, pid, tgid: 0, comm: comm.into() }
+    }
+
+    /// Sets the thread group id.
+    #[must_use]
+    pub fn tgid(mut self, tgid: i32) -> Self {
+        self.tgid = tgid;
+        self
+    }
+
+    /// Sets since when the name holds, in the clock's unit.
+    #[must_use]
+    pub fn since(mut self, time: u64) -> Self {
+        self.time = time;
+        self
+    }
 }
 
 /// When the kernel's counters were read.
@@ -85,6 +172,7 @@ pub enum StatsTaken {
 
 /// What the writer's input of one CPU held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriterStats {
     /// Events written.
     pub events: u64,
@@ -100,6 +188,7 @@ pub struct WriterStats {
 
 /// What a sub-buffer held that was kept verbatim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SubBufferSummary {
     /// Events.
     pub events: u64,

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use zerocopy::{BigEndian, LittleEndian};
 
-use super::event_chunk::{EventChunkBuilder, Habit};
 use super::frame::file_header;
-use super::framer::{BodyLayout, ChunkId, Framer};
-use super::plan::ClassPlan;
+use super::framer::{ChunkId, Framer};
 use super::rows::{clock_head, file_body, pairs_body, stats_body, tasks_body, writer_stats_body};
 use super::schema_chunk::schema_body;
 use super::sub_buffers::SubBufferChunk;
 use super::symbols_chunk::symbols_body;
-use super::types::{Loss, StatsTaken, Task, WriterLimits, WriterOptions, WriterStats};
+use super::types::{StatsTaken, Task, WriterLimits, WriterOptions, WriterStats};
+use crate::Loss;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
+use crate::pack::{BodyLayout, ClassPlan, EventChunkBuilder, Habit};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
 use crate::schema::EventClass;
 
@@ -308,7 +308,8 @@ impl Writer {
         let start = self.framer.start();
         let (kind, layout) = if stream.sub_buffers.is_empty() {
             let body = stream.builder.take_body(&mut self.framer.out);
-            (ChunkKind::EVENTS, body.layout(&self.options))
+            let Self { options, .. } = self;
+            (ChunkKind::EVENTS, body.layout(order, options.long_size, options.compression))
         } else {
             let summary = stream.sub_buffers.summary;
             let prefix_len = stream.sub_buffers.take_body(order, class_limit, &mut self.framer.out);
@@ -485,7 +486,7 @@ impl Writer {
 impl Stream {
     fn new(options: &WriterOptions, limits: &WriterLimits) -> Self {
         Self {
-            builder: EventChunkBuilder::new(options.order, options.long_size, limits),
+            builder: EventChunkBuilder::new(options.order, options.long_size, limits.chunk_len),
             sub_buffers: SubBufferChunk::default(),
             sequence: 0,
             last_time: None,

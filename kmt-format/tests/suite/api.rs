@@ -1,22 +1,18 @@
 //! What callers may ask for and may not, beyond what a file holds.
 
+use std::fs;
+
+use crate::support::captures;
 use crate::support::model::{self, Op};
-use kmt_format::kernel::{ByteOrder, HeaderPage};
+use kmt_format::kernel::{ByteOrder, HeaderPage, SubBuffer};
 use kmt_format::raw::{ChunkKind, chunk_flags};
-use kmt_format::read::{Event, Incremental, Trace};
+use kmt_format::read::{Event, Incremental, Item, Trace};
 use kmt_format::schema::{Meaning, Role};
 use kmt_format::write::{Loss, Writer, WriterLimits, WriterOptions};
 use kmt_format::{Compression, ErrorKind, Limits};
 
 fn options(long_size: usize) -> WriterOptions {
-    WriterOptions {
-        order: ByteOrder::Little,
-        long_size,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [1; 16],
-        compression: Compression::Lz4,
-    }
+    WriterOptions::new(ByteOrder::Little, long_size).trace_uuid([1; 16]).compression(Compression::Lz4)
 }
 
 fn small_file() -> Vec<u8> {
@@ -153,7 +149,7 @@ fn limits_of_the_incremental_reader_and_of_decoding() {
     let mut writer = Writer::new(options(8)).unwrap();
     writer.file("zeros", &vec![0; 100_000]).unwrap();
     let file = writer.finish().unwrap();
-    let limits = Limits { decoded_len: 50_000, ..Limits::default() };
+    let limits = Limits::default().decoded_len(50_000);
     let trace = Trace::builder().limits(limits).open(&file).unwrap();
     assert!(matches!(trace.damages()[0].error.kind(), ErrorKind::LimitExceeded { limit: 50_000, .. }));
     assert!(Trace::open(&file).unwrap().damages().is_empty());
@@ -163,7 +159,7 @@ fn limits_of_the_incremental_reader_and_of_decoding() {
     let schema = trace.chunks().find(|c| c.kind == ChunkKind::SCHEMA).unwrap().offset as usize;
     file[schema + 100] ^= 1;
     for (held_back, expected) in [(1 << 20, 40), (0, 0)] {
-        let mut reader = Incremental::with_limits(Limits { held_back, ..Limits::default() });
+        let mut reader = Incremental::with_limits(Limits::default().held_back(held_back));
         reader.push(&file);
         reader.end();
         let mut events = 0;
@@ -197,11 +193,11 @@ fn sub_buffers_with_odd_times_or_without_events() {
         out.resize(256, 0);
         out
     };
-    assert_eq!(writer.sub_buffer(0, &sub_buffer(5, &[]), &page).unwrap().events, 0);
-    let falling = writer.sub_buffer(0, &sub_buffer(5, &[100, 90, 200]), &page).unwrap();
+    assert_eq!(writer.sub_buffer_verbatim(0, &sub_buffer(5, &[]), &page).unwrap().events, 0);
+    let falling = writer.sub_buffer_verbatim(0, &sub_buffer(5, &[100, 90, 200]), &page).unwrap();
     assert_eq!((falling.events, falling.times), (3, Some((100, 200))));
-    assert_eq!(writer.sub_buffer(0, &sub_buffer(5, &[300]), &page).unwrap().loss, Loss::default());
-    assert!(writer.sub_buffer(0, &[0; 8], &page).is_err());
+    assert_eq!(writer.sub_buffer_verbatim(0, &sub_buffer(5, &[300]), &page).unwrap().loss, Loss::default());
+    assert!(writer.sub_buffer_verbatim(0, &[0; 8], &page).is_err());
     // A layout that a head cannot tell is decoded at once.
     let far = HeaderPage { data_offset: 70_000, data_size: 20, ..page };
     let mut wide = sub_buffer(400, &[]);
@@ -209,7 +205,7 @@ fn sub_buffers_with_odd_times_or_without_events() {
     wide.extend([31u32 | 500 << 5, 0, 2].iter().flat_map(|w| w.to_le_bytes()));
     wide.extend([45, 1, 0, 0, 1, 0, 0, 0]);
     wide[8] = 20;
-    assert_eq!(writer.sub_buffer(0, &wide, &far).unwrap().events, 1);
+    assert_eq!(writer.sub_buffer_verbatim(0, &wide, &far).unwrap().events, 1);
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let kinds: Vec<String> =
@@ -251,7 +247,7 @@ fn meanings_and_roles_by_name() {
 
 #[test]
 fn small_writers_close_small_chunks_and_leave_out_a_long_index() {
-    let limits = WriterLimits { chunk_len: 160, index_rows: 8 };
+    let limits = WriterLimits::new().chunk_len(160).index_rows(8);
     let write = |events: u64| {
         let mut writer = Writer::with_limits(options(8), limits).unwrap();
         let class = &model::CLASSES[0];
@@ -295,4 +291,49 @@ fn symbols_of_all_parts_are_one_table() {
     assert_eq!(name(0xbf00_0010).as_deref(), Some("probe"));
     assert_eq!(symbols.resolve(0xbf00_0010).unwrap().module, Some(&b"m"[..]));
     assert_eq!(name(0xbeff_ffff), None);
+}
+
+#[test]
+fn a_sub_buffer_is_added_in_one_call_and_damage_is_noted_behind_what_it_holds() {
+    for name in captures::NAMES {
+        let capture = captures::convert(name);
+        let page = capture.header_page;
+        let mut writer = Writer::new(WriterOptions::new(capture.order, page.long_size())).unwrap();
+        for system in fs::read_dir(captures::dir(name).join("tracefs/events")).unwrap() {
+            let system = system.unwrap().path();
+            for event in fs::read_dir(&system).into_iter().flatten() {
+                let text = fs::read_to_string(event.unwrap().path().join("format")).unwrap();
+                writer.add_format(system.file_name().unwrap().to_str().unwrap(), &text).unwrap();
+            }
+        }
+        let raw = fs::read(captures::dir(name).join("tracefs/per_cpu/cpu0/trace_pipe_raw")).unwrap();
+        let mut events = 0;
+        for bytes in raw.chunks(page.sub_buffer_len()) {
+            events += writer.sub_buffer(0, bytes, &page).unwrap().events;
+        }
+        assert_eq!(events, capture.raw[&0].len() as u64, "{name}");
+        // Cut in its middle: the events up to there, and a note.
+        let bytes = &raw[..page.sub_buffer_len()];
+        let data_len = SubBuffer::parse(bytes, &page, capture.order).unwrap().data_len();
+        let cut = &bytes[..page.data_offset + data_len / 2];
+        assert!(writer.sub_buffer(0, cut, &page).is_err());
+        let file = writer.finish().unwrap();
+        let trace = Trace::open(&file).unwrap();
+        let written: Vec<u64> = trace.events().unwrap().map(|e| e.time()).collect();
+        assert!(written.len() as u64 >= events, "{name}");
+        let times: Vec<u64> = capture.raw[&0].iter().map(|(time, _)| *time).collect();
+        assert_eq!(written[..times.len()], times, "{name}");
+        let losses = trace.items().filter_map(|item| match item {
+            Item::Loss(gap) => Some(gap.loss),
+            _ => None,
+        });
+        assert!(losses.last().is_some_and(|loss| loss == Loss::damaged_input()), "{name}");
+    }
+}
+
+#[test]
+fn a_trace_is_identified_without_being_asked_to() {
+    let uuid = || WriterOptions::new(ByteOrder::Little, 8).trace_uuid;
+    assert!(uuid() != uuid() && uuid()[..4] != uuid()[..4]);
+    assert_eq!(options(8).trace_uuid, [1; 16]);
 }

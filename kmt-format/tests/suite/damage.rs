@@ -204,20 +204,20 @@ fn unknown_kinds_are_skipped_or_refused_by_rule() {
 fn limits_are_kept() {
     let file = small_file(ByteOrder::Little, 8);
     for limits in [
-        Limits { chunk_len: 128, ..Limits::default() },
-        Limits { event_body_len: 64, ..Limits::default() },
-        Limits { records: 1, ..Limits::default() },
-        Limits { descriptors: 1, ..Limits::default() },
-        Limits { streams: 1, ..Limits::default() },
-        Limits { classes: 1, ..Limits::default() },
-        Limits { fields: 3, ..Limits::default() },
+        Limits::default().chunk_len(128),
+        Limits::default().event_body_len(64),
+        Limits::default().records(1),
+        Limits::default().descriptors(1),
+        Limits::default().streams(1),
+        Limits::default().classes(1),
+        Limits::default().fields(3),
     ] {
         let trace = Trace::builder().limits(limits).open(&file).unwrap();
         let damaged = trace.damage_count() > 0
             || trace.streams().values().flat_map(|s| &s.chunks).any(|(c, _)| trace.read(c).is_err());
         assert!(damaged, "{limits:?}");
     }
-    let error = Trace::builder().limits(Limits { chunks: 3, ..Limits::default() }).open(&file).unwrap_err();
+    let error = Trace::builder().limits(Limits::default().chunks(3)).open(&file).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::LimitExceeded { found: 4, limit: 3, .. }));
 }
 

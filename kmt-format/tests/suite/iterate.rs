@@ -112,7 +112,7 @@ fn damage_that_opening_finds_is_an_error_for_events() {
     let chunk = Trace::open(&file).unwrap().streams()[&0].chunks[0].0;
     file[chunk.offset as usize + 9] ^= 1;
     for damages in [1_000, 0] {
-        let limits = Limits { damages, ..Limits::default() };
+        let limits = Limits::default().damages(damages);
         let trace = Trace::builder().limits(limits).open(&file).unwrap();
         assert!(trace.damage_count() > 0 && trace.events().is_err());
         assert!(trace.items().count() > 0);

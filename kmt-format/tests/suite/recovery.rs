@@ -136,8 +136,7 @@ fn codecs_change_nothing_but_the_size() {
         .collect();
     let plain = model::write(&ops, ByteOrder::Big, 8).0;
     let (whole, _) = events(&plain);
-    let recode =
-        |file: &[u8], compression| rewritten(file, RewriteOptions { compression: Some(compression) });
+    let recode = |file: &[u8], compression| rewritten(file, RewriteOptions::new().compression(compression));
     let (lz4, recovery) = recode(&plain, Compression::Lz4).unwrap();
     assert!(recovery.is_sound() && lz4.len() < plain.len() / 2, "{} of {}", lz4.len(), plain.len());
     assert_eq!(events(&lz4).0, whole);

@@ -109,10 +109,9 @@ fn check_naive(file: &[u8], events: &[Vec<ModelEvent>], losses: &[Vec<(u64, Loss
         let got = read.losses.iter().filter(|l| l.cpu as usize == cpu);
         let got = got.map(|l| {
             let (counted, uncounted) = (if l.flags & 1 == 1 { l.count } else { 0 }, l.flags & 2 == 2);
-            (
-                l.at,
-                Loss { counted, uncounted, damaged_input: l.flags & 4 == 4, overwritten: l.flags & 8 == 8 },
-            )
+            let mut loss = Loss::counted(counted);
+            (loss.uncounted, loss.damaged_input) = (uncounted, l.flags & 4 == 4);
+            (l.at, loss)
         });
         assert_eq!(joined(got.collect()), losses[cpu]);
     }
@@ -325,7 +324,7 @@ fn stacks_are_joined_to_their_events() {
     ] {
         add(&mut writer, cpu, id, flags, pid);
     }
-    writer.lost(0, kmt_format::write::Loss { counted: 3, ..Default::default() }).unwrap();
+    writer.lost(0, kmt_format::write::Loss::counted(3)).unwrap();
     add(&mut writer, 0, STACK, 0, 51); // 13: of one that was lost
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();

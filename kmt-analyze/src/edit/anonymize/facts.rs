@@ -79,8 +79,11 @@ pub fn pairs(metadata: &Metadata<'_>, masks: &Masks) -> (Vec<(String, String)>, 
 /// The clock, if it is one of the kernel's.
 pub fn clock(clock: &TraceClock) -> TraceClock {
     let is_known = CLOCKS.contains(&clock.name.as_str()) || clock.name == "s390-tod";
-    let name = if is_known { clock.name.clone() } else { String::new() };
-    TraceClock { name, ..*clock }
+    let mut clock = clock.clone();
+    if !is_known {
+        clock.name.clear();
+    }
+    clock
 }
 
 fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {

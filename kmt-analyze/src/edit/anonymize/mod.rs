@@ -215,11 +215,10 @@ fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &m
             None => manifest.files_dropped += 1,
         }
     }
-    let tasks = metadata.tasks.iter().map(|task| Task {
-        time: masks.time(task.time),
-        pid: masks.pid(task.pid),
-        tgid: masks.pid(task.tgid),
-        comm: masks.texts.task(&task.comm),
+    let tasks = metadata.tasks.iter().map(|task| {
+        Task::new(masks.pid(task.pid), masks.texts.task(&task.comm))
+            .tgid(masks.pid(task.tgid))
+            .since(masks.time(task.time))
     });
     let mut tasks: Vec<Task> = tasks.collect();
     // The order of the old ids must not be seen.
@@ -236,10 +235,10 @@ fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &m
 
 /// The kernel's counters, with times from the start.
 fn counters(session: &Session<'_>, copy: &mut Copy, masks: &Masks) -> Result<()> {
-    let moved = |stats: CpuStats| CpuStats {
-        oldest_time: stats.oldest_time.map(|t| masks.time(t)),
-        now_time: stats.now_time.map(|t| masks.time(t)),
-        ..stats
+    let moved = |mut stats: CpuStats| {
+        stats.oldest_time = stats.oldest_time.map(|t| masks.time(t));
+        stats.now_time = stats.now_time.map(|t| masks.time(t));
+        stats
     };
     for taken in [StatsTaken::Before, StatsTaken::After] {
         let counters = session.trace.metadata().counters.iter();

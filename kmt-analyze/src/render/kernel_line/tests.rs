@@ -1,6 +1,5 @@
 //! One event, printed as kernels of different ages print it.
 
-use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::read::Trace;
 use kmt_format::write::{Task, Writer, WriterOptions};
@@ -40,22 +39,12 @@ fn line(case: &Case) -> String {
          \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
          \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n{extra}\n\nprint fmt: \"\"\n"
     );
-    let options = WriterOptions {
-        order: ByteOrder::Big,
-        long_size: 4,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [0; 16],
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(ByteOrder::Big, 4).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();
     writer.clock(&TraceClock::named(case.clock)).unwrap();
     writer.meta(&[("tracefs/trace_options", case.options.as_bytes())]).unwrap();
     writer
-        .tasks(&[
-            Task { time: 0, pid: 42, tgid: 41, comm: b"my task".to_vec() },
-            Task { time: 0, pid: 40_000, tgid: 0, comm: b"late".to_vec() },
-        ])
+        .tasks(&[Task::new(42, b"my task".to_vec()).tgid(41), Task::new(40_000, b"late".to_vec())])
         .unwrap();
     writer.add_format("sys", &format).unwrap();
     let mut record = vec![0, 5, case.flags, case.preempt];

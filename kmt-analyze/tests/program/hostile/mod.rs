@@ -113,10 +113,11 @@ fn fields_beyond_any_record_take_no_memory() {
 #[test]
 fn sums_do_not_overflow() {
     let mut crafted = Crafted::new();
-    let all = CpuStats { overrun: Some(u64::MAX), dropped: Some(u64::MAX), ..CpuStats::default() };
+    let mut all = CpuStats::default();
+    (all.overrun, all.dropped) = (Some(u64::MAX), Some(u64::MAX));
     crafted.writer.stats(StatsTaken::After, &[(0, all)]).unwrap();
     for n in 0..6 {
-        crafted.writer.lost(n as u32 % 2, Loss { counted: u64::MAX, ..Loss::default() }).unwrap();
+        crafted.writer.lost(n as u32 % 2, Loss::counted(u64::MAX)).unwrap();
         let what = What::Alloc {
             kmalloc: n % 2 == 0,
             site: n % 3,

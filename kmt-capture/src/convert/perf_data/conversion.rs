@@ -106,18 +106,17 @@ impl Conversion {
             Item::Lost { cpu, count } => {
                 self.lost = self.lost.saturating_add(count.unwrap_or(0));
                 self.throttled += u64::from(count.is_none());
-                let loss =
-                    Loss { counted: count.unwrap_or(0), uncounted: count.is_none(), ..Loss::default() };
+                let loss = count.map_or_else(Loss::uncounted, Loss::counted);
                 self.lose(cpu.unwrap_or(0), loss)?;
             }
             Item::Comm { time, pid, tid, comm } => {
                 self.comms.insert(tid, comm.to_vec());
-                self.task(Task { time, pid: tid, tgid: pid, comm: comm.to_vec() })?;
+                self.task(Task::new(tid, comm.to_vec()).tgid(pid).since(time))?;
             }
             Item::Fork { time, pid, tid, parent } => {
                 let Some(comm) = self.comms.get(&parent).cloned() else { return Ok(()) };
                 self.comms.insert(tid, comm.clone());
-                self.task(Task { time, pid: tid, tgid: pid, comm })?;
+                self.task(Task::new(tid, comm).tgid(pid).since(time))?;
             }
             Item::NotTraced => self.not_traced += 1,
         }
@@ -156,7 +155,7 @@ impl Conversion {
             _ if raw.len() < 8 => self.short += 1,
             _ => return Err(error.clone()),
         }
-        self.lose(cpu, Loss { counted: 1, ..Loss::default() })
+        self.lose(cpu, Loss::counted(1))
     }
 
     fn lose(&mut self, cpu: u32, loss: Loss) -> kmt_format::Result<()> {
@@ -177,7 +176,7 @@ impl Conversion {
         self.lost_samples = self.lost_samples.saturating_add(rounds.lost_samples);
         self.is_forced |= rounds.is_forced;
         if fault.is_some() {
-            self.lose(0, Loss { damaged_input: true, ..Loss::default() })?;
+            self.lose(0, Loss::damaged_input())?;
         }
         Ok(())
     }
@@ -187,7 +186,7 @@ impl Conversion {
         // Counted at the end for each event, they are the same losses once more, unless no record could tell of them.
         let untold = self.lost_samples.saturating_sub(self.lost);
         if untold > 0 {
-            self.lose(0, Loss { counted: untold, ..Loss::default() })?;
+            self.lose(0, Loss::counted(untold))?;
         }
         if !self.tasks.is_empty() {
             self.writer.tasks(&std::mem::take(&mut self.tasks))?;

@@ -28,7 +28,7 @@ use crate::uuid::Identity;
 /// The byte order of the machine we run on, which is the kernel's.
 const ORDER: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 /// Memory that the file needs while it is written, for each CPU and for the index.
-const LIMITS: WriterLimits = WriterLimits { chunk_len: 128 << 10, index_rows: 8_192 };
+const LIMITS: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows(8_192);
 /// How often buffers are emptied at least, and chunks written that are not full.
 const ROUND: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_secs(1);
@@ -94,14 +94,11 @@ impl Session {
         let header_page = HeaderPage::parse(&text)
             .map_err(|e| Failure::new(format!("{}/events/header_page: {e}", setup.top.path().display())))?;
         let long_size = header_page.long_size();
-        let writer_options = WriterOptions {
-            order: ORDER,
-            long_size,
-            align_u64: Some(if cfg!(target_arch = "x86") && long_size == 4 { 4 } else { 8 }),
-            page_size: Some(rustix::param::page_size() as u64),
-            trace_uuid: identity(),
-            compression: options.compression,
-        };
+        let writer_options = WriterOptions::new(ORDER, long_size)
+            .align_u64(if cfg!(target_arch = "x86") && long_size == 4 { 4 } else { 8 })
+            .page_size(rustix::param::page_size() as u64)
+            .trace_uuid(identity())
+            .compression(options.compression);
         let writer = Writer::with_limits(writer_options, LIMITS)?;
         let names = TaskNames::new(&setup.dir, ORDER, long_size, &options.pids);
         Ok(Self {

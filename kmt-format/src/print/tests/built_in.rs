@@ -5,20 +5,12 @@ use crate::kernel::{ByteOrder, KernelVersion, parse_kallsyms};
 use crate::print::{EventText, PrintEnv};
 use crate::read::{Event, Trace};
 use crate::write::{Writer, WriterOptions};
-use crate::Compression;
 
 const ORDER: ByteOrder = ByteOrder::Big;
 
 /// What an event of `ftrace:NAME` prints behind its name.
 fn printed(name: &str, fields: &str, rest: &[u8], change: impl Fn(PrintEnv<'_>) -> PrintEnv<'_>) -> String {
-    let options = WriterOptions {
-        order: ORDER,
-        long_size: 8,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [0; 16],
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(ORDER, 8).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();
     let format = format!("name: {name}\nID: 5\nformat:\n{COMMON}{fields}\nprint fmt: \"x\"\n");
     writer.add_format("ftrace", &format).unwrap();
@@ -100,15 +92,7 @@ fn stacks_of_user_space_and_raw_data() {
 
 #[test]
 fn symbols_by_themselves() {
-    let mut writer = crate::write::Writer::new(WriterOptions {
-        order: ORDER,
-        long_size: 8,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [0; 16],
-        compression: Compression::None,
-    })
-    .unwrap();
+    let mut writer = crate::write::Writer::new(WriterOptions::new(ORDER, 8).trace_uuid([0; 16])).unwrap();
     writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();

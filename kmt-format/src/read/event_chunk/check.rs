@@ -5,10 +5,10 @@ use core::ops::Range;
 use super::EventChunk;
 use crate::error::{Error, ErrorKind};
 use crate::kernel::FieldKind;
+use crate::pack::class_bit;
 use crate::read::Schema;
 use crate::read::sub_buffers::LACKS_CLASSES;
 use crate::schema::{Place, Shape};
-use crate::write::decoding::class_bit;
 
 /// Records that are fetched and checked together.
 const BLOCK: usize = 512;

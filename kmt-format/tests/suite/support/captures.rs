@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kmt_format::Compression;
 use kmt_format::kernel::{
     ByteOrder, HeaderPage, Item, OrderVote, SubBuffer, parse_kallsyms, parse_modules, vote_byte_order,
 };
@@ -44,14 +43,8 @@ pub fn convert(name: &str) -> Capture {
         vote_byte_order(&mut vote, page, &header_page, |_| true);
     }
     let order = vote.winner().unwrap();
-    let options = WriterOptions {
-        order,
-        long_size: header_page.long_size(),
-        align_u64: None,
-        page_size: Some(4096),
-        trace_uuid: *b"0123456789abcdef",
-        compression: Compression::None,
-    };
+    let options =
+        WriterOptions::new(order, header_page.long_size()).page_size(4096).trace_uuid(*b"0123456789abcdef");
     let mut writer = Writer::new(options).unwrap();
     for system in
         fs::read_dir(dir.join("tracefs/events")).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir())

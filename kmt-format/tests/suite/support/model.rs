@@ -1,6 +1,5 @@
 //! Random traces: what is written, so that it can be compared with what is read.
 
-use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Loss, Writer, WriterOptions};
 use proptest::prelude::*;
@@ -231,14 +230,7 @@ pub fn record(
 
 /// A writer without any class.
 pub fn writer(order: ByteOrder, long: usize) -> Writer {
-    let options = WriterOptions {
-        order,
-        long_size: long,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [7; 16],
-        compression: Compression::None,
-    };
+    let options = WriterOptions::new(order, long).trace_uuid([7; 16]);
     Writer::new(options).unwrap()
 }
 
@@ -268,7 +260,8 @@ pub fn write(ops: &[Op], order: ByteOrder, long: usize) -> (Vec<u8>, Events, Los
                 events[cpu as usize].push(event);
             }
             Op::Lost { cpu, counted, uncounted } => {
-                let loss = Loss { counted, uncounted, damaged_input: false, overwritten: false };
+                let mut loss = Loss::counted(counted);
+                loss.uncounted = uncounted;
                 writer.lost(cpu, loss).unwrap();
                 let at = events[cpu as usize].len() as u64;
                 match losses[cpu as usize].last_mut() {

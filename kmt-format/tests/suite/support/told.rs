@@ -169,7 +169,7 @@ pub fn event(event: &Event<'_>) -> Json {
 }
 
 fn loss(cpu: u32, info: &EventsInfo) -> Option<Json> {
-    let Loss { counted, uncounted, damaged_input, overwritten } = info.loss;
+    let Loss { counted, uncounted, damaged_input, overwritten, .. } = info.loss;
     let row = json!({"cpu": cpu, "before": info.first_event, "counted": counted, "uncounted": uncounted, "damaged": damaged_input, "overwritten": overwritten});
     (info.loss != Loss::default()).then_some(row)
 }

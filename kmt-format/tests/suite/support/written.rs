@@ -10,14 +10,11 @@ use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterSta
 use vector_builder::{classes, file, kernel, model};
 
 pub fn write(layout: &model::Layout, ops: &[model::Op]) -> Vec<u8> {
-    let options = WriterOptions {
-        order: if layout.big { ByteOrder::Big } else { ByteOrder::Little },
-        long_size: layout.long,
-        align_u64: Some(8),
-        page_size: Some(4096),
-        trace_uuid: file::UUID,
-        compression: Compression::None,
-    };
+    let options =
+        WriterOptions::new(if layout.big { ByteOrder::Big } else { ByteOrder::Little }, layout.long)
+            .align_u64(8)
+            .page_size(4096)
+            .trace_uuid(file::UUID);
     let mut writer = Writer::new(options).unwrap();
     add_classes(&mut writer, layout.long);
     let mut done = Vec::new();
@@ -41,12 +38,9 @@ fn add_classes(writer: &mut Writer, long: usize) {
 }
 
 fn loss(loss: &model::Loss) -> Loss {
-    Loss {
-        counted: loss.counted,
-        uncounted: loss.uncounted,
-        damaged_input: loss.damaged,
-        overwritten: loss.overwritten,
-    }
+    let mut made = Loss::counted(loss.counted);
+    (made.uncounted, made.damaged_input, made.overwritten) = (loss.uncounted, loss.damaged, loss.overwritten);
+    made
 }
 
 fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
@@ -70,7 +64,7 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
                 data_size: sub_buffer_len - 8 - long,
             };
             let bytes = kernel::sub_buffer(events, *lost, *how, layout);
-            let summary = writer.sub_buffer(*cpu, &bytes, &page).unwrap();
+            let summary = writer.sub_buffer_verbatim(*cpu, &bytes, &page).unwrap();
             assert_eq!((summary.events, summary.loss), (events.len() as u64, loss(lost)));
         }
         model::Op::Clock(name, ..) => writer.clock(&TraceClock::named(name)).unwrap(),
@@ -79,11 +73,8 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
         model::Op::File(name, contents, Some(times)) => writer.file_at(name, contents, *times).unwrap(),
         model::Op::Lines(..) | model::Op::Cgroups(..) | model::Op::Sums(..) => table(writer, op),
         model::Op::Tasks(tasks) => {
-            let task = |&(time, pid, tgid, comm): &(u64, i32, i32, &str)| Task {
-                time,
-                pid,
-                tgid,
-                comm: comm.into(),
+            let task = |&(time, pid, tgid, comm): &(u64, i32, i32, &str)| {
+                Task::new(pid, comm).tgid(tgid).since(time)
             };
             writer.tasks(&tasks.iter().map(task).collect::<Vec<_>>()).unwrap();
         }
@@ -150,22 +141,18 @@ fn table(writer: &mut Writer, op: &model::Op) {
 /// One chunk for each run of rows with the same `taken`, as the vectors have them.
 fn stats(writer: &mut Writer, rows: &[(u32, u64, [Option<u64>; 11])]) {
     for group in rows.chunk_by(|a, b| a.1 == b.1) {
-        let kernel = |n: &[Option<u64>; 11]| CpuStats {
-            entries: n[0],
-            overrun: n[1],
-            commit_overrun: n[2],
-            bytes: n[3],
-            dropped: n[4],
-            read: n[5],
-            oldest_time: n[6],
-            now_time: n[7],
+        let kernel = |n: &[Option<u64>; 11]| {
+            let mut stats = CpuStats::default();
+            (stats.entries, stats.overrun, stats.commit_overrun, stats.bytes) = (n[0], n[1], n[2], n[3]);
+            (stats.dropped, stats.read, stats.oldest_time, stats.now_time) = (n[4], n[5], n[6], n[7]);
+            stats
         };
-        let own = |n: &[Option<u64>; 11]| WriterStats {
-            events: n[0].unwrap(),
-            bytes: n[3].unwrap(),
-            sub_buffers: n[8].unwrap(),
-            sub_buffers_damaged: n[9].unwrap(),
-            discarded: n[10].unwrap(),
+        let own = |n: &[Option<u64>; 11]| {
+            let mut stats = WriterStats::default();
+            (stats.events, stats.bytes) = (n[0].unwrap(), n[3].unwrap());
+            (stats.sub_buffers, stats.sub_buffers_damaged) = (n[8].unwrap(), n[9].unwrap());
+            stats.discarded = n[10].unwrap();
+            stats
         };
         match group[0].1 {
             2 => writer.writer_stats(&group.iter().map(|(cpu, _, n)| (*cpu, own(n))).collect::<Vec<_>>()),

@@ -8,11 +8,11 @@ use super::interner::{Interner, Key};
 use super::plan::{ClassPlan, ValuePlan};
 use crate::error::Result;
 use crate::kernel::{ByteOrder, FieldKind};
-use crate::raw::{EventsHead, loss_flags};
+use crate::raw::EventsHead;
 use crate::schema::{Place, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
 
-use super::framer::BodyLayout;
-use super::types::{Loss, WriterLimits, WriterOptions};
+use super::BodyLayout;
+use crate::Loss;
 use crate::codec::{Compression, records_behind};
 
 /// Records of one chunk at most: a chunk of 1 MiB on 64-bit targets.
@@ -78,12 +78,12 @@ pub(crate) struct Body {
 
 impl Body {
     /// How to store it: what stands before the records stays as it is; with a codec, only the head.
-    pub(crate) fn layout(&self, options: &WriterOptions) -> BodyLayout {
+    pub(crate) fn layout(&self, order: ByteOrder, long_size: usize, compression: Compression) -> BodyLayout {
         let Self { records_offset, summary } = *self;
         let head_len = size_of::<EventsHead<LittleEndian>>();
-        let prefix_len = if options.compression == Compression::None { records_offset } else { head_len };
-        let (count, stride) = (summary.record_count as usize, 8 + options.long_size);
-        let records = records_behind(prefix_len, records_offset, count, stride, options.order);
+        let prefix_len = if compression == Compression::None { records_offset } else { head_len };
+        let (count, stride) = (summary.record_count as usize, 8 + long_size);
+        let records = records_behind(prefix_len, records_offset, count, stride, order);
         BodyLayout { prefix_len, records, summary }
     }
 }
@@ -108,12 +108,12 @@ impl Habit {
 }
 
 impl EventChunkBuilder {
-    pub fn new(order: ByteOrder, long_size: usize, limits: &WriterLimits) -> Self {
+    pub fn new(order: ByteOrder, long_size: usize, chunk_len: usize) -> Self {
         Self {
             order,
             long_size,
-            records_max: (limits.chunk_len / (8 + long_size)).clamp(1, RECORDS_MAX),
-            heap_len_max: limits.chunk_len.saturating_mul(4),
+            records_max: (chunk_len / (8 + long_size)).clamp(1, RECORDS_MAX),
+            heap_len_max: chunk_len.saturating_mul(4),
             record_count: 0,
             records: Vec::new(),
             t_base: 0,
@@ -427,25 +427,6 @@ impl EventChunkBuilder {
     /// Takes the loss that was noted.
     pub fn take_loss(&mut self) -> Loss {
         core::mem::take(&mut self.loss)
-    }
-}
-
-impl Loss {
-    pub(super) fn flags(&self) -> u32 {
-        let mut flags = 0;
-        if self.counted > 0 {
-            flags |= loss_flags::COUNTED;
-        }
-        if self.uncounted {
-            flags |= loss_flags::UNCOUNTED;
-        }
-        if self.damaged_input {
-            flags |= loss_flags::DAMAGED_INPUT;
-        }
-        if self.overwritten {
-            flags |= loss_flags::OVERWRITTEN;
-        }
-        flags
     }
 }
 
