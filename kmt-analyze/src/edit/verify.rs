@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::limits;
 use kmt_format::Fault;
-use kmt_format::read::{Damage, Event, Trace};
+use kmt_format::read::{Damage, Trace};
 use serde_json::{Map, json};
 
 use crate::commands::session::{Out, Session, print_json};
@@ -28,7 +28,6 @@ pub fn run(session: &Session<'_>, bytes: &[u8], as_json: bool) -> Result<Outcome
     let found = look(trace, bytes);
     let is_sound = found.damages.is_empty()
         && trace.damage_count() == 0
-        && trace.is_finished()
         && found.unreadable == 0
         && found.index.is_none_or(|i| i == "agrees");
     if as_json {
@@ -63,7 +62,8 @@ pub fn run(session: &Session<'_>, bytes: &[u8], as_json: bool) -> Result<Outcome
         out.page(&page(session, &found, is_sound))?;
         out.finish()?;
     }
-    Ok(if is_sound { Outcome::Done } else { Outcome::Incomplete })
+    // An unfinished file is sound as far as it goes, and may lack events.
+    Ok(if is_sound && trace.is_finished() { Outcome::Done } else { Outcome::Incomplete })
 }
 
 /// Damage that opening found, and that reading events found.
@@ -80,24 +80,25 @@ fn look(trace: &Trace<'_>, bytes: &[u8]) -> Found {
     for (chunk, _) in trace.streams().values().flat_map(|s| &s.chunks) {
         match trace.read(chunk) {
             Ok(read) => {
-                for index in 0..read.records().len() {
+                for event in read.events(trace.schema()) {
                     found.events += 1;
-                    let whole = Event::new(trace.schema(), &read, index).is_some_and(|event| {
-                        let scalars = event.class().fields.len();
-                        (0..scalars).all(|f| event.uint(f).is_some() || event.bytes(f).is_some())
-                    });
+                    let whole = (0..event.class().fields.len()).all(|field| event.get(field).is_some());
                     found.unreadable += u64::from(!whole);
                 }
             }
             Err(error) => found.damages.push(Damage::new(chunk.offset, chunk.total_len, error)),
         }
     }
-    if trace.metadata().trailer.is_some_and(|t| t.index_offset.is_some()) {
+    let has_index = trace.metadata().trailer.is_some_and(|t| t.index_offset.is_some());
+    if has_index && (trace.damage_count() > 0 || !found.damages.is_empty()) {
+        // A damaged chunk is not what the index says of it, and that is not the fault of the index.
+        found.index = Some("not compared: chunks are damaged");
+    } else if has_index {
         let indexed = Trace::open_indexed(bytes, limits::of_file());
         found.index = Some(match indexed {
             Ok(Some(indexed)) if indexed.event_count() == trace.event_count() => "agrees",
-            Ok(_) => "tells another number of events than the chunks",
-            Err(_) => "cannot be used",
+            Ok(Some(_)) => "tells another number of events than the chunks",
+            Ok(None) | Err(_) => "cannot be used",
         });
     }
     found
@@ -106,7 +107,12 @@ fn look(trace: &Trace<'_>, bytes: &[u8]) -> Found {
 fn page(session: &Session<'_>, found: &Found, is_sound: bool) -> String {
     const TOLD: usize = 20;
     let trace = session.trace;
-    let mut out = format!("{}: {}\n", session.path.display(), if is_sound { "sound" } else { "damaged" });
+    let verdict = match (is_sound, trace.is_finished()) {
+        (true, true) => "sound",
+        (true, false) => "unfinished",
+        (false, _) => "damaged",
+    };
+    let mut out = format!("{}: {verdict}\n", session.path.display());
     let kinds: Vec<String> = found.chunks.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
     out.push_str(&format!("chunks    {}\n", kinds.join(", ")));
     out.push_str(&format!("events    {}, every one read, every checksum compared\n", count(found.events)));
@@ -126,7 +132,7 @@ fn page(session: &Session<'_>, found: &Found, is_sound: bool) -> String {
     if all > TOLD as u64 {
         out.push_str(&format!("damage    {} more places\n", all - TOLD as u64));
     }
-    if !is_sound {
+    if !is_sound || !trace.is_finished() {
         out.push_str("remedy    kmt-analyze recover FILE -o WHOLE.kmt keeps what can be read\n");
     }
     out

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::files::{REPORTS, Scratch, data, json, run, stderr, stdout};
+use kmt_format::raw::ChunkKind;
+use kmt_format::read::Trace;
 use serde_json::Value;
 
 const CAPTURES: [&str; 4] = ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"];
@@ -89,6 +91,45 @@ fn damaged_files_are_told_and_recovered() {
     assert_eq!(json(&["verify", "--json"], &whole)["verify"]["sound"], true);
     let held = json(&["verify", "--json"], &whole)["verify"]["events"].as_u64();
     assert_eq!(held, json(&["verify", "--json"], &file)["verify"]["events"].as_u64());
+}
+
+#[test]
+fn a_file_whose_writer_was_interrupted_is_unfinished_and_not_damaged() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("s390x-6.1"));
+    let bytes = fs::read(&file).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let index = trace.chunks().find(|c| c.kind == ChunkKind::INDEX).unwrap().offset as usize;
+    fs::write(&file, &bytes[..index]).unwrap();
+    let said = run(&["verify"], &file);
+    assert_eq!(said.status.code(), Some(3), "it may lack events");
+    assert!(
+        stdout(&said).contains(": unfinished\n") && !stdout(&said).contains("damage"),
+        "{}",
+        stdout(&said)
+    );
+    let verify = &json(&["verify", "--json"], &file)["verify"];
+    assert_eq!((&verify["sound"], &verify["finished"]), (&true.into(), &false.into()));
+    assert_eq!((&verify["damages_total"], &verify["index"]), (&0.into(), &Value::Null));
+}
+
+#[test]
+fn the_index_is_not_blamed_for_other_chunks() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("s390x-6.1"));
+    let sound = fs::read(&file).unwrap();
+    let trace = Trace::open(&sound).unwrap();
+    for kind in [ChunkKind::META, ChunkKind::EVENTS, ChunkKind::SYMBOLS] {
+        let chunk = trace.chunks().find(|c| c.kind == kind).unwrap();
+        let mut bytes = sound.clone();
+        bytes[(chunk.body_offset() + chunk.body_len - 1) as usize] ^= 1;
+        fs::write(&file, &bytes).unwrap();
+        let verify = &json(&["verify", "--json"], &file)["verify"];
+        assert_eq!((&verify["sound"], &verify["damages_total"]), (&false.into(), &1.into()), "{kind}");
+        assert_eq!(verify["index"], "not compared: chunks are damaged", "{kind}");
+        let said = stdout(&run(&["verify"], &file));
+        assert!(said.contains("index     not compared"), "{said}");
+    }
 }
 
 /// All numbers of addresses in a document: values that are hexadecimal texts.

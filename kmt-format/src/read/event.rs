@@ -85,10 +85,13 @@ fn unknown<'t>() -> (&'t EventClass, &'t Shape) {
 impl<'t> Event<'t> {
     /// The event of that index in a chunk; `None` if there is none. `schema` is that of the same file.
     pub fn new(schema: &'t Schema, chunk: &'t EventChunk<'t>, index: usize) -> Option<Self> {
+        if index >= chunk.info().event_count as usize {
+            return None;
+        }
         Self::of(Held::Borrowed(chunk), schema, None, index)
     }
 
-    /// The event of that index in a chunk; `None` only if the chunk has fewer.
+    /// The event of that index, which is one of the chunk: never `None` then.
     #[inline]
     pub(super) fn of(
         chunk: Held<'t>,

@@ -148,15 +148,12 @@ impl<'d> EventChunk<'d> {
         self.body.get(start..start.checked_add(usize::from(descriptor.len))?)
     }
 
-    /// The record of that index.
+    /// The record of that index, which is one of the chunk.
     #[inline]
     pub(super) fn record(&self, index: usize) -> Option<Record> {
-        if index >= self.info.event_count as usize {
-            return None;
-        }
-        let stride = self.long_size.checked_add(8)?;
-        let start = self.records_at.checked_add(index.checked_mul(stride)?)?;
-        Record::read(self.body.get(start..start.checked_add(stride)?)?, self.order)
+        let stride = self.long_size.wrapping_add(8);
+        let start = self.records_at.wrapping_add(index.wrapping_mul(stride));
+        Record::read(self.body.get(start..)?, self.order, self.long_size)
     }
 
     /// Size of the traced kernel's `long` in bytes.

@@ -31,15 +31,14 @@ pub struct Record {
 }
 
 impl Record {
-    /// Of the bytes of one record, whose value word is the rest.
+    /// The record that `bytes` start with.
     #[inline]
-    pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Option<Self> {
-        let wide = bytes.len() >= size_of::<Record64<LittleEndian>>();
-        Some(match (order, wide) {
-            (ByteOrder::Little, true) => Record64::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
-            (ByteOrder::Big, true) => Record64::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
-            (ByteOrder::Little, false) => Record32::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
-            (ByteOrder::Big, false) => Record32::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+    pub(super) fn read(bytes: &[u8], order: ByteOrder, long_size: usize) -> Option<Self> {
+        Some(match (order, long_size) {
+            (ByteOrder::Little, 8) => Record64::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+            (ByteOrder::Big, 8) => Record64::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+            (ByteOrder::Little, _) => Record32::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
+            (ByteOrder::Big, _) => Record32::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
         })
     }
 }

@@ -82,7 +82,8 @@ impl Schema {
         self.classes.len()
     }
 
-    /// Adds what a schema chunk defines. A second definition of the same index must say the same.
+    /// Adds what a schema chunk defines. A second definition of the same index must say the same: a chunk in which one
+    /// does not adds nothing.
     pub(super) fn add<O: Order + 'static>(
         &mut self,
         body: &[u8],
@@ -106,8 +107,13 @@ impl Schema {
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
         let mut new_shapes = Vec::new();
         let known = self.fresh.len();
-        place(&mut self.classes, first_class, classes, &mut self.fresh).map_err(bad)?;
-        place(&mut self.shapes, first_shape, shapes, &mut new_shapes).map_err(bad)?;
+        if contradicts(&self.classes, first_class, &classes)
+            || contradicts(&self.shapes, first_shape, &shapes)
+        {
+            return Err(bad("two schema chunks define the same number differently"));
+        }
+        place(&mut self.classes, first_class, classes, &mut self.fresh);
+        place(&mut self.shapes, first_shape, shapes, &mut new_shapes);
         while matches!(self.classes.get(self.complete), Some(Some(_))) {
             self.complete = self.complete.saturating_add(1);
         }
@@ -117,27 +123,24 @@ impl Schema {
     }
 }
 
-fn place<T: PartialEq>(
-    into: &mut Vec<Option<T>>,
-    first: usize,
-    new: Vec<T>,
-    fresh: &mut Vec<usize>,
-) -> core::result::Result<(), &'static str> {
+/// Whether a number is known as something else.
+fn contradicts<T: PartialEq>(known: &[Option<T>], first: usize, new: &[T]) -> bool {
+    let mut both = known.iter().skip(first).zip(new);
+    both.any(|(old, new)| old.as_ref().is_some_and(|old| old != new))
+}
+
+/// Puts what is new in its place; `fresh` gets the numbers that were free.
+fn place<T>(into: &mut Vec<Option<T>>, first: usize, new: Vec<T>, fresh: &mut Vec<usize>) {
     let end = first.saturating_add(new.len());
     if into.len() < end {
         into.resize_with(end, || None);
     }
     for ((number, slot), value) in into.iter_mut().enumerate().skip(first).zip(new) {
-        match slot {
-            Some(old) if *old != value => return Err("two schema chunks define the same number differently"),
-            Some(_) => {}
-            None => {
-                *slot = Some(value);
-                fresh.push(number);
-            }
+        if slot.is_none() {
+            *slot = Some(value);
+            fresh.push(number);
         }
     }
-    Ok(())
 }
 
 /// The fields of a class, and what they mean.

@@ -244,3 +244,112 @@ fn event_numbers_that_overflow_are_no_panic() {
     }
     assert_eq!(events, trace.event_count());
 }
+
+/// Sets the checksums of the chunk at `at` anew.
+fn stamp(file: &mut [u8], at: usize) {
+    let crc = |bytes: &[u8]| crate::support::naive::crc32(bytes).to_le_bytes();
+    let number = |file: &[u8], at: usize, len: usize| ByteOrder::Little.uint(&file[at..at + len]) as usize;
+    let (total, prefix_len) = (number(file, at + 16, 8), number(file, at + 52, 4));
+    let prefix = crc(&file[at + 64..at + 64 + prefix_len]);
+    file[at + 56..at + 60].copy_from_slice(&prefix);
+    let body = crc(&file[at + 64..at + total]);
+    file[at + 48..at + 52].copy_from_slice(&body);
+    let header = crc(&file[at..at + 60]);
+    file[at + 60..at + 64].copy_from_slice(&header);
+}
+
+/// The library's writer keeps arrays in descriptors and payloads; another writer may keep them in contexts.
+#[test]
+fn an_array_that_a_context_places_must_lie_in_the_heap() {
+    let format = "name: ev\nID: 11\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:char tag[4];\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n";
+    let made = |pids: [u8; 2]| {
+        let mut writer = model::writer(ByteOrder::Little, 8);
+        writer.add_format("own", format).unwrap();
+        for pid in pids {
+            writer.event(0, 1, &[11, 0, 0, 0, pid, 0, 0, 0, b'a', b'b', 0, 0]).unwrap();
+        }
+        let mut file = writer.finish().unwrap();
+        let schemas: Vec<usize> = {
+            let trace = Trace::open(&file).unwrap();
+            let all = trace.chunks().filter(|c| c.kind == kmt_format::raw::ChunkKind::SCHEMA);
+            all.map(|c| c.offset as usize).collect()
+        };
+        for at in schemas {
+            // Three shapes, three fields each: the array is the third, and its place is 1, where the task is.
+            let slots = slots_at(&file[at + 64..]);
+            for shape in 0..3 {
+                let slot = at + 64 + slots + (shape * 3 + 2) * 8;
+                file[slot] = 1;
+                file[slot + 4..slot + 8].fill(0);
+            }
+            stamp(&mut file, at);
+        }
+        file
+    };
+    // Task 0: the array at the start of the heap. Task 200: none is there.
+    let sound = made([0, 0]);
+    let trace = Trace::open(&sound).unwrap();
+    let tags: Vec<String> =
+        trace.events().unwrap().map(|e| e.field("tag").unwrap().as_str().unwrap().to_owned()).collect();
+    assert_eq!(tags, ["ab", "ab"]);
+    let file = made([0, 200]);
+    let trace = Trace::open(&file).unwrap();
+    assert_eq!(trace.damage_count(), 0, "found when the chunk is read");
+    let error = trace.events().map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Malformed("an array lies outside the heap"));
+}
+
+/// Where the slots of a schema chunk's body start.
+fn slots_at(body: &[u8]) -> usize {
+    let number = |offset: usize, len: usize| ByteOrder::Little.uint(&body[offset..offset + len]) as usize;
+    // Classes, fields and shapes stand before them.
+    number(0, 4) + (0..3).map(|i| number(12 + 4 * i, 4) * number(32 + 2 * i, 2)).sum::<usize>()
+}
+
+#[test]
+fn a_schema_that_contradicts_another_one_contributes_nothing() {
+    let format = |name: &str, id: u16| {
+        model::CLASSES[usize::from(id)].format_text(8).replace("name: ", &format!("name: {name}"))
+    };
+    let made = |names: [&str; 2]| {
+        let mut writer = model::writer(ByteOrder::Little, 8);
+        for (id, name) in names.iter().enumerate() {
+            let id = writer.add_format("kmem", &format(name, id as u16)).unwrap();
+            writer.declare(id).unwrap();
+            let mut record = [0; 256];
+            record[..2].copy_from_slice(&id.to_le_bytes());
+            writer.event(0, 1, &record).unwrap();
+            writer.flush(0).unwrap();
+        }
+        writer.take()
+    };
+    // Without its first class; the file behind it has one, and another second class.
+    let mut file = made(["a", "b"]);
+    let schemas = |file: &[u8]| -> Vec<(usize, usize)> {
+        let trace = Trace::open(file).unwrap();
+        let found = trace.chunks().filter(|c| c.kind == kmt_format::raw::ChunkKind::SCHEMA);
+        found.map(|c| (c.offset as usize, c.total_len as usize)).collect()
+    };
+    let first = schemas(&file)[0].0;
+    file[first + 100] ^= 1;
+    assert_eq!(Trace::open(&file).unwrap().schema().classes().count(), 1);
+    let mut writer = model::writer(ByteOrder::Little, 8);
+    for (id, name) in ["other", "c"].iter().enumerate() {
+        let id = writer.add_format("kmem", &format(name, id as u16)).unwrap();
+        writer.declare(id).unwrap();
+    }
+    let other = writer.finish().unwrap();
+    let (at, len) = schemas(&other)[0];
+    let at_end = file.len() as u64;
+    file.extend_from_slice(&other[at..at + len]);
+    let trace = Trace::open(&file).unwrap();
+    let damages: Vec<(u64, &str)> = trace.damages().iter().map(|d| (d.offset, d.error.code())).collect();
+    assert_eq!(damages, [(first as u64, "checksum"), (at_end, "malformed")]);
+    let names: Vec<&str> = trace.schema().classes().map(|(_, c)| c.name.as_str()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(names[0].starts_with('b'));
+    assert_eq!(trace.schema().class_count(), 2);
+}

@@ -4,10 +4,10 @@ use core::ops::Range;
 
 use super::EventChunk;
 use crate::error::{Error, ErrorKind};
-use crate::kernel::FieldKind;
+use crate::kernel::{ByteOrder, FieldKind};
 use crate::pack::class_bit;
-use crate::read::Schema;
 use crate::read::sub_buffers::LACKS_CLASSES;
+use crate::read::{Record, Schema};
 use crate::schema::{Place, Shape};
 
 /// Records that are fetched and checked together.
@@ -27,20 +27,29 @@ fn is_array(kind: FieldKind) -> bool {
     !matches!(kind, FieldKind::Scalar | FieldKind::Opaque(_))
 }
 
-/// Whether descriptors of that shape hold places of arrays.
-fn has_arrays(schema: &Schema, shape: &Shape) -> core::result::Result<bool, &'static str> {
+/// Where events of that shape keep the places of their arrays: bits of [`Shapes`].
+fn arrays_of(schema: &Schema, shape: &Shape) -> core::result::Result<u8, &'static str> {
     let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
-    let mut slots = class.fields.iter().zip(shape.slots.iter());
-    Ok(slots.any(|(field, slot)| is_array(field.kind) && slot.place == Place::Descriptor))
+    let arrays = class.fields.iter().zip(shape.slots.iter()).filter(|(f, _)| is_array(f.kind));
+    Ok(arrays.fold(0, |bits, (_, slot)| {
+        bits | match slot.place {
+            Place::Descriptor => Shapes::ARRAYS,
+            Place::Payload | Place::Opaque { .. } => 0,
+            Place::ClassId | Place::Context | Place::Value => Shapes::ARRAYS_OF_RECORDS,
+        }
+    }))
 }
 
-/// Shapes that were looked at, two bits for each: a chunk may have 65,520 descriptors of one shape with 256 slots.
+/// Shapes that were looked at, three bits for each: a chunk may have 65,520 descriptors of one shape with 256 slots.
 #[derive(Default)]
 struct Shapes(Vec<u8>);
 
 impl Shapes {
     const SEEN: u8 = 1;
+    /// The descriptor places arrays.
     const ARRAYS: u8 = 2;
+    /// Arrays are placed by what each record has of its own: its context or its value word.
+    const ARRAYS_OF_RECORDS: u8 = 4;
 
     fn bits(&mut self, shape: u32) -> Option<&mut u8> {
         let shape = shape as usize;
@@ -59,14 +68,14 @@ impl Shapes {
         })
     }
 
-    fn note_arrays(&mut self, shape: u32) {
+    fn note(&mut self, shape: u32, arrays: u8) {
         if let Some(bits) = self.bits(shape) {
-            *bits |= Self::ARRAYS;
+            *bits |= arrays;
         }
     }
 
-    fn has_arrays(&self, shape: u32) -> bool {
-        self.0.get(shape as usize).is_some_and(|bits| bits & Self::ARRAYS != 0)
+    fn has(&self, shape: u32, arrays: u8) -> bool {
+        self.0.get(shape as usize).is_some_and(|bits| bits & arrays != 0)
     }
 }
 
@@ -76,8 +85,8 @@ impl EventChunk<'_> {
         if !self.epochs.windows(2).all(|w| matches!(w, [a, b] if a.0 <= b.0 && a.1 < b.1)) {
             return Err("the epochs of a chunk do not rise");
         }
-        // For each descriptor the payload length of its shape, 0 mostly.
-        let mut payload_shapes: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
+        // For each descriptor its shape, if each of its records is to be looked at: few are.
+        let mut special: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
         let mut looked_at = Shapes::default();
         for descriptor in &self.descriptors {
             let data = self.descriptor_bytes(descriptor);
@@ -90,23 +99,22 @@ impl EventChunk<'_> {
                     return Err("a descriptor has a class that the head of its chunk leaves out");
                 }
                 self.check_slots(shape)?;
-                if has_arrays(schema, shape)? {
-                    looked_at.note_arrays(descriptor.shape);
-                }
+                looked_at.note(descriptor.shape, arrays_of(schema, shape)?);
             }
-            if looked_at.has_arrays(descriptor.shape) {
+            if looked_at.has(descriptor.shape, Shapes::ARRAYS) {
                 self.check_arrays(schema, shape, Place::Descriptor, data)?;
             }
-            payload_shapes.push(Some(shape).filter(|s| s.payload_len > 0));
+            let of_records = looked_at.has(descriptor.shape, Shapes::ARRAYS_OF_RECORDS);
+            special.push(Some(shape).filter(|s| s.payload_len > 0 || of_records));
         }
-        self.check_records(schema, &payload_shapes)
+        self.check_records(schema, &special)
     }
 
-    /// One pass without branches over the blocks that [`Self::fetch`] brings in; payloads are rare, and apart.
+    /// One pass without branches over the blocks that [`Self::fetch`] brings in; what is rare is apart.
     fn check_records(
         &self,
         schema: &Schema,
-        payload_shapes: &[Option<&Shape>],
+        special: &[Option<&Shape>],
     ) -> core::result::Result<(), &'static str> {
         let count = self.info.event_count as usize;
         let (mut last, mut falls) = (self.info.t_first, false);
@@ -128,33 +136,45 @@ impl EventChunk<'_> {
         if contexts > self.contexts.len().checked_div(self.context_stride).unwrap_or(0) {
             return Err("a record has a context that is not there");
         }
-        if descriptors > payload_shapes.len() {
+        if descriptors > special.len() {
             return Err("a record has a descriptor that is not there");
         }
         if count > 0 && (self.time(0) != Some(self.info.t_first) || last != self.info.t_last) {
             return Err("the head of a chunk has other times than its records");
         }
-        if payload_shapes.iter().all(Option::is_none) {
-            Ok(())
-        } else {
-            self.check_payloads(schema, payload_shapes)
-        }
+        if special.iter().all(Option::is_none) { Ok(()) } else { self.check_special(schema, special) }
     }
 
-    fn check_payloads(
+    /// Payloads, and arrays that are not placed by descriptors, record by record.
+    fn check_special(
         &self,
         schema: &Schema,
-        payload_shapes: &[Option<&Shape>],
+        special: &[Option<&Shape>],
     ) -> core::result::Result<(), &'static str> {
         let mut wrong = None;
         self.records().for_each(|record| {
-            let Some(Some(shape)) = payload_shapes.get(usize::from(record.descriptor)) else { return };
-            let data = self.payload(record.value, shape.payload_len);
-            let checked = data.ok_or("the payload of a record lies outside the heap");
-            let checked = checked.and_then(|data| self.check_arrays(schema, shape, Place::Payload, data));
-            wrong = wrong.or(checked.err());
+            let Some(Some(shape)) = special.get(usize::from(record.descriptor)) else { return };
+            wrong = wrong.or(self.check_record(schema, shape, record).err());
         });
         wrong.map_or(Ok(()), Err)
+    }
+
+    fn check_record(
+        &self,
+        schema: &Schema,
+        shape: &Shape,
+        record: Record,
+    ) -> core::result::Result<(), &'static str> {
+        if shape.payload_len > 0 {
+            let data = self.payload(record.value, shape.payload_len);
+            let data = data.ok_or("the payload of a record lies outside the heap")?;
+            self.check_arrays(schema, shape, Place::Payload, data)?;
+        }
+        let context = self.context(record.context.into()).unwrap_or_default();
+        self.check_arrays(schema, shape, Place::Context, context)?;
+        self.check_arrays(schema, shape, Place::Value, &record.value.to_le_bytes())?;
+        let class = schema.class(shape.class).map_or(0, |class| class.id);
+        self.check_arrays(schema, shape, Place::ClassId, &class.to_le_bytes())
     }
 
     /// Reads a byte of every cache line of these records: many loads at once, where checking them one by one would
@@ -196,7 +216,13 @@ impl EventChunk<'_> {
             if !is_array(field.kind) || slot.place != place {
                 continue;
             }
-            let offset = self.order.uint_at(data, slot.offset as usize, usize::from(slot.stored));
+            let (at, len) = (slot.offset as usize, usize::from(slot.stored));
+            let offset = match place {
+                // Numbers of their own, whatever the file's byte order: see `Event::stored`.
+                Place::Value => ByteOrder::Little.uint_at(data, at, len),
+                Place::ClassId => Some(ByteOrder::Little.uint(data)),
+                _ => self.order.uint_at(data, at, len),
+            };
             if offset.and_then(|o| self.array(o)).is_none() {
                 return Err("an array lies outside the heap");
             }
