@@ -223,7 +223,7 @@ fn short_sub_buffers_are_not_padded() {
         let output = saved.convert(options);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let file = fs::read(saved.0.join("out.kmt")).unwrap();
-        let trace = kmt_format::read::Trace::open(&file, kmt_format::Limits::default()).unwrap();
+        let trace = kmt_format::read::Trace::open(&file).unwrap();
         let chunks = trace.streams().values().flat_map(|s| &s.chunks);
         let events: usize = chunks.map(|(chunk, _)| trace.read(chunk).unwrap().records().len()).sum();
         (events, file.len())
