@@ -1,0 +1,203 @@
+//! Traces: opening, and what holds for all of their events.
+
+use core::ffi::c_char;
+use core::mem::MaybeUninit;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use kmt_format::Limits;
+use kmt_format::kernel::{ByteOrder, ClockUnit};
+
+use super::error::{Failure, guarded, unfailing};
+use super::text::{fill, string, until_nul};
+use crate::owned::OwnedTrace;
+
+/// A trace. Several threads may use one at the same time.
+#[derive(Debug)]
+pub struct Trace {
+    pub(super) inner: Arc<OwnedTrace>,
+    /// System and name of each class.
+    pub(super) names: Arc<[(CString, CString)]>,
+}
+
+impl Trace {
+    fn new(inner: Arc<OwnedTrace>) -> Box<Self> {
+        let names = |(_, class): (usize, &kmt_format::schema::EventClass)| {
+            (until_nul(class.system.as_bytes()), until_nul(class.name.as_bytes()))
+        };
+        let names = inner.trace().schema().classes().map(names).collect();
+        Box::new(Self { inner, names })
+    }
+}
+
+/// Opens a file; NULL and an error if it cannot be read.
+///
+/// A regular file is mapped: while the trace is open, the file must not be made shorter (SIGBUS).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmt_open(path: *const c_char) -> Option<Box<Trace>> {
+    // SAFETY: the caller promises a path; the limits are a constant.
+    unsafe { kmt_open_with_limits(path, c"".as_ptr()) }
+}
+
+/// The same with other limits: "NAME=VALUE", separated by spaces. Errors name the limit that a file exceeds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmt_open_with_limits(
+    path: *const c_char,
+    limits: *const c_char,
+) -> Option<Box<Trace>> {
+    guarded(None, || {
+        // SAFETY: the caller promises strings.
+        let (path, limits) = unsafe { (string(path, "the path")?, string(limits, "the text of limits")?) };
+        let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+        let limits = parsed(limits.to_bytes())?;
+        Ok(Some(Trace::new(OwnedTrace::open(path, limits)?)))
+    })
+}
+
+/// Opens a file in memory, which must stay as it is until the trace and all its events are closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmt_open_memory(data: *const u8, size: usize) -> Option<Box<Trace>> {
+    guarded(None, || {
+        if data.is_null() || isize::try_from(size).is_err() {
+            return Err(Failure::usage("the data is NULL, or longer than memory can be"));
+        }
+        // SAFETY: `data` is not NULL, and the caller promises `size` bytes there that stay as they are until all that is
+        // made of them is closed.
+        let inner =
+            unsafe { OwnedTrace::of_memory(core::slice::from_raw_parts(data, size), Limits::default()) };
+        Ok(Some(Trace::new(inner.map_err(crate::OpenError::from)?)))
+    })
+}
+
+/// Closes a trace. Events that were opened on it stay usable.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_close(trace: Option<Box<Trace>>) {
+    unfailing((), || drop(trace));
+}
+
+/// Number of events in the file.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_event_count(trace: Option<&Trace>) -> u64 {
+    unfailing(0, || trace.map_or(0, |t| t.inner.trace().event_count()))
+}
+
+/// Whether the writer of the file came to its end.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_is_finished(trace: Option<&Trace>) -> bool {
+    unfailing(false, || trace.is_some_and(|t| t.inner.trace().is_finished()))
+}
+
+/// Number of damaged places that opening found. Damage inside event chunks is found when they are read, and is a loss.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_damage_count(trace: Option<&Trace>) -> u64 {
+    unfailing(0, || trace.map_or(0, |t| t.inner.trace().damage_count()))
+}
+
+/// Text of one of those places, as `kmt_symbol` gives text; 0 if it is not listed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmt_damage_text(
+    trace: Option<&Trace>,
+    index: usize,
+    buffer: *mut c_char,
+    size: usize,
+) -> usize {
+    unfailing(0, || {
+        let damage = trace.and_then(|t| t.inner.trace().damages().get(index));
+        let text = damage.map(|d| d.error.to_string()).unwrap_or_default();
+        // SAFETY: the caller promises the buffer.
+        unsafe { fill(buffer, size, text.as_bytes()) }
+    })
+}
+
+/// Size of the traced kernel's long in bytes: 4 or 8.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_long_size(trace: Option<&Trace>) -> u32 {
+    unfailing(0, || trace.map_or(0, |t| u32::try_from(t.inner.trace().header().long_size).unwrap_or(0)))
+}
+
+/// Whether the traced kernel is big-endian: the order of numbers in what `kmt_bytes` returns.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_is_big_endian(trace: Option<&Trace>) -> bool {
+    unfailing(false, || trace.is_some_and(|t| t.inner.trace().header().order == ByteOrder::Big))
+}
+
+/// Whether times are in nanoseconds; else they are ticks of a clock whose rate is not known.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_clock_is_ns(trace: Option<&Trace>) -> bool {
+    unfailing(false, || {
+        let clock = trace.and_then(|t| t.inner.trace().metadata().clock.as_ref());
+        clock.is_some_and(|c| c.unit == ClockUnit::Nanoseconds)
+    })
+}
+
+/// Value of a key of the file, such as "kernel.uname"; NULL if it has none. Valid until the trace is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmt_meta(
+    trace: Option<&Trace>,
+    key: *const c_char,
+    size: Option<&mut MaybeUninit<usize>>,
+) -> *const u8 {
+    guarded(core::ptr::null(), || {
+        // SAFETY: the caller promises a string.
+        let key = unsafe { string(key, "the key")? };
+        let key = key.to_str().map_err(|_| Failure::usage("the key is not UTF-8"))?;
+        Ok(given(trace.and_then(|t| t.inner.trace().metadata().value(key)), size))
+    })
+}
+
+/// A file of the target that the trace carries, such as "slabinfo.before"; NULL if it does not. Valid as that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmt_attachment(
+    trace: Option<&Trace>,
+    name: *const c_char,
+    size: Option<&mut MaybeUninit<usize>>,
+) -> *const u8 {
+    guarded(core::ptr::null(), || {
+        // SAFETY: the caller promises a string.
+        let name = unsafe { string(name, "the name")? };
+        let name = name.to_str().map_err(|_| Failure::usage("the name is not UTF-8"))?;
+        Ok(given(trace.and_then(|t| t.inner.trace().metadata().attachment(name)), size))
+    })
+}
+
+/// Writes an address as "symbol+0xoffset/0xsize [module]", or in hex where no symbol is known.
+///
+/// As snprintf: at most `size` bytes, the NUL included, and the length of the whole text is returned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kmt_symbol(
+    trace: Option<&Trace>,
+    address: u64,
+    buffer: *mut c_char,
+    size: usize,
+) -> usize {
+    unfailing(0, || {
+        let text = trace.map(|t| t.inner.symbol(address)).unwrap_or_default();
+        // SAFETY: the caller promises the buffer.
+        unsafe { fill(buffer, size, &text) }
+    })
+}
+
+/// Bytes as C has them: a pointer, and the length where it is asked for.
+pub(super) fn given(bytes: Option<&[u8]>, size: Option<&mut MaybeUninit<usize>>) -> *const u8 {
+    if let Some(size) = size {
+        size.write(bytes.map_or(0, <[u8]>::len));
+    }
+    bytes.map_or(core::ptr::null(), <[u8]>::as_ptr)
+}
+
+fn parsed(text: &[u8]) -> Result<Limits, Failure> {
+    let text = core::str::from_utf8(text).map_err(|_| Failure::usage("the text of limits is not UTF-8"))?;
+    let mut limits = Limits::default();
+    for pair in text.split_ascii_whitespace() {
+        let set = pair.split_once('=').and_then(|(name, value)| Some(limits.set(name, value.parse().ok()?)));
+        if set != Some(true) {
+            let names = Limits::NAMES.join(", ");
+            return Err(Failure::usage(format!(
+                "\"{pair}\" is not a limit; NAME=VALUE, where NAME is one of {names}"
+            )));
+        }
+    }
+    Ok(limits)
+}

@@ -1,0 +1,257 @@
+//! Traces that own their bytes, and events that own their trace: for languages without lifetimes.
+//!
+//! The one place that knows how kmt-format is iterated: C and Python are built on it.
+
+use core::fmt;
+use core::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use kmt_format::print::PrintEnv;
+use kmt_format::read::{Event, EventChunk, Gap, Merge, Run, StackJoiner, Trace};
+use kmt_format::schema::Meaning;
+use kmt_format::{Limits, Result};
+
+use crate::bytes::{Bytes, OpenError};
+use crate::tasks::TaskNames;
+
+/// A trace and its bytes.
+#[derive(Debug)]
+pub struct OwnedTrace {
+    /// Borrows `bytes`: stands before it, and so is dropped before it.
+    trace: Trace<'static>,
+    tasks: TaskNames,
+    #[allow(dead_code, reason = "`trace` points into it")]
+    bytes: Bytes,
+}
+
+impl OwnedTrace {
+    /// Opens a file: a regular one is mapped, anything else is read to its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or is not a trace.
+    pub fn open(path: &Path, limits: Limits) -> core::result::Result<Arc<Self>, OpenError> {
+        Ok(Self::new(Bytes::of_file(path)?, limits)?)
+    }
+
+    /// Opens bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they are not a trace.
+    pub fn of_bytes(bytes: Vec<u8>, limits: Limits) -> Result<Arc<Self>> {
+        Self::new(Bytes::Read(bytes), limits)
+    }
+
+    /// Opens bytes that somebody else keeps.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they are not a trace.
+    ///
+    /// # Safety
+    ///
+    /// They stay as they are until the trace and all events that were made of it are dropped.
+    pub unsafe fn of_memory(bytes: &[u8], limits: Limits) -> Result<Arc<Self>> {
+        // SAFETY: the caller promises that they live as long as anything that can use this reference.
+        let bytes = unsafe { core::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+        Self::new(Bytes::Foreign(bytes), limits)
+    }
+
+    fn new(bytes: Bytes, limits: Limits) -> Result<Arc<Self>> {
+        let slice = bytes.as_slice();
+        // SAFETY: the bytes lie in a mapping, behind the pointer of a Vec that is never touched again, or where the
+        // caller of `of_memory` keeps them: they do not move with `bytes`. `bytes` is dropped after `trace`, and no
+        // reference with this lifetime is handed out: `trace()` shortens it to that of the borrow of `self`.
+        let slice = unsafe { core::slice::from_raw_parts(slice.as_ptr(), slice.len()) };
+        let trace = Trace::open(slice, limits)?;
+        let tasks = TaskNames::of(trace.metadata());
+        Ok(Arc::new(Self { trace, tasks, bytes }))
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &Trace<'_> {
+        &self.trace
+    }
+
+    /// The name of a task at a time; `None` if the file does not tell.
+    pub fn comm(&self, pid: i32, time: u64) -> Option<&[u8]> {
+        self.tasks.at(self.trace.metadata(), pid, time)
+    }
+
+    /// An address as `symbol+0xoffset/0xsize [module]`, or in hex.
+    pub fn symbol(&self, address: u64) -> Vec<u8> {
+        let header = self.trace.header();
+        let env = PrintEnv::new(header.order, header.long_size).with_symbols(self.trace.symbols());
+        env.symbol_with_offset(address)
+    }
+}
+
+/// Events that are missing at one place of one CPU's stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossItem {
+    /// CPU.
+    pub cpu: u32,
+    /// Events lost on the target, as the kernel counted them.
+    pub lost: u64,
+    /// At least one more was lost, and the kernel did not count.
+    pub is_uncounted: bool,
+    /// Part of what the kernel wrote was damaged and could not be decoded.
+    pub is_input_damaged: bool,
+    /// Events of chunks of the file that are missing or damaged.
+    pub damaged: u64,
+    /// Time of the event of that CPU before the gap; `None` if there is none.
+    pub after: Option<u64>,
+    /// Time of the event of that CPU behind it; `None` if there is none.
+    pub before: Option<u64>,
+}
+
+impl LossItem {
+    /// What is missing before a run; `None` if nothing is.
+    pub fn of_run(run: &Run<'_, '_>) -> Option<Self> {
+        let gap = run.gap.filter(|gap| !gap.is_empty())?;
+        let before = run.range.clone().next().and_then(|first| run.chunk.time(first));
+        Some(Self::of(run.cpu, &gap, before))
+    }
+
+    fn of(cpu: u32, gap: &Gap, before: Option<u64>) -> Self {
+        Self {
+            cpu,
+            lost: gap.loss.counted,
+            is_uncounted: gap.loss.uncounted,
+            is_input_damaged: gap.loss.damaged_input,
+            damaged: gap.events_damaged,
+            after: gap.after,
+            before,
+        }
+    }
+}
+
+/// Where [`OwnedEvents`] stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// At an event.
+    Event,
+    /// At a gap.
+    Loss,
+    /// Behind the last event.
+    End,
+}
+
+/// The events of a trace in the kernel's order, and the gaps between them.
+pub struct OwnedEvents {
+    /// These three are gone, or made anew, before `merge` goes on.
+    event: Option<Event<'static>>,
+    chunk: Option<&'static EventChunk<'static>>,
+    range: Range<usize>,
+    loss: Option<LossItem>,
+    /// Events passed so far, the current one included.
+    count: u64,
+    stack_of: Option<u64>,
+    /// `None` where the trace has no stacks.
+    joiner: Option<StackJoiner<u64>>,
+    /// Borrows `owner`: stands before it, and so is dropped before it.
+    merge: Merge<'static, 'static>,
+    owner: Arc<OwnedTrace>,
+}
+
+impl OwnedEvents {
+    /// Events from the first one on.
+    pub fn new(owner: &Arc<OwnedTrace>) -> Self {
+        let owner = Arc::clone(owner);
+        // SAFETY: the trace lies behind an Arc that is kept beside what borrows it and is dropped after it. Nobody
+        // has it as `&mut`: the Arc is shared, and `OwnedTrace` hands out shared references alone.
+        let trace: &'static Trace<'static> = unsafe { &*core::ptr::from_ref(&owner.trace) };
+        let has_stacks = trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
+        Self {
+            event: None,
+            chunk: None,
+            range: 0..0,
+            loss: None,
+            count: 0,
+            stack_of: None,
+            joiner: has_stacks.then(StackJoiner::default),
+            merge: trace.merge(),
+            owner,
+        }
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &Arc<OwnedTrace> {
+        &self.owner
+    }
+
+    /// Goes to the next event or gap.
+    pub fn advance(&mut self) -> Step {
+        (self.event, self.loss, self.stack_of) = (None, None, None);
+        loop {
+            if let (Some(chunk), Some(index)) = (self.chunk, self.range.next()) {
+                return self.enter(chunk, index);
+            }
+            self.chunk = None;
+            let Some(run) = self.merge.next_run() else { return Step::End };
+            self.loss = LossItem::of_run(&run);
+            self.range = run.range.clone();
+            // SAFETY: the chunk lies on the heap in `merge`, which keeps it, unchanged, until `next_run` is called
+            // again: not before `chunk` and `event` were cleared above. `event()` shortens the lifetime to that of a
+            // borrow of `self`, which `advance` ends.
+            self.chunk = Some(unsafe { &*core::ptr::from_ref(run.chunk) });
+            if let Some(loss) = self.loss {
+                self.forget_stacks(loss.cpu);
+                return Step::Loss;
+            }
+        }
+    }
+
+    fn enter(&mut self, chunk: &'static EventChunk<'static>, index: usize) -> Step {
+        // SAFETY: as in `new`; the schema is a part of the trace.
+        let trace: &'static Trace<'static> = unsafe { &*core::ptr::from_ref(&self.owner.trace) };
+        let Some(event) = Event::new(trace.schema(), chunk, index) else {
+            // Never silently: an event whose class is not in the file is a gap of one.
+            let gap = Gap { events_damaged: 1, after: None, ..Gap::default() };
+            self.loss = Some(LossItem::of(chunk.cpu(), &gap, None));
+            self.forget_stacks(chunk.cpu());
+            return Step::Loss;
+        };
+        self.count = self.count.saturating_add(1);
+        if let Some(joiner) = &mut self.joiner {
+            self.stack_of = joiner.see(&event, self.count);
+        }
+        self.event = Some(event);
+        Step::Event
+    }
+
+    fn forget_stacks(&mut self, cpu: u32) {
+        if let Some(joiner) = &mut self.joiner {
+            joiner.gap(cpu);
+        }
+    }
+
+    /// The event, where it stands at one.
+    #[inline]
+    pub fn event(&self) -> Option<&Event<'_>> {
+        self.event.as_ref()
+    }
+
+    /// The gap, where it stands at one.
+    pub fn loss(&self) -> Option<&LossItem> {
+        self.loss.as_ref()
+    }
+
+    /// Number of the current event in the kernel's order, from 1.
+    pub fn number(&self) -> u64 {
+        self.count
+    }
+
+    /// Of a `kernel_stack`: number of the event that the stack belongs to.
+    pub fn stack_of(&self) -> Option<u64> {
+        self.stack_of
+    }
+}
+
+impl fmt::Debug for OwnedEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedEvents").field("count", &self.count).finish_non_exhaustive()
+    }
+}
