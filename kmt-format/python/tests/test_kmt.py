@@ -1,0 +1,165 @@
+"""The package against kmt-analyze and itself: test_kmt.py KMT_ANALYZE TRACE... (run by .ci/python)."""
+
+import gc
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.compute
+
+import kmt
+
+ALLOCATIONS = ["kmem:kmalloc", "kmem:kmem_cache_alloc"]
+FOLDER = pathlib.Path(__file__).parent
+
+
+def analyze(program, *arguments):
+    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def waste_is_that_of_callers(program, path):
+    rows = json.loads(analyze(program, "callers", "-l", "1000000", "--json", path))["callers"]
+    expected = sorted((r["bytes_wasted"], r["api"], r["call_site"], r["symbol"]) for r in rows)
+    assert len(expected) > 10, path
+    printed = analyze(sys.executable, FOLDER / "../examples/waste.py", path)
+    lines = (line.split("\t") for line in printed.splitlines())
+    assert sorted((int(waste), *rest) for waste, *rest in lines) == expected, path
+
+    columns = kmt.open(path).to_arrow()
+    query = """SELECT sum(bytes_alloc - bytes_req)::BIGINT, call_site, call_site_text FROM columns
+        WHERE event IN ('kmem:kmalloc', 'kmem:kmem_cache_alloc', 'kmem:kmalloc_node', 'kmem:kmem_cache_alloc_node')
+        AND ptr <> 0 GROUP BY ALL"""
+    found = sorted((waste, hex(address), text) for waste, address, text in duckdb.sql(query).fetchall())
+    by_site = {}
+    for waste, _, address, symbol in expected:
+        by_site[address, symbol] = by_site.get((address, symbol), 0) + waste
+    assert found == sorted((waste, *site) for site, waste in by_site.items()), path
+
+
+def events_are_those_of_dump(program, path):
+    """Every event, and every field that dump prints as the file has it."""
+    trace, count = kmt.open(path), 0
+    lines = analyze(program, "dump", "--format", "jsonl", path).splitlines()
+    for event, line in zip(trace, map(json.loads, lines)):
+        count += 1
+        assert (event.number, event.time, event.cpu, event.pid) == (count, line["ts"], line["cpu"], line["pid"])
+        assert f"{event.system}:{event.name}" == line["event"]
+        assert event.comm == line["comm"] or event.comm is None, (event, line)
+        names = [name for name in line["fields"] if not name.endswith("_text")]
+        assert names == list(event.fields), (names, event)
+        for name in names:
+            value, there = event[name], line["fields"][name]
+            assert (hex(value) if isinstance(there, str) and isinstance(value, int) else value) == there, (name, line)
+        if "call_site_text" in line["fields"]:
+            assert event.symbol == line["fields"]["call_site_text"]
+    assert count == len(lines) == len(trace), path
+
+
+def tables_hold_what_events_hold(path):
+    trace = kmt.open(path)
+    events = list(trace)
+    for columns in (trace, trace.to_arrow(batch_rows=1000), trace.to_arrow(fields=["bytes_req", "common_flags"])):
+        table = pyarrow.table(columns)
+        table.validate(full=True)
+        assert len(table) == len(events)
+        for name in table.column_names:
+            if name in ("stack_of", "number", "time", "cpu", "pid", "comm"):
+                expected = [getattr(e, name) for e in events]
+            elif name == "event":
+                expected = [f"{e.system}:{e.name}" for e in events]
+            elif name == "call_site_text":
+                expected = [e.symbol for e in events]
+            else:
+                expected = [e.get(name) for e in events]
+            assert table.column(name).to_pylist() == expected, (path, name)
+
+
+def consumers_read_the_same(path):
+    columns = kmt.open(path).to_arrow(ALLOCATIONS, ["bytes_req", "bytes_alloc", "call_site"])
+    assert columns.names[6:] == ["call_site", "call_site_text", "bytes_req", "bytes_alloc"], columns.names
+    table = pyarrow.table(columns)
+    expected = pyarrow.compute.sum(table["bytes_alloc"]).as_py()
+    assert polars.DataFrame(columns)["bytes_alloc"].sum() == expected > 0
+    assert pandas.DataFrame.from_arrow(columns)["bytes_alloc"].sum() == expected
+    assert table.to_pandas().groupby("call_site_text", observed=True)["bytes_alloc"].sum().sum() == expected
+    assert duckdb.sql("SELECT sum(bytes_alloc)::BIGINT FROM columns").fetchall() == [(expected,)]
+    assert pyarrow.schema(columns) == table.schema
+    # Without a copy: polars has the buffer that pyarrow was given.
+    one = polars.from_arrow(table.select(["time"]))["time"].to_arrow()
+    assert one.buffers()[1].address == table["time"].chunk(0).buffers()[1].address
+
+
+def memory_outlives_what_it_is_of(path):
+    event = next(iter(kmt.open(pathlib.Path(path).read_bytes())))
+    reader = pyarrow.RecordBatchReader.from_stream(kmt.open(path).to_arrow(batch_rows=7))
+    first = reader.read_next_batch()
+    gc.collect()
+    assert first.num_rows == 7 and first["time"][0].as_py() == event.time
+    assert repr(event).startswith("<kmt.Event kmem:")
+    rest = []
+    thread = threading.Thread(target=lambda: rest.append(sum(b.num_rows for b in reader)))
+    thread.start()
+    thread.join()
+    assert rest[0] + 7 == len(kmt.open(path))
+    # Neither a stream nor a schema that nobody takes leaks or crashes.
+    for _ in range(100):
+        kmt.open(path).to_arrow().__arrow_c_stream__()
+        kmt.open(path).to_arrow().__arrow_c_schema__()
+
+
+def losses_are_told(vectors):
+    lossy = 0
+    for path in sorted(vectors.glob("*.kmt")):
+        try:
+            trace = kmt.open(path)
+        except kmt.Error as error:
+            assert error.code and str(error), path
+            continue
+        items = list(trace.events(losses=True))
+        losses = [item for item in items if isinstance(item, kmt.Loss)]
+        assert [repr(l) for l in losses] == [repr(l) for l in trace.losses()], path
+        lossy += bool(losses)
+        pyarrow.table(trace).validate(full=True)
+        for event in items:
+            repr(event), isinstance(event, kmt.Loss) or (event.symbol, event.stack, event.comm)
+    assert lossy > 10, lossy
+
+
+def errors_say_what_to_do(path):
+    def error(call, kind):
+        try:
+            call()
+        except kind as error:
+            return error
+        raise AssertionError(f"no {kind}")
+
+    assert error(lambda: kmt.open(b"x" * 100), kmt.Error).code == "not-kmt"
+    assert error(lambda: kmt.open("/nowhere.kmt"), FileNotFoundError).filename == "/nowhere.kmt"
+    assert "events" in str(error(lambda: kmt.open(path, limits={"nonsense": 1}), ValueError))
+    assert "kmem:kmalloc" in str(error(lambda: kmt.open(path).to_arrow(["kmem:nonsense"]), ValueError))
+    assert "bytes_req" in str(error(lambda: kmt.open(path).to_arrow(fields=["nonsense"]), ValueError))
+    event = next(iter(kmt.open(path)))
+    assert error(lambda: event["nonsense"], KeyError).args == ("nonsense",)
+    assert event.get("nonsense", 7) == 7 and "nonsense" not in event
+
+
+def main(program, *paths):
+    for path in paths:
+        waste_is_that_of_callers(program, path)
+        events_are_those_of_dump(program, path)
+        tables_hold_what_events_hold(path)
+    consumers_read_the_same(paths[0])
+    memory_outlives_what_it_is_of(paths[0])
+    losses_are_told(FOLDER / "../../../format-spec/vectors")
+    errors_say_what_to_do(paths[0])
+    print(f"kmt {kmt.__version__}: {len(paths)} traces as kmt-analyze has them")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
