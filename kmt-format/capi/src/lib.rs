@@ -10,6 +10,5 @@
 pub mod abi;
 mod bytes;
 pub mod owned;
-mod tasks;
 
 pub use bytes::OpenError;

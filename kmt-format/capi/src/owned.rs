@@ -3,24 +3,21 @@
 //! The one place that knows how kmt-format is iterated: C and Python are built on it.
 
 use core::fmt;
-use core::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use kmt_format::print::PrintEnv;
-use kmt_format::read::{Event, EventChunk, Gap, Merge, Run, StackJoiner, Trace};
+use kmt_format::read::{ChunkEvents, Event, Merge, Run, StackJoiner, Trace};
 use kmt_format::schema::Meaning;
 use kmt_format::{Limits, Result};
 
 use crate::bytes::{Bytes, OpenError};
-use crate::tasks::TaskNames;
 
 /// A trace and its bytes.
 #[derive(Debug)]
 pub struct OwnedTrace {
     /// Borrows `bytes`: stands before it, and so is dropped before it.
     trace: Trace<'static>,
-    tasks: TaskNames,
     #[allow(dead_code, reason = "`trace` points into it")]
     bytes: Bytes,
 }
@@ -65,9 +62,8 @@ impl OwnedTrace {
         // caller of `of_memory` keeps them: they do not move with `bytes`. `bytes` is dropped after `trace`, and no
         // reference with this lifetime is handed out: `trace()` shortens it to that of the borrow of `self`.
         let slice = unsafe { core::slice::from_raw_parts(slice.as_ptr(), slice.len()) };
-        let trace = Trace::open(slice, limits)?;
-        let tasks = TaskNames::of(trace.metadata());
-        Ok(Arc::new(Self { trace, tasks, bytes }))
+        let trace = Trace::builder().limits(limits).open(slice)?;
+        Ok(Arc::new(Self { trace, bytes }))
     }
 
     /// The trace.
@@ -77,7 +73,7 @@ impl OwnedTrace {
 
     /// The name of a task at a time; `None` if the file does not tell.
     pub fn comm(&self, pid: i32, time: u64) -> Option<&[u8]> {
-        self.tasks.at(self.trace.metadata(), pid, time)
+        self.trace.metadata().comm(pid, time)
     }
 
     /// An address as `symbol+0xoffset/0xsize [module]`, or in hex.
@@ -112,19 +108,15 @@ impl LossItem {
     pub fn of_run(run: &Run<'_, '_>) -> Option<Self> {
         let gap = run.gap.filter(|gap| !gap.is_empty())?;
         let before = run.range.clone().next().and_then(|first| run.chunk.time(first));
-        Some(Self::of(run.cpu, &gap, before))
-    }
-
-    fn of(cpu: u32, gap: &Gap, before: Option<u64>) -> Self {
-        Self {
-            cpu,
+        Some(Self {
+            cpu: run.cpu,
             lost: gap.loss.counted,
             is_uncounted: gap.loss.uncounted,
             is_input_damaged: gap.loss.damaged_input,
             damaged: gap.events_damaged,
             after: gap.after,
             before,
-        }
+        })
     }
 }
 
@@ -141,10 +133,9 @@ pub enum Step {
 
 /// The events of a trace in the kernel's order, and the gaps between them.
 pub struct OwnedEvents {
-    /// These three are gone, or made anew, before `merge` goes on.
+    /// These two point into `merge`: they are gone before it goes on.
     event: Option<Event<'static>>,
-    chunk: Option<&'static EventChunk<'static>>,
-    range: Range<usize>,
+    run: Option<ChunkEvents<'static>>,
     loss: Option<LossItem>,
     /// Events passed so far, the current one included.
     count: u64,
@@ -166,8 +157,7 @@ impl OwnedEvents {
         let has_stacks = trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
         Self {
             event: None,
-            chunk: None,
-            range: 0..0,
+            run: None,
             loss: None,
             count: 0,
             stack_of: None,
@@ -186,46 +176,33 @@ impl OwnedEvents {
     pub fn advance(&mut self) -> Step {
         (self.event, self.loss, self.stack_of) = (None, None, None);
         loop {
-            if let (Some(chunk), Some(index)) = (self.chunk, self.range.next()) {
-                return self.enter(chunk, index);
+            if let Some(event) = self.run.as_mut().and_then(Iterator::next) {
+                return self.enter(event);
             }
-            self.chunk = None;
+            self.run = None;
             let Some(run) = self.merge.next_run() else { return Step::End };
             self.loss = LossItem::of_run(&run);
-            self.range = run.range.clone();
-            // SAFETY: the chunk lies on the heap in `merge`, which keeps it, unchanged, until `next_run` is called
-            // again: not before `chunk` and `event` were cleared above. `event()` shortens the lifetime to that of a
-            // borrow of `self`, which `advance` ends.
-            self.chunk = Some(unsafe { &*core::ptr::from_ref(run.chunk) });
+            // SAFETY: the events point to the trace, for which `new` has the argument, and to a chunk on the heap, which
+            // `merge` keeps unchanged until `next_run` is called again: not before `run` and `event` were cleared above.
+            // `event()` shortens the lifetime to that of a borrow of `self`, which the next `advance` ends.
+            self.run =
+                Some(unsafe { core::mem::transmute::<ChunkEvents<'_>, ChunkEvents<'static>>(run.events()) });
             if let Some(loss) = self.loss {
-                self.forget_stacks(loss.cpu);
+                if let Some(joiner) = &mut self.joiner {
+                    joiner.gap(loss.cpu);
+                }
                 return Step::Loss;
             }
         }
     }
 
-    fn enter(&mut self, chunk: &'static EventChunk<'static>, index: usize) -> Step {
-        // SAFETY: as in `new`; the schema is a part of the trace.
-        let trace: &'static Trace<'static> = unsafe { &*core::ptr::from_ref(&self.owner.trace) };
-        let Some(event) = Event::new(trace.schema(), chunk, index) else {
-            // Never silently: an event whose class is not in the file is a gap of one.
-            let gap = Gap { events_damaged: 1, after: None, ..Gap::default() };
-            self.loss = Some(LossItem::of(chunk.cpu(), &gap, None));
-            self.forget_stacks(chunk.cpu());
-            return Step::Loss;
-        };
+    fn enter(&mut self, event: Event<'static>) -> Step {
         self.count = self.count.saturating_add(1);
         if let Some(joiner) = &mut self.joiner {
             self.stack_of = joiner.see(&event, self.count);
         }
         self.event = Some(event);
         Step::Event
-    }
-
-    fn forget_stacks(&mut self, cpu: u32) {
-        if let Some(joiner) = &mut self.joiner {
-            joiner.gap(cpu);
-        }
     }
 
     /// The event, where it stands at one.
@@ -249,6 +226,13 @@ impl OwnedEvents {
         self.stack_of
     }
 }
+
+// SAFETY: all of it is `Send` and `Sync` but the `Rc` in which `merge` keeps each chunk, for iterators that share chunks
+// with their events. `next_run` hands out chunks by reference: every count is 1 and never changes but with `merge`, which
+// only `&mut self` reaches. Events of a run hold that reference; neither they nor copies of them have an `Rc`.
+unsafe impl Send for OwnedEvents {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedEvents {}
 
 impl fmt::Debug for OwnedEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,16 +6,15 @@ use core::ptr::{null, null_mut};
 use std::path::PathBuf;
 
 use kmt::abi::{
-    Item, KMT_ROLE_PTR, Kind, Trace as Opened, kmt_bytes, kmt_class, kmt_clock_is_ns, kmt_close, kmt_comm,
-    kmt_cpu, kmt_damage_count, kmt_error_code, kmt_error_text, kmt_event_count, kmt_events_close,
+    Item as Step, KMT_ROLE_PTR, Kind, Trace as Opened, kmt_bytes, kmt_class, kmt_clock_is_ns, kmt_close,
+    kmt_comm, kmt_cpu, kmt_damage_count, kmt_error_code, kmt_error_text, kmt_event_count, kmt_events_close,
     kmt_events_open, kmt_field_count, kmt_field_kind, kmt_field_with, kmt_is_big_endian, kmt_is_finished,
     kmt_long_size, kmt_loss_after, kmt_loss_before, kmt_loss_damaged, kmt_loss_is_minimum, kmt_loss_lost,
     kmt_meaning, kmt_name, kmt_next, kmt_number, kmt_pid, kmt_signed, kmt_stack_of, kmt_system, kmt_time,
     kmt_unsigned,
 };
-use kmt_format::Limits;
 use kmt_format::kernel::FieldKind;
-use kmt_format::read::{Event, StackJoiner, Trace};
+use kmt_format::read::{Item, StackJoiner, Trace};
 
 /// The vectors: sound files and damaged ones.
 fn vectors() -> Vec<(String, Vec<u8>)> {
@@ -67,10 +66,10 @@ fn by_c(file: &[u8]) -> Option<Vec<String>> {
         let on = Some(&*events);
         let cpu = kmt_cpu(on);
         match item {
-            Item::Failed => panic!("{}", text(kmt_error_text())),
-            Item::End => break,
-            Item::Loss => lines.push(format!("{cpu} lost {} {}", kmt_loss_lost(on), kmt_loss_damaged(on))),
-            Item::Event => {
+            Step::Failed => panic!("{}", text(kmt_error_text())),
+            Step::End => break,
+            Step::Loss => lines.push(format!("{cpu} lost {} {}", kmt_loss_lost(on), kmt_loss_damaged(on))),
+            Step::Event => {
                 let fields = (0..kmt_field_count(on) as i32).map(|field| {
                     let mut size = MaybeUninit::new(0);
                     let bytes = kmt_bytes(on, field, Some(&mut size));
@@ -99,30 +98,30 @@ fn by_c(file: &[u8]) -> Option<Vec<String>> {
 
 /// The same by kmt-format.
 fn by_rust(file: &[u8]) -> Option<Vec<String>> {
-    let trace = Trace::open(file, Limits::default()).ok()?;
-    let (mut lines, mut merge, mut number) = (Vec::new(), trace.merge(), 0);
-    let mut joiner = StackJoiner::default();
-    while let Some(run) = merge.next_run() {
-        if let Some(gap) = run.gap {
-            joiner.gap(run.cpu);
-            lines.push(format!("{} lost {} {}", run.cpu, gap.loss.counted, gap.events_damaged));
-        }
-        for index in run.range {
-            let event =
-                Event::new(trace.schema(), run.chunk, index).expect("classes of all events are there");
-            let fields = event.class().fields.iter().enumerate().map(|(index, field)| {
-                let is_text = field.kind != FieldKind::Scalar && field.is_text();
-                let bytes = if is_text { event.text(index) } else { event.bytes(index) };
-                format!(" {}={:?}{bytes:?}", field.name, event.uint(index))
-            });
-            let head =
-                format!("{} {} {}:{}", event.cpu(), event.time(), event.class().system, event.class().name);
-            number += 1;
-            let of = joiner.see(&event, number).unwrap_or(0);
-            let stack: Vec<u64> = event.stack().into_iter().flat_map(|s| s.addresses()).collect();
-            let (fields, frames) = (fields.collect::<String>(), stack.len());
-            lines.push(format!("{head}{fields} pid {} stack {frames} {stack:x?} of {of}", event.pid()));
-        }
+    let trace = Trace::open(file).ok()?;
+    let (mut lines, mut joiner, mut number) = (Vec::new(), StackJoiner::default(), 0);
+    for item in trace.items() {
+        let event = match item {
+            Item::Event(event) => event,
+            Item::Loss(gap) => {
+                joiner.gap(gap.cpu);
+                lines.push(format!("{} lost {} {}", gap.cpu, gap.loss.counted, gap.events_damaged));
+                continue;
+            }
+            _ => unreachable!("there are two kinds"),
+        };
+        number += 1;
+        let fields = event.class().fields.iter().enumerate().map(|(index, field)| {
+            let is_text = field.kind != FieldKind::Scalar && field.is_text();
+            let bytes = if is_text { event.text(index) } else { event.bytes(index) };
+            format!(" {}={:?}{bytes:?}", field.name, event.uint(index))
+        });
+        let class = event.class();
+        let head = format!("{} {} {}:{}", event.cpu(), event.time(), class.system, class.name);
+        let (fields, of) = (fields.collect::<String>(), joiner.see(&event, number).unwrap_or(0));
+        let stack: Vec<u64> = event.stack().into_iter().flat_map(|s| s.addresses()).collect();
+        let (frames, pid) = (stack.len(), event.pid());
+        lines.push(format!("{head}{fields} pid {pid} stack {frames} {stack:x?} of {of}"));
     }
     Some(lines)
 }
@@ -148,7 +147,7 @@ fn events_of_every_vector_are_those_of_the_library() {
 #[test]
 fn null_is_allowed_everywhere() {
     assert!(kmt_events_open(None).is_none());
-    assert_eq!(kmt_next(None), Item::End);
+    assert_eq!(kmt_next(None), Step::End);
     assert_eq!((kmt_time(None), kmt_cpu(None), kmt_number(None), kmt_class(None)), (0, 0, 0, u32::MAX));
     assert_eq!((kmt_meaning(None), kmt_pid(None), kmt_stack_of(None)), (0, 0, 0));
     assert_eq!((text(kmt_name(None)), text(kmt_system(None))), (String::new(), String::new()));

@@ -111,8 +111,8 @@ pub extern "C" fn kmt_bytes(
 ) -> *const u8 {
     unfailing(core::ptr::null(), || {
         let bytes = usize::try_from(field).ok().and_then(|index| {
-            let event = event(events)?;
-            if event.field(index)?.is_text() { event.text(index) } else { event.bytes(index) }
+            let value = event(events)?.get(index)?;
+            if value.field().is_text() { value.as_text().ok() } else { value.as_bytes().ok() }
         });
         given(bytes, size)
     })
