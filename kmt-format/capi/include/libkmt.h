@@ -315,7 +315,7 @@ bool kmt_is_big_endian(const struct kmt_trace *trace);
 bool kmt_clock_is_ns(const struct kmt_trace *trace);
 
 /**
- * Value of a key of the file, such as "kernel.uname"; NULL if it has none. Valid until the trace is closed.
+ * Value of a key of the file, such as "uname"; NULL if it has none. Valid until the trace is closed.
  */
 const uint8_t *kmt_meta(const struct kmt_trace *trace, const char *key, size_t *size);
 

@@ -132,7 +132,7 @@ pub extern "C" fn kmt_clock_is_ns(trace: Option<&Trace>) -> bool {
     })
 }
 
-/// Value of a key of the file, such as "kernel.uname"; NULL if it has none. Valid until the trace is closed.
+/// Value of a key of the file, such as "uname"; NULL if it has none. Valid until the trace is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmt_meta(
     trace: Option<&Trace>,
