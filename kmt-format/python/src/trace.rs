@@ -130,8 +130,11 @@ impl Trace {
         self.owned.trace().damages().iter().map(|damage| damage.error.to_string()).collect()
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        Ok(usize::try_from(self.owned.trace().event_count())?)
+    /// Number of events in the file, as its chunks tell. Not `len()`: `list(trace)` would take memory for as many as a
+    /// damaged file claims.
+    #[getter]
+    fn event_count(&self) -> u64 {
+        self.owned.trace().event_count()
     }
 
     fn __iter__(slf: Py<Self>) -> Events {
