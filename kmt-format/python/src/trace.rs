@@ -67,13 +67,23 @@ fn failed(py: Python<'_>, source: &Bound<'_, PyAny>, error: &OpenError) -> PyErr
         // OSError makes FileNotFoundError and the like of the number.
         return PyOSError::new_err((io.raw_os_error(), io.to_string(), source.clone().unbind()));
     }
-    let raised = Error::new_err(error.to_string());
+    raised(py, error.to_string(), error.code())
+}
+
+fn raised(py: Python<'_>, text: String, code: &str) -> PyErr {
+    let error = Error::new_err(text);
     // Without the code the text still tells.
-    let _ = raised.value(py).setattr("code", error.code());
-    raised
+    let _ = error.value(py).setattr("code", code);
+    error
 }
 
 impl Trace {
+    /// Checks the whole file, once: an error where anything is damaged.
+    fn check(&self, py: Python<'_>, remedy: &str) -> PyResult<()> {
+        py.detach(|| self.owned.trace().check())
+            .map_err(|error| raised(py, format!("{error}; {remedy}"), error.code()))
+    }
+
     /// The symbol of an address; the object is the same for the same address.
     pub fn symbol_object(&self, py: Python<'_>, address: u64) -> Py<PyString> {
         let mut kept = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,18 +147,23 @@ impl Trace {
         self.owned.trace().event_count()
     }
 
-    fn __iter__(slf: Py<Self>) -> Events {
-        Events::new(slf, false)
+    fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Events> {
+        Self::events(slf, py)
     }
 
     fn __repr__(&self) -> String {
         format!("<kmt.Trace of {} events>", self.owned.trace().event_count())
     }
 
-    /// Goes through events in the kernel's order; with `losses` also through places where events are missing.
-    #[pyo3(signature = (*, losses = false))]
-    fn events(slf: Py<Self>, losses: bool) -> Events {
-        Events::new(slf, losses)
+    /// Goes through all events in the kernel's order. The file is checked first: damage is an error.
+    fn events(slf: Py<Self>, py: Python<'_>) -> PyResult<Events> {
+        slf.get().check(py, "items() gives what is sound, and tells where events are missing")?;
+        Ok(Events::new(slf, false))
+    }
+
+    /// Goes through what is sound: events, and where they are missing losses.
+    fn items(slf: Py<Self>) -> Events {
+        Events::new(slf, true)
     }
 
     /// All places where events are missing.
@@ -180,14 +195,22 @@ impl Trace {
     }
 
     /// Events as columns: all that occur, or those named ("kmem:kmalloc", or "kmalloc" of any system).
-    #[pyo3(signature = (events = None, fields = None, *, batch_rows = 1_000_000))]
+    /// Damage is an error, unless it is allowed.
+    #[pyo3(signature = (events = None, fields = None, *, batch_rows = 1_000_000, allow_damage = false))]
     fn to_arrow(
         &self,
         py: Python<'_>,
         events: Option<Vec<String>>,
         fields: Option<Vec<String>>,
         batch_rows: usize,
+        allow_damage: bool,
     ) -> PyResult<Columns> {
+        if !allow_damage {
+            self.check(
+                py,
+                "to_arrow(allow_damage=True) has what is sound, losses() where events are missing",
+            )?;
+        }
         let plan = py.detach(|| Plan::of(self.owned.trace(), events.as_deref(), fields.as_deref()));
         let plan = plan.map_err(PyValueError::new_err)?;
         Ok(Columns::new(Arc::clone(&self.owned), plan, batch_rows.max(1)))
@@ -200,6 +223,6 @@ impl Trace {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.to_arrow(py, None, None, 1_000_000)?.__arrow_c_stream__(py, requested_schema)
+        self.to_arrow(py, None, None, 1_000_000, false)?.__arrow_c_stream__(py, requested_schema)
     }
 }
