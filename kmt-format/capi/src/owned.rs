@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kmt_format::print::PrintEnv;
 use kmt_format::read::{ChunkEvents, Event, Merge, Run, StackJoiner, Trace};
 use kmt_format::schema::Meaning;
-use kmt_format::{Limits, Result};
+use kmt_format::{Error, ErrorKind, Limits, Result};
 
 use crate::bytes::{Bytes, OpenError};
 
@@ -69,6 +69,21 @@ impl OwnedTrace {
     /// The trace.
     pub fn trace(&self) -> &Trace<'_> {
         &self.trace
+    }
+
+    /// Reads and checks the whole file: then no event of it is damaged or missing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first damage, or that the numbering of chunks and events has gaps, which is no damage of a chunk.
+    pub fn check(&self) -> Result<()> {
+        self.trace.check()?;
+        if self.trace.streams().values().any(|stream| stream.chunks_missing > 0 || stream.events_missing > 0)
+        {
+            let what = "chunks or events are missing from the file, as their numbering shows";
+            return Err(Error::new(ErrorKind::Malformed(what)));
+        }
+        Ok(())
     }
 
     /// The name of a task at a time; `None` if the file does not tell.

@@ -80,7 +80,7 @@ fn raised(py: Python<'_>, text: String, code: &str) -> PyErr {
 impl Trace {
     /// Checks the whole file, once: an error where anything is damaged.
     fn check(&self, py: Python<'_>, remedy: &str) -> PyResult<()> {
-        py.detach(|| self.owned.trace().check())
+        py.detach(|| self.owned.check())
             .map_err(|error| raised(py, format!("{error}; {remedy}"), error.code()))
     }
 

@@ -129,6 +129,7 @@ def vectors_are_read(vectors):
         except kmt.Error as error:
             assert error.code and str(error), path
             continue
+        told = json.loads(path.with_suffix(".json").read_text())
         items = list(trace.items())
         losses = [item for item in items if isinstance(item, kmt.Loss)]
         assert [repr(l) for l in losses] == [repr(l) for l in trace.losses()], path
@@ -140,6 +141,8 @@ def vectors_are_read(vectors):
                 assert len(complete()) == len(items) - len(losses) and not is_damaged, path
             except kmt.Error as error:
                 assert "items()" in str(error) or "allow_damage" in str(error), (path, error)
+                # Files whose numbering has a gap have no damaged chunk.
+                assert told.get("damages") or told.get("unreadable") or "event-number" in path.name, (path, error)
                 damaged += 1
         events = [item for item in items if isinstance(item, kmt.Event)]
         for event in events:
