@@ -325,7 +325,7 @@ const uint8_t *kmt_meta(const struct kmt_trace *trace, const char *key, size_t *
 const uint8_t *kmt_attachment(const struct kmt_trace *trace, const char *name, size_t *size);
 
 /**
- * Writes an address as "symbol+0xoffset/0xsize [module]", or in hex where no symbol is known.
+ * Writes an address as `symbol+0xoffset/0xsize [module]`, or in hex where no symbol is known.
  *
  * As snprintf: at most `size` bytes, the NUL included, and the length of the whole text is returned.
  */

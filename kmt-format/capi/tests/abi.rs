@@ -6,15 +6,17 @@ use core::ptr::{null, null_mut};
 use std::path::PathBuf;
 
 use kmt::abi::{
-    Item as Step, KMT_ROLE_PTR, Kind, Trace as Opened, kmt_bytes, kmt_class, kmt_clock_is_ns, kmt_close,
-    kmt_comm, kmt_cpu, kmt_damage_count, kmt_error_code, kmt_error_text, kmt_event_count, kmt_events_close,
-    kmt_events_open, kmt_field_count, kmt_field_kind, kmt_field_with, kmt_is_big_endian, kmt_is_finished,
-    kmt_long_size, kmt_loss_after, kmt_loss_before, kmt_loss_damaged, kmt_loss_is_minimum, kmt_loss_lost,
-    kmt_meaning, kmt_name, kmt_next, kmt_number, kmt_pid, kmt_signed, kmt_stack_of, kmt_system, kmt_time,
-    kmt_unsigned,
+    Item as Step, KMT_ROLE_CALL_SITE, KMT_ROLE_PTR, Kind, Trace as Opened, kmt_bytes, kmt_class,
+    kmt_clock_is_ns, kmt_close, kmt_comm, kmt_cpu, kmt_damage_count, kmt_error_code, kmt_error_text,
+    kmt_event_count, kmt_events_close, kmt_events_open, kmt_field_count, kmt_field_kind, kmt_field_with,
+    kmt_is_big_endian, kmt_is_finished, kmt_long_size, kmt_loss_after, kmt_loss_before, kmt_loss_damaged,
+    kmt_loss_is_minimum, kmt_loss_lost, kmt_meaning, kmt_name, kmt_next, kmt_number, kmt_pid, kmt_signed,
+    kmt_stack_of, kmt_symbol, kmt_system, kmt_time, kmt_unsigned,
 };
 use kmt_format::kernel::FieldKind;
+use kmt_format::print::PrintEnv;
 use kmt_format::read::{Item, StackJoiner, Trace};
+use kmt_format::schema::Role;
 
 /// The vectors: sound files and damaged ones.
 fn vectors() -> Vec<(String, Vec<u8>)> {
@@ -58,6 +60,7 @@ fn open_with_limits(path: &CStr, limits: &CStr) -> Option<Box<Opened>> {
 fn by_c(file: &[u8]) -> Option<Vec<String>> {
     let trace = open_memory(file)?;
     let mut events = kmt_events_open(Some(&trace)).expect("a trace has events");
+    let symbols = open_memory(file).expect("it was opened above");
     // They keep what they need.
     kmt_close(Some(trace));
     let mut lines = Vec::new();
@@ -68,7 +71,12 @@ fn by_c(file: &[u8]) -> Option<Vec<String>> {
         match item {
             Step::Failed => panic!("{}", text(kmt_error_text())),
             Step::End => break,
-            Step::Loss => lines.push(format!("{cpu} lost {} {}", kmt_loss_lost(on), kmt_loss_damaged(on))),
+            Step::Loss => {
+                let after = number(|time| kmt_loss_after(on, time));
+                let (lost, damaged) = (kmt_loss_lost(on), kmt_loss_damaged(on));
+                lines
+                    .push(format!("{cpu} lost {lost} {damaged} {} after {after:?}", kmt_loss_is_minimum(on)));
+            }
             Step::Event => {
                 let fields = (0..kmt_field_count(on) as i32).map(|field| {
                     let mut size = MaybeUninit::new(0);
@@ -80,7 +88,15 @@ fn by_c(file: &[u8]) -> Option<Vec<String>> {
                     // SAFETY: a buffer of that size.
                     unsafe { kmt::abi::kmt_field_name(on, field, name.as_mut_ptr(), name.len()) };
                     let name = text(name.as_ptr());
-                    format!(" {name}={:?}{bytes:?}", number(|v| kmt_unsigned(on, field, v)))
+                    let kind = kmt_field_kind(on, field);
+                    let mut signed = MaybeUninit::new(0);
+                    // SAFETY: it was set above.
+                    let signed =
+                        kmt_signed(on, field, Some(&mut signed)).then(|| unsafe { signed.assume_init() });
+                    format!(
+                        " {name}={kind:?} {:?} {signed:?} {bytes:?}",
+                        number(|v| kmt_unsigned(on, field, v))
+                    )
                 });
                 let head = format!("{cpu} {} {}:{}", kmt_time(on), text(kmt_system(on)), text(kmt_name(on)));
                 let (mut stack, of) = ([0; 64], kmt_stack_of(on));
@@ -88,7 +104,19 @@ fn by_c(file: &[u8]) -> Option<Vec<String>> {
                 let frames = unsafe { kmt::abi::kmt_stack(on, stack.as_mut_ptr(), stack.len()) };
                 let stack = stack.get(..frames).unwrap_or(&stack);
                 let fields = fields.collect::<String>();
-                lines.push(format!("{head}{fields} pid {} stack {frames} {stack:x?} of {of}", kmt_pid(on)));
+                let mut symbol = [0; 200];
+                let site = number(|v| kmt_unsigned(on, kmt_field_with(on, KMT_ROLE_CALL_SITE), v));
+                // SAFETY: a buffer of that size.
+                let site = site.map(|site| unsafe {
+                    kmt_symbol(Some(&symbols), site, symbol.as_mut_ptr(), symbol.len())
+                });
+                let pid = kmt_pid(on);
+                let comm = kmt_comm(Some(&mut events));
+                let comm = if comm.is_null() { String::new() } else { text(comm) };
+                let symbol = text(symbol.as_ptr());
+                lines.push(format!(
+                    "{head}{fields} {comm}-{pid} {symbol} {site:?} stack {frames} {stack:x?} of {of}"
+                ));
             }
         }
     }
@@ -99,13 +127,17 @@ fn by_c(file: &[u8]) -> Option<Vec<String>> {
 /// The same by kmt-format.
 fn by_rust(file: &[u8]) -> Option<Vec<String>> {
     let trace = Trace::open(file).ok()?;
+    let header = trace.header();
+    let names = PrintEnv::new(header.order, header.long_size).with_symbols(trace.symbols());
     let (mut lines, mut joiner, mut number) = (Vec::new(), StackJoiner::default(), 0);
     for item in trace.items() {
         let event = match item {
             Item::Event(event) => event,
             Item::Loss(gap) => {
                 joiner.gap(gap.cpu);
-                lines.push(format!("{} lost {} {}", gap.cpu, gap.loss.counted, gap.events_damaged));
+                let (lost, damaged, after) = (gap.loss.counted, gap.events_damaged, gap.after);
+                let is_minimum = gap.loss.uncounted || gap.loss.damaged_input;
+                lines.push(format!("{} lost {lost} {damaged} {is_minimum} after {after:?}", gap.cpu));
                 continue;
             }
             _ => unreachable!("there are two kinds"),
@@ -114,14 +146,27 @@ fn by_rust(file: &[u8]) -> Option<Vec<String>> {
         let fields = event.class().fields.iter().enumerate().map(|(index, field)| {
             let is_text = field.kind != FieldKind::Scalar && field.is_text();
             let bytes = if is_text { event.text(index) } else { event.bytes(index) };
-            format!(" {}={:?}{bytes:?}", field.name, event.uint(index))
+            let kind = match field.kind {
+                FieldKind::Scalar if field.signed => Kind::Signed,
+                FieldKind::Scalar => Kind::Unsigned,
+                _ if field.is_text() => Kind::Text,
+                _ => Kind::Bytes,
+            };
+            let (unsigned, signed) = (event.uint(index), event.uint(index).map(|n| n as i64));
+            format!(" {}={kind:?} {unsigned:?} {signed:?} {bytes:?}", field.name)
         });
         let class = event.class();
         let head = format!("{} {} {}:{}", event.cpu(), event.time(), class.system, class.name);
         let (fields, of) = (fields.collect::<String>(), joiner.see(&event, number).unwrap_or(0));
         let stack: Vec<u64> = event.stack().into_iter().flat_map(|s| s.addresses()).collect();
         let (frames, pid) = (stack.len(), event.pid());
-        lines.push(format!("{head}{fields} pid {pid} stack {frames} {stack:x?} of {of}"));
+        let comm = event.comm().map(String::from_utf8_lossy).unwrap_or_default();
+        let site = event.uint_with(Role::CALL_SITE).map(|site| names.symbol_with_offset(site));
+        let symbol =
+            site.as_deref().map(|s| &s[..s.len().min(199)]).map(String::from_utf8_lossy).unwrap_or_default();
+        let site = site.as_ref().map(Vec::len);
+        lines
+            .push(format!("{head}{fields} {comm}-{pid} {symbol} {site:?} stack {frames} {stack:x?} of {of}"));
     }
     Some(lines)
 }
@@ -166,7 +211,7 @@ fn null_is_allowed_everywhere() {
 #[test]
 fn null_is_allowed_for_strings_and_buffers() {
     use kmt::abi::{kmt_attachment, kmt_damage_text, kmt_field_name, kmt_field_named, kmt_meta, kmt_open};
-    use kmt::abi::{kmt_open_memory, kmt_stack, kmt_symbol};
+    use kmt::abi::{kmt_open_memory, kmt_stack};
     // SAFETY: NULL, strings, and one length that is refused before the pointer is used.
     unsafe {
         assert_eq!(kmt_stack(None, null_mut(), 9), 0);

@@ -162,7 +162,7 @@ pub unsafe extern "C" fn kmt_attachment(
     })
 }
 
-/// Writes an address as "symbol+0xoffset/0xsize [module]", or in hex where no symbol is known.
+/// Writes an address as `symbol+0xoffset/0xsize [module]`, or in hex where no symbol is known.
 ///
 /// As snprintf: at most `size` bytes, the NUL included, and the length of the whole text is returned.
 #[unsafe(no_mangle)]

@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any, Iterator, Literal, Mapping, Sequence, Union, final
+from typing import Any, Iterator, Literal, Sequence, Union, final
 
 __all__ = ["Columns", "Error", "Event", "Events", "Loss", "Trace", "__version__", "open"]
 
@@ -12,7 +12,7 @@ class Error(ValueError):
 
     code: str
 
-def open(source: Union[str, PathLike[str], bytes], *, limits: Mapping[str, int] | None = None) -> Trace:
+def open(source: Union[str, PathLike[str], bytes], *, limits: dict[str, int] | None = None) -> Trace:
     """Opens a file, or the bytes of one. `limits` replaces limits by their names, which errors give."""
 
 @final
