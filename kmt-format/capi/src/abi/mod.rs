@@ -3,7 +3,7 @@
 //! Pointers to objects are `Option<&T>`, `Option<Box<T>>` and the like, which C sees as pointers: that they are valid,
 //! and not used by another thread at the same time where they are `*mut`, is what the header asks of callers. NULL is
 //! allowed everywhere. Functions with raw pointers are `unsafe`: strings end in NUL, and buffers have the size that is
-//! passed with them. Every body runs inside [`error::guarded`], so that no panic leaves Rust.
+//! passed with them. Every body runs inside `error::guarded`, so that no panic leaves Rust.
 
 #![allow(
     clippy::missing_safety_doc,
