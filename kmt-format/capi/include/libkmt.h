@@ -186,7 +186,7 @@
 #define KMT_ROLE_RCU_OBJECT 22
 
 /**
- * What `kmt_next` has come to.
+ * Result of `kmt_next`.
  */
 typedef enum kmt_item {
   /**
@@ -260,7 +260,7 @@ const char *kmt_error_code(void);
 /**
  * Opens a file; NULL and an error if it cannot be read.
  *
- * A regular file is mapped: while the trace is open, the file must not be made shorter (SIGBUS).
+ * A regular file is mapped: do not truncate the file while the trace is open (SIGBUS).
  */
 struct kmt_trace *kmt_open(const char *path);
 
@@ -290,7 +290,7 @@ uint64_t kmt_event_count(const struct kmt_trace *trace);
 bool kmt_is_finished(const struct kmt_trace *trace);
 
 /**
- * Number of damaged places that opening found. Damage inside event chunks is found when they are read, and is a loss.
+ * Number of damaged places found when opening. Damage inside event chunks is found when they are read, and is a loss.
  */
 uint64_t kmt_damage_count(const struct kmt_trace *trace);
 
@@ -389,7 +389,7 @@ uint16_t kmt_meaning(const struct kmt_events *events);
 int32_t kmt_pid(const struct kmt_events *events);
 
 /**
- * Name of that thread at that time; NULL if the file does not tell. Valid until `kmt_next`.
+ * Name of that thread at that time; NULL if not recorded. Valid until `kmt_next`.
  */
 const char *kmt_comm(struct kmt_events *events);
 
@@ -445,7 +445,8 @@ int32_t kmt_field_named(const struct kmt_events *events,
                         const char *name);
 
 /**
- * Index of the first field with that role, such as KMT_ROLE_BYTES_REQ, whatever this kernel calls it; -1 likewise.
+ * Index of the first field with that role, such as KMT_ROLE_BYTES_REQ, which does not depend on the kernel version; -1
+ * if there is none.
  */
 int32_t kmt_field_with(const struct kmt_events *events,
                        uint16_t role);

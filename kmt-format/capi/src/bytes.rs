@@ -67,7 +67,7 @@ impl Bytes {
             // SAFETY: the map is private and only read. Should another process change the file meanwhile, bytes may
             // change under us; kmt-format reads them by checked slice operations as plain integers, so that a check or
             // an index can fail, and memory safety cannot. Should it shorten the file, the kernel ends the process by
-            // SIGBUS: the manual says so, and has opening from memory as the other way.
+            // SIGBUS: the manual documents it, and opening from memory as the alternative.
             return Ok(Self::Mapped(unsafe { MmapOptions::new().map_copy_read_only(&file) }?));
         }
         let mut bytes = Vec::new();

@@ -1,13 +1,13 @@
 //! Traces that own their bytes, and events that own their trace: for languages without lifetimes.
 //!
-//! The one place that knows how kmt-format is iterated: C and Python are built on it.
+//! The only module that iterates kmt-format: the functions of C and the Python package are built on it.
 
 use core::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use kmt_format::print::PrintEnv;
-use kmt_format::read::{ChunkEvents, Event, Merge, Run, StackJoiner, Trace};
+use kmt_format::read::{ChunkEvents, Event, EventChunk, Merge, Run, StackJoiner, Trace};
 use kmt_format::schema::Meaning;
 use kmt_format::{Error, ErrorKind, Limits, Result};
 
@@ -86,7 +86,7 @@ impl OwnedTrace {
         Ok(())
     }
 
-    /// The name of a task at a time; `None` if the file does not tell.
+    /// The name of a task at a time; `None` if not recorded.
     pub fn comm(&self, pid: i32, time: u64) -> Option<&[u8]> {
         self.trace.metadata().comm(pid, time)
     }
@@ -148,7 +148,7 @@ pub enum Step {
 
 /// The events of a trace in the kernel's order, and the gaps between them.
 pub struct OwnedEvents {
-    /// These two point into `merge`: they are gone before it goes on.
+    /// These two point into `merge`: they are cleared before it advances.
     event: Option<Event<'static>>,
     run: Option<ChunkEvents<'static>>,
     loss: Option<LossItem>,
@@ -248,6 +248,15 @@ impl OwnedEvents {
 unsafe impl Send for OwnedEvents {}
 // SAFETY: as above.
 unsafe impl Sync for OwnedEvents {}
+
+/// What the argument above rests on: the rest may be shared by threads.
+const _: () = {
+    const fn may_be_shared<T: Send + Sync>() {}
+    may_be_shared::<Trace<'static>>();
+    may_be_shared::<EventChunk<'static>>();
+    may_be_shared::<StackJoiner<u64>>();
+    may_be_shared::<OwnedTrace>();
+};
 
 impl fmt::Debug for OwnedEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

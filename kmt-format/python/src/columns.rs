@@ -1,4 +1,4 @@
-//! Events as columns, for whatever reads Apache Arrow.
+//! Events as columns, for readers of Apache Arrow.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::arrow::ffi::{ArrowArrayStream, ArrowSchema};
 use crate::arrow::plan::Plan;
 use crate::arrow::stream::Stream;
 
-/// Events as columns: anything that reads the Arrow PyCapsule interface takes it, any number of times.
+/// Events as columns, for any reader of the Arrow PyCapsule interface. May be read any number of times.
 ///
 /// <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
 #[pyclass(frozen, module = "kmt")]
@@ -43,7 +43,7 @@ impl Columns {
         Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?.into_any())
     }
 
-    /// A stream of batches, read from the trace while it is consumed. A schema that is asked for is not heeded, as the
+    /// A stream of batches, read from the trace while it is consumed. A requested schema is ignored, as the
     /// interface allows.
     #[pyo3(signature = (requested_schema = None))]
     pub fn __arrow_c_stream__<'py>(

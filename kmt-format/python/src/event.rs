@@ -105,7 +105,7 @@ impl Event {
         self.number_with(Role::PID).unwrap_or(0) as i32
     }
 
-    /// Name of that thread at that time; None if the file does not tell.
+    /// Name of that thread at that time; None if not recorded.
     #[getter]
     fn comm(&self) -> Option<String> {
         let comm = self.trace.get().owned.comm(self.pid(), self.time)?;
@@ -124,7 +124,7 @@ impl Event {
         self.trace.get().names.get(self.class).map(|(_, name)| name.clone_ref(py))
     }
 
-    /// What the event means, whatever this kernel calls it: "kmalloc" or "cache_alloc" for any such allocation.
+    /// Meaning of the event, which does not depend on the kernel version: "kmalloc", "cache_alloc", ...; or None.
     #[getter]
     fn meaning(&self) -> Option<&'static str> {
         Some(match self.class()?.meaning {

@@ -72,7 +72,7 @@ fn failed(py: Python<'_>, source: &Bound<'_, PyAny>, error: &OpenError) -> PyErr
 
 fn raised(py: Python<'_>, text: String, code: &str) -> PyErr {
     let error = Error::new_err(text);
-    // Without the code the text still tells.
+    // The text is enough without the code.
     let _ = error.value(py).setattr("code", code);
     error
 }
@@ -101,7 +101,7 @@ impl Trace {
 
 #[pymethods]
 impl Trace {
-    /// Name and unit of the clock; None if the file does not tell.
+    /// Name and unit of the clock; None if not recorded.
     #[getter]
     fn clock(&self) -> Option<(&str, &str)> {
         let clock = self.owned.trace().metadata().clock.as_ref()?;
@@ -134,14 +134,14 @@ impl Trace {
         self.owned.trace().is_finished()
     }
 
-    /// Damage that opening found. Damage inside event chunks is found when they are read, and is a loss.
+    /// Damage found when opening. Damage inside event chunks is found when they are read, and is a loss.
     #[getter]
     fn damages(&self) -> Vec<String> {
         self.owned.trace().damages().iter().map(|damage| damage.error.to_string()).collect()
     }
 
-    /// Number of events in the file, as its chunks tell. Not `len()`: `list(trace)` would take memory for as many as a
-    /// damaged file claims.
+    /// Number of events in the file, by the heads of its chunks. Not `len()`: `list(trace)` would allocate memory for the
+    /// number that a damaged file claims.
     #[getter]
     fn event_count(&self) -> u64 {
         self.owned.trace().event_count()
@@ -157,11 +157,11 @@ impl Trace {
 
     /// Goes through all events in the kernel's order. The file is checked first: damage is an error.
     fn events(slf: Py<Self>, py: Python<'_>) -> PyResult<Events> {
-        slf.get().check(py, "items() gives what is sound, and tells where events are missing")?;
+        slf.get().check(py, "items() yields sound events, and losses where events are missing")?;
         Ok(Events::new(slf, false))
     }
 
-    /// Goes through what is sound: events, and where they are missing losses.
+    /// Goes through sound events, and losses where events are missing.
     fn items(slf: Py<Self>) -> Events {
         Events::new(slf, true)
     }
@@ -208,7 +208,7 @@ impl Trace {
         if !allow_damage {
             self.check(
                 py,
-                "to_arrow(allow_damage=True) has what is sound, losses() where events are missing",
+                "to_arrow(allow_damage=True) has the sound events, losses() lists where events are missing",
             )?;
         }
         let plan = py.detach(|| Plan::of(self.owned.trace(), events.as_deref(), fields.as_deref()));
@@ -216,7 +216,7 @@ impl Trace {
         Ok(Columns::new(Arc::clone(&self.owned), plan, batch_rows.max(1)))
     }
 
-    /// All events as columns, for whatever reads Arrow streams.
+    /// All events as columns, for readers of Arrow streams.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

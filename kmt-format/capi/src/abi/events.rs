@@ -15,11 +15,11 @@ use crate::owned::{LossItem, OwnedEvents, Step};
 pub struct Events {
     pub(super) inner: OwnedEvents,
     names: Arc<[(CString, CString)]>,
-    /// Name of the current event's task, once it was asked for.
+    /// Name of the current event's task, kept for `kmt_comm`.
     comm: CString,
 }
 
-/// What `kmt_next` has come to.
+/// Result of `kmt_next`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
@@ -115,7 +115,7 @@ pub extern "C" fn kmt_pid(events: Option<&Events>) -> i32 {
     unfailing(0, || events.and_then(|e| e.inner.event()).map_or(0, |e| e.pid()))
 }
 
-/// Name of that thread at that time; NULL if the file does not tell. Valid until `kmt_next`.
+/// Name of that thread at that time; NULL if not recorded. Valid until `kmt_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_comm(events: Option<&mut Events>) -> *const c_char {
     unfailing(core::ptr::null(), || {

@@ -47,7 +47,8 @@ pub unsafe extern "C" fn kmt_field_named(events: Option<&Events>, name: *const c
     })
 }
 
-/// Index of the first field with that role, such as KMT_ROLE_BYTES_REQ, whatever this kernel calls it; -1 likewise.
+/// Index of the first field with that role, such as KMT_ROLE_BYTES_REQ, which does not depend on the kernel version; -1
+/// if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_field_with(events: Option<&Events>, role: u16) -> i32 {
     unfailing(-1, || number(event(events).and_then(|e| e.class().field_with(Role(role)))))

@@ -34,7 +34,7 @@ impl Trace {
 
 /// Opens a file; NULL and an error if it cannot be read.
 ///
-/// A regular file is mapped: while the trace is open, the file must not be made shorter (SIGBUS).
+/// A regular file is mapped: do not truncate the file while the trace is open (SIGBUS).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmt_open(path: *const c_char) -> Option<Box<Trace>> {
     // SAFETY: the caller promises a path; the limits are a constant.
@@ -89,7 +89,7 @@ pub extern "C" fn kmt_is_finished(trace: Option<&Trace>) -> bool {
     unfailing(false, || trace.is_some_and(|t| t.inner.trace().is_finished()))
 }
 
-/// Number of damaged places that opening found. Damage inside event chunks is found when they are read, and is a loss.
+/// Number of damaged places found when opening. Damage inside event chunks is found when they are read, and is a loss.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_damage_count(trace: Option<&Trace>) -> u64 {
     unfailing(0, || trace.map_or(0, |t| t.inner.trace().damage_count()))
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn kmt_symbol(
     })
 }
 
-/// Bytes as C has them: a pointer, and the length where it is asked for.
+/// Bytes as C has them: a pointer, and the length if `size` is given.
 pub(super) fn given(bytes: Option<&[u8]>, size: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     if let Some(size) = size {
         size.write(bytes.map_or(0, <[u8]>::len));

@@ -56,7 +56,7 @@ class Events:
 
 @final
 class Columns:
-    """Events as columns: anything that reads the Arrow PyCapsule interface takes it, any number of times."""
+    """Events as columns, for any reader of the Arrow PyCapsule interface. May be read any number of times."""
 
     @property
     def names(self) -> list[str]: ...

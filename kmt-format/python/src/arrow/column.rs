@@ -145,7 +145,7 @@ impl Column {
         self.length += 1;
     }
 
-    /// The column up to `rows`; it begins anew, with the texts that it knows.
+    /// The column up to `rows`; it begins anew, and keeps its dictionary.
     pub fn take(&mut self, rows: usize) -> Data {
         self.begin(rows);
         let validity = self.validity.take().map(Buffer::U8);

@@ -90,7 +90,7 @@ impl ArrowSchema {
 
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     // SAFETY: the interface has it called once, with a structure that `ArrowSchema::new` filled, perhaps moved since.
-    // Its private data is the box made there. Children and dictionary are boxes, too, which whoever moved them out has
+    // Its private data is the box made there. Children and dictionary are boxes, too, which a consumer that moved them out has
     // marked as released.
     unsafe {
         let parts = Box::from_raw((*schema).private_data.cast::<SchemaParts>());
