@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use kmt_format::kernel::{HeaderPage, Item, Missed, OrderVote, SubBuffer, vote_byte_order};
-use kmt_format::write::{Loss, Writer, WriterOptions};
+use kmt_format::kernel::{HeaderPage, OrderVote, vote_byte_order};
+use kmt_format::write::{Writer, WriterOptions};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -23,12 +23,11 @@ pub fn run(tracefs: &Path) -> Result<Vec<u8>> {
     let raw = fs::read(tracefs.join("per_cpu/cpu0/trace_pipe_raw"))?;
     // The buffer itself tells its byte order.
     let mut vote = OrderVote::default();
-    raw.chunks(layout.sub_buffer_len())
-        .take(8)
-        .for_each(|s| vote_byte_order(&mut vote, s, &layout, |_| true));
+    for bytes in raw.chunks(layout.sub_buffer_len()).take(8) {
+        vote_byte_order(&mut vote, bytes, &layout, |_| true);
+    }
     let order = vote.winner().ok_or("no events, so no byte order")?;
-    let mut writer =
-        Writer::new(WriterOptions::new(order, layout.long_size()).trace_uuid(*b"converted by kmt"))?;
+    let mut writer = Writer::new(WriterOptions::new(order, layout.long_size()))?;
     for event in fs::read_dir(tracefs.join("events/kmem"))? {
         let format = event?.path().join("format");
         if format.is_file() {
@@ -36,17 +35,7 @@ pub fn run(tracefs: &Path) -> Result<Vec<u8>> {
         }
     }
     for bytes in raw.chunks(layout.sub_buffer_len()) {
-        let sub_buffer = SubBuffer::parse(bytes, &layout, order)?;
-        match sub_buffer.missed() {
-            Missed::No => {}
-            Missed::Count(counted) => writer.lost(0, Loss::counted(counted))?,
-            Missed::Unknown => writer.lost(0, Loss::uncounted())?,
-        }
-        for item in sub_buffer.items() {
-            if let Item::Event { time, record, .. } = item? {
-                writer.event(0, time, record)?;
-            }
-        }
+        writer.sub_buffer(0, bytes, &layout)?;
     }
     Ok(writer.finish()?)
 }

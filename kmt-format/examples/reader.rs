@@ -1,10 +1,11 @@
-//! Reads a trace: every kmalloc with its call site, and what all of them handed out.
+//! Reads a trace: of each call site the bytes that it was given and did not ask for.
 //!
 //! cargo run -p kmt-format --example reader -- trace.kmt
 
-use kmt_format::print::PrintEnv;
-use kmt_format::read::{Event, Trace};
-use kmt_format::schema::{Meaning, Role};
+use std::collections::BTreeMap;
+
+use kmt_format::read::Trace;
+use kmt_format::schema::Role;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("which file?")?;
@@ -15,24 +16,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// The text that it prints.
 pub fn run(file: &[u8]) -> kmt_format::Result<String> {
     let trace = Trace::open(file)?;
-    let header = trace.header();
-    let names = PrintEnv::new(header.order, header.long_size).with_symbols(trace.symbols());
-    let (mut out, mut bytes) = (String::new(), 0);
-    let mut merge = trace.merge();
-    while let Some(run) = merge.next_run() {
-        if let Some(gap) = run.gap.filter(|gap| !gap.is_empty()) {
-            out += &format!("CPU {}: {} events are missing here\n", run.cpu, gap.loss.counted);
-        }
-        for index in run.range {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
-            if event.class().meaning == Meaning::KMALLOC {
-                let size = event.uint_with(Role::BYTES_ALLOC).unwrap_or(0);
-                let site = names.symbol_with_offset(event.uint_with(Role::CALL_SITE).unwrap_or(0));
-                out += &format!("{:>16} {size:>8} {}\n", event.time(), String::from_utf8_lossy(&site));
-                bytes += size;
-            }
-        }
+    let mut sites = BTreeMap::new();
+    for event in trace.events()?.filter(|event| event.meaning().is_slab_alloc()) {
+        let number = |role| event.field(role)?.as_u64();
+        let waste = number(Role::BYTES_ALLOC)?.saturating_sub(number(Role::BYTES_REQ)?);
+        let site = number(Role::CALL_SITE)?;
+        let name = || event.symbol(Role::CALL_SITE).map_or(format!("{site:#x}"), |symbol| symbol.to_string());
+        sites.entry(site).or_insert_with(|| (0, name())).0 += waste;
     }
-    out += &format!("{bytes} bytes by kmalloc in {} events\n", trace.event_count());
-    Ok(out)
+    let rows = sites.values().map(|(waste, name)| format!("{waste:>12} {name}\n"));
+    Ok(rows.collect())
 }

@@ -2,9 +2,9 @@
 //!
 //! cargo run -p kmt-format --example writer -- made.kmt
 
-use kmt_format::Result;
 use kmt_format::kernel::{ByteOrder, TraceClock};
-use kmt_format::write::{Loss, Task, Writer, WriterOptions};
+use kmt_format::write::{Task, Writer, WriterOptions};
+use kmt_format::{Loss, Result};
 
 /// What the kernel says of the event, in its own words: `events/kmem/kfree/format`.
 const FORMAT: &str = "name: kfree\nID: 458\nformat:\n\
@@ -24,16 +24,11 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
 /// The file.
 pub fn run() -> Result<Vec<u8>> {
-    let mut writer = Writer::new(
-        WriterOptions::new(ByteOrder::Little, 8)
-            .align_u64(8)
-            .page_size(4096)
-            .trace_uuid(*b"an example trace"),
-    )?;
+    let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096))?;
     let id = writer.add_format("kmem", FORMAT)?;
     writer.clock(&TraceClock::named("mono"))?;
     writer.meta(&[("source", b"an example")])?;
-    writer.tasks(&[Task::new(77, b"init".to_vec()).tgid(77)])?;
+    writer.tasks(&[Task::new(77, b"init").tgid(77)])?;
     let mut record = id.to_le_bytes().to_vec();
     record.extend([0, 0]);
     record.extend(77i32.to_le_bytes());

@@ -2,49 +2,103 @@
 //!
 //! A .kmt file holds the events of a Linux kernel's trace ring buffers and what it takes to understand them on
 //! another machine: event classes with their `print fmt`, symbols, task names, the clock, counters, snapshots. It is
-//! described byte by byte in `format-spec/spec.md`. This library has three faces:
+//! described byte by byte in `format-spec/spec.md`.
 //!
-//! - [`kernel`]: what the *kernel* wrote. Sub-buffers of `trace_pipe_raw`, `format` files, `header_page`, kallsyms,
-//!   of any version from 4.4 to 7.2, any word size, byte order and page size.
-//! - [`schema`] and [`raw`]: what the *file* holds. Classes, fields and what they mean; kinds of chunks, flags, versions.
-//! - [`write`](mod@write), [`read`] and [`edit`]: making files, using them, and making them anew. None of them does I/O.
+//! # Reading a trace
 //!
-//! What to use for what:
+//! [`Trace::open`](read::Trace::open) takes the bytes of a file, in memory or mapped.
+//! [`Trace::events`](read::Trace::events) gives its events, those of all CPUs merged in the kernel's order. A field is asked
+//! for by its name or by its [role](schema::Role), which is the same for all kernel versions:
 //!
-//! | you have | use |
-//! |---|---|
-//! | a file in memory or mapped | [`read::Trace`]: opens a slice, gives records in place, merges CPUs |
-//! | a pipe, a socket, a file that grows | [`read::Incremental`]: fed pieces of any size, finds the same |
-//! | a damaged or torn file, or another codec in mind | [`edit::Rewrite`] |
-//! | sub-buffers of a kernel | [`kernel::SubBuffer`] to look into them, [`write::Writer`] to make a file of them |
-//! | a finished file and more to add | [`write::Writer::append_to`] |
+//! ```
+//! use kmt_format::read::Trace;
+//! use kmt_format::schema::{Meaning, Role};
 //!
-//! Files may be stored with a codec ([`Compression`]); reading them needs no other calls. Zstandard is there with the feature
-//! `zstd`, which links a C library; a file that needs it is refused chunk by chunk where it is not.
+//! # let file = kmt_format::example()?;
+//! // let file = std::fs::read("trace.kmt")?;
+//! let trace = Trace::open(&file)?;
+//! let mut waste = 0;
+//! for event in trace.events()? {
+//!     if event.meaning() == Meaning::KMALLOC {
+//!         waste += event.field(Role::BYTES_ALLOC)?.as_u64()? - event.field("bytes_req")?.as_u64()?;
+//!     }
+//! }
+//! assert_eq!(waste, 30);
+//! # Ok::<(), kmt_format::Error>(())
+//! ```
 //!
-//! [`print`](mod@print) renders any event through its own `print fmt`, also events that did not exist when this was built.
+//! Meanings and roles are open sets: a class or field that has none is still there, with its names.
 //!
-//! Nothing here panics on file content, allocates in proportion to a file, or is `unsafe`. Errors say what, where, and
-//! whose fault; [`Limits`] bounds what a file may ask for.
+//! # Who and where
 //!
-//! # Versions
+//! ```
+//! use kmt_format::read::Trace;
+//! use kmt_format::schema::Role;
 //!
-//! The format and the library have versions of their own. Files: another major version is refused, a later minor one is
-//! read (spec section "Versions"). The library follows semantic versioning: what is listed in `docs/public-api.txt` stays
-//! as it is within a major version, and a minor version may add to it; enums that may grow are marked `non_exhaustive`
-//! or are numbers with names ([`schema::Role`], [`raw::ChunkKind`]). No type of a dependency is in it. The oldest compiler
-//! is Rust 1.85; a newer one is asked for in minor versions only.
+//! # let file = kmt_format::example()?;
+//! let trace = Trace::open(&file)?;
+//! let event = trace.events()?.next().expect("the first event");
+//! assert_eq!((event.cpu(), event.time(), event.pid()), (0, 1_000, 77));
+//! assert_eq!(event.comm(), Some(&b"cat"[..]));
+//! let symbol = event.symbol(Role::CALL_SITE).expect("a symbol");
+//! assert_eq!(symbol.to_string(), "alloc_file+0x10/0x100");
+//! # Ok::<(), kmt_format::Error>(())
+//! ```
 //!
-//! # Example
+//! Call chains are events of their own (`ftrace:kernel_stack`): [`Event::stack`](read::Event::stack) gives the addresses, and
+//! [`StackJoiner`](read::StackJoiner) finds the event that each belongs to. [`PrintEnv`](print::PrintEnv) and
+//! [`EventText`](print::EventText) print any event as the kernel does, through its own `print fmt`.
 //!
-//! `examples/` has a reader, a writer and a converter, each of one screen.
+//! # What is missing
+//!
+//! A ring buffer can lose events, and a file can be damaged. [`Trace::events`](read::Trace::events) refuses a damaged file, so
+//! that a sum over it is a sum over everything in the file. [`Trace::items`](read::Trace::items) gives what there is, and
+//! tells in the same stream where events are missing:
+//!
+//! ```
+//! use kmt_format::read::{Item, Trace};
+//!
+//! # let file = kmt_format::example()?;
+//! let trace = Trace::open(&file)?;
+//! let (mut events, mut missing) = (0, 0);
+//! for item in trace.items() {
+//!     match item {
+//!         Item::Event(_) => events += 1,
+//!         Item::Loss(gap) => missing += gap.counted(),
+//!         _ => {}
+//!     }
+//! }
+//! assert_eq!((events, missing), (4, 7));
+//! # Ok::<(), kmt_format::Error>(())
+//! ```
+//!
+//! [`edit::Rewrite`] makes a sound file of what a damaged one still holds.
+//!
+//! # Everything else in the file
+//!
+//! [`Trace::metadata`](read::Trace::metadata) has the clock, keys and values, attached files, names of tasks and the kernel's
+//! counters; [`Trace::symbols`](read::Trace::symbols) the symbols, [`Trace::schema`](read::Trace::schema) the event classes:
+//!
+//! ```
+//! # let file = kmt_format::example()?;
+//! let trace = kmt_format::read::Trace::open(&file)?;
+//! assert_eq!(trace.metadata().text("kernel.release"), Some("6.12.0"));
+//! assert_eq!(trace.metadata().comm(77, 2_000), Some(&b"cat"[..]));
+//! let names: Vec<&str> = trace.schema().classes().map(|(_, class)| class.name.as_str()).collect();
+//! assert_eq!(names, ["kmalloc", "kernel_stack"]);
+//! # Ok::<(), kmt_format::Error>(())
+//! ```
+//!
+//! # Writing a trace
+//!
+//! [`Writer`](write::Writer) takes the kernel's `format` files and its records, and does no I/O: [`Writer::take`](write::Writer::take)
+//! hands out the bytes that are ready.
 //!
 //! ```
 //! use kmt_format::kernel::ByteOrder;
-//! use kmt_format::read::{Event, Trace};
+//! use kmt_format::read::Trace;
 //! use kmt_format::schema::Role;
 //! use kmt_format::write::{Writer, WriterOptions};
-//! use kmt_format::{Compression, Limits};
 //!
 //! // The format file of an event, as the traced kernel printed it.
 //! let format = "name: kfree\nID: 458\nformat:\n\
@@ -53,23 +107,54 @@
 //!     \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
 //!     \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\n\
 //!     print fmt: \"call_site=%lx ptr=%p\", REC->call_site, REC->ptr\n";
-//! let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8).align_u64(8).page_size(4096).trace_uuid(*b"an example trace"))?;
-//! writer.add_format("kmem", format)?;
+//! let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8))?;
+//! let id = writer.add_format("kmem", format)?;
 //! let mut record = vec![0; 24];
-//! record[..2].copy_from_slice(&458u16.to_le_bytes());
+//! record[..2].copy_from_slice(&id.to_le_bytes());
 //! record[16..].copy_from_slice(&0xffff_8880_1234_5000u64.to_le_bytes());
 //! writer.event(1, 1_000_000, &record)?;
 //! let file = writer.finish()?;
 //!
 //! let trace = Trace::open(&file)?;
-//! assert_eq!(trace.event_count(), 1);
-//! let mut merge = trace.merge();
-//! let run = merge.next_run().expect("one event");
-//! let event = Event::new(trace.schema(), run.chunk, run.range.start).expect("it is there");
+//! let event = trace.events()?.next().expect("one event");
 //! assert_eq!((event.cpu(), event.time()), (1, 1_000_000));
-//! assert_eq!(event.uint_with(Role::PTR), Some(0xffff_8880_1234_5000));
+//! assert_eq!(event.field(Role::PTR)?.as_u64()?, 0xffff_8880_1234_5000);
 //! # Ok::<(), kmt_format::Error>(())
 //! ```
+//!
+//! A converter has whole sub-buffers of a kernel: [`Writer::sub_buffer`](write::Writer::sub_buffer) takes one with its events and
+//! the loss that it tells. `examples/` has a reader, a writer and a converter, each of one screen.
+//!
+//! # What to use for what
+//!
+//! | you have | use |
+//! |---|---|
+//! | a file in memory or mapped | [`read::Trace`]: opens a slice, gives records in place, merges CPUs |
+//! | other limits, or a large file with an index | [`read::TraceBuilder`] |
+//! | a pipe, a socket, a file that grows | [`read::Incremental`]: fed pieces of any size, finds the same |
+//! | need for more speed | [`read::Merge`]: runs of records of one CPU, in order |
+//! | a damaged or torn file, or another codec in mind | [`edit::Rewrite`] |
+//! | sub-buffers of a kernel | [`kernel::SubBuffer`] to look into them, [`write::Writer`] to make a file of them |
+//! | a finished file and more to add | [`write::Writer::append_to`] |
+//!
+//! [`kernel`] has what the *kernel* wrote (any version from 4.4 to 7.2, any word size, byte order and page size), [`schema`] and
+//! [`raw`] what the *file* holds, [`write`](mod@write), [`read`] and [`edit`] make files, use them, and make them anew. None of
+//! them does I/O.
+//!
+//! Files may be stored with a codec ([`Compression`]); reading them needs no other calls. Zstandard is there with the feature
+//! `zstd`, which links a C library; a file that needs it is refused chunk by chunk where it is not.
+//!
+//! Nothing here panics on file content, allocates in proportion to a file, or is `unsafe`. Errors say what, where, and
+//! whose fault ([`Error`], [`Fault`]); [`Limits`] bounds what a file may ask for.
+//!
+//! # Versions
+//!
+//! The format and the library have versions of their own. Files: another major version is refused, a later minor one is
+//! read (spec section "Versions"). The library follows semantic versioning: what is listed in `docs/public-api.txt` stays
+//! as it is within a major version, and a minor version may add to it. Structs and enums that may grow are
+//! `non_exhaustive`, or numbers with names ([`schema::Role`], [`raw::ChunkKind`]): make them with their constructors and
+//! setters. No type of a dependency is in the public API. The oldest compiler is Rust 1.85; a newer one is asked for in minor
+//! versions only.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -88,6 +173,7 @@ mod codec;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod edit;
 mod error;
+mod example;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod kernel;
 mod limits;
@@ -104,5 +190,7 @@ pub mod write;
 
 pub use codec::Compression;
 pub use error::{Error, ErrorKind, Fault, Result};
+#[doc(hidden)]
+pub use example::example;
 pub use limits::Limits;
 pub use loss::Loss;

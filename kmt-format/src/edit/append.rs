@@ -18,6 +18,17 @@ impl Writer {
     /// What it makes is to be appended to the file; nothing in it changes, so that a file whose appending was cut
     /// short still holds what it held. Event classes are to be added anew.
     ///
+    /// ```
+    /// use kmt_format::{Compression, Limits, read::Trace, write::Writer};
+    /// # let mut file = kmt_format::example()?;
+    /// let mut writer = Writer::append_to(&file, Limits::default(), Compression::None)?;
+    /// writer.meta(&[("note", b"looked at later")])?;
+    /// let more = writer.finish()?;
+    /// file.extend(more);
+    /// assert_eq!(Trace::open(&file)?.metadata().text("note"), Some("looked at later"));
+    /// # Ok::<(), kmt_format::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns an error if the file is damaged or does not end at the end of a chunk; [`Rewrite`](super::Rewrite)

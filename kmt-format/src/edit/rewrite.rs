@@ -73,6 +73,21 @@ impl Recovery {
 ///
 /// The new file is finished and sound. Its event chunks keep their numbers, so that readers count what is missing
 /// between them. Spec section "Recovery".
+///
+/// ```
+/// use kmt_format::edit::{Rewrite, RewriteOptions};
+/// use kmt_format::{Compression, Limits, read::Trace};
+/// # let file = kmt_format::example()?;
+/// let torn = &file[..file.len() - 10];
+/// let options = RewriteOptions::new().compression(Compression::Lz4);
+/// let mut rewrite = Rewrite::new(torn, Limits::default(), options)?;
+/// let mut whole = Vec::new();
+/// while let Some(bytes) = rewrite.next_bytes()? {
+///     whole.extend(bytes);
+/// }
+/// assert!(Trace::open(&whole)?.is_finished());
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 pub struct Rewrite<'d> {
     data: &'d [u8],
     scan: Scan<'d>,

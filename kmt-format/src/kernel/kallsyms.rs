@@ -43,6 +43,14 @@ pub struct KernelSymbols<'a> {
 ///
 /// Sizes follow `get_symbol_pos` (kernel/kallsyms.c) and `find_kallsyms_symbol` (kernel/module): a symbol reaches to
 /// the next one of its owner at a higher address. `modules` and `page_size` bound the last function of a module.
+///
+/// ```
+/// use kmt_format::kernel::parse_kallsyms;
+///
+/// let text = b"ffffffff81000000 T _text\nffffffff81000100 T do_open\nffffffff81000300 T _end\n";
+/// let symbols = parse_kallsyms(text, &[], 4096).symbols;
+/// assert_eq!((symbols[1].name, symbols[1].size), (&b"do_open"[..], 0x200));
+/// ```
 pub fn parse_kallsyms<'a>(text: &'a [u8], modules: &[Module], page_size: u64) -> KernelSymbols<'a> {
     let mut out = KernelSymbols::default();
     let mut any_address = false;

@@ -48,6 +48,26 @@ pub enum Item<'a> {
 }
 
 /// One sub-buffer, as one read of `trace_pipe_raw` returns it.
+///
+/// ```
+/// use kmt_format::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
+///
+/// // A header of 16 bytes, and one event of 8 bytes, 5 ns later.
+/// let layout = HeaderPage { timestamp_offset: 0, commit_offset: 8, commit_size: 8, data_offset: 16, data_size: 48 };
+/// let mut bytes = 1_000u64.to_le_bytes().to_vec();
+/// bytes.extend(12u64.to_le_bytes());
+/// bytes.extend((5u32 << 5 | 2).to_le_bytes());
+/// bytes.extend([11, 0, 0, 0, 77, 0, 0, 0]);
+/// bytes.resize(64, 0);
+/// let sub_buffer = SubBuffer::parse(&bytes, &layout, ByteOrder::Little)?;
+/// assert_eq!(sub_buffer.missed(), Missed::No);
+/// for item in sub_buffer.items() {
+///     if let Item::Event { time, record, .. } = item? {
+///         assert_eq!((time, record.len()), (1_005, 8));
+///     }
+/// }
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct SubBuffer<'a> {
     timestamp: u64,

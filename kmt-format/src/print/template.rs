@@ -15,6 +15,19 @@ use crate::schema::EventClass;
 pub(super) const TEXT_MAX: usize = 128 << 10;
 
 /// How the events of one class are written.
+///
+/// ```
+/// use kmt_format::print::{EventText, PrintEnv};
+/// use kmt_format::read::Trace;
+/// # let file = kmt_format::example()?;
+/// let trace = Trace::open(&file)?;
+/// let env = PrintEnv::new(trace.header().order, trace.header().long_size).with_symbols(trace.symbols());
+/// let event = trace.events()?.next().expect("the first event");
+/// let mut text = Vec::new();
+/// EventText::new(event.class(), &env).write(&mut text, &event, &env);
+/// assert!(text.starts_with(b"kmalloc: call_site=alloc_file+0x10/0x100 "));
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct EventText {
     kind: Kind,

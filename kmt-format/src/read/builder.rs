@@ -13,6 +13,9 @@ use crate::error::Result;
 ///     limits.set("metadata", 16 << 20);
 ///     Trace::builder().limits(limits).by_index(true).open(file)
 /// }
+/// # let file = kmt_format::example()?;
+/// # assert_eq!(open(&file)?.event_count(), 4);
+/// # Ok::<(), kmt_format::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 #[must_use]

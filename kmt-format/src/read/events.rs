@@ -32,7 +32,7 @@ impl<'t> Iterator for ChunkEvents<'t> {
     #[inline]
     fn next(&mut self) -> Option<Event<'t>> {
         let index = self.range.next()?;
-        Event::of(Held::Borrowed(self.chunk), self.schema, self.contents, index)
+        Event::borrowed(self.chunk, self.schema, self.contents, index)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -65,6 +65,9 @@ impl<'m> Run<'m, '_> {
     ///         }
     ///     }
     /// }
+    /// # let file = kmt_format::example()?;
+    /// # print(&Trace::open(&file)?);
+    /// # Ok::<(), kmt_format::Error>(())
     /// ```
     pub fn events(&self) -> ChunkEvents<'m> {
         let contents = self.contents;
@@ -95,11 +98,13 @@ pub struct Items<'t> {
     chunk: Option<Rc<EventChunk<'t>>>,
     range: Range<usize>,
     gap: Option<Gap>,
+    /// The range of a run whose gap comes first.
+    behind_gap: Range<usize>,
 }
 
 impl<'t> Items<'t> {
     pub(super) fn new(merge: Merge<'t, 't>, contents: &'t Contents<'t>) -> Self {
-        Self { merge, contents, chunk: None, range: 0..0, gap: None }
+        Self { merge, contents, chunk: None, range: 0..0, gap: None, behind_gap: 0..0 }
     }
 
     /// Damage found in event chunks so far.
@@ -107,16 +112,18 @@ impl<'t> Items<'t> {
         self.merge.damages()
     }
 
-    #[inline]
+    #[inline(always)]
     fn event(&mut self) -> Option<Event<'t>> {
         let index = self.range.next()?;
-        let chunk = Rc::clone(self.chunk.as_ref()?);
-        Event::of(Held::Shared(chunk), &self.contents.schema, Some(self.contents), index)
+        let chunk = self.chunk.as_ref()?;
+        let hold = |_| Held::Shared(Rc::clone(chunk));
+        Event::of(chunk, hold, &self.contents.schema, Some(self.contents), index)
     }
 
     /// On to the next run; false at the end.
+    #[inline(never)]
     fn go_on(&mut self) -> bool {
-        self.chunk = None;
+        (self.chunk, self.behind_gap) = (None, 0..0);
         let Some((chunk, range, gap)) = self.merge.next_shared() else { return false };
         (self.chunk, self.range, self.gap) = (Some(chunk), range, gap);
         true
@@ -126,18 +133,23 @@ impl<'t> Items<'t> {
 impl<'t> Iterator for Items<'t> {
     type Item = Item<'t>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Item<'t>> {
         loop {
-            // The gap stands before the first event of its run.
-            if self.gap.is_some() {
-                return self.gap.take().map(Item::Loss);
-            }
+            // No gap is left once there are events to give.
             if let Some(event) = self.event() {
                 return Some(Item::Event(event));
             }
+            if let Some(gap) = self.gap.take() {
+                core::mem::swap(&mut self.range, &mut self.behind_gap);
+                return Some(Item::Loss(gap));
+            }
             if !self.go_on() {
                 return None;
+            }
+            if self.gap.is_some() {
+                // The gap stands before the first event of its run.
+                core::mem::swap(&mut self.range, &mut self.behind_gap);
             }
         }
     }
@@ -150,7 +162,7 @@ pub struct Events<'t>(pub(super) Items<'t>);
 impl<'t> Iterator for Events<'t> {
     type Item = Event<'t>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Event<'t>> {
         loop {
             if let Some(event) = self.0.event() {

@@ -15,6 +15,26 @@ pub const LEVEL_FLAGS: u64 = 0x08 | 0x10 | 0x40;
 /// stacks of their own. So a stack belongs to the last event before it of the same CPU, task and level.
 ///
 /// `T` is whatever the caller wants to know of the event then.
+///
+/// ```
+/// use kmt_format::read::{Item, StackJoiner, Trace};
+/// # let file = kmt_format::example()?;
+/// let trace = Trace::open(&file)?;
+/// let mut joiner = StackJoiner::default();
+/// for item in trace.items() {
+///     match item {
+///         Item::Event(event) => {
+///             if let Some(time) = joiner.see(&event, event.time()) {
+///                 println!("the stack of the event at {time}");
+/// #               assert_eq!(time, 1_000);
+///             }
+///         }
+///         Item::Loss(gap) => joiner.gap(gap.cpu),
+///         _ => {}
+///     }
+/// }
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct StackJoiner<T> {
     cpus: BTreeMap<u32, Vec<(i32, u64, T)>>,

@@ -69,6 +69,18 @@ type Part = (usize, Range<usize>, Option<Gap>);
 ///
 /// That is what the kernel does for its `trace` file (`__find_next_entry`, kernel/trace/trace.c 4.4 to 7.2). The
 /// order within a CPU never changes, also where a clock steps back. Damaged chunks are passed over and told as gaps.
+///
+/// ```
+/// use kmt_format::read::Trace;
+/// # let file = kmt_format::example()?;
+/// let trace = Trace::open(&file)?;
+/// let (mut merge, mut events) = (trace.merge(), 0);
+/// while let Some(run) = merge.next_run() {
+///     run.chunk.for_each_in(run.range, |_time, _record| events += 1);
+/// }
+/// assert_eq!((events, merge.damages().len()), (4, 0));
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Merge<'t, 'd> {
     trace: &'t Trace<'d>,
@@ -148,11 +160,12 @@ impl<'t, 'd> Merge<'t, 'd> {
         Some((Rc::clone(chunk), range, gap))
     }
 
+    #[inline(always)]
     fn next_part(&mut self) -> Option<Part> {
         let (index, limit) = self.oldest()?;
         let cursor = self.cursors.get_mut(index)?;
-        let gap = core::mem::replace(&mut cursor.gap, Gap { cpu: cursor.cpu, ..Gap::default() });
-        let gap = Some(gap).filter(|g| !g.is_empty());
+        let empty = Gap { cpu: cursor.cpu, ..Gap::default() };
+        let gap = (!cursor.gap.is_empty()).then(|| core::mem::replace(&mut cursor.gap, empty));
         let (start, chunk) = (cursor.position, cursor.chunk.as_ref()?);
         if start >= cursor.end {
             // Only a gap is left to tell of this chunk, or nothing at all.

@@ -95,6 +95,17 @@ pub struct TrailerInfo {
 }
 
 /// Everything in a file besides events, schema and symbols.
+///
+/// ```
+/// use kmt_format::read::Trace;
+/// # let file = kmt_format::example()?;
+/// let trace = Trace::open(&file)?;
+/// let metadata = trace.metadata();
+/// assert_eq!(metadata.clock.as_ref().map(|clock| clock.name.as_str()), Some("mono"));
+/// assert_eq!(metadata.value("kernel.release"), Some(&b"6.12.0"[..]));
+/// assert_eq!(metadata.attachment("slabinfo.before"), None);
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata<'d> {

@@ -15,6 +15,7 @@ mod joined;
 mod merge;
 mod metadata;
 mod records;
+mod resolved;
 mod schema_table;
 mod sub_buffers;
 mod symbols;

@@ -24,6 +24,16 @@ pub struct Resolved<'d> {
 }
 
 /// The symbols of the traced kernel: those of all KSYM chunks together. Spec section "KSYM".
+///
+/// ```
+/// use kmt_format::read::Trace;
+/// # let file = kmt_format::example()?;
+/// let trace = Trace::open(&file)?;
+/// let symbols = trace.symbols().expect("a table");
+/// let found = symbols.resolve(0xffff_ffff_8100_0220).expect("a symbol");
+/// assert_eq!((found.name, found.offset), (&b"do_open"[..], 0x20));
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct SymbolTable<'d> {
     /// In the order of the file.

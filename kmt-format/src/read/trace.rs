@@ -36,6 +36,9 @@ impl<'d> Trace<'d> {
     ///     println!("{} events of {} CPUs", trace.event_count(), trace.streams().len());
     ///     Ok(())
     /// }
+    /// # let file = kmt_format::example()?;
+    /// # print(&file)?;
+    /// # Ok::<(), kmt_format::Error>(())
     /// ```
     ///
     /// # Errors
@@ -191,6 +194,19 @@ impl<'d> Trace<'d> {
     ///
     /// What was found sound is not checked again. This takes as long as reading all events once; memory is one chunk.
     ///
+    /// ```
+    /// use kmt_format::read::Trace;
+    /// # let mut file = kmt_format::example()?;
+    /// assert!(Trace::open(&file)?.check().is_ok());
+    /// # let trace = Trace::open(&file)?;
+    /// # let chunk = trace.streams()[&0].chunks[0].0;
+    /// # let last = (chunk.body_offset() + chunk.body_len) as usize - 1;
+    /// file[last] ^= 1; // in the body of an event chunk
+    /// let error = Trace::open(&file)?.check().unwrap_err();
+    /// assert_eq!(error.code(), "checksum");
+    /// # Ok::<(), kmt_format::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns the first damage, also if it was found when opening.
@@ -222,6 +238,9 @@ impl<'d> Trace<'d> {
     ///     }
     ///     Ok(())
     /// }
+    /// # let file = kmt_format::example()?;
+    /// # print(&Trace::open(&file)?)?;
+    /// # Ok::<(), kmt_format::Error>(())
     /// ```
     ///
     /// # Errors
@@ -246,6 +265,9 @@ impl<'d> Trace<'d> {
     ///         }
     ///     }
     /// }
+    /// # let file = kmt_format::example()?;
+    /// # print(&Trace::open(&file)?);
+    /// # Ok::<(), kmt_format::Error>(())
     /// ```
     pub fn items(&self) -> Items<'_> {
         Items::new(self.merge(), &self.contents)

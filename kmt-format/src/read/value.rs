@@ -13,6 +13,9 @@ use crate::schema::{EventClass, Role};
 /// fn name_of_cache(event: &Event<'_>) -> Result<String> {
 ///     Ok(event.field("name")?.as_str()?.to_owned())
 /// }
+/// # let file = kmt_format::example()?;
+/// # assert!(name_of_cache(&kmt_format::read::Trace::open(&file)?.events()?.next().unwrap()).is_err());
+/// # Ok::<(), kmt_format::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'e> {

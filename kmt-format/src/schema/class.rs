@@ -34,6 +34,17 @@ pub struct EventClass {
 impl EventClass {
     /// The class that a `format` file in `events/SYSTEM/` describes; `long_size` is the kernel's, 4 or 8 bytes.
     ///
+    /// ```
+    /// use kmt_format::schema::{EventClass, Meaning, Role};
+    ///
+    /// let text = "name: kfree\nID: 458\nformat:\n\
+    ///     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+    ///     \tfield:const void * ptr;\toffset:8;\tsize:8;\tsigned:0;\n\nprint fmt: \"%p\", REC->ptr\n";
+    /// let class = EventClass::from_format("kmem", text, 8)?;
+    /// assert_eq!((class.meaning, class.field_with(Role::PTR)), (Meaning::KFREE, Some(1)));
+    /// # Ok::<(), kmt_format::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns an error if the text is not that of a `format` file.

@@ -23,6 +23,29 @@ const STREAMS_MAX: usize = 16_384;
 /// Makes a file from events and metadata. It does no I/O: [`Writer::take`] hands out what is ready.
 ///
 /// Memory is bounded by one open chunk for each CPU, besides what [`Writer::take`] has not been asked for.
+///
+/// ```
+/// use kmt_format::Loss;
+/// use kmt_format::kernel::ByteOrder;
+/// use kmt_format::write::{Writer, WriterOptions};
+/// # let example = kmt_format::example()?;
+/// # let trace = kmt_format::read::Trace::open(&example)?;
+/// # let format = trace.schema().class(0).expect("a class").format_text.clone();
+/// # let mut record = Vec::new();
+/// # trace.events()?.next().expect("an event").to_record(&mut record);
+///
+/// let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8))?;
+/// writer.add_format("kmem", &format)?;
+/// let mut file = Vec::new();
+/// for time in 0..1_000 {
+///     writer.event(0, time, &record)?;
+///     file.extend(writer.take());
+/// }
+/// writer.lost(0, Loss::counted(5))?;
+/// file.extend(writer.finish()?);
+/// # assert_eq!(kmt_format::read::Trace::open(&file)?.event_count(), 1_000);
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer {
     pub(super) options: WriterOptions,
