@@ -10,8 +10,7 @@ pub fn at(trace: &Trace<'_>) {
     let mut merge = trace.merge();
     let mut line = Vec::new();
     while let Some(run) = merge.next_run() {
-        for index in run.range {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+        for event in run.events() {
             for field in 0..event.class().fields.len() {
                 let _ = (event.uint(field), event.bytes(field));
             }

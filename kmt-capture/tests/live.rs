@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use kmt_format::read::{Event, StackJoiner, Trace};
+use kmt_format::read::{StackJoiner, Trace};
 use support::alone::{Alone, TRACING, recordings_of_others};
 
 /// One recording test at a time, in a folder of its own, beside an instance that must stay as it is.
@@ -627,8 +627,7 @@ fn what_is_missing_is_named_and_the_rest_is_recorded() {
     let (mut joiner, mut stacks, mut allocations) = (StackJoiner::default(), 0, 0);
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
-        for index in run.range {
-            let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+        for event in run.events() {
             let of = joiner.see(&event, event.class().name.clone());
             allocations += u64::from(event.class().name == "kmalloc");
             if event.stack().is_some() {
@@ -790,8 +789,7 @@ fn tasks_filter_allocations_and_never_frees() {
     let (mut allocations, mut others_frees) = (0, 0);
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
-        for index in run.range {
-            let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+        for event in run.events() {
             let is_ours = event.pid().to_string() == pid;
             match event.class().name.as_str() {
                 "kmalloc" | "kmem_cache_alloc" | "mm_page_alloc" => {
@@ -832,8 +830,7 @@ fn threads_that_start_meanwhile_belong_to_their_process() {
     let (mut by_thread, mut by_others) = (0, 0);
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
-        for index in run.range {
-            let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+        for event in run.events() {
             if event.class().name == "kmem_cache_alloc" || event.class().name == "kmalloc" {
                 let tgid = trace.metadata().tasks.iter().find(|t| t.pid == event.pid()).map_or(0, |t| t.tgid);
                 by_thread += u64::from(event.pid() == thread);

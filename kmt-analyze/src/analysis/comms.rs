@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kmt_format::read::{Event, Trace};
+use kmt_format::read::Trace;
 use kmt_format::schema::EventClass;
 
 use super::int_hash::IntHash;
@@ -59,8 +59,7 @@ impl Comms {
     fn read(&mut self, trace: &Trace<'_>, sources: &[Source]) {
         let mut merge = trace.merge();
         while let Some(run) = merge.next_run() {
-            for index in run.range {
-                let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+            for event in run.events() {
                 for source in sources.iter().filter(|s| s.class == event.class_index()) {
                     let Some(pid) = event.uint(source.pid) else { continue };
                     let rows = self.by_pid.entry(pid as i32).or_default();

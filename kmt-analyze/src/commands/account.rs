@@ -1,7 +1,6 @@
 //! `account`: the account file of trace_analyze.py.
 
 use kmt_common::tell;
-use kmt_format::read::Event;
 use kmt_format::schema::{Meaning, Role};
 use serde_json::json;
 
@@ -122,8 +121,7 @@ fn read(session: &Session<'_>, options: &Options) -> (Account, Vec<kmt_format::r
     let mut account = Account::default();
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
-        for index in run.range.clone() {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+        for event in run.events() {
             let meaning = event.class().meaning;
             let is_malloc = matches!(meaning, Meaning::KMALLOC | Meaning::KFREE);
             let is_cache = matches!(meaning, Meaning::CACHE_ALLOC | Meaning::CACHE_FREE);

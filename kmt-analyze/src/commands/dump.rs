@@ -74,8 +74,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         if !options.cpus.is_empty() && !options.cpus.contains(&run.cpu) {
             continue;
         }
-        for index in run.range {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+        for event in run.events() {
             let of = stacks.see(&event, (event.class_index(), event.time()));
             if !options.selects(&event) {
                 continue;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use kmt_common::tell;
-use kmt_format::read::{Event, StackJoiner};
+use kmt_format::read::StackJoiner;
 use kmt_format::schema::Meaning;
 
 use super::copy::{Compress, Copy, failed};
@@ -67,8 +67,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             stacks.gap(run.cpu);
             copy.gap(run.cpu, gap)?;
         }
-        for index in run.range {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+        for event in run.events() {
             let of_task = options.pids.is_empty() || options.pids.contains(&event.pid());
             let keeps = of_task && classes.contains(&event.class_index());
             let of = stacks.see(&event, keeps);

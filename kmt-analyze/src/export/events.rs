@@ -65,8 +65,7 @@ pub fn each(
         if !selection.cpus.is_empty() && !selection.cpus.contains(&run.cpu) {
             continue;
         }
-        for index in run.range {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+        for event in run.events() {
             let pid = event.pid();
             let idle: &[u8] = if pid == 0 { b"<idle>" } else { b"<...>" };
             let comm = escaped(names.at(pid, event.time()).unwrap_or(idle));

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use kmt_common::tell;
 use kmt_format::print::PrintEnv;
-use kmt_format::read::Event;
 use kmt_format::schema::Role;
 
 use super::output::Target;
@@ -72,8 +71,7 @@ fn top_byte(session: &Session<'_>) -> u64 {
     let mut merge = trace.merge();
     let mut asked = 0;
     while let Some(run) = merge.next_run() {
-        for index in run.range {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+        for event in run.events() {
             match event.uint_with(Role::PTR).filter(|&ptr| ptr > 16) {
                 Some(ptr) if ptr >> 56 != 0 => return 0xff << 56,
                 Some(_) => return 0,

@@ -278,8 +278,7 @@ impl Capture {
         // the next round.
         let (mut carried, mut round) = (Vec::new(), Vec::new());
         while let Some(run) = merge.next_run() {
-            for index in run.range {
-                let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+            for event in run.events() {
                 seen += 1;
                 if style.part.1 > 0 && (seen - 1) * style.part.1 / trace.event_count() != style.part.0 {
                     continue;

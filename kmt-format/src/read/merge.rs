@@ -62,8 +62,8 @@ impl fmt::Debug for Run<'_, '_> {
     }
 }
 
-/// A run without its chunk: index of the cursor that holds it, records, and what is missing before them.
-type Part = (usize, Range<usize>, Option<Gap>);
+/// The cursor of a run, its records, and what is missing before them.
+type Part<'m, 'd> = (&'m Cursor<'d>, Range<usize>, Option<Gap>);
 
 /// The CPUs' streams merged: always on with the CPU whose next event is the oldest, the lowest CPU where several are.
 ///
@@ -147,39 +147,37 @@ impl<'t, 'd> Merge<'t, 'd> {
 
     /// The next run; `None` at the end.
     pub fn next_run(&mut self) -> Option<Run<'_, 'd>> {
-        let (index, range, gap) = self.next_part()?;
-        let cursor = self.cursors.get(index)?;
+        let contents = self.trace.contents();
+        let (cursor, range, gap) = self.next_part()?;
         let (cpu, chunk_number, chunk) = (cursor.cpu, cursor.chunk_number, cursor.chunk.as_deref()?);
-        Some(Run { cpu, chunk_number, chunk, range, gap, contents: self.trace.contents() })
+        Some(Run { cpu, chunk_number, chunk, range, gap, contents })
     }
 
     /// The next run, with a share of its chunk.
     pub(super) fn next_shared(&mut self) -> Option<(Rc<EventChunk<'d>>, Range<usize>, Option<Gap>)> {
-        let (index, range, gap) = self.next_part()?;
-        let chunk = self.cursors.get(index)?.chunk.as_ref()?;
-        Some((Rc::clone(chunk), range, gap))
+        let (cursor, range, gap) = self.next_part()?;
+        Some((Rc::clone(cursor.chunk.as_ref()?), range, gap))
     }
 
     #[inline(always)]
-    fn next_part(&mut self) -> Option<Part> {
+    fn next_part(&mut self) -> Option<Part<'_, 'd>> {
         let (index, limit) = self.oldest()?;
         let cursor = self.cursors.get_mut(index)?;
         let empty = Gap { cpu: cursor.cpu, ..Gap::default() };
         let gap = (!cursor.gap.is_empty()).then(|| core::mem::replace(&mut cursor.gap, empty));
-        let (start, chunk) = (cursor.position, cursor.chunk.as_ref()?);
+        let (start, chunk) = (cursor.position, cursor.chunk.as_deref()?);
         if start >= cursor.end {
             // Only a gap is left to tell of this chunk, or nothing at all.
-            return Some((index, start..start, gap));
+            return Some((cursor, start..start, gap));
         }
         let end = match limit {
             None => cursor.end,
             Some(limit) => chunk.run_end(start, cursor.end, limit),
         };
-        let time = chunk.time(end).unwrap_or(cursor.time);
+        cursor.time = chunk.time(end).unwrap_or(cursor.time);
         cursor.last_time = chunk.time(end.saturating_sub(1));
         cursor.position = end;
-        cursor.time = time;
-        Some((index, start..end, gap))
+        Some((cursor, start..end, gap))
     }
 
     /// The cursor to go on with, and the time at which another one's turn comes.

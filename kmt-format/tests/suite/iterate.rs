@@ -23,15 +23,20 @@ fn file() -> Vec<u8> {
     model::write(&ops, ByteOrder::Little, 8).0
 }
 
+/// CPU, time, name and record of an event.
+type Told = (u32, u64, String, Vec<u8>);
+/// Number of the event before which events are missing, CPU, and how many are.
+type Lost = (usize, u32, u64);
+
 /// What an event is, apart from where it is kept.
-fn told(event: &Event<'_>) -> (u32, u64, String, Vec<u8>) {
+fn told(event: &Event<'_>) -> Told {
     let mut record = Vec::new();
     event.to_record(&mut record);
     (event.cpu(), event.time(), event.class().name.clone(), record)
 }
 
 /// By runs and indices: events, and the losses with the number of the event that each stands before.
-fn by_runs(trace: &Trace<'_>) -> (Vec<(u32, u64, String, Vec<u8>)>, Vec<(usize, u32, u64)>) {
+fn by_runs(trace: &Trace<'_>) -> (Vec<Told>, Vec<Lost>) {
     let (mut events, mut losses) = (Vec::new(), Vec::new());
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
@@ -41,7 +46,7 @@ fn by_runs(trace: &Trace<'_>) -> (Vec<(u32, u64, String, Vec<u8>)>, Vec<(usize, 
     (events, losses)
 }
 
-fn by_items(trace: &Trace<'_>) -> (Vec<(u32, u64, String, Vec<u8>)>, Vec<(usize, u32, u64)>) {
+fn by_items(trace: &Trace<'_>) -> (Vec<Told>, Vec<Lost>) {
     let (mut events, mut losses) = (Vec::new(), Vec::new());
     for item in trace.items() {
         match item {

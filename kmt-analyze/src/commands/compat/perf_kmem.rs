@@ -114,8 +114,7 @@ impl<'s, 'd> View<'s, 'd> {
                 stacks.gap(run.cpu);
                 queue.lost(run.cpu);
             }
-            for index in run.range.clone() {
-                let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+            for event in run.events() {
                 let number = |role| event.uint_with(role).unwrap_or(0);
                 let cpu = event.cpu();
                 let meaning = event.class().meaning;

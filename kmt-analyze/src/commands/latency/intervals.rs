@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kmt_format::read::Event;
-
 use super::View;
 use crate::analysis::sinks::stalls::{Interval, Stall};
 use crate::commands::dump::Printer;
@@ -61,8 +59,7 @@ impl View<'_, '_, '_> {
         let mut merge = trace.merge_between(interval.begin, interval.end.saturating_add(slack(interval)));
         let mut seen: BTreeMap<usize, u64> = BTreeMap::new();
         while let Some(run) = merge.next_run() {
-            for index in run.range {
-                let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+            for event in run.events() {
                 if event.pid() != interval.pid {
                     continue;
                 }

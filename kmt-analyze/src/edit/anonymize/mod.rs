@@ -20,7 +20,6 @@ mod texts;
 use std::collections::{BTreeSet, HashMap};
 
 use kmt_format::kernel::CpuStats;
-use kmt_format::read::Event;
 use kmt_format::write::{StatsTaken, Task};
 
 use self::code::{Code, Hiding};
@@ -84,8 +83,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         if let Some(gap) = run.gap.as_ref().filter(|gap| !gap.is_empty()) {
             copy.gap(run.cpu, gap)?;
         }
-        for index in run.range {
-            let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+        for event in run.events() {
             let Some(Some(plan)) = plans.get(event.class_index()) else { continue };
             masks.record(&event, plan, &mut record);
             manifest.event(plan);

@@ -40,8 +40,7 @@ impl Survey {
         let trace = session.trace;
         let mut merge = trace.merge();
         while let Some(run) = merge.next_run() {
-            for index in run.range {
-                let Some(event) = Event::new(trace.schema(), run.chunk, index) else { continue };
+            for event in run.events() {
                 let Some(Some(plan)) = plans.get(event.class_index()) else { continue };
                 survey.event(&event, plan, shape);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use kmt_format::read::{Event, Trace};
+use kmt_format::read::Trace;
 use kmt_format::schema::Role;
 
 /// Frames of a block that moves as one, with pages of 4 KiB.
@@ -40,8 +40,7 @@ impl View {
         };
         let mut merge = trace.merge();
         while let Some(run) = merge.next_run() {
-            for index in run.range {
-                let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+            for event in run.events() {
                 view.sites.extend(event.uint_with(Role::CALL_SITE));
                 view.objects.extend(event.uint_with(Role::PTR));
                 let frame = event.uint_with(Role::PFN).filter(|&pfn| pfn < 1 << 48 && pfn != 0xffff_ffff);
