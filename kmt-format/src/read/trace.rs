@@ -190,7 +190,8 @@ impl<'d> Trace<'d> {
         if self.is_indexed { self.check_index(chunk, info) } else { Ok(()) }
     }
 
-    /// Reads and checks every event chunk: then nothing in the file is damaged, and no event of it is missing.
+    /// Reads and checks every event chunk: then nothing of what the file holds is damaged. Chunks that its numbering shows
+    /// to be missing are gaps ([`Trace::items`]), no damage.
     ///
     /// What was found sound is not checked again. This takes as long as reading all events once; memory is one chunk.
     ///
