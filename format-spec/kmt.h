@@ -170,11 +170,13 @@ struct kmt_symbols_head {
 	uint32_t head_len;
 	uint32_t owner_count;
 	uint32_t symbol_count;
-	uint32_t heap_len;
+	uint32_t block_count;
 	uint64_t core_start;
 	uint64_t core_end;
 	uint32_t owner_len;
-	uint32_t symbol_len;
+	uint32_t block_len;
+	uint32_t heap_len;
+	uint32_t reserved;
 };
 
 struct kmt_symbol_owner_row {
@@ -184,24 +186,11 @@ struct kmt_symbol_owner_row {
 	uint32_t name_len;
 };
 
-struct kmt_symbol_row64 {
+struct kmt_symbol_block_row {
 	uint64_t address;
-	uint32_t size;
-	uint32_t name_offset;
-	uint16_t name_len;
-	uint16_t owner;
-	uint8_t kind;
-	uint8_t reserved[3];
-};
-
-struct kmt_symbol_row32 {
-	uint32_t address;
-	uint32_t size;
-	uint32_t name_offset;
-	uint16_t name_len;
-	uint16_t owner;
-	uint8_t kind;
-	uint8_t reserved[3];
+	uint32_t offset;
+	uint16_t symbol_count;
+	uint16_t reserved;
 };
 
 struct kmt_meta_head {
@@ -453,33 +442,24 @@ _Static_assert(sizeof(struct kmt_clock_head) == 12, "clock_head");
 _Static_assert(offsetof(struct kmt_symbols_head, head_len) == 0, "head_len");
 _Static_assert(offsetof(struct kmt_symbols_head, owner_count) == 4, "owner_count");
 _Static_assert(offsetof(struct kmt_symbols_head, symbol_count) == 8, "symbol_count");
-_Static_assert(offsetof(struct kmt_symbols_head, heap_len) == 12, "heap_len");
+_Static_assert(offsetof(struct kmt_symbols_head, block_count) == 12, "block_count");
 _Static_assert(offsetof(struct kmt_symbols_head, core_start) == 16, "core_start");
 _Static_assert(offsetof(struct kmt_symbols_head, core_end) == 24, "core_end");
 _Static_assert(offsetof(struct kmt_symbols_head, owner_len) == 32, "owner_len");
-_Static_assert(offsetof(struct kmt_symbols_head, symbol_len) == 36, "symbol_len");
-_Static_assert(sizeof(struct kmt_symbols_head) == 40, "symbols_head");
+_Static_assert(offsetof(struct kmt_symbols_head, block_len) == 36, "block_len");
+_Static_assert(offsetof(struct kmt_symbols_head, heap_len) == 40, "heap_len");
+_Static_assert(offsetof(struct kmt_symbols_head, reserved) == 44, "reserved");
+_Static_assert(sizeof(struct kmt_symbols_head) == 48, "symbols_head");
 _Static_assert(offsetof(struct kmt_symbol_owner_row, base) == 0, "base");
 _Static_assert(offsetof(struct kmt_symbol_owner_row, size) == 8, "size");
 _Static_assert(offsetof(struct kmt_symbol_owner_row, name_offset) == 16, "name_offset");
 _Static_assert(offsetof(struct kmt_symbol_owner_row, name_len) == 20, "name_len");
 _Static_assert(sizeof(struct kmt_symbol_owner_row) == 24, "symbol_owner_row");
-_Static_assert(offsetof(struct kmt_symbol_row64, address) == 0, "address");
-_Static_assert(offsetof(struct kmt_symbol_row64, size) == 8, "size");
-_Static_assert(offsetof(struct kmt_symbol_row64, name_offset) == 12, "name_offset");
-_Static_assert(offsetof(struct kmt_symbol_row64, name_len) == 16, "name_len");
-_Static_assert(offsetof(struct kmt_symbol_row64, owner) == 18, "owner");
-_Static_assert(offsetof(struct kmt_symbol_row64, kind) == 20, "kind");
-_Static_assert(offsetof(struct kmt_symbol_row64, reserved) == 21, "reserved");
-_Static_assert(sizeof(struct kmt_symbol_row64) == 24, "symbol_row64");
-_Static_assert(offsetof(struct kmt_symbol_row32, address) == 0, "address");
-_Static_assert(offsetof(struct kmt_symbol_row32, size) == 4, "size");
-_Static_assert(offsetof(struct kmt_symbol_row32, name_offset) == 8, "name_offset");
-_Static_assert(offsetof(struct kmt_symbol_row32, name_len) == 12, "name_len");
-_Static_assert(offsetof(struct kmt_symbol_row32, owner) == 14, "owner");
-_Static_assert(offsetof(struct kmt_symbol_row32, kind) == 16, "kind");
-_Static_assert(offsetof(struct kmt_symbol_row32, reserved) == 17, "reserved");
-_Static_assert(sizeof(struct kmt_symbol_row32) == 20, "symbol_row32");
+_Static_assert(offsetof(struct kmt_symbol_block_row, address) == 0, "address");
+_Static_assert(offsetof(struct kmt_symbol_block_row, offset) == 8, "offset");
+_Static_assert(offsetof(struct kmt_symbol_block_row, symbol_count) == 12, "symbol_count");
+_Static_assert(offsetof(struct kmt_symbol_block_row, reserved) == 14, "reserved");
+_Static_assert(sizeof(struct kmt_symbol_block_row) == 16, "symbol_block_row");
 _Static_assert(offsetof(struct kmt_meta_head, head_len) == 0, "head_len");
 _Static_assert(offsetof(struct kmt_meta_head, pair_len) == 4, "pair_len");
 _Static_assert(offsetof(struct kmt_meta_head, pair_count) == 8, "pair_count");

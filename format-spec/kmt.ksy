@@ -255,18 +255,16 @@ types:
           - {id: head_len, type: u4}
           - {id: owner_count, type: u4}
           - {id: symbol_count, type: u4}
-          - {id: heap_len, type: u4}
+          - {id: block_count, type: u4}
           - {id: core_start, type: u8}
           - {id: core_end, type: u8}
           - {id: owner_len, type: u4}
-          - {id: symbol_len, type: u4}
-          - {id: later, size: head_len - 40}
+          - {id: block_len, type: u4}
+          - {id: heap_len, type: u4}
+          - {id: reserved, type: u4}
+          - {id: later, size: head_len - 48}
           - {id: owners, type: symbol_owner_row, size: owner_len, repeat: expr, repeat-expr: owner_count}
-          - id: symbols
-            type: symbol_row(_parent._parent.size_long)
-            size: symbol_len
-            repeat: expr
-            repeat-expr: symbol_count
+          - {id: blocks, type: symbol_block_row, size: block_len, repeat: expr, repeat-expr: block_count}
           - {id: heap, size: heap_len}
       symbol_owner_row:
         seq:
@@ -274,20 +272,12 @@ types:
           - {id: size, type: u8}
           - {id: name_offset, type: u4}
           - {id: name_len, type: u4}
-      symbol_row:
-        params:
-          - {id: size_long, type: u1}
+      symbol_block_row:
         seq:
-          - id: address
-            type:
-              switch-on: size_long
-              cases: {8: u8, 4: u4}
-          - {id: size, type: u4}
-          - {id: name_offset, type: u4}
-          - {id: name_len, type: u2}
-          - {id: owner, type: u2}
-          - {id: kind, type: u1}
-          - {id: reserved, size: 3}
+          - {id: address, type: u8}
+          - {id: offset, type: u4}
+          - {id: symbol_count, type: u2}
+          - {id: reserved, type: u2}
       table_head:
         seq:
           - {id: head_len, type: u4}

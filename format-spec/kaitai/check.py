@@ -26,6 +26,31 @@ def hexed(data):
     return "hex:" + bytes(data).hex()
 
 
+def leb128(heap, at):
+    number = shift = 0
+    while True:
+        byte, at = heap[at], at + 1
+        number |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return number, at
+        shift += 7
+
+
+def symbols(block, heap, owners):
+    """The symbols of a block of KSYM, each by its difference from the one before."""
+    at, address, owner, name = block.offset, block.address, 0, b""
+    for _ in range(block.symbol_count):
+        kind, at = heap[at], at + 1
+        if kind & 0x80:
+            owner, at = leb128(heap, at)
+        step, at = leb128(heap, at)
+        size, at = leb128(heap, at)
+        shared, at = heap[at], at + 1
+        length, at = leb128(heap, at)
+        address, name, at = address + step, name[:shared] + heap[at : at + length], at + length
+        yield [address, size, chr(kind & 0x7F), owners[owner], name.decode()]
+
+
 class Reader:
     def __init__(self, path):
         self.data = path.read_bytes()
@@ -236,7 +261,7 @@ class Reader:
     def on_ksym(self, body, _):
         name = lambda offset, length: body.heap[offset : offset + length].decode()
         owners = [None] + [name(o.name_offset, o.name_len) for o in body.owners]
-        rows = [[s.address, s.size, chr(s.kind), owners[s.owner], name(s.name_offset, s.name_len)] for s in body.symbols]
+        rows = [row for block in body.blocks for row in symbols(block, body.heap, owners)]
         # All chunks together; a bound that is 0 is not known.
         all = self.out.setdefault("symbols", {"start": 0, "end": 0, "symbols": []})
         all["start"] = body.core_start or all["start"]

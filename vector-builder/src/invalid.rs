@@ -231,9 +231,16 @@ fn metadata(m: Maker, layout: Layout) -> Vec<(&'static str, Broken, Expect)> {
     add("task-row-length", b"TASK", 4, 31, 4, "malformed", 0);
     add("task-rows", b"TASK", 8, 9, 4, "truncated", 16);
     add("stat-rows", b"STAT", 8, 3, 4, "truncated", 16);
-    add("symbol-name", b"KSYM", 40 + 48 + if m.long == 8 { 12 } else { 8 }, 1 << 20, 4, "malformed", 0);
-    add("symbol-owner", b"KSYM", 40 + 48 + if m.long == 8 { 18 } else { 14 }, 3, 2, "malformed", 0);
-    add("symbol-row-length", b"KSYM", 36, 4, 4, "malformed", 0);
+    // The head, two owners, a block; in the heap two names of owners, then symbols of 12, 15, 9, 12 bytes.
+    let (owners, blocks, heap) = (48, 96, 112);
+    add("symbol-count", b"KSYM", 8, 7, 4, "malformed", 0);
+    add("symbol-block-length", b"KSYM", 36, 4, 4, "malformed", 0);
+    add("symbol-owner-name", b"KSYM", owners + 16, 1 << 20, 4, "malformed", 0);
+    add("symbol-block-outside", b"KSYM", blocks + 8, 1 << 20, 4, "malformed", 0);
+    add("symbol-block-empty", b"KSYM", blocks + 12, 0, 2, "malformed", 0);
+    add("symbol-name", b"KSYM", heap + 6 + 5, 127, 1, "malformed", 0);
+    add("symbol-shared", b"KSYM", heap + 6 + 12 + 5, 7, 1, "malformed", 0);
+    add("symbol-owner", b"KSYM", heap + 6 + 48 + 1, 3, 1, "malformed", 0);
     for (name, kind, at) in [
         ("line-function", b"LINE", 16 + 8),
         ("cgroup-path", b"CGRP", 16 + 24),

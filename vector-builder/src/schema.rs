@@ -164,25 +164,57 @@ pub fn metadata(op: &Op, layout: &Layout) -> (&'static [u8; 4], u8, Vec<u8>) {
             (b"STAT", 2, table(&stats.iter().map(row).collect::<Vec<_>>(), 104, layout))
         }
         Op::Symbols(owners, symbols, (start, end)) => {
-            let mut heap = Heap::default();
-            let [mut owner_rows, mut symbol_rows] = [bytes(), bytes()];
+            let mut heap = Vec::new();
+            let [mut owner_rows, mut block_rows] = [bytes(), bytes()];
             for (name, base, size) in owners {
-                let (at, len) = heap.push(name.as_bytes());
                 let row_end = owner_rows.len() + 24 + more;
-                owner_rows.number(*base, 8).number(*size, 8).u32(at).u32(len).fill(0xee, row_end);
+                owner_rows.number(*base, 8).number(*size, 8).u32(heap.len()).u32(name.len());
+                owner_rows.fill(0xee, row_end);
+                heap.extend_from_slice(name.as_bytes());
             }
-            let symbol_len = 16 + layout.long + more;
-            for (address, size, kind, owner, name) in symbols {
-                let (at, len) = heap.push(name.as_bytes());
-                let row_end = symbol_rows.len() + symbol_len;
-                symbol_rows.number(*address, layout.long).number(*size, 4).u32(at).number(len as u64, 2);
-                symbol_rows.number(u64::from(*owner), 2).raw(&[*kind, 0, 0, 0]).fill(0xee, row_end);
+            // The writer's blocks have 32 symbols; another writer's may have fewer.
+            for block in symbols.chunks(if layout.padded { 2 } else { 32 }) {
+                let row_end = block_rows.len() + 16 + more;
+                block_rows.number(block[0].0, 8).u32(heap.len()).number(block.len() as u64, 2).number(0, 2);
+                block_rows.fill(0xee, row_end);
+                symbol_block(&mut heap, block);
             }
+            let block_count = symbols.len().div_ceil(if layout.padded { 2 } else { 32 });
             let mut out = bytes();
-            out.u32(40 + more).u32(owners.len()).u32(symbols.len()).u32(heap.bytes.len());
-            out.number(*start, 8).number(*end, 8).u32(24 + more).u32(symbol_len).fill(0xee, 40 + more);
-            (b"KSYM", 2, out.raw(&owner_rows.data).raw(&symbol_rows.data).raw(&heap.bytes).data.clone())
+            out.u32(48 + more).u32(owners.len()).u32(symbols.len()).u32(block_count);
+            out.number(*start, 8).number(*end, 8).u32(24 + more).u32(16 + more).u32(heap.len()).u32(0);
+            out.fill(0xee, 48 + more);
+            (b"KSYM", 2, out.raw(&owner_rows.data).raw(&block_rows.data).raw(&heap).data.clone())
         }
         _ => unreachable!("not metadata"),
+    }
+}
+
+/// Each symbol by its difference from the one before.
+fn symbol_block(heap: &mut Vec<u8>, symbols: &[crate::model::Symbol]) {
+    let (mut last_address, mut last_owner, mut last_name) = (symbols[0].0, 0, "");
+    for (address, size, kind, owner, name) in symbols {
+        heap.push(if *owner == last_owner { *kind } else { *kind | 0x80 });
+        if *owner != last_owner {
+            leb128(heap, u64::from(*owner));
+        }
+        leb128(heap, address - last_address);
+        leb128(heap, *size);
+        let shared = name.bytes().zip(last_name.bytes()).take_while(|(a, b)| a == b).count();
+        heap.push(shared as u8);
+        leb128(heap, (name.len() - shared) as u64);
+        heap.extend_from_slice(&name.as_bytes()[shared..]);
+        (last_address, last_owner, last_name) = (*address, *owner, name);
+    }
+}
+
+/// 7 bits a byte, the lowest first; the upper bit says that another byte follows.
+fn leb128(out: &mut Vec<u8>, number: u64) {
+    match number >> 7 {
+        0 => out.push(number as u8),
+        rest => {
+            out.push(number as u8 | 0x80);
+            leb128(out, rest);
+        }
     }
 }

@@ -304,7 +304,7 @@ impl<'d> Rewrite<'d> {
             (ChunkKind::SUB_BUFFERS, _) => {
                 let head_len = order.uint_at(body, 0, 4).unwrap_or(0) as usize;
                 let prefix_len = head_len.max(size_of::<SubBuffersHead<LittleEndian>>()).min(body.len());
-                Some(BodyLayout { prefix_len, records: None, summary: Summary::default() })
+                Some(BodyLayout { prefix_len, ..BodyLayout::plain() })
             }
             _ => None,
         };
@@ -329,7 +329,7 @@ fn events_layout<O: Order>(
     let is_last = offset.checked_add(count.checked_mul(stride)?)? == body.len() && offset >= head_len;
     let prefix_len = if is_plain && is_last { offset } else { head_len };
     let records = records_behind(prefix_len, offset, count, stride, order);
-    Some(BodyLayout { prefix_len, records, summary: Summary::default() })
+    Some(BodyLayout { prefix_len, records, ..BodyLayout::plain() })
 }
 
 pub(super) fn summary(info: &EventsInfo) -> Summary {

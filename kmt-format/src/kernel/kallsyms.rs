@@ -39,6 +39,12 @@ pub struct KernelSymbols<'a> {
     pub all_zero: bool,
 }
 
+impl KernelSymbols<'_> {
+    /// Names of the symbols that bound the kernel image.
+    pub const BOUNDS: [&'static [u8]; 6] =
+        [b"_stext", b"_text", b"_etext", b"_sinittext", b"_einittext", b"_end"];
+}
+
 /// Parses `/proc/kallsyms`: `ADDRESS TYPE NAME[\t[OWNER]]`. Lines that are none are passed over.
 ///
 /// Sizes follow `get_symbol_pos` (kernel/kallsyms.c) and `find_kallsyms_symbol` (kernel/module): a symbol reaches to

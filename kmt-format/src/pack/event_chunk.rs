@@ -84,7 +84,7 @@ impl Body {
         let prefix_len = if compression == Compression::None { records_offset } else { head_len };
         let (count, stride) = (summary.record_count as usize, 8 + long_size);
         let records = records_behind(prefix_len, records_offset, count, stride, order);
-        BodyLayout { prefix_len, records, summary }
+        BodyLayout { prefix_len, records, is_copy: false, summary }
     }
 }
 
@@ -142,6 +142,13 @@ impl EventChunkBuilder {
         self.record_count
     }
 
+    /// Bytes of the chunk so far.
+    pub fn len_bytes(&self) -> usize {
+        let tables = self.descriptor_data.len() + 4 * self.descriptor_offsets.len() + self.context_data.len();
+        let tables = tables + 8 * self.epochs.len() + self.heap.len();
+        if self.is_empty() { 0 } else { 128 + tables + self.records.len() }
+    }
+
     /// Notes a loss before the first event.
     pub fn add_loss(&mut self, loss: Loss) {
         self.loss = self.loss.and(loss);
@@ -162,24 +169,28 @@ impl EventChunkBuilder {
                 || self.heap.len() >= self.heap_len_max)
     }
 
-    /// Adds an event. [`Self::must_close_before`] has said no.
-    pub fn push(&mut self, plan: &ClassPlan, habit: &mut Habit, time: u64, record: &[u8]) -> Result<()> {
+    /// Adds an event; returns whether fields were stored that this chunk did not have. [`Self::must_close_before`] has
+    /// said no.
+    pub fn push(&mut self, plan: &ClassPlan, habit: &mut Habit, time: u64, record: &[u8]) -> Result<bool> {
         plan.check_len(record)?;
         self.note_time(time);
         let context = self.context(plan, record);
         let value = if habit.in_payload { None } else { self.value(plan, time, record) };
-        let (descriptor, value) = match value {
+        let (descriptor, value, is_new) = match value {
             Some(value) => {
                 let (descriptor, is_new) = self.descriptor(plan, record);
                 habit.note(is_new);
-                (descriptor, value)
+                (descriptor, value, is_new)
             }
-            None => self.payload(plan, record),
+            None => {
+                let (descriptor, value) = self.payload(plan, record);
+                (descriptor, value, true)
+            }
         };
         let offset = time.wrapping_sub(self.t_base) as u32;
         self.push_record(offset, descriptor, context, value);
         self.record_count += 1;
-        Ok(())
+        Ok(is_new)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use super::interner::partial_word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, FieldKind};
+use crate::print::code_fields;
 use crate::schema::{EventClass, Place, Role, SHAPE_COMPACT, Shape, Transform, shapes_of};
 
 /// A run of bytes of the kernel's record.
@@ -142,6 +143,16 @@ impl ArrayPlan {
     }
 }
 
+/// Where a record holds an address of code, or a stack of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CodePlan {
+    /// Index in `arrays`; beyond them: it is the scalar.
+    pub array: usize,
+    pub scalar: Segment,
+    /// Whether the address before it is looked up too.
+    pub before: bool,
+}
+
 /// One event class, ready for writing.
 #[derive(Debug, Clone)]
 pub(crate) struct ClassPlan {
@@ -161,6 +172,8 @@ pub(crate) struct ClassPlan {
     /// Arrays, whose contents belong to the descriptor too.
     pub arrays: Vec<ArrayPlan>,
     pub value: ValuePlan,
+    /// What of it is addresses of code. All of it belongs to the descriptor or the payload.
+    pub code: Vec<CodePlan>,
     /// Shortest record that holds all fixed fields.
     pub record_len_min: usize,
 }
@@ -178,6 +191,7 @@ impl ClassPlan {
             key: Vec::new(),
             arrays: Vec::new(),
             value: ValuePlan::Zero,
+            code: Vec::new(),
             record_len_min: 0,
             shapes: [compact.clone(), shapes[1].clone(), shapes[2].clone()],
             class,
@@ -212,10 +226,25 @@ impl ClassPlan {
             plan.value = ValuePlan::Timed { entry, returned };
         }
         plan.arrays = arrays.into_iter().filter_map(|i| ArrayPlan::new(&plan.class, i)).collect();
+        plan.code = plan.code(long_size);
         plan.key = loads(&merged(&key));
         plan.context_len = plan.context.iter().map(|s| s.len).sum();
         plan.context_key = loads(&merged(&plan.context));
         Ok(plan)
+    }
+
+    fn code(&self, long_size: usize) -> Vec<CodePlan> {
+        let fields = code_fields(&self.class, long_size).into_iter();
+        let plans = fields.filter_map(|code| {
+            let field = self.class.fields.get(code.field)?;
+            let array = self.arrays.iter().position(|array| array.field == code.field).unwrap_or(usize::MAX);
+            let scalar = Segment { offset: field.offset, len: field.size };
+            let is_plain = field.kind == FieldKind::Scalar && matches!(field.size, 4 | 8);
+            let is_stored = code.field >= self.class.common_count;
+            let before = code.before;
+            (is_stored && (array != usize::MAX || is_plain)).then_some(CodePlan { array, scalar, before })
+        });
+        plans.collect()
     }
 
     /// Whether the record holds all fixed fields.

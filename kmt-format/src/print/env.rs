@@ -51,6 +51,10 @@ pub(super) enum SymbolForm {
     NameOnly,
     /// `%pB`
     Backtrace,
+    /// An address of a stack: the symbol's name alone.
+    Frame,
+    /// The same with trace_options `sym-offset`.
+    FrameWithOffset,
 }
 
 impl<'a> PrintEnv<'a> {
@@ -169,10 +173,14 @@ impl<'a> PrintEnv<'a> {
 
     fn resolve(&self, address: u64, form: SymbolForm) -> Vec<u8> {
         let looked_up = if form == SymbolForm::Backtrace { address.wrapping_sub(1) } else { address };
+        let is_frame = matches!(form, SymbolForm::Frame | SymbolForm::FrameWithOffset);
         let Some(found) = self.symbols.and_then(|s| s.resolve(looked_up)) else {
-            return format!("{address:#x}").into_bytes();
+            return if is_frame { format!("0x{address:08x}") } else { format!("{address:#x}") }.into_bytes();
         };
-        let mut out = found.name.to_vec();
+        let mut out = found.name.into_owned();
+        if form == SymbolForm::Frame {
+            return out;
+        }
         if form != SymbolForm::NameOnly {
             let offset = address.wrapping_sub(looked_up.saturating_sub(found.offset));
             out.extend_from_slice(format!("+{offset:#x}/{:#x}", found.size).as_bytes());
@@ -192,11 +200,7 @@ impl<'a> PrintEnv<'a> {
             return;
         }
         let (with_offset, with_address) = self.symbol_options;
-        match self.symbols.and_then(|s| s.resolve(ip)) {
-            Some(_) if with_offset => self.symbol(out, ip, SymbolForm::WithOffset),
-            Some(found) => out.extend_from_slice(found.name),
-            None => out.extend_from_slice(format!("0x{ip:08x}").as_bytes()),
-        }
+        self.symbol(out, ip, if with_offset { SymbolForm::FrameWithOffset } else { SymbolForm::Frame });
         if with_address {
             let digits = self.long_size.saturating_mul(2);
             out.extend_from_slice(format!(" <{ip:0digits$x}>").as_bytes());

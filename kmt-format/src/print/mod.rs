@@ -4,6 +4,7 @@
 //! text once for each event class and evaluates it for each event, with the C types of the traced kernel.
 
 mod bprint;
+mod code_fields;
 mod env;
 mod eval;
 mod expr;
@@ -15,6 +16,7 @@ mod printf;
 mod template;
 mod types;
 
+pub(crate) use code_fields::code_fields;
 pub use env::{PrintEnv, PrintLimits, Unresolved};
 pub use template::EventText;
 

@@ -207,8 +207,9 @@ fn symbols_without_the_bounds_of_the_image() {
         .unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
-    let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| (r.name, r.offset));
-    assert_eq!(resolve(0xc000_0104), Some((&b"a"[..], 4)));
+    let resolve =
+        |address| trace.symbols().unwrap().resolve(address).map(|r| (r.name.into_owned(), r.offset));
+    assert_eq!(resolve(0xc000_0104), Some((b"a".to_vec(), 4)));
     assert_eq!(resolve(0xc000_0204), None, "nobody knows where the last symbol ends");
     assert_eq!(resolve(0xbfff_ffff), None);
 }
@@ -333,9 +334,9 @@ fn addresses_that_are_no_places_of_the_kernel() {
         writer.symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
         let file = writer.finish().unwrap();
         let trace = Trace::open(&file).unwrap();
-        let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| r.name);
-        assert_eq!(resolve(0xffff_ffff_8100_0108), Some(&b"f"[..]));
-        assert_eq!(resolve(0xffff_ffff_c000_0010), Some(&b"br_init"[..]));
+        let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| r.name.into_owned());
+        assert_eq!(resolve(0xffff_ffff_8100_0108), Some(b"f".to_vec()));
+        assert_eq!(resolve(0xffff_ffff_c000_0010), Some(b"br_init".to_vec()));
         for address in [0x7fff_1234_5678, 0x5555_0000_1000, 0x3_2b48, 0x40_0000, 0xffff_8881_0000_1000] {
             assert_eq!(resolve(address), None, "{address:#x}");
         }

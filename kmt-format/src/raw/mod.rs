@@ -22,7 +22,9 @@ pub(crate) use events::{Epoch, EventsHead, Record32, Record64, SubBuffersHead};
 pub(crate) use header::FileHeader;
 pub(crate) use meta::{AttachmentHead, ClockHead, MetaHead, PairHead, StatsRow, TableHead, TaskRow};
 pub(crate) use schema::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
-pub(crate) use symbols::{SymbolOwnerRow, SymbolRow32, SymbolRow64, SymbolsHead};
+pub(crate) use symbols::{
+    OWNER_FOLLOWS, SYMBOL_NAME_MAX, SYMBOLS_IN_BLOCK_MAX, SymbolBlockRow, SymbolOwnerRow, SymbolsHead,
+};
 pub(crate) use tables::{CgroupRow, LineRow, SumsRow};
 pub(crate) use trailer::{IndexRow, Trailer};
 

@@ -171,16 +171,17 @@ fn structures() -> Structures {
             head_len,
             owner_count,
             symbol_count,
-            heap_len,
+            block_count,
             core_start,
             core_end,
             owner_len,
-            symbol_len
+            block_len,
+            heap_len,
+            reserved
         }
     );
     check!(t, SymbolOwnerRow { base, size, name_offset, name_len });
-    check!(t, SymbolRow64 { address, size, name_offset, name_len, owner, kind, reserved });
-    check!(t, SymbolRow32 { address, size, name_offset, name_len, owner, kind, reserved });
+    check!(t, SymbolBlockRow { address, offset, symbol_count, reserved });
     check!(t, MetaHead { head_len, pair_len, pair_count });
     check!(t, PairHead { key_len, value_len });
     check!(t, AttachmentHead { head_len, name_len, contents_len, time_first, time_last, flags, reserved });
@@ -324,7 +325,7 @@ fn c_field(structure: &str, field: &str, size: usize) -> String {
     }
 }
 
-/// `SymbolRow64` as `symbol_row64`.
+/// `Record64` as `record64`.
 fn snake(name: &str) -> String {
     let mut out = String::new();
     for (number, c) in name.chars().enumerate() {

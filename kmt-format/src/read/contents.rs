@@ -271,7 +271,7 @@ impl<'d> Contents<'d> {
 
     fn take_apart(&mut self, chunk: &ChunkRef, body: Body<'d>, budget: &mut Budget) -> Result<()> {
         let base = chunk.body_offset();
-        let Header { order, long_size, .. } = self.header;
+        let order = self.header.order;
         let metadata = &mut self.metadata;
         match (chunk.kind, order) {
             (ChunkKind::SCHEMA, _) => self.classes(&body, base, budget),
@@ -297,7 +297,7 @@ impl<'d> Contents<'d> {
             (ChunkKind::SUMS, ByteOrder::Little) => metadata.add_sums::<LittleEndian>(&body, base, budget),
             (ChunkKind::SUMS, ByteOrder::Big) => metadata.add_sums::<BigEndian>(&body, base, budget),
             (ChunkKind::SYMBOLS, _) => {
-                let part = SymbolPart::parse(body.0, base, order, long_size)?;
+                let part = SymbolPart::parse(body.0, base, order)?;
                 budget.take(part.memory(), base)?;
                 self.symbols.get_or_insert_default().add(part);
                 Ok(())

@@ -36,6 +36,7 @@ pub use merge::{Gap, Merge, Run};
 pub use metadata::{Attachment, CpuCounters, Metadata, TaskRecord, TrailerInfo, WriterCounters};
 pub use records::{Record, Records};
 pub use schema_table::Schema;
+pub(crate) use symbols::Part as SymbolPart;
 pub use symbols::{Resolved, SymbolEntry, SymbolTable};
 pub use trace::Trace;
 pub use value::{FieldKey, Value};

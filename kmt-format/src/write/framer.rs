@@ -33,6 +33,8 @@ pub(crate) struct Framer {
     pub order: ByteOrder,
     pub uuid: [u8; 16],
     pub compression: Compression,
+    /// How attached files, keys, tasks, counters, and copies are stored.
+    pub besides: Compression,
     pub out: Vec<u8>,
     pub file_len: u64,
     pub event_count: u64,
@@ -51,6 +53,7 @@ impl Framer {
             order,
             uuid,
             compression,
+            besides: compression,
             out: Vec::new(),
             file_len: 0,
             event_count: 0,
@@ -71,10 +74,19 @@ impl Framer {
 
     /// Writes a chunk of no CPU.
     pub fn loose_chunk(&mut self, kind: ChunkKind, flags: u8, body: &[u8]) -> Result<()> {
+        self.loose(kind, flags, body, &BodyLayout::plain())
+    }
+
+    /// Writes a copy of a chunk of no CPU.
+    pub fn loose_copy(&mut self, kind: ChunkKind, flags: u8, body: &[u8]) -> Result<()> {
+        self.loose(kind, flags, body, &BodyLayout { is_copy: true, ..BodyLayout::plain() })
+    }
+
+    fn loose(&mut self, kind: ChunkKind, flags: u8, body: &[u8], layout: &BodyLayout) -> Result<()> {
         let start = self.start();
         self.out.extend_from_slice(body);
         let id = self.loose_id(kind, flags);
-        self.frame(start, id, &BodyLayout::plain())
+        self.frame(start, id, layout)
     }
 
     fn loose_id(&mut self, kind: ChunkKind, flags: u8) -> ChunkId {
@@ -88,12 +100,18 @@ impl Framer {
         let body_start = start + ALIGNMENT;
         let raw_len = self.out.len() - body_start;
         let rest_start = body_start + layout.prefix_len;
-        let may_encode = self.compression != Compression::None
+        let compression = match id.kind {
+            ChunkKind::META | ChunkKind::FILE | ChunkKind::TASKS | ChunkKind::STATS => self.besides,
+            // The first copy can be read in place; the second one is for recovery.
+            ChunkKind::SCHEMA if layout.is_copy => self.besides,
+            _ => self.compression,
+        };
+        let may_encode = compression != Compression::None
             && ![ChunkKind::HEADER_COPY, ChunkKind::INDEX, ChunkKind::TRAILER].contains(&id.kind);
         let mut codec = 0;
         if may_encode {
             let rest = self.out.get(rest_start..).unwrap_or_default();
-            if let Some(stored) = codec::encode(self.compression, rest, layout.records.as_ref())? {
+            if let Some(stored) = codec::encode(compression, rest, layout.records.as_ref())? {
                 codec = stored.codec;
                 self.out.truncate(rest_start);
                 self.out.extend_from_slice(&stored.bytes);
@@ -144,6 +162,13 @@ impl Framer {
             self.event_count += u64::from(summary.record_count);
             self.event_bytes += total_len;
         }
+    }
+
+    /// Bytes of the index and the trailer, if the file had one more chunk.
+    pub fn closing_len(&self) -> u64 {
+        let rows = self.index.len() as u64 + 1;
+        let index = if self.index.len() as u64 == self.chunk_count { 256 + rows * 112 } else { 0 };
+        index + 128
     }
 
     /// Writes the index and the trailer.

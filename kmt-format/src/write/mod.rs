@@ -8,6 +8,7 @@ mod sub_buffers;
 mod symbols_chunk;
 mod tables;
 mod types;
+mod used_code;
 mod writer;
 
 /// What making files from files shares with writing them.

@@ -24,6 +24,11 @@ impl SubBufferChunk {
         self.count == 0
     }
 
+    /// Bytes of the chunk so far.
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether the chunk has to be closed before a sub-buffer with so many events from `t_first` on.
     pub fn must_close_before(
         &self,
@@ -237,6 +242,9 @@ impl Writer {
                     if let Some(plan) = self.plans.get(index) {
                         plan.check_len(record).map_err(at)?;
                         found.classes |= class_bit(plan.index);
+                        if self.code.is_on() {
+                            self.code.see_record(plan, record, self.options.order, self.options.long_size);
+                        }
                     }
                     found.add(time);
                 }

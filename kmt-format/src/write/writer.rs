@@ -1,5 +1,6 @@
 //! The writer: decides which chunk comes when, and frames it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use zerocopy::{BigEndian, LittleEndian};
 
@@ -10,11 +11,14 @@ use super::schema_chunk::schema_body;
 use super::sub_buffers::SubBufferChunk;
 use super::symbols_chunk::symbols_body;
 use super::types::{StatsTaken, Task, WriterLimits, WriterOptions, WriterStats};
+use super::used_code::{NewSymbols, UsedCode};
 use crate::Loss;
+use crate::codec::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
 use crate::pack::{BodyLayout, ClassPlan, EventChunkBuilder, Habit};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
+use crate::read::{SymbolPart, SymbolTable};
 use crate::schema::EventClass;
 
 /// Streams of one file at most: the readers' limit too.
@@ -56,6 +60,8 @@ pub struct Writer {
     /// Classes that were in the file already when this writer went on with it.
     first_class: usize,
     pub(super) plans: Vec<ClassPlan>,
+    /// Addresses of code in events.
+    pub(super) code: UsedCode,
     habits: Vec<Habit>,
     /// Index in `plans` plus one by event id; 0 if none: a table of zeros costs nothing until it is used.
     plan_of_id: Vec<u16>,
@@ -122,6 +128,7 @@ impl Writer {
             formats: HashMap::new(),
             first_class: 0,
             plans: Vec::new(),
+            code: UsedCode::default(),
             habits: Vec::new(),
             plan_of_id: vec![0; 1 << 16],
             plans_written: 0,
@@ -143,6 +150,29 @@ impl Writer {
             self.stream_of_cpu.insert(cpu, self.streams.len());
             self.streams.push((cpu, stream));
         }
+    }
+
+    /// Stores attached files, keys, names of tasks, counters, and the second copy of the classes with another codec than
+    /// events: they are most of a short recording, and are read once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this build of the library lacks the codec.
+    pub fn compress_besides(&mut self, compression: Compression) -> Result<()> {
+        if !compression.is_available() {
+            return Err(Error::new(ErrorKind::CodecNotBuilt { codec: "zstd" }));
+        }
+        self.framer.besides = compression;
+        Ok(())
+    }
+
+    /// Length that the file will have about, in bytes, if it is finished now: with open chunks, the second copy of the
+    /// classes, index and trailer.
+    pub fn finished_len(&self) -> u64 {
+        let open = self.streams.iter().map(|(_, stream)| stream.len_bytes() as u64);
+        let open: u64 = open.filter(|&len| len > 0).map(|len| len + 128).sum();
+        let classes = if self.plans.is_empty() { 0 } else { self.schema_body(0).len() as u64 + 128 };
+        self.framer.file_len + open + classes + self.framer.closing_len()
     }
 
     /// The bytes made since the last call, to be appended to the file.
@@ -246,7 +276,11 @@ impl Writer {
         else {
             return Err(Error::new(ErrorKind::Usage("no such stream")));
         };
-        stream.builder.push(plan, habit, time, record)
+        let is_new = stream.builder.push(plan, habit, time, record)?;
+        if is_new && self.code.is_on() {
+            self.code.see_record(plan, record, self.options.order, self.options.long_size);
+        }
+        Ok(())
     }
 
     /// Notes a loss after the last event of `cpu` that was added.
@@ -324,6 +358,7 @@ impl Writer {
 
     pub(super) fn close_chunk(&mut self, cpu: u32) -> Result<()> {
         self.write_schema()?;
+        self.write_new_symbols()?;
         let index = self.stream_of_cpu.get(&cpu);
         let Some((_, stream)) = index.and_then(|&index| self.streams.get_mut(index)) else { return Ok(()) };
         let order = self.options.order;
@@ -338,7 +373,7 @@ impl Writer {
             let prefix_len = stream.sub_buffers.take_body(order, class_limit, &mut self.framer.out);
             let events = summary.first_event.saturating_add(summary.record_count.into());
             stream.builder.go_on_behind(events, summary.t_last);
-            (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, summary })
+            (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, is_copy: false, summary })
         };
         let mut flags = chunk_flags::CRITICAL;
         if layout.summary.record_count > 0 {
@@ -449,10 +484,65 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn symbols(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
-        let long_size = self.options.long_size;
+        self.symbols_chunk(symbols, modules, None)
+    }
+
+    /// Keeps the kernel's symbols, and writes those that events need: in front of each event chunk the ones that it is
+    /// the first to need. What the file holds from its start to any place has its names, and looking up the addresses
+    /// of its events gives the same answers as with all symbols. The symbols that bound the kernel image come first.
+    ///
+    /// Addresses of code are fields by their role ([`Role::CALL_SITE`](crate::schema::Role::CALL_SITE),
+    /// [`Role::STACK`](crate::schema::Role::STACK)) or name (`ip`, `parent_ip`, `func`), and fields that the `print fmt`
+    /// prints by `%pS`, `%ps` or `%pB`; and those of [`Writer::uses_code`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the symbols are not sorted.
+    pub fn symbols_on_use(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
+        let body = symbols_body::<LittleEndian>(symbols, modules, None);
+        let mut table = SymbolTable::default();
+        table.add(SymbolPart::parse(Cow::Owned(body), 0, ByteOrder::Little)?);
+        self.code.set_source(table);
+        Ok(())
+    }
+
+    /// Collects the addresses of code that events hold, for [`Writer::take_code_addresses`]: for a writer that cannot
+    /// hold a table of symbols.
+    pub fn collect_code_addresses(&mut self) {
+        self.code.start();
+    }
+
+    /// The addresses of code in events that were added since the last call; each address once, or, after very many
+    /// others, once more. None with [`Writer::symbols_on_use`].
+    pub fn take_code_addresses(&mut self) -> Vec<u64> {
+        self.code.take()
+    }
+
+    /// Counts `address` among those that events hold.
+    pub fn uses_code(&mut self, address: u64) {
+        if self.code.is_on() {
+            self.code.see(address);
+        }
+    }
+
+    fn write_new_symbols(&mut self) -> Result<()> {
+        let mut code = core::mem::take(&mut self.code);
+        let written = code.new_symbols(|NewSymbols { symbols, modules, core }| {
+            self.symbols_chunk(symbols, modules, Some(*core))
+        });
+        self.code = code;
+        written
+    }
+
+    pub(super) fn symbols_chunk(
+        &mut self,
+        symbols: &KernelSymbols<'_>,
+        modules: &[Module],
+        core: Option<(u64, u64)>,
+    ) -> Result<()> {
         let body = match self.options.order {
-            ByteOrder::Little => symbols_body::<LittleEndian>(symbols, modules, long_size),
-            ByteOrder::Big => symbols_body::<BigEndian>(symbols, modules, long_size),
+            ByteOrder::Little => symbols_body::<LittleEndian>(symbols, modules, core),
+            ByteOrder::Big => symbols_body::<BigEndian>(symbols, modules, core),
         };
         self.framer.loose_chunk(ChunkKind::SYMBOLS, chunk_flags::SAFE_TO_COPY, &body)
     }
@@ -496,10 +586,11 @@ impl Writer {
             self.end_of(cpu)?;
         }
         self.write_schema()?;
+        self.write_new_symbols()?;
         if !self.plans.is_empty() {
             // A second copy, so that damage to the first one does not cost the events.
             let body = self.schema_body(0);
-            self.framer.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
+            self.framer.loose_copy(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
         }
         self.framer.close()?;
         Ok(self.framer.out)
@@ -523,6 +614,11 @@ impl Stream {
 
     fn has_events(&self) -> bool {
         self.builder.record_count() > 0 || !self.sub_buffers.is_empty()
+    }
+
+    /// Bytes of what is open.
+    fn len_bytes(&self) -> usize {
+        self.builder.len_bytes() + self.sub_buffers.len_bytes()
     }
 
     fn is_empty(&self) -> bool {

@@ -141,7 +141,7 @@ pub fn read(data: &[u8]) -> File {
             "SCHM" => schema(body, &mut classes, &mut shapes),
             "EVNT" => events(body, header.u32(40) as u32, &classes, &shapes, &mut file),
             "RAWP" => sub_buffers(body, header.u32(40) as u32, &classes, &mut file),
-            kind => naive_metadata::chunk(kind, body, file.long, &mut file.metadata),
+            kind => naive_metadata::chunk(kind, body, &mut file.metadata),
         }
         file.kinds.push(kind);
         at += total;

@@ -18,7 +18,7 @@ fn rows(body: Bytes<'_>) -> Vec<usize> {
     (0..count).map(|i| head_len + i * row_len).collect()
 }
 
-pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Json>) {
+pub fn chunk(kind: &str, body: Bytes<'_>, out: &mut Map<String, Json>) {
     let mut push = |key: &str, value: Json| {
         out.entry(key).or_insert_with(|| json!([])).as_array_mut().unwrap().push(value);
     };
@@ -91,7 +91,7 @@ pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Jso
             out.insert("clock".into(), json!({"name": name, "ticks": ticks, "comparable": comparable}));
         }
         "KSYM" => {
-            let mut found = symbols(body, long);
+            let mut found = symbols(body);
             // All chunks together; a bound that is 0 is not known.
             if let Some(before) = out.get("symbols") {
                 let rows = [&before["symbols"], &found["symbols"]].map(|r| r.as_array().unwrap().clone());
@@ -109,22 +109,47 @@ pub fn chunk(kind: &str, body: Bytes<'_>, long: usize, out: &mut Map<String, Jso
     }
 }
 
-fn symbols(body: Bytes<'_>, long: usize) -> Json {
-    let [head_len, owners, count, heap_len, owner_len, symbol_len] =
-        [0, 4, 8, 12, 32, 36].map(|at| body.u32(at));
-    let symbols_at = head_len + owners * owner_len;
-    let heap = body.from(symbols_at + count * symbol_len, heap_len);
-    let name = |offset: usize, len: usize| text(heap.from(offset, len).data);
-    let list = (0..count).map(|i| {
-        let at = symbols_at + i * symbol_len;
-        let rest = at + long;
-        let owner = (body.number(rest + 10, 2) as usize).checked_sub(1).map(|owner| {
-            let at = head_len + owner * owner_len;
-            name(body.u32(at + 16), body.u32(at + 20))
-        });
-        let own = name(body.u32(rest + 4), body.number(rest + 8, 2) as usize);
-        let kind = char::from(body.data[rest + 12]).to_string();
-        json!([body.number(at, long), body.u32(rest), kind, owner, own])
-    });
-    json!({"start": body.number(16, 8), "end": body.number(24, 8), "symbols": list.collect::<Vec<_>>()})
+fn symbols(body: Bytes<'_>) -> Json {
+    let [head_len, owners, count, blocks, owner_len, block_len, heap_len] =
+        [0, 4, 8, 12, 32, 36, 40].map(|at| body.u32(at));
+    let blocks_at = head_len + owners * owner_len;
+    let heap = body.from(blocks_at + blocks * block_len, heap_len).data;
+    let owner_name = |owner: usize| {
+        let at = head_len + owner * owner_len;
+        text(&heap[body.u32(at + 16)..][..body.u32(at + 20)])
+    };
+    let mut list = Vec::new();
+    for block in 0..blocks {
+        let at = blocks_at + block * block_len;
+        let mut heap = &heap[body.u32(at + 8)..];
+        let (mut address, mut owner, mut name) = (body.number(at, 8), 0, Vec::new());
+        for _ in 0..body.number(at + 12, 2) {
+            let kind = byte(&mut heap);
+            if kind & 0x80 != 0 {
+                owner = leb128(&mut heap);
+            }
+            address += leb128(&mut heap);
+            let size = leb128(&mut heap);
+            name.truncate(byte(&mut heap) as usize);
+            for _ in 0..leb128(&mut heap) {
+                name.push(byte(&mut heap));
+            }
+            let of = owner.checked_sub(1).map(|owner| owner_name(owner as usize));
+            list.push(json!([address, size, char::from(kind & 0x7f).to_string(), of, text(&name)]));
+        }
+    }
+    assert_eq!(list.len(), count);
+    json!({"start": body.number(16, 8), "end": body.number(24, 8), "symbols": list})
+}
+
+fn byte(bytes: &mut &[u8]) -> u8 {
+    let (first, rest) = bytes.split_first().unwrap();
+    *bytes = rest;
+    *first
+}
+
+fn leb128(bytes: &mut &[u8]) -> u64 {
+    let first = byte(bytes);
+    let rest = if first & 0x80 != 0 { leb128(bytes) << 7 } else { 0 };
+    u64::from(first & 0x7f) | rest
 }

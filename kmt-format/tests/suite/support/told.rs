@@ -121,7 +121,7 @@ fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mu
     }
     if let Some(symbols) = symbols {
         let rows = symbols.entries().map(|s| {
-            json!([s.address, s.size, char::from(s.kind).to_string(), s.owner.map(text), text(s.name)])
+            json!([s.address, s.size, char::from(s.kind).to_string(), s.owner.map(text), text(&s.name)])
         });
         let (start, end) = symbols.core_range();
         let rows: Vec<Json> = rows.collect();
