@@ -66,6 +66,7 @@ pub fn directories(data: &[u8]) {
         compression: Compression::None,
         verbatim: data.len() % 2 == 1,
         quiet: true,
+        symbols: kmt_capture::record::Symbols::Used,
         instance: None,
         limits: kmt_capture::convert::Limits::default(),
     };

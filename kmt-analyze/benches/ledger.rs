@@ -54,6 +54,7 @@ fn traces() -> Vec<PathBuf> {
         output: output.clone(),
         force: true,
         compression: kmt_format::Compression::None,
+        symbols: kmt_capture::record::Symbols::Used,
         verbatim: false,
         quiet: true,
         instance: None,

@@ -25,6 +25,7 @@ fn main() {
             compression: Compression::None,
             verbatim: false,
             quiet: true,
+            symbols: kmt_capture::record::Symbols::Used,
             instance: None,
             limits: kmt_capture::convert::Limits::default(),
         };

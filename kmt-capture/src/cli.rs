@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
 #[cfg(feature = "docs")]
 use crate::output::print;
-use crate::record::{self, Preset};
+use crate::record::{self, Preset, Symbols};
 use crate::tracefs::{EventSpec, guard};
 use crate::{check, clean, snippet};
 
@@ -141,9 +141,12 @@ struct RecordArgs {
     /// Stop after so long: 10s, 5m
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Stop when the file has so many bytes: 100M, 2G
+    /// Stop so that the file has at most this size: 100M, 2G. What is still in the ring buffers then is counted as lost
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
+    /// Symbols of the kernel that the file gets: those that its events need, all, or none
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = SymbolsName::Used)]
+    symbols: SymbolsName,
     /// Read /proc/slabinfo at begin and end only, or also every so often: 5s. Bounds what is live where frees have no event
     #[arg(long, value_name = "TIME", value_parser = duration)]
     snapshot_every: Option<Duration>,
@@ -196,6 +199,26 @@ impl From<PresetName> for Preset {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SymbolsName {
+    /// All of /proc/kallsyms: 2 to 5 MB
+    All,
+    /// Those that hold addresses of events
+    Used,
+    /// None: call sites print as addresses
+    None,
+}
+
+impl From<SymbolsName> for Symbols {
+    fn from(name: SymbolsName) -> Self {
+        match name {
+            SymbolsName::All => Self::All,
+            SymbolsName::Used => Self::Used,
+            SymbolsName::None => Self::None,
+        }
+    }
+}
+
 impl From<RecordArgs> for record::Options {
     fn from(args: RecordArgs) -> Self {
         Self {
@@ -209,6 +232,7 @@ impl From<RecordArgs> for record::Options {
             clock: args.clock,
             buffer_size: args.buffer_size,
             duration: args.duration,
+            symbols: args.symbols.into(),
             max_size: args.max_size,
             snapshot_every: args.snapshot_every,
             verbatim: args.raw,
@@ -240,6 +264,9 @@ struct ConvertArgs {
     /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,
+    /// Symbols of the kernel that the file gets: those that its events need, all, or none. A .kmt file keeps those it has
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = SymbolsName::Used)]
+    symbols: SymbolsName,
     /// Keep sub-buffers as the kernel wrote them: three times the bytes, hardly any work
     #[arg(long)]
     verbatim: bool,
@@ -288,13 +315,23 @@ pub fn run() -> Result<Outcome> {
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         #[cfg(feature = "convert")]
         Command::Convert(args) => {
-            let compression = args.compress.into();
+            let (compression, symbols) = (args.compress.into(), args.symbols.into());
             let ConvertArgs { input, output, force, verbatim, quiet, instance, limit, .. } = args;
             let mut limits = Limits::default();
             for (kind, bytes) in limit {
                 limits.set(kind, bytes);
             }
-            convert(&Options { input, output, force, compression, verbatim, quiet, instance, limits })
+            convert(&Options {
+                input,
+                output,
+                force,
+                compression,
+                symbols,
+                verbatim,
+                quiet,
+                instance,
+                limits,
+            })
         }
         #[cfg(feature = "docs")]
         Command::Completions { shell } => {

@@ -687,10 +687,6 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     fs::remove_file(bench.path("out.kmt")).unwrap();
     let left = bench.record(&["-d", "200ms"]);
     assert!(stderr(&left).contains("cut off") && stderr(&left).contains("convert"), "{}", stderr(&left));
-    let sized = bench.record(&["--force", "--max-size", "9M", "--", "sh", "-c", &bench.endless(&load(1))]);
-    recorded(&sized);
-    assert!(stderr(&sized).contains("--max-size"), "{}", stderr(&sized));
-    assert!(fs::metadata(bench.path("out.kmt")).unwrap().len() < 40 << 20);
     let named = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
         .args(["record", "-q", "-d", "700ms", "-b", "1M", "--snapshot-every", "200ms"])
         .current_dir(&bench.folder)
@@ -705,6 +701,67 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     let snapshots = trace.metadata().attachments.iter().filter(|a| a.name == "slabinfo" && a.times.is_some());
     assert!((1..=4).contains(&snapshots.count()), "every 200 ms of 700");
     assert_ne!(trace.metadata().text("recorder.snapshots_ns"), Some("0"));
+    bench.assert_untouched();
+}
+
+/// A file has at most the bytes that --max-size allows, and nearly as many; what it has no room for is counted.
+#[test]
+fn max_size_is_the_size_of_the_file() {
+    let Some(bench) = Bench::new("sizes") else { return };
+    for (text, max) in [("400K", 400 << 10), ("9M", 9 << 20)] {
+        let load = bench.endless(&load(1));
+        let output = bench.record(&["--force", "--max-size", text, "--", "sh", "-c", &load]);
+        let _ = fs::remove_file(bench.path("endless"));
+        recorded(&output);
+        assert!(stderr(&output).contains("stopped at --max-size"), "{}", stderr(&output));
+        let bytes = fs::read(bench.path("out.kmt")).unwrap();
+        let len = bytes.len() as u64;
+        assert!(len <= max && len + (192 << 10) > max, "{len} bytes for {text}");
+        let trace = Trace::open(&bytes, Limits::default()).unwrap();
+        assert!(trace.is_finished() && trace.damages().is_empty());
+        assert!(trace.event_count() > 1_000 && trace.metadata().attachment("slabinfo.after").is_some());
+    }
+    bench.assert_untouched();
+}
+
+/// A recording of few events is small, and has the names of their functions.
+#[test]
+fn few_events_make_a_small_file() {
+    let Some(bench) = Bench::new("few") else { return };
+    let quiet = "kmem:kmalloc if bytes_req == 77777";
+    let output = bench.record(&["-d", "300ms", "-b", "1M", "--no-task-events", "-e", quiet]);
+    recorded(&output);
+    let few = fs::metadata(bench.path("out.kmt")).unwrap().len();
+    assert!(few <= 64 << 10, "{few} bytes");
+    let output = bench.record(&[
+        "--force",
+        "-d",
+        "1500ms",
+        "-b",
+        "4M",
+        "-e",
+        "kmem:kmalloc",
+        "--",
+        "sh",
+        "-c",
+        &load(1),
+    ]);
+    recorded(&output);
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let table = trace.symbols().unwrap();
+    assert!(table.len() < 20_000 && table.core_range().0.is_some(), "{} symbols", table.len());
+    let (mut named, mut events) = (0, 0);
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for index in run.range {
+            let event = Event::new(trace.schema(), run.chunk, index).unwrap();
+            let Some(site) = event.uint_with(Role::CALL_SITE) else { continue };
+            events += 1;
+            named += u64::from(table.resolve(site).is_some());
+        }
+    }
+    assert!(events > 10 && named == events, "{named} of {events} call sites have names");
     bench.assert_untouched();
 }
 

@@ -128,7 +128,7 @@ impl Copy {
     ) -> Result<()> {
         let Some(table) = session.trace.symbols() else { return Ok(()) };
         let changed: Vec<_> =
-            table.entries().map(|s| (change(s.address, s.name, s.owner), s.size, s.kind)).collect();
+            table.entries().map(|s| (change(s.address, &s.name, s.owner), s.size, s.kind)).collect();
         let mut owners: Vec<&[u8]> = Vec::new();
         let mut symbols = Vec::new();
         for ((address, name, owner), size, kind) in &changed {

@@ -190,6 +190,7 @@ pub fn run(command: &Command, on: &mut Commands) -> Option<String> {
                 compression: Compression::None,
                 verbatim: false,
                 quiet: true,
+                symbols: kmt_capture::record::Symbols::Used,
                 instance: None,
                 limits: kmt_capture::convert::Limits::default(),
             };

@@ -414,6 +414,7 @@ fn every_way_of_storing_dumps_the_same() {
                 compression,
                 verbatim,
                 quiet: true,
+                symbols: kmt_capture::record::Symbols::Used,
                 instance: Option::None,
                 limits: kmt_capture::convert::Limits::default(),
             };

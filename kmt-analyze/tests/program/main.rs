@@ -20,4 +20,5 @@ mod stacks;
 mod stalls;
 #[path = "../support/mod.rs"]
 mod support;
+mod symbols;
 mod views;

@@ -7,6 +7,8 @@ use kmt_format::kernel::{
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 use kmt_format::{Compression, Result};
 
+use crate::record::Symbols;
+
 /// A target as its recording describes it.
 #[derive(Debug, Default)]
 pub struct Description {
@@ -40,6 +42,8 @@ pub struct Description {
     pub modules: Option<String>,
     /// `/proc/kallsyms`.
     pub kallsyms: Option<Vec<u8>>,
+    /// Which symbols get into the file.
+    pub symbols: Symbols,
     /// What is missing and what follows from it, a sentence each.
     pub notes: Vec<String>,
 }
@@ -166,6 +170,9 @@ impl Description {
                 Vec::new()
             }
         };
+        if self.symbols == Symbols::None {
+            return Ok(());
+        }
         let Some(text) = &self.kallsyms else {
             self.notes.push("no kallsyms: call sites will print as addresses".to_owned());
             return Ok(());
@@ -180,7 +187,10 @@ impl Description {
             );
             return Ok(());
         }
-        writer.symbols(&symbols, &modules)
+        match self.symbols {
+            Symbols::Used => writer.symbols_on_use(&symbols, &modules),
+            _ => writer.symbols(&symbols, &modules),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::decode::Decoder;
 use crate::failure::{Failure, Result};
 use crate::input::{CpuFiles, Directory, Kind, Target, too_large};
 use crate::output::Output;
+use crate::record::Symbols;
 use crate::uuid::Identity;
 
 /// Bytes read from a ring buffer at once, about.
@@ -25,6 +26,7 @@ pub fn convert(options: &Options, directory: &Directory, mut output: Output) -> 
     let formats = Formats::read(directory)?;
     let target = Target::read(directory, &cpus, |id| formats.ids.contains(&id))?;
     let mut description = describe(directory, &target, &cpus, &formats)?;
+    description.symbols = options.symbols;
     let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
     let mut writer = description.writer(uuid, options.compression)?;
     description.write(&mut writer)?;
@@ -134,6 +136,7 @@ fn describe(
         stats: cpus.iter().map(|c| (c.cpu, c.stats.clone(), c.stats_after.clone())).collect(),
         modules: directory.beside_text("modules")?,
         kallsyms: directory.beside("kallsyms")?,
+        symbols: Symbols::default(),
         notes,
     })
 }

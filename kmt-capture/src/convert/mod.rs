@@ -20,6 +20,7 @@ use crate::import::Kind;
 use crate::input::{Budget, Directory, Folder};
 pub use crate::input::{Kind as LimitKind, Limits};
 use crate::output::Output;
+use crate::record::Symbols;
 use crate::rewrite::rewrite;
 use opened::{Opened, only_recording};
 
@@ -42,6 +43,8 @@ pub struct Options {
     pub force: bool,
     /// How bodies are stored.
     pub compression: Compression,
+    /// Which symbols of the kernel get into the file.
+    pub symbols: Symbols,
     /// Whether sub-buffers are kept as they are.
     pub verbatim: bool,
     /// Whether nothing but problems is told.

@@ -15,6 +15,7 @@ use crate::import::text::{
     Arg, Event, Graph, GraphKind, Line, Look, Made, Refusal, Schema, Stamp, could_be_event, fields_of, parse,
 };
 use crate::output::Output;
+use crate::record::Symbols;
 use crate::uuid::Identity;
 
 /// Bytes that are handed to the output at once, about.
@@ -45,6 +46,7 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
     }
     let mut description = describe(look);
+    description.symbols = options.symbols;
     Beside::of(&options.input, options.limits)?.complete(&mut description)?;
     if look.has_functions {
         // Functions by name get addresses of our own, which go with a table of our own.
@@ -64,7 +66,7 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
             conversion.writer.clear_pending();
         }
     }
-    conversion.finish(description.kallsyms.is_some())?;
+    conversion.finish(description.kallsyms.is_some() || options.symbols == Symbols::None)?;
     let mut notes = description.notes;
     notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
     conversion.notes(&mut notes);

@@ -37,6 +37,7 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
     instance.check_overlaps().map_err(failed)?;
     let (header_page, order) = layout(&file, &instance, header_page);
     let mut description = describe(&mut file, &instance, header_page.long_size());
+    description.symbols = options.symbols;
     description.order = Some(order);
     description.sub_buffer_len = Some(header_page.sub_buffer_len());
     Beside::of(&options.input, options.limits)?.complete(&mut description)?;

@@ -28,6 +28,7 @@ use kmt_format::kernel::{ByteOrder, HeaderPage};
 pub use plan::Preset;
 pub use session::record;
 pub use snapshot::{kernel_config, meminfo};
+pub use symbols::Symbols;
 
 use crate::tracefs::{EventSpec, TraceDir};
 
@@ -54,7 +55,9 @@ pub struct Options {
     pub buffer_size: Option<u64>,
     /// How long.
     pub duration: Option<Duration>,
-    /// Bytes at which the recording ends.
+    /// Which symbols of the kernel get into the file.
+    pub symbols: Symbols,
+    /// Bytes that the file may have.
     pub max_size: Option<u64>,
     /// How often /proc/slabinfo is read meanwhile.
     pub snapshot_every: Option<Duration>,

@@ -9,7 +9,7 @@ use super::snapshot::meminfo;
 use crate::failure::Result;
 
 /// How long the event rate is looked at.
-const PROBE: Duration = Duration::from_millis(200);
+const PROBE: Duration = Duration::from_millis(60);
 /// Ring buffer of each CPU during the probe, in KiB.
 const PROBE_KB: u64 = 512;
 /// Time that a buffer lasts at the rate of the probe.

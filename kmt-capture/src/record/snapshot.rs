@@ -32,6 +32,16 @@ const SLAB: [&str; 19] = [
     "slabs",
     "store_user",
 ];
+/// Those that are left out where they hold 0: flags that nearly no cache has.
+const SLAB_FLAGS: [&str; 7] = [
+    "destroy_by_rcu",
+    "hwcache_align",
+    "poison",
+    "red_zone",
+    "sanity_checks",
+    "sheaf_capacity",
+    "store_user",
+];
 /// A file that is larger is left out, and named.
 const LEN_MAX: u64 = 4 << 20;
 
@@ -56,28 +66,44 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
     for name in STATE {
         match fs::read(format!("/proc/{name}")) {
             Ok(bytes) if bytes.len() as u64 <= LEN_MAX => {
+                let bytes = if name == "vmallocinfo" { without_unpurged(&bytes) } else { bytes };
                 writer.file(&format!("{name}.{}", when.suffix()), &bytes)?;
             }
             _ if name == "vmallocinfo" => {}
             _ => missing.push(name.to_owned()),
         }
     }
-    if when == When::Before {
-        if let Some(config) = kernel_config() {
-            writer.file("config", config.as_bytes())?;
-        } else if let Ok(config) = fs::read("/proc/config.gz") {
-            writer.file("config.gz", &config)?;
-        }
-    }
-    let slab = slab_text(Path::new("/sys/kernel/slab"));
-    if !slab.is_empty() {
-        writer.file(&format!("slab_sysfs.{}", when.suffix()), slab.as_bytes())?;
-    }
     let cgroups = cgroups();
     if !cgroups.is_empty() {
         writer.file(&format!("cgroups.{}", when.suffix()), &cgroups)?;
     }
     Ok(missing)
+}
+
+/// Writes the configuration of the running kernel into the file.
+pub fn write_config(writer: &mut Writer) -> kmt_format::Result<()> {
+    if let Some(config) = kernel_config() {
+        writer.file("config", config.as_bytes())?;
+    } else if let Ok(config) = fs::read("/proc/config.gz") {
+        writer.file("config.gz", &config)?;
+    }
+    Ok(())
+}
+
+/// Writes the state of the caches in /sys/kernel/slab into the file.
+pub fn write_slab(writer: &mut Writer, when: When) -> kmt_format::Result<()> {
+    let slab = slab_text(Path::new("/sys/kernel/slab"));
+    if slab.is_empty() {
+        return Ok(());
+    }
+    writer.file(&format!("slab_sysfs.{}", when.suffix()), slab.as_bytes())
+}
+
+/// Leaves out areas of vmallocinfo that were freed and wait for being unmapped: they have neither caller nor pages, there
+/// are thousands of them, and their hashed addresses cannot be compressed (`show_purge_info`, mm/vmalloc.c).
+fn without_unpurged(text: &[u8]) -> Vec<u8> {
+    let lines = text.split_inclusive(|&b| b == b'\n');
+    lines.filter(|line| !line.windows(8).any(|w| w == b"unpurged")).collect::<Vec<_>>().concat()
 }
 
 /// Reads /proc/slabinfo meanwhile; `now` reads the trace clock, so that the file tells between which times it was read.
@@ -102,7 +128,9 @@ fn slab_text(root: &Path) -> String {
         }
         for file in SLAB {
             if let Ok(text) = fs::read_to_string(path.join(file)) {
-                out.push_str(&format!("{name} {file}={}\n", text.trim()));
+                if text.trim() != "0" || !SLAB_FLAGS.contains(&file) {
+                    out.push_str(&format!("{name} {file}={}\n", text.trim()));
+                }
             }
         }
     }

@@ -1,17 +1,33 @@
-//! /proc/kallsyms into the file, in parts: all of it at once would be more memory than small targets have.
+//! Names of functions out of /proc/kallsyms into the file.
+
+mod parts;
+mod used;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::BufReader;
 
-use kmt_format::kernel::{Module, parse_kallsyms};
+use kmt_format::kernel::{KernelSymbols, Module, parse_kallsyms, parse_modules};
 use kmt_format::write::Writer;
 
-/// Bytes of text from which one chunk is made, about.
-const PART_LEN: usize = 96 << 10;
+use crate::failure::{Failure, Result};
+use parts::Parts;
+pub use used::UsedSymbols;
+
+/// Which symbols of the kernel get into the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Symbols {
+    /// All.
+    All,
+    /// Those that hold addresses of events, and those that bound the kernel image.
+    #[default]
+    Used,
+    /// None.
+    None,
+}
 
 /// What became of the symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Symbols {
+pub enum Outcome {
     /// So many are in the file.
     Written(usize),
     /// The kernel shows zeros only.
@@ -20,124 +36,49 @@ pub enum Symbols {
     Missing,
 }
 
-/// Writes the symbols of the running kernel; `emit` is called after each part.
-pub fn write(
-    writer: &mut Writer,
-    modules: &[Module],
-    page_size: u64,
-    mut emit: impl FnMut(&mut Writer) -> crate::failure::Result<()>,
-) -> crate::failure::Result<Symbols> {
-    let Ok(file) = File::open("/proc/kallsyms") else { return Ok(Symbols::Missing) };
-    let mut parts = Parts::new(BufReader::with_capacity(32 << 10, file));
-    let mut count = 0;
-    let mut zeros = 0;
-    while let Some((text, beyond)) =
-        parts.next().map_err(|e| crate::failure::Failure::new(format!("reading /proc/kallsyms: {e}")))?
-    {
-        let mut symbols = parse_kallsyms(text, modules, page_size);
+/// Writes all symbols of the running kernel; `emit` is called after each part.
+pub fn write_all(writer: &mut Writer, mut emit: impl FnMut(&mut Writer) -> Result<()>) -> Result<Outcome> {
+    let modules = running_modules();
+    let (mut count, mut zeros) = (0, 0);
+    let is_there = each_part(&modules, |symbols, _| {
         zeros += usize::from(symbols.all_zero);
+        if symbols.symbols.is_empty() {
+            return Ok(());
+        }
+        count += symbols.symbols.len();
+        writer.symbols(symbols, &modules)?;
+        emit(writer)
+    })?;
+    Ok(match (count, zeros) {
+        _ if !is_there => Outcome::Missing,
+        (0, 0) => Outcome::Missing,
+        (0, _) => Outcome::Zeroed,
+        (count, _) => Outcome::Written(count),
+    })
+}
+
+/// /proc/modules as it is now.
+pub fn running_modules() -> Vec<Module> {
+    parse_modules(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
+}
+
+/// Shows `take` /proc/kallsyms part by part, with the address at which the kernel's own symbols go on behind the part.
+/// Returns whether there is such a file.
+fn each_part(
+    modules: &[Module],
+    mut take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
+) -> Result<bool> {
+    let Ok(file) = File::open("/proc/kallsyms") else { return Ok(false) };
+    let page_size = rustix::param::page_size() as u64;
+    let mut parts = Parts::new(BufReader::with_capacity(32 << 10, file));
+    let failed = |e| Failure::new(format!("reading /proc/kallsyms: {e}"));
+    while let Some((text, beyond)) = parts.next().map_err(failed)? {
+        let mut symbols = parse_kallsyms(text, modules, page_size);
         // The first symbol of the next part only tells where the last one of this part ends.
         if let Some(beyond) = beyond {
             symbols.symbols.retain(|s| s.address < beyond);
         }
-        if symbols.symbols.is_empty() {
-            continue;
-        }
-        count += symbols.symbols.len();
-        writer.symbols(&symbols, modules)?;
-        emit(writer)?;
+        take(&symbols, beyond)?;
     }
-    Ok(match (count, zeros) {
-        (0, 0) => Symbols::Missing,
-        (0, _) => Symbols::Zeroed,
-        (count, _) => Symbols::Written(count),
-    })
-}
-
-/// Cuts kallsyms between owners, and the kernel's own part between addresses.
-struct Parts<R> {
-    lines: R,
-    text: Vec<u8>,
-    /// The line that was read and belongs to the next part.
-    next: Vec<u8>,
-    is_done: bool,
-}
-
-impl<R: BufRead> Parts<R> {
-    fn new(lines: R) -> Self {
-        Self { lines, text: Vec::new(), next: Vec::new(), is_done: false }
-    }
-
-    /// Text of the next part, and the address of the one line at its end that belongs to the part behind it.
-    fn next(&mut self) -> io::Result<Option<(&[u8], Option<u64>)>> {
-        self.text.clear();
-        self.text.append(&mut self.next);
-        let mut last = split(&self.text).map(|(address, owner)| (address, owner.to_vec()));
-        while !self.is_done {
-            let start = self.text.len();
-            if self.lines.read_until(b'\n', &mut self.text)? == 0 {
-                self.is_done = true;
-                break;
-            }
-            let Some((address, owner)) = self.text.get(start..).and_then(split) else { continue };
-            if let Some((last_address, last_owner)) = &last {
-                let same = owner == last_owner.as_slice();
-                // The kernel's own symbols are sorted; those of a module are not, and stay together.
-                let is_full = start >= PART_LEN && owner.is_empty() && address > *last_address;
-                if !same || is_full {
-                    self.next = self.text.split_off(start);
-                    if same {
-                        let beyond = self.next.clone();
-                        self.text.extend_from_slice(&beyond);
-                    }
-                    return Ok(Some((&self.text, same.then_some(address))));
-                }
-            }
-            last = Some((address, owner.to_vec()));
-        }
-        Ok((!self.text.is_empty()).then_some((&self.text, None)))
-    }
-}
-
-/// Address and owner of a line; the kernel's own symbols have an empty owner.
-fn split(line: &[u8]) -> Option<(u64, &[u8])> {
-    let address = line.split(|&b| b == b' ').next()?;
-    let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
-    let owner = line.split(|&b| b == b'\t').nth(1).unwrap_or_default();
-    Some((address, owner))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_make_the_same_table_as_the_whole() {
-        let mut text = String::new();
-        for i in 0..20_000u64 {
-            text.push_str(&format!("{:016x} t function_number_{i}\n", 0xffff_ffff_8100_0000u64 + i / 3 * 16));
-        }
-        for module in ["a", "b"] {
-            for i in [5u64, 1, 9, 3] {
-                let base = if module == "a" { 0xffff_ffff_c000_0000u64 } else { 0xffff_ffff_c010_0000 };
-                text.push_str(&format!("{:016x} t f{i}\t[{module}]\n", base + i * 64));
-            }
-        }
-        let whole = parse_kallsyms(text.as_bytes(), &[], 4096);
-        let mut parts = Parts::new(text.as_bytes());
-        let (mut symbols, mut count) = (Vec::new(), 0);
-        while let Some((text, beyond)) = parts.next().unwrap() {
-            let part = parse_kallsyms(text, &[], 4096);
-            symbols.extend(
-                part.symbols
-                    .iter()
-                    .filter(|s| beyond.is_none_or(|b| s.address < b))
-                    .map(|s| (s.address, s.size, s.name.to_vec())),
-            );
-            count += 1;
-        }
-        let whole: Vec<_> = whole.symbols.iter().map(|s| (s.address, s.size, s.name.to_vec())).collect();
-        assert!(count > 8, "{count} parts");
-        assert_eq!(symbols, whole);
-    }
+    Ok(true)
 }

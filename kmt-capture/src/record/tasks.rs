@@ -1,6 +1,6 @@
 //! Names of tasks: those that run when the recording starts, and what events tell afterwards.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use kmt_format::kernel::{ByteOrder, EventFormat, Field, FieldKind, parse_saved_cmdlines};
@@ -19,6 +19,11 @@ pub struct TaskNames {
     order: ByteOrder,
     newtask: Option<Naming>,
     rename: Option<Naming>,
+    /// Where the id of the running task is in every event, and its size.
+    pid_at: Option<(usize, usize)>,
+    last_pid: i32,
+    /// Tasks that had events, up to a number of them.
+    occurred: HashSet<i32>,
     /// Thread group and last name of each task.
     known: HashMap<i32, (i32, Vec<u8>)>,
     /// Names that are not in the file yet.
@@ -56,15 +61,21 @@ impl Naming {
 impl TaskNames {
     /// For events of `dir`.
     pub fn new(dir: &TraceDir, order: ByteOrder, long_size: usize, watched: &[i32]) -> Self {
-        Self {
+        let mut names = Self {
             order,
             newtask: Naming::new(dir, "task_newtask", "comm", long_size),
             rename: Naming::new(dir, "task_rename", "newcomm", long_size),
+            pid_at: None,
+            last_pid: -1,
+            occurred: HashSet::new(),
             known: HashMap::new(),
             pending: Vec::new(),
             watched: watched.to_vec(),
             threads: Vec::new(),
-        }
+        };
+        let current = [&names.newtask, &names.rename].into_iter().flatten().find_map(|n| n.current.as_ref());
+        names.pid_at = current.map(|field| (field.offset as usize, field.size as usize));
+        names
     }
 
     /// Takes in the tasks that are running.
@@ -90,6 +101,15 @@ impl TaskNames {
     #[inline]
     pub fn see(&mut self, time: u64, record: &[u8]) {
         let id = self.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
+        if let Some((offset, size)) = self.pid_at {
+            let pid = self.order.uint_at(record, offset, size).unwrap_or(0) as i32;
+            if pid != self.last_pid {
+                self.last_pid = pid;
+                if self.occurred.len() < KNOWN_MAX {
+                    self.occurred.insert(pid);
+                }
+            }
+        }
         let is = |naming: &Option<Naming>| naming.as_ref().is_some_and(|n| n.id == id);
         if is(&self.newtask) || is(&self.rename) {
             self.note(time, id, record);
@@ -130,12 +150,18 @@ impl TaskNames {
         self.known.get(&pid).map_or(0, |(tgid, _)| *tgid)
     }
 
-    /// Adds the kernel's own names of tasks that no event and no look at /proc told; where events were lost before
+    /// Whether the task may have had an event.
+    fn has_occurred(&self, pid: i32) -> bool {
+        self.pid_at.is_none() || self.occurred.len() >= KNOWN_MAX || self.occurred.contains(&pid)
+    }
+
+    /// Adds the kernel's own names of tasks that had events and that no event and no look at /proc told; where events were lost before
     /// `lost_until`, also those that differ from what was told, since that time.
     pub fn saved(&mut self, top: &TraceDir, lost_until: Option<u64>) {
         let Ok(saved) = top.read_bytes("saved_cmdlines") else { return };
         for task in parse_saved_cmdlines(&saved) {
             let (time, tgid) = match (self.known.get(&task.pid), lost_until) {
+                (None, _) if !self.has_occurred(task.pid) => continue,
                 (None, _) => (0, 0),
                 (Some((tgid, comm)), Some(time)) if *comm != task.comm => (time, *tgid),
                 _ => continue,

@@ -33,7 +33,7 @@ pub(crate) struct Framer {
     pub order: ByteOrder,
     pub uuid: [u8; 16],
     pub compression: Compression,
-    /// How attached files, keys, tasks, counters, and copies are stored.
+    /// How attached files are stored; with any codec keys, tasks, counters and copies are stored with LZ4.
     pub besides: Compression,
     pub out: Vec<u8>,
     pub file_len: u64,
@@ -101,9 +101,11 @@ impl Framer {
         let raw_len = self.out.len() - body_start;
         let rest_start = body_start + layout.prefix_len;
         let compression = match id.kind {
-            ChunkKind::META | ChunkKind::FILE | ChunkKind::TASKS | ChunkKind::STATS => self.besides,
+            ChunkKind::FILE => self.besides,
+            _ if self.besides == self.compression => self.compression,
+            ChunkKind::META | ChunkKind::TASKS | ChunkKind::STATS => Compression::Lz4,
             // The first copy can be read in place; the second one is for recovery.
-            ChunkKind::SCHEMA if layout.is_copy => self.besides,
+            ChunkKind::SCHEMA if layout.is_copy => Compression::Lz4,
             _ => self.compression,
         };
         let may_encode = compression != Compression::None

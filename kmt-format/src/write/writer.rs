@@ -66,6 +66,8 @@ pub struct Writer {
     /// Index in `plans` plus one by event id; 0 if none: a table of zeros costs nothing until it is used.
     plan_of_id: Vec<u16>,
     plans_written: usize,
+    /// Number of classes, and how long a chunk of all of them is.
+    classes_len: (usize, u64),
     /// By CPU, in order of first sight.
     pub(super) streams: Vec<(u32, Stream)>,
     /// Index in `streams` by CPU.
@@ -132,6 +134,7 @@ impl Writer {
             habits: Vec::new(),
             plan_of_id: vec![0; 1 << 16],
             plans_written: 0,
+            classes_len: (0, 0),
             streams: Vec::new(),
             stream_of_cpu: HashMap::new(),
             current: 0,
@@ -152,8 +155,8 @@ impl Writer {
         }
     }
 
-    /// Stores attached files, keys, names of tasks, counters, and the second copy of the classes with another codec than
-    /// events: they are most of a short recording, and are read once.
+    /// Stores attached files with another codec than events; and keys, names of tasks, counters, and the second copy of
+    /// the classes with LZ4, which every reader has. They are most of a short recording, and are read once.
     ///
     /// # Errors
     ///
@@ -168,11 +171,15 @@ impl Writer {
 
     /// Length that the file will have about, in bytes, if it is finished now: with open chunks, the second copy of the
     /// classes, index and trailer.
-    pub fn finished_len(&self) -> u64 {
+    pub fn finished_len(&mut self) -> u64 {
         let open = self.streams.iter().map(|(_, stream)| stream.len_bytes() as u64);
         let open: u64 = open.filter(|&len| len > 0).map(|len| len + 128).sum();
-        let classes = if self.plans.is_empty() { 0 } else { self.schema_body(0).len() as u64 + 128 };
-        self.framer.file_len + open + classes + self.framer.closing_len()
+        if self.classes_len.0 != self.plans.len() {
+            self.classes_len = (self.plans.len(), self.schema_body(0).len() as u64 + 128);
+        }
+        let (_, classes) = self.classes_len;
+        let unwritten = if self.plans_written < self.plans.len() { classes } else { 0 };
+        self.framer.file_len + open + classes + unwritten + self.framer.closing_len()
     }
 
     /// The bytes made since the last call, to be appended to the file.

@@ -11,4 +11,5 @@ mod real_captures;
 mod recovery;
 mod round_trip;
 mod support;
+mod symbols;
 mod vectors;

@@ -1,6 +1,7 @@
 //! Where text goes: the kernel's image and each module get places of their own, whose distance from the old ones follows
 //! from nothing in the file. Hidden functions are shuffled, and so are the call sites in each of them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
@@ -17,13 +18,11 @@ const IMAGE_GAP: u64 = 1 << 28;
 const SITE_STEP: u64 = 16;
 /// Bytes from one hidden function to the next, if it has few call sites.
 const FUNCTION_STEP: u64 = 4096;
-/// Symbols that bound the kernel's image (`is_ksym_addr`, kernel/kallsyms.c): readers need them.
-const BOUNDS: [&[u8]; 6] = [b"_stext", b"_text", b"_etext", b"_sinittext", b"_einittext", b"_end"];
 
 /// A function and the addresses in it that a trace has.
 #[derive(Debug)]
 struct Function<'t> {
-    name: &'t [u8],
+    name: Cow<'t, [u8]>,
     owner: Option<&'t [u8]>,
     size: u64,
     sites: Vec<u64>,
@@ -159,6 +158,7 @@ impl Code {
             let owner = function.owner.map(<[u8]>::to_vec);
             self.symbols.push(NewSymbol { address, size, owner, name: function.name.to_vec() });
         }
+        // Readers need the symbols that bound the kernel's image (`is_ksym_addr`, kernel/kallsyms.c).
         for (address, name) in bounds(table) {
             let Some(address) = place(None, address) else { continue };
             self.symbols.push(NewSymbol { address, size: 1, owner: None, name: name.to_vec() });
@@ -178,7 +178,7 @@ impl Code {
             let places = (from..).map(|number| address + number * SITE_STEP);
             self.moved.extend(sites.into_iter().zip(places));
             let name =
-                [function.owner.unwrap_or_default(), b"\0", function.name, b"\0", &start.to_le_bytes()]
+                [function.owner.unwrap_or_default(), b"\0", &function.name, b"\0", &start.to_le_bytes()]
                     .concat();
             let name = texts.name(&name, "function");
             let owner = function.owner.map(|owner| texts.name(owner, "module"));
@@ -200,9 +200,11 @@ fn step(function: &Function<'_>) -> u64 {
 }
 
 /// The symbols that bound the image.
-fn bounds<'t>(table: Option<&'t SymbolTable<'_>>) -> Vec<(u64, &'t [u8])> {
+fn bounds<'t>(table: Option<&'t SymbolTable<'_>>) -> Vec<(u64, Cow<'t, [u8]>)> {
     let all = table.into_iter().flat_map(SymbolTable::entries);
-    all.filter(|s| s.owner.is_none() && BOUNDS.contains(&s.name)).map(|s| (s.address, s.name)).collect()
+    all.filter(|s| s.owner.is_none() && KernelSymbols::BOUNDS.contains(&s.name.as_ref()))
+        .map(|s| (s.address, s.name))
+        .collect()
 }
 
 /// What moves together: the image as a whole, and what lies close together of each module.

@@ -143,6 +143,7 @@ fn limits_are_named_and_can_be_raised() {
             output: scratch.0.join("converted.kmt"),
             force: true,
             compression: kmt_format::Compression::None,
+            symbols: kmt_capture::record::Symbols::Used,
             verbatim: false,
             quiet: true,
             instance: None,

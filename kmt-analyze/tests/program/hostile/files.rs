@@ -152,21 +152,25 @@ fn shared_formats(step: u32) -> Vec<u8> {
 
 fn symbols(rows: impl Iterator<Item = u64>) -> Vec<u8> {
     let rows: Vec<u64> = rows.collect();
+    let (mut blocks, mut heap) = (Vec::new(), Vec::new());
+    for block in rows.chunks(256) {
+        blocks.extend(block[0].to_le_bytes());
+        blocks.extend((heap.len() as u32).to_le_bytes());
+        blocks.extend((block.len() as u32).to_le_bytes());
+        // The first has a name, the others share it; all are at one address.
+        heap.extend([b'T', 0, 16, 0, 4, b'n', b'a', b'm', b'e']);
+        for _ in 1..block.len() {
+            heap.extend([b'T', 0, 16, 4, 0]);
+        }
+    }
     let mut body = Vec::new();
-    for number in [40u32, 0, rows.len() as u32, 4] {
+    for number in [48u32, 0, rows.len() as u32, rows.len().div_ceil(256) as u32] {
         body.extend(number.to_le_bytes());
     }
-    for number in [SITE, SITE + (1 << 24), 24 | 24 << 32] {
+    for number in [SITE, SITE + (1 << 24), 24 | 16 << 32, heap.len() as u64] {
         body.extend(number.to_le_bytes());
     }
-    for address in rows {
-        body.extend(address.to_le_bytes());
-        body.extend(16u32.to_le_bytes());
-        body.extend(0u32.to_le_bytes());
-        body.extend([4, 0, 0, 0, b'T', 0, 0, 0]);
-    }
-    body.extend(b"name");
-    body
+    [body, blocks, heap].concat()
 }
 
 /// Chunks of one symbol each, and as many addresses to be looked up.

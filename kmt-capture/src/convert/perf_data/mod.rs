@@ -45,6 +45,7 @@ pub fn convert(options: &Options, parts: &[(PathBuf, Opened)], mut output: Outpu
     };
     let (first, path) = (&mut files[at], &parts[at].0);
     let mut description = describe(first, &|fault| on(path, &fault))?;
+    description.symbols = options.symbols;
     Beside::of(path, options.limits)?.complete(&mut description)?;
     running_kernel(first, &mut description);
     let stack = StackFormat::new(&description);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kmt_format::kernel::{TraceClock, parse_modules};
+use kmt_format::kernel::TraceClock;
 use kmt_format::write::WriterStats;
 
 use super::{ORDER, Session};
@@ -10,7 +10,8 @@ use crate::failure::{Failure, Result};
 use crate::record::cpus::online;
 use crate::record::ring::{Access, Ring};
 use crate::record::snapshot::{self, When};
-use crate::record::{Options, description, status, symbols};
+use crate::record::symbols::{self, Symbols};
+use crate::record::{Options, description, kallsyms_has_addresses, status};
 
 impl Session {
     /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
@@ -20,7 +21,9 @@ impl Session {
         let writer = &mut self.decoder.writer;
         writer.clock(&TraceClock::named(&self.setup.clock))?;
         description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
+        let before = writer.finished_len();
         let missing = snapshot::write(writer, When::Before)?;
+        self.room.keep_for_end(writer.finished_len().saturating_sub(before));
         if !missing.is_empty() {
             self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));
         }
@@ -29,27 +32,40 @@ impl Session {
         if !modules.is_empty() {
             self.decoder.writer.file("modules", modules.as_bytes())?;
         }
-        let modules = parse_modules(&modules);
-        let Self { decoder, sink, .. } = self;
-        let page_size = rustix::param::page_size() as u64;
-        let found = symbols::write(&mut decoder.writer, &modules, page_size, |writer| sink.emit(writer))?;
-        match found {
-            symbols::Symbols::Zeroed => self.plan.notes.push(
+        match self.symbols(options)? {
+            symbols::Outcome::Zeroed => self.plan.notes.push(
                 "/proc/kallsyms holds only zeros, so call sites will print as addresses; \
                  `echo 0 > /proc/sys/kernel/kptr_restrict` as root, then record again"
                     .to_owned(),
             ),
-            symbols::Symbols::Missing => self
+            symbols::Outcome::Missing => self
                 .plan
                 .notes
                 .push("no /proc/kallsyms (CONFIG_KALLSYMS): call sites will print as addresses".to_owned()),
-            symbols::Symbols::Written(_) => {}
+            symbols::Outcome::Written(_) => {}
         }
         self.clock_pair()?;
         // Last: between this and the first event no task should change its name.
         self.names.running();
         self.decoder.writer.tasks(&self.names.take())?;
         self.emit()
+    }
+
+    /// Writes all symbols, or begins to collect those that are used.
+    fn symbols(&mut self, options: &Options) -> Result<symbols::Outcome> {
+        let Self { decoder, sink, used, .. } = self;
+        match (options.symbols, kallsyms_has_addresses()) {
+            (Symbols::None, _) => Ok(symbols::Outcome::Written(0)),
+            (Symbols::All, _) => symbols::write_all(&mut decoder.writer, |writer| sink.emit(writer)),
+            (Symbols::Used, Some(true)) => {
+                decoder.writer.collect_code_addresses();
+                Ok(symbols::Outcome::Written(0))
+            }
+            (Symbols::Used, found) => {
+                *used = None;
+                Ok(found.map_or(symbols::Outcome::Missing, |_| symbols::Outcome::Zeroed))
+            }
+        }
     }
 
     /// Makes the formats known of what can occur: the events asked for, and what ftrace writes by itself.

@@ -10,6 +10,8 @@ use crate::failure::{Failure, Result};
 
 /// Sub-buffers of one CPU before the next one's turn.
 const TURN: usize = 256;
+/// The same where the end of the file is near.
+const TURN_NEAR: usize = 8;
 
 impl Session {
     /// Waits until a buffer fills, something else happens, or the time is over. Kernels that cannot wait for a
@@ -33,11 +35,15 @@ impl Session {
     /// Empties all buffers as far as they were filled when their turn came.
     pub(super) fn drain_round(&mut self) -> Result<()> {
         let mut drained = vec![0u64; self.rings.len()];
+        self.room.look(self.sink.output.len());
         loop {
             let mut again = false;
             for (index, drained) in drained.iter_mut().enumerate() {
                 let count = self.drain_turn(index, drained)?;
                 again |= count == TURN;
+            }
+            if self.room.reached.is_some() {
+                break;
             }
             if !again || drained.iter().any(|&d| d > 2 * self.buffer_len.max(1 << 20)) {
                 break;
@@ -67,12 +73,17 @@ impl Session {
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
     pub(super) fn drain_turn(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
-        let Self { rings, stats, decoder, names, buffer, sink, .. } = self;
+        let Self { rings, stats, decoder, names, buffer, sink, room, .. } = self;
         let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
             return Ok(0);
         };
         let header = decoder.header_page;
-        for count in 0..TURN {
+        // Where the file may end any time, no CPU may get far ahead of the others.
+        let turn = if room.is_near(&mut decoder.writer) { TURN_NEAR } else { TURN };
+        for count in 0..turn {
+            if room.is_used_up(&mut decoder.writer) {
+                return Ok(count);
+            }
             let bytes = match ring.next(buffer) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(count),

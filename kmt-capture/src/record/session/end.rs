@@ -6,12 +6,16 @@ use kmt_format::kernel::CpuStats;
 use kmt_format::write::{Loss, StatsTaken};
 
 use super::Session;
+use super::room::{self, Bound};
 use crate::failure::{Outcome, Result};
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::status::{self, Totals};
 use crate::record::{Options, description};
 use crate::tracefs::Event;
+
+/// Length of the state of /sys/kernel/slab in the file, at most about.
+const SLAB_STATE_LEN: u64 = 128 << 10;
 
 impl Session {
     /// What is written behind the last event.
@@ -20,12 +24,18 @@ impl Session {
         self.disturbed()?;
         self.read_counters();
         self.counters(StatsTaken::Before)?;
-        while {
+        while self.room.reached.is_none() && {
             let before: u64 = self.stats.iter().map(|(_, s)| s.bytes).sum();
             self.drain_round()?;
             before != self.stats.iter().map(|(_, s)| s.bytes).sum()
         } {}
+        if self.room.reached.is_some() {
+            self.left = self.leave_the_rest()?;
+        }
         self.read_counters();
+        if let Some(used) = &mut self.used {
+            used.write(&mut self.decoder.writer)?;
+        }
         let is_lossy = self.totals().lost > 0 || self.decoder.flagged != Loss::default();
         let now = self.counters.iter().filter_map(|(_, c)| c.now_time).max();
         self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
@@ -33,6 +43,10 @@ impl Session {
         self.counters(StatsTaken::After)?;
         self.decoder.writer.writer_stats(&self.stats)?;
         snapshot::write(&mut self.decoder.writer, When::After)?;
+        self.room.look(self.sink.output.len());
+        if self.room.has_room_for(&mut self.decoder.writer, SLAB_STATE_LEN) {
+            snapshot::write_slab(&mut self.decoder.writer, When::After)?;
+        }
         self.clock_pair()?;
         self.command_outcome(options)?;
         self.own_cost()?;
@@ -104,7 +118,7 @@ pub(super) enum Ending {
     Asked,
     Command,
     Time,
-    Size,
+    Size(Bound),
 }
 
 /// Says what was recorded and what to do with it.
@@ -114,7 +128,7 @@ pub(super) fn tell(
     totals: &Totals,
     counters: &[(u32, CpuStats)],
     flagged: Loss,
-    ending: Ending,
+    (ending, left): (Ending, u64),
 ) -> Outcome {
     if totals.lost > 0 {
         let of = |(cpu, c): &(u32, CpuStats)| Some((*cpu, c.lost_events().filter(|&n| n > 0)?));
@@ -132,13 +146,15 @@ pub(super) fn tell(
             "warning: part of the ring buffers could not be decoded; the places are marked in the file"
         );
     }
+    let is_cut = matches!(ending, Ending::Size(Bound::Disk | Bound::Memory));
+    if let Ending::Size(bound) = ending {
+        if !options.quiet || is_cut {
+            eprintln!("{}{}", if is_cut { "warning: " } else { "" }, room::reason(bound, left, options));
+        }
+    }
     if !options.quiet {
-        let why = match ending {
-            Ending::Size => ", which is --max-size",
-            _ => "",
-        };
         eprintln!(
-            "{} events, {} lost, {}{why}; the fullest buffer was {:.0} % full",
+            "{} events, {} lost, {}; the fullest buffer was {:.0} % full",
             totals.events,
             totals.lost,
             status::bytes(totals.bytes),
@@ -148,5 +164,5 @@ pub(super) fn tell(
             eprintln!("kmt-analyze {}", path.display());
         }
     }
-    if totals.lost > 0 || flagged != Loss::default() { Outcome::Incomplete } else { Outcome::Done }
+    if totals.lost > 0 || flagged != Loss::default() || is_cut { Outcome::Incomplete } else { Outcome::Done }
 }

@@ -3,22 +3,27 @@
 mod begin;
 mod drain;
 mod end;
+mod room;
 mod sink;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
 use kmt_format::write::{Loss, StatsTaken, Writer, WriterLimits, WriterOptions, WriterStats};
 
 use self::end::{Ending, tell};
+use self::room::{Room, is_in_memory};
 use self::sink::Sink;
 use super::command::Running;
 use super::cpus::online;
 use super::plan::Plan;
 use super::ring::Ring;
 use super::setup::Setup;
+use super::snapshot::When;
 use super::status::{Status, Totals};
+use super::symbols::{Symbols, UsedSymbols};
 use super::tasks::TaskNames;
 use super::{Options, description, size, snapshot};
 use crate::decode::Decoder;
@@ -82,6 +87,13 @@ struct Session {
     snapshots: Duration,
     /// What runs meanwhile.
     command: Option<Running>,
+    /// The symbols that events need, where only these get into the file.
+    used: Option<UsedSymbols>,
+    room: Room,
+    /// Events that are left in the ring buffers because the file has no room for them.
+    left: u64,
+    /// Whether the state of /sys/kernel/slab is in the file.
+    has_slab_state: bool,
     sink: Sink,
     status: Status,
     /// Dropped last: an instance cannot be removed while a buffer of it is open.
@@ -99,7 +111,12 @@ impl Session {
             .page_size(rustix::param::page_size() as u64)
             .trace_uuid(identity())
             .compression(options.compression);
-        let writer = Writer::with_limits(writer_options, LIMITS)?;
+        let mut writer = Writer::with_limits(writer_options, LIMITS)?;
+        if options.compression == Compression::None {
+            let zstd = Compression::Zstd;
+            writer.compress_besides(if zstd.is_available() { zstd } else { Compression::Lz4 })?;
+        }
+        let room = Room::new(sink.output.file().ok(), options.max_size);
         let names = TaskNames::new(&setup.dir, ORDER, long_size, &options.pids);
         Ok(Self {
             names,
@@ -113,6 +130,10 @@ impl Session {
             cpu_ns_before: 0,
             snapshots: Duration::ZERO,
             command: None,
+            used: (options.symbols == Symbols::Used).then(UsedSymbols::default),
+            room,
+            left: 0,
+            has_slab_state: false,
             sink,
             status: Status::new(options.quiet),
             decoder: Decoder {
@@ -148,9 +169,10 @@ impl Session {
             if left.is_some_and(|left| left.is_zero()) {
                 break Ending::Time;
             }
-            if options.max_size.is_some_and(|max| self.sink.output.len() >= max) {
-                break Ending::Size;
+            if let Some(bound) = self.room.reached {
+                break Ending::Size(bound);
             }
+            self.symbols_if_due()?;
             let now = Instant::now();
             if now - flushed >= FLUSH {
                 flushed = now;
@@ -168,6 +190,16 @@ impl Session {
         Ok(ending)
     }
 
+    /// Writes symbols that are missing in front of the chunks that need them, as far as these are not written yet.
+    fn symbols_if_due(&mut self) -> Result<()> {
+        let Self { used: Some(used), decoder, .. } = self else { return Ok(()) };
+        if used.is_due(&mut decoder.writer) {
+            used.write(&mut decoder.writer)?;
+            self.emit()?;
+        }
+        Ok(())
+    }
+
     /// Writes what was made.
     fn emit(&mut self) -> Result<()> {
         self.sink.emit(&mut self.decoder.writer)
@@ -176,6 +208,11 @@ impl Session {
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
     fn heartbeat(&mut self, options: &Options) -> Result<()> {
         self.open_rings(options);
+        if !std::mem::replace(&mut self.has_slab_state, true) {
+            // Thousands of small files would delay the first event, and a short recording is to be small.
+            snapshot::write_slab(&mut self.decoder.writer, When::Before)?;
+            snapshot::write_config(&mut self.decoder.writer)?;
+        }
         self.flush()?;
         self.read_counters();
         self.counters(StatsTaken::Before)?;
@@ -237,7 +274,7 @@ impl Session {
         let finished = ended.and_then(|ending| self.close(options).map(|()| ending));
         let status = self.command.as_ref().and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
-        let Self { setup, decoder, mut sink, rings, counters, .. } = self;
+        let Self { setup, decoder, mut sink, rings, counters, left, .. } = self;
         let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
         let named = match finished {
             Ok(ending) => (|| {
@@ -265,7 +302,7 @@ impl Session {
             )),
             None => failure,
         })?;
-        let outcome = tell(path, options, &totals, &counters, decoder.flagged, ending);
+        let outcome = tell(path, options, &totals, &counters, decoder.flagged, (ending, left));
         Ok(match (outcome, status) {
             (Outcome::Done, Some(status)) => Outcome::Command(status),
             _ => outcome,
@@ -285,11 +322,8 @@ fn identity() -> [u8; 16] {
 
 /// A file on a tmpfs takes the memory that is being looked at.
 fn warn_of_tmpfs(path: &Path, options: &Options) {
-    const TMPFS: u32 = 0x0102_1994;
-    const RAMFS: u32 = 0x8584_58f6;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let kind = rustix::fs::statfs(folder).map(|s| s.f_type as u32);
-    if !options.quiet && path != Path::new("-") && kind.is_ok_and(|k| k == TMPFS || k == RAMFS) {
+    if !options.quiet && path != Path::new("-") && is_in_memory(folder) {
         eprintln!(
             "warning: {} is in memory (tmpfs): the file takes from what is being measured, and is gone after a reboot",
             folder.display()

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::{
-    ByteOrder, HeaderPage, Item, OrderVote, SubBuffer, parse_kallsyms, parse_modules, vote_byte_order,
+    ByteOrder, HeaderPage, Item, KernelSymbols, Module, OrderVote, SubBuffer, parse_kallsyms, parse_modules,
+    vote_byte_order,
 };
-use kmt_format::write::{Writer, WriterOptions};
+use kmt_format::write::{Writer, WriterLimits, WriterOptions};
 
 pub const NAMES: [&str; 4] = ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"];
 
@@ -24,6 +25,17 @@ pub struct Capture {
 }
 
 pub fn convert(name: &str) -> Capture {
+    convert_with(name, WriterLimits::default(), |writer, symbols, modules| {
+        writer.symbols(symbols, modules).unwrap();
+    })
+}
+
+/// The same, where `symbols` decides what becomes of the symbols.
+pub fn convert_with(
+    name: &str,
+    limits: WriterLimits,
+    symbols: impl FnOnce(&mut Writer, &KernelSymbols<'_>, &[Module]),
+) -> Capture {
     let dir = dir(name);
     let text = |path: &str| fs::read_to_string(dir.join(path)).unwrap();
     let header_page = HeaderPage::parse(&text("tracefs/events/header_page")).unwrap();
@@ -45,7 +57,7 @@ pub fn convert(name: &str) -> Capture {
     let order = vote.winner().unwrap();
     let options =
         WriterOptions::new(order, header_page.long_size()).page_size(4096).trace_uuid(*b"0123456789abcdef");
-    let mut writer = Writer::new(options).unwrap();
+    let mut writer = Writer::with_limits(options, limits).unwrap();
     for system in
         fs::read_dir(dir.join("tracefs/events")).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir())
     {
@@ -55,7 +67,7 @@ pub fn convert(name: &str) -> Capture {
         }
     }
     let modules = parse_modules(&text("modules"));
-    writer.symbols(&parse_kallsyms(text("kallsyms").as_bytes(), &modules, 4096), &modules).unwrap();
+    symbols(&mut writer, &parse_kallsyms(text("kallsyms").as_bytes(), &modules, 4096), &modules);
     let mut all = HashMap::new();
     for (cpu, raw) in &cpus {
         let list: &mut Vec<(u64, Vec<u8>)> = all.entry(*cpu).or_default();

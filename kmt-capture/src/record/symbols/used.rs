@@ -1,0 +1,201 @@
+//! Symbols of a running kernel that events need, by passes over /proc/kallsyms: a recorder holds no table.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
+use kmt_format::write::Writer;
+
+use super::{each_part, running_modules};
+use crate::failure::Result;
+
+/// Time between passes at least, and how much longer it is than a pass: passes cost 10 % of one CPU at most, and that only
+/// while functions occur that did not before.
+const EVERY: Duration = Duration::from_millis(500);
+const REST: u32 = 10;
+/// Symbols that are remembered as written; beyond, some are written once more.
+const WRITTEN_MAX: usize = 1 << 17;
+
+/// Which symbols are in the file, and for which addresses they are still to be found.
+#[derive(Debug, Default)]
+pub struct UsedSymbols {
+    /// Start and end of symbols in the file.
+    written: BTreeMap<u64, u64>,
+    wanted: Vec<u64>,
+    has_bounds: bool,
+    /// When the last pass ended, and how long it took.
+    last: Option<(Instant, Duration)>,
+}
+
+/// The last symbol that does not start behind an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    address: u64,
+    size: u64,
+    kind: u8,
+    owner: Option<Vec<u8>>,
+    name: Vec<u8>,
+}
+
+impl UsedSymbols {
+    /// Takes the addresses over that `writer` collected; returns whether symbols are missing, and a pass is due.
+    pub fn is_due(&mut self, writer: &mut Writer) -> bool {
+        self.collect(writer);
+        let rests = self.last.is_some_and(|(ended, took)| ended.elapsed() < EVERY.max(took * REST));
+        !self.wanted.is_empty() && !rests
+    }
+
+    /// Writes the symbols that are missing; the first time also those that bound the kernel image.
+    pub fn write(&mut self, writer: &mut Writer) -> Result<()> {
+        self.collect(writer);
+        if self.wanted.is_empty() && self.has_bounds {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let modules = running_modules();
+        self.wanted.sort_unstable();
+        let mut search = Search::new(&self.wanted, !self.has_bounds);
+        each_part(&modules, |symbols, beyond| {
+            search.part(symbols, beyond);
+            Ok(())
+        })?;
+        let found = search.finish();
+        self.has_bounds = true;
+        self.wanted.clear();
+        if self.written.len() + found.len() > WRITTEN_MAX {
+            self.written.clear();
+        }
+        for symbol in &found {
+            self.written.insert(symbol.address, symbol.address.saturating_add(symbol.size));
+        }
+        if !found.is_empty() {
+            write(writer, &found, &modules)?;
+        }
+        self.last = Some((Instant::now(), start.elapsed()));
+        Ok(())
+    }
+
+    fn collect(&mut self, writer: &mut Writer) {
+        let Self { written, wanted, .. } = self;
+        let is_in_file = |address: u64| {
+            let before = written.range(..=address).next_back();
+            before.is_some_and(|(_, &end)| address < end)
+        };
+        wanted.extend(writer.take_code_addresses().into_iter().filter(|&address| !is_in_file(address)));
+    }
+}
+
+/// One pass.
+struct Search<'a> {
+    /// Sorted.
+    wanted: &'a [u64],
+    best: Vec<Option<Found>>,
+    wants_bounds: bool,
+    bounds: Vec<Found>,
+}
+
+impl<'a> Search<'a> {
+    fn new(wanted: &'a [u64], wants_bounds: bool) -> Self {
+        Self { wanted, best: vec![None; wanted.len()], wants_bounds, bounds: Vec::new() }
+    }
+
+    /// Looks through a part; the kernel's own symbols go on at `beyond`.
+    fn part(&mut self, symbols: &KernelSymbols<'_>, beyond: Option<u64>) {
+        let Some(first) = symbols.symbols.first().map(|s| s.address) else { return };
+        let from = self.wanted.partition_point(|&address| address < first);
+        let to = beyond.map_or(self.wanted.len(), |b| self.wanted.partition_point(|&address| address < b));
+        for (address, best) in self.wanted.iter().zip(&mut self.best).take(to).skip(from) {
+            let behind = symbols.symbols.partition_point(|s| s.address <= *address);
+            let Some(last) = behind.checked_sub(1).and_then(|at| symbols.symbols.get(at)) else { continue };
+            if best.as_ref().is_none_or(|best| last.address >= best.address) {
+                // Of those at one address the first, as the kernel names it.
+                let first = symbols.symbols.partition_point(|s| s.address < last.address);
+                *best = symbols.symbols.get(first).map(|symbol| Found::of(symbol, symbols));
+            }
+        }
+        if self.wants_bounds {
+            let core = symbols.symbols.iter().filter(|s| s.owner == SymbolOwner::Core);
+            let bounds = core.filter(|s| KernelSymbols::BOUNDS.contains(&s.name));
+            for bound in bounds {
+                let first = symbols.symbols.partition_point(|s| s.address < bound.address);
+                let first = symbols.symbols.get(first).filter(|&first| first != bound);
+                self.bounds.extend(first.map(|first| Found::of(first, symbols)));
+                self.bounds.push(Found::of(bound, symbols));
+            }
+        }
+    }
+
+    /// What was found, sorted, without what is there twice.
+    fn finish(self) -> Vec<Found> {
+        let mut found: Vec<Found> = self.bounds;
+        found.extend(self.best.into_iter().flatten());
+        // Stable: of those at one address the one that the kernel names is there first.
+        found.sort_by_key(|f| f.address);
+        let mut out: Vec<Found> = Vec::with_capacity(found.len());
+        for symbol in found {
+            let same = out.iter().rev().take_while(|o| o.address == symbol.address);
+            if !same.into_iter().any(|o| *o == symbol) {
+                out.push(symbol);
+            }
+        }
+        out
+    }
+}
+
+impl Found {
+    fn of(symbol: &Symbol<'_>, symbols: &KernelSymbols<'_>) -> Self {
+        let owner = match symbol.owner {
+            SymbolOwner::Core => None,
+            SymbolOwner::Owner(index) => symbols.owners.get(usize::from(index)).map(|name| name.to_vec()),
+        };
+        let Symbol { address, size, kind, name, .. } = *symbol;
+        Self { address, size, kind, owner, name: name.to_vec() }
+    }
+}
+
+fn write(writer: &mut Writer, found: &[Found], modules: &[Module]) -> Result<()> {
+    let mut owners: Vec<&[u8]> = Vec::new();
+    let mut symbols = Vec::new();
+    for Found { address, size, kind, owner, name } in found {
+        let owner = owner.as_deref().map_or(SymbolOwner::Core, |owner| {
+            let at = owners.iter().rposition(|known| *known == owner).unwrap_or_else(|| {
+                owners.push(owner);
+                owners.len() - 1
+            });
+            u16::try_from(at).map_or(SymbolOwner::Core, SymbolOwner::Owner)
+        });
+        symbols.push(Symbol { address: *address, size: *size, kind: *kind, owner, name });
+    }
+    Ok(writer.symbols(&KernelSymbols { symbols, owners, all_zero: false }, modules)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use kmt_format::kernel::parse_kallsyms;
+
+    use super::*;
+
+    const TEXT: &str = "\
+ffffffff81000000 T _stext\nffffffff81000000 T first\nffffffff81000100 t b\nffffffff81000100 t b_alias\n\
+ffffffff81000200 t c\nffffffff81000300 T _etext\nffffffffc0000100 t m2\t[m]\nffffffffc0000000 t m1\t[m]\n";
+
+    /// The same from one part and from parts of any length.
+    #[test]
+    fn a_pass_finds_what_decides_for_each_address() {
+        let wanted = [5, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_01f0, 0xffff_ffff_c000_0044];
+        let names = |found: Vec<Found>| -> Vec<String> {
+            found.into_iter().map(|f| String::from_utf8(f.name).unwrap()).collect()
+        };
+        let mut search = Search::new(&wanted, true);
+        search.part(&parse_kallsyms(TEXT.as_bytes(), &[], 4096), None);
+        assert_eq!(names(search.finish()), ["_stext", "b", "_etext", "m1"]);
+        let mut search = Search::new(&wanted, false);
+        let lines: Vec<&str> = TEXT.split_inclusive('\n').collect();
+        for (part, beyond) in
+            [(&lines[..2], Some(0xffff_ffff_8100_0100)), (&lines[2..6], None), (&lines[6..], None)]
+        {
+            search.part(&parse_kallsyms(part.concat().as_bytes(), &[], 4096), beyond);
+        }
+        assert_eq!(names(search.finish()), ["_stext", "b", "m1"]);
+    }
+}
