@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use kmt_format::read::{StackJoiner, Trace};
+use kmt_format::read::{Event, StackJoiner, Trace};
+use kmt_format::schema::Role;
 use support::alone::{Alone, TRACING, recordings_of_others};
 
 /// One recording test at a time, in a folder of its own, beside an instance that must stay as it is.
@@ -561,17 +562,29 @@ fn a_full_disk_keeps_what_was_recorded() {
     let runs = [&[][..], &["--raw"], &["--compress", "lz4"], &["-b", "256K"]].map(|mode| {
         let load = bench.endless(&load(1));
         let output = bench.record(&[mode, &["--force", "--", "sh", "-c", &load]].concat());
-        let events = readable(&bench.path("out.kmt.part"));
-        (mode, stderr(&output), output.status.code(), events, bench.path("out.kmt").exists())
+        let events = readable(&bench.path("out.kmt"));
+        let is_named = fs::remove_file(bench.path("out.kmt")).is_ok();
+        (mode, stderr(&output), output.status.code(), events, is_named)
     });
+    // Somebody else takes the room at once.
+    let fill =
+        format!("head -c 20M /dev/zero > {}; {}", bench.path("fill").display(), bench.endless(&load(1)));
+    let filled = bench.record(&["--force", "--", "sh", "-c", &fill]);
+    let part = bench.path("out.kmt.part");
+    let events_filled = if part.exists() { readable(&part) } else { 0 };
     let _ = Command::new("umount").arg("-l").arg(&bench.folder).status();
     for (mode, text, code, events, is_named) in runs {
-        assert_eq!(code, Some(1), "{mode:?}: {text}");
-        assert!(text.contains("No space left") && text.contains("is in memory (tmpfs)"), "{text}");
-        let hint = format!("out.kmt.part holds what was recorded until then, {events} events: kmt-analyze");
-        assert!(text.contains(&hint), "{mode:?}: not {events}: {text}");
-        assert!(events > 10_000 && !is_named, "{mode:?}: {events}");
+        assert_eq!(code, Some(3), "{mode:?}: {text}");
+        assert!(text.contains("the file system of the output is full"), "{mode:?}: {text}");
+        assert!(text.contains("is in memory (tmpfs)"), "{text}");
+        assert!(events > 10_000 && is_named, "{mode:?}: {events}");
     }
+    let text = stderr(&filled);
+    assert_eq!(filled.status.code(), Some(1), "{text}");
+    assert!(text.contains("No space left"), "{text}");
+    let hint =
+        format!("out.kmt.part holds what was recorded until then, {events_filled} events: kmt-analyze");
+    assert!(events_filled == 0 || text.contains(&hint), "not {events_filled}: {text}");
     bench.assert_untouched();
 }
 
@@ -717,7 +730,7 @@ fn max_size_is_the_size_of_the_file() {
         let bytes = fs::read(bench.path("out.kmt")).unwrap();
         let len = bytes.len() as u64;
         assert!(len <= max && len + (192 << 10) > max, "{len} bytes for {text}");
-        let trace = Trace::open(&bytes, Limits::default()).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
         assert!(trace.is_finished() && trace.damages().is_empty());
         assert!(trace.event_count() > 1_000 && trace.metadata().attachment("slabinfo.after").is_some());
     }
@@ -748,7 +761,7 @@ fn few_events_make_a_small_file() {
     ]);
     recorded(&output);
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes, Limits::default()).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
     let table = trace.symbols().unwrap();
     assert!(table.len() < 20_000 && table.core_range().0.is_some(), "{} symbols", table.len());
     let (mut named, mut events) = (0, 0);
@@ -904,7 +917,7 @@ fn threads_that_start_meanwhile_belong_to_their_process() {
 fn a_reader_that_does_not_read_can_be_interrupted() {
     let Some(bench) = Bench::new("blocked") else { return };
     let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
-        .args(["record", "-o", "-"])
+        .args(["record", "--symbols", "all", "-o", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -90,13 +90,14 @@ pub fn write_config(writer: &mut Writer) -> kmt_format::Result<()> {
     Ok(())
 }
 
-/// Writes the state of the caches in /sys/kernel/slab into the file.
-pub fn write_slab(writer: &mut Writer, when: When) -> kmt_format::Result<()> {
+/// Writes the state of the caches in /sys/kernel/slab into the file, behind the last event: reading thousands of small
+/// files would delay the first one, and allocates memory itself.
+pub fn write_slab(writer: &mut Writer) -> kmt_format::Result<()> {
     let slab = slab_text(Path::new("/sys/kernel/slab"));
     if slab.is_empty() {
         return Ok(());
     }
-    writer.file(&format!("slab_sysfs.{}", when.suffix()), slab.as_bytes())
+    writer.file("slab_sysfs.after", slab.as_bytes())
 }
 
 /// Leaves out areas of vmallocinfo that were freed and wait for being unmapped: they have neither caller nor pages, there

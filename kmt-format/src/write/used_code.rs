@@ -24,6 +24,9 @@ pub(super) struct UsedCode {
     source: Option<Source>,
 }
 
+/// Base and size of a symbol's owner, where they are known.
+type OwnerRange = Option<(u64, u64)>;
+
 /// A table from which symbols are written when they are needed.
 #[derive(Debug)]
 struct Source {
@@ -105,7 +108,7 @@ impl UsedCode {
     /// there are any.
     pub fn new_symbols(&mut self, write: impl FnOnce(&NewSymbols<'_>) -> Result<()>) -> Result<()> {
         let Some(Source { table, written, is_begun }) = &mut self.source else { return Ok(()) };
-        let mut found: Vec<(SymbolEntry<'_>, Option<(u64, u64)>)> = Vec::new();
+        let mut found: Vec<(SymbolEntry<'_>, OwnerRange)> = Vec::new();
         if !core::mem::replace(is_begun, true) {
             let bounds = table
                 .entries()
@@ -132,8 +135,8 @@ impl UsedCode {
 }
 
 impl<'t> NewSymbols<'t> {
-    fn of(found: &'t [(SymbolEntry<'t>, Option<(u64, u64)>)], core: (u64, u64)) -> Self {
-        let mut owners: Vec<(&[u8], Option<(u64, u64)>)> = Vec::new();
+    fn of(found: &'t [(SymbolEntry<'t>, OwnerRange)], core: (u64, u64)) -> Self {
+        let mut owners: Vec<(&[u8], OwnerRange)> = Vec::new();
         let mut symbols = Vec::new();
         for (entry, range) in found {
             let owner = entry.owner.map_or(SymbolOwner::Core, |owner| {

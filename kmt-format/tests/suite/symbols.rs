@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use kmt_format::Compression;
 use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner, parse_kallsyms};
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::raw::ChunkKind;
 use kmt_format::read::{Event, Trace};
 use kmt_format::schema::Role;
 use kmt_format::write::{Writer, WriterLimits, WriterOptions};
-use kmt_format::{Compression, Limits};
 
 use crate::support::captures;
 
 /// Small chunks, so that there are many.
-const LIMITS: WriterLimits = WriterLimits { chunk_len: 1 << 10, index_rows: 1 << 20 };
+const LIMITS: WriterLimits = WriterLimits::new().chunk_len(1 << 10);
 
 fn used(name: &str) -> Vec<u8> {
     captures::convert_with(name, LIMITS, |writer, symbols, modules| {
@@ -31,7 +31,7 @@ fn all(name: &str) -> Vec<u8> {
 
 /// The text of each event, by CPU.
 fn texts(file: &[u8]) -> HashMap<u32, Vec<Vec<u8>>> {
-    let trace = Trace::open(file, Limits::default()).unwrap();
+    let trace = Trace::open(file).unwrap();
     let header = trace.header();
     let env = PrintEnv::new(header.order, header.long_size).with_symbols(trace.symbols());
     let of_class: HashMap<usize, EventText> =
@@ -56,8 +56,8 @@ fn used_symbols_name_every_event_of_every_prefix() {
         assert_ne!(used.len(), all.len(), "{name}");
         let expected = texts(&all);
         assert_eq!(texts(&used), expected, "{name}");
-        let trace = Trace::open(&used, Limits::default()).unwrap();
-        let whole = Trace::open(&all, Limits::default()).unwrap();
+        let trace = Trace::open(&used).unwrap();
+        let whole = Trace::open(&all).unwrap();
         assert_eq!(trace.symbols().unwrap().core_range(), whole.symbols().unwrap().core_range());
         let mut ends: Vec<usize> = trace
             .streams()
@@ -79,7 +79,7 @@ fn used_symbols_name_every_event_of_every_prefix() {
 #[test]
 fn a_table_in_parts_has_the_symbols_that_are_used_and_the_bounds_of_the_image() {
     let file = used("x86_64-6.1");
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let table = trace.symbols().unwrap();
     let mut sites = BTreeSet::new();
     let mut merge = trace.merge();
@@ -100,14 +100,7 @@ fn a_table_in_parts_has_the_symbols_that_are_used_and_the_bounds_of_the_image() 
 }
 
 fn options() -> WriterOptions {
-    WriterOptions {
-        order: kmt_format::kernel::ByteOrder::Big,
-        long_size: 8,
-        align_u64: None,
-        page_size: None,
-        trace_uuid: [7; 16],
-        compression: Compression::None,
-    }
+    WriterOptions::new(kmt_format::kernel::ByteOrder::Big, 8).trace_uuid([7; 16])
 }
 
 /// Every address of a table of blocks, against a search through the list.
@@ -128,7 +121,7 @@ fn lookups_in_blocks_find_what_a_list_would() {
     let mut writer = Writer::new(options()).unwrap();
     writer.symbols(&table, &[]).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let table = trace.symbols().unwrap();
     for address in 0xff0..address + 40 {
         let last = symbols.iter().rev().find(|s| s.address <= address);
@@ -147,7 +140,7 @@ fn symbols_before_a_gap_of_the_address_space_reach_to_the_end_of_the_image() {
     let mut writer = Writer::new(options()).unwrap();
     writer.symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let table = trace.symbols().unwrap();
     assert_eq!(table.entries().next().unwrap().size, 0xffff_ffff_80ff_f000);
     assert_eq!(table.resolve(0x2000), None);
@@ -168,7 +161,7 @@ fn what_is_besides_events_may_have_a_codec_of_its_own() {
     .file;
     assert_eq!(texts(&plain), texts(&packed));
     assert!(packed.len() < plain.len(), "{} and {} bytes", packed.len(), plain.len());
-    let trace = Trace::open(&packed, Limits::default()).unwrap();
+    let trace = Trace::open(&packed).unwrap();
     assert_eq!(trace.metadata().attachment("slabinfo.before"), Some(&text[..]));
     for (chunk, _) in trace.streams().values().flat_map(|stream| &stream.chunks) {
         assert!(chunk.kind == ChunkKind::EVENTS && chunk.codec == 0);

@@ -33,6 +33,7 @@ impl Session {
             self.left = self.leave_the_rest()?;
         }
         self.read_counters();
+        self.command_outcome(options)?;
         if let Some(used) = &mut self.used {
             used.write(&mut self.decoder.writer)?;
         }
@@ -45,10 +46,9 @@ impl Session {
         snapshot::write(&mut self.decoder.writer, When::After)?;
         self.room.look(self.sink.output.len());
         if self.room.has_room_for(&mut self.decoder.writer, SLAB_STATE_LEN) {
-            snapshot::write_slab(&mut self.decoder.writer, When::After)?;
+            snapshot::write_slab(&mut self.decoder.writer)?;
         }
         self.clock_pair()?;
-        self.command_outcome(options)?;
         self.own_cost()?;
         self.emit()
     }

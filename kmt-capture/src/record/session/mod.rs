@@ -21,7 +21,6 @@ use super::cpus::online;
 use super::plan::Plan;
 use super::ring::Ring;
 use super::setup::Setup;
-use super::snapshot::When;
 use super::status::{Status, Totals};
 use super::symbols::{Symbols, UsedSymbols};
 use super::tasks::TaskNames;
@@ -92,8 +91,8 @@ struct Session {
     room: Room,
     /// Events that are left in the ring buffers because the file has no room for them.
     left: u64,
-    /// Whether the state of /sys/kernel/slab is in the file.
-    has_slab_state: bool,
+    /// Whether the kernel's configuration is in the file.
+    has_config: bool,
     sink: Sink,
     status: Status,
     /// Dropped last: an instance cannot be removed while a buffer of it is open.
@@ -133,7 +132,7 @@ impl Session {
             used: (options.symbols == Symbols::Used).then(UsedSymbols::default),
             room,
             left: 0,
-            has_slab_state: false,
+            has_config: false,
             sink,
             status: Status::new(options.quiet),
             decoder: Decoder {
@@ -208,9 +207,8 @@ impl Session {
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
     fn heartbeat(&mut self, options: &Options) -> Result<()> {
         self.open_rings(options);
-        if !std::mem::replace(&mut self.has_slab_state, true) {
-            // Thousands of small files would delay the first event, and a short recording is to be small.
-            snapshot::write_slab(&mut self.decoder.writer, When::Before)?;
+        if !std::mem::replace(&mut self.has_config, true) {
+            // Not at the begin: a short recording is to be small.
             snapshot::write_config(&mut self.decoder.writer)?;
         }
         self.flush()?;

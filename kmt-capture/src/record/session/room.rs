@@ -116,7 +116,7 @@ impl Session {
         for (cpu, counters) in &self.counters {
             let counted = counters.entries.unwrap_or(0);
             if counted > 0 {
-                let loss = kmt_format::write::Loss { counted, ..Default::default() };
+                let loss = kmt_format::Loss::counted(counted);
                 self.decoder.writer.lost(*cpu, loss)?;
                 rest += counted;
             }
