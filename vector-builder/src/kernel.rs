@@ -55,7 +55,7 @@ pub fn sub_buffer(events: &[Event], loss: Loss, how: How, layout: &Layout) -> Ve
         let record = record(event, big, long);
         let mut delta = event.time.wrapping_sub(last);
         last = event.time;
-        if how.discards && data.len() > 0 {
+        if how.discards && !data.is_empty() {
             // A kernel makes 0 into 1, and a reader takes it back.
             let taken = delta / 2;
             head(29, taken.max(1), &mut data);

@@ -58,6 +58,9 @@ impl Loss {
 /// A symbol: address, size, kind, owner (0: the kernel), name.
 pub type Symbol = (u64, u64, u8, u16, &'static str);
 
+/// Totals of a time at a call site: times, call site, function, meaning, and the three numbers.
+pub type Sums = ([u64; 2], u64, &'static str, u64, [Option<u64>; 3]);
+
 /// What a kernel writes into a sub-buffer besides events and their deltas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct How {
@@ -107,7 +110,7 @@ pub enum Op {
     /// Cgroups: time, id, pid, hierarchy, path.
     Cgroups(Vec<(u64, u64, i32, u64, &'static str)>),
     /// Totals by call site: times, call site, function, meaning, and the three numbers.
-    Sums(Vec<([u64; 2], u64, &'static str, u64, [Option<u64>; 3])>),
+    Sums(Vec<Sums>),
     /// Tasks: time, pid, tgid, name.
     Tasks(Vec<(u64, i32, i32, &'static str)>),
     /// Counters: CPU, taken, and the eleven numbers.
