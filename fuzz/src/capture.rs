@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use kmt_capture::convert::{Options, convert};
 use kmt_capture::tracefs::undo_note;
-use kmt_format::read::Trace;
 use kmt_format::Compression;
+use kmt_format::read::Trace;
 
 use super::look;
 

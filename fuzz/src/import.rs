@@ -1,9 +1,9 @@
 //! Any bytes as a file of trace-cmd, of perf, or as text of events.
 
-use kmt_capture::import::{Bounds, inflated_max};
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
 use kmt_capture::import::text::{Line, Look, Made, Schema, could_be_event, fields_of, parse};
 use kmt_capture::import::trace_dat::TraceDat;
+use kmt_capture::import::{Bounds, inflated_max};
 use kmt_format::kernel::{ByteOrder, SubBuffer};
 use kmt_format::write::{Writer, WriterOptions};
 
