@@ -1,5 +1,6 @@
 //! Building a symbols chunk: sorted once here, searched in place ever after.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use zerocopy::{ByteOrder, IntoBytes};
 
@@ -32,8 +33,12 @@ pub(super) fn symbols_body<O: ByteOrder>(
             }
         })
         .collect();
-    let blocks: Vec<SymbolBlockRow<O>> = symbols
-        .symbols
+    // Those of several chunks together are not sorted. Stable: of those at one address the first one counts.
+    let mut sorted = Cow::Borrowed(symbols.symbols.as_slice());
+    if !sorted.is_sorted_by_key(|s| s.address) {
+        sorted.to_mut().sort_by_key(|s| s.address);
+    }
+    let blocks: Vec<SymbolBlockRow<O>> = sorted
         .chunks(BLOCK_LEN)
         .map(|block| {
             let (address, offset) = (block.first().map_or(0, |s| s.address), heap.len() as u32);

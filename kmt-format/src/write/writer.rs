@@ -504,7 +504,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// Returns an error if the symbols are not sorted.
+    /// Returns an error if the table cannot be made.
     pub fn symbols_on_use(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
         let body = symbols_body::<LittleEndian>(symbols, modules, None);
         let mut table = SymbolTable::default();

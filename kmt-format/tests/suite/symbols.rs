@@ -133,6 +133,21 @@ fn lookups_in_blocks_find_what_a_list_would() {
     assert!(found.iter().zip(&names).all(|(a, b)| a == b.as_bytes()) && found.len() == names.len());
 }
 
+/// Entries of a table in parts, written as one part.
+#[test]
+fn symbols_may_be_given_in_any_order() {
+    let symbol = |address, name| Symbol { address, size: 16, kind: b't', owner: SymbolOwner::Core, name };
+    let symbols =
+        vec![symbol(0x3000, &b"c"[..]), symbol(0x1000, b"a"), symbol(0x3000, b"d"), symbol(0x2000, b"b")];
+    let mut writer = Writer::new(options()).unwrap();
+    writer.symbols(&KernelSymbols { symbols, owners: Vec::new(), all_zero: false }, &[]).unwrap();
+    let file = writer.finish().unwrap();
+    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let found: Vec<Vec<u8>> = trace.symbols().unwrap().entries().map(|s| s.name.into_owned()).collect();
+    assert_eq!(found, [b"a", b"b", b"c", b"d"]);
+    assert_eq!(trace.symbols().unwrap().resolve(0x3001).unwrap().name.as_ref(), b"c");
+}
+
 /// A size is kept as it is, but one beyond 32 bits bounds nothing.
 #[test]
 fn symbols_before_a_gap_of_the_address_space_reach_to_the_end_of_the_image() {
