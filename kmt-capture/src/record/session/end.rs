@@ -35,6 +35,8 @@ impl Session {
         self.read_counters();
         self.command_outcome(options)?;
         if let Some(used) = &mut self.used {
+            used.collect(&mut self.decoder.writer);
+            used.pass(|| Ok(()))?;
             used.write(&mut self.decoder.writer)?;
         }
         let is_lossy = self.totals().lost > 0 || self.decoder.flagged != Loss::default();

@@ -191,11 +191,13 @@ impl Session {
 
     /// Writes symbols that are missing in front of the chunks that need them, as far as these are not written yet.
     fn symbols_if_due(&mut self) -> Result<()> {
-        let Self { used: Some(used), decoder, .. } = self else { return Ok(()) };
-        if used.is_due(&mut decoder.writer) {
-            used.write(&mut decoder.writer)?;
+        let Some(mut used) = self.used.take() else { return Ok(()) };
+        if used.is_due(&mut self.decoder.writer) {
+            used.pass(|| self.drain_round())?;
+            used.write(&mut self.decoder.writer)?;
             self.emit()?;
         }
+        self.used = Some(used);
         Ok(())
     }
 

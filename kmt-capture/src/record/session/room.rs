@@ -18,8 +18,8 @@ const DISK_MARGIN: u64 = 256 << 10;
 /// What stays available of the memory where the file is in memory: an eighth, within these bounds. A system that has
 /// less kills tasks.
 const MEMORY_MARGIN: (u64, u64) = (4 << 20, 256 << 20);
-/// Bytes at the end of a file besides snapshots: names, counters, keys.
-const END_LEN: u64 = 8 << 10;
+/// Bytes at the end of a file besides snapshots: names, symbols, counters, keys, and rows of the index for all of them.
+const END_LEN: u64 = 24 << 10;
 
 /// From so many bytes before the end on buffers are emptied in small turns.
 const NEAR: u64 = 4 << 20;

@@ -13,6 +13,8 @@ use crate::failure::Result;
 /// while functions occur that did not before.
 const EVERY: Duration = Duration::from_millis(500);
 const REST: u32 = 10;
+/// Time that ring buffers wait for a pass.
+const BETWEEN: Duration = Duration::from_millis(20);
 /// Symbols that are remembered as written; beyond, some are written once more.
 const WRITTEN_MAX: usize = 1 << 17;
 
@@ -23,6 +25,8 @@ pub struct UsedSymbols {
     written: BTreeMap<u64, u64>,
     wanted: Vec<u64>,
     has_bounds: bool,
+    /// What the last pass found, and where modules were then.
+    found: Option<(Vec<Found>, Vec<Module>)>,
     /// When the last pass ended, and how long it took.
     last: Option<(Instant, Duration)>,
 }
@@ -45,18 +49,23 @@ impl UsedSymbols {
         !self.wanted.is_empty() && !rests
     }
 
-    /// Writes the symbols that are missing; the first time also those that bound the kernel image.
-    pub fn write(&mut self, writer: &mut Writer) -> Result<()> {
-        self.collect(writer);
+    /// Finds the symbols that are missing; the first time also those that bound the kernel image. `between` is called
+    /// every few milliseconds: ring buffers must not wait for all of kallsyms.
+    pub fn pass(&mut self, mut between: impl FnMut() -> Result<()>) -> Result<()> {
         if self.wanted.is_empty() && self.has_bounds {
             return Ok(());
         }
         let start = Instant::now();
+        let mut called = start;
         let modules = running_modules();
         self.wanted.sort_unstable();
         let mut search = Search::new(&self.wanted, !self.has_bounds);
         each_part(&modules, |symbols, beyond| {
             search.part(symbols, beyond);
+            if called.elapsed() >= BETWEEN {
+                between()?;
+                called = Instant::now();
+            }
             Ok(())
         })?;
         let found = search.finish();
@@ -68,14 +77,21 @@ impl UsedSymbols {
         for symbol in &found {
             self.written.insert(symbol.address, symbol.address.saturating_add(symbol.size));
         }
-        if !found.is_empty() {
-            write(writer, &found, &modules)?;
-        }
+        self.found = Some((found, modules));
         self.last = Some((Instant::now(), start.elapsed()));
         Ok(())
     }
 
-    fn collect(&mut self, writer: &mut Writer) {
+    /// Writes what the last pass found.
+    pub fn write(&mut self, writer: &mut Writer) -> Result<()> {
+        match self.found.take() {
+            Some((found, modules)) if !found.is_empty() => write(writer, &found, &modules),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the addresses over that `writer` collected.
+    pub fn collect(&mut self, writer: &mut Writer) {
         let Self { written, wanted, .. } = self;
         let is_in_file = |address: u64| {
             let before = written.range(..=address).next_back();
