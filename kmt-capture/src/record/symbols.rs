@@ -13,6 +13,9 @@ use crate::failure::{Failure, Result};
 use parts::Parts;
 pub use used::UsedSymbols;
 
+/// Bytes of text from which one chunk is made, about.
+const CHUNK_TEXT_LEN: usize = 96 << 10;
+
 /// Which symbols of the kernel get into the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Symbols {
@@ -40,7 +43,7 @@ pub enum Outcome {
 pub fn write_all(writer: &mut Writer, mut emit: impl FnMut(&mut Writer) -> Result<()>) -> Result<Outcome> {
     let modules = running_modules();
     let (mut count, mut zeros) = (0, 0);
-    let is_there = each_part(&modules, |symbols, _| {
+    let is_there = each_part(CHUNK_TEXT_LEN, &modules, |symbols, _| {
         zeros += usize::from(symbols.all_zero);
         if symbols.symbols.is_empty() {
             return Ok(());
@@ -62,15 +65,16 @@ pub fn running_modules() -> Vec<Module> {
     parse_modules(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
 }
 
-/// Shows `take` /proc/kallsyms part by part, with the address at which the kernel's own symbols go on behind the part.
+/// Shows `take` /proc/kallsyms in parts of about so many bytes, with the address at which the kernel's own symbols go on behind the part.
 /// Returns whether there is such a file.
 fn each_part(
+    part_len: usize,
     modules: &[Module],
     mut take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
 ) -> Result<bool> {
     let Ok(file) = File::open("/proc/kallsyms") else { return Ok(false) };
     let page_size = rustix::param::page_size() as u64;
-    let mut parts = Parts::new(BufReader::with_capacity(32 << 10, file));
+    let mut parts = Parts::new(BufReader::with_capacity(part_len.min(32 << 10), file), part_len);
     let failed = |e| Failure::new(format!("reading /proc/kallsyms: {e}"));
     while let Some((text, beyond)) = parts.next().map_err(failed)? {
         let mut symbols = parse_kallsyms(text, modules, page_size);

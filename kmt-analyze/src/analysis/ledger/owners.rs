@@ -24,8 +24,8 @@ pub struct Owners {
     nodes: Vec<[u32; PIECES]>,
     /// By level, pieces that have an owner: levels without any are not looked at.
     owned: [u64; LEVELS as usize],
-    /// By first frame of the largest pieces, how many smaller ones have an owner: kept from the first time that a large
-    /// piece is taken.
+    /// By level and first frame of pieces, how many smaller ones in them have an owner: kept from the first time that one
+    /// of the largest pieces is taken.
     small: Option<HashMap<u64, u32, IntHash>>,
 }
 
@@ -37,6 +37,11 @@ const fn frames(level: u32) -> u64 {
 fn key(pfn: u64, level: u32) -> u64 {
     // Below the number of the node there is room for the level.
     (pfn >> (BITS * (level + 1))) << BITS | u64::from(level)
+}
+
+/// A piece by level and first frame.
+const fn whole(pfn: u64, level: u32) -> u64 {
+    (pfn >> (BITS * level)) << BITS | level as u64
 }
 
 fn piece(pfn: u64, level: u32) -> usize {
@@ -107,9 +112,11 @@ impl Owners {
         if let Some(count) = self.owned.get_mut(level as usize) {
             *count = if is { *count + 1 } else { *count - 1 };
         }
-        if let Some(small) = self.small.as_mut().filter(|_| level < TOP) {
-            let count = small.entry(pfn >> (BITS * TOP)).or_default();
-            *count = if is { *count + 1 } else { count.saturating_sub(1) };
+        if let Some(small) = self.small.as_mut() {
+            for above in level + 1..LEVELS {
+                let count = small.entry(whole(pfn, above)).or_default();
+                *count = if is { *count + 1 } else { count.saturating_sub(1) };
+            }
         }
     }
 
@@ -147,7 +154,10 @@ impl Owners {
             return;
         }
         let Some(below) = level.checked_sub(1).filter(|_| (0..level).any(|l| self.any(l))) else { return };
-        if level == TOP && self.small().get(&(pfn >> (BITS * TOP))).is_none_or(|n| *n == 0) {
+        if level == TOP {
+            self.count_small();
+        }
+        if self.small.as_ref().is_some_and(|small| small.get(&whole(pfn, level)).is_none_or(|n| *n == 0)) {
             return;
         }
         for part in 0..PIECES as u64 {
@@ -155,21 +165,21 @@ impl Owners {
         }
     }
 
-    /// How many small pieces have an owner, by the large piece that they are in.
-    fn small(&mut self) -> &HashMap<u64, u32, IntHash> {
+    /// Begins to count how many smaller pieces of a piece have an owner.
+    fn count_small(&mut self) {
         let (index, nodes) = (&self.index, &self.nodes);
         self.small.get_or_insert_with(|| {
             let mut small = HashMap::<u64, u32, IntHash>::default();
             for (key, node) in index {
                 let level = (key & (PIECES as u64 - 1)) as u32;
                 let owned = nodes.get(*node as usize).map_or(0, |n| n.iter().filter(|o| **o != 0).count());
-                if level < TOP && owned > 0 {
-                    let first = key >> BITS << (BITS * (level + 1));
-                    *small.entry(first >> (BITS * TOP)).or_default() += owned as u32;
+                let first = key >> BITS << (BITS * (level + 1));
+                for above in (level + 1..LEVELS).filter(|_| owned > 0) {
+                    *small.entry(whole(first, above)).or_default() += owned as u32;
                 }
             }
             small
-        })
+        });
     }
 }
 

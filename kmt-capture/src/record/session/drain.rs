@@ -53,6 +53,7 @@ impl Session {
         let most = drained.into_iter().max().unwrap_or(0);
         let fill = 100.0 * most as f64 / self.buffer_len.max(1) as f64;
         self.fill_percent = self.fill_percent.max(fill.min(100.0));
+        self.recent_fill_percent = fill.max(self.recent_fill_percent * 0.95);
         Ok(())
     }
 

@@ -36,6 +36,8 @@ const LIMITS: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows
 /// How often buffers are emptied at least, and chunks written that are not full.
 const ROUND: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_secs(1);
+/// Buffers that are so full when their turn comes have no time for anything else.
+const BUSY_PERCENT: f64 = 30.0;
 /// How often the trace clock is compared with the time of day.
 const CLOCK_PAIR: Duration = Duration::from_secs(60);
 
@@ -80,6 +82,8 @@ struct Session {
     buffer: Vec<u8>,
     buffer_len: u64,
     fill_percent: f64,
+    /// How full the fullest buffer was in the last rounds.
+    recent_fill_percent: f64,
     /// Time that this process had run for when the recording began.
     cpu_ns_before: u64,
     /// Time that reading /proc/slabinfo took meanwhile.
@@ -126,6 +130,7 @@ impl Session {
             buffer: vec![0; header_page.sub_buffer_len()],
             buffer_len: buffer_kb << 10,
             fill_percent: 0.0,
+            recent_fill_percent: 0.0,
             cpu_ns_before: 0,
             snapshots: Duration::ZERO,
             command: None,
@@ -192,7 +197,8 @@ impl Session {
     /// Writes symbols that are missing in front of the chunks that need them, as far as these are not written yet.
     fn symbols_if_due(&mut self) -> Result<()> {
         let Some(mut used) = self.used.take() else { return Ok(()) };
-        if used.is_due(&mut self.decoder.writer) {
+        // A pass takes a tenth of a second: where buffers are nearly full at every turn, it waits for the end.
+        if self.recent_fill_percent < BUSY_PERCENT && used.is_due(&mut self.decoder.writer) {
             used.pass(|| self.drain_round())?;
             used.write(&mut self.decoder.writer)?;
             self.emit()?;

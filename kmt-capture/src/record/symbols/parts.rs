@@ -2,9 +2,6 @@
 
 use std::io::{self, BufRead};
 
-/// Bytes of text from which one chunk is made, about.
-const PART_LEN: usize = 96 << 10;
-
 /// Cuts kallsyms between owners, and the kernel's own part between addresses.
 pub struct Parts<R> {
     lines: R,
@@ -12,12 +9,13 @@ pub struct Parts<R> {
     /// The line that was read and belongs to the next part.
     next: Vec<u8>,
     is_done: bool,
+    part_len: usize,
 }
 
 impl<R: BufRead> Parts<R> {
-    /// Of these lines.
-    pub fn new(lines: R) -> Self {
-        Self { lines, text: Vec::new(), next: Vec::new(), is_done: false }
+    /// Of these lines, of about so many bytes each.
+    pub fn new(lines: R, part_len: usize) -> Self {
+        Self { lines, text: Vec::new(), next: Vec::new(), is_done: false, part_len }
     }
 
     /// Text of the next part, and the address of the one line at its end that belongs to the part behind it.
@@ -35,7 +33,7 @@ impl<R: BufRead> Parts<R> {
             if let Some((last_address, last_owner)) = &last {
                 let same = owner == last_owner.as_slice();
                 // The kernel's own symbols are sorted; those of a module are not, and stay together.
-                let is_full = start >= PART_LEN && owner.is_empty() && address > *last_address;
+                let is_full = start >= self.part_len && owner.is_empty() && address > *last_address;
                 if !same || is_full {
                     self.next = self.text.split_off(start);
                     if same {
@@ -78,7 +76,7 @@ mod tests {
             }
         }
         let whole = parse_kallsyms(text.as_bytes(), &[], 4096);
-        let mut parts = Parts::new(text.as_bytes());
+        let mut parts = Parts::new(text.as_bytes(), 96 << 10);
         let (mut symbols, mut count) = (Vec::new(), 0);
         while let Some((text, beyond)) = parts.next().unwrap() {
             let part = parse_kallsyms(text, &[], 4096);

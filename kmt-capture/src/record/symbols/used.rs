@@ -14,7 +14,9 @@ use crate::failure::Result;
 const EVERY: Duration = Duration::from_millis(500);
 const REST: u32 = 10;
 /// Time that ring buffers wait for a pass.
-const BETWEEN: Duration = Duration::from_millis(20);
+const BETWEEN: Duration = Duration::from_millis(5);
+/// Bytes of text that are looked through at once: small ring buffers wait meanwhile.
+const PART_LEN: usize = 8 << 10;
 /// Symbols that are remembered as written; beyond, some are written once more.
 const WRITTEN_MAX: usize = 1 << 17;
 
@@ -60,7 +62,7 @@ impl UsedSymbols {
         let modules = running_modules();
         self.wanted.sort_unstable();
         let mut search = Search::new(&self.wanted, !self.has_bounds);
-        each_part(&modules, |symbols, beyond| {
+        each_part(PART_LEN, &modules, |symbols, beyond| {
             search.part(symbols, beyond);
             if called.elapsed() >= BETWEEN {
                 between()?;
