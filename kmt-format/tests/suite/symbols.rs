@@ -142,7 +142,7 @@ fn symbols_may_be_given_in_any_order() {
     let mut writer = Writer::new(options()).unwrap();
     writer.symbols(&KernelSymbols { symbols, owners: Vec::new(), all_zero: false }, &[]).unwrap();
     let file = writer.finish().unwrap();
-    let trace = Trace::open(&file, Limits::default()).unwrap();
+    let trace = Trace::open(&file).unwrap();
     let found: Vec<Vec<u8>> = trace.symbols().unwrap().entries().map(|s| s.name.into_owned()).collect();
     assert_eq!(found, [b"a", b"b", b"c", b"d"]);
     assert_eq!(trace.symbols().unwrap().resolve(0x3001).unwrap().name.as_ref(), b"c");
