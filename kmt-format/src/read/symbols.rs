@@ -45,7 +45,7 @@ pub struct SymbolEntry<'t> {
 /// let trace = Trace::open(&file)?;
 /// let symbols = trace.symbols().expect("a table");
 /// let found = symbols.resolve(0xffff_ffff_8100_0220).expect("a symbol");
-/// assert_eq!((found.name, found.offset), (&b"do_open"[..], 0x20));
+/// assert_eq!((found.name.as_ref(), found.offset), (&b"do_open"[..], 0x20));
 /// # Ok::<(), kmt_format::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
