@@ -174,6 +174,8 @@ impl<'t> Event<'t> {
             Transform::BeforeField(base) => {
                 let base = usize::from(base);
                 let base_slot = self.shape.slots.get(base)?;
+                // The place of an array is no number to start from.
+                self.class.fields.get(base).filter(|f| f.kind == FieldKind::Scalar)?;
                 let base_value = match base_slot.transform {
                     Transform::None => self.stored(base)?,
                     Transform::BeforeTime => self.time.wrapping_sub(self.stored(base)?),
