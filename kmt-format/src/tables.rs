@@ -11,6 +11,7 @@ use crate::schema::Meaning;
 /// An address has several where functions were inlined: the innermost has `depth` 0, the one that stands in the symbol
 /// table the highest.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceLine<'d> {
     /// The address as events have it: a return address is not moved back.
     pub address: u64,
@@ -26,6 +27,7 @@ pub struct SourceLine<'d> {
 
 /// The cgroup that a task is in from some time on.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CgroupRecord<'d> {
     /// Since when, in the clock's unit; 0 if not known.
     pub time: u64,
@@ -41,6 +43,7 @@ pub struct CgroupRecord<'d> {
 
 /// What happened at one call site within a time, without the events themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SiteSums<'d> {
     /// Start of the time, in the clock's unit.
     pub time_first: u64,
@@ -58,4 +61,34 @@ pub struct SiteSums<'d> {
     pub bytes_req: Option<u64>,
     /// Sum of the bytes handed out.
     pub bytes_alloc: Option<u64>,
+}
+
+impl SourceLine<'_> {
+    /// The line of that address: function, file and line not known, depth 0, to be set.
+    pub fn new(address: u64) -> Self {
+        Self { address, function: Cow::default(), file: Cow::default(), line: 0, depth: 0 }
+    }
+}
+
+impl<'d> CgroupRecord<'d> {
+    /// A task's cgroup of version 2 by its path: time and number not known, to be set.
+    pub fn new(pid: i32, path: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self { time: 0, pid, id: 0, hierarchy: 0, path: path.into() }
+    }
+}
+
+impl SiteSums<'_> {
+    /// Events of that meaning within a time: call site, function and sums not known, to be set.
+    pub fn new(meaning: Meaning, time_first: u64, time_last: u64) -> Self {
+        Self {
+            time_first,
+            time_last,
+            call_site: 0,
+            function: Cow::default(),
+            meaning,
+            events: None,
+            bytes_req: None,
+            bytes_alloc: None,
+        }
+    }
 }

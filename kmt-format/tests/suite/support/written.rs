@@ -102,35 +102,28 @@ fn table(writer: &mut Writer, op: &model::Op) {
         model::Op::Lines(lines) => {
             let line =
                 |&(address, function, file, line, depth): &(u64, &'static str, &'static str, u64, u64)| {
-                    SourceLine {
-                        address,
-                        function: function.as_bytes().into(),
-                        file: file.as_bytes().into(),
-                        line: line as u32,
-                        depth: depth as u16,
-                    }
+                    let mut row = SourceLine::new(address);
+                    (row.function, row.file) = (function.as_bytes().into(), file.as_bytes().into());
+                    (row.line, row.depth) = (line as u32, depth as u16);
+                    row
                 };
             writer.lines(&lines.iter().map(line).collect::<Vec<_>>()).unwrap();
         }
         model::Op::Cgroups(cgroups) => {
             let cgroup = |&(time, id, pid, hierarchy, path): &(u64, u64, i32, u64, &'static str)| {
-                CgroupRecord { time, pid, id, hierarchy: hierarchy as u32, path: path.as_bytes().into() }
+                let mut row = CgroupRecord::new(pid, path.as_bytes());
+                (row.time, row.id, row.hierarchy) = (time, id, hierarchy as u32);
+                row
             };
             writer.cgroups(&cgroups.iter().map(cgroup).collect::<Vec<_>>()).unwrap();
         }
         model::Op::Sums(sums) => {
             let sums =
                 sums.iter().map(|&([time_first, time_last], call_site, function, meaning, numbers)| {
-                    SiteSums {
-                        time_first,
-                        time_last,
-                        call_site,
-                        function: function.as_bytes().into(),
-                        meaning: Meaning(meaning as u16),
-                        events: numbers[0],
-                        bytes_req: numbers[1],
-                        bytes_alloc: numbers[2],
-                    }
+                    let mut row = SiteSums::new(Meaning(meaning as u16), time_first, time_last);
+                    (row.call_site, row.function) = (call_site, function.as_bytes().into());
+                    [row.events, row.bytes_req, row.bytes_alloc] = numbers;
+                    row
                 });
             writer.sums(&sums.collect::<Vec<_>>()).unwrap();
         }
