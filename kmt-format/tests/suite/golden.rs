@@ -1,6 +1,6 @@
 //! Golden files: whatever this library becomes, it reads them as it did when their version was frozen.
 //!
-//! They are never made anew. A failure here is a break of the promise in spec.md, section Versions.
+//! Once a version is tagged they are never made anew; those of a release candidate still may be. A failure here is a break of the promise in spec.md, section Versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
