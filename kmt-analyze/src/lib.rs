@@ -15,3 +15,4 @@ mod open;
 mod render;
 mod stream;
 mod time_range;
+mod unknown;

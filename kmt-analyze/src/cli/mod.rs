@@ -25,7 +25,7 @@ use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::{self, Limit};
-use crate::open;
+use crate::{open, unknown};
 
 /// Explain where a Linux kernel's memory went, from a .kmt file.
 #[derive(Parser)]
@@ -95,7 +95,7 @@ fn summarise(file: &Path, args: SummaryArgs) -> Result<Outcome> {
 fn dispatch(command: Command) -> Result<Outcome> {
     match command {
         Command::Summary { summary, file } => summarise(&file, summary),
-        Command::Info { target } => with(&target.file, |session| info::run(session, target.json)),
+        Command::Info { target } => shown(&target.file, |session| info::run(session, target.json)),
         Command::Dump(args) => dump(args),
         Command::Callers { select, rows, call_site, target } => {
             let options = args::rows(select, rows, target.json);
@@ -114,7 +114,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
             with(&target.file, |session| tasks::run(session, &options))
         }
         Command::Events { select, lines, target } => {
-            with(&target.file, |session| events::run(session, &select.into(), lines.lines, target.json))
+            shown(&target.file, |session| events::run(session, &select.into(), lines.lines, target.json))
         }
         Command::Pages { select, lines, target } => {
             with(&target.file, |session| pages::run(session, &select.into(), lines.lines, target.json))
@@ -182,7 +182,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
             let compress = made.compress;
             target.check()?;
             let options = edit::SliceOptions { target, time, cpus: cpu, pids: pid, events: event, compress };
-            with(&made.file, |session| edit::slice(session, &options))
+            copied(&made.file, |session| edit::slice(session, &options))
         }
         Command::Recover { made } => {
             made_target(&made).check()?;
@@ -201,7 +201,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
             target.check()?;
             let options =
                 edit::AnonymizeOptions { target, hide_symbols, hide_caches, audience, seed, compress, json };
-            with(&made.file, |session| edit::anonymize(session, &options))
+            copied(&made.file, |session| edit::anonymize(session, &options))
         }
         Command::Reconcile { target } => {
             with(&target.file, |session| compat::reconcile(session, target.json))
@@ -263,7 +263,7 @@ fn dump(args: DumpArgs) -> Result<Outcome> {
     if args.follow {
         return follow::run(&args.file, &options);
     }
-    with(&args.file, |session| dump::run(session, &options))
+    shown(&args.file, |session| dump::run(session, &options))
 }
 
 fn diff(args: DiffArgs) -> Result<Outcome> {
@@ -342,7 +342,24 @@ fn lifetimes(
     with(&target.file, |session| lifetimes::run(session, &options))
 }
 
+/// Runs what accounts for memory: refused where this program cannot read the fields that it takes.
 fn with(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    shown(file, |session| {
+        unknown::check_accounting(file, session.trace)?;
+        run(session)
+    })
+}
+
+/// Runs what writes events anew.
+fn copied(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    shown(file, |session| {
+        unknown::check_copying(file, session.trace)?;
+        run(session)
+    })
+}
+
+/// Runs what shows a file as it is.
+fn shown(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
     let bytes = open::bytes(file)?;
     bytes.without_growing(|| {
         let trace = open::trace(file, &bytes)?;

@@ -10,6 +10,7 @@ use serde_json::{Map, json};
 use crate::commands::session::{Out, Session, print_json};
 use crate::failure::{Outcome, Result};
 use crate::render::text::{count, escaped};
+use crate::unknown::{self, UnknownFields};
 
 /// What was found.
 struct Found {
@@ -51,6 +52,7 @@ pub fn run(session: &Session<'_>, bytes: &[u8], as_json: bool) -> Result<Outcome
                 "chunks": found.chunks,
                 "events": found.events,
                 "events_unreadable": found.unreadable,
+                "unknown_fields": unknown::fields(trace.schema()).iter().map(|u| json!({"class": u.class, "fields": u.fields})).collect::<Vec<_>>(),
                 "index": found.index,
                 "damages_total": trace.damage_count() + found.damages.len() as u64,
                 "damages": damages,
@@ -77,12 +79,17 @@ fn look(trace: &Trace<'_>, bytes: &[u8]) -> Found {
     for chunk in trace.chunks() {
         *found.chunks.entry(escaped(&chunk.kind.0)).or_default() += 1;
     }
+    // Fields of a later version of the format have no value here, and are no damage.
+    let later = trace.schema().unknown_fields();
     for (chunk, _) in trace.streams().values().flat_map(|s| &s.chunks) {
         match trace.read(chunk) {
             Ok(read) => {
                 for event in read.events(trace.schema()) {
                     found.events += 1;
-                    let whole = (0..event.class().fields.len()).all(|field| event.get(field).is_some());
+                    let unknown = later.get(&event.class_index()).map_or(&[][..], Vec::as_slice);
+                    let mut fields = (0u16..).zip(event.class().fields.iter());
+                    let whole =
+                        fields.all(|(i, _)| event.get(usize::from(i)).is_some() || unknown.contains(&i));
                     found.unreadable += u64::from(!whole);
                 }
             }
@@ -118,6 +125,12 @@ fn page(session: &Session<'_>, found: &Found, is_sound: bool) -> String {
     out.push_str(&format!("events    {}, every one read, every checksum compared\n", count(found.events)));
     if let Some(index) = found.index {
         out.push_str(&format!("index     {index}\n"));
+    }
+    for UnknownFields { class, fields, .. } in unknown::fields(trace.schema()) {
+        out.push_str(&format!(
+            "unknown   {} of {class}: of a later version of the format\n",
+            fields.join(", ")
+        ));
     }
     if !trace.is_finished() {
         out.push_str("end       missing: the writer was interrupted, or the copy was cut\n");

@@ -202,7 +202,7 @@ impl<'t> Decoder<'t> {
             Kind::Note => note_number.is_none(),
             Kind::Stack => !has_payload,
             Kind::FreeRcu => false,
-            _ => plan.is_value(self.schema, shape, role),
+            _ => plan.is_value(self.schema, shape, role, chunk.long_size()),
         };
         if let Some(seen) = self.classes_seen.get_mut(event.class_index()) {
             *seen = true;

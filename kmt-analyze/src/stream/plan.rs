@@ -36,10 +36,21 @@ const ROLES: [Role; 15] = [
 /// Offsets of an `rcu_head` are below this (`__is_kvfree_rcu_offset()`, include/linux/rcupdate.h of 5.9 and later).
 const RCU_OFFSET_END: u64 = 4096;
 
+/// Whether its events are of memory, and do not say of which: they are in no account.
+pub fn is_without_address(class: &EventClass) -> bool {
+    let address = match class.meaning {
+        meaning if meaning.is_slab_alloc() || meaning.is_slab_free() => Role::PTR,
+        Meaning::PAGE_ALLOC | Meaning::PAGE_FREE => Role::PFN,
+        _ => return false,
+    };
+    class.field_with(address).is_none()
+}
+
 impl ClassPlan {
     fn of(class: &EventClass) -> Self {
         let fields = ROLES.map(|role| class.field_with(role).and_then(|f| u8::try_from(f).ok()));
-        Self { meaning: Some(class.meaning), note: NotePlan::of(class), fields }
+        let meaning = if is_without_address(class) { Meaning::OTHER } else { class.meaning };
+        Self { meaning: Some(meaning), note: NotePlan::of(class), fields }
     }
 
     /// Plans of all classes, by class index.
@@ -70,13 +81,13 @@ impl ClassPlan {
         event.text(self.field(role)?)
     }
 
-    /// Whether all of the event but that field stands in its descriptor, and the field in the value word as it is.
-    pub fn is_value(&self, schema: &Schema, shape: usize, role: Role) -> bool {
+    /// Whether the field with that role is the value word as it stands.
+    pub fn is_value(&self, schema: &Schema, shape: usize, role: Role, long_size: usize) -> bool {
         let Some(shape) = schema.shape(shape).filter(|s| s.payload_len == 0) else { return false };
         let slot = self.field(role).and_then(|f| shape.slots.get(f));
-        if shape.slots.iter().filter(|s| s.place == Place::Value).count() != 1 {
-            return false;
-        }
-        slot.is_some_and(|s| s.place == Place::Value && s.offset == 0 && s.transform == Transform::None)
+        slot.is_some_and(|s| {
+            let is_word = s.place == Place::Value && s.offset == 0 && usize::from(s.stored) == long_size;
+            is_word && s.transform == Transform::None
+        })
     }
 }

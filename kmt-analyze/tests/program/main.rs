@@ -11,6 +11,7 @@ mod fuzz_seeds;
 mod honest;
 mod hostile;
 mod import;
+mod later;
 mod library;
 mod model;
 mod properties;

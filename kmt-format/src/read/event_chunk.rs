@@ -156,8 +156,8 @@ impl<'d> EventChunk<'d> {
         Record::read(self.body.get(start..)?, self.order, self.long_size)
     }
 
-    /// Size of the traced kernel's `long` in bytes.
-    pub(super) fn long_size(&self) -> usize {
+    /// Size of the traced kernel's `long`, and of a value word, in bytes.
+    pub fn long_size(&self) -> usize {
         self.long_size
     }
 

@@ -77,6 +77,30 @@ impl Schema {
         self.classes.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?)))
     }
 
+    /// By class, the indices of its fields that have no value in some or all of its events: they are of a kind, or kept
+    /// at a place or by a transform, that this version of the library does not know. Classes without such fields are left
+    /// out. Spec section "Unknown values".
+    pub fn unknown_fields(&self) -> BTreeMap<usize, Vec<u16>> {
+        let mut unknown: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
+        let mut add = |class: usize, field: u16| {
+            let fields = unknown.entry(class).or_default();
+            if let Err(place) = fields.binary_search(&field) {
+                fields.insert(place, field);
+            }
+        };
+        for (index, class) in self.classes() {
+            let fields = (0u16..).zip(class.fields.iter());
+            fields.filter(|(_, f)| matches!(f.kind, FieldKind::Opaque(_))).for_each(|(i, _)| add(index, i));
+        }
+        for shape in self.shapes.iter().flatten() {
+            let slots = (0u16..).zip(shape.slots.iter());
+            slots
+                .filter(|(_, s)| matches!(s.place, Place::Opaque { .. }))
+                .for_each(|(i, _)| add(shape.class, i));
+        }
+        unknown
+    }
+
     /// One more than the highest class index.
     pub fn class_count(&self) -> usize {
         self.classes.len()

@@ -143,6 +143,11 @@ impl Role {
         }
     }
 
+    /// Whether this version of the library has a name for it.
+    pub fn is_known(self) -> bool {
+        self.0 <= Self::RCU_OBJECT.0
+    }
+
     /// Whether the field moves with nearly every event, so that it belongs into the value word.
     pub(crate) fn is_moving(self) -> bool {
         matches!(self, Self::PTR | Self::PFN | Self::RSS_SIZE | Self::RCU_OBJECT)
