@@ -114,9 +114,9 @@ impl Decoder {
             );
             let at = |e: Error| Error::at(start.saturating_add(e.offset().unwrap_or(0)), e.kind().clone());
             let sub_buffer = SubBuffer::parse(sub_buffer, &layout.page, header.order).map_err(at)?;
-            let is_told = number == 0 && info.loss != Loss::default();
-            if sub_buffer.missed() != Missed::No && !is_told {
-                let what = "a sub-buffer tells of a loss that the head of its chunk does not";
+            let is_known = number == 0 && info.loss != Loss::default();
+            if sub_buffer.missed() != Missed::No && !is_known {
+                let what = "a sub-buffer has a loss that the head of its chunk does not have";
                 let commit = start.saturating_add(layout.page.commit_offset as u64);
                 return Err(Error::at(commit, ErrorKind::Malformed(what)));
             }
