@@ -59,16 +59,26 @@ pub fn parse(text: &[u8]) -> BTreeMap<String, SlabInfo> {
     text.lines().filter(|l| !l.starts_with('#')).filter_map(line).map(|i| (i.name.clone(), i)).collect()
 }
 
+/// `CACHE FILE=VALUE FILE=VALUE …`, a line of /sys/kernel/slab: cache, and files with their values.
+///
+/// Values by node (` N0=5`, `show_slab_objects()`, mm/slub.c) are left out.
+pub fn sysfs_line(line: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)>)> {
+    let (cache, rest) = line.split_once(' ').filter(|(_, rest)| !rest.starts_with("-> "))?;
+    let is_file = |file: &str| file.bytes().any(|b| b.is_ascii_lowercase());
+    let pairs = rest.split_ascii_whitespace().filter_map(|word| word.split_once('='));
+    Some((cache, pairs.filter(move |(file, _)| is_file(file))))
+}
+
 /// Numbers of /sys/kernel/slab: by cache, then by file.
 pub fn parse_sysfs(text: &[u8]) -> BTreeMap<String, BTreeMap<String, u64>> {
     let text = String::from_utf8_lossy(text);
     let mut out: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for line in text.lines() {
-        let Some((cache, rest)) = line.split_once(' ') else { continue };
-        let Some((file, value)) = rest.split_once('=') else { continue };
-        let value = value.split_ascii_whitespace().next().and_then(|v| v.parse().ok());
-        if let Some(value) = value {
-            out.entry(cache.to_owned()).or_default().insert(file.to_owned(), value);
+        let Some((cache, files)) = sysfs_line(line) else { continue };
+        for (file, value) in files {
+            if let Ok(value) = value.parse() {
+                out.entry(cache.to_owned()).or_default().insert(file.to_owned(), value);
+            }
         }
     }
     // A link stands for its cache.
@@ -100,7 +110,9 @@ mod tests {
 
     #[test]
     fn links_stand_for_their_cache() {
-        let all = parse_sysfs(b":0000192 object_size=192\n:0000192 slab_size=256\nbio-184 -> :0000192\n");
+        let all = parse_sysfs(
+            b":0000192 object_size=192 partial=2 N0=1 N1=1\n:0000192 slab_size=256\nbio-184 -> :0000192\n",
+        );
         assert_eq!(all["bio-184"]["slab_size"], 256);
     }
 }

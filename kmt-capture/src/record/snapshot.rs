@@ -115,7 +115,7 @@ pub fn write_slabinfo(writer: &mut Writer, now: impl Fn() -> Option<u64>) -> kmt
     Ok(true)
 }
 
-/// `CACHE FILE=VALUE` and `ALIAS -> CACHE`, a line each.
+/// `CACHE FILE=VALUE FILE=VALUE …` and `ALIAS -> CACHE`, a line each: half as long, compressed, as a line for each file.
 fn slab_text(root: &Path) -> String {
     let mut names: Vec<_> = fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path()).collect();
     names.sort();
@@ -127,13 +127,15 @@ fn slab_text(root: &Path) -> String {
             out.push_str(&format!("{name} -> {target}\n"));
             continue;
         }
+        out.push_str(&name);
         for file in SLAB {
             if let Ok(text) = fs::read_to_string(path.join(file)) {
                 if text.trim() != "0" || !SLAB_FLAGS.contains(&file) {
-                    out.push_str(&format!("{name} {file}={}\n", text.trim()));
+                    out.push_str(&format!(" {file}={}", text.trim()));
                 }
             }
         }
+        out.push('\n');
     }
     out
 }

@@ -84,7 +84,7 @@ impl Body {
         let prefix_len = if compression == Compression::None { records_offset } else { head_len };
         let (count, stride) = (summary.record_count as usize, 8 + long_size);
         let records = records_behind(prefix_len, records_offset, count, stride, order);
-        BodyLayout { prefix_len, records, is_copy: false, summary }
+        BodyLayout { prefix_len, records, summary }
     }
 }
 

@@ -20,8 +20,6 @@ pub(crate) struct BodyLayout {
     pub prefix_len: usize,
     /// Where the records lie behind the prefix, for the filter.
     pub records: Option<crate::codec::Records>,
-    /// Whether it is a copy of what the file has already.
-    pub is_copy: bool,
     /// What the head says; nothing for chunks without events.
     pub summary: Summary,
 }
@@ -29,6 +27,6 @@ pub(crate) struct BodyLayout {
 impl BodyLayout {
     /// A body that is not looked into.
     pub fn plain() -> Self {
-        Self { prefix_len: 0, records: None, is_copy: false, summary: Summary::default() }
+        Self { prefix_len: 0, records: None, summary: Summary::default() }
     }
 }

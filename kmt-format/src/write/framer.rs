@@ -33,7 +33,7 @@ pub(crate) struct Framer {
     pub order: ByteOrder,
     pub uuid: [u8; 16],
     pub compression: Compression,
-    /// How attached files are stored; with any codec keys, tasks, counters and copies are stored with LZ4.
+    /// How attached files are stored; with any codec keys, tasks, counters and classes are stored with LZ4.
     pub besides: Compression,
     pub out: Vec<u8>,
     pub file_len: u64,
@@ -74,19 +74,10 @@ impl Framer {
 
     /// Writes a chunk of no CPU.
     pub fn loose_chunk(&mut self, kind: ChunkKind, flags: u8, body: &[u8]) -> Result<()> {
-        self.loose(kind, flags, body, &BodyLayout::plain())
-    }
-
-    /// Writes a copy of a chunk of no CPU.
-    pub fn loose_copy(&mut self, kind: ChunkKind, flags: u8, body: &[u8]) -> Result<()> {
-        self.loose(kind, flags, body, &BodyLayout { is_copy: true, ..BodyLayout::plain() })
-    }
-
-    fn loose(&mut self, kind: ChunkKind, flags: u8, body: &[u8], layout: &BodyLayout) -> Result<()> {
         let start = self.start();
         self.out.extend_from_slice(body);
         let id = self.loose_id(kind, flags);
-        self.frame(start, id, layout)
+        self.frame(start, id, &BodyLayout::plain())
     }
 
     fn loose_id(&mut self, kind: ChunkKind, flags: u8) -> ChunkId {
@@ -103,9 +94,7 @@ impl Framer {
         let compression = match id.kind {
             ChunkKind::FILE => self.besides,
             _ if self.besides == self.compression => self.compression,
-            ChunkKind::META | ChunkKind::TASKS | ChunkKind::STATS => Compression::Lz4,
-            // The first copy can be read in place; the second one is for recovery.
-            ChunkKind::SCHEMA if layout.is_copy => Compression::Lz4,
+            ChunkKind::META | ChunkKind::TASKS | ChunkKind::STATS | ChunkKind::SCHEMA => Compression::Lz4,
             _ => self.compression,
         };
         let may_encode = compression != Compression::None

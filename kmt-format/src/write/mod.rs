@@ -2,9 +2,11 @@
 
 mod frame;
 mod framer;
+mod metadata;
 mod rows;
 mod schema_chunk;
 mod sub_buffers;
+mod symbols;
 mod symbols_chunk;
 mod tables;
 mod types;

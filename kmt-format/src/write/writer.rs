@@ -1,24 +1,20 @@
 //! The writer: decides which chunk comes when, and frames it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use zerocopy::{BigEndian, LittleEndian};
 
 use super::frame::file_header;
 use super::framer::{ChunkId, Framer};
-use super::rows::{clock_head, file_body, pairs_body, stats_body, tasks_body, writer_stats_body};
 use super::schema_chunk::schema_body;
 use super::sub_buffers::SubBufferChunk;
-use super::symbols_chunk::symbols_body;
-use super::types::{StatsTaken, Task, WriterLimits, WriterOptions, WriterStats};
-use super::used_code::{NewSymbols, UsedCode};
+use super::types::{WriterLimits, WriterOptions};
+use super::used_code::UsedCode;
 use crate::Loss;
 use crate::codec::Compression;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, CpuStats, KernelSymbols, Module, TraceClock};
+use crate::kernel::ByteOrder;
 use crate::pack::{BodyLayout, ClassPlan, EventChunkBuilder, Habit};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
-use crate::read::{SymbolPart, SymbolTable};
 use crate::schema::EventClass;
 
 /// Streams of one file at most: the readers' limit too.
@@ -54,7 +50,7 @@ const STREAMS_MAX: usize = 16_384;
 pub struct Writer {
     pub(super) options: WriterOptions,
     pub(super) limits: WriterLimits,
-    framer: Framer,
+    pub(super) framer: Framer,
     /// Formats by event id, not yet used.
     formats: HashMap<u16, EventClass>,
     /// Classes that were in the file already when this writer went on with it.
@@ -155,8 +151,8 @@ impl Writer {
         }
     }
 
-    /// Stores attached files with another codec than events; and keys, names of tasks, counters, and the second copy of
-    /// the classes with LZ4, which every reader has. They are most of a short recording, and are read once.
+    /// Stores attached files with another codec than events; and keys, names of tasks, counters and classes
+    /// with LZ4, which every reader has. They are most of a short recording, and are read once.
     ///
     /// # Errors
     ///
@@ -380,7 +376,7 @@ impl Writer {
             let prefix_len = stream.sub_buffers.take_body(order, class_limit, &mut self.framer.out);
             let events = summary.first_event.saturating_add(summary.record_count.into());
             stream.builder.go_on_behind(events, summary.t_last);
-            (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, is_copy: false, summary })
+            (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, summary })
         };
         let mut flags = chunk_flags::CRITICAL;
         if layout.summary.record_count > 0 {
@@ -412,175 +408,6 @@ impl Writer {
         }
     }
 
-    /// Writes the trace clock.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn clock(&mut self, clock: &TraceClock) -> Result<()> {
-        let mut body = match self.options.order {
-            ByteOrder::Little => clock_head::<LittleEndian>(clock),
-            ByteOrder::Big => clock_head::<BigEndian>(clock),
-        };
-        body.extend_from_slice(clock.name.as_bytes());
-        self.framer.loose_chunk(ChunkKind::CLOCK, chunk_flags::CRITICAL, &body)
-    }
-
-    /// Writes keys and values; values may be any bytes. See the registry for well-known keys.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn meta(&mut self, pairs: &[(&str, &[u8])]) -> Result<()> {
-        let body = pairs_body(self.options.order, pairs);
-        self.framer.loose_chunk(ChunkKind::META, chunk_flags::SAFE_TO_COPY, &body)
-    }
-
-    /// Writes a file of the target, verbatim.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn file(&mut self, name: &str, contents: &[u8]) -> Result<()> {
-        self.file_body(name, contents, None)
-    }
-
-    /// The same, read between these times of the trace clock, if they are known.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn file_at(
-        &mut self,
-        name: &str,
-        contents: &[u8],
-        times: impl Into<Option<(u64, u64)>>,
-    ) -> Result<()> {
-        self.file_body(name, contents, times.into())
-    }
-
-    fn file_body(&mut self, name: &str, contents: &[u8], times: Option<(u64, u64)>) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => file_body::<LittleEndian>(name, contents, times),
-            ByteOrder::Big => file_body::<BigEndian>(name, contents, times),
-        };
-        self.copyable_chunk(ChunkKind::FILE, &body)
-    }
-
-    /// Writes a chunk of no CPU that a tool may keep without knowing its kind.
-    pub(super) fn copyable_chunk(&mut self, kind: ChunkKind, body: &[u8]) -> Result<()> {
-        self.framer.loose_chunk(kind, chunk_flags::SAFE_TO_COPY, body)
-    }
-
-    /// Writes names of tasks.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => tasks_body::<LittleEndian>(tasks),
-            ByteOrder::Big => tasks_body::<BigEndian>(tasks),
-        };
-        self.framer.loose_chunk(ChunkKind::TASKS, chunk_flags::SAFE_TO_COPY, &body)
-    }
-
-    /// Writes the kernel's symbols. `modules` gives the places of modules.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn symbols(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
-        self.symbols_chunk(symbols, modules, None)
-    }
-
-    /// Keeps the kernel's symbols, and writes those that events need: in front of each event chunk the ones that it is
-    /// the first to need. What the file holds from its start to any place has its names, and looking up the addresses
-    /// of its events gives the same answers as with all symbols. The symbols that bound the kernel image come first.
-    ///
-    /// Addresses of code are fields by their role ([`Role::CALL_SITE`](crate::schema::Role::CALL_SITE),
-    /// [`Role::STACK`](crate::schema::Role::STACK)) or name (`ip`, `parent_ip`, `func`), and fields that the `print fmt`
-    /// prints by `%pS`, `%ps` or `%pB`; and those of [`Writer::uses_code`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the table cannot be made.
-    pub fn symbols_on_use(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
-        let body = symbols_body::<LittleEndian>(symbols, modules, None);
-        let mut table = SymbolTable::default();
-        table.add(SymbolPart::parse(Cow::Owned(body), 0, ByteOrder::Little)?);
-        self.code.set_source(table);
-        Ok(())
-    }
-
-    /// Collects the addresses of code that events hold, for [`Writer::take_code_addresses`]: for a writer that cannot
-    /// hold a table of symbols.
-    pub fn collect_code_addresses(&mut self) {
-        self.code.start();
-    }
-
-    /// The addresses of code in events that were added since the last call; each address once, or, after very many
-    /// others, once more. None with [`Writer::symbols_on_use`].
-    pub fn take_code_addresses(&mut self) -> Vec<u64> {
-        self.code.take()
-    }
-
-    /// Counts `address` among those that events hold.
-    pub fn uses_code(&mut self, address: u64) {
-        if self.code.is_on() {
-            self.code.see(address);
-        }
-    }
-
-    fn write_new_symbols(&mut self) -> Result<()> {
-        let mut code = core::mem::take(&mut self.code);
-        let written = code.new_symbols(|NewSymbols { symbols, modules, core }| {
-            self.symbols_chunk(symbols, modules, Some(*core))
-        });
-        self.code = code;
-        written
-    }
-
-    pub(super) fn symbols_chunk(
-        &mut self,
-        symbols: &KernelSymbols<'_>,
-        modules: &[Module],
-        core: Option<(u64, u64)>,
-    ) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => symbols_body::<LittleEndian>(symbols, modules, core),
-            ByteOrder::Big => symbols_body::<BigEndian>(symbols, modules, core),
-        };
-        self.framer.loose_chunk(ChunkKind::SYMBOLS, chunk_flags::SAFE_TO_COPY, &body)
-    }
-
-    /// Writes the kernel's own counters for each CPU.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn stats(&mut self, taken: StatsTaken, stats: &[(u32, CpuStats)]) -> Result<()> {
-        let taken = if taken == StatsTaken::Before { 0 } else { 1 };
-        let rows = match self.options.order {
-            ByteOrder::Little => stats_body::<LittleEndian>(taken, stats),
-            ByteOrder::Big => stats_body::<BigEndian>(taken, stats),
-        };
-        self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
-    }
-
-    /// Writes what the input of each CPU held.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn writer_stats(&mut self, stats: &[(u32, WriterStats)]) -> Result<()> {
-        let rows = match self.options.order {
-            ByteOrder::Little => writer_stats_body::<LittleEndian>(stats),
-            ByteOrder::Big => writer_stats_body::<BigEndian>(stats),
-        };
-        self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
-    }
-
     /// Closes all chunks and writes index and trailer; returns the last bytes of the file.
     ///
     /// # Errors
@@ -597,7 +424,7 @@ impl Writer {
         if !self.plans.is_empty() {
             // A second copy, so that damage to the first one does not cost the events.
             let body = self.schema_body(0);
-            self.framer.loose_copy(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
+            self.framer.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
         }
         self.framer.close()?;
         Ok(self.framer.out)

@@ -6,6 +6,7 @@ use kmt_format::read::Attachment;
 use super::mainline;
 use super::record::Masks;
 use super::texts::Texts;
+use crate::analysis::slabinfo::sysfs_line;
 
 /// The file under its new name; `None` if it has to go.
 pub fn masked(file: &Attachment<'_>, masks: &mut Masks) -> Option<(String, Vec<u8>)> {
@@ -54,7 +55,7 @@ fn slabinfo(text: &str, texts: &mut Texts) -> String {
     heading.to_owned() + &lines.concat()
 }
 
-/// `CACHE FILE=VALUE` and `ALIAS -> CACHE`.
+/// `CACHE FILE=VALUE FILE=VALUE …` and `ALIAS -> CACHE`.
 fn slab_sysfs(text: &str, texts: &mut Texts) -> String {
     const FILES: [&str; 14] = [
         "object_size",
@@ -79,14 +80,14 @@ fn slab_sysfs(text: &str, texts: &mut Texts) -> String {
             lines.push(format!("{} -> {}\n", name(alias), name(cache)));
             continue;
         }
-        let Some((cache, (file, value))) =
-            line.split_once(' ').and_then(|(c, r)| Some((c, r.split_once('=')?)))
-        else {
-            continue;
-        };
-        let value = value.split_ascii_whitespace().next().unwrap_or_default();
-        if FILES.contains(&file) && !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
-            lines.push(format!("{} {file}={value}\n", name(cache)));
+        let Some((cache, files)) = sysfs_line(line) else { continue };
+        let is_number = |value: &str| !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
+        let kept: String = files
+            .filter(|(file, value)| FILES.contains(file) && is_number(value))
+            .map(|(file, value)| format!(" {file}={value}"))
+            .collect();
+        if !kept.is_empty() {
+            lines.push(format!("{}{kept}\n", name(cache)));
         }
     }
     lines.sort_unstable();
