@@ -59,9 +59,14 @@ impl CpuLosses {
         self.places.iter().filter(|p| p.uncounted).count()
     }
 
-    /// Events lost while recording: by the kernel's counters, without them by the sub-buffers.
+    /// Events lost while recording: by the kernel's counters, and those counted in place beyond its overrun, as where a
+    /// recorder ended at `--max-size`; without the counters by the sub-buffers.
     pub fn lost_events(&self) -> u64 {
-        self.stats.and_then(|s| s.lost_events()).unwrap_or_else(|| self.counted())
+        let counted = self.counted();
+        let Some((stats, lost)) = self.stats.and_then(|s| Some((s, s.lost_events()?))) else {
+            return counted;
+        };
+        lost.saturating_add(counted.saturating_sub(stats.overrun.unwrap_or(0)))
     }
 
     /// Whether there may be more: no counters, and a place where the kernel did not count.

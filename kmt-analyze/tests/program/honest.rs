@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::model::{BASE, Crafted};
 use crate::support::files::{REPORTS, Scratch, convert, data, json, run, stderr, stdout};
+use crate::support::model::{Event, What};
+use kmt_format::Loss;
+use kmt_format::kernel::CpuStats;
+use kmt_format::write::StatsTaken;
 use serde_json::Value;
 
 /// A capture's text without events of some names.
@@ -440,4 +445,24 @@ fn events_without_an_address_are_left_out() {
     assert_eq!(document["slab"]["bytes_alloc"], 8);
     let warning = stderr(&report);
     assert!(warning.contains("kmem:kmalloc has no address: its events are left out"), "{warning}");
+}
+
+/// A recorder that ends at `--max-size` counts what it left in the buffers; the kernel's counters do not.
+#[test]
+fn losses_beyond_the_kernels_counters_are_counted() {
+    let mut crafted = Crafted::new();
+    let mut none = CpuStats::default();
+    (none.overrun, none.dropped, none.commit_overrun) = (Some(2), Some(0), Some(0));
+    crafted.writer.stats(StatsTaken::After, &[(0, none)]).unwrap();
+    for n in 0..4 {
+        let what = What::Alloc { kmalloc: true, site: 1, ptr: BASE + n * 64, req: 8, alloc: 8 };
+        crafted.event(&Event { time: 1_000 + n, cpu: 0, pid: 7, what });
+    }
+    crafted.writer.lost(0, Loss::counted(12)).unwrap();
+    let scratch = Scratch::new();
+    let file = scratch.0.join("max.kmt");
+    fs::write(&file, crafted.writer.finish().unwrap()).unwrap();
+    let told = stdout(&run(&["summary"], &file));
+    assert!(told.contains("lost events: 12 (75.0 % of what happened)"), "{told}");
+    assert_eq!(json(&["summary", "--json"], &file)["trace"]["lost_events"], 12);
 }

@@ -86,17 +86,31 @@ impl Framer {
         ChunkId { kind, flags, stream: ChunkHeader::<LittleEndian>::NO_STREAM, sequence }
     }
 
+    fn compression_of(&self, kind: ChunkKind) -> Compression {
+        match kind {
+            ChunkKind::FILE => self.besides,
+            _ if self.besides == self.compression => self.compression,
+            ChunkKind::META | ChunkKind::TASKS | ChunkKind::STATS | ChunkKind::SCHEMA => Compression::Lz4,
+            _ => self.compression,
+        }
+    }
+
+    /// Length of a chunk of that body.
+    pub fn len_of(&self, kind: ChunkKind, body: &[u8]) -> u64 {
+        let encoded = match self.compression_of(kind) {
+            Compression::None => None,
+            compression => codec::encode(compression, body, None).ok().flatten(),
+        };
+        let len = encoded.map_or(body.len(), |stored| stored.bytes.len());
+        (ALIGNMENT + len).next_multiple_of(ALIGNMENT) as u64
+    }
+
     /// Makes a chunk of the body that stands at the end of `out`, behind room for its header at `start`.
     pub fn frame(&mut self, start: usize, id: ChunkId, layout: &BodyLayout) -> Result<()> {
         let body_start = start + ALIGNMENT;
         let raw_len = self.out.len() - body_start;
         let rest_start = body_start + layout.prefix_len;
-        let compression = match id.kind {
-            ChunkKind::FILE => self.besides,
-            _ if self.besides == self.compression => self.compression,
-            ChunkKind::META | ChunkKind::TASKS | ChunkKind::STATS | ChunkKind::SCHEMA => Compression::Lz4,
-            _ => self.compression,
-        };
+        let compression = self.compression_of(id.kind);
         let may_encode = compression != Compression::None
             && ![ChunkKind::HEADER_COPY, ChunkKind::INDEX, ChunkKind::TRAILER].contains(&id.kind);
         let mut codec = 0;

@@ -171,7 +171,8 @@ impl Writer {
         let open = self.streams.iter().map(|(_, stream)| stream.len_bytes() as u64);
         let open: u64 = open.filter(|&len| len > 0).map(|len| len + 128).sum();
         if self.classes_len.0 != self.plans.len() {
-            self.classes_len = (self.plans.len(), self.schema_body(0).len() as u64 + 128);
+            let len = self.framer.len_of(ChunkKind::SCHEMA, &self.schema_body(0));
+            self.classes_len = (self.plans.len(), len);
         }
         let (_, classes) = self.classes_len;
         let unwritten = if self.plans_written < self.plans.len() { classes } else { 0 };

@@ -156,9 +156,10 @@ pub(super) fn tell(
     }
     if !options.quiet {
         eprintln!(
-            "{} events, {} lost, {}; the fullest buffer was {:.0} % full",
+            "{} events, {} lost{}, {}; the fullest buffer was {:.0} % full",
             totals.events,
             totals.lost,
+            if left > 0 { " before the stop" } else { "" },
             status::bytes(totals.bytes),
             totals.fill_percent
         );

@@ -137,8 +137,8 @@ pub(super) fn reason(bound: Bound, left: u64, options: &Options) -> String {
     };
     let rest = match left {
         0 => String::new(),
-        1 => "; 1 event that was still in a ring buffer is counted as lost".to_owned(),
-        _ => format!("; {left} events that were still in the ring buffers are counted as lost"),
+        1 => "; 1 event that was still in a ring buffer is lost".to_owned(),
+        _ => format!("; {left} events that were still in the ring buffers are lost"),
     };
     format!("{why}{rest}")
 }
