@@ -6,6 +6,7 @@ mod analysis;
 pub mod cli;
 mod commands;
 mod edit;
+mod event_names;
 mod export;
 pub use kmt_common::failure;
 #[doc(hidden)]

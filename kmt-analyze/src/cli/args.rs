@@ -195,7 +195,10 @@ pub struct DumpArgs {
     /// Events of this task (thread id); may be given several times
     #[arg(long, value_name = "PID")]
     pub pid: Vec<i32>,
-    /// Print so many events
+    /// Events: SYSTEM, EVENT, SYSTEM:EVENT, with * and ?; may be given several times. Stacks go with their events
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub event: Vec<String>,
+    /// Print at most N events
     #[arg(short, long = "lines", value_name = "N")]
     pub lines: Option<u64>,
     /// Print events while they come: of a file that is being written, or of a stream

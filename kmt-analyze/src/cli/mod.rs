@@ -258,8 +258,14 @@ fn dump(args: DumpArgs) -> Result<Outcome> {
         DumpFormat::Kernel if !args.json => dump::Format::Kernel,
         DumpFormat::Kernel | DumpFormat::Jsonl => dump::Format::Jsonl,
     };
-    let options =
-        dump::Options { format, time: args.time, cpus: args.cpu, pids: args.pid, limit: args.lines };
+    let options = dump::Options {
+        format,
+        time: args.time,
+        cpus: args.cpu,
+        pids: args.pid,
+        events: args.event,
+        limit: args.lines,
+    };
     if args.follow {
         return follow::run(&args.file, &options);
     }

@@ -11,6 +11,7 @@ use kmt_format::schema::{EventClass, Meaning, Role};
 
 use super::session::{Out, Session};
 use crate::analysis::kernel::version;
+use crate::event_names::Selected;
 use crate::failure::{Outcome, Result};
 use crate::limits;
 use crate::open::outcome;
@@ -38,15 +39,24 @@ pub struct Options {
     pub cpus: Vec<u32>,
     /// Of which tasks; empty: all.
     pub pids: Vec<i32>,
-    /// At most so many.
+    /// Which events, SYSTEM:EVENT with * and ?; empty: all. Stacks go with their events.
+    pub events: Vec<String>,
+    /// At most this many.
     pub limit: Option<u64>,
 }
 
 impl Options {
-    /// Whether the event is to be printed, times apart.
-    pub(super) fn selects(&self, event: &Event<'_>) -> bool {
+    /// Whether the event is to be printed, times apart. `of` is the class of the event that a stack belongs to.
+    pub(super) fn selects(
+        &self,
+        event: &Event<'_>,
+        of: Option<usize>,
+        selected: &mut Selected<'_>,
+        schema: &Schema,
+    ) -> bool {
         (self.cpus.is_empty() || self.cpus.contains(&event.cpu()))
             && (self.pids.is_empty() || self.pids.contains(&event.pid()))
+            && selected.has(schema, of.unwrap_or(event.class_index()))
     }
 }
 
@@ -58,13 +68,9 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     }
     let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env());
     let mut out = Out::stdout();
-    let mut merge = match &options.time {
-        Some(range) => {
-            let (first, last) = range.resolve(session.unit(), session.first_time().unwrap_or(0));
-            trace.merge_between(first, last)
-        }
-        None => trace.merge(),
-    };
+    let mut selected = Selected::of(session, &options.events)?;
+    let window = options.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
+    let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
     let mut stacks = StackJoiner::default();
     let mut left = options.limit.unwrap_or(u64::MAX);
     'all: while let Some(run) = merge.next_run() {
@@ -76,7 +82,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         }
         for event in run.events() {
             let of = stacks.see(&event, (event.class_index(), event.time()));
-            if !options.selects(&event) {
+            if !options.selects(&event, of.map(|(class, _)| class), &mut selected, trace.schema()) {
                 continue;
             }
             if left == 0 {

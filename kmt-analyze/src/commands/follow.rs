@@ -12,6 +12,7 @@ use kmt_format::read::{Arrived, Event, EventChunk, Incremental, Schema, StackJoi
 
 use super::dump::{Format, Options, Printer};
 use super::session::{Out, print_env};
+use crate::event_names::Selected;
 use crate::failure::{Failure, Outcome, Result};
 use crate::in_process;
 use crate::limits;
@@ -59,6 +60,7 @@ pub fn run(path: &Path, options: &Options) -> Result<Outcome> {
 
 struct Follower<'o> {
     options: &'o Options,
+    selected: Selected<'o>,
     reader: Incremental,
     /// Chunks of each CPU that are not printed to their end, with the next event of the first.
     waiting: BTreeMap<u32, VecDeque<EventChunk<'static>>>,
@@ -78,6 +80,7 @@ impl<'o> Follower<'o> {
     fn new(options: &'o Options) -> Self {
         Self {
             options,
+            selected: Selected::new(&options.events),
             reader: Incremental::with_limits(limits::of_file()),
             waiting: BTreeMap::new(),
             position: BTreeMap::new(),
@@ -134,7 +137,7 @@ impl<'o> Follower<'o> {
     }
 
     fn print_until(&mut self, until: u64) -> Result<bool> {
-        let Self { reader, waiting, position, stacks, out, left, options, .. } = self;
+        let Self { reader, waiting, position, stacks, out, left, options, selected, .. } = self;
         let (Some(header), Some(schema), Some(metadata)) =
             (reader.header(), reader.schema(), reader.metadata())
         else {
@@ -155,7 +158,7 @@ impl<'o> Follower<'o> {
             let Some(chunk) = chunks.front() else { break };
             if let Some(event) = Event::new(schema, chunk, *at) {
                 let of = stacks.see(&event, (event.class_index(), time));
-                if options.selects(&event) {
+                if options.selects(&event, of.map(|(class, _)| class), selected, schema) {
                     *left -= 1;
                     let printer = printer.get_or_insert_with(|| {
                         Printer::new(schema, metadata, print_env(header, metadata, reader.symbols()))

@@ -1,15 +1,14 @@
 //! `slice`: part of a trace, by time, CPU, task and event.
 
-use std::collections::HashSet;
-
 use kmt_common::tell;
 use kmt_format::read::StackJoiner;
 use kmt_format::schema::Meaning;
 
 use super::copy::{Compress, Copy, failed};
 use crate::commands::session::Session;
+use crate::event_names::Selected;
 use crate::export::output::Target;
-use crate::failure::{Failure, Outcome, Result};
+use crate::failure::{Outcome, Result};
 use crate::open::outcome;
 use crate::time_range::TimeRange;
 
@@ -34,7 +33,7 @@ pub struct Options {
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let trace = session.trace;
     let window = options.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
-    let classes = classes(session, options)?;
+    let mut classes = Selected::of(session, &options.events)?;
     let keeps_cpu = |cpu: u32| options.cpus.is_empty() || options.cpus.contains(&cpu);
     let mut copy = Copy::new(session, &options.target, identity(session, options), options.compress)?;
     copy.clock(session)?;
@@ -69,7 +68,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         }
         for event in run.events() {
             let of_task = options.pids.is_empty() || options.pids.contains(&event.pid());
-            let keeps = of_task && classes.contains(&event.class_index());
+            let keeps = of_task && classes.has(trace.schema(), event.class_index());
             let of = stacks.see(&event, keeps);
             let is_stack = event.class().meaning == Meaning::KERNEL_STACK;
             if if is_stack { of.unwrap_or(keeps) } else { keeps } {
@@ -85,64 +84,6 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         tell!("note: nothing is in that part of the trace");
     }
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
-}
-
-/// The classes that are kept.
-fn classes(session: &Session<'_>, options: &Options) -> Result<HashSet<usize>> {
-    let name = |c: &kmt_format::schema::EventClass| format!("{}:{}", c.system, c.name);
-    let matches = |c: &kmt_format::schema::EventClass| {
-        let full = name(c);
-        options.events.iter().any(|pattern| {
-            let pattern = pattern.as_bytes();
-            glob(pattern, full.as_bytes())
-                || glob(pattern, c.system.as_bytes())
-                || glob(pattern, c.name.as_bytes())
-        })
-    };
-    let all = session.trace.schema().classes();
-    let kept: HashSet<usize> =
-        all.filter(|(_, c)| options.events.is_empty() || matches(c)).map(|(index, _)| index).collect();
-    if kept.is_empty() {
-        let mut names: Vec<String> = session.trace.schema().classes().map(|(_, c)| name(c)).collect();
-        names.sort();
-        names.truncate(12);
-        return Err(Failure::new(format!(
-            "{} has no event {}",
-            session.path.display(),
-            options.events.join(", ")
-        ))
-        .hint(format!(
-            "--event takes SYSTEM, EVENT or SYSTEM:EVENT with * and ?; this file has {}",
-            names.join(", ")
-        )));
-    }
-    Ok(kept)
-}
-
-/// Whether a pattern with `*` and `?` matches a name.
-fn glob(pattern: &[u8], name: &[u8]) -> bool {
-    // The place behind the last star, and how much of the name it has taken.
-    let (mut p, mut n, mut star) = (0, 0, None);
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p + 1, n));
-                p += 1;
-            }
-            Some(&c) if c == b'?' || c == name[n] => {
-                p += 1;
-                n += 1;
-            }
-            _ => match star {
-                Some((behind, taken)) => {
-                    star = Some((behind, taken + 1));
-                    (p, n) = (behind, taken + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&c| c == b'*')
 }
 
 fn describe(options: &Options) -> String {
@@ -169,24 +110,4 @@ fn identity(session: &Session<'_>, options: &Options) -> [u8; 16] {
         (hash ^ u128::from(byte)).wrapping_mul(PRIME)
     });
     hash.to_le_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns() {
-        for (pattern, name, matches) in [
-            ("kmem:*", "kmem:kmalloc", true),
-            ("*alloc", "kmem:kmalloc", true),
-            ("k?em", "kmem", true),
-            ("kmem", "kmem:kfree", false),
-            ("*a*b", "xaybz", false),
-            ("**", "", true),
-            ("", "x", false),
-        ] {
-            assert_eq!(glob(pattern.as_bytes(), name.as_bytes()), matches, "{pattern} {name}");
-        }
-    }
 }

@@ -53,6 +53,41 @@ fn jsonl_has_one_object_an_event() {
 }
 
 #[test]
+fn dump_of_some_events_is_their_lines() {
+    let scratch = Scratch::new();
+    for (file, pattern, names) in [
+        (
+            scratch.convert(&data("x86_64-6.12")),
+            "kmem:mm_*",
+            &["kmem:mm_page_alloc", "kmem:mm_page_free"][..],
+        ),
+        (scratch.convert(&data("s390x-6.1")), "kfree", &["kmem:kfree"]),
+        (
+            scratch.convert(&data("../../../kmt-analyze/tests/data/x86_64-6.18-stacks")),
+            "kmalloc",
+            &["kmem:kmalloc"],
+        ),
+    ] {
+        let lines = |args: &[&str]| -> Vec<Value> {
+            let text = stdout(&run(args, &file));
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        let is_of =
+            |event: &Value, key: &str| names.iter().any(|n| event[key].as_str().unwrap_or("").starts_with(n));
+        let mut expected = lines(&["dump", "--json"]);
+        let all = expected.len();
+        expected.retain(|e| is_of(e, "event") || is_of(&e["of"], "event"));
+        let found = lines(&["dump", "--json", "-e", pattern]);
+        assert!(!found.is_empty() && found.len() < all, "{pattern}: {} of {all}", found.len());
+        assert_eq!(found, expected, "{pattern}");
+        assert_eq!(lines(&["dump", "--json", "--follow", "-e", pattern]), expected, "{pattern}");
+    }
+    let refused = run(&["dump", "-e", "nothing"], &scratch.convert(&data("s390x-6.1")));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("has no event nothing") && stderr(&refused).contains("hint:"));
+}
+
+#[test]
 fn summary_has_every_key_of_the_contract() {
     let scratch = Scratch::new();
     let file = scratch.convert(&data("x86_64-6.12"));

@@ -89,6 +89,8 @@ pub struct Merge<'t, 'd> {
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     current: Option<usize>,
     window: Option<(u64, u64)>,
+    /// Bits of the classes that are asked for.
+    classes: u64,
     chunk_numbers: u64,
     damages: Vec<Damage>,
 }
@@ -111,7 +113,7 @@ struct Cursor<'d> {
 }
 
 impl<'t, 'd> Merge<'t, 'd> {
-    pub(super) fn new(trace: &'t Trace<'d>, window: Option<(u64, u64)>) -> Self {
+    pub(super) fn new(trace: &'t Trace<'d>, window: Option<(u64, u64)>, classes: u64) -> Self {
         let cursors = trace.streams().keys().map(|&cpu| Cursor {
             cpu,
             next_chunk: 0,
@@ -130,6 +132,7 @@ impl<'t, 'd> Merge<'t, 'd> {
             waiting: BinaryHeap::new(),
             current: None,
             window,
+            classes,
             chunk_numbers: 0,
             damages: Vec::new(),
         };
@@ -219,7 +222,9 @@ impl<'t, 'd> Merge<'t, 'd> {
             let outside = self.window.is_some_and(|(first, last)| info.t_last < first || info.t_first > last);
             // An index cannot hide a chunk from the window by giving it other times.
             let head = self.trace.check_head(chunk, info);
-            if outside && head.is_ok() {
+            let is_other = info.classes & self.classes == 0 && self.classes != u64::MAX;
+            let is_whole = missing == 0 && info.loss == Loss::default();
+            if (outside || is_other && is_whole) && head.is_ok() {
                 cursor.last_time = Some(info.t_last);
                 continue;
             }

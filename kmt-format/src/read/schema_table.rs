@@ -72,6 +72,13 @@ impl Schema {
         }
     }
 
+    /// Bits of classes as heads of event chunks have them, for [`Trace::merge_of`](super::Trace::merge_of). Spec section
+    /// "EVNT", "Classes".
+    pub fn class_bits(&self, is_wanted: impl Fn(&EventClass) -> bool) -> u64 {
+        let wanted = self.classes().filter(|(_, class)| is_wanted(class));
+        wanted.fold(0, |bits, (index, _)| bits | 1 << (index % 64))
+    }
+
     /// All classes with their indices.
     pub fn classes(&self) -> impl Iterator<Item = (usize, &EventClass)> {
         self.classes.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?)))

@@ -281,11 +281,33 @@ impl<'d> Trace<'d> {
 
     /// Merges the CPUs in the kernel's order, run by run: what [`Trace::events`] is made of; see [`Merge`].
     pub fn merge(&self) -> Merge<'_, 'd> {
-        Merge::new(self, None)
+        Merge::new(self, None, u64::MAX)
     }
 
     /// The same for events whose time is within `first..=last`; chunks outside are not even looked at.
     pub fn merge_between(&self, first: u64, last: u64) -> Merge<'_, 'd> {
-        Merge::new(self, Some((first, last)))
+        Merge::new(self, Some((first, last)), u64::MAX)
+    }
+
+    /// The same for events of some classes, by their bits ([`Schema::class_bits`](super::Schema::class_bits)), and within
+    /// `window` where there is one.
+    ///
+    /// Chunks without a loss whose heads have none of these bits are not read. Those that are read give all their events.
+    /// To know which event a stack belongs to takes all events of its CPU: nothing may be left out then.
+    ///
+    /// ```
+    /// # use kmt_format::read::Trace;
+    /// # let file = kmt_format::example()?;
+    /// let trace = Trace::open(&file)?;
+    /// let frees = trace.schema().class_bits(|class| class.name == "kfree");
+    /// let (mut merge, mut found) = (trace.merge_of(frees, None), 0);
+    /// while let Some(run) = merge.next_run() {
+    ///     found += run.events().filter(|event| event.class().name == "kfree").count();
+    /// }
+    /// # assert_eq!(found, 0);
+    /// # Ok::<(), kmt_format::Error>(())
+    /// ```
+    pub fn merge_of(&self, classes: u64, window: Option<(u64, u64)>) -> Merge<'_, 'd> {
+        Merge::new(self, window, classes)
     }
 }

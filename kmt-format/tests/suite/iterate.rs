@@ -1,5 +1,7 @@
 //! Events and losses as iterators: the same as the runs beneath them, nothing left out.
 
+use std::collections::BTreeSet;
+
 use crate::support::captures;
 use crate::support::model::{self, Op};
 use kmt_format::kernel::ByteOrder;
@@ -194,4 +196,51 @@ fn fields_are_asked_for_by_name_and_role() {
         });
         assert!(negative.is_none_or(|n| n == (-1, "-1".to_owned())), "{name}");
     }
+}
+
+/// Chunks with other events only: first class 0, then class 1, each in chunks of its own.
+fn one_class_a_chunk() -> Vec<u8> {
+    let mut ops = Vec::new();
+    for seed in 0..1_200u64 {
+        let (cpu, class) = ((seed % 2) as u32, (seed / 100 % 2) as usize);
+        ops.push(Op::Event { cpu, class, step: 1, seed, repeat: false });
+        if seed % 100 == 99 {
+            ops.extend([Op::Flush { cpu: 0 }, Op::Flush { cpu: 1 }]);
+        }
+        if seed == 750 {
+            ops.push(Op::Lost { cpu, counted: 5, uncounted: false });
+        }
+    }
+    model::write(&ops, ByteOrder::Little, 8).0
+}
+
+#[test]
+fn a_question_about_one_class_reads_its_chunks_only() {
+    let mut file = one_class_a_chunk();
+    let events = |file: &[u8], index: usize| {
+        let trace = Trace::builder().by_index(index == 1).open(file).unwrap();
+        let wanted = trace.schema().class(0).unwrap().name.clone();
+        let bits = trace.schema().class_bits(|class| class.name == wanted);
+        let (mut merge, mut found, mut chunks, mut gaps) =
+            (trace.merge_of(bits, None), 0, BTreeSet::new(), 0);
+        while let Some(run) = merge.next_run() {
+            chunks.insert(run.chunk_number);
+            gaps += run.gap.map_or(0, |gap| gap.counted());
+            found += run.events().filter(|e| e.class().name == wanted).count();
+        }
+        assert_eq!((found, gaps, merge.damages().len()), (600, 5, 0), "index {index}");
+        chunks.len()
+    };
+    // Six of a CPU, and those around the loss.
+    let all: usize = Trace::open(&file).unwrap().streams().values().map(|s| s.chunks.len()).sum();
+    let read = events(&file, 0);
+    assert!(all >= 24 && read < all * 2 / 3, "{read} of {all}");
+    assert_eq!(events(&file, 1), read);
+    // What is passed over is not even looked at: a flipped bit in it goes unnoticed.
+    let trace = Trace::open(&file).unwrap();
+    let (other, _) = trace.streams()[&0].chunks.iter().find(|(_, info)| info.classes == 2).unwrap();
+    let at = (other.offset + other.total_len - 1) as usize;
+    drop(trace);
+    file[at] ^= 1;
+    assert_eq!(events(&file, 0), read);
 }
