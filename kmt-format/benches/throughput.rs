@@ -3,7 +3,7 @@
 //!     cargo bench -p kmt-format                                  the sample capture, over and over
 //!     KMT_BENCH_DIR=saved/ cargo bench -p kmt-format             a capture of your own; 4 million events are telling
 //!
-//! Prints `area/case`, nanoseconds an event (best of the rounds, and the median), and what was checked.
+//! An argument selects cases whose names contain it; `=area/case` is that one alone. Prints `area/case`, nanoseconds an event (best of the rounds, and the median), and what was checked.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -50,7 +50,13 @@ fn main() {
     let rounds = if events > 1_000_000 { 7 } else { 25 };
     let only = std::env::args().nth(1).filter(|a| !a.starts_with('-'));
     let time = |name: &str, work: &dyn Fn() -> u64| {
-        if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+        if only.as_ref().is_some_and(|only| {
+            if let Some(exact) = only.strip_prefix("=") {
+                name != exact
+            } else {
+                !name.contains(only.as_str())
+            }
+        }) {
             return;
         }
         let mut nanos: Vec<f64> = (0..rounds)

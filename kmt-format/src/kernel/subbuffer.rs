@@ -173,14 +173,48 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// Steps over the header at the current position, or says what is wrong with it.
-    #[inline]
-    fn step(&mut self, header: u32) -> core::result::Result<Option<Item<'a>>, &'static str> {
-        // C bit-field order: the type is in the low 5 bits on little endian, in the high 5 on big endian.
-        let (type_len, delta) = match self.order {
+    /// Type and delta: C bit-field order, the type in the low 5 bits on little endian, in the high 5 on big endian.
+    #[inline(always)]
+    fn head(&self, header: u32) -> (u32, u32) {
+        match self.order {
             ByteOrder::Little => (header & 31, header >> 5),
             ByteOrder::Big => (header >> 27, header & 0x07ff_ffff),
-        };
+        }
+    }
+
+    /// A sound event of the short form, as nearly all are; `None` for everything else.
+    #[inline(always)]
+    fn short_event(&mut self, header: u32) -> Option<Item<'a>> {
+        let (type_len, delta) = self.head(header);
+        if !(1..=TYPE_DATA_MAX).contains(&type_len) {
+            return None;
+        }
+        let start = self.position;
+        let begin = start.checked_add(4)?;
+        let end = begin.checked_add((type_len as usize).checked_mul(4)?)?;
+        let record = self.data.get(begin..end)?;
+        self.time = self.time.wrapping_add(u64::from(delta));
+        self.position = end;
+        Some(Item::Event { time: self.time, record, offset: self.data_offset.saturating_add(start) })
+    }
+
+    /// What stands at the current position, if it is no event of the short form: the next item, or what is wrong. By
+    /// value: a loop over events keeps its iterator in registers then.
+    #[inline(never)]
+    fn other(mut self, header: u32) -> (Self, Option<Result<Item<'a>>>) {
+        let at = self.data_offset.saturating_add(self.position);
+        match self.step(header) {
+            Ok(item) => (self, item.map(Ok)),
+            Err(what) => {
+                self.position = self.data.len();
+                (self, Some(Err(Error::at(at as u64, ErrorKind::SubBuffer(what)))))
+            }
+        }
+    }
+
+    /// Steps over the header at the current position, or says what is wrong with it.
+    fn step(&mut self, header: u32) -> core::result::Result<Option<Item<'a>>, &'static str> {
+        let (type_len, delta) = self.head(header);
         let start = self.position;
         if (1..=TYPE_DATA_MAX).contains(&type_len) {
             self.time = self.time.wrapping_add(u64::from(delta));
@@ -255,18 +289,17 @@ fn absolute_stamp(stamp: u64, last: u64) -> u64 {
 impl<'a> Iterator for Items<'a> {
     type Item = Result<Item<'a>>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let header = self.word(self.position)?;
-            let at = self.data_offset.saturating_add(self.position);
-            match self.step(header) {
-                Ok(Some(item)) => return Some(Ok(item)),
-                Ok(None) => {}
-                Err(what) => {
-                    self.position = self.data.len();
-                    return Some(Err(Error::at(at as u64, ErrorKind::SubBuffer(what))));
-                }
+            if let Some(event) = self.short_event(header) {
+                return Some(Ok(event));
+            }
+            let (behind, other) = self.clone().other(header);
+            *self = behind;
+            if other.is_some() {
+                return other;
             }
         }
     }

@@ -39,6 +39,7 @@ pub(crate) struct EventChunkBuilder {
     epochs: Vec<(u32, u32)>,
     loss: Loss,
     classes: u64,
+    has_new_fields: bool,
     first_event: u64,
     descriptors: Interner,
     /// Offset of each descriptor in `descriptor_data`.
@@ -122,6 +123,7 @@ impl EventChunkBuilder {
             epochs: Vec::new(),
             loss: Loss::default(),
             classes: 0,
+            has_new_fields: false,
             first_event: 0,
             descriptors: Interner::default(),
             descriptor_offsets: Vec::new(),
@@ -169,28 +171,33 @@ impl EventChunkBuilder {
                 || self.heap.len() >= self.heap_len_max)
     }
 
-    /// Adds an event; returns whether fields were stored that this chunk did not have. [`Self::must_close_before`] has
-    /// said no.
-    pub fn push(&mut self, plan: &ClassPlan, habit: &mut Habit, time: u64, record: &[u8]) -> Result<bool> {
+    /// Adds an event. [`Self::must_close_before`] has said no.
+    pub fn push(&mut self, plan: &ClassPlan, habit: &mut Habit, time: u64, record: &[u8]) -> Result<()> {
         plan.check_len(record)?;
         self.note_time(time);
         let context = self.context(plan, record);
         let value = if habit.in_payload { None } else { self.value(plan, time, record) };
-        let (descriptor, value, is_new) = match value {
+        let (descriptor, value) = match value {
             Some(value) => {
                 let (descriptor, is_new) = self.descriptor(plan, record);
                 habit.note(is_new);
-                (descriptor, value, is_new)
+                self.has_new_fields = is_new;
+                (descriptor, value)
             }
             None => {
-                let (descriptor, value) = self.payload(plan, record);
-                (descriptor, value, true)
+                self.has_new_fields = true;
+                self.payload(plan, record)
             }
         };
         let offset = time.wrapping_sub(self.t_base) as u32;
         self.push_record(offset, descriptor, context, value);
         self.record_count += 1;
-        Ok(is_new)
+        Ok(())
+    }
+
+    /// Whether the last event had fields that this chunk did not have.
+    pub fn has_new_fields(&self) -> bool {
+        self.has_new_fields
     }
 
     #[inline]

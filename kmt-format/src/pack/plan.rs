@@ -1,5 +1,7 @@
 //! How to take the records of one event class apart, worked out once.
 
+use std::sync::OnceLock;
+
 use super::interner::partial_word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, FieldKind};
@@ -172,8 +174,9 @@ pub(crate) struct ClassPlan {
     /// Arrays, whose contents belong to the descriptor too.
     pub arrays: Vec<ArrayPlan>,
     pub value: ValuePlan,
-    /// What of it is addresses of code. All of it belongs to the descriptor or the payload.
-    pub code: Vec<CodePlan>,
+    /// What of it is addresses of code, once that was asked for: the print fmt is taken apart for it. All of it belongs to
+    /// the descriptor or the payload.
+    code: OnceLock<Vec<CodePlan>>,
     /// Shortest record that holds all fixed fields.
     pub record_len_min: usize,
 }
@@ -191,7 +194,7 @@ impl ClassPlan {
             key: Vec::new(),
             arrays: Vec::new(),
             value: ValuePlan::Zero,
-            code: Vec::new(),
+            code: OnceLock::new(),
             record_len_min: 0,
             shapes: [compact.clone(), shapes[1].clone(), shapes[2].clone()],
             class,
@@ -226,14 +229,18 @@ impl ClassPlan {
             plan.value = ValuePlan::Timed { entry, returned };
         }
         plan.arrays = arrays.into_iter().filter_map(|i| ArrayPlan::new(&plan.class, i)).collect();
-        plan.code = plan.code(long_size);
         plan.key = loads(&merged(&key));
         plan.context_len = plan.context.iter().map(|s| s.len).sum();
         plan.context_key = loads(&merged(&plan.context));
         Ok(plan)
     }
 
-    fn code(&self, long_size: usize) -> Vec<CodePlan> {
+    /// Where its events hold addresses of code.
+    pub fn code(&self, long_size: usize) -> &[CodePlan] {
+        self.code.get_or_init(|| self.find_code(long_size))
+    }
+
+    fn find_code(&self, long_size: usize) -> Vec<CodePlan> {
         let fields = code_fields(&self.class, long_size).into_iter();
         let plans = fields.filter_map(|code| {
             let field = self.class.fields.get(code.field)?;

@@ -79,7 +79,7 @@ impl UsedCode {
 
     /// Takes in the addresses of an event.
     pub fn see_record(&mut self, plan: &ClassPlan, record: &[u8], order: ByteOrder, long_size: usize) {
-        for code in &plan.code {
+        for code in plan.code(long_size) {
             let mut see = |address: u64| {
                 self.see(address);
                 if code.before {

@@ -280,8 +280,8 @@ impl Writer {
         else {
             return Err(Error::new(ErrorKind::Usage("no such stream")));
         };
-        let is_new = stream.builder.push(plan, habit, time, record)?;
-        if is_new && self.code.is_on() {
+        stream.builder.push(plan, habit, time, record)?;
+        if self.code.is_on() && stream.builder.has_new_fields() {
             self.code.see_record(plan, record, self.options.order, self.options.long_size);
         }
         Ok(())
