@@ -1,6 +1,7 @@
 //! What is written behind the last event, and what is said at the end.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::{Loss, StatsTaken};
@@ -16,6 +17,8 @@ use crate::tracefs::Event;
 
 /// Length of the state of /sys/kernel/slab in the file, at most about.
 const SLAB_STATE_LEN: u64 = 128 << 10;
+/// Time that a command has to end, where a signal ended the recording.
+const ENDING: Duration = Duration::from_millis(500);
 
 impl Session {
     /// What is written behind the last event.
@@ -75,10 +78,13 @@ impl Session {
         Ok(self.decoder.writer.meta(&pairs)?)
     }
 
-    /// How the command ended, if there was one. It is looked at once more: Ctrl-C ends it at the same time as us.
+    /// How the command ended, if there was one. Ctrl-C ends it at the same time as us: it gets a moment then.
     fn command_outcome(&mut self, options: &Options) -> Result<()> {
         let Some(command) = &mut self.command else { return Ok(()) };
-        command.has_ended();
+        let until = Instant::now() + if self.sink.signals.asked() > 0 { ENDING } else { Duration::ZERO };
+        while !command.has_ended() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let outcome = command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));
         if !options.quiet || command.has_failed() {
             self.status.clear();
