@@ -3,23 +3,10 @@
 //!
 //! What a thread runs here reads the files that were given by name, and writes to memory instead of standard output.
 
-use std::cell::RefCell;
-use std::io::{self, IsTerminal, Write};
-use std::path::Path;
-
-use crate::analysis::term::Term;
 use crate::cli;
 use crate::failure::Outcome;
-
-thread_local! {
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
-}
-
-#[derive(Default)]
-struct Held {
-    files: Vec<(String, Vec<u8>)>,
-    written: Vec<u8>,
-}
+use crate::pass::term::Term;
+use crate::stdio::{Held, hold};
 
 /// Result of a command line.
 #[derive(Debug)]
@@ -33,10 +20,10 @@ pub struct Ran {
 /// Runs a command line, without the name of the program, on files in memory.
 pub fn run(args: &[&str], files: &[(&str, &[u8])]) -> Ran {
     let files = files.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
-    let before = HELD.replace(Some(Held { files, written: Vec::new() }));
-    let _restored = Restored(before);
+    let restored = Restored(hold(Some(Held { files, written: Vec::new() })));
     let ended = cli::run_line(args.iter().copied()).map_err(|failure| failure.to_string());
-    let written = HELD.with_borrow_mut(|held| held.take().map(|held| held.written).unwrap_or_default());
+    let written = hold(None).map(|held| held.written).unwrap_or_default();
+    drop(restored);
     Ran { ended, written }
 }
 
@@ -50,46 +37,6 @@ struct Restored(Option<Held>);
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        HELD.set(self.0.take());
-    }
-}
-
-/// A file that is held in memory.
-pub(crate) fn file(path: &Path) -> Option<Vec<u8>> {
-    HELD.with_borrow(|held| {
-        let found = held.as_ref()?.files.iter().find(|(name, _)| Path::new(name) == path);
-        found.map(|(_, bytes)| bytes.clone())
-    })
-}
-
-/// Whether what is written is kept in memory.
-pub(crate) fn is_held() -> bool {
-    HELD.with_borrow(Option::is_some)
-}
-
-/// Standard output, or what is held instead.
-pub(crate) fn stdout() -> Box<dyn Write> {
-    if is_held() { Box::new(Sink) } else { Box::new(io::stdout()) }
-}
-
-/// Whether standard output is a terminal.
-pub(crate) fn stdout_is_terminal() -> bool {
-    !is_held() && io::stdout().is_terminal()
-}
-
-struct Sink;
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        HELD.with_borrow_mut(|held| {
-            if let Some(held) = held {
-                held.written.extend_from_slice(bytes);
-            }
-        });
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        hold(self.0.take());
     }
 }

@@ -4,16 +4,18 @@
 
 mod analysis;
 pub mod cli;
+mod collect;
 mod commands;
 mod edit;
-mod event_names;
 mod export;
 pub use kmt_common::failure;
 #[doc(hidden)]
 pub mod in_process;
+mod int_hash;
+mod ledger;
 mod limits;
-mod open;
+mod pass;
 mod render;
+mod stdio;
 mod stream;
-mod time_range;
-mod unknown;
+mod trace;

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use kmt_format::Limits;
 use kmt_format::print::PrintLimits;
 
-use crate::commands::report::ROWS_MAX;
+/// Rows of a table without `-l`: a hostile file can name more call sites or tasks than fit into memory as text.
+pub const ROWS_MAX: usize = 20_000;
 
 /// How a limit is raised, for messages.
 pub const REMEDY: &str = "--limit NAME=SIZE raises a limit, for a file that you trust";

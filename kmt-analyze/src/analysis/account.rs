@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::int_hash::IntHash;
+use crate::int_hash::IntHash;
 
 /// Sums of one caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

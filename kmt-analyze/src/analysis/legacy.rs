@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::int_hash::IntHash;
+use crate::int_hash::IntHash;
 use crate::stream::op::{Kind, Op};
 use crate::stream::{Interner, SharedInterner};
 

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::analysis::term::Term;
 use crate::commands::diff::By;
 use crate::commands::report::RowOptions;
 use crate::commands::selection::Selection;
 use crate::commands::sorting::SortKey;
-use crate::time_range::TimeRange;
+use crate::pass::term::Term;
+use crate::trace::time_range::TimeRange;
 
 /// What is printed, and of which file.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use crate::commands::lifetimes::LifetimeKey;
 use crate::commands::{account, compat, timeline};
 use crate::edit::{Audience, Compress};
 use crate::export::{self, Format};
-use crate::time_range::TimeRange;
+use crate::trace::time_range::TimeRange;
 
 /// Options of `summary`.
 #[derive(clap::Args)]

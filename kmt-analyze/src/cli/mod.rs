@@ -14,7 +14,6 @@ use crate::commands::callgraph;
 use crate::commands::lifetimes::{self, LifetimeKey};
 use crate::commands::parts::{self, Report, Subject};
 use crate::commands::selection::Selection;
-use crate::commands::session::{Out, Session};
 use crate::commands::stated::Keys;
 use crate::commands::what_if::{Question, WhatIf};
 use crate::commands::{
@@ -25,7 +24,9 @@ use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::{self, Limit};
-use crate::{open, unknown};
+use crate::render::out::Out;
+use crate::trace::session::Session;
+use crate::trace::{open, unknown};
 
 /// Explain where a Linux kernel's memory went, from a .kmt file.
 #[derive(Parser)]

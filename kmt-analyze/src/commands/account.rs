@@ -4,12 +4,13 @@ use kmt_common::tell;
 use kmt_format::schema::{Meaning, Role};
 use serde_json::json;
 
-use super::session::{Out, Session, print_json};
 use crate::analysis::account::{Account, Caller};
 use crate::failure::{Failure, Outcome, Result};
-use crate::open::outcome;
 use crate::render::json;
+use crate::render::out::{Out, print_json};
 use crate::render::text::escaped;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// What the rows are ordered by, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -14,7 +14,6 @@ use super::pages::Pages;
 use super::parts::{self, Report};
 use super::peak::PeakTable;
 use super::selection::Selection;
-use super::session::Session;
 use super::sizes::Sizes;
 use super::slabinfo::SlabInfoTable;
 use super::sorting::SortKey;
@@ -23,6 +22,7 @@ use super::tasks::TaskLoad;
 use super::timeline::{Course, Key};
 use super::what_if::WhatIf;
 use crate::failure::{Failure, Outcome, Result};
+use crate::trace::session::Session;
 
 /// Prints every report, `limit` rows each.
 pub fn run(session: &Session<'_>, selection: &Selection, limit: usize, as_json: bool) -> Result<Outcome> {

@@ -2,10 +2,10 @@
 
 use kmt_format::schema::Meaning;
 
-use super::session::Session;
 use super::trust::{recorded, recorded_class};
-use crate::analysis::pass;
+use crate::pass;
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 /// What a report cannot do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,20 +7,20 @@ use super::known::{Known, estimated, legend};
 use super::live_bounds::{self, LiveBounds};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
-use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
-use crate::analysis::aliases::Aliases;
-use crate::analysis::caches::{CacheKey, CacheRow, by_cache};
-use crate::analysis::coverage::bounds::Live;
-use crate::analysis::losses::Losses;
-use crate::analysis::pass;
-use crate::analysis::totals::Totals;
-use crate::analysis::weights::in_order;
 use crate::failure::{Outcome, Result};
+use crate::ledger::totals::Totals;
+use crate::pass;
+use crate::pass::caches::{CacheKey, CacheRow, by_cache};
+use crate::pass::coverage::bounds::Live;
+use crate::pass::weights::in_order;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
 use crate::stream::Api;
+use crate::trace::aliases::Aliases;
+use crate::trace::losses::Losses;
+use crate::trace::session::Session;
 
 /// Prints the table; only caches whose name holds `part`.
 pub fn run(session: &Session<'_>, options: &RowOptions, part: Option<&str>) -> Result<Outcome> {

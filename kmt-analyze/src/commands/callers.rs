@@ -10,19 +10,19 @@ use super::known::{Known, estimated, legend};
 use super::live_bounds::{self, LiveBounds};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
-use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
-use crate::analysis::coverage::bounds::Live;
-use crate::analysis::ledger::SiteTotals;
-use crate::analysis::losses::Losses;
-use crate::analysis::pass;
-use crate::analysis::totals::Totals;
-use crate::analysis::weights::{Estimate, in_order};
 use crate::failure::{Outcome, Result};
+use crate::ledger::SiteTotals;
+use crate::ledger::totals::Totals;
+use crate::pass;
+use crate::pass::coverage::bounds::Live;
+use crate::pass::weights::{Estimate, in_order};
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
 use crate::stream::{Api, Site};
+use crate::trace::losses::Losses;
+use crate::trace::session::Session;
 
 struct Row {
     address: u64,

@@ -8,9 +8,9 @@ use super::basis::{Basis, Input};
 use super::parts::{Labels, Page, Report, Subject};
 use super::trust::recorded;
 use crate::analysis::page_callers::of_users;
-use crate::analysis::pass;
-use crate::analysis::sinks::calls::CallSums;
-use crate::analysis::sinks::{Calls, Sinks};
+use crate::collect::calls::CallSums;
+use crate::collect::{Calls, Sinks};
+use crate::pass;
 use crate::render::text::{count, percent};
 use kmt_format::schema::Meaning;
 

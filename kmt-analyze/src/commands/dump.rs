@@ -9,15 +9,16 @@ use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, Metadata, Schema, StackJoiner};
 use kmt_format::schema::{EventClass, Meaning, Role};
 
-use super::session::{Out, Session};
-use crate::analysis::kernel::version;
-use crate::event_names::Selected;
 use crate::failure::{Outcome, Result};
 use crate::limits;
-use crate::open::outcome;
 use crate::render::kernel_line::LineStart;
+use crate::render::out::Out;
 use crate::render::text::escaped;
-use crate::time_range::TimeRange;
+use crate::trace::event_names::Selected;
+use crate::trace::kernel::version;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
+use crate::trace::time_range::TimeRange;
 
 /// How events are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

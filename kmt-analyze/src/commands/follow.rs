@@ -11,11 +11,12 @@ use kmt_format::raw::ChunkKind;
 use kmt_format::read::{Arrived, Event, EventChunk, Incremental, Schema, StackJoiner};
 
 use super::dump::{Format, Options, Printer};
-use super::session::{Out, print_env};
-use crate::event_names::Selected;
 use crate::failure::{Failure, Outcome, Result};
-use crate::in_process;
 use crate::limits;
+use crate::render::out::Out;
+use crate::stdio;
+use crate::trace::event_names::Selected;
+use crate::trace::session::print_env;
 
 /// How often a file is looked at that has no more bytes yet.
 const LOOK: Duration = Duration::from_millis(200);
@@ -25,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Different CPUs' events come in batches. A recorder writes its counters once it has emptied every CPU's buffer: what
 /// happened before the counters of the batch before has come from everywhere then, and is printed in the kernel's order.
 pub fn run(path: &Path, options: &Options) -> Result<Outcome> {
-    let held = in_process::file(path);
+    let held = stdio::file(path);
     let is_stream = held.is_some() || path == Path::new("-");
     let mut input: Box<dyn Read> = if let Some(bytes) = held {
         Box::new(io::Cursor::new(bytes))

@@ -6,14 +6,15 @@ use kmt_format::raw::{ChunkKind, chunk_flags, codecs};
 use kmt_format::read::{Damage, Trace};
 use serde_json::{Map, Value, json};
 
-use super::session::{Out, Session, print_json};
 use super::trust::title;
-use crate::analysis::losses::{CpuLosses, LossPlace};
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
 use crate::render::json;
+use crate::render::out::{Out, print_json};
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped, time};
+use crate::trace::losses::{CpuLosses, LossPlace};
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Places of losses that the text lists for each CPU; JSON lists all.
 const PLACES_SHOWN: usize = 4;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::basis::Basis;
-use crate::analysis::weights::Estimate;
+use crate::pass::weights::Estimate;
 use crate::render::text::count;
 use crate::stream::Api;
 

@@ -9,15 +9,15 @@ use super::basis::Input;
 use super::parts::{self, Page, Report, Subject};
 use super::report::{more, shown};
 use super::selection::Selection;
-use super::session::Session;
-use crate::analysis::pass;
-use crate::analysis::sinks::histogram::Histogram;
-use crate::analysis::sinks::{Lifetimes, Sinks};
+use crate::collect::histogram::Histogram;
+use crate::collect::{Lifetimes, Sinks};
 use crate::failure::{Outcome, Result};
+use crate::pass;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, escaped, percent};
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 /// What rows are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::parts::Subject;
-use crate::analysis::coverage::bounds::{Bounds, Live};
-use crate::analysis::coverage::{Coverage, Seen};
-use crate::analysis::pass;
-use crate::analysis::snapshots::at_end;
-use crate::analysis::totals::Totals;
+use crate::ledger::totals::Totals;
+use crate::pass;
+use crate::pass::coverage::bounds::{Bounds, Live};
+use crate::pass::coverage::{Coverage, Seen};
 use crate::render::table::Align;
 use crate::render::text::count;
+use crate::trace::snapshots::at_end;
 
 use super::known::cell;
 

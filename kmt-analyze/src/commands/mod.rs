@@ -26,7 +26,6 @@ pub mod parts;
 pub mod peak;
 pub mod report;
 pub mod selection;
-pub mod session;
 pub mod sizes;
 pub mod slabinfo;
 pub mod sorting;

@@ -7,9 +7,9 @@ use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::Event;
 use kmt_format::schema::Role;
 
-use super::session::Session;
-use crate::analysis::filter::Names;
+use crate::pass::filter::Names;
 use crate::stream::Interner;
+use crate::trace::session::Session;
 
 /// Names as the trace tells them.
 pub struct TraceNames<'s, 'd> {

@@ -11,19 +11,19 @@ use super::names::TraceNames;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::report::{more, shown};
 use super::selection::Selection;
-use super::session::Session;
 use super::stated::Keys;
 use super::trust::recorded;
-use crate::analysis::filter::Names;
-use crate::analysis::ledger::frames::NO_STACK;
 use crate::analysis::page_callers::{self, is_allocator};
-use crate::analysis::page_totals::{FrameCounts, FrameTotals};
-use crate::analysis::pass;
-use crate::analysis::sinks::Sinks;
+use crate::collect::Sinks;
 use crate::failure::{Outcome, Result};
+use crate::ledger::frames::NO_STACK;
+use crate::ledger::page_totals::{FrameCounts, FrameTotals};
+use crate::pass;
+use crate::pass::filter::Names;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
+use crate::trace::session::Session;
 
 /// The page report, and what else concerns pages.
 pub fn run(

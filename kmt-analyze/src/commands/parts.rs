@@ -3,15 +3,16 @@
 use serde_json::{Map, Value};
 
 use super::basis::{Basis, Input};
-use super::report::{About, ROWS_MAX, emit};
+use super::report::{About, emit};
 use super::selection::{Selection, Wants, analyse_for, task_names};
-use super::session::Session;
 use super::stated::Keys;
-use crate::analysis::pass;
-use crate::analysis::sinks::Sinks;
+use crate::collect::Sinks;
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits::ROWS_MAX;
+use crate::pass;
 use crate::render::text::escaped;
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 /// What a report is about.
 pub struct Subject<'s, 'd> {

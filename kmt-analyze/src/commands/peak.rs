@@ -8,14 +8,14 @@ use super::basis::{Basis, Input, too_lossy};
 use super::live_bounds::LiveBounds;
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown};
-use super::session::Session;
-use crate::analysis::pass;
-use crate::analysis::sinks::{Peak, Sinks};
+use crate::collect::{Peak, Sinks};
 use crate::failure::{Failure, Outcome, Result};
+use crate::pass;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped, percent, span, time};
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 struct Row {
     address: u64,

@@ -1,22 +1,24 @@
 //! What all reports have in common: heading, trust, rows of sums, output.
 
+use crate::limits::ROWS_MAX;
 use serde_json::{Map, Value, json};
 
 use super::known::{Known, about, cell};
 use super::selection::{Selection, sum_of};
-use super::session::{Out, Session, print_json};
 use super::sorting::SortKey;
 use super::stated::{Keys, Stated};
 use super::trust::{title, trust_lines};
-use crate::analysis::losses::Losses;
-use crate::analysis::pass;
-use crate::analysis::totals::Totals;
-use crate::analysis::weights::Estimate;
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
+use crate::ledger::totals::Totals;
+use crate::pass;
+use crate::pass::weights::Estimate;
 use crate::render::json;
+use crate::render::out::{Out, print_json};
 use crate::render::table::Align;
 use crate::render::text::count;
+use crate::trace::losses::Losses;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// What to print of a table of rows.
 #[derive(Debug)]
@@ -125,9 +127,6 @@ pub fn sums(t: &Totals, estimate: Option<Estimate>, known: Known, losses: &Losse
     ];
     cells.into_iter().chain(losses.any().then(|| lives(count(t.uncertain)))).collect()
 }
-
-/// Rows of a table without `-l`: a hostile file can name more call sites or tasks than fit into memory as text.
-pub const ROWS_MAX: usize = 20_000;
 
 /// How many of `rows` rows are shown.
 pub fn shown(limit: Option<usize>, rows: usize) -> usize {

@@ -6,14 +6,14 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use super::names::TraceNames;
-use super::session::Session;
-use crate::analysis::filter::Filter;
-use crate::analysis::pass::{self, Task};
-use crate::analysis::sinks::Sinks;
-use crate::analysis::term::Term;
-use crate::analysis::totals::Totals;
+use crate::collect::Sinks;
+use crate::ledger::totals::Totals;
+use crate::pass::filter::Filter;
+use crate::pass::term::Term;
+use crate::pass::{self, Task};
 use crate::stream::Api;
-use crate::time_range::TimeRange;
+use crate::trace::session::Session;
+use crate::trace::time_range::TimeRange;
 
 /// What is counted.
 #[derive(Debug, Clone, Default)]

@@ -8,17 +8,17 @@ use super::basis::{Basis, Input};
 use super::known::{Known, estimated, legend};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown, sum_columns, sums};
-use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
-use crate::analysis::losses::Losses;
-use crate::analysis::pass;
-use crate::analysis::totals::Totals;
-use crate::analysis::weights::{Estimate, in_order};
 use crate::failure::{Outcome, Result};
+use crate::ledger::totals::Totals;
+use crate::pass;
+use crate::pass::weights::{Estimate, in_order};
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, percent};
 use crate::stream::Api;
+use crate::trace::losses::Losses;
+use crate::trace::session::Session;
 
 /// One size class.
 struct Class {

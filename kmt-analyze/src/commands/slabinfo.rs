@@ -7,14 +7,14 @@ use super::caches::name_of;
 use super::live_bounds::LiveBounds;
 use super::parts::{Page, Report, Subject};
 use super::report::{more, shown};
-use crate::analysis::caches::CacheKey;
-use crate::analysis::coverage::course::{At, Course, courses, times};
-use crate::analysis::pass;
-use crate::analysis::sinks::{Moments, Sinks};
-use crate::analysis::snapshots::{Snapshot, snapshots};
+use crate::collect::{Moments, Sinks};
+use crate::pass;
+use crate::pass::caches::CacheKey;
+use crate::pass::coverage::course::{At, Course, courses, times};
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, time};
+use crate::trace::snapshots::{Snapshot, snapshots};
 
 /// The report.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Orders of rows.
 
-use crate::analysis::totals::Totals;
+use crate::ledger::totals::Totals;
 
 /// What a table of sums is sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

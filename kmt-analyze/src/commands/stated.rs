@@ -6,12 +6,12 @@ use kmt_format::read::Trace;
 use serde_json::{Value, json};
 
 use super::selection::{Selection, sum_of, task_names};
-use super::session::Session;
-use crate::analysis::pass;
-use crate::analysis::term::Key;
 use crate::failure::{Failure, Result};
+use crate::pass;
+use crate::pass::term::Key;
 use crate::render::text::{count, escaped, span, time};
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 /// Which conditions a report can heed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

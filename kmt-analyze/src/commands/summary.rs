@@ -8,20 +8,20 @@ use super::live_bounds::LiveBounds;
 use super::pages::sums_json;
 use super::parts::{self, Needs, Page, Report, Subject};
 use super::selection::{Selection, sum_of};
-use super::session::Session;
 use super::stated::Keys;
 use super::trust::recorded;
-use crate::analysis::coverage::bounds::Live;
-use crate::analysis::page_totals::{FrameCounts, FrameTotals};
-use crate::analysis::pass;
-use crate::analysis::ranges::Range;
-use crate::analysis::totals::{EventCounts, Totals};
-use crate::analysis::weights::Estimate;
 use crate::failure::{Outcome, Result};
+use crate::ledger::page_totals::{FrameCounts, FrameTotals};
+use crate::ledger::totals::{EventCounts, Totals};
+use crate::pass;
+use crate::pass::coverage::bounds::Live;
+use crate::pass::ranges::Range;
+use crate::pass::weights::Estimate;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::count;
 use crate::stream::Api;
+use crate::trace::session::Session;
 use kmt_format::schema::Meaning;
 
 const EVENTS: [(&str, Meaning); 4] = [

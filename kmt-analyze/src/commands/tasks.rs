@@ -9,19 +9,19 @@ use super::known::{Known, cell, legend};
 use super::parts::{self, Page, Report, Subject};
 use super::report::{RowOptions, more, shown};
 use super::selection::task_names;
-use super::session::Session;
 use super::sorting::{SortKey, sort_rows};
 use super::stated::Keys;
 use super::trust::recorded_class;
-use crate::analysis::page_totals::FrameTotals;
-use crate::analysis::pass;
-use crate::analysis::sinks::page_use::Use;
-use crate::analysis::sinks::tasks::TaskSums;
-use crate::analysis::sinks::{PageUse, Sinks, Tasks};
+use crate::collect::page_use::Use;
+use crate::collect::tasks::TaskSums;
+use crate::collect::{PageUse, Sinks, Tasks};
 use crate::failure::{Outcome, Result};
+use crate::ledger::page_totals::FrameTotals;
+use crate::pass;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
+use crate::trace::session::Session;
 
 struct Row {
     pid: i32,

@@ -8,16 +8,16 @@ use super::basis::{Basis, Input};
 use super::live_bounds::LiveBounds;
 use super::parts::{self, Page, Report, Subject};
 use super::selection::{Selection, task_names};
-use super::session::Session;
 use super::stated::Keys;
-use crate::analysis::caches::usual_names;
-use crate::analysis::pass;
-use crate::analysis::sinks::timeline::{Row, Step};
-use crate::analysis::sinks::{Sinks, Timeline};
+use crate::collect::timeline::{Row, Step};
+use crate::collect::{Sinks, Timeline};
 use crate::failure::{Outcome, Result};
+use crate::pass;
+use crate::pass::caches::usual_names;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped, time};
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 /// What the lines of a timeline are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -4,13 +4,13 @@ use kmt_format::schema::{EventClass, Meaning};
 
 use super::basis::Basis;
 use super::caches::name_of;
-use super::session::Session;
-use crate::analysis::caches::{CacheKey, by_cache};
-use crate::analysis::coverage::{Coverage, Seen};
-use crate::analysis::pass;
-use crate::analysis::totals::Totals;
+use crate::ledger::totals::Totals;
+use crate::pass;
+use crate::pass::caches::{CacheKey, by_cache};
+use crate::pass::coverage::{Coverage, Seen};
 use crate::render::text::{count, escaped, span};
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 /// Whether events of that meaning were recorded: `None` if none was seen and the file does not tell.
 pub fn recorded(session: &Session<'_>, result: &pass::Result, meaning: Meaning) -> Option<bool> {

@@ -6,15 +6,15 @@ use super::basis::{Basis, Input};
 use super::parts::refuse;
 use super::report::{About, emit, more, shown};
 use super::selection::{Selection, Wants, analyse_for, task_names};
-use super::session::Session;
 use super::stated::Keys;
-use crate::analysis::ledger::lives::{ADDRESS_BITS, End};
-use crate::analysis::pass;
-use crate::analysis::sinks::{Closed, Sinks, Who};
+use crate::collect::{Closed, Sinks, Who};
 use crate::failure::{Failure, Outcome, Result};
+use crate::ledger::lives::{ADDRESS_BITS, End};
+use crate::pass;
 use crate::render::json;
 use crate::render::text::{count, duration, escaped, time};
 use crate::stream::Origin;
+use crate::trace::session::Session;
 
 /// Prints the lives of the object that holds `address`.
 pub fn run(

@@ -5,9 +5,9 @@ use kmt_format::read::Gap;
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions, WriterStats};
 use kmt_format::{Compression, Error};
 
-use crate::commands::session::Session;
 use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Result};
+use crate::trace::session::Session;
 
 /// Bytes that are handed to the output at once, about.
 const WRITE_LEN: usize = 1 << 20;

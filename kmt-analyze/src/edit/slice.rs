@@ -5,12 +5,12 @@ use kmt_format::read::StackJoiner;
 use kmt_format::schema::Meaning;
 
 use super::copy::{Compress, Copy, failed};
-use crate::commands::session::Session;
-use crate::event_names::Selected;
 use crate::export::output::Target;
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
-use crate::time_range::TimeRange;
+use crate::trace::event_names::Selected;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
+use crate::trace::time_range::TimeRange;
 
 /// What to keep.
 #[derive(Debug)]

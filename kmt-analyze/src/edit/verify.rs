@@ -7,10 +7,11 @@ use kmt_format::Fault;
 use kmt_format::read::{Damage, Trace};
 use serde_json::{Map, json};
 
-use crate::commands::session::{Out, Session, print_json};
 use crate::failure::{Outcome, Result};
+use crate::render::out::{Out, print_json};
 use crate::render::text::{count, escaped};
-use crate::unknown::{self, UnknownFields};
+use crate::trace::session::Session;
+use crate::trace::unknown::{self, UnknownFields};
 
 /// What was found.
 struct Found {

@@ -11,9 +11,9 @@ use super::objects::{Resolver, lives};
 use super::output::Export;
 use super::points::{Points, frames};
 use crate::commands::basis::Input;
-use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
-use crate::open::outcome;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Most of one place: bytes and objects, now, at its own peak, at the global one.
 #[derive(Debug, Clone, Copy, Default)]

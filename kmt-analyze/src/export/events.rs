@@ -9,11 +9,11 @@ use kmt_format::read::{Damage, Event};
 use kmt_format::schema::Role;
 
 use super::rows::{Cell, Kind};
-use crate::analysis::comms::Comms;
 use crate::commands::selection::Selection;
-use crate::commands::session::Session;
 use crate::failure::{Failure, Result};
 use crate::render::text::escaped;
+use crate::trace::comms::Comms;
+use crate::trace::session::Session;
 
 /// Columns of events: those that roles fill, then all of the event in the kernel's own words.
 pub const EVENT: [(&str, Kind); 18] = [

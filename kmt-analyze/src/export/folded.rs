@@ -7,9 +7,9 @@ use super::output::Export;
 use super::points::{Points, frames};
 use super::{Options, Weight};
 use crate::commands::basis::Input;
-use crate::commands::session::Session;
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Writes them. Objects without a stack have their cache and call site for one.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {

@@ -20,9 +20,9 @@ pub use output::Target;
 
 use crate::commands::parts::Report;
 use crate::commands::selection::Selection;
-use crate::commands::session::Session;
 use crate::commands::stated::Keys;
 use crate::failure::{Failure, Outcome, Result};
+use crate::trace::session::Session;
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

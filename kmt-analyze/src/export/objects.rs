@@ -7,19 +7,19 @@ use kmt_format::print::PrintEnv;
 use kmt_format::schema::Role;
 
 use super::output::Target;
-use crate::analysis::caches::usual_names;
-use crate::analysis::filter::Names as _;
-use crate::analysis::pass;
-use crate::analysis::sinks::{Calls, Object, Objects, Sinks, Spool};
-use crate::analysis::size_classes::SizeClasses;
+use crate::collect::{Calls, Object, Objects, Sinks, Spool};
 use crate::commands::basis::{Basis, Input};
 use crate::commands::names::TraceNames;
 use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
-use crate::commands::session::Session;
 use crate::commands::stated::{Keys, Stated};
 use crate::failure::{Failure, Result};
+use crate::pass;
+use crate::pass::caches::usual_names;
+use crate::pass::filter::Names as _;
+use crate::pass::size_classes::SizeClasses;
 use crate::render::text::escaped;
 use crate::stream::{Api, Site};
+use crate::trace::session::Session;
 
 /// What a pass came to, with all lives.
 pub struct Lives {

@@ -6,7 +6,7 @@ use kmt_common::output::Output;
 pub use kmt_common::output::Target;
 
 use crate::failure::Result;
-use crate::in_process;
+use crate::stdio;
 
 /// Bytes that are handed to the output at once, about.
 const BUFFER_LEN: usize = 1 << 18;
@@ -31,8 +31,8 @@ impl Export {
     }
 
     fn held(target: &Target) -> Option<Sink> {
-        let is_held = target.path == std::path::Path::new("-") && in_process::is_held();
-        is_held.then(|| Sink::Held(in_process::stdout()))
+        let is_held = target.path == std::path::Path::new("-") && stdio::is_held();
+        is_held.then(|| Sink::Held(stdio::stdout()))
     }
 
     /// Opens what is not text, and so does not go to a terminal.

@@ -16,10 +16,10 @@ use super::objects::{Resolver, lives, next};
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Options, events};
 use crate::commands::basis::Input;
-use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
-use crate::open::outcome;
 use crate::render::text::escaped;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Rows of a row group.
 const GROUP: usize = 1 << 18;

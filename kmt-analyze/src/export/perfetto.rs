@@ -13,15 +13,15 @@ use super::proto::perfetto::{
 };
 use super::rows::Cell;
 use super::{Options, events};
-use crate::analysis::sinks::stalls::{Interval, Stall};
-use crate::analysis::sinks::{Sinks, Stalls};
+use crate::collect::stalls::{Interval, Stall};
+use crate::collect::{Sinks, Stalls};
 use crate::commands::parts::{Labels, Report as _, Subject};
 use crate::commands::selection::{Wants, analyse_for, task_names};
-use crate::commands::session::Session;
 use crate::commands::timeline::{Course, Key};
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
 use crate::render::text::escaped;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// All packets are of one writer.
 const SEQUENCE: u32 = 1;

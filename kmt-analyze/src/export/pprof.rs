@@ -14,9 +14,9 @@ use super::points::{Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use crate::analysis::page_callers::TRACER;
 use crate::commands::basis::{Basis, Input};
-use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
-use crate::open::outcome;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Values of a sample; the names of the first four are those that pprof knows of heap profiles.
 const VALUES: [(&str, &str); 5] = [

@@ -1,11 +1,11 @@
 //! Rows of named values: what all tabular formats are made of.
 
 use super::objects::Resolver;
-use crate::analysis::coverage::Coverage;
-use crate::analysis::coverage::bounds::Bounds;
-use crate::analysis::pass;
-use crate::analysis::sinks::Object;
-use crate::analysis::totals::Totals;
+use crate::collect::Object;
+use crate::ledger::totals::Totals;
+use crate::pass;
+use crate::pass::coverage::Coverage;
+use crate::pass::coverage::bounds::Bounds;
 use crate::stream::Api;
 
 /// A value of a row.

@@ -10,10 +10,10 @@ use super::objects::{Lives, Resolver, lives, next};
 use super::rows::{CALL_SITE, Cell, call_sites, full_address};
 use super::{Options, events};
 use crate::commands::basis::Input;
-use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
-use crate::open::outcome;
 use crate::render::text::escaped;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Tables, made before rows.
 const TABLES: &str = include_str!("tables.sql");

@@ -10,14 +10,14 @@ use super::objects::{Resolver, lives, next};
 use super::output::Export;
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Format, Of, Options, events};
-use crate::analysis::sinks::Sinks;
+use crate::collect::Sinks;
 use crate::commands::basis::Input;
 use crate::commands::parts::Subject;
 use crate::commands::selection::{Wants, analyse_for};
-use crate::commands::session::Session;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
-use crate::open::outcome;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Writes one table.
 pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {

@@ -5,9 +5,9 @@ use kmt_format::read::Trace;
 use serde_json::{Map, Value, json};
 
 use super::text::escaped;
-use crate::analysis::losses::Losses;
-use crate::analysis::page_totals::FrameTotals;
-use crate::analysis::totals::{EventCounts, Totals};
+use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::{EventCounts, Totals};
+use crate::trace::losses::Losses;
 
 /// An address.
 pub fn address(value: u64) -> Value {

@@ -2,5 +2,6 @@
 
 pub mod json;
 pub mod kernel_line;
+pub mod out;
 pub mod table;
 pub mod text;

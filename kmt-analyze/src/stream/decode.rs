@@ -10,8 +10,8 @@ use super::join::StackJoin;
 use super::notes::NotesWanted;
 use super::op::{Kind, Op, What};
 use super::plan::ClassPlan;
-use crate::analysis::comms::Comms;
-use crate::analysis::int_hash::IntHash;
+use crate::int_hash::IntHash;
+use crate::trace::comms::Comms;
 
 /// What the reports want beyond slab and page events.
 #[derive(Debug, Clone, Copy, Default)]

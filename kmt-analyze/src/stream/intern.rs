@@ -11,9 +11,9 @@ use kmt_format::schema::{Meaning, Role};
 use super::notes::Note;
 use super::op::{Kind, What};
 use super::plan::ClassPlan;
-use crate::analysis::comms::Comms;
-use crate::analysis::int_hash::IntHash;
+use crate::int_hash::IntHash;
 use crate::limits;
+use crate::trace::comms::Comms;
 
 /// By which interface an object was allocated or freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

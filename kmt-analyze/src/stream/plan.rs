@@ -4,6 +4,7 @@ use kmt_format::read::{Event, Schema};
 use kmt_format::schema::{EventClass, Meaning, Place, Role, Transform};
 
 use super::notes::NotePlan;
+use crate::trace::unknown::is_without_address;
 
 /// Field indices of one class.
 #[derive(Debug, Clone, Default)]
@@ -35,16 +36,6 @@ const ROLES: [Role; 15] = [
 
 /// Offsets of an `rcu_head` are below this (`__is_kvfree_rcu_offset()`, include/linux/rcupdate.h of 5.9 and later).
 const RCU_OFFSET_END: u64 = 4096;
-
-/// Whether its events are of memory, and do not say of which: they are in no account.
-pub fn is_without_address(class: &EventClass) -> bool {
-    let address = match class.meaning {
-        meaning if meaning.is_slab_alloc() || meaning.is_slab_free() => Role::PTR,
-        Meaning::PAGE_ALLOC | Meaning::PAGE_FREE => Role::PFN,
-        _ => return false,
-    };
-    class.field_with(address).is_none()
-}
 
 impl ClassPlan {
     fn of(class: &EventClass) -> Self {

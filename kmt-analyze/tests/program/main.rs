@@ -10,6 +10,7 @@ mod export;
 mod fuzz_seeds;
 mod honest;
 mod hostile;
+mod houses;
 mod import;
 mod later;
 mod library;

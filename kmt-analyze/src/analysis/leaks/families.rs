@@ -3,7 +3,7 @@
 //! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself.
 
 use super::{Verdict, goes_with_until};
-use crate::analysis::sinks::growth::Course;
+use crate::collect::growth::Course;
 
 /// What a family may be made of.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ pub fn families(candidates: &[Candidate<'_>]) -> Vec<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::sinks::growth::STEPS;
+    use crate::collect::growth::STEPS;
 
     fn course(pid: i32, survivors: impl Fn(usize) -> u64) -> Course {
         let mut course = Course::default();

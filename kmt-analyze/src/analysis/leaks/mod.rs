@@ -8,7 +8,7 @@
 pub mod families;
 pub mod tasks;
 
-use super::sinks::growth::{Course, Numbers, STEPS, Steps};
+use crate::collect::growth::{Course, Numbers, STEPS, Steps};
 
 /// What is made of survivors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 //! credentials, and that is no leak however many such tasks there are.
 
 use super::{apart, judge, without};
-use crate::analysis::sinks::growth::{Course, Numbers, STEPS, Steps};
+use crate::collect::growth::{Course, Numbers, STEPS, Steps};
 
 /// Survivors may be born this far from the tasks, as shares of both over time: some come when a task has run for a while.
 const APART_MAX: f64 = 0.4;

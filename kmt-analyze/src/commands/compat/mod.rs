@@ -10,15 +10,16 @@ use std::collections::HashMap;
 use kmt_common::tell;
 use serde_json::{Value, json};
 
-use super::session::{Out, Session, print_json};
 use crate::analysis::legacy::{Function, Legacy};
 use crate::failure::{Failure, Outcome, Result};
-use crate::open::outcome;
 use crate::render::json;
+use crate::render::out::{Out, print_json};
 use crate::render::text::escaped;
 use crate::stream::decode::{Decoder, Wanted};
 use crate::stream::load::Loader;
 use crate::stream::{SharedInterner, pipe};
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Another tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -12,10 +12,11 @@ use super::Options;
 use crate::analysis::perf_kmem::{
     Gfp, PageKey, PageQueue, PageRow, Pages, Slab, SlabRow, Waiting, fragmentation,
 };
-use crate::commands::session::{Out, Session};
 use crate::failure::{Outcome, Result};
-use crate::open::outcome;
+use crate::render::out::Out;
 use crate::render::text::escaped;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Addresses of a stack in which perf looks for a caller.
 const STACK_MAX: usize = 16;

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::others;
 use crate::analysis::legacy::Legacy;
-use crate::analysis::sinks::{Reasons, Sinks};
+use crate::collect::{Reasons, Sinks};
 use crate::commands::report::{About, emit};
 use crate::commands::selection::{Selection, Wants, analyse_for, sum_of};
-use crate::commands::session::Session;
 use crate::commands::stated::Keys;
 use crate::failure::{Outcome, Result};
 use crate::render::table::{Align, table};
 use crate::render::text::count;
+use crate::trace::session::Session;
 
 /// One step from our figure to another tool's.
 struct Term {

@@ -10,9 +10,9 @@ use profile::{Key, Row};
 pub use profile::{Profile, build, of};
 
 use super::report::more;
-use super::session::{Out, print_json};
 use crate::analysis::difference::{Difference, Figure, Threshold, compare};
 use crate::failure::{Failure, Result};
+use crate::render::out::{Out, print_json};
 use crate::render::table::{Align, table};
 use crate::render::text::count;
 

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use super::By;
 use crate::analysis::difference::{Figure, PARTS};
-use crate::analysis::filter::Names;
-use crate::analysis::sinks::timeline;
-use crate::analysis::sinks::{Sinks, Timeline};
-use crate::analysis::size_classes::SizeClasses;
+use crate::collect::timeline;
+use crate::collect::{Sinks, Timeline};
 use crate::commands::names::TraceNames;
 use crate::commands::parts::Labels;
 use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
-use crate::commands::session::Session;
 use crate::commands::stated::events_of;
+use crate::pass::filter::Names;
+use crate::pass::size_classes::SizeClasses;
 use crate::render::text::escaped;
 use crate::stream::Api;
+use crate::trace::session::Session;
 
 /// What is compared: kind, and name.
 pub type Key = (&'static str, String);
@@ -74,7 +74,7 @@ pub fn of(
     let labels = Labels::new(session);
     let names = TraceNames::new(session);
     let tasks = task_names(session);
-    let usual = crate::analysis::caches::usual_names(&result);
+    let usual = crate::pass::caches::usual_names(&result);
     let interner = &result.interner;
     let task = |origin: usize| {
         let pid = interner.origins.get(origin as u32).map_or(0, |o| o.pid);

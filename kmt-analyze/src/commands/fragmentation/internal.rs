@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Part, View, on_average};
-use crate::analysis::sinks::Occupancy;
+use crate::collect::Occupancy;
 use crate::commands::basis::Basis;
 use crate::commands::known::{Known, cell};
 use crate::commands::report::more;

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::parts::{Labels, Page, Report, Subject};
-use crate::analysis::caches::{CacheKey, usual_names};
-use crate::analysis::coverage::Coverage;
-use crate::analysis::pass;
-use crate::analysis::sinks::{Fallbacks, Mixing, Occupancy, Sinks};
+use crate::collect::{Fallbacks, Mixing, Occupancy, Sinks};
 use crate::commands::basis::Input;
 use crate::commands::live_bounds::LiveBounds;
 use crate::commands::stated::Keys;
+use crate::pass;
+use crate::pass::caches::{CacheKey, usual_names};
+use crate::pass::coverage::Coverage;
 use crate::render::text::{count, escaped};
 use crate::stream::Api;
 

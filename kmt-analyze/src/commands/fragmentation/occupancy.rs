@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Part, View};
-use crate::analysis::coverage::{Coverage, Seen};
-use crate::analysis::sinks::Occupancy;
-use crate::analysis::sinks::occupancy::{Holds, Pins, SPARSE, SlabPage, Turnover};
+use crate::collect::Occupancy;
+use crate::collect::occupancy::{Holds, Pins, SPARSE, SlabPage, Turnover};
 use crate::commands::basis::{Basis, Input};
 use crate::commands::report::more;
+use crate::pass::coverage::{Coverage, Seen};
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent, time};
@@ -115,7 +115,7 @@ pub(super) fn of(view: &View<'_, '_, '_>, occupancy: &Occupancy) -> Part {
 
 /// The cache that frees at a site tell.
 fn free_cache<'v>(view: &View<'v, '_, '_>, site: u32) -> &'v str {
-    let result: &'v crate::analysis::pass::Result = view.result;
+    let result: &'v crate::pass::Result = view.result;
     let free = result.interner.frees.get(site);
     let name = free.and_then(|f| f.cache).map(|c| result.interner.name(c));
     name.and_then(|n| std::str::from_utf8(n).ok()).unwrap_or("? (kfree of older objects)")

@@ -6,17 +6,17 @@ use kmt_format::schema::Meaning;
 use serde_json::{Value, json};
 
 use super::{Part, View};
-use crate::analysis::buddy::{self, Zone};
-use crate::analysis::filter::Names;
-use crate::analysis::sinks::fallbacks::Fallback;
-use crate::analysis::sinks::page_use::Severity;
-use crate::analysis::sinks::{Fallbacks, Mixing};
+use crate::collect::fallbacks::Fallback;
+use crate::collect::page_use::Severity;
+use crate::collect::{Fallbacks, Mixing};
 use crate::commands::names::TraceNames;
 use crate::commands::report::more;
 use crate::commands::trust::{recorded, recorded_class};
+use crate::pass::filter::Names;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped, percent};
+use crate::trace::buddy::{self, Zone};
 
 pub(super) fn of(view: &View<'_, '_, '_>, mixing: Option<&Mixing>, fallbacks: &Fallbacks) -> Part {
     let parts = [indices(view), fallen(view, fallbacks), mixed(view, mixing)];

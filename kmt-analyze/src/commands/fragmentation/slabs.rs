@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Part, View};
-use crate::analysis::slabinfo::{self, SlabInfo};
 use crate::commands::report::more;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
+use crate::trace::slabinfo::{self, SlabInfo};
 
 struct Row {
     info: SlabInfo,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::View;
-use crate::analysis::sinks::stalls::{Interval, Stall};
+use crate::collect::stalls::{Interval, Stall};
 use crate::commands::dump::Printer;
 use crate::commands::report::more;
 use crate::render::text::{count, duration, escaped, time};

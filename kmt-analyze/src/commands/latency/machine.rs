@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::View;
-use crate::analysis::amount::Amount;
-use crate::analysis::filter::Names;
-use crate::analysis::sinks::histogram::Histogram;
-use crate::analysis::sinks::stalls::{ByOrder, Delayed, Stall, TaskStalls};
+use crate::collect::amount::Amount;
+use crate::collect::histogram::Histogram;
+use crate::collect::stalls::{ByOrder, Delayed, Stall, TaskStalls};
 use crate::commands::names::TraceNames;
+use crate::pass::filter::Names;
 use crate::render::json;
 use crate::render::text::escaped;
 

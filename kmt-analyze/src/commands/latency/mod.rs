@@ -12,12 +12,12 @@ use serde_json::Map;
 
 use super::parts::{Labels, Page, Report, Subject};
 use super::trust::recorded_class;
-use crate::analysis::pass;
-use crate::analysis::sinks::histogram::Histogram;
-use crate::analysis::sinks::stalls::{Delayed, Stall, TaskStalls};
-use crate::analysis::sinks::{Sinks, Stalls};
+use crate::collect::histogram::Histogram;
+use crate::collect::stalls::{Delayed, Stall, TaskStalls};
+use crate::collect::{Sinks, Stalls};
 use crate::commands::basis::Input;
 use crate::commands::stated::Keys;
+use crate::pass;
 
 /// The report.
 #[derive(Debug, Default)]

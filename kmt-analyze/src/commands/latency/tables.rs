@@ -1,11 +1,11 @@
 //! For people: what took how long, which allocations waited, what tasks did.
 
 use super::View;
-use crate::analysis::amount::Amount;
-use crate::analysis::filter::Names;
-use crate::analysis::sinks::stalls::ByOrder;
+use crate::collect::amount::Amount;
+use crate::collect::stalls::ByOrder;
 use crate::commands::names::TraceNames;
 use crate::commands::report::more;
+use crate::pass::filter::Names;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, escaped};
 

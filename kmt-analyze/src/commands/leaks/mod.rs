@@ -16,19 +16,19 @@ use kmt_format::kernel::ClockUnit;
 use serde_json::{Map, json};
 
 use super::parts::{Labels, Page, Report, Subject};
-use crate::analysis::caches::usual_names;
 use crate::analysis::leaks::families::{Candidate, families};
 use crate::analysis::leaks::tasks::belong_to_tasks;
 use crate::analysis::leaks::{Evidence, Verdict, goes_with, judge, may_be_unseen, without};
-use crate::analysis::pass;
-use crate::analysis::sinks::growth::Course;
-use crate::analysis::sinks::{Calls, Growth, Sinks};
-use crate::analysis::slabinfo;
+use crate::collect::growth::Course;
+use crate::collect::{Calls, Growth, Sinks};
 use crate::commands::basis::{Basis, Input, too_lossy};
 use crate::commands::live_bounds::LiveBounds;
 use crate::commands::stated::Keys;
+use crate::pass;
+use crate::pass::caches::usual_names;
 use crate::render::text::{duration, escaped};
 use crate::stream::Api;
+use crate::trace::slabinfo;
 
 /// The report.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use super::view::View;
 use super::{Row, tasks_started};
 use crate::analysis::leaks::Verdict;
 use crate::analysis::leaks::families::holder;
-use crate::analysis::sinks::growth::STEPS;
+use crate::collect::growth::STEPS;
 use crate::commands::parts::Labels;
 use crate::commands::report::more;
 use crate::render::table::{Align, table};

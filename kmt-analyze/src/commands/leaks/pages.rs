@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{Row, sort};
-use crate::analysis::filter::Names;
 use crate::analysis::leaks::{Verdict, judge};
 use crate::analysis::page_callers::{caller, is_allocator};
-use crate::analysis::pass;
-use crate::analysis::sinks::Growth;
-use crate::analysis::sinks::growth::Course;
+use crate::collect::Growth;
+use crate::collect::growth::Course;
 use crate::commands::names::TraceNames;
 use crate::commands::parts::{Labels, Subject};
+use crate::pass;
+use crate::pass::filter::Names;
 use crate::render::text::escaped;
 
 /// Pages by kind.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use kmt_format::schema::Meaning;
 
 use crate::analysis::page_callers::of_users;
-use crate::analysis::pass;
-use crate::analysis::sinks::calls::CallSums;
+use crate::collect::calls::CallSums;
 use crate::commands::parts::Labels;
-use crate::commands::session::Session;
+use crate::pass;
+use crate::trace::session::Session;
 
 /// Stacks shown of a call site.
 const SHOWN: usize = 3;

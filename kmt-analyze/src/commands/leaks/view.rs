@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Row;
-use crate::analysis::sinks::growth::STEPS;
+use crate::collect::growth::STEPS;
 use crate::commands::parts::Subject;
 
 /// What grows together.

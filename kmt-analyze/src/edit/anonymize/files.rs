@@ -6,7 +6,7 @@ use kmt_format::read::Attachment;
 use super::mainline;
 use super::record::Masks;
 use super::texts::Texts;
-use crate::analysis::slabinfo::sysfs_line;
+use crate::trace::slabinfo::sysfs_line;
 
 /// The file under its new name; `None` if it has to go.
 pub fn masked(file: &Attachment<'_>, masks: &mut Masks) -> Option<(String, Vec<u8>)> {

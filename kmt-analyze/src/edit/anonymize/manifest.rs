@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use super::Options;
 use super::fields::{ClassPlan, Treatment};
 use super::record::Masks;
-use crate::commands::session::{Session, print_json};
 use crate::failure::Result;
+use crate::render::out::print_json;
 use crate::render::text::count;
+use crate::trace::session::Session;
 
 /// Counts of what was kept, replaced and left out.
 #[derive(Debug)]

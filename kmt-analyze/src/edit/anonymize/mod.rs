@@ -31,12 +31,12 @@ use self::record::Masks;
 use self::survey::Survey;
 use self::texts::{Caches, Texts};
 use super::copy::{Compress, Copy, failed};
-use crate::analysis::sinks::Sinks;
+use crate::collect::Sinks;
 use crate::commands::selection::{Selection, Wants, analyse_for};
-use crate::commands::session::Session;
 use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
-use crate::open::outcome;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// Whom the file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

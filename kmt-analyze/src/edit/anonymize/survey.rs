@@ -7,7 +7,7 @@ use kmt_format::read::Event;
 
 use super::fields::{ClassPlan, Treatment};
 use super::memory::{Seen, Shape, all_ones};
-use crate::commands::session::Session;
+use crate::trace::session::Session;
 
 /// What a trace holds.
 #[derive(Debug)]

@@ -1,0 +1,114 @@
+//! Page allocations that were served from pageblocks of another migrate type, and for whom.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::{Noted, PageEvent};
+use crate::int_hash::IntHash;
+use crate::ledger::Rules;
+use crate::ledger::direct_map::DirectMap;
+use crate::stream::{NoteKind, Op, Origin};
+
+/// What fallbacks have in common; `None` where the event lacks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fallback {
+    /// Migrate type that was asked for.
+    pub alloc_migratetype: Option<i32>,
+    /// Type of the pages that were taken.
+    pub fallback_migratetype: Option<i32>,
+    /// Order that was asked for.
+    pub alloc_order: Option<u32>,
+    /// Order of the pages that were taken.
+    pub fallback_order: Option<u32>,
+    /// Whether the pageblock then has the type that was asked for.
+    pub change_ownership: Option<bool>,
+    /// Task.
+    pub pid: i32,
+    /// Number of the page allocation's kind, where it followed.
+    pub page_site: Option<u32>,
+    /// Number of the site of the slab object that the page was for.
+    pub slab_site: Option<u32>,
+}
+
+/// Fallbacks, counted.
+#[derive(Debug, Default)]
+pub struct Fallbacks {
+    /// By what they have in common.
+    pub counts: HashMap<Fallback, u64>,
+    /// For each task one whose page allocation, or slab allocation behind it, may still come; and the frames of that.
+    open: HashMap<i32, (Fallback, Range<u64>), IntHash>,
+    /// Where page frames are mapped, and log2 of the page size.
+    map: Option<(DirectMap, u32)>,
+}
+
+impl Fallbacks {
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
+    }
+
+    fn settle(&mut self, pid: i32) {
+        if let Some((fallback, _)) = self.open.remove(&pid) {
+            *self.counts.entry(fallback).or_default() += 1;
+        }
+    }
+
+    /// Another event of the page allocator.
+    pub fn note(&mut self, noted: &Noted) {
+        if noted.kind != NoteKind::Fallback {
+            return;
+        }
+        let pid = noted.place.pid;
+        self.settle(pid);
+        let [pfn, alloc_order, fallback_order, alloc_type, fallback_type, change_ownership] = noted.numbers;
+        let order = |order: Option<u64>| order.and_then(|o| u32::try_from(o).ok());
+        let pfn = pfn.unwrap_or(0);
+        let fallback = Fallback {
+            alloc_migratetype: alloc_type.map(|t| t as i32),
+            fallback_migratetype: fallback_type.map(|t| t as i32),
+            alloc_order: order(alloc_order),
+            fallback_order: order(fallback_order),
+            change_ownership: change_ownership.map(|c| c != 0),
+            pid,
+            page_site: None,
+            slab_site: None,
+        };
+        self.open.insert(pid, (fallback, pfn..pfn));
+    }
+
+    /// Pages were allocated: what the task asked for when it fell back. The page that it gets may be another, since
+    /// fallbacks fill per-CPU lists.
+    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        let pid = event.place.pid;
+        let Some((fallback, frames)) = self.open.get_mut(&pid) else { return };
+        if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {
+            return self.settle(pid);
+        }
+        fallback.page_site = Some(event.op.what.number());
+        let pfn = event.op.value;
+        *frames = pfn..pfn.saturating_add(1 << event.site.order.min(32));
+        if event.failed || event.site.is_movable() {
+            self.settle(pid);
+        }
+    }
+
+    /// A slab object was allocated: the first one on a new slab page is what that was for.
+    pub fn slab_alloc(&mut self, op: &Op, place: Origin) {
+        if self.open.is_empty() {
+            return;
+        }
+        let map = self.map;
+        if let Some((fallback, frames)) = self.open.get_mut(&place.pid) {
+            if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
+                fallback.slab_site = fallback.page_site.map(|_| op.what.number());
+            }
+            self.settle(place.pid);
+        }
+    }
+
+    /// Counts what is still open.
+    pub fn finish(&mut self) {
+        let open: Vec<i32> = self.open.keys().copied().collect();
+        open.into_iter().for_each(|pid| self.settle(pid));
+    }
+}

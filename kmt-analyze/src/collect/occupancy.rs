@@ -1,0 +1,373 @@
+//! Slab objects on their pages: which pages hold how much, when pages come and go, and whose survivors hold them.
+//!
+//! Objects are placed on page frames by the direct map (rule R8); without it nothing is known. A page allocation on
+//! which an object is then allocated is a slab page, of the cache of that object. Of slab pages that are older than
+//! the trace only what happens on them is seen.
+
+use super::{Change, Closed, PageEvent, grown};
+use crate::ledger::Rules;
+use crate::ledger::arena::Arena;
+use crate::ledger::direct_map::DirectMap;
+use crate::ledger::frames::ORDER_MAX;
+use crate::ledger::lives::Free;
+use crate::ledger::owners::Owners;
+
+/// A page allocation that may be a slab page, or a frame that is older than the trace and holds objects.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabPage {
+    /// First frame.
+    pub pfn: u64,
+    /// log2 of its frames; 0 for one that is older than the trace.
+    pub order: u8,
+    /// Whether it is older than the trace.
+    pub is_old: bool,
+    /// What is known of its cache.
+    pub holds: Holds,
+    /// Live objects on it that the trace has seen the birth of.
+    pub live: u32,
+    /// Their bytes.
+    pub live_bytes: u64,
+    /// Most bytes that were live at once.
+    pub peak_bytes: u64,
+}
+
+/// What tells the cache of a slab page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Nothing yet.
+    Nothing,
+    /// One large kmalloc, which is no slab.
+    Large,
+    /// Objects of that site.
+    Site(u32),
+    /// Objects that were freed at that free site.
+    FreeSite(u32),
+}
+
+/// Frames of slab pages that came and went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turnover {
+    /// Slabs that were allocated.
+    pub slabs_born: u64,
+    /// Frames of them.
+    pub frames_born: u64,
+    /// Slabs of those that were freed.
+    pub slabs_died: u64,
+    /// Frames of them.
+    pub frames_died: u64,
+    /// Slabs older than the trace that were freed.
+    pub old_slabs_died: u64,
+    /// Frames of them.
+    pub old_frames_died: u64,
+}
+
+impl std::ops::AddAssign<&Turnover> for Turnover {
+    fn add_assign(&mut self, other: &Turnover) {
+        self.slabs_born += other.slabs_born;
+        self.frames_born = self.frames_born.saturating_add(other.frames_born);
+        self.slabs_died += other.slabs_died;
+        self.frames_died = self.frames_died.saturating_add(other.frames_died);
+        self.old_slabs_died += other.old_slabs_died;
+        self.old_frames_died = self.old_frames_died.saturating_add(other.old_frames_died);
+    }
+}
+
+/// What one call site's survivors hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pins {
+    /// Objects that are live at the end on slab pages of the trace.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of their pages that are not in use, shared among the objects of a page.
+    pub pinned_bytes: f64,
+    /// The same on sparse pages: a quarter or less of what they once held is live.
+    pub sparse_bytes: f64,
+    /// Their share in sparse slabs.
+    pub sparse_slabs: f64,
+    /// Ages of objects on sparse pages, summed.
+    pub sparse_age: u128,
+    /// Objects on sparse pages.
+    pub sparse_objects: u64,
+}
+
+/// A step of time: changes in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StepChange {
+    /// Bytes of slab pages.
+    pub held: i64,
+    /// Bytes of live objects on them.
+    pub live: i64,
+}
+
+/// A page is sparse if its live bytes are at most its highest ones divided by this.
+pub const SPARSE: u64 = 4;
+
+/// The sink.
+#[derive(Debug)]
+pub struct Occupancy {
+    owners: Owners,
+    /// Owners of the frames that an event takes; empty between events.
+    runs: Vec<(u32, u32)>,
+    pages: Arena<SlabPage>,
+    map: Option<DirectMap>,
+    page_shift: u32,
+    end: u64,
+    start: u64,
+    step: u64,
+    /// Changes of slab pages that are of the trace, in equal steps of time.
+    pub steps: Vec<StepChange>,
+    /// By site of the first object of a page.
+    pub turnover: Vec<Turnover>,
+    /// Old pages freed whose objects only frees have told, by free site.
+    pub turnover_by_free: Vec<Turnover>,
+    /// How long objects were held within the window, all together, in the clock's unit; by site.
+    pub object_time: Vec<u128>,
+    /// By call site.
+    pub pins: Vec<Pins>,
+    window: (u64, u64),
+}
+
+impl Occupancy {
+    /// For steps of time from `first` to `last`.
+    pub fn new(first: u64, last: u64, steps: usize) -> Self {
+        let steps = steps.max(1);
+        Self {
+            owners: Owners::default(),
+            runs: Vec::new(),
+            pages: Arena::default(),
+            map: None,
+            page_shift: 12,
+            end: u64::MAX,
+            start: first,
+            step: (last.saturating_sub(first) / steps as u64 + 1).max(1),
+            steps: vec![StepChange::default(); steps],
+            turnover: Vec::new(),
+            turnover_by_free: Vec::new(),
+            object_time: Vec::new(),
+            pins: Vec::new(),
+            window: (first, last),
+        }
+    }
+
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.map = rules.direct_map;
+        self.page_shift = rules.page_size.trailing_zeros();
+        self.end = rules.window.1;
+    }
+
+    /// Time of the first step, and the length of each, in the clock's unit.
+    pub fn step(&self) -> (u64, u64) {
+        (self.start, self.step)
+    }
+
+    /// Slab pages that are there at the end.
+    pub fn pages(&self) -> impl Iterator<Item = &SlabPage> {
+        // Numbers are given out again: a page is there if its frame says so.
+        let number = |page: &SlabPage| self.owners.get(page.pfn).checked_sub(1);
+        self.pages.iter().filter(move |page| {
+            number(page).and_then(|n| self.pages.get(n)).is_some_and(|p| std::ptr::eq(p, *page))
+        })
+    }
+
+    fn change(&mut self, time: u64, held: i64, live: i64) {
+        let last = self.steps.len().saturating_sub(1) as u64;
+        let place = (time.saturating_sub(self.start) / self.step).min(last) as usize;
+        if let Some(step) = self.steps.get_mut(place) {
+            step.held = step.held.saturating_add(held);
+            step.live = step.live.saturating_add(live);
+        }
+    }
+
+    fn size(&self, order: u8) -> u64 {
+        1u64 << (self.page_shift + u32::from(order)).min(63)
+    }
+
+    fn page(&self, address: u64) -> Option<u32> {
+        let frame = self.map?.frame(address, self.page_shift);
+        self.owners.get(frame).checked_sub(1)
+    }
+
+    /// The page of an address; one that is older than the trace is made.
+    fn page_or_old(&mut self, address: u64) -> Option<u32> {
+        let frame = self.map?.frame(address, self.page_shift);
+        if let Some(number) = self.owners.get(frame).checked_sub(1) {
+            return Some(number);
+        }
+        // Outside of any memory: no object of the direct map.
+        if frame >> 40 != 0 {
+            return None;
+        }
+        let number = self.pages.put(SlabPage {
+            pfn: frame,
+            order: 0,
+            is_old: true,
+            holds: Holds::Nothing,
+            live: 0,
+            live_bytes: 0,
+            peak_bytes: 0,
+        });
+        self.owners.set(frame, 0, number + 1);
+        Some(number)
+    }
+
+    /// An object begins or ends.
+    #[inline]
+    pub fn changed(&mut self, change: &Change<'_>) {
+        if change.time > self.end || self.map.is_none() {
+            return;
+        }
+        let (bytes, time) = (change.site.bytes_alloc, change.time);
+        if !change.is_birth {
+            let Some(page) = self.page(change.address).and_then(|n| self.pages.get_mut(n)) else { return };
+            if page.live == 0 || page.holds == Holds::Large {
+                return;
+            }
+            page.live -= 1;
+            page.live_bytes = page.live_bytes.saturating_sub(bytes);
+            if !page.is_old {
+                self.change(time, 0, (bytes as i64).saturating_neg());
+            }
+            return;
+        }
+        let Some(number) = self.page_or_old(change.address) else { return };
+        let Some(page) = self.pages.get_mut(number) else { return };
+        if page.holds == Holds::Large || change.site.is_large {
+            page.holds = Holds::Large;
+            return;
+        }
+        let is_first = !matches!(page.holds, Holds::Site(_));
+        page.holds = if is_first { Holds::Site(change.life.site) } else { page.holds };
+        page.live += 1;
+        page.live_bytes = page.live_bytes.saturating_add(bytes);
+        page.peak_bytes = page.peak_bytes.max(page.live_bytes);
+        let (is_old, order) = (page.is_old, page.order);
+        if is_old {
+            return;
+        }
+        let mut held = 0;
+        if is_first {
+            held = self.size(order) as i64;
+            let turnover = grown(&mut self.turnover, change.life.site);
+            turnover.slabs_born += 1;
+            turnover.frames_born = turnover.frames_born.saturating_add(1 << order);
+        }
+        self.change(time, held, bytes as i64);
+    }
+
+    /// A free that ended no life tells that its page is a slab page, too.
+    pub fn freed_unknown(&mut self, address: u64, free: &Free) {
+        if free.time > self.end || address <= 16 {
+            return;
+        }
+        let number = self.page_or_old(address);
+        if let Some(page) = number.and_then(|n| self.pages.get_mut(n)) {
+            if page.holds == Holds::Nothing {
+                page.holds = Holds::FreeSite(free.site);
+            }
+        }
+    }
+
+    /// Pages were allocated.
+    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        if event.failed || event.op.time > self.end || self.map.is_none() {
+            return;
+        }
+        self.clear(event);
+        if event.site.is_movable() {
+            return;
+        }
+        let pfn = event.op.value;
+        let number = self.pages.put(SlabPage {
+            pfn,
+            order: event.site.order,
+            is_old: false,
+            holds: Holds::Nothing,
+            live: 0,
+            live_bytes: 0,
+            peak_bytes: 0,
+        });
+        self.owners.set(pfn, event.site.order.min(ORDER_MAX), number + 1);
+    }
+
+    /// Pages are freed.
+    pub fn page_free(&mut self, event: &PageEvent<'_>) {
+        if event.op.time <= self.end && self.map.is_some() {
+            self.clear(event);
+        }
+    }
+
+    /// Whatever was on these frames is gone.
+    fn clear(&mut self, event: &PageEvent<'_>) {
+        let order = event.site.order.min(ORDER_MAX);
+        let frames = 1u64 << order;
+        let mut old: Option<Holds> = None;
+        let mut runs = std::mem::take(&mut self.runs);
+        self.owners.take(event.op.value, order, &mut runs);
+        for (owner, _) in runs.drain(..) {
+            let number = owner - 1;
+            let Some(page) = self.pages.get(number).copied() else { continue };
+            if page.is_old {
+                self.pages.take(number);
+                old = match (old, page.holds) {
+                    (Some(Holds::Site(_)), _) | (_, Holds::Nothing) => old,
+                    (_, holds) => Some(holds),
+                };
+            } else {
+                self.died(&page, number, event.op.time);
+            }
+        }
+        self.runs = runs;
+        let turnover = match old {
+            Some(Holds::Site(site)) => grown(&mut self.turnover, site),
+            Some(Holds::FreeSite(site)) => grown(&mut self.turnover_by_free, site),
+            Some(Holds::Large | Holds::Nothing) | None => return,
+        };
+        turnover.old_slabs_died += 1;
+        turnover.old_frames_died = turnover.old_frames_died.saturating_add(frames);
+    }
+
+    /// A page of the trace is over.
+    fn died(&mut self, page: &SlabPage, number: u32, time: u64) {
+        // Its other frames: no two pages of the trace overlap.
+        self.owners.take(page.pfn, page.order.min(ORDER_MAX), &mut Vec::new());
+        self.pages.take(number);
+        if let Holds::Site(site) = page.holds {
+            let turnover = grown(&mut self.turnover, site);
+            turnover.slabs_died += 1;
+            turnover.frames_died = turnover.frames_died.saturating_add(1 << page.order);
+            let (held, live) = (self.size(page.order) as i64, page.live_bytes as i64);
+            self.change(time, held.saturating_neg(), live.saturating_neg());
+        }
+    }
+
+    /// A life is added up: how long it held its bytes, and what its survivors hold.
+    pub fn closed(&mut self, closed: &Closed) {
+        let (first, last) = self.window;
+        let end = closed.end.time().unwrap_or(last).min(last);
+        let held = end.saturating_sub(closed.life.born.max(first));
+        let time = grown(&mut self.object_time, closed.life.site);
+        *time = time.saturating_add(held.into());
+        if !closed.is_live {
+            return;
+        }
+        let Some(page) = self.page(closed.address).and_then(|n| self.pages.get(n)).copied() else { return };
+        if page.is_old || page.live == 0 || !matches!(page.holds, Holds::Site(_)) {
+            return;
+        }
+        let share = 1.0 / f64::from(page.live);
+        let unused = self.size(page.order).saturating_sub(page.live_bytes) as f64 * share;
+        let pins = grown(&mut self.pins, closed.caller);
+        pins.objects += 1;
+        pins.bytes = pins.bytes.saturating_add(closed.bytes_alloc);
+        pins.pinned_bytes += unused;
+        if page.live_bytes <= page.peak_bytes / SPARSE {
+            pins.sparse_bytes += unused;
+            pins.sparse_slabs += share;
+            pins.sparse_objects += 1;
+            pins.sparse_age =
+                pins.sparse_age.saturating_add(u128::from(last.saturating_sub(closed.life.born)));
+        }
+    }
+}

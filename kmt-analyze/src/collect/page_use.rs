@@ -1,0 +1,168 @@
+//! What tasks did to the page allocator: the figures of trace-pagealloc-postprocess (Mel Gorman,
+//! Documentation/trace/postprocess/trace-pagealloc-postprocess.pl). All of them count events, not pages.
+
+use std::collections::HashMap;
+
+use super::Noted;
+use crate::int_hash::IntHash;
+use crate::stream::NoteKind;
+
+/// Events of one task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Use {
+    /// mm_page_alloc, failures included.
+    pub allocs: u64,
+    /// mm_page_alloc_zone_locked: taken from the buddy lists, mostly to refill a per-CPU list.
+    pub allocs_under_lock: u64,
+    /// mm_page_free.
+    pub frees_direct: u64,
+    /// mm_page_free_batched.
+    pub frees_batched: u64,
+    /// mm_page_pcpu_drain.
+    pub pages_drained: u64,
+    /// Runs of those.
+    pub drains: u64,
+    /// Runs of mm_page_alloc_zone_locked.
+    pub refills: u64,
+    /// mm_page_alloc_extfrag: pages of another migrate type were taken.
+    pub fallbacks: u64,
+    /// Those of less than a pageblock, which mix types in a block.
+    pub causing: u64,
+    /// Those of them of order 3 or less.
+    pub severe: u64,
+    /// Those of them of a larger order.
+    pub moderate: u64,
+    /// Fallbacks after which the pageblock has the type that was asked for.
+    pub changed: u64,
+    /// Fallbacks that do not tell their order, or whether the block's type changed.
+    pub untold: u64,
+    run: Run,
+}
+
+/// What a task's last event was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Run {
+    #[default]
+    None,
+    Drain,
+    Refill,
+}
+
+/// Fallbacks of this order or less are severe.
+const SEVERE_ORDER_MAX: u64 = 3;
+
+/// Events by task.
+#[derive(Debug)]
+pub struct PageUse {
+    /// By task.
+    pub tasks: HashMap<i32, Use, IntHash>,
+    pageblock_order: u64,
+}
+
+impl PageUse {
+    /// For pageblocks of that order.
+    pub fn new(pageblock_order: u64) -> Self {
+        Self { tasks: HashMap::default(), pageblock_order }
+    }
+
+    fn at(&mut self, pid: i32, run: Run) -> &mut Use {
+        let task = self.tasks.entry(pid).or_default();
+        // A run counts when something else ends it.
+        if task.run != run {
+            task.drains += u64::from(task.run == Run::Drain);
+            task.refills += u64::from(task.run == Run::Refill);
+            task.run = run;
+        }
+        task
+    }
+
+    /// Pages were allocated, or could not be.
+    pub fn alloc(&mut self, pid: i32) {
+        self.at(pid, Run::None).allocs += 1;
+    }
+
+    /// Pages are freed.
+    pub fn free(&mut self, pid: i32) {
+        self.at(pid, Run::None).frees_direct += 1;
+    }
+
+    /// Another event of the page allocator.
+    pub fn note(&mut self, noted: &Noted) {
+        let pid = noted.place.pid;
+        match noted.kind {
+            NoteKind::PcpuDrain => self.at(pid, Run::Drain).pages_drained += 1,
+            NoteKind::ZoneLocked => self.at(pid, Run::Refill).allocs_under_lock += 1,
+            NoteKind::FreeBatched => self.at(pid, Run::None).frees_batched += 1,
+            NoteKind::Fallback => {
+                let [_, _, fallback_order, _, _, change_ownership] = noted.numbers;
+                let severity = fallback_order.map(|order| Severity::of(order, self.pageblock_order));
+                let task = self.at(pid, Run::None);
+                task.fallbacks += 1;
+                task.causing += u64::from(severity.is_some_and(|s| s != Severity::None));
+                task.severe += u64::from(severity == Some(Severity::Severe));
+                task.moderate += u64::from(severity == Some(Severity::Moderate));
+                task.changed += u64::from(change_ownership.is_some_and(|c| c != 0));
+                task.untold += u64::from(severity.is_none() || change_ownership.is_none());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How much a fallback mixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// A whole pageblock or more was taken: nothing is mixed.
+    None,
+    /// A part of a block, of an order above 3.
+    Moderate,
+    /// A small part of a block.
+    Severe,
+}
+
+impl Severity {
+    /// As trace-pagealloc-postprocess has it.
+    pub fn of(fallback_order: u64, pageblock_order: u64) -> Self {
+        match fallback_order {
+            order if order >= pageblock_order => Self::None,
+            0..=SEVERE_ORDER_MAX => Self::Severe,
+            _ => Self::Moderate,
+        }
+    }
+
+    /// As reports print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Moderate => "moderate",
+            Self::Severe => "severe",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Origin;
+
+    #[test]
+    fn runs_count_when_something_else_ends_them() {
+        let mut sink = PageUse::new(9);
+        let mut note = |kind, pid, numbers| {
+            let place = Origin { cpu: 0, pid, level: 0, name: 0 };
+            sink.note(&Noted { kind, numbers, time: 0, place });
+        };
+        for _ in 0..3 {
+            note(NoteKind::ZoneLocked, 1, [None; 6]);
+            note(NoteKind::PcpuDrain, 2, [None; 6]);
+        }
+        note(NoteKind::PcpuDrain, 1, [None; 6]);
+        note(NoteKind::Fallback, 1, [0, 0, 3, 0, 1, 1].map(Some));
+        note(NoteKind::Fallback, 1, [0, 0, 4, 0, 1, 0].map(Some));
+        note(NoteKind::Fallback, 1, [0, 0, 9, 0, 1, 1].map(Some));
+        let one = sink.tasks[&1];
+        assert_eq!((one.allocs_under_lock, one.refills, one.pages_drained, one.drains), (3, 1, 1, 1));
+        assert_eq!((one.fallbacks, one.causing, one.severe, one.moderate, one.changed), (3, 2, 1, 1, 2));
+        assert_eq!((sink.tasks[&2].pages_drained, sink.tasks[&2].drains), (3, 0), "goes on");
+    }
+}

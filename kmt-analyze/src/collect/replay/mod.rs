@@ -1,0 +1,193 @@
+//! The allocations of the trace played to a slab allocator with other size classes.
+//!
+//! The model: an object takes the smallest class that holds it, and a slot of the fullest slab of its class that has
+//! room; a slab without objects is given back, but for as many empty ones as SLUB keeps (min_partial, mm/slub.c). It
+//! counts slabs, so that it prices classes in memory that is really held and not in bytes that are handed out.
+
+mod layout;
+mod pool;
+
+use std::collections::HashMap;
+
+use super::{Change, grown};
+use crate::int_hash::IntHash;
+use crate::ledger::Rules;
+use crate::stream::Api;
+pub use layout::{Layout, best_classes};
+use pool::Pool;
+
+/// One layout, played.
+#[derive(Debug, Default)]
+pub struct Played {
+    layout: Layout,
+    page_size: u64,
+    pools: Vec<Pool>,
+    /// By size of the class, and whether it is for call sites apart.
+    pool_of: HashMap<u64, u32, IntHash>,
+    /// By address: pool, slab, bytes of the class.
+    objects: HashMap<u64, (u32, u32, u64), IntHash>,
+    /// Slab bytes held.
+    pub bytes_held: u64,
+    /// The most of them.
+    pub bytes_held_max: u64,
+    /// Bytes handed out.
+    pub bytes_live: u64,
+    /// The most of them.
+    pub bytes_live_max: u64,
+    /// Bytes handed out beyond those asked for, over all allocations.
+    pub bytes_wasted: u64,
+    /// Bytes handed out, over all allocations.
+    pub bytes_alloc: u64,
+    /// Sum over time of held bytes, in bytes times the clock's unit.
+    pub held_time: u128,
+    /// Requests that no class holds.
+    pub not_served: u64,
+    last: Option<u64>,
+}
+
+impl Played {
+    fn new(layout: Layout) -> Self {
+        Self { layout, page_size: 4096, ..Self::default() }
+    }
+
+    /// What was played.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Time goes on; only what is held from `start` on counts.
+    fn pass(&mut self, time: u64, start: u64) {
+        if let Some(last) = self.last {
+            let span = time.max(start).saturating_sub(last.max(start));
+            let held = u128::from(self.bytes_held).saturating_mul(span.into());
+            self.held_time = self.held_time.saturating_add(held);
+        }
+        if time >= start {
+            // What the window begins with may be the most that it ever has.
+            self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
+            self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
+        }
+        self.last = Some(time);
+    }
+
+    fn alloc(&mut self, change: &Change<'_>, counts: bool) {
+        let req = change.site.bytes_req;
+        let Some(size) = self.layout.size(req, change.site.bytes_alloc) else {
+            self.not_served += u64::from(counts);
+            return;
+        };
+        let apart = self.layout.apart.contains(&change.site.caller);
+        let key = size << 1 | u64::from(apart);
+        let (pools, page_size) = (&mut self.pools, self.page_size);
+        let number = *self.pool_of.entry(key).or_insert_with(|| {
+            pools.push(Pool::new(size, page_size));
+            pools.len() as u32 - 1
+        });
+        let Some(pool) = self.pools.get_mut(number as usize) else { return };
+        let (slab, is_new) = pool.take();
+        let slab_bytes = pool.slab_bytes;
+        self.objects.insert(change.address, (number, slab, size));
+        self.bytes_held = self.bytes_held.saturating_add(if is_new { slab_bytes } else { 0 });
+        self.bytes_live = self.bytes_live.saturating_add(size);
+        if !counts {
+            return;
+        }
+        self.bytes_alloc = self.bytes_alloc.saturating_add(size);
+        self.bytes_wasted = self.bytes_wasted.saturating_add(size.saturating_sub(req));
+        self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
+        self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
+    }
+
+    fn free(&mut self, address: u64) {
+        let Some((pool, slab, size)) = self.objects.remove(&address) else { return };
+        self.bytes_live = self.bytes_live.saturating_sub(size);
+        if let Some(pool) = self.pools.get_mut(pool as usize) {
+            if pool.give(slab) {
+                self.bytes_held = self.bytes_held.saturating_sub(pool.slab_bytes);
+            }
+        }
+    }
+}
+
+/// The sink: layouts side by side, all of kmalloc's objects but those of whole pages.
+#[derive(Debug, Default)]
+pub struct Replay {
+    /// Each layout, played.
+    pub played: Vec<Played>,
+    /// By bytes asked for and bytes handed out.
+    pub requests: HashMap<(u64, u64), Requests, IntHash>,
+    /// By number of the call site: objects, and how long all of them together were held.
+    pub callers: Vec<Requests>,
+    /// By address: when it was born; bytes asked for, bytes handed out, call site.
+    births: HashMap<u64, (u64, (u64, u64, u32)), IntHash>,
+    window: (u64, u64),
+}
+
+/// Requests that have something in common.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Allocations.
+    pub allocs: u64,
+    /// Now live.
+    pub live: u64,
+    /// Object time, in the clock's unit.
+    pub held: u128,
+}
+
+impl Replay {
+    /// For these layouts.
+    pub fn new(layouts: Vec<Layout>) -> Self {
+        let window = (0, u64::MAX);
+        Self { played: layouts.into_iter().map(Played::new).collect(), window, ..Self::default() }
+    }
+
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.window = rules.window;
+        self.played.iter_mut().for_each(|p| p.page_size = rules.page_size);
+    }
+
+    /// An object begins or ends.
+    pub fn changed(&mut self, change: &Change<'_>) {
+        let site = change.site;
+        if site.api != Api::Kmalloc || site.is_large || !change.selected || change.time > self.window.1 {
+            return;
+        }
+        // What came before the window is there in it, and is not of it.
+        let (start, counts) = (self.window.0, u64::from(change.time >= self.window.0));
+        self.played.iter_mut().for_each(|p| p.pass(change.time, start));
+        let requests = self.requests.entry((site.bytes_req, site.bytes_alloc)).or_default();
+        let caller = grown(&mut self.callers, site.caller);
+        if change.is_birth {
+            requests.allocs += counts;
+            requests.live += 1;
+            caller.allocs += counts;
+            caller.live += 1;
+            let kind = (site.bytes_req, site.bytes_alloc, site.caller);
+            self.births.insert(change.address, (change.time, kind));
+            self.played.iter_mut().for_each(|p| p.alloc(change, counts == 1));
+        } else {
+            requests.live = requests.live.saturating_sub(1);
+            caller.live = caller.live.saturating_sub(1);
+            let born = self.births.remove(&change.address).map_or(change.time, |b| b.0);
+            let held = u128::from(change.time.max(start).saturating_sub(born.max(start)));
+            requests.held = requests.held.saturating_add(held);
+            caller.held = caller.held.saturating_add(held);
+            self.played.iter_mut().for_each(|p| p.free(change.address));
+        }
+    }
+
+    /// What is still live is held to the end.
+    pub fn finish(&mut self, end: u64) {
+        let start = self.window.0;
+        self.played.iter_mut().for_each(|p| p.pass(end, start));
+        for (born, site) in std::mem::take(&mut self.births).into_values() {
+            let held = u128::from(end.saturating_sub(born.max(start)));
+            if let Some(requests) = self.requests.get_mut(&(site.0, site.1)) {
+                requests.held = requests.held.saturating_add(held);
+            }
+            let caller = grown(&mut self.callers, site.2);
+            caller.held = caller.held.saturating_add(held);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Lives, one after another, in a file without a name: exports take them from there when all names are known, so that
+//! memory does not grow with their number.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+
+use super::Closed;
+use crate::ledger::lives::End;
+use crate::stream::{Api, NameId, Origin};
+
+/// One life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Object {
+    /// Address, low 56 bits.
+    pub address: u64,
+    /// Time of its birth.
+    pub born: u64,
+    /// Time of its end, if it had one.
+    pub end: Option<u64>,
+    /// Number of its site.
+    pub site: u32,
+    /// Number of the free's site, if a free was seen.
+    pub free_site: Option<u32>,
+    /// CPU and task that allocated it.
+    pub born_at: Origin,
+    /// CPU and task that freed it.
+    pub freed_at: Option<Origin>,
+    /// Cache, where an event tells it.
+    pub cache: Option<NameId>,
+    /// Number of its stack.
+    pub stack: Option<u32>,
+    /// Born in the window.
+    pub is_born: bool,
+    /// Freed in the window.
+    pub is_freed: bool,
+    /// Found gone in the window.
+    pub is_unseen: bool,
+    /// Alive at the window's end.
+    pub is_live: bool,
+    /// Crosses a loss, or its free is ambiguous.
+    pub uncertain: bool,
+    /// Its free was logged late.
+    pub is_late: bool,
+    /// Interface that allocated it.
+    pub api: Api,
+}
+
+const LEN: usize = 72;
+const NONE: u32 = u32::MAX;
+
+/// The file.
+#[derive(Debug)]
+pub struct Spool {
+    file: BufWriter<File>,
+    /// Lives in it.
+    pub len: u64,
+    error: Option<io::Error>,
+}
+
+impl Spool {
+    /// In a file that nobody else sees.
+    pub fn new(file: File) -> Self {
+        Self { file: BufWriter::with_capacity(1 << 18, file), len: 0, error: None }
+    }
+
+    /// Adds a life.
+    pub fn push(&mut self, closed: &Closed, stack: Option<u32>) {
+        if self.error.is_some() {
+            return;
+        }
+        let (free_site, is_late) = match closed.end {
+            End::Freed { free, late, .. } => (Some(free.site), late.is_some()),
+            _ => (None, false),
+        };
+        let object = Object {
+            address: closed.address,
+            born: closed.life.born,
+            end: closed.end.time(),
+            site: closed.life.site,
+            free_site,
+            born_at: closed.born_at,
+            freed_at: closed.freed_at,
+            cache: closed.cache,
+            stack,
+            is_born: closed.is_born,
+            is_freed: closed.is_freed,
+            is_unseen: closed.is_unseen,
+            is_live: closed.is_live,
+            uncertain: closed.uncertain,
+            is_late,
+            api: closed.api,
+        };
+        self.len += 1;
+        self.error = self.file.write_all(&object.bytes()).err();
+    }
+
+    /// All lives, in the order in which they ended; those that did not are the last.
+    pub fn read(self) -> io::Result<Objects> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.rewind()?;
+        Ok(Objects { file: BufReader::with_capacity(1 << 18, file) })
+    }
+}
+
+/// Lives that are read back.
+#[derive(Debug)]
+pub struct Objects {
+    file: BufReader<File>,
+}
+
+impl Objects {
+    /// The next one.
+    pub fn next_object(&mut self) -> io::Result<Option<Object>> {
+        let mut bytes = [0; LEN];
+        match self.file.read_exact(&mut bytes) {
+            Ok(()) => Ok(Some(Object::from_bytes(&bytes))),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Object {
+    /// How long it lived, if it ended.
+    pub fn lifetime(&self) -> Option<u64> {
+        self.end.map(|end| end.saturating_sub(self.born))
+    }
+
+    /// How it ended, as exports call it.
+    pub fn fate(&self) -> &'static str {
+        match (self.end, self.free_site) {
+            (None, _) => "live",
+            (Some(_), Some(_)) => "freed",
+            (Some(_), None) => "freed_unseen",
+        }
+    }
+
+    fn bytes(&self) -> [u8; LEN] {
+        let mut out = [0; LEN];
+        let flags = [
+            self.end.is_some(),
+            self.is_born,
+            self.is_freed,
+            self.is_unseen,
+            self.is_live,
+            self.uncertain,
+            self.is_late,
+            self.api == Api::Cache,
+            self.freed_at.is_some(),
+        ];
+        let flags = flags.iter().enumerate().fold(0u32, |sum, (bit, &set)| sum | u32::from(set) << bit);
+        let freed_at = self.freed_at.unwrap_or_default();
+        let words = [self.address, self.born, self.end.unwrap_or(0)];
+        let halves = [
+            self.site,
+            self.free_site.unwrap_or(NONE),
+            self.born_at.cpu,
+            self.born_at.pid as u32,
+            freed_at.cpu,
+            freed_at.pid as u32,
+            self.cache.map_or(NONE, |c| c.0),
+            self.stack.unwrap_or(NONE),
+            flags,
+            u32::from(self.born_at.level) | u32::from(freed_at.level) << 8,
+        ];
+        let bytes =
+            words.iter().flat_map(|w| w.to_le_bytes()).chain(halves.iter().flat_map(|h| h.to_le_bytes()));
+        out.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+        out
+    }
+
+    fn from_bytes(bytes: &[u8; LEN]) -> Self {
+        let word = |i: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[i * 8..i * 8 + 8]);
+            u64::from_le_bytes(word)
+        };
+        let half = |i: usize| {
+            let mut half = [0; 4];
+            half.copy_from_slice(&bytes[24 + i * 4..28 + i * 4]);
+            u32::from_le_bytes(half)
+        };
+        let some = |number: u32| Some(number).filter(|&n| n != NONE);
+        let flags = half(8);
+        let flag = |bit: u32| flags >> bit & 1 == 1;
+        let levels = half(9);
+        let freed_at = Origin { cpu: half(4), pid: half(5) as i32, level: (levels >> 8) as u8, name: 0 };
+        Self {
+            address: word(0),
+            born: word(1),
+            end: flag(0).then(|| word(2)),
+            site: half(0),
+            free_site: some(half(1)),
+            born_at: Origin { cpu: half(2), pid: half(3) as i32, level: levels as u8, name: 0 },
+            freed_at: flag(8).then_some(freed_at),
+            cache: some(half(6)).map(NameId),
+            stack: some(half(7)),
+            is_born: flag(1),
+            is_freed: flag(2),
+            is_unseen: flag(3),
+            is_live: flag(4),
+            uncertain: flag(5),
+            is_late: flag(6),
+            api: if flag(7) { Api::Cache } else { Api::Kmalloc },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_come_back() {
+        let object = Object {
+            address: 0x00ff_8881_0000_1000,
+            born: u64::MAX - 1,
+            end: Some(u64::MAX),
+            site: 7,
+            free_site: Some(9),
+            born_at: Origin { cpu: 3, pid: -1, level: 0x18, name: 0 },
+            freed_at: Some(Origin { cpu: 4, pid: 5, level: 0x40, name: 0 }),
+            cache: Some(NameId(2)),
+            stack: None,
+            is_born: true,
+            is_freed: false,
+            is_unseen: true,
+            is_live: false,
+            uncertain: true,
+            is_late: false,
+            api: Api::Cache,
+        };
+        assert_eq!(Object::from_bytes(&object.bytes()), object);
+        let live = Object {
+            end: None,
+            freed_at: None,
+            free_site: None,
+            api: Api::Kmalloc,
+            stack: Some(1),
+            ..object
+        };
+        assert_eq!(Object::from_bytes(&live.bytes()), live);
+        assert_eq!((object.fate(), live.fate(), object.lifetime()), ("freed", "live", Some(1)));
+    }
+}

@@ -1,0 +1,378 @@
+//! How long tasks waited for memory: reclaim, compaction, kswapd, shrinkers, traced functions; and which allocation
+//! it was that had to wait.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::histogram::Histogram;
+use super::{Noted, PageEvent};
+use crate::collect::amount::{Amount, Split};
+use crate::int_hash::IntHash;
+use crate::ledger::Rules;
+use crate::ledger::direct_map::DirectMap;
+use crate::stream::{NoteKind, Op, Origin};
+
+/// What takes the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stall {
+    /// A task reclaims pages itself, because an allocation finds none.
+    Direct,
+    /// The same for a memory cgroup at its limit.
+    Memcg,
+    /// The same for one beyond its soft limit.
+    SoftLimit,
+    /// A task reclaims pages of its own node first (vm.zone_reclaim_mode).
+    Node,
+    /// A task compacts a zone for an allocation of its own.
+    DirectCompaction,
+    /// kcompactd, or a compaction that /proc asked for.
+    Compaction,
+    /// kswapd of that node is awake.
+    Kswapd(Option<u64>),
+    /// A shrinker: its function, and which of those that share it.
+    Shrinker(Option<u64>, Option<u64>),
+    /// A function that was traced with the function graph tracer.
+    Function(u64),
+}
+
+impl Stall {
+    /// Whether an allocation of the task waits for it.
+    pub fn delays(self) -> bool {
+        matches!(self, Self::Direct | Self::Memcg | Self::SoftLimit | Self::Node | Self::DirectCompaction)
+    }
+}
+
+/// One interval that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    /// What it was.
+    pub stall: Stall,
+    /// Task.
+    pub pid: i32,
+    /// CPU where it ended.
+    pub cpu: u32,
+    /// First time.
+    pub begin: u64,
+    /// Last time.
+    pub end: u64,
+}
+
+/// An allocation that had to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Delayed {
+    /// What it waited for.
+    pub stall: Stall,
+    /// Number of the page allocation's kind.
+    pub page_site: u32,
+    /// Number of the slab allocation's site that the page was for.
+    pub slab_site: Option<u32>,
+    /// The allocation failed after all.
+    pub failed: bool,
+}
+
+/// What one task did: the columns of trace-vmscan-postprocess.
+#[derive(Debug, Clone, Default)]
+pub struct TaskStalls {
+    /// Direct reclaims begun, by order.
+    pub direct: ByOrder,
+    /// Times that it woke kswapd, by order.
+    pub wakeups: ByOrder,
+    /// Pages scanned on inactive lists: of files, anonymous.
+    pub scanned: Split,
+    /// Pages reclaimed: of files, anonymous.
+    pub reclaimed: Split,
+    /// Pages written: synchronously, asynchronously.
+    pub written: Split,
+    /// Time in direct reclaim.
+    pub direct_time: u64,
+    /// Reclaims for a memory cgroup at its limit, or beyond its soft limit.
+    pub memcg: u64,
+    /// Time in them.
+    pub memcg_time: u64,
+    /// Time in all that an allocation waits for: reclaim of any kind, direct compaction.
+    pub waited_time: u64,
+    /// kswapd woken, by order.
+    pub wakes: ByOrder,
+    /// The same while it was awake.
+    pub rewakes: ByOrder,
+    /// Pages that its direct reclaims freed, as their ends tell.
+    pub direct_reclaimed: Amount,
+}
+
+/// Counts by order, where the event tells it.
+pub type ByOrder = BTreeMap<Option<u64>, u64>;
+
+/// Stalls of an allocation with their lengths, and its frames.
+type Answered = (Vec<(Delayed, u64)>, std::ops::Range<u64>);
+
+/// The sink.
+#[derive(Debug, Default)]
+pub struct Stalls {
+    /// Lengths by what it was.
+    pub kinds: BTreeMap<Stall, Histogram>,
+    /// Number, time and longest by what it was and task.
+    pub by_task: HashMap<(Stall, i32), (u64, u64, u64)>,
+    /// Objects freed by each shrinker.
+    pub shrunk: BTreeMap<Stall, Amount>,
+    /// Allocations that had to wait: number, time, longest.
+    pub delayed: BTreeMap<Delayed, (u64, u64, u64)>,
+    /// By task.
+    pub tasks: HashMap<i32, TaskStalls, IntHash>,
+    /// Intervals at least this long are kept.
+    pub threshold: Option<u64>,
+    /// Those, the longest if there are too many.
+    pub intervals: Vec<Interval>,
+    /// Intervals beyond the threshold that were not kept.
+    pub intervals_left_out: u64,
+    /// Ends without a beginning: it was before the trace, or lost.
+    pub unopened: u64,
+    open: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
+    graph: HashMap<i32, Vec<(u64, u64, u64)>, IntHash>,
+    /// Stalls that were too many to wait for their allocation.
+    unanswered: u64,
+    /// By task: stalls whose allocation is not seen yet.
+    waiting: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
+    /// By task: the allocation of pages that may be for a slab object, and its frames.
+    answered: HashMap<i32, Answered, IntHash>,
+    /// Where page frames are mapped, and log2 of the page size.
+    map: Option<(DirectMap, u32)>,
+    /// Tasks that are compacting for an allocation.
+    compacting: HashMap<i32, u64, IntHash>,
+}
+
+/// Stalls of one task that wait for its allocation at most: it may be that page allocations were not recorded.
+const WAITING_MAX: usize = 64;
+
+/// The stack of functions that an event belongs to: a task's, or for the idle task its CPU's.
+fn stack_of(place: Origin) -> i32 {
+    if place.pid == 0 { -1 - i32::try_from(place.cpu).unwrap_or(0) } else { place.pid }
+}
+
+/// Intervals that are kept at most.
+const INTERVALS_MAX: usize = 100_000;
+
+/// Bits of reclaim_flags (include/trace/events/vmscan.h, 4.4 to 7.2).
+const RECLAIM_WB_FILE: u64 = 0x2;
+const RECLAIM_WB_SYNC: u64 = 0x4;
+
+impl Stalls {
+    /// Keeps intervals of that length and more.
+    pub fn new(threshold: Option<u64>) -> Self {
+        Self { threshold, ..Self::default() }
+    }
+
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
+    }
+
+    fn begin(&mut self, stall: Stall, noted: &Noted) {
+        let open = self.open.entry(noted.place.pid).or_default();
+        // Nothing begins twice: what seems to go on had its end lost.
+        open.retain(|(other, _)| *other != stall);
+        open.push((stall, noted.time));
+    }
+
+    fn end(&mut self, stall: Stall, noted: &Noted) -> Option<u64> {
+        let open = self.open.entry(noted.place.pid).or_default();
+        let Some(at) = open.iter().rposition(|(other, _)| *other == stall) else {
+            self.unopened += 1;
+            return None;
+        };
+        let (_, begin) = open.remove(at);
+        self.add(stall, noted.place, begin, noted.time);
+        Some(noted.time.saturating_sub(begin))
+    }
+
+    fn add(&mut self, stall: Stall, place: Origin, begin: u64, end: u64) {
+        let length = end.saturating_sub(begin);
+        self.kinds.entry(stall).or_default().add(length);
+        let task = self.by_task.entry((stall, place.pid)).or_default();
+        *task = (task.0 + 1, task.1.saturating_add(length), task.2.max(length));
+        if stall.delays() {
+            let task = self.tasks.entry(place.pid).or_default();
+            task.waited_time = task.waited_time.saturating_add(length);
+            if matches!(stall, Stall::Memcg | Stall::SoftLimit) {
+                task.memcg += 1;
+                task.memcg_time = task.memcg_time.saturating_add(length);
+            }
+            let waiting = self.waiting.entry(place.pid).or_default();
+            if waiting.len() < WAITING_MAX { waiting.push((stall, length)) } else { self.unanswered += 1 }
+        }
+        if self.threshold.is_some_and(|t| length >= t) {
+            self.keep(Interval { stall, pid: place.pid, cpu: place.cpu, begin, end });
+        }
+    }
+
+    fn keep(&mut self, interval: Interval) {
+        self.intervals.push(interval);
+        if self.intervals.len() >= 2 * INTERVALS_MAX {
+            self.cut();
+        }
+    }
+
+    /// Lets go of the shortest intervals that are too many, and puts the rest in their order.
+    pub fn cut(&mut self) {
+        self.intervals.sort_by_key(|i| (std::cmp::Reverse(i.end.saturating_sub(i.begin)), i.begin, i.pid));
+        self.intervals_left_out =
+            self.intervals_left_out.saturating_add(self.intervals.len().saturating_sub(INTERVALS_MAX) as u64);
+        self.intervals.truncate(INTERVALS_MAX);
+        self.intervals.sort_by_key(|i| (i.begin, std::cmp::Reverse(i.end), i.pid));
+    }
+
+    /// An event of reclaim, compaction or a function graph.
+    pub fn note(&mut self, noted: &Noted) {
+        let n = noted.numbers;
+        let pid = noted.place.pid;
+        match noted.kind {
+            NoteKind::DirectBegin => {
+                *self.tasks.entry(pid).or_default().direct.entry(n[0]).or_default() += 1;
+                self.begin(Stall::Direct, noted);
+            }
+            NoteKind::DirectEnd => {
+                let length = self.end(Stall::Direct, noted);
+                let task = self.tasks.entry(pid).or_default();
+                task.direct_time = task.direct_time.saturating_add(length.unwrap_or(0));
+                task.direct_reclaimed.add(n[0]);
+            }
+            NoteKind::MemcgBegin => self.begin(Stall::Memcg, noted),
+            NoteKind::MemcgEnd => drop(self.end(Stall::Memcg, noted)),
+            NoteKind::SoftLimitBegin => self.begin(Stall::SoftLimit, noted),
+            NoteKind::SoftLimitEnd => drop(self.end(Stall::SoftLimit, noted)),
+            NoteKind::NodeBegin => self.begin(Stall::Node, noted),
+            NoteKind::NodeEnd => drop(self.end(Stall::Node, noted)),
+            NoteKind::KswapdWake => {
+                let is_awake =
+                    self.open.get(&pid).is_some_and(|o| o.iter().any(|s| s.0 == Stall::Kswapd(n[0])));
+                let task = self.tasks.entry(pid).or_default();
+                let wakes = if is_awake { &mut task.rewakes } else { &mut task.wakes };
+                *wakes.entry(n[1]).or_default() += 1;
+                if !is_awake {
+                    self.begin(Stall::Kswapd(n[0]), noted);
+                }
+            }
+            NoteKind::KswapdSleep => drop(self.end(Stall::Kswapd(n[0]), noted)),
+            NoteKind::WakeupKswapd => {
+                *self.tasks.entry(pid).or_default().wakeups.entry(n[0]).or_default() += 1;
+            }
+            NoteKind::ShrinkBegin => self.begin(Stall::Shrinker(n[1], n[0]), noted),
+            NoteKind::ShrinkEnd => {
+                let stall = Stall::Shrinker(n[1], n[0]);
+                self.end(stall, noted);
+                // A shrinker may answer SHRINK_STOP, ~0UL.
+                let objects = n[2].map(|objects| u64::try_from(objects as i64).unwrap_or(0));
+                self.shrunk.entry(stall).or_default().add(objects);
+            }
+            NoteKind::LruIsolate => self.isolate(pid, &n),
+            NoteKind::ShrinkInactive => {
+                let is_anon = n[1].map(|flags| flags & RECLAIM_WB_FILE == 0);
+                self.tasks.entry(pid).or_default().reclaimed.add(is_anon, n[0]);
+            }
+            NoteKind::WritePage => {
+                let is_async = n[0].map(|flags| flags & RECLAIM_WB_SYNC == 0);
+                self.tasks.entry(pid).or_default().written.add(is_async, Some(1));
+            }
+            NoteKind::TryCompact => drop(self.compacting.insert(pid, noted.time)),
+            NoteKind::CompactBegin => self.begin(self.compaction(pid), noted),
+            NoteKind::CompactEnd => drop(self.end(self.compaction(pid), noted)),
+            NoteKind::GraphEntry => {
+                let (Some(func), Some(depth)) = (n[0], n[1]) else { return };
+                let open = self.graph.entry(stack_of(noted.place)).or_default();
+                // What is as deep or deeper is over, and its end was lost.
+                open.retain(|(_, other, _)| *other < depth);
+                open.push((func, depth, noted.time));
+            }
+            NoteKind::GraphExit => self.graph_exit(noted),
+            NoteKind::Fallback | NoteKind::PcpuDrain | NoteKind::ZoneLocked | NoteKind::FreeBatched => {}
+        }
+    }
+
+    /// Scanned counts inactive lists only, as vmstat does; active ones are rotated.
+    fn isolate(&mut self, pid: i32, n: &crate::stream::Note) {
+        let [scanned, isolate_mode, lru, file, ..] = *n;
+        let (is_inactive, is_anon) = match lru {
+            // enum lru_list: inactive and active anonymous, inactive and active file.
+            Some(lru) => (Some(lru == 0 || lru == 2), Some(lru < 2)),
+            // ISOLATE_ACTIVE alone was 2.
+            None => (isolate_mode.map(|mode| mode != 2), file.map(|file| file == 0)),
+        };
+        match is_inactive {
+            Some(true) => self.tasks.entry(pid).or_default().scanned.add(is_anon, scanned),
+            Some(false) => {}
+            None => self.tasks.entry(pid).or_default().scanned.add(None, None),
+        }
+    }
+
+    /// Whether a task compacts for itself: it said so before. kcompactd says no such thing.
+    fn compaction(&self, pid: i32) -> Stall {
+        if self.compacting.contains_key(&pid) { Stall::DirectCompaction } else { Stall::Compaction }
+    }
+
+    /// The end of a function: it tells its times itself.
+    fn graph_exit(&mut self, noted: &Noted) {
+        let [func, depth, call, ret, ..] = noted.numbers;
+        let (Some(func), Some(depth)) = (func, depth) else {
+            self.unopened += 1;
+            return;
+        };
+        let times = call.zip(ret).filter(|&(call, ret)| call != 0 && ret >= call);
+        let open = self.graph.entry(stack_of(noted.place)).or_default();
+        let entered = open.iter().rposition(|e| (e.0, e.1) == (func, depth));
+        let entered = entered.and_then(|at| open.drain(at..).next());
+        let Some((begin, end)) = times.or(entered.map(|(.., time)| (time, noted.time))) else {
+            self.unopened += 1;
+            return;
+        };
+        self.add(Stall::Function(func), noted.place, begin, end);
+    }
+
+    /// Pages were allocated, or could not be: what the task waited for.
+    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        let pid = event.place.pid;
+        self.compacting.remove(&pid);
+        self.settle(pid);
+        let Some(waiting) = self.waiting.get_mut(&pid).filter(|w| !w.is_empty()) else { return };
+        let (page_site, failed) = (event.op.what.number(), event.failed);
+        let answered = waiting
+            .drain(..)
+            .map(|(stall, length)| (Delayed { stall, page_site, slab_site: None, failed }, length))
+            .collect();
+        let pfn = event.op.value;
+        let frames = pfn..pfn.saturating_add(1 << event.site.order.min(32));
+        self.answered.insert(pid, (answered, frames));
+        if failed || event.site.is_movable() {
+            self.settle(pid);
+        }
+    }
+
+    /// A slab object: the first behind a page is what that was for.
+    pub fn slab_alloc(&mut self, op: &Op, place: Origin) {
+        if self.answered.is_empty() {
+            return;
+        }
+        let map = self.map;
+        if let Some((answered, frames)) = self.answered.get_mut(&place.pid) {
+            if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
+                answered.iter_mut().for_each(|(d, _)| d.slab_site = Some(op.what.number()));
+            }
+            self.settle(place.pid);
+        }
+    }
+
+    fn settle(&mut self, pid: i32) {
+        for (delayed, length) in self.answered.remove(&pid).unwrap_or_default().0 {
+            let sums = self.delayed.entry(delayed).or_default();
+            *sums = (sums.0 + 1, sums.1.saturating_add(length), sums.2.max(length));
+        }
+    }
+
+    /// Counts what is still undecided; returns how many intervals go on, and how many delayed allocations were not
+    /// seen.
+    pub fn finish(&mut self) -> (u64, u64) {
+        let pids: Vec<i32> = self.answered.keys().copied().collect();
+        pids.into_iter().for_each(|pid| self.settle(pid));
+        self.cut();
+        let open = self.open.values().map(Vec::len).sum::<usize>();
+        let waiting = self.waiting.values().map(Vec::len).sum::<usize>() as u64;
+        (open as u64, waiting + self.unanswered)
+    }
+}

@@ -1,0 +1,202 @@
+//! Live bytes and rates over time, by site or by origin; what a key is made of them is the report's business.
+
+use super::{Closed, ClosedFrames, grown};
+use crate::ledger::Rules;
+
+/// Changes in equal steps of time.
+#[derive(Debug)]
+pub struct Timeline {
+    /// Time of the first step.
+    pub start: u64,
+    /// Length of a step in the clock's unit.
+    pub step: u64,
+    /// Number of steps.
+    pub steps: usize,
+    /// Whether lives are kept by origin, instead of by site.
+    pub by_origin: bool,
+    /// Slab, by number of the site or origin.
+    pub slab: Vec<Row>,
+    /// Pages, by number of the kind or origin.
+    pub pages: Vec<Row>,
+    /// What was born before the first step has one of its own, behind the last.
+    pub keeps_before: bool,
+    deferred_max: u64,
+}
+
+/// What happened in a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Live bytes at its end, less those at its start.
+    pub live_change: i64,
+    /// Allocations.
+    pub allocs: u64,
+    /// Bytes of them.
+    pub bytes_alloc: u64,
+    /// Frees, seen ones.
+    pub frees: u64,
+    /// Bytes of them.
+    pub bytes_freed: u64,
+    /// Bytes that wait for a grace period at its end, at most, less those at its start.
+    pub waiting_change: i64,
+}
+
+impl Step {
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        self.live_change = self.live_change.saturating_add(other.live_change);
+        self.allocs = self.allocs.saturating_add(other.allocs);
+        self.bytes_alloc = self.bytes_alloc.saturating_add(other.bytes_alloc);
+        self.frees = self.frees.saturating_add(other.frees);
+        self.bytes_freed = self.bytes_freed.saturating_add(other.bytes_freed);
+        self.waiting_change = self.waiting_change.saturating_add(other.waiting_change);
+    }
+}
+
+/// The steps of one row: those in which something happened, or all once they are many.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// By number, while they are few.
+    few: Vec<(u32, Step)>,
+    all: Vec<Step>,
+}
+
+impl Row {
+    /// The step of that number, of `width` in all.
+    #[inline]
+    pub fn at(&mut self, place: usize, width: usize) -> Option<&mut Step> {
+        if self.all.is_empty() {
+            return self.at_few(place, width);
+        }
+        self.all.get_mut(place)
+    }
+
+    fn at_few(&mut self, place: usize, width: usize) -> Option<&mut Step> {
+        let known = self.few.binary_search_by_key(&place, |&(place, _)| place as usize);
+        if known.is_err() && self.few.len() >= width / 4 {
+            self.all.resize(width, Step::default());
+            for (place, step) in std::mem::take(&mut self.few) {
+                if let Some(slot) = self.all.get_mut(place as usize) {
+                    *slot = step;
+                }
+            }
+            return self.all.get_mut(place);
+        }
+        let at = known.unwrap_or_else(|at| {
+            // Many have one alone.
+            if self.few.is_empty() {
+                self.few.reserve_exact(1);
+            }
+            self.few.insert(at, (place as u32, Step::default()));
+            at
+        });
+        self.few.get_mut(at).map(|(_, step)| step)
+    }
+
+    /// Whether nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.all.is_empty()
+    }
+
+    /// Steps with their numbers, in their order; those in which nothing happened may be left out.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Step)> {
+        let few = self.few.iter().map(|(place, step)| (*place as usize, step));
+        few.chain(self.all.iter().enumerate())
+    }
+}
+
+impl Timeline {
+    /// For `steps` steps from `first` to `last`.
+    pub fn new(first: u64, last: u64, steps: usize, by_origin: bool) -> Self {
+        let steps = steps.max(1);
+        let step = (last.saturating_sub(first) / steps as u64 + 1).max(1);
+        Self {
+            start: first,
+            step,
+            steps,
+            by_origin,
+            slab: Vec::new(),
+            pages: Vec::new(),
+            keeps_before: false,
+            deferred_max: 0,
+        }
+    }
+
+    /// Takes over what the rules depend on.
+    pub fn learn(&mut self, rules: &Rules) {
+        self.deferred_max = rules.deferred_max;
+    }
+
+    /// The step of a time; what was before the first one belongs to it.
+    fn place(&self, time: u64) -> usize {
+        (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
+    }
+
+    /// The step of a birth.
+    fn birth(&self, time: u64) -> usize {
+        if self.keeps_before && time < self.start { self.steps } else { self.place(time) }
+    }
+
+    /// Slots of a row.
+    pub fn width(&self) -> usize {
+        self.steps + usize::from(self.keeps_before)
+    }
+
+    /// The step of an end, unless it is behind the last.
+    fn end(&self, time: u64) -> Option<usize> {
+        Some(self.place(time)).filter(|&place| place < self.steps)
+    }
+
+    /// A life is added up.
+    pub fn closed(&mut self, closed: &Closed) {
+        let number = if self.by_origin { closed.life.origin } else { closed.life.site };
+        let (born, ended) = (self.birth(closed.life.born), closed.end.time().and_then(|t| self.end(t)));
+        let width = self.width();
+        let row = grown(&mut self.slab, number);
+        let bytes = closed.bytes_alloc;
+        let born = if born < width { row.at(born, width) } else { None };
+        if let Some(step) = born {
+            step.live_change = step.live_change.saturating_add(bytes as i64);
+            step.allocs += u64::from(closed.is_born);
+            step.bytes_alloc = step.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
+        }
+        if let Some(step) = ended.and_then(|e| row.at(e, width)) {
+            step.live_change = step.live_change.saturating_sub(bytes as i64);
+            step.frees += u64::from(closed.is_freed);
+            step.bytes_freed = step.bytes_freed.saturating_add(if closed.is_freed { bytes } else { 0 });
+        }
+        if let Some(time) = closed.deferred_at() {
+            self.waits(number, bytes as i64, time);
+        }
+    }
+
+    /// Bytes wait for a grace period from that time on.
+    fn waits(&mut self, number: u32, bytes: i64, time: u64) {
+        let until = self.end(time.saturating_add(self.deferred_max));
+        let (from, width) = (self.end(time), self.width());
+        let row = grown(&mut self.slab, number);
+        if let Some(step) = from.and_then(|from| row.at(from, width)) {
+            step.waiting_change = step.waiting_change.saturating_add(bytes);
+        }
+        if let Some(step) = until.and_then(|until| row.at(until, width)) {
+            step.waiting_change = step.waiting_change.saturating_sub(bytes);
+        }
+    }
+
+    /// Frames are added up; their unit is the page here.
+    pub fn closed_frames(&mut self, closed: &ClosedFrames) {
+        let number = if self.by_origin { closed.origin } else { closed.site };
+        let (born, ended) = (self.birth(closed.born), closed.end.and_then(|(t, _)| self.end(t)));
+        let width = self.width();
+        let row = grown(&mut self.pages, number);
+        let born = if born < width { row.at(born, width) } else { None };
+        if let Some(step) = born {
+            step.live_change = step.live_change.saturating_add(closed.frames as i64);
+            step.bytes_alloc =
+                step.bytes_alloc.saturating_add(if closed.is_born { closed.frames } else { 0 });
+        }
+        if let Some(step) = ended.and_then(|e| row.at(e, width)) {
+            step.live_change = step.live_change.saturating_sub(closed.frames as i64);
+            step.bytes_freed = step.bytes_freed.saturating_add(closed.sums.frames_freed);
+        }
+    }
+}

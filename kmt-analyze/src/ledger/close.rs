@@ -1,0 +1,292 @@
+//! Adding up lives when their end is known, and events that are no lives.
+
+use super::Ledger;
+use super::frames::FrameBalance;
+use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, Pending, Replacement};
+use super::site_lives::{SiteLives, SiteTotals};
+use super::table::PAGE_SHIFT;
+use crate::collect::{Change, Closed, Sinks};
+use crate::ledger::totals::{EventCounts, RawSums};
+use crate::stream::{Api, Op};
+
+/// What the ledger came to.
+#[derive(Debug, Default)]
+pub struct Balance {
+    /// By site.
+    pub sites: Vec<SiteTotals>,
+    /// Allocations that failed, by site.
+    pub failures: Vec<u64>,
+    /// By interface: kmalloc, cache.
+    pub counts: [EventCounts; 2],
+    /// Plain sums.
+    pub raw: RawSums,
+    /// The pages.
+    pub frames: FrameBalance,
+    /// What the reports asked for.
+    pub sinks: Sinks,
+    /// Call sites and interfaces, by number.
+    pub callers: Vec<(Api, u64)>,
+}
+
+impl Ledger<'_> {
+    /// Makes room for the sites that are known.
+    #[inline]
+    pub(super) fn follow_sites(&mut self) {
+        for number in self.sites.len()..self.known.site_count() {
+            self.sites.push(SiteLives::new(self.known.site(number as u32)));
+        }
+    }
+
+    /// Whether an event counts that belongs to no life.
+    pub(super) fn counts_event(&self, op: &Op) -> bool {
+        self.known.selects_events() && self.in_window(op.time) && self.known.origin(op.origin).selected
+    }
+
+    /// Whether an allocation event counts.
+    fn counts_alloc(&self, op: &Op) -> bool {
+        self.known.site(op.what.number()).selected
+            && self.in_window(op.time)
+            && self.known.origin(op.origin).selected
+    }
+
+    /// An allocation that failed (R2).
+    pub(super) fn failed(&mut self, op: &Op) {
+        if self.counts_alloc(op) {
+            if let Some(site) = self.sites.get_mut(op.what.number() as usize) {
+                self.counts[site.api as usize].alloc_failures += 1;
+                site.failures += 1;
+            }
+        }
+    }
+
+    /// A kmalloc was reported a second time (R4).
+    pub(super) fn double_reported(&mut self, op: &Op) {
+        if self.counts_alloc(op) {
+            let site = self.known.site(op.what.number());
+            self.raw.alloc_events += 1;
+            self.raw.bytes_req = self.raw.bytes_req.saturating_add(site.bytes_req);
+            self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(site.bytes_alloc);
+            self.counts[Api::Kmalloc as usize].double_reports += 1;
+        }
+    }
+
+    /// A free that ends no life (R10).
+    pub(super) fn unmatched(&mut self, address: u64, free: &Free, no_life: NoLife, counted: bool) {
+        self.sinks.freed_unknown(address, free);
+        if counted {
+            let counts = &mut self.counts[free.api as usize];
+            let untraced = no_life != NoLife::Before;
+            *(if untraced { &mut counts.untraced_birth } else { &mut counts.allocated_before }) += 1;
+            self.sinks.unmatched(free, no_life);
+        }
+    }
+
+    /// A life begins.
+    #[inline]
+    pub(super) fn born(&mut self, address: u64, life: &Life) {
+        self.change(address, life, life.born, true, false);
+    }
+
+    /// A life is over, as far as its bytes go.
+    #[inline]
+    pub(super) fn gone(&mut self, address: u64, life: &Life, time: u64) {
+        self.change(address, life, time, false, false);
+    }
+
+    /// A life is over for its owner (R13).
+    #[inline]
+    pub(super) fn handed_over(&mut self, address: u64, life: &Life, time: u64) {
+        self.change(address, life, time, false, true);
+    }
+
+    fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool, is_deferred: bool) {
+        if self.sinks.wants_changes() {
+            let site = self.known.site(life.site);
+            let selected = site.selected && self.known.origin(life.origin).selected;
+            self.sinks.changed(&Change { address, life, site, selected, time, is_birth, is_deferred });
+        }
+    }
+
+    /// A life goes on at another site (R4).
+    pub(super) fn renamed(&mut self, address: u64, life: &Life, site: u32) {
+        self.gone(address, life, life.born);
+        self.born(address, &Life { site, ..*life });
+    }
+
+    /// Adds up a life of which nothing more can be said than that it was freed, where nothing is left out.
+    #[inline]
+    pub(super) fn close_plainly(&mut self, life: &Life, free: &Free) {
+        let Some(site) = self.sites.get_mut(life.site as usize) else { return };
+        let uncertain = self.has_losses && {
+            let until = self.losses.missing_until(free.time, &mut self.loss_cursor);
+            until > 0 && until >= life.born
+        };
+        if site.is_one_cache {
+            site.plain += 1;
+            site.plain_uncertain += u64::from(uncertain);
+        } else {
+            let lives = site.of(self.known.free_site(free.site).cache);
+            lives.born += 1;
+            lives.freed += 1;
+            lives.uncertain += u64::from(uncertain);
+        }
+        let counts = &mut self.counts[site.api as usize];
+        counts.mixed_api_frees += u64::from(free.api != site.api);
+        if free.origin != life.origin {
+            let (there, here) = (self.known.origin(life.origin).place, self.known.origin(free.origin).place);
+            counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
+        }
+        if let Some(lifetimes) = &mut self.sinks.lifetimes {
+            lifetimes.freed(site.caller, life, free, free.time, self.known.site(life.site).bytes_alloc);
+            lifetimes.uncertain(site.caller, uncertain);
+        }
+    }
+
+    /// The same for a life that was replaced (R5), and whose free is not coming any more.
+    pub(super) fn close_unseen_plainly(&mut self, life: &Life, end: u64) {
+        let Some(site) = self.sites.get_mut(life.site as usize) else { return };
+        let cache = if site.is_one_cache { site.cache } else { None };
+        let caller = site.caller;
+        let uncertain = self.has_losses && self.losses.overlaps(life.born, end);
+        let lives = site.of(cache);
+        lives.born += 1;
+        lives.unseen += 1;
+        lives.uncertain += u64::from(uncertain);
+        lives.uncertain_unseen += u64::from(uncertain);
+        if let Some(lifetimes) = &mut self.sinks.lifetimes {
+            lifetimes.unseen(caller);
+            lifetimes.uncertain(caller, uncertain);
+        }
+    }
+
+    /// Adds a life up.
+    pub(super) fn close(&mut self, address: u64, life: &Life, end: End) {
+        let site = *self.known.site(life.site);
+        let born_at = *self.known.origin(life.origin);
+        if !(site.selected && born_at.selected) {
+            return;
+        }
+        let (_, window_end) = self.rules.window;
+        let last = end.time();
+        if !self.known.selects_lifetime(last.map(|l| l.saturating_sub(life.born))) {
+            return;
+        }
+        let is_born = self.in_window(life.born);
+        let is_live = life.born <= window_end && last.is_none_or(|l| l > window_end);
+        let mut uncertain = self.losses.overlaps(life.born, last.unwrap_or(u64::MAX));
+        let mut cache = site.cache;
+        let (mut is_freed, mut is_unseen, mut is_waiting) = (false, false, false);
+        match end {
+            End::Freed { free, late, .. } => {
+                cache = cache.or_else(|| self.known.free_site(free.site).cache);
+                // A late free may be logged in the window though the life ended before it.
+                is_freed = self.in_window(free.time);
+                is_waiting = free.is_deferred && self.rules.is_waiting(free.time);
+                let freed_at = self.known.origin(free.origin).place;
+                let counts = &mut self.counts[site.api as usize];
+                counts.cross_cpu_frees += u64::from(is_freed && freed_at.cpu != born_at.place.cpu);
+                counts.mixed_api_frees += u64::from(is_freed && free.api != site.api);
+                counts.late_frees += u64::from(is_freed && late.is_some());
+            }
+            End::Unseen { end, ambiguous, .. } => {
+                uncertain |= ambiguous;
+                is_unseen = self.in_window(end);
+            }
+            End::Live => {}
+        }
+        if !(is_born || is_live || is_freed || is_unseen) {
+            return;
+        }
+        if let Some(lives) = self.sites.get_mut(life.site as usize) {
+            let lives = lives.of(cache);
+            lives.born += u64::from(is_born);
+            lives.freed += u64::from(is_freed);
+            lives.unseen += u64::from(is_unseen);
+            lives.live += u64::from(is_live);
+            lives.waiting += u64::from(is_waiting);
+            lives.uncertain += u64::from(uncertain);
+            lives.uncertain_live += u64::from(uncertain && is_live);
+            lives.uncertain_unseen += u64::from(uncertain && is_unseen);
+        }
+        if self.sinks.wants_lives() || self.sinks.lifetimes.is_some() {
+            let closed = Closed {
+                address,
+                life: *life,
+                end,
+                cache,
+                caller: site.caller,
+                api: site.api,
+                bytes_req: site.bytes_req,
+                bytes_alloc: site.bytes_alloc,
+                born_at: born_at.place,
+                freed_at: match end {
+                    End::Freed { free, .. } => Some(self.known.origin(free.origin).place),
+                    End::Unseen { .. } | End::Live => None,
+                },
+                is_born,
+                is_freed,
+                is_unseen,
+                is_live,
+                is_waiting,
+                uncertain,
+            };
+            self.sinks.closed(&closed);
+        }
+    }
+
+    /// Closes all lives that go on, and decides what was left open.
+    pub fn finish(mut self) -> Balance {
+        let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
+        for (address, slot) in slots {
+            match self.table.pending(&slot) {
+                None | Some(Pending::Folded(_) | Pending::Deferred(_)) => {}
+                Some(Pending::Replaced { old, .. }) => {
+                    self.close(
+                        address,
+                        &old,
+                        End::Unseen { end: slot.life.born, ambiguous: false, by: Replacement::Object },
+                    );
+                }
+                Some(Pending::PageGone { old, end }) => {
+                    self.close(address, &old, End::Unseen { end, ambiguous: false, by: Replacement::Page });
+                }
+                Some(Pending::FreedOnce(number)) => {
+                    let at = self.table.locate(address);
+                    self.only_one_free(address, at, number);
+                }
+            }
+            if slot.is_live {
+                self.close(address, &slot.life, End::Live);
+            }
+        }
+        let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules));
+        let (table, rules) = (&self.table, self.rules);
+        let births = if self.sinks.growth.is_some() { table.last_births() } else { Vec::new() };
+        let is_slab = |pfn: u64, order: u8, born: u64| {
+            let Some(map) = rules.direct_map else { return false };
+            let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;
+            let first = start >> PAGE_SHIFT;
+            let end = first + rules.block_bytes(order).div_ceil(1 << PAGE_SHIFT);
+            let from = births.partition_point(|birth| birth.0 < first);
+            births.iter().skip(from).take_while(|birth| birth.0 < end).any(|birth| birth.1 >= born)
+        };
+        let frames = frames.finish(self.losses, &mut self.sinks, is_slab);
+        let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
+        let mut failures = Vec::with_capacity(self.sites.len());
+        for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {
+            let site = self.known.site(number as u32);
+            let parts = lives.totals(site);
+            // Plain sums: of lives, failures and, added already, second reports.
+            let born = parts.iter().map(|(_, t)| t.alloc_events).sum::<u64>();
+            let count = born.saturating_add(lives.failures);
+            self.raw.alloc_events += count;
+            let bytes = |each: u64| count.saturating_mul(each);
+            self.raw.bytes_req = self.raw.bytes_req.saturating_add(bytes(site.bytes_req));
+            self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(bytes(site.bytes_alloc));
+            sites.push(parts);
+            failures.push(lives.failures);
+        }
+        let callers = self.known.into_callers();
+        Balance { sites, failures, counts: self.counts, raw: self.raw, frames, sinks: self.sinks, callers }
+    }
+}

@@ -1,0 +1,160 @@
+//! Where the kernel maps page frames: learned from the trace by vote (rule R8 of the ledger).
+
+use std::collections::HashMap;
+
+use crate::ledger::lives::ADDRESS_BITS;
+use crate::stream::op::{Kind, Op};
+use crate::stream::{Origin, PageSite};
+
+/// The direct map's base, and how sure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectMap {
+    /// Address of page frame 0, in the low 56 bits.
+    pub base: u64,
+    /// The same as the kernel's pointers have it, upper byte included.
+    pub base_address: u64,
+    /// Votes for it.
+    pub votes: u64,
+    /// All votes.
+    pub votes_all: u64,
+}
+
+impl DirectMap {
+    /// The frame that holds an address.
+    #[inline]
+    pub fn frame(&self, address: u64, page_shift: u32) -> u64 {
+        (address.wrapping_sub(self.base) & ADDRESS_BITS) >> page_shift
+    }
+
+    /// Share of the votes in percent.
+    pub fn share_percent(&self) -> f64 {
+        100.0 * self.votes as f64 / self.votes_all.max(1) as f64
+    }
+}
+
+/// Collects votes: the last page allocation that is not MOVABLE is likely the new slab page of the next slab allocation
+/// of the same task on the same CPU.
+#[derive(Debug, Default)]
+pub struct Election {
+    /// By base: votes, and the base with the upper byte of the pointers that voted.
+    votes: HashMap<u64, (u64, u64)>,
+    votes_all: u64,
+    /// Of each CPU the last page allocation since its last slab event: CPU, task, page frame, order.
+    pending: Vec<(u32, i32, u64, u8)>,
+    page_shift: u32,
+}
+
+/// Bases are multiples of this.
+const BASE_STEP: u64 = 2 << 20;
+/// Fewest votes that decide anything.
+const VOTES_MIN: u64 = 5;
+
+impl Election {
+    /// For a target with pages of 2^`page_shift` bytes.
+    pub fn new(page_shift: u32) -> Self {
+        Self { page_shift, ..Self::default() }
+    }
+
+    /// Looks at operations in their order; `no_frame` is the frame number of a failure.
+    pub fn see(
+        &mut self,
+        ops: &[Op],
+        no_frame: u64,
+        place: impl Fn(u32) -> Origin,
+        page_site: impl Fn(u32) -> PageSite,
+    ) {
+        for op in ops {
+            if op.what.is_slab() && self.pending.is_empty() {
+                continue;
+            }
+            match op.what.kind() {
+                Kind::Alloc => self.slab_event(Some(op.value).filter(|&p| p != 0), place(op.origin)),
+                Kind::Kfree | Kind::CacheFree => self.slab_event(None, place(op.origin)),
+                Kind::PageAlloc if op.value != no_frame => {
+                    let site = page_site(op.what.number());
+                    if !site.is_movable() {
+                        self.page_alloc(op.value, site.order, place(op.origin));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A page allocation that is not MOVABLE and did not fail.
+    fn page_alloc(&mut self, pfn: u64, order: u8, place: Origin) {
+        // Of several only the last one is likely the slab page.
+        self.pending.retain(|waiting| waiting.0 != place.cpu);
+        self.pending.push((place.cpu, place.pid, pfn, order));
+    }
+
+    /// The next slab event there; `ptr` of a successful allocation.
+    fn slab_event(&mut self, ptr: Option<u64>, place: Origin) {
+        let page_shift = self.page_shift;
+        let (votes, votes_all) = (&mut self.votes, &mut self.votes_all);
+        self.pending.retain(|&(cpu, pid, pfn, order)| {
+            if cpu != place.cpu {
+                return true;
+            }
+            let Some(ptr) = ptr.filter(|_| pid == place.pid) else { return false };
+            let block = 1u64 << (page_shift + u32::from(order)).min(63);
+            let base_address = (ptr & !(block - 1)).wrapping_sub(pfn << page_shift);
+            let base = base_address & ADDRESS_BITS;
+            if base % BASE_STEP == 0 {
+                *votes_all += 1;
+                votes.entry(base).or_insert((0, base_address)).0 += 1;
+            }
+            false
+        });
+    }
+
+    /// What comes next does not follow what came before.
+    pub fn forget_waiting(&mut self) {
+        self.pending.clear();
+    }
+
+    /// Votes so far.
+    pub fn votes(&self) -> u64 {
+        self.votes_all
+    }
+
+    /// The winner: more than half of five or more votes.
+    pub fn result(&self) -> Option<DirectMap> {
+        let best = self.votes.iter().max_by_key(|&(&base, &(votes, _))| (votes, std::cmp::Reverse(base)))?;
+        let (&base, &(votes, base_address)) = best;
+        let wins = self.votes_all >= VOTES_MIN && votes * 2 > self.votes_all;
+        wins.then_some(DirectMap { base, base_address, votes, votes_all: self.votes_all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn majority_of_five_wins() {
+        let mut election = Election::new(12);
+        let base_address = 0xffff_8880_0000_0000u64;
+        let base = 0x00ff_8880_0000_0000u64;
+        let at = |cpu, pid| Origin { cpu, pid, level: 0, name: 0 };
+        for i in 0..5u64 {
+            election.page_alloc(1000 + i, 0, at(0, 7));
+            election.slab_event(Some(base_address), at(1, 7));
+            election.slab_event(Some(base_address + ((1000 + i) << 12) + 64), at(0, 7));
+            assert_eq!(election.result().is_some(), i == 4);
+        }
+        // Another task's allocation, a free, or an odd distance is no vote.
+        election.page_alloc(1, 0, at(0, 7));
+        election.slab_event(Some(base_address), at(0, 8));
+        election.page_alloc(1, 0, at(0, 7));
+        election.slab_event(None, at(0, 7));
+        election.page_alloc(1, 0, at(0, 7));
+        election.slab_event(Some(base_address + (5 << 12)), at(0, 7));
+        // Of two page allocations the last one.
+        election.page_alloc(2, 0, at(0, 7));
+        election.page_alloc(3, 0, at(0, 8));
+        election.slab_event(Some(base_address + (2 << 12)), at(0, 7));
+        assert_eq!(election.result(), Some(DirectMap { base, base_address, votes: 5, votes_all: 5 }));
+        assert_eq!(election.result().unwrap().frame(base + 0x5008, 12), 5);
+    }
+}

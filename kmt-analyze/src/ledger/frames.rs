@@ -1,0 +1,253 @@
+//! The ledger of pages: one owner for every page frame (rule R12).
+//!
+//! A page free frees the live frames of its range; none live: free-only; partial unless its range is exactly one
+//! allocation's. Frames allocated while live end as freed unseen, one by one. So what is split after it was
+//! allocated, or freed in parts, adds up.
+
+use std::collections::HashMap;
+
+use super::Rules;
+use super::arena::Arena;
+use super::owners::Owners;
+use crate::collect::{ClosedFrames, Sinks};
+use crate::int_hash::IntHash;
+use crate::ledger::page_totals::{FrameCounts, FrameTotals};
+use crate::stream::{Op, PageSite};
+use crate::trace::losses::Losses;
+
+/// Orders above this are counted and not followed frame by frame: no kernel has them (MAX_PAGE_ORDER is 13 at most,
+/// arm64 with pages of 64 KiB), but a file may say anything.
+pub const ORDER_MAX: u8 = 15;
+
+/// An allocation of which frames are left.
+#[derive(Debug, Clone, Copy)]
+struct Allocation {
+    born: u64,
+    pfn: u64,
+    site: u32,
+    origin: u32,
+    /// Number of its stack, or [`NO_STACK`].
+    stack: u32,
+    frames_left: u32,
+    order: u8,
+    selected: bool,
+}
+
+/// No stack is known.
+pub const NO_STACK: u32 = u32::MAX;
+
+/// The ledger.
+#[derive(Debug)]
+pub struct Frames {
+    rules: Rules,
+    owners: Owners,
+    /// Owners of the frames that an event takes, and how many each had; empty between events.
+    runs: Vec<(u32, u32)>,
+    allocations: Arena<Allocation>,
+    totals: Vec<FrameTotals>,
+    by_stack: HashMap<u32, FrameTotals, IntHash>,
+    counts: FrameCounts,
+    /// By number of the origin its last allocation, which may get a stack, and its birth.
+    waiting: HashMap<u32, (u32, u64), IntHash>,
+}
+
+/// What the ledger came to.
+#[derive(Debug, Default)]
+pub struct FrameBalance {
+    /// By kind of allocation.
+    pub sites: Vec<FrameTotals>,
+    /// By stack; those without one under [`NO_STACK`].
+    pub stacks: HashMap<u32, FrameTotals, IntHash>,
+    /// Counts of events.
+    pub counts: FrameCounts,
+}
+
+impl Frames {
+    /// An empty ledger.
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            owners: Owners::default(),
+            runs: Vec::new(),
+            allocations: Arena::default(),
+            totals: Vec::new(),
+            by_stack: HashMap::default(),
+            counts: FrameCounts::default(),
+            waiting: HashMap::default(),
+        }
+    }
+
+    /// Whether the frame was allocated in the trace and is not yet freed.
+    pub fn is_allocated(&self, pfn: u64) -> bool {
+        self.owners.get(pfn) != 0
+    }
+
+    fn in_window(&self, time: u64) -> bool {
+        (self.rules.window.0..=self.rules.window.1).contains(&time)
+    }
+
+    /// An allocation of 2^order pages, or a failure.
+    pub fn alloc(&mut self, op: &Op, site: PageSite, selected: bool, losses: &Losses, sinks: &mut Sinks) {
+        let counted = selected && self.in_window(op.time);
+        let frames = 1u64 << site.order;
+        self.counts.raw_alloc_events += u64::from(counted);
+        self.counts.raw_frames_alloc += if counted { frames } else { 0 };
+        let number = op.what.number() as usize;
+        if self.totals.len() <= number {
+            self.totals.resize_with((number + 1).next_power_of_two(), FrameTotals::default);
+        }
+        if op.value == self.rules.no_frame {
+            if let Some(totals) = self.totals.get_mut(number).filter(|_| counted) {
+                totals.alloc_failures += 1;
+            }
+            return;
+        }
+        let order = site.order.min(ORDER_MAX);
+        let mut runs = std::mem::take(&mut self.runs);
+        self.owners.take(op.value, order, &mut runs);
+        for (owner, count) in runs.drain(..) {
+            self.end(owner - 1, count, op.time, false, losses, sinks);
+        }
+        self.runs = runs;
+        let allocation = Allocation {
+            born: op.time,
+            pfn: op.value,
+            site: op.what.number(),
+            origin: op.origin,
+            stack: NO_STACK,
+            frames_left: 1 << order,
+            order,
+            selected,
+        };
+        let owner = self.allocations.put(allocation);
+        self.owners.set(op.value, order, owner + 1);
+        if let Some(totals) = self.totals.get_mut(number).filter(|_| counted) {
+            totals.alloc_events += 1;
+            totals.frames_alloc += frames;
+        }
+        if sinks.wants_stacks() {
+            self.waiting.insert(op.origin, (owner, op.time));
+        }
+    }
+
+    /// The stack of the last allocation of its origin.
+    pub fn stack(&mut self, op: &Op) {
+        let Some((owner, born)) = self.waiting.remove(&op.origin) else { return };
+        if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
+            allocation.stack = op.what.number();
+        }
+    }
+
+    /// A free of 2^order pages.
+    pub fn free(&mut self, op: &Op, order: u8, selected: bool, losses: &Losses, sinks: &mut Sinks) {
+        let counted = selected && self.in_window(op.time);
+        self.counts.raw_free_events += u64::from(counted);
+        self.counts.raw_frames_freed += if counted { 1 << order } else { 0 };
+        let order = order.min(ORDER_MAX);
+        let (mut whole, mut matched) = (None, 0u64);
+        let mut is_selected = false;
+        let mut runs = std::mem::take(&mut self.runs);
+        self.owners.take(op.value, order, &mut runs);
+        for (owner, count) in runs.drain(..) {
+            matched += u64::from(count);
+            if let Some(allocation) = self.allocations.get(owner - 1) {
+                is_selected |= allocation.selected;
+                let exact = allocation.pfn == op.value && allocation.order == order;
+                whole = Some(whole.unwrap_or(true) && exact);
+            }
+            self.end(owner - 1, count, op.time, true, losses, sinks);
+        }
+        self.runs = runs;
+        let in_window = self.in_window(op.time);
+        if matched == 0 {
+            self.counts.free_only_events += u64::from(counted);
+            self.counts.free_only_frames += if counted { 1 << order } else { 0 };
+        } else if in_window && is_selected {
+            self.counts.frees_matched += 1;
+            self.counts.frees_partial += u64::from(whole == Some(false));
+            self.counts.free_only_frames += if counted { (1 << order) - matched } else { 0 };
+        }
+    }
+
+    /// `count` frames of an allocation are over.
+    fn end(&mut self, number: u32, count: u32, time: u64, seen: bool, losses: &Losses, sinks: &mut Sinks) {
+        let Some(allocation) = self.allocations.get_mut(number) else { return };
+        allocation.frames_left = allocation.frames_left.saturating_sub(count);
+        let allocation = *allocation;
+        if allocation.frames_left == 0 {
+            self.allocations.take(number);
+        }
+        if !allocation.selected {
+            return;
+        }
+        let (in_window, count) = (self.in_window(time), u64::from(count));
+        let is_live = allocation.born <= self.rules.window.1 && time > self.rules.window.1;
+        let mut sums = FrameTotals::default();
+        *(if seen { &mut sums.frames_freed } else { &mut sums.frames_freed_unseen }) =
+            if in_window { count } else { 0 };
+        sums.frames_live = if is_live { count } else { 0 };
+        let uncertain = losses.overlaps(allocation.born, time);
+        sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
+        sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
+        self.add(&allocation, sums, count, Some((time, seen)), false, sinks);
+    }
+
+    fn add(
+        &mut self,
+        allocation: &Allocation,
+        sums: FrameTotals,
+        frames: u64,
+        end: Option<(u64, bool)>,
+        is_slab: bool,
+        sinks: &mut Sinks,
+    ) {
+        if let Some(totals) = self.totals.get_mut(allocation.site as usize) {
+            *totals += &sums;
+        }
+        let is_born = self.in_window(allocation.born);
+        if sinks.wants_stacks() {
+            let by_stack = self.by_stack.entry(allocation.stack).or_default();
+            *by_stack += &sums;
+            by_stack.frames_alloc += if is_born { frames } else { 0 };
+        }
+        if sinks.wants_frames() {
+            sinks.closed_frames(&ClosedFrames {
+                born: allocation.born,
+                pfn: allocation.pfn,
+                site: allocation.site,
+                origin: allocation.origin,
+                stack: allocation.stack,
+                is_slab,
+                end,
+                is_born,
+                frames,
+                sums,
+            });
+        }
+    }
+
+    /// Closes what is left; `is_slab` says whether an allocation, by its first frame, order and birth, holds slab
+    /// objects.
+    pub fn finish(
+        mut self,
+        losses: &Losses,
+        sinks: &mut Sinks,
+        is_slab: impl Fn(u64, u8, u64) -> bool,
+    ) -> FrameBalance {
+        for allocation in std::mem::take(&mut self.allocations).iter() {
+            let left = u64::from(allocation.frames_left);
+            if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {
+                let uncertain = losses.overlaps(allocation.born, u64::MAX);
+                let sums = FrameTotals {
+                    frames_live: left,
+                    frames_uncertain: if uncertain { left } else { 0 },
+                    frames_live_uncertain: if uncertain { left } else { 0 },
+                    ..FrameTotals::default()
+                };
+                let is_slab = is_slab(allocation.pfn, allocation.order, allocation.born);
+                self.add(allocation, sums, left, None, is_slab, sinks);
+            }
+        }
+        FrameBalance { sites: self.totals, stacks: self.by_stack, counts: self.counts }
+    }
+}

@@ -1,0 +1,340 @@
+//! The exact ledger of slab objects: one owner for every address, by the rules R1 to R11.
+//!
+//! - R1 Events count in merge order; addresses are compared by their low 56 bits.
+//! - R2 An allocation of address 0 is a failure. R3 Frees of 0 and of 1 to 16 are no frees of objects.
+//! - R4 A large kmalloc that reports twice is one life.
+//! - R5 An allocation of a live address ends the old life as freed unseen; R6 unless its free was only logged late.
+//! - R7 A page free or allocation under a live object ends it likewise.
+//! - R9 A free matches the life of its address by whichever interface it came.
+//! - R10 A free without a life is an untraced birth if anything is known of its address or page, else of an object
+//!   allocated before the trace. R11 A free on another CPU than the allocation is a cross-CPU free.
+//! - R12 Pages go by frame, in a ledger of their own ([`frames`]).
+//! - R13 An object passed to kfree_rcu, where that was recorded, is over for its owner; the kernel frees it within
+//!   [`Rules::deferred_max`], without an event or with one, which is then no free of its own.
+//!
+//! A life is added up when its end is known, by the times of its events, so that a window of time selects what is
+//! counted and never what is matched.
+
+pub mod arena;
+mod close;
+pub mod direct_map;
+pub mod frames;
+mod known;
+pub mod lives;
+pub mod owners;
+pub mod page_totals;
+mod site_lives;
+mod slab;
+pub mod table;
+pub mod totals;
+
+pub use close::Balance;
+pub use known::{Known, KnownSite, Select};
+pub use site_lives::SiteTotals;
+
+use crate::collect::{Noted, PageEvent, Sinks};
+use crate::ledger::direct_map::{DirectMap, Election};
+use crate::ledger::totals::{EventCounts, RawSums};
+use crate::stream::op::{Kind, Op};
+use crate::stream::{Api, Interner, Note, NoteKind, PageSite, SharedInterner, StackOf};
+use crate::trace::losses::{LossCursor, Losses};
+use frames::Frames;
+use lives::{ADDRESS_BITS, Free, Life};
+use site_lives::SiteLives;
+use table::{Place, Table};
+
+/// What the rules depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Page size of the target in bytes.
+    pub page_size: u64,
+    /// One millisecond in the clock's unit: the bound of late frees and double reports.
+    pub late_bound: u64,
+    /// Whether the kernel logs kmem_cache_free after the fact: before 5.19, or where the version is unknown.
+    pub late_frees: bool,
+    /// Where page frames are mapped, if it was learned.
+    pub direct_map: Option<DirectMap>,
+    /// First and last time of what is counted.
+    pub window: (u64, u64),
+    /// The frame number of a page allocation that failed: all bits of the kernel's long.
+    pub no_frame: u64,
+    /// Time of the last event.
+    pub last: u64,
+    /// Longest wait of an object passed to kfree_rcu, in the clock's unit: [`DEFERRED_MS_MAX`].
+    pub deferred_max: u64,
+}
+
+/// Longest wait of an object passed to kfree_rcu in practice, in milliseconds: KFREE_DRAIN_JIFFIES (5 s) twice, where both
+/// batches are busy, and a grace period (kernel/rcu/tree.c of 6.1, mm/slab_common.c of 6.18). Sheaves that do not fill up
+/// (mm/slub.c of 6.18 and later) keep a few objects a CPU for longer.
+pub const DEFERRED_MS_MAX: u64 = 15_000;
+
+/// Bytes of the largest block that is looked through: no kernel has larger ones (512 MiB: MAX_PAGE_ORDER is 13 on arm64
+/// with pages of 64 KiB, 4.4 to 7.2), but a file may give any page size and order.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+impl Rules {
+    /// Bytes of a block of 2^order pages.
+    fn block_bytes(&self, order: u8) -> u64 {
+        (self.page_size << order.min(frames::ORDER_MAX)).min(BLOCK_BYTES_MAX)
+    }
+
+    /// Whether an object passed to kfree_rcu then may still be there at the end of the window.
+    fn is_waiting(&self, time: u64) -> bool {
+        let end = self.window.1.min(self.last);
+        time <= end && end - time <= self.deferred_max
+    }
+}
+
+/// The ledger.
+pub struct Ledger<'l> {
+    rules: Rules,
+    losses: &'l Losses,
+    known: Known<'l>,
+    /// Nothing is left out, and no report wants to see each life.
+    is_plain: bool,
+    has_losses: bool,
+    loss_cursor: LossCursor,
+    table: Table,
+    places: Vec<Place>,
+    /// Lives that ended in this batch and are not added up yet.
+    turned: Vec<(Life, Free)>,
+    turned_count: usize,
+    frames: Frames,
+    sites: Vec<SiteLives>,
+    counts: [EventCounts; 2],
+    raw: RawSums,
+    sinks: Sinks,
+    election: Option<Election>,
+}
+
+/// Up to this number of pages each one is looked up.
+const FEW_PAGES: u64 = 64;
+
+impl<'l> Ledger<'l> {
+    /// An empty ledger. `select` says what is counted.
+    pub fn new(
+        rules: Rules,
+        losses: &'l Losses,
+        select: &'l dyn Select,
+        sinks: Sinks,
+        election: Option<Election>,
+    ) -> Self {
+        let is_plain = select.is_open()
+            && rules.window == (0, u64::MAX)
+            && !sinks.wants_changes()
+            && !sinks.wants_lives()
+            && !sinks.wants_allocs();
+        let mut sinks = sinks;
+        sinks.learn(&rules);
+        Self {
+            rules,
+            losses,
+            known: Known::new(select, rules.page_size),
+            is_plain,
+            has_losses: losses.has_spans(),
+            loss_cursor: losses.cursor(),
+            table: Table::default(),
+            places: Vec::new(),
+            turned: Vec::new(),
+            turned_count: 0,
+            frames: Frames::new(rules),
+            sites: Vec::new(),
+            counts: Default::default(),
+            raw: RawSums::default(),
+            sinks,
+            election,
+        }
+    }
+
+    /// Where page frames are mapped, by all votes so far (R8).
+    pub fn elected(&self) -> Option<DirectMap> {
+        self.election.as_ref().and_then(Election::result)
+    }
+
+    /// Enters operations, in their order. `interner` tells what their numbers mean; they name `interned` items of it
+    /// at most.
+    pub fn enter(&mut self, ops: &[Op], interner: &SharedInterner, interned: usize) {
+        if self.known.len() < interned {
+            self.known.update(&Interner::lock(interner));
+            self.follow_sites();
+        }
+        if let Some(election) = &mut self.election {
+            election.see(
+                ops,
+                self.rules.no_frame,
+                |number| self.known.origin(number).place,
+                |number| self.known.page_site(number).site,
+            );
+        }
+        self.locate(ops);
+        let generation = self.table.generation();
+        if self.turned.len() < ops.len() {
+            let none = Life { born: 0, site: 0, origin: 0 };
+            let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0, is_deferred: false };
+            self.turned.resize(ops.len(), (none, free));
+        }
+        let wants_allocs = self.sinks.wants_allocs();
+        for (index, op) in ops.iter().enumerate() {
+            let kind = op.what.kind();
+            let mut place = self.places.get(index).copied().unwrap_or(Place::NONE);
+            if op.what.is_slab() {
+                if self.table.generation() != generation {
+                    place = self.table.locate(op.value);
+                }
+                if self.is_plain && self.turn(op, place) {
+                    continue;
+                }
+            }
+            if wants_allocs && kind == Kind::Alloc {
+                self.tell_alloc(op);
+            }
+            match kind {
+                Kind::Alloc => self.alloc(op, place),
+                Kind::Kfree => self.free(op, Api::Kmalloc, place),
+                Kind::CacheFree => self.free(op, Api::Cache, place),
+                Kind::PageAlloc => self.page_alloc(op),
+                Kind::PageFree => self.page_free(op),
+                Kind::Stack => self.stack(op),
+                Kind::Note => self.note(op, interner),
+                Kind::FreeRcu => self.free_rcu(op),
+                Kind::Other => {}
+            }
+        }
+        self.close_turned();
+    }
+
+    /// The common case without a guess: see [`Table::turn`].
+    #[inline]
+    fn turn(&mut self, op: &Op, place: Place) -> bool {
+        let is_free = op.what.is_slab_free();
+        let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        let Some(old) = self.table.turn(place, is_free, new) else { return false };
+        let api = if op.what.is_cache_free() { Api::Cache } else { Api::Kmalloc };
+        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin, is_deferred: false };
+        if let Some(place) = self.turned.get_mut(self.turned_count) {
+            *place = (old, free);
+        }
+        self.turned_count += usize::from(is_free);
+        true
+    }
+
+    /// Adds up what [`Ledger::turn`] ended.
+    fn close_turned(&mut self) {
+        let turned = std::mem::take(&mut self.turned);
+        let count = std::mem::take(&mut self.turned_count);
+        self.raw.free_events += count as u64;
+        for (life, free) in turned.iter().take(count) {
+            self.close_plainly(life, free);
+        }
+        self.turned = turned;
+    }
+
+    /// What is far in memory is asked for early, many at once, instead of waited for one by one.
+    fn locate(&mut self, ops: &[Op]) {
+        if self.places.len() < ops.len() {
+            self.places.resize(ops.len(), Place::NONE);
+        }
+        let mut touched = 0;
+        for (place, op) in self.places.iter_mut().zip(ops) {
+            if op.what.is_slab() {
+                *place = self.table.locate(op.value);
+                touched ^= self.table.touch_pending(*place);
+            }
+        }
+        std::hint::black_box(touched);
+    }
+
+    #[inline]
+    fn in_window(&self, time: u64) -> bool {
+        (self.rules.window.0..=self.rules.window.1).contains(&time)
+    }
+
+    /// Tells the sinks of a slab allocation before the ledger enters it.
+    fn tell_alloc(&mut self, op: &Op) {
+        let origin = self.known.origin(op.origin);
+        let counted = origin.selected && self.in_window(op.time);
+        self.sinks.slab_alloc(op, origin.place, counted);
+    }
+
+    /// The stack of an allocation.
+    fn stack(&mut self, op: &Op) {
+        match StackOf::of(op.value) {
+            StackOf::Slab => self.sinks.stack(op),
+            StackOf::Pages => self.frames.stack(op),
+        }
+    }
+
+    /// Something beside the ledger.
+    fn note(&mut self, op: &Op, interner: &SharedInterner) {
+        let Some(kind) = NoteKind::of(op.what.number()) else { return };
+        let numbers =
+            if kind.has_fields() { Interner::lock(interner).take_note(op.value) } else { Note::default() };
+        let origin = *self.known.origin(op.origin);
+        if origin.selected && self.in_window(op.time) {
+            self.sinks.note(&Noted { kind, numbers, time: op.time, place: origin.place });
+        }
+    }
+
+    /// 2^order pages were allocated.
+    fn page_alloc(&mut self, op: &Op) {
+        let site = *self.known.page_site(op.what.number());
+        let origin = *self.known.origin(op.origin);
+        let selected = site.selected && origin.selected;
+        if op.value != self.rules.no_frame {
+            self.page_event(op.value, site.site.order, op.time);
+        }
+        if self.sinks.wants_pages() {
+            let failed = op.value == self.rules.no_frame;
+            let counted = selected && self.in_window(op.time);
+            self.sinks.page_alloc(&PageEvent { op, site: site.site, place: origin.place, failed, counted });
+        }
+        self.frames.alloc(op, site.site, selected, self.losses, &mut self.sinks);
+    }
+
+    /// 2^order pages were freed.
+    fn page_free(&mut self, op: &Op) {
+        let order = op.what.number() as u8;
+        self.page_event(op.value, order, op.time);
+        let origin = *self.known.origin(op.origin);
+        let selected = origin.selected && self.known.selects_events();
+        if self.sinks.wants_pages() {
+            let site = PageSite { order: order.min(frames::ORDER_MAX), ..PageSite::default() };
+            let counted = selected && self.in_window(op.time);
+            self.sinks.page_free(&PageEvent { op, site, place: origin.place, failed: false, counted });
+        }
+        self.frames.free(op, order, selected, self.losses, &mut self.sinks);
+    }
+
+    /// Rule R7: whatever lives on these frames is gone.
+    fn page_event(&mut self, pfn: u64, order: u8, time: u64) {
+        let Some(map) = self.rules.direct_map else { return };
+        let bytes = self.rules.block_bytes(order);
+        let start = map.base.wrapping_add(pfn.wrapping_mul(self.rules.page_size));
+        let mut at = start;
+        let mut left = bytes >> table::PAGE_SHIFT;
+        while left > 0 {
+            let region = (table::REGION_PAGES - (at >> table::PAGE_SHIFT) % table::REGION_PAGES).min(left);
+            // Of many pages, regions are passed over where nothing was born since they were looked at.
+            if bytes >> table::PAGE_SHIFT <= FEW_PAGES
+                || self.table.may_live_in(at, region == table::REGION_PAGES)
+            {
+                self.pages_gone(at, region, time);
+            }
+            at = at.wrapping_add(region << table::PAGE_SHIFT);
+            left -= region;
+        }
+    }
+
+    fn pages_gone(&mut self, start: u64, count: u64, time: u64) {
+        for page in 0..count {
+            let page = start.wrapping_add(page << table::PAGE_SHIFT) & ADDRESS_BITS;
+            for address in self.table.living_in_page(page) {
+                self.page_gone(address, time);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

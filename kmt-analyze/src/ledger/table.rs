@@ -1,0 +1,422 @@
+//! Where lives are kept: by page of 4 KiB, and within it by offset.
+//!
+//! Objects of one page are of one size, so that their offsets, shifted by its zero bits, are a perfect hash nearly
+//! always. One small head a page is what stays in the caches: an event costs one look at a head, mostly near, and one
+//! at a slot, which may be far; the ledger locates a whole batch before it enters it, so that many such looks wait at
+//! once. A page event finds what lives on its frame without an index of its own. An address that had an event keeps
+//! its slot (rule R10 asks for it), so memory is bounded by the addresses that the target's allocator uses, not by the
+//! length of the trace.
+
+use std::collections::HashMap;
+
+use super::arena::Arena;
+use super::lives::{ADDRESS_BITS, FreedOnce, Kept, Life, Pending};
+use crate::int_hash::{IntHash, Seed};
+use crate::stream::Op;
+
+/// Pages of the table; what the target calls a page may be larger.
+pub const PAGE_SHIFT: u32 = 12;
+
+/// Pages of a region: large ranges of pages are looked through by these.
+pub const REGION_PAGES: u64 = 512;
+/// Regions that share a mark.
+const MARKS: usize = 1 << 12;
+
+/// What is known of one address.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    /// The life there; of no meaning without one.
+    pub life: Life,
+    /// Offset in the page, or [`UNUSED`].
+    offset: u16,
+    /// Whether an object lives there.
+    pub is_live: bool,
+    /// Number of what is pending, or [`NOTHING`].
+    pending: u32,
+}
+
+impl Slot {
+    /// Whether nothing is undecided there.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.pending == NOTHING
+    }
+}
+
+const UNUSED: u16 = u16::MAX;
+const NOTHING: u32 = u32::MAX;
+
+const EMPTY: Slot =
+    Slot { life: Life { born: 0, site: 0, origin: 0 }, offset: UNUSED, is_live: false, pending: NOTHING };
+
+/// One page: its number, its slots, and how many objects live there.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    page: u64,
+    first_slot: u32,
+    live: u16,
+    /// log2 of the number of slots, and the zero bits of offsets.
+    slots_log2: u8,
+    offset_shift: u8,
+}
+
+/// No head in the index.
+const NONE: u32 = u32::MAX;
+/// The index has at least so many places for each head: hardly any two meet, which a processor could not guess.
+const SPARSE: usize = 8;
+
+/// Slots of a new page: 2^1.
+const FIRST_LOG2: u8 = 1;
+
+/// Where a page's head and a slot lie; good until an address is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    head: u32,
+    slot: u32,
+}
+
+impl Place {
+    /// Nowhere: the address had no event yet.
+    pub const NONE: Self = Self { head: u32::MAX, slot: u32::MAX };
+}
+
+/// All addresses that had an event.
+#[derive(Debug)]
+pub struct Table {
+    heads: Vec<Head>,
+    /// Numbers of heads, by the hash of their page.
+    index: Vec<u32>,
+    slots: Vec<Slot>,
+    /// Blocks of slots that are not used any more, by log2 of their length.
+    spare: [Vec<u32>; 16],
+    pending: Arena<Kept>,
+    freed_once: Arena<FreedOnce>,
+    /// Rises when an address is added.
+    generation: u32,
+    seed: Seed,
+    /// By region that has pages: when it was looked through last.
+    regions: HashMap<u64, u32, IntHash>,
+    /// By the low bits of a region's number: when an object was born there last.
+    births: Box<[u32; MARKS]>,
+    /// Rises when a region is looked through.
+    looks: u32,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            heads: Vec::new(),
+            index: vec![NONE; 1 << 12],
+            slots: Vec::new(),
+            spare: Default::default(),
+            pending: Arena::default(),
+            freed_once: Arena::default(),
+            generation: 0,
+            seed: Seed::of_this_run(),
+            regions: HashMap::default(),
+            births: Box::new([0; MARKS]),
+            looks: 0,
+        }
+    }
+}
+
+impl Table {
+    /// Rises when an address is added: places found before may be wrong then.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The number of a page's head, and where in the index it stands or would stand.
+    #[inline]
+    fn find(&self, page: u64) -> (u32, usize) {
+        let mask = self.index.len() - 1;
+        let mut at = self.seed.spread(page) as usize & mask;
+        loop {
+            let number = self.index.get(at).copied().unwrap_or(NONE);
+            if self.heads.get(number as usize).is_none_or(|h| h.page == page) {
+                return (number, at);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The place of `address`; [`Place::NONE`] if it had no event yet.
+    #[inline]
+    pub fn locate(&self, address: u64) -> Place {
+        let (number, _) = self.find(page_of(address));
+        let offset = offset_of(address);
+        let Some(head) = self.heads.get(number as usize) else { return Place::NONE };
+        let first = head.first_slot as usize;
+        let Some(slots) = self.slots.get(first..first + (1usize << head.slots_log2)) else {
+            return Place::NONE;
+        };
+        let mask = slots.len() - 1;
+        let mut slot = (usize::from(offset) >> head.offset_shift) & mask;
+        for _ in 0..slots.len() {
+            let Some(found) = slots.get(slot) else { break };
+            if found.offset == offset {
+                return Place { head: number, slot: (first + slot) as u32 };
+            }
+            if found.offset == UNUSED {
+                break;
+            }
+            slot = (slot + 1) & mask;
+        }
+        Place::NONE
+    }
+
+    /// Adds an address that had no event yet.
+    #[cold]
+    pub fn add(&mut self, address: u64) -> Place {
+        self.generation = self.generation.wrapping_add(1);
+        let (page, offset) = (page_of(address), offset_of(address));
+        let zeros = offset.trailing_zeros().min(11) as u8;
+        let (mut number, at) = self.find(page);
+        if number == NONE {
+            number = self.heads.len() as u32;
+            let first_slot = self.block(FIRST_LOG2);
+            self.regions.entry(page / REGION_PAGES).or_insert(0);
+            self.heads.push(Head { page, first_slot, live: 0, slots_log2: FIRST_LOG2, offset_shift: zeros });
+            if let Some(place) = self.index.get_mut(at) {
+                *place = number;
+            }
+            if self.heads.len() * SPARSE > self.index.len() {
+                self.grow();
+            }
+        }
+        let Some(head) = self.heads.get(number as usize).copied() else { return Place::NONE };
+        let used = self.page_slots(&head).iter().filter(|s| s.offset != UNUSED).count();
+        // Where every offset has a slot of its own, all may be used; else three quarters. A smaller zero count would
+        // break up long runs of probes.
+        let offsets = (1usize << PAGE_SHIFT) >> head.offset_shift.min(zeros);
+        let slots = 1usize << head.slots_log2;
+        let is_full = if slots >= offsets { used >= slots } else { (used + 1) * 4 > 3 * slots };
+        if is_full || zeros < head.offset_shift {
+            let log2 = head.slots_log2 + u8::from(is_full);
+            self.rebuild(number, log2, head.offset_shift.min(zeros));
+        }
+        let Some(head) = self.heads.get(number as usize).copied() else { return Place::NONE };
+        Place { head: number, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
+    }
+
+    fn page_slots(&self, head: &Head) -> &[Slot] {
+        let first = head.first_slot as usize;
+        self.slots.get(first..first + (1usize << head.slots_log2)).unwrap_or_default()
+    }
+
+    /// Puts a slot into the first free place behind its home.
+    fn put(&mut self, head: &Head, slot: Slot) -> usize {
+        let mask = (1usize << head.slots_log2) - 1;
+        let first = head.first_slot as usize;
+        let mut at = home(head, slot.offset) - first;
+        while self.slots.get(first + at).is_some_and(|s| s.offset != UNUSED) {
+            at = (at + 1) & mask;
+        }
+        if let Some(place) = self.slots.get_mut(first + at) {
+            *place = slot;
+        }
+        first + at
+    }
+
+    /// A block of 2^log2 empty slots.
+    fn block(&mut self, log2: u8) -> u32 {
+        if let Some(first) = self.spare.get_mut(usize::from(log2)).and_then(Vec::pop) {
+            return first;
+        }
+        let first = self.slots.len();
+        self.slots.resize(first + (1 << log2), EMPTY);
+        first as u32
+    }
+
+    /// Gives a page another number of slots, or another shift.
+    fn rebuild(&mut self, number: u32, log2: u8, offset_shift: u8) {
+        let Some(old) = self.heads.get(number as usize).copied() else { return };
+        let first_slot = self.block(log2);
+        let new = Head { first_slot, slots_log2: log2, offset_shift, ..old };
+        for slot in old.first_slot as usize..(old.first_slot as usize + (1 << old.slots_log2)) {
+            let Some(slot) = self.slots.get_mut(slot).map(|s| std::mem::replace(s, EMPTY)) else { continue };
+            if slot.offset != UNUSED {
+                self.put(&new, slot);
+            }
+        }
+        if let Some(spare) = self.spare.get_mut(usize::from(old.slots_log2)) {
+            spare.push(old.first_slot);
+        }
+        if let Some(head) = self.heads.get_mut(number as usize) {
+            *head = new;
+        }
+    }
+
+    fn grow(&mut self) {
+        self.index = vec![NONE; self.index.len() * 2];
+        for number in 0..self.heads.len() {
+            let Some(page) = self.heads.get(number).map(|h| h.page) else { continue };
+            let mask = self.index.len() - 1;
+            let mut at = self.seed.spread(page) as usize & mask;
+            while self.index.get(at).is_some_and(|n| *n != NONE) {
+                at = (at + 1) & mask;
+            }
+            if let Some(place) = self.index.get_mut(at) {
+                *place = number as u32;
+            }
+        }
+    }
+
+    /// That slot.
+    #[inline]
+    pub fn slot_mut(&mut self, at: Place) -> Option<&mut Slot> {
+        self.slots.get_mut(at.slot as usize)
+    }
+
+    /// Counts an object of a page more, or one less.
+    #[inline]
+    pub fn count_live(&mut self, at: Place, born: bool) {
+        if let Some(head) = self.heads.get_mut(at.head as usize) {
+            head.live = if born { head.live.saturating_add(1) } else { head.live.saturating_sub(1) };
+            self.births[mark_of(head.page)] = self.looks;
+        }
+    }
+
+    /// Whether objects may live in the region of `address`; with `is_whole` it is looked through next, all of it.
+    pub fn may_live_in(&mut self, address: u64, is_whole: bool) -> bool {
+        let page = page_of(address);
+        let Some(last) = self.regions.get_mut(&(page / REGION_PAGES)) else { return false };
+        let may_live = self.births[mark_of(page)] >= *last;
+        if may_live && is_whole {
+            self.looks = self.looks.saturating_add(1);
+            *last = self.looks;
+        }
+        may_live
+    }
+
+    /// Addresses at which objects live, or may live, in the page of `address`.
+    pub fn living_in_page(&self, address: u64) -> Vec<u64> {
+        let page = page_of(address);
+        let head = self.heads.get(self.find(page).0 as usize).filter(|h| h.live > 0);
+        let slots = head.map_or(&[][..], |h| self.page_slots(h));
+        let lives = |s: &&Slot| s.is_live || matches!(self.pending(s), Some(Pending::FreedOnce(_)));
+        slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
+    }
+
+    /// Pages on which objects were born, and when the last one was; by page.
+    pub fn last_births(&self) -> Vec<(u64, u64)> {
+        let last = |head: &Head| {
+            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
+            used.map(|s| s.life.born).max().filter(|&born| born > 0)
+        };
+        let mut births: Vec<(u64, u64)> =
+            self.heads.iter().filter_map(|head| Some((head.page, last(head)?))).collect();
+        births.sort_unstable();
+        births
+    }
+
+    /// All addresses and their slots.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
+        self.heads.iter().flat_map(|head| {
+            let page = head.page << PAGE_SHIFT;
+            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
+            used.map(move |slot| (page | u64::from(slot.offset), *slot))
+        })
+    }
+
+    /// What nearly every event does: an object is born where none lives, or one that lives is freed, and nothing is
+    /// undecided there. Returns the life that was there and the new state; `None` if the event is of another kind.
+    ///
+    /// Which of the two it is cannot be guessed, so there is no branch on it.
+    #[inline]
+    pub fn turn(&mut self, at: Place, is_free: bool, new: Life) -> Option<Life> {
+        let slot = self.slots.get_mut(at.slot as usize)?;
+        if (slot.pending != NOTHING) | (slot.is_live != is_free) {
+            return None;
+        }
+        let old = std::mem::replace(&mut slot.life, new);
+        slot.is_live = !is_free;
+        if let Some(head) = self.heads.get_mut(at.head as usize) {
+            head.live = head.live.wrapping_add(1).wrapping_sub(2 * u16::from(is_free));
+            self.births[mark_of(head.page)] = self.looks;
+        }
+        Some(old)
+    }
+
+    /// An object is born where one lives that had replaced another (R5), and nothing else is undecided: the caches that
+    /// free in bulk do so all the time. Returns the oldest of the three, whose end is settled.
+    #[inline]
+    pub fn replace(&mut self, at: Place, op: &Op) -> Option<Life> {
+        let slot = self.slots.get_mut(at.slot as usize)?;
+        let settled = self.pending.get_mut(slot.pending)?.replace(slot.life, op.time)?;
+        slot.life = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        Some(settled)
+    }
+
+    /// What is pending in a slot, which has nothing pending from then on.
+    #[inline]
+    pub fn take_pending(&mut self, at: Place) -> Option<Pending> {
+        let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
+        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING)).map(Pending::from)
+    }
+
+    /// Starts loading what is pending at a place; the number is there to keep the load alive.
+    #[inline]
+    pub fn touch_pending(&self, at: Place) -> u64 {
+        let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
+        // Most have nothing pending and look at the last one, which is near.
+        self.pending.get_or_last(number).map_or(0, Kept::word)
+    }
+
+    /// Keeps what two allocations and a free leave undecided.
+    pub fn set_freed_once(&mut self, at: Place, freed_once: FreedOnce) {
+        let number = self.freed_once.put(freed_once);
+        self.set_pending(at, Pending::FreedOnce(number));
+        self.count_live(at, true);
+    }
+
+    /// Notes that the page of an object went that may have been freed already.
+    pub fn note_page_gone(&mut self, number: u32, time: u64) {
+        if let Some(freed_once) = self.freed_once.get_mut(number) {
+            freed_once.page_gone = freed_once.page_gone.or(Some(time));
+        }
+    }
+
+    /// What was kept so, which is given up.
+    pub fn take_freed_once(&mut self, at: Place, number: u32) -> Option<FreedOnce> {
+        self.count_live(at, false);
+        self.freed_once.take(number)
+    }
+
+    /// What is pending in a slot.
+    pub fn pending(&self, slot: &Slot) -> Option<Pending> {
+        self.pending.get(slot.pending).copied().map(Pending::from)
+    }
+
+    /// Makes something pending in a slot that has nothing pending.
+    pub fn set_pending(&mut self, at: Place, pending: Pending) {
+        let number = self.pending.put(pending.into());
+        if let Some(slot) = self.slots.get_mut(at.slot as usize) {
+            slot.pending = number;
+        }
+    }
+}
+
+/// Which mark a page's region has.
+#[inline]
+fn mark_of(page: u64) -> usize {
+    (page / REGION_PAGES) as usize & (MARKS - 1)
+}
+
+#[inline]
+fn page_of(address: u64) -> u64 {
+    (address & ADDRESS_BITS) >> PAGE_SHIFT
+}
+
+#[inline]
+fn offset_of(address: u64) -> u16 {
+    (address & ((1 << PAGE_SHIFT) - 1)) as u16
+}
+
+/// Where a slot is looked for first.
+#[inline]
+fn home(head: &Head, offset: u16) -> usize {
+    let mask = (1usize << head.slots_log2) - 1;
+    head.first_slot as usize + ((usize::from(offset) >> head.offset_shift) & mask)
+}

@@ -1,0 +1,181 @@
+//! A ledger that tests enter events into.
+
+use super::super::*;
+use crate::ledger::direct_map::DirectMap;
+use crate::ledger::totals::Totals;
+use crate::stream::op::What;
+use crate::stream::{FreeSite, Origin, PageSite, Site};
+
+pub(super) const MS: u64 = 1_000_000;
+pub(super) const PTR: u64 = 0xffff_8880_0012_3000;
+pub(super) const BASE: u64 = 0xffff_8880_0000_0000;
+
+/// Selects everything; whether it says so decides which way the ledger goes.
+pub(super) struct All {
+    pub(super) is_open: bool,
+}
+
+impl Select for All {
+    fn site(&self, _: &Interner, _: &Site) -> bool {
+        true
+    }
+    fn page_site(&self, _: &Interner, _: &PageSite) -> bool {
+        true
+    }
+    fn origin(&self, _: Origin) -> bool {
+        true
+    }
+    fn events(&self) -> bool {
+        true
+    }
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+    fn lifetimes(&self) -> bool {
+        false
+    }
+    fn lifetime(&self, _: Option<u64>) -> bool {
+        true
+    }
+}
+
+pub(super) static SHORT_WAY: All = All { is_open: true };
+pub(super) static LONG_WAY: All = All { is_open: false };
+
+pub(super) struct Bench<'l> {
+    pub(super) ledger: Ledger<'l>,
+    pub(super) interner: SharedInterner,
+}
+
+/// Site numbers of the test bench.
+pub(super) const SMALL: u32 = 0;
+pub(super) const CACHE: u32 = 1;
+pub(super) const LARGE_INNER: u32 = 2;
+pub(super) const LARGE_OUTER: u32 = 3;
+
+pub(super) fn interner() -> SharedInterner {
+    let site = |api, call_site, bytes_req, bytes_alloc| Site {
+        api,
+        class: 0,
+        call_site,
+        bytes_req,
+        bytes_alloc,
+        gfp_flags: 0,
+        node: -1,
+        cache: None,
+    };
+    let mut interner = Interner::default();
+    for site in [
+        site(Api::Kmalloc, 1, 100, 128),
+        site(Api::Cache, 2, 256, 256),
+        site(Api::Kmalloc, 3, 16_000, 16_384),
+        site(Api::Kmalloc, 4, 16_000, 16_384),
+    ] {
+        interner.sites.number(&site);
+    }
+    for api in Api::ALL {
+        interner.frees.number(&FreeSite { api, class: 0, call_site: 9, cache: None });
+    }
+    for order in 0..4 {
+        interner.pages.number(&PageSite { order, ..PageSite::default() });
+    }
+    interner.into()
+}
+
+pub(super) fn direct_map() -> DirectMap {
+    DirectMap { base: BASE & ADDRESS_BITS, base_address: BASE, votes: 9, votes_all: 9 }
+}
+
+pub(super) fn rules(window: (u64, u64)) -> Rules {
+    let direct_map = Some(direct_map());
+    Rules {
+        page_size: 4096,
+        late_bound: MS,
+        late_frees: true,
+        direct_map,
+        window,
+        no_frame: u64::MAX,
+        last: 1_000 * MS,
+        deferred_max: 100 * MS,
+    }
+}
+
+pub(super) fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), select: &'l All) -> Bench<'l> {
+    bench_by(rules(window), losses, select)
+}
+
+pub(super) fn bench_by<'l>(rules: Rules, losses: &'l Losses, select: &'l All) -> Bench<'l> {
+    Bench { ledger: Ledger::new(rules, losses, select, Sinks::default(), None), interner: interner() }
+}
+
+/// CPU and task.
+pub(super) fn here() -> Origin {
+    Origin { cpu: 0, pid: 7, level: 0, name: 0 }
+}
+
+impl Bench<'_> {
+    pub(super) fn enter(
+        &mut self,
+        kind: Kind,
+        number: u32,
+        value: u64,
+        time: u64,
+        origin: Origin,
+    ) -> &mut Self {
+        let mut interner = Interner::lock(&self.interner);
+        let origin = interner.origins.number(&origin);
+        let interned = interner.len();
+        drop(interner);
+        let op = Op { time, value, what: What::new(kind, number), origin };
+        self.ledger.enter(&[op], &self.interner, interned);
+        self
+    }
+
+    pub(super) fn alloc(&mut self, site: u32, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::Alloc, site, ptr, time, here())
+    }
+
+    pub(super) fn kfree(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::Kfree, 0, ptr, time, here())
+    }
+
+    pub(super) fn cache_free(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::CacheFree, 1, ptr, time, here())
+    }
+
+    pub(super) fn free_rcu(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::FreeRcu, 0, ptr, time, here())
+    }
+
+    pub(super) fn page_free(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::PageFree, 0, (ptr - BASE) >> 12, time, here())
+    }
+
+    pub(super) fn page_alloc(&mut self, ptr: u64, time: u64) -> &mut Self {
+        self.enter(Kind::PageAlloc, 0, (ptr - BASE) >> 12, time, here())
+    }
+}
+
+/// Totals of all sites, and the counts of both interfaces.
+pub(super) fn balance(bench: Bench<'_>) -> (Totals, EventCounts, Balance) {
+    let balance = bench.ledger.finish();
+    let mut totals = Totals::default();
+    balance.sites.iter().flatten().for_each(|(_, t)| totals += t);
+    let mut counts = balance.counts[0];
+    counts += &balance.counts[1];
+    (totals, counts, balance)
+}
+
+/// Every case goes both ways.
+pub(super) fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance)) {
+    for select in [&SHORT_WAY, &LONG_WAY] {
+        let losses = Losses::default();
+        let mut bench = bench_in(&losses, (0, u64::MAX), select);
+        events(&mut bench);
+        let (totals, counts, balance) = balance(bench);
+        let lives = totals.frees_matched + totals.freed_unseen + totals.live;
+        assert_eq!(totals.alloc_events, lives, "every life has one end");
+        assert_eq!(totals.bytes_alloc, totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live);
+        expected(&totals, &counts, &balance);
+    }
+}

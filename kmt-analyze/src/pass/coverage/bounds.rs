@@ -1,0 +1,197 @@
+//! Between which numbers live objects lie, where frees have no event or events were lost.
+//!
+//! Most: what is not known to be over, and of each cache never more than slabinfo called active behind the trace. Least:
+//! objects of caches and call sites all of whose frees have events; of others any may be free.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Coverage, Seen, in_use_max};
+use crate::ledger::totals::Totals;
+use crate::pass::Result;
+use crate::pass::caches::{CacheKey, parts_of};
+use crate::stream::Api;
+use crate::trace::slabinfo::SlabInfo;
+
+/// Ends of a call site from which on it is judged apart from its cache.
+const ENDS_OF_CALLER_MIN: u64 = 100;
+
+/// Least and most of what is live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Objects.
+    pub objects: [u64; 2],
+    /// Bytes handed out for them.
+    pub bytes: [u64; 2],
+}
+
+impl Live {
+    fn plus(self, other: Self) -> Self {
+        let sum = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])];
+        Self { objects: sum(self.objects, other.objects), bytes: sum(self.bytes, other.bytes) }
+    }
+
+    /// The same with at most so many objects of at most that size.
+    fn at_most(self, objects: u64, size: u64) -> Self {
+        let bytes = objects.saturating_mul(size);
+        Self { objects: self.objects.map(|o| o.min(objects)), bytes: self.bytes.map(|b| b.min(bytes)) }
+    }
+}
+
+/// Sums of a site in a cache.
+struct Part {
+    site: u32,
+    caller: (Api, u64),
+    cache: usize,
+    coverage: Coverage,
+    bytes_live: u64,
+    waiting: u64,
+    bytes_waiting: u64,
+    /// Whether what seems live is live.
+    is_certain: bool,
+}
+
+impl Part {
+    fn new(site: u32, caller: (Api, u64), cache: usize, totals: &Totals) -> Self {
+        let Totals { bytes_live, waiting, bytes_waiting, .. } = *totals;
+        let coverage = Coverage::of(totals);
+        Self { site, caller, cache, coverage, bytes_live, waiting, bytes_waiting, is_certain: false }
+    }
+}
+
+struct Cache {
+    key: CacheKey,
+    size_max: u64,
+    /// Objects of it that slabinfo called active.
+    active: Option<u64>,
+}
+
+/// Bounds of everything that was counted.
+pub struct Bounds {
+    parts: Vec<Part>,
+    caches: Vec<Cache>,
+    has_losses: bool,
+}
+
+impl Bounds {
+    /// By the slabinfo behind the trace, if there is one and what is counted reaches to it.
+    pub fn of(result: &Result, slabinfo: Option<&BTreeMap<String, SlabInfo>>, has_losses: bool) -> Self {
+        let mut caches: Vec<Cache> = Vec::new();
+        let mut numbers: HashMap<CacheKey, usize> = HashMap::new();
+        let mut parts: Vec<Part> = Vec::new();
+        for part in parts_of(result) {
+            let cache = *numbers.entry(part.key).or_insert_with_key(|key| {
+                let active = slabinfo.and_then(|slabinfo| in_use_max(key, slabinfo));
+                caches.push(Cache { key: key.clone(), size_max: 0, active });
+                caches.len() - 1
+            });
+            let caller = (part.site.api, part.site.call_site);
+            if let Some(cache) = caches.get_mut(cache) {
+                cache.size_max = cache.size_max.max(part.site.bytes_alloc);
+            }
+            parts.push(Part::new(part.number, caller, cache, part.totals));
+        }
+        let mut bounds = Self { parts, caches, has_losses };
+        if !has_losses {
+            bounds.find_certain();
+        }
+        bounds
+    }
+
+    /// All frees of the cache have events, or all of the call site; unless more would be live than slabinfo knows.
+    fn find_certain(&mut self) {
+        let mut of_caches: Vec<Coverage> = vec![Coverage::default(); self.caches.len()];
+        let mut of_callers: HashMap<((Api, u64), usize), Coverage> = HashMap::new();
+        for part in &self.parts {
+            let coverage = part.coverage;
+            if let Some(sum) = of_caches.get_mut(part.cache) {
+                *sum = sum.plus(coverage);
+            }
+            let sum = of_callers.entry((part.caller, part.cache)).or_default();
+            *sum = sum.plus(coverage);
+        }
+        let is_all = |coverage: Option<&Coverage>, least: u64| {
+            coverage.is_some_and(|c| c.ends >= least && c.seen() == Seen::All)
+        };
+        let mut certain = vec![0u64; self.caches.len()];
+        for part in &mut self.parts {
+            let of_caller = of_callers.get(&(part.caller, part.cache));
+            part.is_certain = is_all(of_caches.get(part.cache), 1) || is_all(of_caller, ENDS_OF_CALLER_MIN);
+            if let Some(sum) = certain.get_mut(part.cache).filter(|_| part.is_certain) {
+                *sum = sum.saturating_add(part.coverage.live);
+            }
+        }
+        for part in &mut self.parts {
+            let active = self.caches.get(part.cache).and_then(|cache| cache.active);
+            let sum = certain.get(part.cache).copied().unwrap_or(0);
+            part.is_certain &= active.is_none_or(|active| sum <= active);
+        }
+    }
+
+    /// Of some parts; `None` where events were lost and no snapshot tells.
+    fn sum<'p>(&'p self, chosen: impl Iterator<Item = &'p Part>) -> Option<Live> {
+        let mut by_cache: BTreeMap<usize, Live> = BTreeMap::new();
+        for Part { cache, coverage, bytes_live, waiting, bytes_waiting, is_certain, .. } in chosen {
+            let least = |value: u64| if *is_certain { [value, value] } else { [0, value] };
+            let mut live = Live { objects: least(coverage.live), bytes: least(*bytes_live) };
+            live.objects[1] = live.objects[1].saturating_add(*waiting);
+            live.bytes[1] = live.bytes[1].saturating_add(*bytes_waiting);
+            let sum = by_cache.entry(*cache).or_default();
+            *sum = sum.plus(live);
+        }
+        by_cache.into_iter().try_fold(Live::default(), |sum, (cache, live)| {
+            let Cache { active, size_max, .. } = self.caches.get(cache)?;
+            let live = match (self.has_losses, active) {
+                (false, None) => live,
+                (false, Some(active)) => live.at_most(*active, *size_max),
+                (true, active) => {
+                    let most = (*active)?;
+                    Live { objects: [0, most], bytes: [0, most.saturating_mul(*size_max)] }
+                }
+            };
+            Some(sum.plus(live))
+        })
+    }
+
+    /// Of each cache.
+    pub fn by_cache(&self) -> HashMap<&CacheKey, Option<Live>> {
+        let mut parts: Vec<Vec<&Part>> = self.caches.iter().map(|_| Vec::new()).collect();
+        for part in &self.parts {
+            if let Some(parts) = parts.get_mut(part.cache) {
+                parts.push(part);
+            }
+        }
+        let sums = parts.into_iter().map(|parts| self.sum(parts.into_iter()));
+        self.caches.iter().map(|cache| &cache.key).zip(sums).collect()
+    }
+
+    /// Of each call site that is wanted.
+    pub fn by_caller(&self, is_wanted: impl Fn((Api, u64)) -> bool) -> HashMap<(Api, u64), Option<Live>> {
+        let mut parts: Vec<&Part> = self.parts.iter().filter(|part| is_wanted(part.caller)).collect();
+        parts.sort_by_key(|part| part.caller);
+        let callers = parts.chunk_by(|a, b| a.caller == b.caller);
+        let sum = |parts: &[&Part]| Some((parts.first()?.caller, self.sum(parts.iter().copied())));
+        callers.filter_map(sum).collect()
+    }
+
+    /// Of an interface; of both.
+    pub fn of_api(&self, api: Option<Api>) -> Option<Live> {
+        self.sum(self.parts.iter().filter(|part| api.is_none_or(|api| part.caller.0 == api)))
+    }
+
+    /// Whether events were lost: what seems live may then be too few, too.
+    pub fn has_losses(&self) -> bool {
+        self.has_losses
+    }
+
+    /// By number of site: whether all of its objects that seem live at any time are.
+    pub fn certain_sites(&self) -> Vec<bool> {
+        let len = self.parts.iter().map(|part| part.site as usize + 1).max().unwrap_or(0);
+        let mut certain = vec![true; len];
+        for part in &self.parts {
+            if let Some(site) = certain.get_mut(part.site as usize) {
+                *site &= part.is_certain;
+            }
+        }
+        certain
+    }
+}

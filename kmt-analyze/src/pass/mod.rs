@@ -1,0 +1,292 @@
+//! One pass over the merged events, feeding the ledger and whatever reports want besides.
+
+pub mod caches;
+pub mod coverage;
+pub mod figures;
+pub mod filter;
+pub mod ranges;
+pub mod size_classes;
+pub mod term;
+pub mod weights;
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::thread;
+
+use kmt_format::kernel::{ClockUnit, KernelVersion};
+use kmt_format::read::{Damage, Trace};
+use kmt_format::schema::Meaning;
+
+use crate::collect::Sinks;
+use crate::ledger::direct_map::{DirectMap, Election};
+use crate::ledger::{Balance, DEFERRED_MS_MAX, Ledger, Rules};
+use crate::pass::figures::figures;
+use crate::pass::filter::{Chosen, Filter, Names, Selector};
+use crate::pass::ranges::{Kept, Material, Ranges, ranges};
+use crate::pass::size_classes::SizeClasses;
+use crate::pass::weights::Weights;
+use crate::stream::Op;
+use crate::stream::decode::{Decoder, Open, Wanted};
+use crate::stream::load::Loader;
+use crate::stream::{Interner, SharedInterner, Site, pipe};
+use crate::trace::comms::Comms;
+use crate::trace::kernel::version;
+use crate::trace::losses::Losses;
+
+/// Operations that the ledger looks up at a time: they, and what they touch, stay in a first-level cache.
+const BATCH: usize = 128;
+
+/// What a pass is to do.
+pub struct Task<'t> {
+    /// What is counted.
+    pub filter: &'t Filter,
+    /// Texts that conditions compare with.
+    pub names: &'t dyn Names,
+    /// Makes what the report wants besides sums by site; called once a pass.
+    pub sinks: &'t dyn Fn() -> Sinks,
+    /// Counts of all events by class and origin are wanted.
+    pub event_counts: bool,
+    /// Totals as ranges, where events were lost.
+    pub ranges: bool,
+    /// Cores to use; `None`: as many as there are.
+    pub threads: Option<usize>,
+    /// Told how many events are done, of how many.
+    pub progress: &'t dyn Fn(u64, u64),
+}
+
+/// What a pass came to.
+#[derive(Debug)]
+pub struct Result {
+    /// What events have in common, by number.
+    pub interner: Interner,
+    /// Sums.
+    pub balance: Balance,
+    /// Where page frames are mapped, if it was learned.
+    pub direct_map: Option<DirectMap>,
+    /// What samples stand for.
+    pub weights: Weights,
+    /// What the target calls size classes.
+    pub size_classes: SizeClasses,
+    /// Page size that the rules used, and whether it is only assumed.
+    pub page_size: (u64, bool),
+    /// One millisecond in the clock's unit, where that is only an assumption.
+    pub late_bound_assumed: Option<u64>,
+    /// By class index, whether events of it were seen, also outside the window as far as was read.
+    pub classes_seen: Vec<bool>,
+    /// If wanted: class, origin, number of events.
+    pub event_counts: Vec<(u32, u32, u64)>,
+    /// Damaged chunks.
+    pub damages: Vec<Damage>,
+    /// Totals as ranges, if wanted and known.
+    pub ranges: Option<Ranges>,
+    /// Names of tasks over time, where a condition asked for them.
+    pub names: Option<Comms>,
+}
+
+/// Runs the ledger over a trace.
+pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Result {
+    let usual = if task.filter.is_about_caches() && !allocations_tell_caches(trace) {
+        usual_caches(trace, losses, task)
+    } else {
+        HashMap::new()
+    };
+    run_with(trace, losses, task, usual)
+}
+
+fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Result {
+    let names = task.filter.is_about_names().then(|| Comms::of(trace));
+    let selector = Selector::new(trace, task.filter, task.names, usual, names.as_ref());
+    let Sample { direct_map: first, classes_seen } = sample(trace);
+    let (mut result, elected) = pass(trace, losses, task, &selector, first);
+    // The first few votes are nearly always right; where all of them say otherwise, their word counts.
+    let same = elected.map(|m| m.base) == first.map(|m| m.base);
+    let is_part = task.filter.window.is_some() && elected.is_none();
+    if !same && !is_part {
+        result = pass(trace, losses, task, &selector, elected).0;
+    }
+    // A window may end before anything was read.
+    for (seen, in_sample) in result.classes_seen.iter_mut().zip(classes_seen) {
+        *seen |= in_sample;
+    }
+    result.names = names;
+    result
+}
+
+fn pass(
+    trace: &Trace<'_>,
+    losses: &Losses,
+    task: &Task<'_>,
+    selector: &Selector<'_>,
+    direct_map: Option<DirectMap>,
+) -> (Result, Option<DirectMap>) {
+    let page_size = trace.header().page_size.filter(|s| s.is_power_of_two());
+    let (late_bound, assumed) = late_bound(trace);
+    let window = task.filter.window.unwrap_or((0, u64::MAX));
+    let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
+    let rules = Rules {
+        page_size: page_size.unwrap_or(4096),
+        late_bound,
+        late_frees: version(trace.metadata()).is_none_or(|version| version < KernelVersion::new(5, 19)),
+        direct_map,
+        window,
+        no_frame,
+        last: last_time(trace),
+        deferred_max: late_bound.saturating_mul(DEFERRED_MS_MAX),
+    };
+    let mut sinks = (task.sinks)();
+    sinks.no_stacks = !has_stacks(trace);
+    let interner = SharedInterner::default();
+    let wanted = Wanted {
+        stacks: sinks.wants_stacks(),
+        names: selector.names_of_tasks(),
+        notes: sinks.wants_notes(),
+        event_counts: task.event_counts.then_some(window),
+    };
+    // A free in the window may be logged late, and a life of it reported twice, by so much.
+    let last = window.1.saturating_add(late_bound);
+    let loader = Loader::new(trace, last);
+    let threads = task.threads.unwrap_or_else(cores);
+    let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
+    let mut ledger = Ledger::new(rules, losses, selector, sinks, election);
+    let (mut done, all) = (0u64, loader.event_count());
+    let mut kept = (task.ranges && losses.any()).then(|| Kept::new(all, &rules));
+    let decoder = Decoder::new(trace, &interner, wanted);
+    let (decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, interned| {
+        for ops in ops.chunks(BATCH) {
+            ledger.enter(ops, &interner, interned);
+        }
+        if let Some(kept) = &mut kept {
+            kept.add(ops, &interner);
+        }
+        done += ops.len() as u64;
+        (task.progress)(done, all);
+    });
+    let over = Interner::lock(&interner).over();
+    damages.extend(over.map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
+    let elected = ledger.elected();
+    let balance = ledger.finish();
+    let ranges = kept.and_then(|kept| {
+        let figures = figures(&balance, &Interner::lock(&interner), rules.page_size);
+        let chosen = Chosen::of(selector, &Interner::lock(&interner));
+        let ops = &kept.streams;
+        let material = Material { ops, interner: &interner, rules, select: &chosen, losses, threads };
+        ranges(&material, &figures)
+    });
+    let (classes_seen, event_counts) = (decoder.classes_seen, decoder.event_counts);
+    let result = Result {
+        interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
+        balance,
+        direct_map: elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
+        weights: Weights::of(trace.metadata()),
+        size_classes: SizeClasses::of(trace),
+        page_size: (rules.page_size, page_size.is_none()),
+        late_bound_assumed: assumed.then_some(late_bound),
+        classes_seen,
+        event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
+        damages,
+        ranges,
+        names: None,
+    };
+    (result, elected)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn has_pages(trace: &Trace<'_>) -> bool {
+    trace.schema().classes().any(|(_, c)| c.meaning == Meaning::PAGE_ALLOC)
+}
+
+fn has_stacks(trace: &Trace<'_>) -> bool {
+    trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK)
+}
+
+/// Whether allocations from caches tell the cache (6.18 and later).
+fn allocations_tell_caches(trace: &Trace<'_>) -> bool {
+    let mut classes = trace.schema().classes().filter(|(_, c)| c.meaning == Meaning::CACHE_ALLOC);
+    classes.all(|(_, c)| c.field_with(kmt_format::schema::Role::CACHE_NAME).is_some())
+}
+
+/// One millisecond in the clock's unit, and whether that is an assumption: cycle counters have no known rate.
+fn late_bound(trace: &Trace<'_>) -> (u64, bool) {
+    match &trace.metadata().clock {
+        Some(clock) if clock.unit == ClockUnit::Ticks => {
+            let bound = match clock.name.as_str() {
+                "x86-tsc" => 3_000_000,
+                "ppc-tb" => 512_000,
+                // 2^-12 microseconds a tick (z/Architecture Principles of Operation, TOD clock).
+                "s390-tod" => 4_096_000,
+                "uptime" => 1,
+                _ => 1_000,
+            };
+            (bound, clock.name != "s390-tod")
+        }
+        _ => (1_000_000, false),
+    }
+}
+
+/// Time of the last event.
+fn last_time(trace: &Trace<'_>) -> u64 {
+    let chunks = trace.streams().values().flat_map(|s| &s.chunks);
+    chunks.filter(|(_, info)| info.event_count > 0).map(|(_, info)| info.t_last).max().unwrap_or(0)
+}
+
+/// The caches of sites whose allocations do not tell them: as most of their frees do.
+fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<Site, Vec<u8>> {
+    let filter = Filter::default();
+    let all = Task { filter: &filter, sinks: &Sinks::default, event_counts: false, ranges: false, ..*task };
+    let result = run_with(trace, losses, &all, HashMap::new());
+    let names = crate::pass::caches::usual_names(&result);
+    let sites = result.interner.sites.items().iter().zip(names);
+    sites.filter_map(|(site, name)| Some((*site, result.interner.name(name?).to_vec()))).collect()
+}
+
+/// Votes that a sample is content with.
+const SAMPLE_VOTES: u64 = 32;
+/// Chunks of each CPU that a sample looks at, all over the trace: a CPU may go on for long without a new slab page.
+const SAMPLE_CHUNKS: usize = 64;
+
+/// What some chunks tell.
+struct Sample {
+    direct_map: Option<DirectMap>,
+    /// By class index, whether there are events of it.
+    classes_seen: Vec<bool>,
+}
+
+/// Learns the direct map from some chunks of each CPU; order across CPUs does not matter for it.
+fn sample(trace: &Trace<'_>) -> Sample {
+    let interner = SharedInterner::default();
+    let mut decoder = Decoder::new(trace, &interner, Wanted::default());
+    let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
+    let mut election = Election::new(page_size.trailing_zeros());
+    let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
+    let mut ops = Vec::new();
+    for number in 0..SAMPLE_CHUNKS {
+        for stream in trace.streams().values() {
+            // Bits of the number reversed: the first few lie far apart already.
+            let place = (number as u32).reverse_bits() as usize >> (32 - SAMPLE_CHUNKS.ilog2());
+            let index = match stream.chunks.len() {
+                few if few <= SAMPLE_CHUNKS => number,
+                many => place * many / SAMPLE_CHUNKS,
+            };
+            let Some((at, _)) = stream.chunks.get(index) else { continue };
+            let Ok(chunk) = trace.read(at) else { continue };
+            ops.resize(chunk.records().len(), Op::default());
+            let len = decoder.decode(&mut Open::new(*at, chunk, false), &mut ops);
+            election.forget_waiting();
+            let interner = Interner::lock(&interner);
+            election.see(
+                ops.get(..len).unwrap_or_default(),
+                no_frame,
+                |number| interner.origins.get(number).copied().unwrap_or_default(),
+                |number| interner.pages.get(number).copied().unwrap_or_default(),
+            );
+        }
+        if election.votes() >= SAMPLE_VOTES || number > 0 && !has_pages(trace) {
+            break;
+        }
+    }
+    let direct_map = election.result().filter(|_| has_pages(trace));
+    Sample { direct_map, classes_seen: decoder.classes_seen }
+}

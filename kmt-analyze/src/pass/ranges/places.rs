@@ -1,0 +1,137 @@
+//! Where the operations of a CPU are among its events.
+//!
+//! Losses are counted in events, and not every event is an operation of the ledger: in a storm of `rss_stat` a gap of a
+//! thousand events holds few. How dense operations are is taken from each chunk.
+
+use super::kept::Streams;
+use crate::trace::losses::{CpuLosses, Piece};
+
+/// A run of events with the operations among them, evenly spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Run {
+    /// Time of its first event.
+    start: u64,
+    /// Events of the CPU before it.
+    before: f64,
+    /// Events.
+    events: f64,
+    /// Operations.
+    ops: u32,
+}
+
+/// The runs of a CPU.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    runs: Vec<Run>,
+}
+
+impl Places {
+    /// For each CPU of `streams`, as far as its events lie in the window.
+    pub fn of(streams: &Streams, known: &[Option<&CpuLosses>], window: (u64, u64)) -> Vec<Self> {
+        let mut all: Vec<Self> = known.iter().map(|known| Self::chunks(*known, window)).collect();
+        let mut at = vec![0; all.len()];
+        for (op, &cpu) in streams.ops.iter().zip(&streams.cpu_of) {
+            let cpu = usize::from(cpu);
+            let (Some(places), Some(at)) = (all.get_mut(cpu), at.get_mut(cpu)) else { continue };
+            while places.runs.get(*at + 1).is_some_and(|next| next.start <= op.time) {
+                *at += 1;
+            }
+            if let Some(run) = places.runs.get_mut(*at) {
+                run.ops += 1;
+            }
+        }
+        for run in all.iter_mut().flat_map(|places| &mut places.runs) {
+            // Without chunks operations count for themselves.
+            run.events = run.events.max(run.ops.into());
+        }
+        all
+    }
+
+    /// Without operations.
+    fn chunks(known: Option<&CpuLosses>, window: (u64, u64)) -> Self {
+        let pieces = known.map_or(&[][..], |known| &known.pieces);
+        let inside = pieces.iter().filter(|p| p.span.0 <= window.1 && p.span.1 >= window.0);
+        let run = |p: &Piece| {
+            let length = |from: u64, to: u64| to.saturating_sub(from).saturating_add(1) as f64;
+            let inside = length(p.span.0.max(window.0), p.span.1.min(window.1));
+            let events = p.events as f64 * inside / length(p.span.0, p.span.1);
+            Run { start: p.span.0, before: p.events_before as f64, events, ops: 0 }
+        };
+        let mut runs: Vec<Run> = inside.map(run).collect();
+        if runs.is_empty() {
+            runs.push(Run { start: 0, before: 0.0, events: 0.0, ops: 0 });
+        }
+        Self { runs }
+    }
+
+    /// Events in all.
+    pub fn events(&self) -> f64 {
+        self.runs.iter().map(|run| run.events).sum()
+    }
+
+    /// The first event, and that behind the last.
+    pub fn range(&self) -> (f64, f64) {
+        let first = self.runs.first().map_or(0.0, |run| run.before);
+        (first, self.runs.last().map_or(first, |run| run.before + run.events))
+    }
+
+    /// The places of the operations, one after the other.
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor { runs: &self.runs, done: 0 }
+    }
+}
+
+/// How far the operations of a CPU have come.
+#[derive(Debug)]
+pub struct Cursor<'p> {
+    runs: &'p [Run],
+    /// Operations of the first run that were asked for.
+    done: u32,
+}
+
+impl Cursor<'_> {
+    /// The event that the next operation is.
+    pub fn next(&mut self) -> f64 {
+        while let Some((run, rest)) = self.runs.split_first() {
+            if self.done < run.ops {
+                let place = (f64::from(self.done) + 0.5) / f64::from(run.ops);
+                self.done += 1;
+                return run.before + place * run.events;
+            }
+            (self.runs, self.done) = (rest, 0);
+        }
+        f64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::op::Op;
+
+    #[test]
+    fn operations_lie_where_their_chunks_are() {
+        let op = |time| Op { time, ..Op::default() };
+        // Another CPU's between them.
+        let streams = Streams {
+            ops: vec![op(10), op(12), op(15), op(200), op(210)],
+            cpu_of: vec![0, 1, 0, 0, 0],
+            cpus: vec![4, 5],
+        };
+        let piece = |span, events_before, events| Piece { span, events_before, events };
+        let known = CpuLosses {
+            cpu: 4,
+            pieces: vec![piece((10, 19), 0, 4), piece((100, 150), 4, 1_000), piece((200, 299), 1_004, 2)],
+            ..CpuLosses::default()
+        };
+        let of = |window| Places::of(&streams, &[Some(&known), None], window);
+        let all = of((0, u64::MAX));
+        let places = &all[0];
+        let mut cursor = places.cursor();
+        let found: Vec<f64> = (0..5).map(|_| cursor.next()).collect();
+        assert_eq!(found, [1.0, 3.0, 1_004.5, 1_005.5, f64::MAX], "a chunk without operations counts");
+        assert_eq!((places.events(), places.range()), (1_006.0, (0.0, 1_006.0)));
+        assert_eq!((all[1].events(), all[1].cursor().next()), (1.0, 0.5));
+        assert_eq!(of((15, 100))[0].range(), (0.0, 4.0 + 1_000.0 / 51.0));
+    }
+}

@@ -1,0 +1,63 @@
+//! What the target calls the size classes of kmalloc.
+
+use kmt_format::kernel::KernelVersion;
+use kmt_format::read::Trace;
+
+use crate::trace::kernel::version;
+
+/// How large size classes are written: `kmalloc-1k` since Linux 4.19 (mm/slab_common.c, kmalloc_info), `kmalloc-1024`
+/// before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeClasses {
+    in_k: bool,
+}
+
+/// As kernels write them today.
+impl Default for SizeClasses {
+    fn default() -> Self {
+        Self { in_k: true }
+    }
+}
+
+impl SizeClasses {
+    /// As /proc/slabinfo of the target has them; without it, as kernels of its release do.
+    pub fn of(trace: &Trace<'_>) -> Self {
+        let metadata = trace.metadata();
+        let slabinfo =
+            ["slabinfo.before", "slabinfo.after"].iter().find_map(|name| metadata.attachment(name));
+        let has =
+            |text: &[u8], name: &str| text.split(|&b| b == b'\n').any(|l| l.starts_with(name.as_bytes()));
+        let in_k = match slabinfo {
+            Some(text) if has(text, "kmalloc-1k ") => Some(true),
+            Some(text) if has(text, "kmalloc-1024 ") => Some(false),
+            _ => version(metadata).map(|version| version >= KernelVersion::new(4, 19)),
+        };
+        in_k.map_or(Self::default(), |in_k| Self { in_k })
+    }
+
+    /// The class of objects of that many bytes.
+    pub fn name(self, bytes_alloc: u64) -> String {
+        format!("kmalloc-{}", if self.in_k { in_k(bytes_alloc) } else { bytes_alloc.to_string() })
+    }
+}
+
+/// A size as `kmalloc_info` writes it: 512, 1k, 2M.
+pub fn in_k(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        _ if bytes >= 1024 && bytes % 1024 == 0 => format!("{}k", bytes >> 10),
+        _ => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_called_as_the_target_does() {
+        let names = |classes: SizeClasses| [96, 1024, 1 << 21].map(|size| classes.name(size));
+        assert_eq!(names(SizeClasses::default()), ["kmalloc-96", "kmalloc-1k", "kmalloc-2M"]);
+        assert_eq!(names(SizeClasses { in_k: false }), ["kmalloc-96", "kmalloc-1024", "kmalloc-2097152"]);
+    }
+}

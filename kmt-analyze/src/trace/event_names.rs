@@ -1,0 +1,129 @@
+//! Events by name: SYSTEM, EVENT or SYSTEM:EVENT, with `*` and `?`.
+
+use kmt_format::read::Schema;
+use kmt_format::schema::{EventClass, Meaning};
+
+use crate::failure::{Failure, Result};
+use crate::trace::session::Session;
+
+/// Names in an error at most.
+const NAMED_MAX: usize = 12;
+
+/// The event classes that patterns select; all of them where there is no pattern.
+#[derive(Debug)]
+pub struct Selected<'o> {
+    patterns: &'o [String],
+    /// By class index, as far as it was asked for.
+    known: Vec<Option<bool>>,
+}
+
+impl<'o> Selected<'o> {
+    /// The classes of a schema that may still grow.
+    pub fn new(patterns: &'o [String]) -> Self {
+        Self { patterns, known: Vec::new() }
+    }
+
+    /// The classes of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file has none of them.
+    pub fn of(session: &Session<'_>, patterns: &'o [String]) -> Result<Self> {
+        let (selected, schema) = (Self::new(patterns), session.trace.schema());
+        if patterns.is_empty() || schema.classes().any(|(_, class)| selected.matches(class)) {
+            return Ok(selected);
+        }
+        let mut names: Vec<String> = schema.classes().map(|(_, class)| name(class)).collect();
+        names.sort();
+        names.truncate(NAMED_MAX);
+        let what = format!("{} has no event {}", session.path.display(), patterns.join(", "));
+        let hint = "--event takes SYSTEM, EVENT or SYSTEM:EVENT with * and ?; this file has";
+        Err(Failure::new(what).hint(format!("{hint} {}", names.join(", "))))
+    }
+
+    /// Whether a class is selected.
+    pub fn has(&mut self, schema: &Schema, class: usize) -> bool {
+        if self.patterns.is_empty() {
+            return true;
+        }
+        if let Some(&Some(known)) = self.known.get(class) {
+            return known;
+        }
+        let found = schema.class(class).is_some_and(|class| self.matches(class));
+        if self.known.len() <= class {
+            self.known.resize(class.saturating_add(1), None);
+        }
+        if let Some(known) = self.known.get_mut(class) {
+            *known = Some(found);
+        }
+        found
+    }
+
+    /// Bits of the classes that must be read to find all that are selected.
+    ///
+    /// All where the file has stacks: the event of a stack is known only with all events between them.
+    pub fn bits(&self, schema: &Schema) -> u64 {
+        let has_stacks = schema.classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
+        if self.patterns.is_empty() || has_stacks {
+            return u64::MAX;
+        }
+        schema.class_bits(|class| self.matches(class))
+    }
+
+    fn matches(&self, class: &EventClass) -> bool {
+        let full = name(class);
+        self.patterns.iter().any(|pattern| {
+            [&full, &class.system, &class.name].iter().any(|name| glob(pattern.as_bytes(), name.as_bytes()))
+        })
+    }
+}
+
+fn name(class: &EventClass) -> String {
+    format!("{}:{}", class.system, class.name)
+}
+
+/// Whether a pattern with `*` and `?` matches a name.
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    // The place behind the last star, and how much of the name it has taken.
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p + 1, n));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match star {
+                Some((behind, taken)) => {
+                    star = Some((behind, taken + 1));
+                    (p, n) = (behind, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, matches) in [
+            ("kmem:*", "kmem:kmalloc", true),
+            ("*alloc", "kmem:kmalloc", true),
+            ("k?em", "kmem", true),
+            ("kmem", "kmem:kfree", false),
+            ("*a*b", "xaybz", false),
+            ("**", "", true),
+            ("", "x", false),
+        ] {
+            assert_eq!(glob(pattern.as_bytes(), name.as_bytes()), matches, "{pattern} {name}");
+        }
+    }
+}
