@@ -73,6 +73,8 @@ pub(crate) struct Encoded<'a> {
     pub raw_len: usize,
     /// Where the chunk's header starts.
     pub offset: u64,
+    /// Whether the body has records, which a filter may have rearranged.
+    pub has_records: bool,
 }
 
 /// Decodes a body. `records` finds the records of an event chunk in its prefix.
@@ -82,11 +84,21 @@ pub(crate) fn decode(
 ) -> Result<Vec<u8>> {
     let body_offset = encoded.offset.saturating_add(64);
     let bad = |what| Error::at(body_offset, ErrorKind::Malformed(what));
+    let lengths = |what| Error::at(encoded.offset, ErrorKind::Malformed(what));
     let Some((prefix, rest)) = encoded.stored.split_at_checked(encoded.prefix_len) else {
-        return Err(bad("the prefix of a chunk is longer than its body"));
+        return Err(lengths("the prefix of a chunk is longer than its body"));
     };
     let Some(rest_len) = encoded.raw_len.checked_sub(prefix.len()) else {
-        return Err(bad("a decoded body is shorter than its prefix"));
+        return Err(lengths("a decoded body is shorter than its prefix"));
+    };
+    let unknown = || {
+        let kind = ErrorKind::UnknownCodec { codec: encoded.codec };
+        Error::at(encoded.offset.saturating_add(13), kind)
+    };
+    let is_filtered = match encoded.codec >> 4 {
+        filters::NONE => false,
+        filters::RECORDS if encoded.has_records => true,
+        _ => return Err(unknown()),
     };
     let mut body = vec![0; encoded.raw_len];
     let Some(out) = body.get_mut(prefix.len()..) else {
@@ -97,10 +109,7 @@ pub(crate) fn decode(
         codecs::ZSTD => {
             zstd::decode(rest, out).map_err(|kind| Error::at(encoded.offset.saturating_add(13), kind))?
         }
-        _ => {
-            let kind = ErrorKind::UnknownCodec { codec: encoded.codec };
-            return Err(Error::at(encoded.offset.saturating_add(13), kind));
-        }
+        _ => return Err(unknown()),
     };
     if decoded != Some(rest_len) {
         return Err(Error::at(
@@ -108,18 +117,11 @@ pub(crate) fn decode(
             ErrorKind::Codec("the body cannot be decoded to its stated length"),
         ));
     }
-    match encoded.codec >> 4 {
-        filters::NONE => {}
-        filters::RECORDS => {
-            let records = records(prefix).filter(|r| r.fits(rest_len));
-            let records =
-                records.ok_or_else(|| bad("the records that a filter rearranged lie outside the body"))?;
-            records.undo(out);
-        }
-        _ => {
-            let kind = ErrorKind::UnknownCodec { codec: encoded.codec };
-            return Err(Error::at(encoded.offset.saturating_add(13), kind));
-        }
+    if is_filtered {
+        let records = records(prefix).filter(|r| r.fits(rest_len));
+        let records =
+            records.ok_or_else(|| bad("the records that a filter rearranged lie outside the body"))?;
+        records.undo(out);
     }
     if let Some(place) = body.get_mut(..prefix.len()) {
         place.copy_from_slice(prefix);
@@ -135,6 +137,7 @@ pub(crate) fn records_behind(
     stride: usize,
     order: ByteOrder,
 ) -> Option<Records> {
-    let start = records_offset.checked_sub(prefix_len)?;
+    // The offset of an empty table means nothing.
+    let start = if count == 0 { 0 } else { records_offset.checked_sub(prefix_len)? };
     Records::new(start, count, stride, order)
 }

@@ -161,6 +161,16 @@ impl EventChunkBuilder {
         self.record_count == 0 && self.loss == Loss::default()
     }
 
+    /// Whether `time` is before the last event.
+    pub fn falls_at(&self, time: u64) -> bool {
+        self.record_count > 0 && time < self.t_last
+    }
+
+    /// Bytes of arrays and payloads so far.
+    pub fn heap_len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// Whether the chunk has to be closed before an event at `time`.
     pub fn must_close_before(&self, time: u64) -> bool {
         self.record_count > 0

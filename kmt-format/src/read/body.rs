@@ -24,6 +24,10 @@ pub(crate) fn decoded<'d>(
     }
     let body = Body(Body(stored).part(0, chunk.body_len).unwrap_or_default());
     let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
+    let is_plain = matches!(chunk.kind, ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER);
+    if is_plain && chunk.codec != 0 {
+        return Err(bad("a chunk of a kind that has no codec has one"));
+    }
     if chunk.codec == 0 {
         return if chunk.raw_len == chunk.body_len {
             Ok(body)
@@ -44,6 +48,7 @@ pub(crate) fn decoded<'d>(
         prefix_len: chunk.prefix_len as usize,
         raw_len: chunk.raw_len as usize,
         offset: chunk.offset,
+        has_records: chunk.kind == ChunkKind::EVENTS,
     };
     codec::decode(encoded, |prefix| match (chunk.kind, header.order) {
         (ChunkKind::EVENTS, ByteOrder::Little) => records_of::<LittleEndian>(prefix, header),

@@ -168,6 +168,8 @@ impl<'d> Contents<'d> {
         self.chunk_count = self.chunk_count.saturating_add(1);
         within_at(chunk.offset, "chunks", "the number of chunks", self.chunk_count, self.limits.chunks)?;
         self.finished = chunk.kind == ChunkKind::TRAILER;
+        // Only the last chunk can be the file's trailer.
+        self.metadata.trailer = None;
         if !chunk.kind.is_known() && chunk.flags & chunk_flags::CRITICAL != 0 {
             return Err(Error::at(chunk.offset, ErrorKind::UnknownCriticalChunk { kind: chunk.kind.0 }));
         }

@@ -170,21 +170,16 @@ impl<'t> Event<'t> {
             Transform::None if info.signed => sign_extend(stored, slot.stored),
             Transform::None => stored,
             Transform::BeforeTime => wrapped(self.time.wrapping_sub(stored), info),
-            // The base of a difference is never itself a difference of a field.
-            Transform::BeforeField(base) => {
-                let base = usize::from(base);
-                let base_slot = self.shape.slots.get(base)?;
-                // The place of an array is no number to start from.
-                self.class.fields.get(base).filter(|f| f.kind == FieldKind::Scalar)?;
-                let base_value = match base_slot.transform {
-                    Transform::None => self.stored(base)?,
-                    Transform::BeforeTime => self.time.wrapping_sub(self.stored(base)?),
-                    Transform::BeforeField(_) => return None,
-                };
-                wrapped(base_value.wrapping_sub(stored), info)
-            }
+            Transform::BeforeField(base) => wrapped(self.base_value(base.into())?.wrapping_sub(stored), info),
         };
         Some(value)
+    }
+
+    /// The value that a difference starts from; `None` if that is a difference of a field itself, or no number.
+    #[inline(never)]
+    fn base_value(&self, base: usize) -> Option<u64> {
+        let is_difference = matches!(self.shape.slots.get(base)?.transform, Transform::BeforeField(_));
+        if is_difference { None } else { self.uint(base) }
     }
 
     /// The number in the first field with that role.

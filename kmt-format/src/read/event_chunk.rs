@@ -307,13 +307,13 @@ impl<'d> EventChunk<'d> {
             head.descriptor_count.get() as usize,
             base,
         )?;
+        let rows: &[Epoch<O>] =
+            array_at(&body, head.epochs_offset.get() as usize, head.epoch_count.get() as usize, base)?;
         let mut descriptors = Vec::with_capacity(offsets.len());
         for offset in offsets {
             let found = descriptor(&body, offset.get(), header.order);
             descriptors.push(found.ok_or_else(|| bad("a descriptor lies outside its chunk"))?);
         }
-        let rows: &[Epoch<O>] =
-            array_at(&body, head.epochs_offset.get() as usize, head.epoch_count.get() as usize, base)?;
         let mut epochs = vec![(0, 0)];
         epochs.extend(rows.iter().map(|e| (e.first_record.get(), e.upper.get())));
         Ok(Self {

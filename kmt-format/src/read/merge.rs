@@ -230,10 +230,10 @@ impl<'t, 'd> Merge<'t, 'd> {
             }
             cursor.gap.events_damaged = cursor.gap.events_damaged.saturating_add(missing);
             cursor.gap.after = cursor.last_time;
+            // What was lost before a damaged chunk is reported with the next sound one.
+            cursor.gap.loss = cursor.gap.loss.and(info.loss);
             match head.and_then(|()| self.trace.read(chunk)) {
                 Ok(read) => {
-                    // What was lost before a damaged chunk is told with the next sound one.
-                    cursor.gap.loss = cursor.gap.loss.and(info.loss);
                     (cursor.position, cursor.end) = match self.window {
                         None => (0, read.records().len()),
                         Some((first, last)) => (

@@ -2,12 +2,13 @@
 
 use core::mem::offset_of;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::{ByteOrder as Order, FromBytes, Immutable, KnownLayout, Unaligned};
 
 use super::body::Body;
-use super::cast::{Table, head_len, struct_at};
-use super::comms::CommIndex;
+use super::cast::{Table, array_at, head_len, struct_at};
+use super::lines::LineIndex;
+use super::since::Since;
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
@@ -127,8 +128,13 @@ pub struct Metadata<'d> {
     pub counters: BTreeMap<u32, CpuCounters>,
     /// The trailer; `None` in an unfinished file.
     pub trailer: Option<TrailerInfo>,
-    /// Rows of `tasks` by task and time.
-    pub(super) comms: CommIndex,
+    /// Rows of `tasks` with a name, and with a thread group, by task and time.
+    pub(super) comms: Since<i32>,
+    pub(super) tgids: Since<i32>,
+    /// Rows of `cgroups` by task, hierarchy and time.
+    pub(super) in_cgroups: Since<(i32, u32)>,
+    /// Rows of `lines` by address.
+    pub(super) line_index: LineIndex,
 }
 
 impl<'d> Metadata<'d> {
@@ -173,12 +179,15 @@ impl<'d> Metadata<'d> {
         order: ByteOrder,
         budget: &mut Budget,
     ) -> Result<()> {
+        // The layout is the same in either byte order.
+        struct_at::<MetaHead<zerocopy::LE>>(body, 0, base)?;
         let number = |at: usize| order.uint_at(body, at, 4).unwrap_or(0);
-        let [head_len, pair_len, pair_count] = [0, 4, 8].map(number);
-        if head_len < META_HEAD_LEN || pair_len < PAIR_HEAD_LEN {
-            return Err(malformed(base, "a head is shorter than its structure, or longer than the chunk"));
+        let [stated, pair_len, pair_count] = [0, 4, 8].map(number);
+        let mut at = head_len::<MetaHead<zerocopy::LE>>(stated as u32, body, base)?;
+        if pair_len < PAIR_HEAD_LEN {
+            return Err(malformed(base, "the head of a pair is shorter than its structure"));
         }
-        let mut at = head_len as usize;
+        let mut pairs = Vec::new();
         for _ in 0..pair_count {
             let pair = (|| {
                 let key_len = order.uint_at(body, at, 4)?;
@@ -192,9 +201,10 @@ impl<'d> Metadata<'d> {
             let (key, value, next) =
                 pair.ok_or_else(|| malformed(base, "a key or value lies outside its chunk"))?;
             budget.take(PER_ENTRY, base)?;
-            self.pairs.push((key, value));
+            pairs.push((key, value));
             at = next;
         }
+        self.pairs.extend(pairs);
         Ok(())
     }
 
@@ -229,6 +239,7 @@ impl<'d> Metadata<'d> {
         let memory = rows.len().saturating_mul(PER_ENTRY);
         budget.take(memory, base)?;
         self.comms.clear();
+        self.tgids.clear();
         for (number, row) in rows.iter().enumerate() {
             let len = row.comm.iter().position(|&b| b == 0).unwrap_or(row.comm.len());
             let comm_start = start
@@ -247,13 +258,15 @@ impl<'d> Metadata<'d> {
         base: u64,
         limits: &Limits,
     ) -> Result<()> {
-        for row in rows::<O, StatsRow<O>>(body, base)?.0.iter() {
+        let (rows, ..) = rows::<O, StatsRow<O>>(body, base)?;
+        let mut cpus: BTreeSet<u32> = self.counters.keys().copied().collect();
+        for row in rows.iter() {
+            cpus.insert(row.cpu.get());
+            within_at(base, "streams", "the number of CPUs", cpus.len() as u64, limits.streams.into())?;
+        }
+        for row in rows.iter() {
             let present = row.present.get();
             let number = |bit: u32, value: u64| (present & 1 << bit != 0).then_some(value);
-            if !self.counters.contains_key(&row.cpu.get()) {
-                let count = (self.counters.len() as u64).saturating_add(1);
-                within_at(base, "streams", "the number of CPUs", count, limits.streams.into())?;
-            }
             let counters = self.counters.entry(row.cpu.get()).or_default();
             let kernel = CpuStats {
                 entries: number(0, row.entries.get()),
@@ -286,6 +299,7 @@ impl<'d> Metadata<'d> {
 
     pub(super) fn add_trailer<O: Order + 'static>(&mut self, body: &[u8], base: u64) -> Result<()> {
         let trailer = struct_at::<Trailer<O>>(body, 0, base)?;
+        head_len::<Trailer<O>>(trailer.head_len.get(), body, base)?;
         self.trailer = Some(TrailerInfo {
             chunk_count: trailer.chunk_count.get(),
             file_len: trailer.file_len.get(),
@@ -305,10 +319,11 @@ where
     let head = struct_at::<TableHead<O>>(body, 0, base)?;
     let start = head_len::<TableHead<O>>(head.head_len.get(), body, base)?;
     let (count, row_len) = (head.row_count.get() as usize, head.row_len.get() as usize);
-    Ok((Table::at(body, start, count, row_len, base)?, start, head.heap_len.get() as usize))
+    let (rows, heap_len) = (Table::at(body, start, count, row_len, base)?, head.heap_len.get() as usize);
+    array_at::<u8>(body, start.saturating_add(rows.len_bytes()), heap_len, base)?;
+    Ok((rows, start, heap_len))
 }
 
-const META_HEAD_LEN: u64 = size_of::<MetaHead<zerocopy::LE>>() as u64;
 const PAIR_HEAD_LEN: u64 = size_of::<PairHead<zerocopy::LE>>() as u64;
 
 /// What an entry takes at least, in bytes: that of a list here, and what its users make of it.

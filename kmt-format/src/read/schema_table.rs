@@ -365,16 +365,17 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         let (descriptor_len, payload_len) = (row.descriptor_len.get(), row.payload_len.get());
         for (field, slot) in fields.iter().zip(slots.iter()) {
             let is_wider = u32::from(slot.stored) > field.size && slot.transform == Transform::None;
-            if is_wider && field.kind == FieldKind::Scalar && !matches!(slot.place, Place::Opaque { .. }) {
+            let is_stored = !matches!(slot.place, Place::Opaque { .. } | Place::ClassId);
+            if is_wider && field.kind == FieldKind::Scalar && is_stored {
                 return Err(self.bad("a slot stores more than its field holds"));
             }
             let end = u64::from(slot.offset).saturating_add(u64::from(slot.stored));
             let room = match slot.place {
                 Place::Context => 4096,
                 Place::Descriptor => descriptor_len.into(),
-                Place::ClassId | Place::Value => 8,
+                Place::Value => 8,
                 Place::Payload => payload_len.into(),
-                Place::Opaque { .. } => continue,
+                Place::ClassId | Place::Opaque { .. } => continue,
             };
             if end > room {
                 return Err(self.bad("a slot reaches past its place"));
@@ -405,6 +406,8 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         if !matches!(row.stored, 1 | 2 | 4 | 8) {
             return Err(self.bad("a slot stores an impossible number of bytes"));
         }
-        Ok(Slot { place, stored: row.stored, transform, offset: row.offset.get() })
+        // An id has two bytes, whatever is stated.
+        let (stored, offset) = if place == Place::ClassId { (2, 0) } else { (row.stored, row.offset.get()) };
+        Ok(Slot { place, stored, transform, offset })
     }
 }

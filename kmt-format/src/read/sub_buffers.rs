@@ -9,7 +9,7 @@ use super::schema_table::FIRST_DECODING_SHAPE;
 use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
-use crate::limits::Budget;
+use crate::limits::{Budget, within_at};
 use crate::pack::{CHUNK_LEN, ClassPlan, EventChunkBuilder, Habit, VERBATIM_EVENTS_MAX as EVENTS_MAX};
 use crate::raw::SubBuffersHead;
 use crate::{Limits, Loss};
@@ -127,19 +127,22 @@ impl Decoder {
                 let (index, plan) = self
                     .plan(id, layout.class_limit)
                     .ok_or_else(|| Error::at(here, ErrorKind::UnknownEventId { id }))?;
-                if builder.must_close_before(time) || builder.record_count() >= EVENTS_MAX {
-                    return Err(Error::at(
-                        here,
-                        ErrorKind::Malformed("the times of a chunk fall, or it holds too many events"),
-                    ));
+                if builder.falls_at(time) {
+                    return Err(Error::at(here, ErrorKind::Malformed("the times of a chunk fall")));
                 }
+                if builder.record_count() >= EVENTS_MAX {
+                    return Err(bad("a chunk holds more events than its head states"));
+                }
+                let (name, what) = ("event_body_len", "the decoded length of an event chunk");
+                within_at(base, name, what, builder.heap_len() as u64, limits.event_body_len)?;
                 let Some(habit) = habits.get_mut(index) else { continue };
                 builder.push(plan, habit, time, record).map_err(|e| Error::at(here, e.kind().clone()))?;
             }
         }
         let summary = builder.summary();
         let times = (summary.t_base, summary.t_last);
-        if summary.record_count != info.event_count || times != (info.t_first, info.t_last) {
+        let has_other_times = summary.record_count > 0 && times != (info.t_first, info.t_last);
+        if summary.record_count != info.event_count || has_other_times {
             return Err(bad("the head of a chunk has other events than its sub-buffers"));
         }
         if summary.classes & !info.classes != 0 {
@@ -167,14 +170,21 @@ impl Layout {
             len.checked_sub(data_offset).filter(|&n| n > 0 && len <= HeaderPage::SUB_BUFFER_LEN_MAX);
         let commit_size = usize::from(head.commit_size.get());
         let data_size = data_size.filter(|_| matches!(commit_size, 4 | 8));
+        let (timestamp, commit) =
+            (usize::from(head.timestamp_offset.get()), usize::from(head.commit_offset.get()));
+        let are_inside = timestamp.saturating_add(8) <= len && commit.saturating_add(commit_size) <= len;
+        let data_size = data_size.filter(|_| are_inside);
         let data_size = data_size.ok_or_else(|| bad("the layout of a sub-buffer is impossible"))?;
+        if head.record_count.get() as usize > EVENTS_MAX {
+            return Err(bad("a chunk of sub-buffers has more than 60,000 events"));
+        }
         let count = head.sub_buffer_count.get() as usize;
         if count.checked_mul(len) != body.len().checked_sub(head_len) {
             return Err(bad("a chunk holds another number of sub-buffers than its head says"));
         }
         let page = HeaderPage {
-            timestamp_offset: head.timestamp_offset.get().into(),
-            commit_offset: head.commit_offset.get().into(),
+            timestamp_offset: timestamp,
+            commit_offset: commit,
             commit_size,
             data_offset,
             data_size,

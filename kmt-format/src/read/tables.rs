@@ -32,17 +32,15 @@ impl<'d> Texts<'_, 'd> {
     }
 }
 
-/// Calls `take` with each row `$row` of a table and its texts, and adds what it makes to a list.
+/// Calls `take` with each row `$row` of a table and its texts, and adds what it makes to a list: all, or nothing.
 macro_rules! table {
     ($list:expr, $row:ty, $body:expr, $base:expr, $budget:expr, $take:expr) => {{
         let (rows, start, heap_len) = rows::<O, $row>($body, $base)?;
         let heap_start = start.saturating_add(rows.len_bytes());
         $budget.take(rows.len().saturating_mul(PER_ENTRY), $base)?;
         let texts = Texts { body: $body, start: heap_start, len: heap_len, base: $base };
-        for row in rows.iter() {
-            let made = $take(row, &texts)?;
-            $list.push(made);
-        }
+        let made = rows.iter().map(|row| $take(row, &texts)).collect::<Result<Vec<_>>>()?;
+        $list.extend(made);
         Ok(())
     }};
 }
@@ -54,6 +52,7 @@ impl<'d> Metadata<'d> {
         base: u64,
         budget: &mut Budget,
     ) -> Result<()> {
+        self.line_index.begin(self.lines.len());
         table!(self.lines, LineRow<O>, body, base, budget, |row: &LineRow<O>, texts: &Texts<'_, 'd>| {
             let (function, file) = (texts.get(&row.function)?, texts.get(&row.file)?);
             let (address, line, depth) = (row.address.get(), row.line.get(), row.depth.get());
@@ -67,6 +66,7 @@ impl<'d> Metadata<'d> {
         base: u64,
         budget: &mut Budget,
     ) -> Result<()> {
+        self.in_cgroups.clear();
         table!(self.cgroups, CgroupRow<O>, body, base, budget, |row: &CgroupRow<O>, texts: &Texts<'_, 'd>| {
             Ok::<_, Error>(CgroupRecord {
                 time: row.time.get(),
