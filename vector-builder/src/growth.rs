@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use crate::Vector;
+use crate::broken::Broken;
 use crate::cases::Maker;
-use crate::invalid::Broken;
 use crate::json;
 use crate::model::{Layout, Loss, Op};
 

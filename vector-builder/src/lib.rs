@@ -3,6 +3,7 @@
 //! Written from the specification alone: it shares no layout with kmt-format, so that a vector and a reader cannot be
 //! wrong in the same way. What a vector must tell its reader comes from the model it was made of, not from a reader.
 
+mod broken;
 pub mod bytes;
 pub mod cases;
 pub mod classes;

@@ -1,0 +1,77 @@
+//! A sound file that is changed by hand.
+
+use crate::bytes::{crc32, number, read};
+use crate::file::{File, build};
+use crate::model::{Layout, Op};
+
+/// A sound file that is changed by hand: it gets a defect, or something that no reader knows.
+pub(crate) struct Broken {
+    pub file: File,
+    big: bool,
+}
+
+impl Broken {
+    pub fn new(ops: &[Op], layout: Layout) -> Self {
+        Self { file: build(ops, layout), big: layout.big }
+    }
+
+    /// Where the `nth` chunk of a kind starts and ends.
+    pub fn chunk(&self, kind: &[u8; 4], nth: usize) -> (usize, usize) {
+        let chunk = self.file.chunks.iter().filter(|c| c.kind == *kind).nth(nth).expect("the chunk is there");
+        (chunk.offset, chunk.end)
+    }
+
+    pub fn put(&mut self, at: usize, value: u64, len: usize) {
+        let bytes = number(value, len, self.big);
+        self.file.bytes[at..at + len].copy_from_slice(&bytes);
+    }
+
+    pub fn number(&self, at: usize, len: usize) -> u64 {
+        read(&self.file.bytes, at, len, self.big)
+    }
+
+    /// Makes the checksums of a chunk right again.
+    pub fn stamp(&mut self, offset: usize, end: usize) {
+        let crc = crc32(&self.file.bytes[offset + 64..end]);
+        self.put(offset + 48, crc.into(), 4);
+        let prefix_len = self.number(offset + 52, 4) as usize;
+        if offset + 64 + prefix_len <= end {
+            let crc = crc32(&self.file.bytes[offset + 64..offset + 64 + prefix_len]);
+            self.put(offset + 56, crc.into(), 4);
+        }
+        let crc = crc32(&self.file.bytes[offset..offset + 60]);
+        self.put(offset + 60, crc.into(), 4);
+    }
+
+    /// A field of a chunk header; returns where the chunk starts.
+    pub fn header(&mut self, kind: &[u8; 4], nth: usize, at: usize, value: u64, len: usize) -> u64 {
+        let (offset, end) = self.chunk(kind, nth);
+        self.put(offset + at, value, len);
+        self.stamp(offset, end);
+        offset as u64
+    }
+
+    /// A field of a body; returns where the body starts.
+    pub fn body(&mut self, kind: &[u8; 4], nth: usize, at: usize, value: u64, len: usize) -> u64 {
+        let (offset, end) = self.chunk(kind, nth);
+        self.put(offset + 64 + at, value, len);
+        self.stamp(offset, end);
+        offset as u64 + 64
+    }
+
+    /// A field of the file header, and of its copy.
+    pub fn file_header(&mut self, at: usize, value: u64, len: usize) {
+        for start in [0, 128] {
+            self.put(start + at, value, len);
+            let crc = crc32(&self.file.bytes[start..start + 60]);
+            self.put(start + 60, crc.into(), 4);
+        }
+        self.stamp(64, 192);
+    }
+
+    /// Offset, in the body of an event chunk, that its head gives at `at`.
+    pub fn place(&self, nth: usize, at: usize) -> usize {
+        let (offset, _) = self.chunk(b"EVNT", nth);
+        self.number(offset + 64 + at, 4) as usize
+    }
+}

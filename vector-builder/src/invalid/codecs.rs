@@ -1,0 +1,25 @@
+//! Codecs and filters of event chunks.
+
+use super::{Defect, Expect};
+use crate::broken::Broken;
+use crate::cases::{self, Maker};
+use crate::model::Layout;
+
+pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
+    let mut out = Vec::new();
+    let mut filtered = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
+    let offset = filtered.body(b"EVNT", 0, 40, 1 << 20, 4);
+    out.push(("filter-outside", filtered, Expect::Unreadable("malformed", offset)));
+    let mut filtered = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
+    let offset = filtered.header(b"EVNT", 0, 13, 0x21, 1) + 13;
+    out.push(("unknown-filter", filtered, Expect::Unreadable("unknown-codec", offset)));
+    let mut plain = Broken::new(&cases::many(m), layout);
+    let offset = plain.header(b"EVNT", 0, 13, 0x10, 1) + 13;
+    out.push(("filter-without-codec", plain, Expect::Unreadable("unknown-codec", offset)));
+    let mut short = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
+    let (start, _) = short.chunk(b"EVNT", 0);
+    let raw_len = short.number(start + 32, 8);
+    let offset = short.header(b"EVNT", 0, 32, raw_len + 1, 8) + 64;
+    out.push(("decoded-length", short, Expect::Unreadable("codec", offset)));
+    out
+}

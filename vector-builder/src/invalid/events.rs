@@ -1,0 +1,100 @@
+//! Event chunks.
+
+use super::{Defect, Expect, base_ops};
+use crate::broken::Broken;
+use crate::bytes::crc32;
+use crate::cases::Maker;
+use crate::model::Layout;
+
+pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
+    let mut out = Vec::new();
+    let mut add = |name, change: &dyn Fn(&mut Broken) -> u64, code| {
+        let mut broken = Broken::new(&base_ops(m), layout);
+        let offset = change(&mut broken);
+        out.push((name, broken, Expect::Unreadable(code, offset)));
+    };
+    // The first event chunk: records of CPU 0; the second: of CPU 4, with arrays and a payload.
+    let head = |at, value, len| move |b: &mut Broken| b.body(b"EVNT", 0, at, value, len);
+    let second = 1;
+    add(
+        "events-body-checksum",
+        &|b| {
+            let (offset, end) = b.chunk(b"EVNT", 0);
+            let crc = b.number(offset + 48, 4) ^ 1;
+            b.stamp(offset, end);
+            b.put(offset + 48, crc, 4);
+            let crc = crc32(&b.file.bytes[offset..offset + 60]);
+            b.put(offset + 60, crc.into(), 4);
+            offset as u64 + 64
+        },
+        "checksum",
+    );
+    add("events-head", &head(0, 95, 4), "malformed");
+    add("events-stride", &head(80, 24, 2), "malformed");
+    add("events-too-many", &head(40, 0xffff_ffff, 4), "limit-exceeded");
+    add("events-too-many-descriptors", &head(44, 65_521, 4), "limit-exceeded");
+    add("events-records-outside", &|b| b.body(b"EVNT", 0, 68, 1 << 20, 4) + (1 << 20), "truncated");
+    add("events-contexts-outside", &|b| b.body(b"EVNT", 0, 64, 1 << 20, 4) + (1 << 20), "truncated");
+    add(
+        "events-heap-outside",
+        &|b| {
+            let at = b.place(0, 72) as u64;
+            b.body(b"EVNT", 0, 76, 1 << 20, 4) + at
+        },
+        "truncated",
+    );
+    add("events-descriptors-outside", &|b| b.body(b"EVNT", 0, 60, 1 << 20, 4) + (1 << 20), "truncated");
+    add("events-descriptor-offset", &|b| b.body(b"EVNT", 0, b.place(0, 60), 1 << 20, 4), "malformed");
+    add(
+        "events-unknown-shape",
+        &|b| {
+            let (offset, _) = b.chunk(b"EVNT", 0);
+            let at = b.number(offset + 64 + b.place(0, 60), 4) as usize;
+            b.body(b"EVNT", 0, at, 999, 2)
+        },
+        "malformed",
+    );
+    add(
+        "events-short-descriptor",
+        &|b| {
+            let (offset, _) = b.chunk(b"EVNT", 0);
+            let at = b.number(offset + 64 + b.place(0, 60), 4) as usize;
+            b.body(b"EVNT", 0, at + 2, 3, 2)
+        },
+        "malformed",
+    );
+    add("events-context-stride", &head(82, 4, 2), "malformed");
+    add("events-no-context", &|b| b.body(b"EVNT", 0, b.place(0, 68) + 6, 99, 2), "malformed");
+    add("events-no-descriptor", &|b| b.body(b"EVNT", 0, b.place(0, 68) + 4, 99, 2), "malformed");
+    add("events-first-time", &|b| b.body(b"EVNT", 0, b.place(0, 68), 1, 4), "malformed");
+    add(
+        "events-times-fall",
+        &|b| {
+            let stride = 8 + m.long;
+            b.body(b"EVNT", 0, b.place(0, 68) + stride, 0xffff, 4)
+        },
+        "malformed",
+    );
+    add("events-class-untold", &head(88, 0, 8), "malformed");
+    add("events-last-time", &head(24, 7, 8), "malformed");
+    add(
+        "events-array-outside",
+        &|b| {
+            let (offset, _) = b.chunk(b"EVNT", second);
+            let at = b.number(offset + 64 + b.place(second, 60), 4) as usize;
+            b.body(b"EVNT", second, at + 4, 1 << 20, 4)
+        },
+        "malformed",
+    );
+    if m.long == 8 {
+        add(
+            "events-payload-outside",
+            &|b| {
+                let at = b.place(second, 68) + 8 + m.long;
+                b.body(b"EVNT", second, at + 8, 1 << 20, 8)
+            },
+            "malformed",
+        );
+    }
+    out
+}

@@ -1,0 +1,54 @@
+//! Bodies of chunks without events, but for event classes.
+
+use super::{Defect, Expect, base_ops};
+use crate::broken::Broken;
+use crate::cases::{self, Maker};
+use crate::model::{Layout, Op};
+
+pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
+    let mut out = Vec::new();
+    let mut add = |name, kind: &[u8; 4], at, value, len, code, further| {
+        let mut broken = Broken::new(&base_ops(m), layout);
+        let offset = broken.body(kind, 0, at, value, len) + further;
+        out.push((name, broken, Expect::Damage(vec![(code, offset)])));
+    };
+    add("clock-head", b"CLOK", 0, 11, 4, "malformed", 0);
+    add("clock-name", b"CLOK", 8, 5, 4, "malformed", 0);
+    add("clock-not-utf8", b"CLOK", 12, 0xff, 1, "malformed", 0);
+    add("meta-head", b"META", 0, 11, 4, "malformed", 0);
+    add("meta-pair-length", b"META", 4, 7, 4, "malformed", 0);
+    add("meta-count", b"META", 8, 99, 4, "malformed", 0);
+    add("meta-key", b"META", 12, 1 << 20, 4, "malformed", 0);
+    add("meta-value", b"META", 16, 1 << 20, 4, "malformed", 0);
+    add("file-head", b"FILE", 0, 39, 4, "malformed", 0);
+    add("file-contents", b"FILE", 8, 1 << 20, 8, "malformed", 0);
+    add("file-name", b"FILE", 40, 0xff, 1, "malformed", 0);
+    add("task-row-length", b"TASK", 4, 31, 4, "malformed", 0);
+    add("task-rows", b"TASK", 8, 9, 4, "truncated", 16);
+    add("stat-rows", b"STAT", 8, 3, 4, "truncated", 16);
+    // The head, two owners, a block; in the heap two names of owners, then symbols of 12, 15, 9, 12 bytes.
+    let (owners, blocks, heap) = (48, 96, 112);
+    add("symbol-count", b"KSYM", 8, 7, 4, "malformed", 0);
+    add("symbol-block-length", b"KSYM", 36, 4, 4, "malformed", 0);
+    add("symbol-owner-name", b"KSYM", owners + 16, 1 << 20, 4, "malformed", 0);
+    add("symbol-block-outside", b"KSYM", blocks + 8, 1 << 20, 4, "malformed", 0);
+    add("symbol-block-empty", b"KSYM", blocks + 12, 0, 2, "malformed", 0);
+    add("symbol-name", b"KSYM", heap + 6 + 5, 127, 1, "malformed", 0);
+    add("symbol-shared", b"KSYM", heap + 6 + 12 + 5, 7, 1, "malformed", 0);
+    add("symbol-owner", b"KSYM", heap + 6 + 48 + 1, 3, 1, "malformed", 0);
+    for (name, kind, at) in [
+        ("line-function", b"LINE", 16 + 8),
+        ("cgroup-path", b"CGRP", 16 + 24),
+        ("sums-function", b"SUMS", 16 + 48),
+    ] {
+        let mut broken = Broken::new(&cases::added(m), layout);
+        let offset = broken.body(kind, 0, at, 1 << 20, 4);
+        out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
+    }
+    let mut ops = base_ops(m);
+    ops.push(Op::Clock("local", false, false));
+    let clocks = Broken::new(&ops, layout);
+    let (second, _) = clocks.chunk(b"CLOK", 1);
+    out.push(("two-clocks", clocks, Expect::Damage(vec![("malformed", second as u64 + 64)])));
+    out
+}

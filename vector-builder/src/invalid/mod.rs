@@ -1,0 +1,81 @@
+//! Vectors with one named defect each, and the error that it must give where.
+
+mod chunks;
+mod codecs;
+mod epochs;
+mod events;
+mod metadata;
+mod raw;
+mod refused;
+mod schema;
+
+use serde_json::json;
+
+use crate::Vector;
+use crate::broken::Broken;
+use crate::cases::{self, Maker};
+use crate::model::{Layout, Loss, Op};
+
+/// What a reader must say.
+enum Expect {
+    /// The file is refused.
+    Refused(&'static str, u64),
+    /// Damage is listed when the file is opened: code and offset.
+    Damage(Vec<(&'static str, u64)>),
+    /// Nothing is damaged: only events are missing by the count of their numbers.
+    Missing,
+    /// An event chunk cannot be read: code and offset.
+    Unreadable(&'static str, u64),
+}
+
+/// Name, file, and what a reader must say of it.
+type Defect = (&'static str, Broken, Expect);
+
+fn base_ops(m: Maker) -> Vec<Op> {
+    let mut ops = cases::metadata(m);
+    ops.extend(cases::two_cpus(m));
+    ops.extend([Op::Event(4, m.arrays(5, "task", &[1])), Op::Event(4, m.exit(2_200, 3_000, 2_500))]);
+    ops.push(Op::Lost(4, Loss { uncounted: true, ..Loss::default() }));
+    ops
+}
+
+/// All of them: refused files once, the others in both byte orders and word sizes; where a field may end, in all four.
+pub fn vectors() -> Vec<Vector> {
+    let mut out: Vec<Vector> =
+        refused::refused().into_iter().map(|(name, b, e)| vector(name, "le64", &b, &e)).collect();
+    for (suffix, big, long) in [("le64", false, 8), ("be32", true, 4)] {
+        let (m, layout) = (Maker { big, long }, Layout::plain(big, long));
+        let groups = [
+            chunks::chunks,
+            codecs::codecs,
+            metadata::metadata,
+            schema::schema,
+            events::events,
+            epochs::epochs,
+            raw::raw,
+        ];
+        for (name, broken, expect) in groups.into_iter().flat_map(|group| group(m, layout)) {
+            out.push(vector(name, suffix, &broken, &expect));
+        }
+    }
+    for (suffix, big, long) in [("le32", false, 4), ("be64", true, 8)] {
+        let (m, layout) = (Maker { big, long }, Layout::plain(big, long));
+        let found = schema::field_end(m, layout).into_iter();
+        out.extend(found.map(|(name, broken, expect)| vector(name, suffix, &broken, &expect)));
+    }
+    out
+}
+
+fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector {
+    let list = |damages: &[(&str, u64)]| -> Vec<serde_json::Value> {
+        damages.iter().map(|(code, offset)| json!({"code": code, "offset": offset})).collect()
+    };
+    let json = match expect {
+        Expect::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
+        Expect::Damage(damages) => json!({"damages": list(damages)}),
+        Expect::Missing => json!({"damages": [], "unreadable": []}),
+        Expect::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
+    };
+    let name = format!("invalid-{name}-{suffix}");
+    Vector { name, bytes: broken.file.bytes.clone(), json: format!("{json}\n"), script: None }
+}

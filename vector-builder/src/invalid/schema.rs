@@ -1,0 +1,56 @@
+//! Event classes and shapes.
+
+use super::{Defect, Expect};
+use crate::broken::Broken;
+use crate::cases::Maker;
+use crate::model::{Layout, Op};
+
+/// A schema whose first copy is damaged is healed by the second, so both get the defect.
+pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
+    let mut out = Vec::new();
+    let plain = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+    let (offset, _) = plain.chunk(b"SCHM", 0);
+    let [classes, fields, shapes, slots] =
+        [12, 16, 20, 24].map(|at| plain.number(offset + 64 + at, 4) as usize);
+    let field_at = 40 + classes * 44;
+    let shape_at = field_at + fields * 32;
+    let slot_at = shape_at + shapes * 16;
+    let heap_at = slot_at + slots * 8;
+    let mut add = |name, at, value, len, code, further| {
+        let mut broken = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+        let first = broken.body(b"SCHM", 0, at, value, len) + further;
+        let second = broken.body(b"SCHM", 1, at, value, len) + further;
+        out.push((name, broken, Expect::Damage(vec![(code, first), (code, second)])));
+    };
+    add("schema-head", 0, 39, 4, "malformed", 0);
+    add("schema-row-length", 32, 43, 2, "malformed", 0);
+    add("schema-heap", 28, 1 << 20, 4, "truncated", heap_at as u64);
+    add("schema-too-many-classes", 4, 65_520, 4, "limit-exceeded", 0);
+    add("schema-string", 40 + 12, 1 << 20, 4, "malformed", 0);
+    add("schema-print-fmt", 40 + 40, 1 << 20, 4, "malformed", 0);
+    add("schema-class-fields", 40 + 8, 100, 4, "malformed", 0);
+    add("schema-too-many-fields", 40 + 4, 257, 2, "limit-exceeded", 0);
+    add("schema-common-fields", 40 + 6, 200, 2, "malformed", 0);
+    add("schema-scalar-size", field_at + 20, 3, 4, "malformed", 0);
+    add("schema-shape-class", shape_at, 9, 4, "malformed", 0);
+    add("schema-shape-slots", shape_at + 4, 1_000, 4, "malformed", 0);
+    add("schema-slot-stored", slot_at + 1, 3, 1, "malformed", 0);
+    let from_field_99 = if layout.big { 2 << 8 | 99 } else { 2 | 99 << 8 };
+    add("schema-slot-base", slot_at + 2, from_field_99, 2, "malformed", 0);
+    add("schema-slot-too-wide", slot_at + 8 + 1, 8, 1, "malformed", 0);
+    add("schema-slot-reach", slot_at + 8 * 4 + 4, 1_000, 4, "malformed", 0);
+    out.extend(field_end(m, layout));
+    let mut differs = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+    let second = differs.body(b"SCHM", 1, 40, 99, 2);
+    out.push(("schema-two-meanings", differs, Expect::Damage(vec![("malformed", second)])));
+    out
+}
+
+/// A field that ends one byte behind the longest event: `common_type` has 2 bytes.
+pub fn field_end(m: Maker, layout: Layout) -> Vec<Defect> {
+    let mut broken = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+    let (offset, _) = broken.chunk(b"SCHM", 0);
+    let field_at = 40 + broken.number(offset + 64 + 12, 4) as usize * 44;
+    let damages = [0, 1].map(|nth| ("malformed", broken.body(b"SCHM", nth, field_at + 16, 65_535, 4)));
+    vec![("schema-field-end", broken, Expect::Damage(damages.to_vec()))]
+}
