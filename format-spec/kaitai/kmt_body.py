@@ -35,6 +35,16 @@ def lz4(data, size):
     return bytes(out)
 
 
+def zstd(data):
+    """Zstandard frames, one behind the other."""
+    out = b""
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        out += frame.decompress(data)
+        data = frame.unused_data
+    return out
+
+
 def unfilter(body, order, size_long):
     """Records from planes of bytes, times from differences."""
     count = int.from_bytes(body[40:44], order)
@@ -64,7 +74,7 @@ class KmtBody:
         if self.codec == 1:
             rest = lz4(rest, size)
         elif self.codec == 2:
-            rest = zstandard.ZstdDecompressor().decompress(rest, max_output_size=size)
+            rest = zstd(rest)
         else:
             assert self.codec == 0, f"codec {self.codec}"
         body = bytes(prefix) + bytes(rest)

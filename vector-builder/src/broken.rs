@@ -74,4 +74,30 @@ impl Broken {
         let (offset, _) = self.chunk(b"EVNT", nth);
         self.number(offset + 64 + at, 4) as usize
     }
+
+    /// Where a slot stands in the body of the `nth` SCHM chunk: of a field of a class, in one of its three shapes.
+    pub fn slot(&self, nth: usize, class: usize, shape: usize, field: usize) -> usize {
+        let (offset, _) = self.chunk(b"SCHM", nth);
+        let head = |at: usize, len: usize| self.number(offset + 64 + at, len) as usize;
+        let [class_len, field_len, shape_len, slot_len] = [32, 34, 36, 38].map(|at| head(at, 2));
+        let shapes_at = head(0, 4) + head(12, 4) * class_len + head(16, 4) * field_len;
+        let slots_at = shapes_at + head(20, 4) * shape_len;
+        slots_at + (head(shapes_at + (class * 3 + shape) * shape_len + 4, 4) + field) * slot_len
+    }
+
+    /// Gives a body without a codec another length; its chunk keeps its own.
+    pub fn resize(&mut self, kind: &[u8; 4], nth: usize, len: usize) -> u64 {
+        self.header(kind, nth, 24, len as u64, 8);
+        self.header(kind, nth, 32, len as u64, 8)
+    }
+
+    /// Removes a chunk; the others keep their numbers.
+    pub fn remove(&mut self, kind: &[u8; 4], nth: usize) {
+        let (start, end) = self.chunk(kind, nth);
+        self.file.bytes.drain(start..end);
+        self.file.chunks.retain(|c| c.offset != start);
+        for chunk in self.file.chunks.iter_mut().filter(|c| c.offset > start) {
+            (chunk.offset, chunk.end) = (chunk.offset - (end - start), chunk.end - (end - start));
+        }
+    }
 }

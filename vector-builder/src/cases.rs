@@ -13,14 +13,15 @@ pub struct Maker {
     pub long: usize,
 }
 
-fn plain(time: u64, class: &'static Class, numbers: &[u64]) -> Event {
+/// An event of task 42 with these numbers.
+pub fn plain(time: u64, class: &'static Class, numbers: &[u64]) -> Event {
     let values = numbers.iter().copied().map(Value::Number).collect();
     Event { time, class, context: [1, 0, 42], values }
 }
 
 impl Maker {
     /// An address, near the top of the address space.
-    fn address(self, low: u64) -> u64 {
+    pub fn address(self, low: u64) -> u64 {
         if self.long == 8 { 0xffff_8880_0000_0000 + low } else { 0xc000_0000 + low }
     }
 

@@ -137,7 +137,12 @@ impl Builder {
             if let Some((start, count)) = records {
                 codec::filter(&mut rest, start - prefix_len, count, 8 + long, big);
             }
-            let encoded = if self.layout.codec == 1 { codec::lz4(&rest) } else { codec::zstd(&rest) };
+            let frame_len = rest.len().div_ceil(self.layout.frames).max(1);
+            let encoded = match self.layout.codec {
+                1 => codec::lz4(&rest),
+                _ if rest.is_empty() => codec::zstd(&rest),
+                _ => rest.chunks(frame_len).flat_map(codec::zstd).collect(),
+            };
             if encoded.len() < rest.len() {
                 codec = self.layout.codec | u8::from(records.is_some()) << 4;
                 stored = [&body[..prefix_len], &encoded].concat();

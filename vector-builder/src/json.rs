@@ -5,7 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::file::{File, UUID};
 use crate::model::{Event, Layout, Op, Value};
 
-fn hex(bytes: &[u8]) -> Json {
+/// Bytes as the vectors write them.
+pub fn hex(bytes: &[u8]) -> Json {
     format!("hex:{}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()).into()
 }
 
@@ -46,7 +47,7 @@ fn events(ops: &[Op], long: usize) -> Vec<Json> {
 }
 
 /// CPUs in merged order: always the one whose next event is the oldest, the lowest of several.
-fn merged(events: &[Json]) -> Vec<Json> {
+pub fn merged(events: &[Json]) -> Vec<Json> {
     let mut queues: std::collections::BTreeMap<u64, std::collections::VecDeque<u64>> = Default::default();
     for event in events {
         let (cpu, time) = (event["cpu"].as_u64().unwrap_or(0), event["time"].as_u64().unwrap_or(0));
@@ -134,7 +135,12 @@ fn metadata(op: &Op, out: &mut Map<String, Json>) {
             push("tasks", json!([time, pid, tgid, hex(comm.as_bytes())]));
         }),
         Op::Stats(stats) => {
-            stats.iter().for_each(|(cpu, taken, numbers)| push("stats", json!([cpu, taken, numbers])))
+            stats.iter().for_each(|(cpu, taken, numbers)| push("stats", json!([cpu, taken, numbers])));
+            // Of rows of one CPU and `taken` the last one holds.
+            let rows = out["stats"].as_array().cloned().unwrap_or_default();
+            let is_last =
+                |i: usize| rows[i + 1..].iter().all(|r| (&r[0], &r[1]) != (&rows[i][0], &rows[i][1]));
+            out["stats"] = (0..rows.len()).filter(|&i| is_last(i)).map(|i| rows[i].clone()).collect();
         }
         Op::Symbols(owners, symbols, (start, end)) => {
             let owner = |i: u16| i.checked_sub(1).map(|i| owners[usize::from(i)].0);

@@ -6,6 +6,7 @@
 mod broken;
 pub mod bytes;
 pub mod cases;
+pub mod changed;
 pub mod classes;
 pub mod codec;
 pub mod events;
@@ -14,6 +15,7 @@ pub mod growth;
 pub mod invalid;
 pub mod json;
 pub mod kernel;
+pub mod lookups;
 pub mod model;
 pub mod schema;
 pub mod tables;
@@ -49,6 +51,8 @@ pub fn vectors() -> Vec<Vector> {
         }
     }
     out.extend(growth::vectors());
+    out.extend(lookups::vectors());
+    out.extend(changed::vectors());
     out.extend(invalid::vectors());
     out
 }

@@ -142,13 +142,16 @@ pub struct Layout {
     pub records_first: bool,
     /// Bytes of a sub-buffer.
     pub sub_buffer_len: usize,
+    /// Zstandard frames of a body.
+    pub frames: usize,
 }
 
 impl Layout {
     /// As the library writes it.
     pub const fn plain(big: bool, long: usize) -> Self {
         let (codec, padded, records_first, sub_buffer_len) = (0, false, false, 1024);
-        Self { big, long, codec, padded, index: true, trailer: true, records_first, sub_buffer_len }
+        let (index, trailer, frames) = (true, true, 1);
+        Self { big, long, codec, padded, index, trailer, records_first, sub_buffer_len, frames }
     }
 
     /// Whether the library's writer makes the same bytes.

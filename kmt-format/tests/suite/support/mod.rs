@@ -1,10 +1,15 @@
 //! What the integration tests share.
 #![allow(dead_code)]
 
+pub mod asked;
 pub mod captures;
 pub mod model;
 pub mod naive;
+pub mod naive_codecs;
+pub mod naive_events;
+pub mod naive_lookups;
 pub mod naive_metadata;
+pub mod naive_raw;
 pub mod seeds;
 pub mod skip;
 pub mod texts;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::naive_codecs::decoded;
+use super::naive_events::events;
 use super::naive_metadata;
+use super::naive_raw::sub_buffers;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
@@ -19,6 +22,27 @@ pub struct Event {
     pub system: String,
     pub name: String,
     pub fields: Vec<(String, Value)>,
+    /// Whether each field is signed.
+    pub signed: Vec<bool>,
+    /// Number of the class, and what it means.
+    pub class: usize,
+    pub meaning: u64,
+    /// Flags and task of the common fields; 0 where the class has none.
+    pub flags: u64,
+    pub pid: u64,
+}
+
+/// What the numbering of a CPU's chunks shows.
+#[derive(Debug, Default)]
+pub struct Stream {
+    pub chunks_missing: u64,
+    pub events_missing: u64,
+    /// Numbers of the events in the file before which some were lost or are missing.
+    pub gaps: Vec<usize>,
+    /// Sequences of chunks that are not verified.
+    pub unverified: Vec<u64>,
+    next_sequence: u64,
+    next_event: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +61,11 @@ pub struct File {
     /// By CPU, in the order of the file.
     pub events: BTreeMap<u32, Vec<Event>>,
     pub losses: Vec<Loss>,
+    pub streams: BTreeMap<u32, Stream>,
+    /// Decoded bodies of KSYM chunks.
+    pub symbols: Vec<Vec<u8>>,
+    /// Number of the first row of each LINE chunk.
+    pub line_chunks: Vec<usize>,
     pub kinds: Vec<String>,
     pub minor: u64,
     pub uuid: Vec<u8>,
@@ -44,34 +73,37 @@ pub struct File {
     pub metadata: serde_json::Map<String, serde_json::Value>,
 }
 
-struct Field {
-    name: String,
-    kind: u8,
-    signed: bool,
-    offset: usize,
-    size: usize,
-    stack: bool,
+pub struct Field {
+    pub name: String,
+    pub kind: u8,
+    pub signed: bool,
+    pub offset: usize,
+    pub size: usize,
+    /// A fixed array of plain `char`.
+    pub is_text: bool,
+    pub role: u64,
 }
 
-struct Class {
-    id: u64,
-    system: String,
-    name: String,
-    fields: Vec<Field>,
+pub struct Class {
+    pub id: u64,
+    pub meaning: u64,
+    pub system: String,
+    pub name: String,
+    pub fields: Vec<Field>,
 }
 
-struct Slot {
-    place: u8,
-    stored: usize,
-    transform: u8,
-    base: usize,
-    offset: usize,
+pub struct Slot {
+    pub place: u8,
+    pub stored: usize,
+    pub transform: u8,
+    pub base: usize,
+    pub offset: usize,
 }
 
-struct Shape {
-    class: usize,
-    slots: Vec<Slot>,
-    payload_len: usize,
+pub struct Shape {
+    pub class: usize,
+    pub slots: Vec<Slot>,
+    pub payload_len: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -137,6 +169,17 @@ pub fn read(data: &[u8]) -> File {
         let stored = decoded(header, &data[at + 64..at + 64 + body_len], file.long);
         let body = Bytes { data: &stored, big };
         let kind = String::from_utf8(header.data[8..12].to_vec()).unwrap();
+        if kind == "EVNT" || kind == "RAWP" {
+            number(header, body, &mut file);
+        }
+        match kind.as_str() {
+            "KSYM" => file.symbols.push(body.data.to_vec()),
+            "LINE" => {
+                let lines = file.metadata.get("lines").and_then(|l| l.as_array());
+                file.line_chunks.push(lines.map_or(0, |l| l.len()));
+            }
+            _ => {}
+        }
         match kind.as_str() {
             "SCHM" => schema(body, &mut classes, &mut shapes),
             "EVNT" => events(body, header.u32(40) as u32, &classes, &shapes, &mut file),
@@ -147,6 +190,31 @@ pub fn read(data: &[u8]) -> File {
         at += total;
     }
     file
+}
+
+/// Takes in the numbers of an event chunk, and its loss.
+fn number(header: Bytes<'_>, body: Bytes<'_>, file: &mut File) {
+    let (cpu, sequence) = (header.u32(40) as u32, header.number(44, 4));
+    let (first_event, count) = (body.number(32, 8), body.number(40, 4));
+    let stream = file.streams.entry(cpu).or_default();
+    assert!(sequence >= stream.next_sequence);
+    stream.chunks_missing += sequence - stream.next_sequence;
+    let missing = first_event.saturating_sub(stream.next_event);
+    stream.events_missing += missing;
+    stream.next_sequence = sequence + 1;
+    stream.next_event = stream.next_event.max(first_event) + count;
+    if header.data[12] & 8 != 0 {
+        stream.unverified.push(sequence);
+    }
+    let (flags, lost) = (body.u32(4) as u32, body.number(8, 8));
+    // Bit 0: counted, also where the count is 0.
+    let is_loss = flags & !1 != 0 || flags & 1 != 0 && lost != 0;
+    if is_loss || missing != 0 {
+        stream.gaps.push(file.events.get(&cpu).map_or(0, Vec::len));
+    }
+    if is_loss {
+        file.losses.push(Loss { cpu, at: first_event, flags, count: lost });
+    }
 }
 
 fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BTreeMap<usize, Shape>) {
@@ -169,13 +237,17 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
         let fields = (first..first + count)
             .map(|f| {
                 let at = field_at + f * field_len;
-                let (kind, signed) = (body.data[at + 24], body.data[at + 25] == 1);
+                let (kind, signed) = (body.data[at + 24], body.data[at + 25] != 0);
                 let (offset, size) = (body.u32(at + 16), body.u32(at + 20));
                 assert!(offset + size <= 65_536, "a field lies behind any event");
-                Field { name: text(at), kind, signed, offset, size, stack: body.number(at + 28, 2) == 17 }
+                let is_char = ["char", "const char"].contains(&text(at + 8).as_str());
+                let is_text = kind == 1 && body.data[at + 26] == 1 && is_char;
+                let role = body.number(at + 28, 2);
+                Field { name: text(at), kind, signed, offset, size, is_text, role }
             })
             .collect();
-        let class = Class { id: body.number(at, 2), system: text(at + 12), name: text(at + 20), fields };
+        let (id, meaning) = (body.number(at, 2), body.number(at + 2, 2));
+        let class = Class { id, meaning, system: text(at + 12), name: text(at + 20), fields };
         classes.entry(first_class + i).or_insert(class);
     }
     for i in 0..shape_count {
@@ -190,282 +262,4 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
             .collect();
         shapes.entry(first_shape + i).or_insert(Shape { class, slots, payload_len });
     }
-}
-
-fn events(
-    body: Bytes<'_>,
-    cpu: u32,
-    classes: &BTreeMap<usize, Class>,
-    shapes: &BTreeMap<usize, Shape>,
-    file: &mut File,
-) {
-    let [
-        flags,
-        records,
-        _descriptors,
-        _contexts,
-        epochs,
-        epochs_at,
-        descriptors_at,
-        contexts_at,
-        records_at,
-        heap_at,
-        heap_len,
-    ] = [4, 40, 44, 48, 52, 56, 60, 64, 68, 72, 76].map(|at| body.u32(at));
-    let (t_base, first_event) = (body.number(16, 8), body.number(32, 8));
-    let (stride, context_stride) = (body.number(80, 2) as usize, body.number(82, 2) as usize);
-    let heap = body.from(heap_at, heap_len);
-    let list = file.events.entry(cpu).or_default();
-    assert_eq!(list.len() as u64, first_event);
-    if flags != 0 {
-        file.losses.push(Loss { cpu, at: first_event, flags: flags as u32, count: body.number(8, 8) });
-    }
-    for i in 0..records {
-        let at = records_at + i * stride;
-        let upper = (0..epochs)
-            .map(|e| epochs_at + e * 8)
-            .rfind(|&e| body.u32(e) <= i)
-            .map(|e| body.number(e + 4, 4))
-            .unwrap_or(0);
-        let time = t_base.wrapping_add(upper << 32 | body.number(at, 4));
-        let descriptor = body.u32(descriptors_at + body.number(at + 4, 2) as usize * 4);
-        let shape = &shapes[&(body.number(descriptor, 2) as usize)];
-        let context = contexts_at + body.number(at + 6, 2) as usize * context_stride;
-        let value = body.number(at + 8, stride - 8);
-        let class = &classes[&shape.class];
-        let stored = |n: usize| {
-            let slot = &shape.slots[n];
-            match slot.place {
-                0 => class.id,
-                1 => body.number(context + slot.offset, slot.stored),
-                2 => body.number(descriptor + 4 + slot.offset, slot.stored),
-                3 => value >> (8 * slot.offset) & (u64::MAX >> (64 - 8 * slot.stored)),
-                4 => {
-                    assert!(shape.payload_len >= slot.offset + slot.stored);
-                    heap.number(value as usize + slot.offset, slot.stored)
-                }
-                other => panic!("place {other}"),
-            }
-        };
-        let timed =
-            |n: usize| if shape.slots[n].transform == 1 { time.wrapping_sub(stored(n)) } else { stored(n) };
-        let fields = class.fields.iter().enumerate().map(|(n, field)| {
-            let slot = &shape.slots[n];
-            let value = match (field.kind, slot.transform) {
-                _ if field.kind > 4 || slot.place > 4 || slot.transform > 2 => Value::Opaque,
-                (0, 0) => {
-                    let shift = 64 - 8 * slot.stored;
-                    let raw = stored(n) << shift;
-                    Value::Number(if field.signed { (raw as i64 >> shift) as u64 } else { raw >> shift })
-                }
-                (0, 1 | 2) => {
-                    let from = if slot.transform == 1 { time } else { timed(slot.base) };
-                    let shift = 64 - 8 * field.size as u32;
-                    let raw = from.wrapping_sub(stored(n)) << shift;
-                    Value::Number(if field.signed { (raw as i64 >> shift) as u64 } else { raw >> shift })
-                }
-                _ => {
-                    let at = stored(n) as usize;
-                    let len = heap.u32(at);
-                    Value::Bytes(heap.data[at + 4..at + 4 + len].to_vec())
-                }
-            };
-            (field.name.clone(), value)
-        });
-        list.push(Event {
-            cpu,
-            time,
-            system: class.system.clone(),
-            name: class.name.clone(),
-            fields: fields.collect(),
-        });
-    }
-}
-
-/// Undoes codec and filter.
-fn decoded(header: Bytes<'_>, stored: &[u8], long: usize) -> Vec<u8> {
-    let (codec, filter) = (header.data[13] & 15, header.data[13] >> 4);
-    let (prefix, rest) = stored.split_at(header.u32(52));
-    assert_eq!(header.u32(56) as u32, crc32(prefix));
-    let mut body = prefix.to_vec();
-    match codec {
-        0 => body.extend(rest),
-        1 => lz4(rest, &mut body),
-        2 => zstd(rest, &mut body),
-        other => panic!("codec {other}"),
-    }
-    assert_eq!(body.len() as u64, header.number(32, 8));
-    if filter == 1 {
-        let head = Bytes { data: prefix, big: header.big };
-        let (count, start, stride) = (head.u32(40), head.u32(68), 8 + long);
-        let planes = body[start..start + count * stride].to_vec();
-        let mut time = 0u32;
-        for i in 0..count {
-            let record: Vec<u8> = (0..stride).map(|k| planes[k * count + i]).collect();
-            time = time.wrapping_add(Bytes { data: &record, big: header.big }.number(0, 4) as u32);
-            body[start + i * stride..start + (i + 1) * stride].copy_from_slice(&record);
-            let bytes = if header.big { time.to_be_bytes() } else { time.to_le_bytes() };
-            body[start + i * stride..start + i * stride + 4].copy_from_slice(&bytes);
-        }
-    }
-    body
-}
-
-/// One block of <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>, behind what `out` holds.
-fn lz4(input: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    let mut at = 0;
-    let long = |nibble: u8, at: &mut usize| {
-        let mut len = usize::from(nibble);
-        if nibble == 15 {
-            loop {
-                len += usize::from(input[*at]);
-                *at += 1;
-                if input[*at - 1] != 255 {
-                    break;
-                }
-            }
-        }
-        len
-    };
-    while at < input.len() {
-        let token = input[at];
-        at += 1;
-        let literals = long(token >> 4, &mut at);
-        out.extend(&input[at..at + literals]);
-        at += literals;
-        if at == input.len() {
-            break;
-        }
-        let offset = usize::from(input[at]) | usize::from(input[at + 1]) << 8;
-        at += 2;
-        let len = long(token & 15, &mut at) + 4;
-        assert!(offset > 0 && offset <= out.len() - start);
-        (0..len).for_each(|_| out.push(out[out.len() - offset]));
-    }
-}
-
-/// A Zstandard frame of raw and RLE blocks: what the vectors hold.
-fn zstd(input: &[u8], out: &mut Vec<u8>) {
-    assert_eq!(input[..5], [0x28, 0xb5, 0x2f, 0xfd, 0xe0]);
-    let mut at = 13;
-    loop {
-        let header = Bytes { data: input, big: false }.number(at, 3) as usize;
-        at += 3;
-        let len = header >> 3;
-        match header >> 1 & 3 {
-            0 => {
-                out.extend(&input[at..at + len]);
-                at += len;
-            }
-            1 => {
-                out.extend(vec![input[at]; len]);
-                at += 1;
-            }
-            other => panic!("block type {other}"),
-        }
-        if header & 1 == 1 {
-            assert_eq!(at, input.len());
-            return;
-        }
-    }
-}
-
-/// Sub-buffers as section RAWP tells how to walk them; fields as the class places them in the record.
-fn sub_buffers(body: Bytes<'_>, cpu: u32, classes: &BTreeMap<usize, Class>, file: &mut File) {
-    let [head_len, flags, count, len, number] = [0, 4, 40, 44, 48].map(|at| body.u32(at));
-    let class_limit = body.u32(60);
-    let [stamp_at, commit_at, commit_size, data_at] = [52, 54, 56, 58].map(|at| body.number(at, 2) as usize);
-    let first_event = body.number(32, 8);
-    if flags != 0 {
-        file.losses.push(Loss { cpu, at: first_event, flags: flags as u32, count: body.number(8, 8) });
-    }
-    let long = file.long;
-    let list = file.events.entry(cpu).or_default();
-    assert_eq!(list.len() as u64, first_event);
-    for i in 0..number {
-        let sub_buffer = body.from(head_len + i * len, len);
-        let mut time = sub_buffer.number(stamp_at, 8);
-        let commit = sub_buffer.number(commit_at, commit_size);
-        let committed = commit as usize & 0x7ff_ffff;
-        assert!(i == 0 || commit >> 30 & 3 == 0, "a loss is told where a chunk starts");
-        let data = sub_buffer.from(data_at, committed);
-        let mut at = 0;
-        while at + 4 <= committed {
-            let word = data.u32(at);
-            let (kind, delta) =
-                if body.big { (word >> 27, word & 0x7ff_ffff) } else { (word & 31, word >> 5) };
-            let delta = delta as u64;
-            let second = || data.u32(at + 4);
-            let long_delta = || delta + ((second() as u64) << 27);
-            let record_at = match kind {
-                0 => Some((at + 8, second() - 4)),
-                1..=28 => Some((at + 4, kind * 4)),
-                _ => None,
-            };
-            if let Some((start, size)) = record_at {
-                time = time.wrapping_add(delta);
-                list.push(record(data.from(start, size), cpu, time, (classes, class_limit), long));
-                at = (start + size).next_multiple_of(4);
-                continue;
-            }
-            match kind {
-                29 if delta == 0 => break,
-                29 => {
-                    time = time.wrapping_add(if delta == 1 { 0 } else { delta });
-                    at = (at + 4 + second()).next_multiple_of(4);
-                }
-                30 => {
-                    time = time.wrapping_add(long_delta());
-                    at += 8;
-                }
-                _ => {
-                    let upper = time >> 59 << 59;
-                    let stamp = long_delta() | upper;
-                    let is_wrapped = if upper == 0 { time > stamp + (1 << 58) } else { time > stamp };
-                    time = if is_wrapped { stamp.wrapping_add(1 << 59) } else { stamp };
-                    at += 8;
-                }
-            }
-        }
-    }
-    assert_eq!(list.len() as u64 - first_event, count as u64);
-}
-
-fn record(
-    record: Bytes<'_>,
-    cpu: u32,
-    time: u64,
-    (classes, class_limit): (&BTreeMap<usize, Class>, usize),
-    long: usize,
-) -> Event {
-    let id = record.number(0, 2);
-    let class = classes.range(..class_limit).rev().map(|(_, c)| c).find(|c| c.id == id).unwrap();
-    let depth = class.fields.iter().find(|f| f.name == "size").map_or(0, |f| record.u32(f.offset));
-    let fields = class.fields.iter().map(|f| {
-        let value = match f.kind {
-            0 => {
-                let shift = 64 - 8 * f.size;
-                let raw = record.number(f.offset, f.size) << shift;
-                Value::Number(if f.signed { (raw as i64 >> shift) as u64 } else { raw >> shift })
-            }
-            1 if f.stack => Value::Bytes(record.data[f.offset..f.offset + depth * long].to_vec()),
-            1 => {
-                let bytes = &record.data[f.offset..f.offset + f.size];
-                let len = if f.name == "comm" { bytes.iter().position(|&b| b == 0) } else { None };
-                Value::Bytes(bytes[..len.unwrap_or(f.size)].to_vec())
-            }
-            4 => Value::Bytes(record.data[f.offset..].to_vec()),
-            5.. => Value::Opaque,
-            kind => {
-                let locator = record.u32(f.offset);
-                let origin = if kind == 3 { f.offset + 4 } else { 0 };
-                let start = origin + (locator & 0xffff);
-                Value::Bytes(record.data[start..start + (locator >> 16)].to_vec())
-            }
-        };
-        (f.name.clone(), value)
-    });
-    let (system, name) = (class.system.clone(), class.name.clone());
-    Event { cpu, time, system, name, fields: fields.collect() }
 }

@@ -83,6 +83,13 @@ pub fn chunk(kind: &str, body: Bytes<'_>, out: &mut Map<String, Json>) {
                 let numbers: Vec<Option<u64>> = (0..11).map(number).collect();
                 push("stats", json!([body.u32(at), body.u32(at + 4), numbers]));
             }
+            // Of rows of one CPU and `taken` the last one holds.
+            let rows = out.get("stats").and_then(Json::as_array).cloned().unwrap_or_default();
+            let holds = |i: usize| !rows[i + 1..].iter().any(|r| r[0] == rows[i][0] && r[1] == rows[i][1]);
+            let rows: Vec<Json> = (0..rows.len()).filter(|&i| holds(i)).map(|i| rows[i].clone()).collect();
+            if !rows.is_empty() {
+                out.insert("stats".into(), rows.into());
+            }
         }
         "CLOK" => {
             let (head_len, name_len) = (body.u32(0), body.u32(8));
@@ -109,14 +116,25 @@ pub fn chunk(kind: &str, body: Bytes<'_>, out: &mut Map<String, Json>) {
     }
 }
 
-fn symbols(body: Bytes<'_>) -> Json {
+/// A symbol; of another owner than the kernel its name, base and size.
+pub struct Symbol {
+    pub address: u64,
+    pub size: u64,
+    pub kind: u8,
+    pub owner: Option<(String, u64, u64)>,
+    pub name: String,
+}
+
+/// The symbols of a chunk.
+pub fn symbols_of(body: Bytes<'_>) -> Vec<Symbol> {
     let [head_len, owners, count, blocks, owner_len, block_len, heap_len] =
         [0, 4, 8, 12, 32, 36, 40].map(|at| body.u32(at));
     let blocks_at = head_len + owners * owner_len;
     let heap = body.from(blocks_at + blocks * block_len, heap_len).data;
-    let owner_name = |owner: usize| {
+    let owner_of = |owner: usize| {
         let at = head_len + owner * owner_len;
-        text(&heap[body.u32(at + 16)..][..body.u32(at + 20)])
+        let name = text(&heap[body.u32(at + 16)..][..body.u32(at + 20)]);
+        (name, body.number(at, 8), body.number(at + 8, 8))
     };
     let mut list = Vec::new();
     for block in 0..blocks {
@@ -134,11 +152,19 @@ fn symbols(body: Bytes<'_>) -> Json {
             for _ in 0..leb128(&mut heap) {
                 name.push(byte(&mut heap));
             }
-            let of = owner.checked_sub(1).map(|owner| owner_name(owner as usize));
-            list.push(json!([address, size, char::from(kind & 0x7f).to_string(), of, text(&name)]));
+            let owner = owner.checked_sub(1).map(|owner| owner_of(owner as usize));
+            list.push(Symbol { address, size, kind: kind & 0x7f, owner, name: text(&name) });
         }
     }
     assert_eq!(list.len(), count);
+    list
+}
+
+fn symbols(body: Bytes<'_>) -> Json {
+    let list: Vec<Json> = symbols_of(body)
+        .into_iter()
+        .map(|s| json!([s.address, s.size, char::from(s.kind).to_string(), s.owner.map(|o| o.0), s.name]))
+        .collect();
     json!({"start": body.number(16, 8), "end": body.number(24, 8), "symbols": list})
 }
 

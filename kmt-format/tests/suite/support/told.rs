@@ -10,6 +10,7 @@ use kmt_format::write::Loss;
 use serde_json::{Map, Value as Json, json};
 
 use super::naive;
+use super::naive_lookups;
 use super::naive_metadata::hex;
 
 /// Compares key by key; lists that have no order of their own are sorted.
@@ -273,10 +274,9 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     });
     out.insert("losses".into(), losses.collect());
     let events = file.events.values().flatten().map(|e| {
-        let signed = |name: &str| ["common_pid", "node", "migratetype", "depth", "size"].contains(&name);
-        let fields = e.fields.iter().map(|(name, value)| {
+        let fields = e.fields.iter().zip(&e.signed).map(|((name, value), signed)| {
             let value = match value {
-                naive::Value::Number(n) if signed(name) => json!(*n as i64),
+                naive::Value::Number(n) if *signed => json!(*n as i64),
                 naive::Value::Number(n) => json!(n),
                 naive::Value::Bytes(bytes) => hex(bytes),
                 naive::Value::Opaque => Json::Null,
@@ -289,5 +289,8 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     let events: Vec<Json> = events.collect();
     out.insert("merged".into(), merged(&events));
     out.insert("events".into(), events.into());
+    if let Some(asked) = like.get("lookups") {
+        out.insert("lookups".into(), naive_lookups::answers(asked, file));
+    }
     out.into()
 }

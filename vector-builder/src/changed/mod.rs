@@ -1,0 +1,51 @@
+//! Sound files that no writer of these vectors makes: built, and then changed by hand.
+
+mod not_checked;
+mod numbers;
+mod slots;
+mod words;
+
+use serde_json::Value as Json;
+
+use crate::Vector;
+use crate::broken::Broken;
+use crate::cases::{self, Maker};
+use crate::json;
+use crate::model::Layout;
+
+/// A changed file, and what a reader finds in it.
+type Changed = (Broken, Json);
+
+/// Several frames of Zstandard in each body.
+fn frames(m: Maker, layout: Layout) -> Changed {
+    let ops = cases::many(m);
+    let layout = Layout { codec: 2, frames: 3, ..layout };
+    let file = Broken::new(&ops, layout);
+    let expected = json::expected(&ops, &file.file, &layout);
+    (file, expected)
+}
+
+/// The vectors; those about numbers in every byte order and word size.
+pub fn vectors() -> Vec<Vector> {
+    let mut out = Vec::new();
+    for (big, long) in [(false, 8), (true, 8), (false, 4), (true, 4)] {
+        let (m, layout) = (Maker { big, long }, Layout::plain(big, long));
+        let suffix = format!("{}{}", if big { "be" } else { "le" }, long * 8);
+        let mut cases: Vec<(&str, Changed)> = vec![
+            ("differences", slots::differences(m, layout)),
+            ("not-checked", not_checked::not_checked(m, layout)),
+        ];
+        if (big, long) == (false, 8) || (big, long) == (true, 4) {
+            cases.push(("epochs-stay", numbers::epochs(m, layout, false)));
+            cases.push(("epochs-behind", numbers::epochs(m, layout, true)));
+            cases.push(("gaps", numbers::gaps(m, layout)));
+            cases.push(("words", words::words(m, layout)));
+            cases.push(("many-frames-zstd", frames(m, layout)));
+        }
+        for (name, (file, expected)) in cases {
+            let name = format!("{name}-{suffix}");
+            out.push(Vector { name, bytes: file.file.bytes, json: json::text(&expected), script: None });
+        }
+    }
+    out
+}
