@@ -4,6 +4,9 @@ use crate::bytes::{crc32, number, read};
 use crate::file::{File, build};
 use crate::model::{Layout, Op};
 
+/// A slot: place, bytes stored, transform, base, offset.
+pub(crate) type Slot = (u64, u64, u64, usize, u64);
+
 /// A sound file that is changed by hand: it gets a defect, or something that no reader knows.
 pub(crate) struct Broken {
     pub file: File,
@@ -76,13 +79,26 @@ impl Broken {
     }
 
     /// Where a slot stands in the body of the `nth` SCHM chunk: of a field of a class, in one of its three shapes.
-    pub fn slot(&self, nth: usize, class: usize, shape: usize, field: usize) -> usize {
+    pub fn slot(&self, nth: usize, class: usize, shape: usize, field: usize) -> Option<usize> {
         let (offset, _) = self.chunk(b"SCHM", nth);
         let head = |at: usize, len: usize| self.number(offset + 64 + at, len) as usize;
+        let class = class.checked_sub(head(4, 4)).filter(|class| *class < head(12, 4))?;
         let [class_len, field_len, shape_len, slot_len] = [32, 34, 36, 38].map(|at| head(at, 2));
         let shapes_at = head(0, 4) + head(12, 4) * class_len + head(16, 4) * field_len;
         let slots_at = shapes_at + head(20, 4) * shape_len;
-        slots_at + (head(shapes_at + (class * 3 + shape) * shape_len + 4, 4) + field) * slot_len
+        Some(slots_at + (head(shapes_at + (class * 3 + shape) * shape_len + 4, 4) + field) * slot_len)
+    }
+
+    /// Changes the slot of a field in one of the three shapes of a class, in all SCHM chunks.
+    pub fn set_slot(&mut self, (class, shape, field): (usize, usize, usize), slot: Slot) {
+        let (place, stored, transform, base, offset) = slot;
+        for nth in 0..self.file.chunks.iter().filter(|c| c.kind == *b"SCHM").count() {
+            let Some(at) = self.slot(nth, class, shape, field) else { continue };
+            for (i, value) in [place, stored, transform, base as u64].into_iter().enumerate() {
+                self.body(b"SCHM", nth, at + i, value, 1);
+            }
+            self.body(b"SCHM", nth, at + 4, offset, 4);
+        }
     }
 
     /// Gives a body without a codec another length; its chunk keeps its own.

@@ -3,7 +3,6 @@
 use serde_json::Value as Json;
 
 use super::Changed;
-use super::slots::set_slot;
 use crate::broken::Broken;
 use crate::cases::Maker;
 use crate::json;
@@ -42,12 +41,12 @@ pub fn not_checked(m: Maker, layout: Layout) -> Changed {
         classes.iter().position(|n| *n == "kmem_cache_free").unwrap_or(0),
         classes.iter().position(|n| *n == "mm_page_alloc").unwrap_or(0),
     );
-    set_slot(&mut file, (free, 0, 0), (0, 8, 0, 99, 1_000));
-    let name = file.slot(0, free, 0, 6);
+    file.set_slot((free, 0, 0), (0, 8, 0, 99, 1_000));
+    let name = file.slot(0, free, 0, 6).expect("a slot");
     let (offset, _) = file.chunk(b"SCHM", 0);
     let at = file.number(offset + 64 + name + 4, 4);
-    set_slot(&mut file, (free, 0, 6), (2, 4, 1, 0, at));
-    set_slot(&mut file, (page, 0, 6), (0x77, 0, 2, 99, 1 << 30));
+    file.set_slot((free, 0, 6), (2, 4, 1, 0, at));
+    file.set_slot((page, 0, 6), (0x77, 0, 2, 99, 1 << 30));
     let mut expected = expected;
     for event in expected["events"].as_array_mut().into_iter().flatten() {
         if event["class"] == "kmem:mm_page_alloc" {

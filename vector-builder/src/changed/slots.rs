@@ -9,21 +9,6 @@ use crate::classes::DIFFERENCES;
 use crate::json;
 use crate::model::{Event, Layout, Op, Value};
 
-/// A slot: place, bytes stored, transform, base, offset.
-type Slot = (u64, u64, u64, usize, u64);
-
-/// The same in all copies of a SCHM chunk.
-pub fn set_slot(file: &mut Broken, (class, shape, field): (usize, usize, usize), slot: Slot) {
-    let (place, stored, transform, base, offset) = slot;
-    for nth in 0..file.file.chunks.iter().filter(|c| c.kind == *b"SCHM").count() {
-        let at = file.slot(nth, class, shape, field);
-        for (i, value) in [place, stored, transform, base as u64].into_iter().enumerate() {
-            file.body(b"SCHM", nth, at + i, value, 1);
-        }
-        file.body(b"SCHM", nth, at + 4, offset, 4);
-    }
-}
-
 /// The lower `bits` bits of a number, extended by the sign or by zeros.
 fn cut(number: u64, bits: u32, signed: bool) -> Json {
     let up = number << (64 - bits);
@@ -70,7 +55,7 @@ pub fn differences(m: Maker, layout: Layout) -> Changed {
     let found = |name: &str| fields.iter().position(|f| f.name == name).expect("a field");
     let descriptor = |file: &Broken, field: usize| {
         let (offset, _) = file.chunk(b"SCHM", 0);
-        file.number(offset + 64 + file.slot(0, class, 0, field) + 4, 4)
+        file.number(offset + 64 + file.slot(0, class, 0, field).expect("a slot") + 4, 4)
     };
     let mut told = |name: &str, value: Json| expected["events"][1]["fields"][name] = value;
     // Minus the stored number: from the time, from a field.
@@ -82,7 +67,7 @@ pub fn differences(m: Maker, layout: Layout) -> Changed {
     ] {
         let field = found(name);
         let at = descriptor(&file, field);
-        set_slot(&mut file, (class, 0, field), (2, len, 1, 0, at));
+        file.set_slot((class, 0, field), (2, len, 1, 0, at));
         told(name, cut(time.wrapping_sub(stored), 8 * fields[field].record_size(8) as u32, signed));
     }
     for (name, len, base, from, stored, signed) in [
@@ -101,7 +86,7 @@ pub fn differences(m: Maker, layout: Layout) -> Changed {
     ] {
         let field = found(name);
         let at = descriptor(&file, field);
-        set_slot(&mut file, (class, 0, field), (2, len, 2, found(base), at));
+        file.set_slot((class, 0, field), (2, len, 2, found(base), at));
         told(name, cut(from.wrapping_sub(stored), 8 * fields[field].record_size(8) as u32, signed));
     }
     for (name, place, transform, base) in [
@@ -112,12 +97,12 @@ pub fn differences(m: Maker, layout: Layout) -> Changed {
     ] {
         let field = found(name);
         let at = descriptor(&file, field);
-        set_slot(&mut file, (class, 0, field), (place, 4, transform, found(base), at));
+        file.set_slot((class, 0, field), (place, 4, transform, found(base), at));
         told(name, Json::Null);
     }
     // Bytes of the value word, from its least significant one, in either byte order.
     for (name, len, offset, signed) in [("low", 2, 0, false), ("middle", 1, 2, false), ("high", 1, 3, true)] {
-        set_slot(&mut file, (class, 0, found(name)), (3, len, 0, 0, offset));
+        file.set_slot((class, 0, found(name)), (3, len, 0, 0, offset));
         told(name, cut(word >> (8 * offset), 8 * len as u32, signed));
     }
     (file, expected)

@@ -4,7 +4,7 @@ use super::{Defect, Expect, base_ops};
 use crate::broken::Broken;
 use crate::bytes::crc32;
 use crate::cases::Maker;
-use crate::model::Layout;
+use crate::model::{Layout, Op};
 
 pub fn chunks(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut out = Vec::new();
@@ -57,6 +57,35 @@ pub fn chunks(m: Maker, layout: Layout) -> Vec<Defect> {
         let offset = b.header(b"META", 0, 13, 1, 1);
         vec![("codec", offset + 64)]
     });
+    for (name, kind) in [("header-copy-codec", b"HDRC"), ("index-codec", b"INDX"), ("trailer-codec", b"TRLR")]
+    {
+        add(name, &|b| vec![("malformed", b.header(kind, 0, 13, 1, 1))]);
+    }
+    for (name, kind) in [("header-copy-checksum", b"HDRC"), ("index-checksum", b"INDX")] {
+        add(name, &|b| {
+            let (offset, _) = b.chunk(kind, 0);
+            b.file.bytes[offset + 70] ^= 1;
+            vec![("checksum", offset as u64 + 64)]
+        });
+    }
+    add("two-stretches", &|b| {
+        let (first, _) = b.chunk(b"META", 0);
+        b.file.bytes[first + 20] ^= 1;
+        vec![("not-a-chunk", first as u64), ("malformed", b.header(b"META", 1, 16, 130, 8))]
+    });
+    add("bytes-behind", &|b| {
+        let end = b.file.bytes.len();
+        b.file.bytes.extend_from_within(64..127);
+        vec![("truncated", end as u64)]
+    });
+    add("raw-length-below-prefix", &|b| {
+        b.header(b"META", 0, 13, 1, 1);
+        b.header(b"META", 0, 52, 4, 4);
+        vec![("malformed", b.header(b"META", 0, 32, 3, 8))]
+    });
+    add("filter-elsewhere", &|b| vec![("unknown-codec", b.header(b"META", 0, 13, 0x11, 1) + 13)]);
+    add("trailer-head", &|b| vec![("malformed", b.body(b"TRLR", 0, 0, 39, 4))]);
+    add("body-shorter-than-head", &|b| vec![("truncated", b.resize(b"META", 0, 8) + 64)]);
     add("two-lengths", &|b| vec![("malformed", b.header(b"META", 0, 32, 5, 8))]);
     add("decoded-too-long", &|b| {
         b.header(b"META", 0, 32, 1 << 30, 8);
@@ -74,5 +103,11 @@ pub fn chunks(m: Maker, layout: Layout) -> Vec<Defect> {
     });
     add("events-of-no-cpu", &|b| vec![("malformed", b.header(b"EVNT", 0, 40, 0xffff_ffff, 4))]);
     add("head-not-in-prefix", &|b| vec![("malformed", b.header(b"EVNT", 0, 52, 95, 4) + 64)]);
+    let mut ops = base_ops(m);
+    ops.insert(0, Op::Unknown(*b"xNEW", 0, b"of a later version"));
+    let mut unknown = Broken::new(&ops, layout);
+    let (offset, _) = unknown.chunk(b"xNEW", 0);
+    unknown.file.bytes[offset + 70] ^= 1;
+    out.push(("unknown-kind-checksum", unknown, Expect::Damage(vec![("checksum", offset as u64 + 64)])));
     out
 }

@@ -11,6 +11,9 @@ pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
     let offset = filtered.body(b"EVNT", 0, 40, 1 << 20, 4);
     out.push(("filter-outside", filtered, Expect::Unreadable("malformed", offset)));
     let mut filtered = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
+    let offset = filtered.body(b"EVNT", 0, 68, 90, 4);
+    out.push(("filter-in-prefix", filtered, Expect::Unreadable("malformed", offset)));
+    let mut filtered = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
     let offset = filtered.header(b"EVNT", 0, 13, 0x21, 1) + 13;
     out.push(("unknown-filter", filtered, Expect::Unreadable("unknown-codec", offset)));
     let mut plain = Broken::new(&cases::many(m), layout);

@@ -86,6 +86,19 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
         },
         "malformed",
     );
+    // No field of its class is in the context.
+    add(
+        "events-context-of-none",
+        &|b| {
+            let class = b.file.classes.iter().position(|c| c.name == "kmem_cache_free").unwrap_or(0);
+            for (shape, field) in (0..3).flat_map(|shape| (1..4).map(move |field| (shape, field))) {
+                b.set_slot((class, shape, field), (0, 1, 0, 0, 0));
+            }
+            // The second record of CPU 0 is the first of that class.
+            b.body(b"EVNT", 0, b.place(0, 68) + (8 + m.long) + 6, 99, 2)
+        },
+        "malformed",
+    );
     if m.long == 8 {
         add(
             "events-payload-outside",

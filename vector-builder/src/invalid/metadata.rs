@@ -26,6 +26,9 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
     add("task-row-length", b"TASK", 4, 31, 4, "malformed", 0);
     add("task-rows", b"TASK", 8, 9, 4, "truncated", 16);
     add("stat-rows", b"STAT", 8, 3, 4, "truncated", 16);
+    add("meta-head-long", b"META", 0, 1 << 20, 4, "malformed", 0);
+    add("meta-key-not-utf8", b"META", 12 + 8, 0xff, 1, "malformed", 0);
+    add("task-heap", b"TASK", 12, 1 << 20, 4, "truncated", 16 + 3 * 32);
     // The head, two owners, a block; in the heap two names of owners, then symbols of 12, 15, 9, 12 bytes.
     let (owners, blocks, heap) = (48, 96, 112);
     add("symbol-count", b"KSYM", 8, 7, 4, "malformed", 0);
@@ -45,10 +48,39 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
         let offset = broken.body(kind, 0, at, 1 << 20, 4);
         out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
     }
+    for (name, kind, at, row_len) in [("task-no-rows", b"TASK", 8, 31), ("meta-no-pairs", b"META", 8, 7)] {
+        let mut broken = Broken::new(&base_ops(m), layout);
+        broken.body(kind, 0, at, 0, 4);
+        let offset = broken.body(kind, 0, 4, row_len, 4);
+        out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
+    }
+    out.extend(symbols(m, layout));
     let mut ops = base_ops(m);
     ops.push(Op::Clock("local", false, false));
     let clocks = Broken::new(&ops, layout);
     let (second, _) = clocks.chunk(b"CLOK", 1);
     out.push(("two-clocks", clocks, Expect::Damage(vec![("malformed", second as u64 + 64)])));
+    out
+}
+
+/// Symbols in two blocks: a head of 56 bytes, two rows of 24.
+fn symbols(m: Maker, layout: Layout) -> Vec<Defect> {
+    static LONG: [u8; 1_025] = [b'x'; 1_025];
+    let base = m.address(0);
+    let layout = Layout { padded: true, ..layout };
+    let mut out = Vec::new();
+    let mut add = |name, names: [&'static str; 3], change: &dyn Fn(&mut Broken) -> u64| {
+        let rows = (0u64..).zip(names).map(|(i, name)| (base + 0x100 * i, 0x100, b't', 0, name)).collect();
+        let mut broken = Broken::new(&[Op::Symbols(vec![], rows, (0, 0))], layout);
+        let offset = change(&mut broken);
+        out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
+    };
+    let (head, row) = (56, 24);
+    let names = ["a", "b", "c"];
+    add("symbol-first-address", names, &|b| b.body(b"KSYM", 0, head + 2 * row + 1, 1, 1));
+    add("symbol-blocks-fall", names, &|b| b.body(b"KSYM", 0, head + row, base + 0x80, 8));
+    add("symbol-blocks-overlap", names, &|b| b.body(b"KSYM", 0, head + row + 8, 0, 4));
+    let long = std::str::from_utf8(&LONG).unwrap_or("");
+    add("symbol-long-name", ["a", long, "c"], &|b| b.chunk(b"KSYM", 0).0 as u64 + 64);
     out
 }

@@ -4,6 +4,7 @@ mod chunks;
 mod codecs;
 mod epochs;
 mod events;
+mod index;
 mod metadata;
 mod raw;
 mod refused;
@@ -24,6 +25,8 @@ enum Expect {
     Damage(Vec<(&'static str, u64)>),
     /// Nothing is damaged: only events are missing by the count of their numbers.
     Missing,
+    /// Nothing is damaged; opened by the index, event chunks cannot be read: code and offset.
+    ByIndex(Vec<(&'static str, u64)>),
     /// An event chunk cannot be read: code and offset.
     Unreadable(&'static str, u64),
 }
@@ -53,6 +56,7 @@ pub fn vectors() -> Vec<Vector> {
             events::events,
             epochs::epochs,
             raw::raw,
+            index::index,
         ];
         for (name, broken, expect) in groups.into_iter().flat_map(|group| group(m, layout)) {
             out.push(vector(name, suffix, &broken, &expect));
@@ -73,6 +77,9 @@ fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector 
     let json = match expect {
         Expect::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
         Expect::Damage(damages) => json!({"damages": list(damages)}),
+        Expect::ByIndex(errors) => {
+            json!({"damages": [], "unreadable": [], "unreadable_by_index": list(errors)})
+        }
         Expect::Missing => json!({"damages": [], "unreadable": []}),
         Expect::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
     };

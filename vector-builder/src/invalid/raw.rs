@@ -3,7 +3,7 @@
 use super::{Defect, Expect};
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
-use crate::model::Layout;
+use crate::model::{How, Layout, Loss, Op};
 
 /// Length of a SubBuffersHead.
 const RAW_HEAD: usize = 72;
@@ -62,6 +62,54 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
         "unknown-event-id",
     );
     raw("raw-classes-untold", &|b| b.body(b"RAWP", 0, 64, 0, 8), "malformed");
+    let data = RAW_HEAD + 8 + m.long;
+    raw("raw-longer", &|b| b.resize(b"RAWP", 0, RAW_HEAD + 2 * 1024 + 8) + 64, "malformed");
+    raw("raw-time-outside", &|b| b.body(b"RAWP", 0, 52, 1_020, 2), "malformed");
+    raw("raw-commit-outside", &|b| b.body(b"RAWP", 0, 54, 1_022, 2), "malformed");
+    let word = move |kind: u64, delta: u64| if layout.big { kind << 27 | delta } else { delta << 5 | kind };
+    raw("raw-record-short", &|b| b.body(b"RAWP", 0, data, word(2, 0), 4) + data as u64, "sub-buffer");
+    raw(
+        "raw-record-without-id",
+        &|b| {
+            b.body(b"RAWP", 0, data + 4, 5, 4);
+            b.body(b"RAWP", 0, data, word(0, 0), 4) + data as u64
+        },
+        "sub-buffer",
+    );
+    let mut small = |name, ops: &[Op], change: &dyn Fn(&mut Broken) -> u64, code| {
+        let mut broken = Broken::new(ops, layout);
+        let offset = change(&mut broken);
+        out.push((name, broken, Expect::Unreadable(code, offset)));
+    };
+    let two = |time: u64| vec![m.empty(time), m.empty(time + 1)];
+    let discards = How { discards: true, ..How::default() };
+    small(
+        "raw-discarded-short",
+        &[Op::SubBufferWith(0, two(10), Loss::default(), discards)],
+        &|b| b.body(b"RAWP", 0, data + 12 + 4, 3, 4) + data as u64 + 12,
+        "sub-buffer",
+    );
+    small(
+        "raw-times-wrap",
+        &[Op::SubBuffer(0, two(u64::MAX - 1), Loss::default())],
+        &|b| {
+            b.body(b"RAWP", 0, 24, 3, 8);
+            b.body(b"RAWP", 0, data + 12, word(2, 5), 4) + data as u64 + 12
+        },
+        "malformed",
+    );
+    let counted = Loss { counted: 9, ..Loss::default() };
+    small(
+        "raw-loss-not-first",
+        &[Op::SubBuffer(0, two(10), counted), Op::SubBuffer(0, two(20), Loss::default())],
+        &|b| {
+            let at = RAW_HEAD + 1024 + 8;
+            let (offset, _) = b.chunk(b"RAWP", 0);
+            let commit = b.number(offset + 64 + at, m.long);
+            b.body(b"RAWP", 0, at, commit | 1 << 31, m.long) + at as u64
+        },
+        "malformed",
+    );
     // Found by fuzzing: event numbers at the end of what 64 bits hold.
     for (name, kind) in [("events-event-number", b"EVNT"), ("raw-event-number", b"RAWP")] {
         let mut broken = Broken::new(&cases::sub_buffers(m), layout);

@@ -39,6 +39,21 @@ pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
     add("schema-slot-base", slot_at + 2, from_field_99, 2, "malformed", 0);
     add("schema-slot-too-wide", slot_at + 8 + 1, 8, 1, "malformed", 0);
     add("schema-slot-reach", slot_at + 8 * 4 + 4, 1_000, 4, "malformed", 0);
+    let heap_len = plain.number(offset + 64 + 28, 4);
+    let format_len = plain.number(offset + 64 + 40 + 32, 4) as usize;
+    let mut add = |name, fields: &[(usize, u64, usize)]| {
+        let mut broken = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+        let mut put = |nth| {
+            let put = fields.iter().map(|&(at, value, len)| broken.body(b"SCHM", nth, at, value, len));
+            put.last().unwrap_or(0)
+        };
+        let damages = [0, 1].map(|nth| ("malformed", put(nth)));
+        out.push((name, broken, Expect::Damage(damages.to_vec())));
+    };
+    add("schema-empty-print-fmt", &[(40 + 36, heap_len - 1, 4), (40 + 40, 0, 4)]);
+    add("schema-not-utf8", &[(heap_at + format_len, 0xff, 1)]);
+    add("schema-element-size", &[(field_at + 24, 1, 1), (field_at + 26, 0, 1)]);
+    add("schema-no-rows", &[(12, 0, 4), (16, 0, 4), (20, 0, 4), (24, 0, 4), (28, 0, 4), (32, 43, 2)]);
     out.extend(field_end(m, layout));
     let mut differs = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
     let second = differs.body(b"SCHM", 1, 40, 99, 2);
