@@ -353,3 +353,44 @@ fn a_schema_that_contradicts_another_one_contributes_nothing() {
     assert!(names[0].starts_with('b'));
     assert_eq!(trace.schema().class_count(), 2);
 }
+
+/// A vector of the specification, after a change to the chunk of a kind that stands last; its checksums are right.
+fn changed(name: &str, kind: &[u8; 4], change: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
+    let mut file = std::fs::read(folder.join(name)).unwrap();
+    let trace = Trace::open(&file).unwrap();
+    let chunk = trace.chunks().filter(|c| c.kind.0 == *kind).last().unwrap();
+    let (start, end) = (chunk.offset as usize, (chunk.offset + chunk.total_len) as usize);
+    change(&mut file[start + 64..end]);
+    let crc = crate::support::naive::crc32(&file[start + 64..end]).to_le_bytes();
+    file[start + 48..start + 52].copy_from_slice(&crc);
+    let crc = crate::support::naive::crc32(&file[start..start + 60]).to_le_bytes();
+    file[start + 60..start + 64].copy_from_slice(&crc);
+    file
+}
+
+#[test]
+fn an_earlier_trailer_does_not_stand_in_for_a_damaged_one() {
+    let file = changed("appended-le64.kmt", b"TRLR", |body| body[0] = 39);
+    let trace = Trace::open(&file).unwrap();
+    assert_eq!(trace.chunks().filter(|c| c.kind.0 == *b"TRLR").count(), 2);
+    assert_eq!(trace.damages()[0].error.code(), "malformed");
+    assert!(!trace.is_finished() && trace.metadata().trailer.is_none());
+    // The same for one that is followed by other chunks only.
+    let whole = changed("appended-le64.kmt", b"TRLR", |_| {});
+    let end = Trace::open(&whole).unwrap().chunks().last().unwrap().offset as usize;
+    let trace = Trace::open(&whole[..end]).unwrap();
+    assert!(!trace.is_finished() && trace.metadata().trailer.is_none() && trace.damages().is_empty());
+}
+
+#[test]
+fn nothing_of_a_damaged_chunk_is_used() {
+    let sound = Trace::open(&changed("added-le64.kmt", b"META", |_| {})).unwrap().metadata().pairs.len();
+    assert!(sound > 2);
+    // One pair too many, a text of the last row outside the heap.
+    let file = changed("added-le64.kmt", b"META", |body| body[8] += 1);
+    assert_eq!(Trace::open(&file).unwrap().metadata().pairs, []);
+    let file = changed("added-le64.kmt", b"LINE", |body| body[16 + 2 * 32 + 10] = 1);
+    let trace = Trace::open(&file).unwrap();
+    assert_eq!((trace.damage_count(), trace.metadata().lines.len()), (1, 0));
+}
