@@ -13,7 +13,7 @@ pub fn not_checked(m: Maker, layout: Layout) -> Changed {
     let lost = Loss { uncounted: true, ..Loss::default() };
     let ops = [
         Op::Meta(vec![("odd", b"12")]),
-        Op::Meta(vec![("key", b"12345")]),
+        Op::Meta(vec![("key", b"1234")]),
         Op::File("name", b"contents", None),
         Op::Event(0, m.free(1_000, 0x40, "dentry")),
         Op::Event(0, m.page(1_001, 0x1234, 2)),
@@ -26,7 +26,7 @@ pub fn not_checked(m: Maker, layout: Layout) -> Changed {
     // A CPU of a chunk without events; bytes that fill up behind key and value, which may be missing at the end.
     file.header(b"META", 0, 40, 3, 4);
     file.body(b"META", 0, 12 + 8 + 5, 0x00ff_ffff, 3);
-    file.resize(b"META", 1, 12 + 8 + 8);
+    file.resize(b"META", 1, 12 + 8 + 7);
     file.body(b"FILE", 0, 40 + 4, 0xffff_ffff, 4);
     // A chunk without records: its times, and the offset of its records.
     file.body(b"EVNT", 1, 16, 77, 8);
@@ -48,6 +48,14 @@ pub fn not_checked(m: Maker, layout: Layout) -> Changed {
     file.set_slot((free, 0, 6), (2, 4, 1, 0, at));
     file.set_slot((page, 0, 6), (0x77, 0, 2, 99, 1 << 30));
     let mut expected = expected;
+    // The size of a field with a locator.
+    for nth in 0..file.file.chunks.iter().filter(|c| c.kind == *b"SCHM").count() {
+        let (offset, _) = file.chunk(b"SCHM", nth);
+        let classes = file.number(offset + 64 + 12, 4) as usize;
+        let first = file.number(offset + 64 + 40 + 44 * free + 8, 4) as usize;
+        file.body(b"SCHM", nth, 40 + 44 * classes + 32 * (first + 6) + 20, 8, 4);
+    }
+    expected["classes"][free]["fields"][6][3] = 8.into();
     for event in expected["events"].as_array_mut().into_iter().flatten() {
         if event["class"] == "kmem:mm_page_alloc" {
             event["fields"]["gfp_flags"] = Json::Null;

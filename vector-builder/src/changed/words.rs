@@ -5,7 +5,7 @@ use crate::broken::Broken;
 use crate::cases::Maker;
 use crate::json;
 use crate::kernel::record;
-use crate::model::{How, Layout, Loss, Op};
+use crate::model::{End, How, Layout, Loss, Op};
 
 /// Length of a SubBuffersHead.
 const RAW_HEAD: usize = 72;
@@ -22,7 +22,12 @@ pub fn words(m: Maker, layout: Layout) -> Changed {
         Op::SubBufferWith(1, events.to_vec(), Loss::default(), plain),
         Op::SubBufferWith(2, vec![m.empty(1_000), m.empty(1_010)], Loss::default(), absolute),
         Op::SubBufferWith(3, vec![m.empty(wraps), m.empty(wraps + 20)], Loss::default(), absolute),
-        Op::SubBufferWith(4, vec![m.empty(500), m.empty(600)], Loss::default(), discards),
+        Op::SubBufferWith(
+            4,
+            vec![m.empty(500), m.empty(600)],
+            Loss::default(),
+            How { end: End::Void, ..plain },
+        ),
     ];
     let mut file = Broken::new(&ops, Layout { index: false, ..layout });
     let expected = json::expected(&ops, &file.file, &layout);
@@ -37,5 +42,10 @@ pub fn words(m: Maker, layout: Layout) -> Changed {
     file.body(b"RAWP", 1, second, n - 1, 4);
     // A time that steps back a little from the sub-buffer's is the clock's own; one that wraps is not.
     file.body(b"RAWP", 2, RAW_HEAD, 1_100, 8);
+    // A filler without bytes, which the data end with.
+    let word = if layout.big { 29 << 27 | 1 } else { 1 << 5 | 29 };
+    file.body(b"RAWP", 4, data + 24, word, 4);
+    file.body(b"RAWP", 4, data + 28, 4, 4);
+    file.body(b"RAWP", 4, RAW_HEAD + 8, 32, m.long);
     (file, expected)
 }

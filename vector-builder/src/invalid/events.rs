@@ -94,8 +94,8 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
             for (shape, field) in (0..3).flat_map(|shape| (1..4).map(move |field| (shape, field))) {
                 b.set_slot((class, shape, field), (0, 1, 0, 0, 0));
             }
-            // The second record of CPU 0 is the first of that class.
-            b.body(b"EVNT", 0, b.place(0, 68) + (8 + m.long) + 6, 99, 2)
+            // The third record of CPU 0 is the first of that class.
+            b.body(b"EVNT", 0, b.place(0, 68) + 2 * (8 + m.long) + 6, 99, 2)
         },
         "malformed",
     );
