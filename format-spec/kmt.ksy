@@ -236,7 +236,8 @@ types:
           - {id: later, size: pair_len - 8}
           - {id: key, type: str, size: key_len, encoding: UTF-8}
           - {id: value, size: value_len}
-          - {id: padding, size: (4 - _io.pos % 4) % 4}
+          # It may be missing behind the last pair.
+          - {id: padding, size: (4 - _io.pos % 4) % 4, if: not _io.eof}
       file_of_target:
         seq:
           - {id: head_len, type: u4}
