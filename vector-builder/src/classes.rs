@@ -59,7 +59,8 @@ pub struct Class {
     pub print: &'static str,
 }
 
-const fn field(name: &'static str, ctype: &'static str, size: usize, signed: bool, role: u16) -> Field {
+/// A scalar that repeats.
+pub const fn field(name: &'static str, ctype: &'static str, size: usize, signed: bool, role: u16) -> Field {
     let (kind, place) = (0, Place::Descriptor);
     Field { name, ctype, bracket: "", kind, size, signed, element: size, role, place, shrinks: true }
 }
@@ -181,74 +182,6 @@ pub const TAIL: Class = Class {
 /// No field of its own.
 pub const EMPTY: Class =
     Class { system: "odd", name: "empty", id: 301, meaning: 0, fields: &[], print: "\"\"" };
-
-/// Arrays of bytes of which only plain `char` ends at its first NUL.
-pub const TEXTS: Class = Class {
-    system: "odd",
-    name: "texts",
-    id: 302,
-    meaning: 0,
-    fields: &[
-        Field { kind: 1, bracket: "[6]", element: 1, ..field("plain", "char", 6, true, 0) },
-        Field { kind: 1, bracket: "[6]", element: 1, ..field("constant", "const char", 6, true, 0) },
-        Field { kind: 1, bracket: "[6]", element: 1, ..field("bytes", "unsigned char", 6, false, 0) },
-        Field { kind: 1, bracket: "[6]", element: 1, ..field("small", "signed char", 6, true, 0) },
-        Field { kind: 2, element: 1, ..field("dynamic", "__data_loc char[]", 4, true, 0) },
-    ],
-    print: "\"\"",
-};
-
-/// A class with the id of [`KMALLOC`], as another boot has it.
-pub const SAME_ID: Class = Class {
-    system: "odd",
-    name: "same_id",
-    id: 11,
-    meaning: 0,
-    fields: &[field("number", "unsigned int", 4, false, 0)],
-    print: "\"\"",
-};
-
-/// A third class with that id.
-pub const SAME_ID_AGAIN: Class = Class {
-    system: "odd",
-    name: "same_id_again",
-    id: 11,
-    meaning: 0,
-    fields: &[field("small", "unsigned short", 2, false, 0), field("number", "unsigned short", 2, false, 0)],
-    print: "\"\"",
-};
-
-/// Differences of every size, numbers at every place of the value word, and fields without a value: by slots that are
-/// changed by hand.
-pub const DIFFERENCES: Class = Class {
-    system: "odd",
-    name: "differences",
-    id: 303,
-    meaning: 0,
-    fields: &[
-        Field { place: Place::Value, ..field("word", "unsigned long", 0, false, 0) },
-        field("base_unsigned", "unsigned int", 4, false, 0),
-        field("base_signed", "short", 2, true, 0),
-        field("time_u8", "unsigned char", 1, false, 0),
-        field("time_s16", "short", 2, true, 0),
-        field("time_u32", "unsigned int", 4, false, 0),
-        field("time_s64", "long long", 8, true, 0),
-        field("less_s8", "signed char", 1, true, 0),
-        field("less_u16", "unsigned short", 2, false, 0),
-        field("less_s32", "int", 4, true, 0),
-        field("less_u64", "unsigned long long", 8, false, 0),
-        field("less_time_s64", "long long", 8, true, 0),
-        field("of_array", "unsigned int", 4, false, 0),
-        field("of_difference", "unsigned int", 4, false, 0),
-        field("of_none", "unsigned int", 4, false, 0),
-        field("none", "unsigned int", 4, false, 0),
-        field("low", "unsigned short", 2, false, 0),
-        field("middle", "unsigned char", 1, false, 0),
-        field("high", "signed char", 1, true, 0),
-        Field { kind: 2, element: 1, ..field("text", "__data_loc char[]", 4, true, 0) },
-    ],
-    print: "\"\"",
-};
 
 /// The classes that a kernel of these vectors has.
 pub const ALL: [&Class; 8] = [&KMALLOC, &CACHE_FREE, &PAGE_ALLOC, &STACK, &EXIT, &ARRAYS, &TAIL, &EMPTY];

@@ -17,6 +17,7 @@ pub mod json;
 pub mod kernel;
 pub mod lookups;
 pub mod model;
+pub mod odd_classes;
 pub mod schema;
 pub mod tables;
 

@@ -5,9 +5,9 @@ use serde_json::{Value as Json, json};
 use super::Changed;
 use crate::broken::Broken;
 use crate::cases::Maker;
-use crate::classes::DIFFERENCES;
 use crate::json;
 use crate::model::{Event, Layout, Op, Value};
+use crate::odd_classes::DIFFERENCES;
 
 /// The lower `bits` bits of a number, extended by the sign or by zeros.
 fn cut(number: u64, bits: u32, signed: bool) -> Json {

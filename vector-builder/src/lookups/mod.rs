@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 use crate::Vector;
 use crate::broken::Broken;
 use crate::cases::{Maker, plain};
-use crate::classes::{SAME_ID, SAME_ID_AGAIN, TEXTS};
 use crate::file::build;
 use crate::json;
 use crate::model::{Event, Layout, Loss, Op, Value};
+use crate::odd_classes::{SAME_ID, SAME_ID_AGAIN, TEXTS};
 
 /// Operations, and what is asked with its answers.
 type Case = (Vec<Op>, Json);
