@@ -117,7 +117,7 @@ fn builder(class: &EventClass) -> Builder {
     for (field, role) in class.fields.iter().zip(class.roles.iter()).take(class.common_count) {
         let place = match *role {
             _ if is_opaque(field) => UNKNOWN,
-            Role::EVENT_ID => Place::ClassId,
+            Role::EVENT_ID if field.kind == FieldKind::Scalar => Place::ClassId,
             _ => Place::Context,
         };
         builder.push(place, stored_size(field.kind, field.size), Transform::None, 0);
