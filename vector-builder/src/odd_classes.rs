@@ -18,7 +18,7 @@ pub const TEXTS: Class = Class {
     print: "\"\"",
 };
 
-/// A class with the id of [`KMALLOC`], as another boot has it.
+/// A class with the id of kmalloc, as another boot has it.
 pub const SAME_ID: Class = Class {
     system: "odd",
     name: "same_id",
