@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Closed, Spool};
+use super::Spool;
 use crate::int_hash::IntHash;
+use crate::ledger::Closed;
 use crate::ledger::lives::ADDRESS_BITS;
 use crate::stream::Op;
 

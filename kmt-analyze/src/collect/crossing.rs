@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::grown;
 use super::histogram::Histogram;
-use super::{Closed, grown};
+use crate::ledger::Closed;
 use crate::ledger::lives::End;
 
 /// The sink.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{Noted, PageEvent};
 use crate::int_hash::IntHash;
 use crate::ledger::Rules;
 use crate::ledger::direct_map::DirectMap;
+use crate::ledger::{Noted, PageEvent};
 use crate::stream::{NoteKind, Op, Origin};
 
 /// What fallbacks have in common; `None` where the event lacks it.

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Closed, ClosedFrames, grown};
+use super::grown;
 use crate::collect::histogram::Histogram;
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
+use crate::ledger::{Closed, ClosedFrames};
 
 /// Steps of time that a window is cut into.
 pub const STEPS: usize = 32;

@@ -1,7 +1,8 @@
 //! How long objects live, by the call site that allocated them, and where they are freed.
 
+use super::grown;
 use super::histogram::Histogram;
-use super::{Closed, grown};
+use crate::ledger::Closed;
 use crate::ledger::lives::{End, Free, Life};
 
 /// Lifetimes by call site.

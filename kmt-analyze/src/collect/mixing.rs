@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{ClosedFrames, Noted, PageEvent};
 use crate::int_hash::IntHash;
+use crate::ledger::{ClosedFrames, Noted, PageEvent};
 use crate::stream::NoteKind;
 
 /// Migrate types that are told apart: all that kernels of 4.4 to 7.2 have.

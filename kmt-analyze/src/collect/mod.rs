@@ -15,15 +15,14 @@ pub mod page_use;
 pub mod peak;
 pub mod reasons;
 pub mod replay;
-mod seen;
 pub mod spool;
 pub mod stalls;
 pub mod tasks;
 pub mod timeline;
 pub mod who;
 
-use crate::ledger::Rules;
-use crate::ledger::lives::{Free, NoLife};
+use crate::ledger::lives::{Free, Life, NoLife};
+use crate::ledger::{Change, Closed, ClosedFrames, Collector, Noted, PageEvent, Rules};
 use crate::stream::{NotesWanted, Op, Origin};
 pub use calls::Calls;
 pub use crossing::Crossing;
@@ -38,7 +37,6 @@ pub use page_use::PageUse;
 pub use peak::Peak;
 pub use reasons::Reasons;
 pub use replay::Replay;
-pub use seen::{Change, Closed, ClosedFrames, Noted, PageEvent};
 pub use spool::{Object, Objects, Spool};
 pub use stalls::Stalls;
 pub use tasks::Tasks;
@@ -89,8 +87,17 @@ pub struct Sinks {
 }
 
 impl Sinks {
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
+    /// Which events beside the ledger are wanted.
+    pub fn wants_notes(&self) -> NotesWanted {
+        NotesWanted {
+            pages: self.page_use.is_some() || self.fallbacks.is_some() || self.mixing.is_some(),
+            stalls: self.stalls.is_some(),
+        }
+    }
+}
+
+impl Collector for Sinks {
+    fn learn(&mut self, rules: &Rules) {
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.learn(rules);
         }
@@ -114,9 +121,9 @@ impl Sinks {
         }
     }
 
-    /// Whether anything wants to see each life. Lifetimes alone do not: of plain ones they need only a few numbers.
+    /// Lifetimes alone do not: of plain ones they need only a few numbers.
     #[inline]
-    pub fn wants_lives(&self) -> bool {
+    fn wants_lives(&self) -> bool {
         self.tasks.is_some()
             || self.timeline.is_some()
             || self.moments.is_some()
@@ -129,21 +136,43 @@ impl Sinks {
             || self.occupancy.is_some()
     }
 
-    /// Whether [`Sinks::changed`] does anything.
     #[inline]
-    pub fn wants_changes(&self) -> bool {
+    fn wants_closed(&self) -> bool {
+        self.wants_lives() || self.lifetimes.is_some()
+    }
+
+    #[inline]
+    fn wants_slab_frames(&self) -> bool {
+        self.growth.is_some()
+    }
+
+    #[inline]
+    fn plainly_freed(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes.freed(caller, life, free, free.time, bytes_alloc);
+            lifetimes.uncertain(caller, uncertain);
+        }
+    }
+
+    fn plainly_unseen(&mut self, caller: u32, uncertain: bool) {
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes.unseen(caller);
+            lifetimes.uncertain(caller, uncertain);
+        }
+    }
+
+    #[inline]
+    fn wants_changes(&self) -> bool {
         self.peak.is_some() || self.occupancy.is_some() || self.replay.is_some()
     }
 
-    /// Whether [`Sinks::slab_alloc`] does anything.
     #[inline]
-    pub fn wants_allocs(&self) -> bool {
+    fn wants_allocs(&self) -> bool {
         self.stalls.is_some() || self.fallbacks.is_some() || (self.calls.is_some() && !self.no_stacks)
     }
 
-    /// Whether [`Sinks::page_alloc`] and [`Sinks::page_free`] do anything.
     #[inline]
-    pub fn wants_pages(&self) -> bool {
+    fn wants_pages(&self) -> bool {
         self.occupancy.is_some()
             || self.fallbacks.is_some()
             || self.page_use.is_some()
@@ -151,29 +180,18 @@ impl Sinks {
             || self.mixing.is_some()
     }
 
-    /// Whether [`Sinks::closed_frames`] does anything.
     #[inline]
-    pub fn wants_frames(&self) -> bool {
+    fn wants_frames(&self) -> bool {
         self.tasks.is_some() || self.timeline.is_some() || self.growth.is_some() || self.mixing.is_some()
     }
 
-    /// Whether page allocations are to be joined with their stacks.
     #[inline]
-    pub fn wants_stacks(&self) -> bool {
+    fn wants_stacks(&self) -> bool {
         (self.stacks || self.calls.is_some() || self.growth.is_some()) && !self.no_stacks
     }
 
-    /// Which events beside the ledger are wanted.
-    pub fn wants_notes(&self) -> NotesWanted {
-        NotesWanted {
-            pages: self.page_use.is_some() || self.fallbacks.is_some() || self.mixing.is_some(),
-            stalls: self.stalls.is_some(),
-        }
-    }
-
-    /// A life is added up.
     #[inline]
-    pub fn closed(&mut self, closed: &Closed) {
+    fn closed(&mut self, closed: &Closed) {
         if let Some(lifetimes) = &mut self.lifetimes {
             lifetimes.closed(closed);
         }
@@ -209,8 +227,7 @@ impl Sinks {
         }
     }
 
-    /// Frames are added up.
-    pub fn closed_frames(&mut self, closed: &ClosedFrames) {
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
         if let Some(tasks) = &mut self.tasks {
             tasks.closed_frames(closed);
         }
@@ -225,8 +242,7 @@ impl Sinks {
         }
     }
 
-    /// A free that counts ended no life that the trace knows.
-    pub fn unmatched(&mut self, free: &Free, no_life: NoLife) {
+    fn unmatched(&mut self, free: &Free, no_life: NoLife) {
         if let Some(tasks) = &mut self.tasks {
             tasks.unmatched(free);
         }
@@ -238,17 +254,15 @@ impl Sinks {
         }
     }
 
-    /// Any free, also outside the window, that ended no life.
     #[inline]
-    pub fn freed_unknown(&mut self, address: u64, free: &Free) {
+    fn freed_unknown(&mut self, address: u64, free: &Free) {
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.freed_unknown(address, free);
         }
     }
 
-    /// An object begins or ends.
     #[inline]
-    pub fn changed(&mut self, change: &Change<'_>) {
+    fn changed(&mut self, change: &Change<'_>) {
         if let Some(peak) = &mut self.peak {
             if change.selected {
                 let bytes = change.site.bytes_alloc as i64;
@@ -266,8 +280,7 @@ impl Sinks {
         }
     }
 
-    /// A slab object is about to be allocated, or could not be.
-    pub fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
+    fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
         if let Some(fallbacks) = &mut self.fallbacks {
             fallbacks.slab_alloc(op, place);
         }
@@ -279,8 +292,7 @@ impl Sinks {
         }
     }
 
-    /// Pages were allocated, or could not be.
-    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.page_alloc(event);
         }
@@ -301,8 +313,7 @@ impl Sinks {
         }
     }
 
-    /// Pages are freed.
-    pub fn page_free(&mut self, event: &PageEvent<'_>) {
+    fn page_free(&mut self, event: &PageEvent<'_>) {
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.page_free(event);
         }
@@ -311,22 +322,19 @@ impl Sinks {
         }
     }
 
-    /// The call stack of the last slab allocation of its origin.
-    pub fn stack(&mut self, op: &Op) {
+    fn stack(&mut self, op: &Op) {
         if let Some(calls) = &mut self.calls {
             calls.stack(op);
         }
     }
 
-    /// The slab allocation that was just told of was a second report of one object.
-    pub fn folded(&mut self, op: &Op) {
+    fn folded(&mut self, op: &Op) {
         if let Some(calls) = &mut self.calls {
             calls.folded(op);
         }
     }
 
-    /// An event beside the ledger.
-    pub fn note(&mut self, noted: &Noted) {
+    fn note(&mut self, noted: &Noted) {
         if let Some(page_use) = &mut self.page_use {
             page_use.note(noted);
         }

@@ -1,6 +1,7 @@
 //! How many objects of each site live at given times.
 
-use super::{Closed, grown};
+use super::grown;
+use crate::ledger::Closed;
 use crate::ledger::Rules;
 use crate::ledger::lives::End;
 

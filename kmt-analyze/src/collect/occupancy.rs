@@ -4,13 +4,14 @@
 //! which an object is then allocated is a slab page, of the cache of that object. Of slab pages that are older than
 //! the trace only what happens on them is seen.
 
-use super::{Change, Closed, PageEvent, grown};
+use super::grown;
 use crate::ledger::Rules;
 use crate::ledger::arena::Arena;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::frames::ORDER_MAX;
 use crate::ledger::lives::Free;
 use crate::ledger::owners::Owners;
+use crate::ledger::{Change, Closed, PageEvent};
 
 /// A page allocation that may be a slab page, or a frame that is older than the trace and holds objects.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Closed;
+use crate::ledger::Closed;
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
 
 /// The sink.

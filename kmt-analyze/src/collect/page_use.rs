@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::Noted;
 use crate::int_hash::IntHash;
+use crate::ledger::Noted;
 use crate::stream::NoteKind;
 
 /// Events of one task.

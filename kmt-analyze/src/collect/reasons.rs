@@ -1,6 +1,6 @@
 //! Bytes by what showed that their life was over, where that was no plain free.
 
-use super::Closed;
+use crate::ledger::Closed;
 use crate::ledger::lives::{End, Replacement};
 
 /// Objects and bytes.

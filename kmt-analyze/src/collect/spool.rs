@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 
-use super::Closed;
+use crate::ledger::Closed;
 use crate::ledger::lives::End;
 use crate::stream::{Api, NameId, Origin};
 

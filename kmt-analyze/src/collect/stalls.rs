@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::histogram::Histogram;
-use super::{Noted, PageEvent};
 use crate::collect::amount::{Amount, Split};
 use crate::int_hash::IntHash;
 use crate::ledger::Rules;
 use crate::ledger::direct_map::DirectMap;
+use crate::ledger::{Noted, PageEvent};
 use crate::stream::{NoteKind, Op, Origin};
 
 /// What takes the time.

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{Closed, ClosedFrames, grown};
+use super::grown;
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free};
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
+use crate::ledger::{Closed, ClosedFrames};
 
 /// Sums by CPU, task and level.
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
 //! Live bytes and rates over time, by site or by origin; what a key is made of them is the report's business.
 
-use super::{Closed, ClosedFrames, grown};
+use super::grown;
 use crate::ledger::Rules;
+use crate::ledger::{Closed, ClosedFrames};
 
 /// Changes in equal steps of time.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Every life of one address, and of those around it.
 
-use super::Closed;
+use crate::ledger::Closed;
 use crate::ledger::lives::ADDRESS_BITS;
 
 /// How far away neighbours are looked for: two pages of 4 KiB, as lives there are kept.

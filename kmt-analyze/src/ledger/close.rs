@@ -1,17 +1,17 @@
 //! Adding up lives when their end is known, and events that are no lives.
 
 use super::Ledger;
+use super::collector::{Change, Closed, Collector};
 use super::frames::FrameBalance;
 use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, Pending, Replacement};
 use super::site_lives::{SiteLives, SiteTotals};
 use super::table::PAGE_SHIFT;
-use crate::collect::{Change, Closed, Sinks};
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::{Api, Op};
 
 /// What the ledger came to.
 #[derive(Debug, Default)]
-pub struct Balance {
+pub struct Balance<C> {
     /// By site.
     pub sites: Vec<SiteTotals>,
     /// Allocations that failed, by site.
@@ -23,12 +23,12 @@ pub struct Balance {
     /// The pages.
     pub frames: FrameBalance,
     /// What the reports asked for.
-    pub sinks: Sinks,
+    pub sinks: C,
     /// Call sites and interfaces, by number.
     pub callers: Vec<(Api, u64)>,
 }
 
-impl Ledger<'_> {
+impl<C: Collector> Ledger<'_, C> {
     /// Makes room for the sites that are known.
     #[inline]
     pub(super) fn follow_sites(&mut self) {
@@ -136,9 +136,9 @@ impl Ledger<'_> {
             let (there, here) = (self.known.origin(life.origin).place, self.known.origin(free.origin).place);
             counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
-        if let Some(lifetimes) = &mut self.sinks.lifetimes {
-            lifetimes.freed(site.caller, life, free, free.time, self.known.site(life.site).bytes_alloc);
-            lifetimes.uncertain(site.caller, uncertain);
+        if self.sinks.wants_closed() {
+            let bytes_alloc = self.known.site(life.site).bytes_alloc;
+            self.sinks.plainly_freed(site.caller, life, free, bytes_alloc, uncertain);
         }
     }
 
@@ -153,10 +153,7 @@ impl Ledger<'_> {
         lives.unseen += 1;
         lives.uncertain += u64::from(uncertain);
         lives.uncertain_unseen += u64::from(uncertain);
-        if let Some(lifetimes) = &mut self.sinks.lifetimes {
-            lifetimes.unseen(caller);
-            lifetimes.uncertain(caller, uncertain);
-        }
+        self.sinks.plainly_unseen(caller, uncertain);
     }
 
     /// Adds a life up.
@@ -208,7 +205,7 @@ impl Ledger<'_> {
             lives.uncertain_live += u64::from(uncertain && is_live);
             lives.uncertain_unseen += u64::from(uncertain && is_unseen);
         }
-        if self.sinks.wants_lives() || self.sinks.lifetimes.is_some() {
+        if self.sinks.wants_closed() {
             let closed = Closed {
                 address,
                 life: *life,
@@ -235,7 +232,7 @@ impl Ledger<'_> {
     }
 
     /// Closes all lives that go on, and decides what was left open.
-    pub fn finish(mut self) -> Balance {
+    pub fn finish(mut self) -> Balance<C> {
         let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
         for (address, slot) in slots {
             match self.table.pending(&slot) {
@@ -261,7 +258,7 @@ impl Ledger<'_> {
         }
         let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules));
         let (table, rules) = (&self.table, self.rules);
-        let births = if self.sinks.growth.is_some() { table.last_births() } else { Vec::new() };
+        let births = if self.sinks.wants_slab_frames() { table.last_births() } else { Vec::new() };
         let is_slab = |pfn: u64, order: u8, born: u64| {
             let Some(map) = rules.direct_map else { return false };
             let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;

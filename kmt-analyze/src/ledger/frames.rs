@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use super::Rules;
 use super::arena::Arena;
+use super::collector::{ClosedFrames, Collector};
 use super::owners::Owners;
-use crate::collect::{ClosedFrames, Sinks};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::{FrameCounts, FrameTotals};
 use crate::stream::{Op, PageSite};
@@ -87,7 +87,14 @@ impl Frames {
     }
 
     /// An allocation of 2^order pages, or a failure.
-    pub fn alloc(&mut self, op: &Op, site: PageSite, selected: bool, losses: &Losses, sinks: &mut Sinks) {
+    pub fn alloc(
+        &mut self,
+        op: &Op,
+        site: PageSite,
+        selected: bool,
+        losses: &Losses,
+        sinks: &mut impl Collector,
+    ) {
         let counted = selected && self.in_window(op.time);
         let frames = 1u64 << site.order;
         self.counts.raw_alloc_events += u64::from(counted);
@@ -139,7 +146,7 @@ impl Frames {
     }
 
     /// A free of 2^order pages.
-    pub fn free(&mut self, op: &Op, order: u8, selected: bool, losses: &Losses, sinks: &mut Sinks) {
+    pub fn free(&mut self, op: &Op, order: u8, selected: bool, losses: &Losses, sinks: &mut impl Collector) {
         let counted = selected && self.in_window(op.time);
         self.counts.raw_free_events += u64::from(counted);
         self.counts.raw_frames_freed += if counted { 1 << order } else { 0 };
@@ -170,7 +177,15 @@ impl Frames {
     }
 
     /// `count` frames of an allocation are over.
-    fn end(&mut self, number: u32, count: u32, time: u64, seen: bool, losses: &Losses, sinks: &mut Sinks) {
+    fn end(
+        &mut self,
+        number: u32,
+        count: u32,
+        time: u64,
+        seen: bool,
+        losses: &Losses,
+        sinks: &mut impl Collector,
+    ) {
         let Some(allocation) = self.allocations.get_mut(number) else { return };
         allocation.frames_left = allocation.frames_left.saturating_sub(count);
         let allocation = *allocation;
@@ -199,7 +214,7 @@ impl Frames {
         frames: u64,
         end: Option<(u64, bool)>,
         is_slab: bool,
-        sinks: &mut Sinks,
+        sinks: &mut impl Collector,
     ) {
         if let Some(totals) = self.totals.get_mut(allocation.site as usize) {
             *totals += &sums;
@@ -231,7 +246,7 @@ impl Frames {
     pub fn finish(
         mut self,
         losses: &Losses,
-        sinks: &mut Sinks,
+        sinks: &mut impl Collector,
         is_slab: impl Fn(u64, u8, u64) -> bool,
     ) -> FrameBalance {
         for allocation in std::mem::take(&mut self.allocations).iter() {

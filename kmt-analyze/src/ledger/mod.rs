@@ -17,6 +17,7 @@
 
 pub mod arena;
 mod close;
+pub mod collector;
 pub mod direct_map;
 pub mod frames;
 mod known;
@@ -29,10 +30,10 @@ pub mod table;
 pub mod totals;
 
 pub use close::Balance;
+pub use collector::{Change, Closed, ClosedFrames, Collector, Noted, PageEvent};
 pub use known::{Known, KnownSite, Select};
 pub use site_lives::SiteTotals;
 
-use crate::collect::{Noted, PageEvent, Sinks};
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
@@ -87,7 +88,7 @@ impl Rules {
 }
 
 /// The ledger.
-pub struct Ledger<'l> {
+pub struct Ledger<'l, C> {
     rules: Rules,
     losses: &'l Losses,
     known: Known<'l>,
@@ -104,20 +105,20 @@ pub struct Ledger<'l> {
     sites: Vec<SiteLives>,
     counts: [EventCounts; 2],
     raw: RawSums,
-    sinks: Sinks,
+    sinks: C,
     election: Option<Election>,
 }
 
 /// Up to this number of pages each one is looked up.
 const FEW_PAGES: u64 = 64;
 
-impl<'l> Ledger<'l> {
+impl<'l, C: Collector> Ledger<'l, C> {
     /// An empty ledger. `select` says what is counted.
     pub fn new(
         rules: Rules,
         losses: &'l Losses,
         select: &'l dyn Select,
-        sinks: Sinks,
+        sinks: C,
         election: Option<Election>,
     ) -> Self {
         let is_plain = select.is_open()
@@ -250,7 +251,7 @@ impl<'l> Ledger<'l> {
         (self.rules.window.0..=self.rules.window.1).contains(&time)
     }
 
-    /// Tells the sinks of a slab allocation before the ledger enters it.
+    /// Tells the collector of a slab allocation before the ledger enters it.
     fn tell_alloc(&mut self, op: &Op) {
         let origin = self.known.origin(op.origin);
         let counted = origin.selected && self.in_window(op.time);

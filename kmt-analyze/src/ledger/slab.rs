@@ -1,11 +1,12 @@
 //! Allocations, frees and vanishing pages, rule by rule.
 
 use super::Ledger;
+use super::collector::Collector;
 use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement};
 use super::table::Place;
 use crate::stream::{Api, Op};
 
-impl Ledger<'_> {
+impl<C: Collector> Ledger<'_, C> {
     /// An allocation event.
     #[inline]
     pub(super) fn alloc(&mut self, op: &Op, place: Place) {

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use bench::*;
 
 use super::*;
-use crate::collect::Growth;
 use crate::stream::Origin;
 
 #[test]
@@ -328,6 +327,19 @@ fn r12_pages_go_by_frame() {
     assert_eq!((counts.raw_alloc_events, counts.raw_frames_alloc), (5, 8 + 2 + 4 + 2 + 4));
 }
 
+/// Asks which frames hold slab objects.
+struct SlabFrames;
+
+impl Collector for SlabFrames {
+    fn wants_frames(&self) -> bool {
+        true
+    }
+
+    fn wants_slab_frames(&self) -> bool {
+        true
+    }
+}
+
 /// A header may give pages of 1 GiB, and an event order 15: no kernel has such blocks, and going through one page by page
 /// would not end.
 #[test]
@@ -335,8 +347,7 @@ fn blocks_larger_than_any_kernel_has_take_no_time() {
     let begin = std::time::Instant::now();
     let rules = Rules { page_size: 1 << 30, ..rules((0, u64::MAX)) };
     let losses = Losses::default();
-    let sinks = Sinks { growth: Some(Growth::new(0, 1_000)), ..Sinks::default() };
-    let ledger = Ledger::new(rules, &losses, &SHORT_WAY, sinks, None);
+    let ledger = Ledger::new(rules, &losses, &SHORT_WAY, SlabFrames, None);
     let mut bench = Bench { ledger, interner: interner() };
     let largest =
         Interner::lock(&bench.interner).pages.number(&PageSite { order: 15, ..PageSite::default() });

@@ -19,7 +19,7 @@ use kmt_format::schema::Meaning;
 
 use crate::collect::Sinks;
 use crate::ledger::direct_map::{DirectMap, Election};
-use crate::ledger::{Balance, DEFERRED_MS_MAX, Ledger, Rules};
+use crate::ledger::{Balance, Collector, DEFERRED_MS_MAX, Ledger, Rules};
 use crate::pass::figures::figures;
 use crate::pass::filter::{Chosen, Filter, Names, Selector};
 use crate::pass::ranges::{Kept, Material, Ranges, ranges};
@@ -60,7 +60,7 @@ pub struct Result {
     /// What events have in common, by number.
     pub interner: Interner,
     /// Sums.
-    pub balance: Balance,
+    pub balance: Balance<Sinks>,
     /// Where page frames are mapped, if it was learned.
     pub direct_map: Option<DirectMap>,
     /// What samples stand for.

@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that still need each other.
-const CYCLE: [&str; 2] = ["collect", "ledger"];
-
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -69,5 +66,5 @@ fn folders_depend_on_each_other_one_way() {
     assert!(graph.len() > 10 && graph["ledger"].contains("stream"), "{graph:?}");
     let folders = graph.keys().map(String::as_str);
     let in_cycles: Vec<&str> = folders.filter(|folder| reached(&graph, folder).contains(folder)).collect();
-    assert_eq!(in_cycles, CYCLE);
+    assert!(in_cycles.is_empty(), "{in_cycles:?}");
 }

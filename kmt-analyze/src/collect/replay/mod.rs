@@ -9,8 +9,9 @@ mod pool;
 
 use std::collections::HashMap;
 
-use super::{Change, grown};
+use super::grown;
 use crate::int_hash::IntHash;
+use crate::ledger::Change;
 use crate::ledger::Rules;
 use crate::stream::Api;
 pub use layout::{Layout, best_classes};

@@ -18,7 +18,6 @@ pub use kept::Kept;
 
 use std::collections::BTreeMap;
 
-use crate::collect::Sinks;
 use crate::ledger::{Ledger, Rules, Select};
 use crate::pass::figures::{Figure, figures};
 use crate::stream::SharedInterner;
@@ -88,7 +87,7 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
 /// Runs the ledger over a thinning: the share that it kept, and its figures.
 fn replay(material: &Material<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64, Vec<Figure>) {
     let no_losses = Losses::default();
-    let mut ledger = Ledger::new(material.rules, &no_losses, material.select, Sinks::default(), None);
+    let mut ledger = Ledger::new(material.rules, &no_losses, material.select, (), None);
     let interned = crate::stream::Interner::lock(material.interner).len();
     let enter = |ops: &[_]| ledger.enter(ops, material.interner, interned);
     let kept = plan.replay(material.ops, thinned, BATCH, enter);

@@ -1,8 +1,8 @@
-//! What sinks are told of.
+//! Events of the ledger, and the interface of whatever collects more of them than sums by site.
 
-use crate::ledger::KnownSite;
-use crate::ledger::lives::{End, Life};
-use crate::ledger::page_totals::FrameTotals;
+use super::lives::{End, Free, Life, NoLife};
+use super::page_totals::FrameTotals;
+use super::{KnownSite, Rules};
 use crate::stream::{Api, NameId, Note, NoteKind, Op, Origin, PageSite};
 
 /// A slab life that is added up.
@@ -123,3 +123,101 @@ pub struct Noted {
     /// CPU and task.
     pub place: Origin,
 }
+
+/// Receives the events of the ledger, in the order in which they are decided.
+///
+/// Each event has a method that asks for it: what is not asked for costs nothing. A collector that wants nothing is `()`.
+pub trait Collector {
+    /// Takes over what the rules depend on.
+    fn learn(&mut self, _rules: &Rules) {}
+
+    /// Whether each life is to be seen alone ([`Collector::closed`]): the ledger adds up plain ones faster.
+    fn wants_lives(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Collector::closed`] does anything.
+    fn wants_closed(&self) -> bool {
+        self.wants_lives()
+    }
+
+    /// Whether [`Collector::changed`] does anything.
+    fn wants_changes(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Collector::slab_alloc`] does anything.
+    fn wants_allocs(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Collector::page_alloc`] and [`Collector::page_free`] do anything.
+    fn wants_pages(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Collector::closed_frames`] does anything.
+    fn wants_frames(&self) -> bool {
+        false
+    }
+
+    /// Whether frames that are live at the end are to be marked where they hold slab objects.
+    fn wants_slab_frames(&self) -> bool {
+        false
+    }
+
+    /// Whether page allocations are to be joined with their stacks.
+    fn wants_stacks(&self) -> bool {
+        false
+    }
+
+    /// A life is added up.
+    fn closed(&mut self, _closed: &Closed) {}
+
+    /// A life ended by its free, where nothing is left out and [`Collector::wants_lives`] is false. `caller` is the number
+    /// of its call site.
+    fn plainly_freed(
+        &mut self,
+        _caller: u32,
+        _life: &Life,
+        _free: &Free,
+        _bytes_alloc: u64,
+        _uncertain: bool,
+    ) {
+    }
+
+    /// The same for a life whose end no event showed.
+    fn plainly_unseen(&mut self, _caller: u32, _uncertain: bool) {}
+
+    /// Frames are added up.
+    fn closed_frames(&mut self, _closed: &ClosedFrames) {}
+
+    /// A free that counts ended no life that the trace knows.
+    fn unmatched(&mut self, _free: &Free, _no_life: NoLife) {}
+
+    /// Any free, also outside the window, that ended no life.
+    fn freed_unknown(&mut self, _address: u64, _free: &Free) {}
+
+    /// An object begins or ends.
+    fn changed(&mut self, _change: &Change<'_>) {}
+
+    /// A slab object is about to be allocated, or could not be.
+    fn slab_alloc(&mut self, _op: &Op, _place: Origin, _counted: bool) {}
+
+    /// Pages were allocated, or could not be.
+    fn page_alloc(&mut self, _event: &PageEvent<'_>) {}
+
+    /// Pages are freed.
+    fn page_free(&mut self, _event: &PageEvent<'_>) {}
+
+    /// The call stack of the last slab allocation of its origin.
+    fn stack(&mut self, _op: &Op) {}
+
+    /// The slab allocation before was a second report of one object.
+    fn folded(&mut self, _op: &Op) {}
+
+    /// An event beside the ledger.
+    fn note(&mut self, _noted: &Noted) {}
+}
+
+impl Collector for () {}
