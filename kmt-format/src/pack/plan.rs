@@ -203,8 +203,9 @@ impl ClassPlan {
         let (mut key, mut arrays) = (Vec::new(), Vec::new());
         for (i, (field, slot)) in plan.class.fields.iter().zip(compact.slots.iter()).enumerate() {
             let segment = Segment { offset: field.offset, len: field.size };
-            // The format of a kernel stack tells 8 entries; the record has as many as the stack.
-            let is_stack = plan.class.roles.get(i) == Some(&Role::STACK);
+            // The format of a kernel stack has 8 entries; the record has as many as the stack.
+            let is_stack = plan.class.roles.get(i) == Some(&Role::STACK)
+                && matches!(field.kind, FieldKind::Array { .. } | FieldKind::Tail);
             let is_fixed = !is_stack && !matches!(field.kind, FieldKind::Opaque(_));
             let end = if is_fixed { field.offset as usize + field.size as usize } else { 0 };
             plan.record_len_min = plan.record_len_min.max(end);
