@@ -310,10 +310,10 @@ impl<'d> Contents<'d> {
     }
 
     fn classes(&mut self, body: &[u8], base: u64, budget: &mut Budget) -> Result<()> {
-        let limits = &self.limits;
+        let (limits, long_size) = (&self.limits, self.header.long_size);
         match self.header.order {
-            ByteOrder::Little => self.schema.add::<LittleEndian>(body, base, limits, budget)?,
-            ByteOrder::Big => self.schema.add::<BigEndian>(body, base, limits, budget)?,
+            ByteOrder::Little => self.schema.add::<LittleEndian>(body, base, long_size, limits, budget)?,
+            ByteOrder::Big => self.schema.add::<BigEndian>(body, base, long_size, limits, budget)?,
         }
         if let Some(decoder) = &mut self.decoder {
             let decoder = Arc::make_mut(decoder);

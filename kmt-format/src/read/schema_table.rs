@@ -119,10 +119,11 @@ impl Schema {
         &mut self,
         body: &[u8],
         base: u64,
+        long_size: usize,
         limits: &Limits,
         budget: &mut Budget,
     ) -> Result<()> {
-        let mut table = Tables::<O>::parse(body, base, limits, budget)?;
+        let mut table = Tables::<O>::parse(body, base, long_size, limits, budget)?;
         let (first_class, first_shape) = (table.first_class, table.first_shape);
         let mut classes = Vec::with_capacity(table.classes.len());
         for row in table.classes.iter() {
@@ -197,11 +198,19 @@ struct Tables<'d, 'b, O: Order + 'static> {
     shapes: Table<'d, ShapeRow<O>>,
     slots: Table<'d, SlotRow<O>>,
     heap: &'d [u8],
+    /// Size of the value word.
+    long_size: usize,
     fields_max: u32,
 }
 
 impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
-    fn parse(body: &'d [u8], base: u64, limits: &Limits, budget: &'b mut Budget) -> Result<Self> {
+    fn parse(
+        body: &'d [u8],
+        base: u64,
+        long_size: usize,
+        limits: &Limits,
+        budget: &'b mut Budget,
+    ) -> Result<Self> {
         let head = struct_at::<SchemaHead<O>>(body, 0, base)?;
         let mut at = head_len::<SchemaHead<O>>(head.head_len.get(), body, base)?;
         let limit =
@@ -233,6 +242,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             shapes,
             slots,
             heap,
+            long_size,
             fields_max: limits.fields,
         })
     }
@@ -373,7 +383,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             let room = match slot.place {
                 Place::Context => 4096,
                 Place::Descriptor => descriptor_len.into(),
-                Place::Value => 8,
+                Place::Value => self.long_size as u64,
                 Place::Payload => payload_len.into(),
                 Place::ClassId | Place::Opaque { .. } => continue,
             };
