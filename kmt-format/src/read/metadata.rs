@@ -260,11 +260,13 @@ impl<'d> Metadata<'d> {
     ) -> Result<()> {
         let (rows, ..) = rows::<O, StatsRow<O>>(body, base)?;
         let mut cpus: BTreeSet<u32> = self.counters.keys().copied().collect();
-        for row in rows.iter() {
+        // A later minor version may count more: other rows are passed over.
+        let known = || rows.iter().filter(|row| row.taken.get() <= 2);
+        for row in known() {
             cpus.insert(row.cpu.get());
             within_at(base, "streams", "the number of CPUs", cpus.len() as u64, limits.streams.into())?;
         }
-        for row in rows.iter() {
+        for row in known() {
             let present = row.present.get();
             let number = |bit: u32, value: u64| (present & 1 << bit != 0).then_some(value);
             let counters = self.counters.entry(row.cpu.get()).or_default();
@@ -281,7 +283,7 @@ impl<'d> Metadata<'d> {
             match row.taken.get() {
                 0 => counters.before = Some(kernel),
                 1 => counters.after = Some(kernel),
-                2 => {
+                _ => {
                     counters.writer = Some(WriterCounters {
                         events: row.entries.get(),
                         bytes: row.bytes.get(),
@@ -290,8 +292,6 @@ impl<'d> Metadata<'d> {
                         discarded: row.discarded.get(),
                     });
                 }
-                // A later minor version may count more.
-                _ => {}
             }
         }
         Ok(())
