@@ -146,6 +146,12 @@ fn defects_give_their_errors_at_their_offsets() {
                 if expected.get("unreadable_by_index").is_some() {
                     got["unreadable_by_index"] = unreadable_by_index(file);
                 }
+                if expected.get("stacks").is_some() {
+                    got["stacks"] = asked::stacks(&trace);
+                }
+                if expected.get("finished").is_some() {
+                    got["finished"] = trace.is_finished().into();
+                }
                 got
             }
         };
@@ -178,6 +184,9 @@ fn defects_give_the_incremental_reader_the_same_errors() {
         match &expected["error"] {
             Json::Null => {
                 assert_eq!(refused, None, "{name}");
+                if let Some(finished) = expected["finished"].as_bool() {
+                    assert_eq!(reader.is_finished(), finished, "{name}");
+                }
                 let wanted =
                     [&expected["damages"], &expected["unreadable"]].into_iter().filter_map(Json::as_array);
                 for wanted in wanted.flatten() {

@@ -1,5 +1,6 @@
 //! Sound files that no writer of these vectors makes: built, and then changed by hand.
 
+mod edges;
 mod not_checked;
 mod numbers;
 mod slots;
@@ -41,6 +42,12 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("gaps", numbers::gaps(m, layout)));
             cases.push(("words", words::words(m, layout)));
             cases.push(("many-frames-zstd", frames(m, layout)));
+            cases.push(("short-prefixes", edges::short_prefixes(m, layout)));
+            cases.push(("alike", edges::alike(m, layout)));
+            cases.push(("array-at-id", edges::array_at_id(m, layout)));
+            cases.push(("last-event-number", edges::last_event_number(m, layout)));
+            cases.push(("stack-elements", edges::stack_elements(m, layout)));
+            cases.push(("overwritten-alone", edges::overwritten_alone(m, layout)));
         }
         for (name, (file, expected)) in cases {
             let name = format!("{name}-{suffix}");

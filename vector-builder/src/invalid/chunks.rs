@@ -101,6 +101,8 @@ pub fn chunks(m: Maker, layout: Layout) -> Vec<Defect> {
         b.file.bytes.splice(end..end, copy);
         vec![("malformed", end as u64)]
     });
+    // It is left out, and does not count for the limit of all event chunks.
+    add("event-body-too-long", &|b| vec![("limit-exceeded", b.header(b"EVNT", 0, 32, 1 << 40, 8))]);
     add("events-of-no-cpu", &|b| vec![("malformed", b.header(b"EVNT", 0, 40, 0xffff_ffff, 4))]);
     add("head-not-in-prefix", &|b| vec![("malformed", b.header(b"EVNT", 0, 52, 95, 4) + 64)]);
     let mut ops = base_ops(m);

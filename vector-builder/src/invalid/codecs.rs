@@ -3,7 +3,7 @@
 use super::{Defect, Expect};
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
-use crate::model::Layout;
+use crate::model::{Layout, Op};
 
 pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut out = Vec::new();
@@ -24,5 +24,12 @@ pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
     let raw_len = short.number(start + 32, 8);
     let offset = short.header(b"EVNT", 0, 32, raw_len + 1, 8) + 64;
     out.push(("decoded-length", short, Expect::Unreadable("codec", offset)));
+    // Nothing is stored behind the prefix, and nothing is to decode: no block of LZ4.
+    let mut empty = Broken::new(&[Op::Meta(vec![("key", b"value")])], layout);
+    let (start, _) = empty.chunk(b"META", 0);
+    let len = empty.number(start + 24, 8);
+    empty.header(b"META", 0, 52, len, 4);
+    let offset = empty.header(b"META", 0, 13, 1, 1) + 64;
+    out.push(("codec-empty", empty, Expect::Damage(vec![("codec", offset)])));
     out
 }

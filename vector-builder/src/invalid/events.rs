@@ -4,7 +4,7 @@ use super::{Defect, Expect, base_ops};
 use crate::broken::Broken;
 use crate::bytes::crc32;
 use crate::cases::Maker;
-use crate::model::Layout;
+use crate::model::{Layout, Op};
 
 pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut out = Vec::new();
@@ -99,6 +99,40 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
         },
         "malformed",
     );
+    // The first of several tables that end behind the body gives the error.
+    for (name, fields) in [
+        ("events-contexts-first", &[(64, 1 << 20, 4), (76, 1 << 20, 4), (60, 1 << 19, 4)][..]),
+        ("events-heap-first", &[(72, 1 << 20, 4), (60, 1 << 19, 4)]),
+    ] {
+        let change = |b: &mut Broken| {
+            let put = fields.iter().map(|&(at, value, len)| b.body(b"EVNT", 0, at, value, len));
+            put.last().unwrap_or(0) + (1 << 20)
+        };
+        add(name, &change, "truncated");
+    }
+    // Slots of descriptors are checked also where there is no record.
+    add(
+        "events-context-stride-alone",
+        &|b| {
+            b.body(b"EVNT", 0, 40, 0, 4);
+            b.body(b"EVNT", 0, 82, 4, 2)
+        },
+        "malformed",
+    );
+    // Both records have the second descriptor.
+    add(
+        "events-array-of-unused-descriptor",
+        &|b| {
+            let (offset, _) = b.chunk(b"EVNT", second);
+            let (records, stride) = (b.place(second, 68), 8 + m.long);
+            let value = b.number(offset + 64 + records + stride + 8, m.long);
+            b.body(b"EVNT", second, records + 4, 1, 2);
+            b.body(b"EVNT", second, records + 8, value, m.long);
+            let at = b.number(offset + 64 + b.place(second, 60), 4) as usize;
+            b.body(b"EVNT", second, at + 4, 1 << 20, 4)
+        },
+        "malformed",
+    );
     if m.long == 8 {
         add(
             "events-payload-outside",
@@ -109,5 +143,19 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
             "malformed",
         );
     }
+    // Between event and stack stands a chunk that cannot be read, of an interrupt.
+    let mut interrupt = m.kmalloc(20, 0x40, 8);
+    interrupt.context[0] = 8;
+    let ops = [
+        Op::Event(0, m.kmalloc(10, 0x40, 8)),
+        Op::Flush(0),
+        Op::Event(0, interrupt),
+        Op::Flush(0),
+        Op::Event(0, m.stack(30, 2)),
+    ];
+    let mut between = Broken::new(&ops, layout);
+    let offset = between.body(b"EVNT", 1, 80, 99, 2);
+    let stacks = serde_json::json!([[0, 1, null]]);
+    out.push(("events-between", between, Expect::Stacks("malformed", offset, stacks)));
     out
 }

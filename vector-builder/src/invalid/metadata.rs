@@ -63,6 +63,21 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
     out
 }
 
+/// Counters of one CPU more than readers take, in two chunks. Rows that are passed over, and CPUs with events, do not count.
+pub fn too_many_cpus() -> Defect {
+    let none = [None; 11];
+    let events = Op::Event(90_000, Maker { big: false, long: 8 }.kmalloc(10, 0x40, 8));
+    let ops = [
+        events,
+        Op::Stats((0..16_384).map(|cpu| (cpu, 2, none)).collect()),
+        Op::Stats(vec![(16_384, 77, none), (0, 1, none)]),
+        Op::Stats(vec![(16_384, 2, none)]),
+    ];
+    let broken = Broken::new(&ops, Layout { codec: 1, ..Layout::plain(false, 8) });
+    let offset = broken.chunk(b"STAT", 2).0 as u64 + 64;
+    ("stat-too-many-cpus", broken, Expect::Damage(vec![("limit-exceeded", offset)]))
+}
+
 /// Symbols in two blocks: a head of 56 bytes, two rows of 24.
 fn symbols(m: Maker, layout: Layout) -> Vec<Defect> {
     static LONG: [u8; 1_025] = [b'x'; 1_025];

@@ -2,6 +2,7 @@
 
 mod chunks;
 mod codecs;
+mod ends;
 mod epochs;
 mod events;
 mod index;
@@ -29,6 +30,10 @@ enum Expect {
     ByIndex(Vec<(&'static str, u64)>),
     /// An event chunk cannot be read: code and offset.
     Unreadable(&'static str, u64),
+    /// The same, and which stack belongs to which of the events that can be read.
+    Stacks(&'static str, u64, serde_json::Value),
+    /// Damage, and whether the file is finished.
+    Ended(Vec<(&'static str, u64)>, bool),
 }
 
 /// Name, file, and what a reader must say of it.
@@ -51,6 +56,7 @@ pub fn vectors() -> Vec<Vector> {
         let groups = [
             chunks::chunks,
             codecs::codecs,
+            ends::ends,
             metadata::metadata,
             schema::schema,
             events::events,
@@ -62,6 +68,8 @@ pub fn vectors() -> Vec<Vector> {
             out.push(vector(name, suffix, &broken, &expect));
         }
     }
+    let (name, broken, expect) = metadata::too_many_cpus();
+    out.push(vector(name, "le64-lz4", &broken, &expect));
     for (suffix, big, long) in [("le32", false, 4), ("be64", true, 8)] {
         let (m, layout) = (Maker { big, long }, Layout::plain(big, long));
         let found = schema::field_end(m, layout).into_iter();
@@ -81,6 +89,10 @@ fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector 
             json!({"damages": [], "unreadable": [], "unreadable_by_index": list(errors)})
         }
         Expect::Missing => json!({"damages": [], "unreadable": []}),
+        Expect::Stacks(code, offset, stacks) => {
+            json!({"damages": [], "unreadable": list(&[(code, *offset)]), "stacks": stacks})
+        }
+        Expect::Ended(damages, finished) => json!({"damages": list(damages), "finished": finished}),
         Expect::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
     };
     let name = format!("invalid-{name}-{suffix}");

@@ -76,6 +76,42 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
         },
         "sub-buffer",
     );
+    // An event of the first sub-buffer, and the length of the second one.
+    raw(
+        "raw-order",
+        &|b| {
+            b.body(b"RAWP", 0, RAW_HEAD + 1024 + 8, 2_000, m.long);
+            b.body(b"RAWP", 0, data + 4, 999, 2) + data as u64
+        },
+        "unknown-event-id",
+    );
+    // A counted loss of none is no loss.
+    raw(
+        "raw-loss-of-none",
+        &|b| {
+            b.body(b"RAWP", 1, 4, 1, 4);
+            b.body(b"RAWP", 1, 8, 0, 8) + RAW_HEAD as u64 + 8
+        },
+        "malformed",
+    );
+    // All fields of the class are scalars of role STACK: a record holds them all the same.
+    raw(
+        "raw-record-short-stack",
+        &|b| {
+            for nth in 0..b.file.chunks.iter().filter(|c| c.kind == *b"SCHM").count() {
+                let (offset, _) = b.chunk(b"SCHM", nth);
+                if b.number(offset + 64 + 4, 4) != 0 {
+                    continue;
+                }
+                let classes = b.number(offset + 64 + 12, 4) as usize;
+                for field in 4..10 {
+                    b.body(b"SCHM", nth, 40 + 44 * classes + 32 * field + 28, 17, 2);
+                }
+            }
+            b.body(b"RAWP", 0, data, word(2, 0), 4) + data as u64
+        },
+        "sub-buffer",
+    );
     let mut small = |name, ops: &[Op], change: &dyn Fn(&mut Broken) -> u64, code| {
         let mut broken = Broken::new(ops, layout);
         let offset = change(&mut broken);

@@ -39,6 +39,9 @@ pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
     add("schema-slot-base", slot_at + 2, from_field_99, 2, "malformed", 0);
     add("schema-slot-too-wide", slot_at + 8 + 1, 8, 1, "malformed", 0);
     add("schema-slot-reach", slot_at + 8 * 4 + 4, 1_000, 4, "malformed", 0);
+    // The value word is as long as a long: the first shape has one field there.
+    let value = (0..10).map(|i| slot_at + 8 * i).find(|at| plain.file.bytes[offset + 64 + at] == 3);
+    add("schema-slot-value", value.unwrap_or(slot_at) + 4, 1, 4, "malformed", 0);
     let heap_len = plain.number(offset + 64 + 28, 4);
     let format_len = plain.number(offset + 64 + 40 + 32, 4) as usize;
     let mut add = |name, fields: &[(usize, u64, usize)]| {
@@ -53,11 +56,27 @@ pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
     add("schema-empty-print-fmt", &[(40 + 36, heap_len - 1, 4), (40 + 40, 0, 4)]);
     add("schema-not-utf8", &[(heap_at + format_len, 0xff, 1)]);
     add("schema-element-size", &[(field_at + 24, 1, 1), (field_at + 26, 0, 1)]);
+    let reach = [(field_at + 32 * 4 + 24, 0x77, 1), (slot_at + 8 * 4 + 4, 1_000, 4)];
+    add("schema-slot-reach-unknown-kind", &reach);
     add("schema-no-rows", &[(12, 0, 4), (16, 0, 4), (20, 0, 4), (24, 0, 4), (28, 0, 4), (32, 43, 2)]);
     out.extend(field_end(m, layout));
     let mut differs = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
     let second = differs.body(b"SCHM", 1, 40, 99, 2);
     out.push(("schema-two-meanings", differs, Expect::Damage(vec![("malformed", second)])));
+    let mut differs = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+    let second = differs.body(b"SCHM", 1, field_at + 26, 1, 1);
+    out.push(("schema-two-element-sizes", differs, Expect::Damage(vec![("malformed", second)])));
+    let mut differs = Broken::new(&[Op::Event(0, m.free(1_000, 0x40, "dentry"))], layout);
+    let name = differs.slot(1, 0, 0, 6).unwrap_or(0);
+    let second = differs.body(b"SCHM", 1, name + 2, 1, 1);
+    out.push(("schema-two-array-transforms", differs, Expect::Damage(vec![("malformed", second)])));
+    // A number that is too high, of no class.
+    let mut high = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+    for at in [12, 16, 20, 24, 28] {
+        high.body(b"SCHM", 1, at, 0, 4);
+    }
+    let second = high.body(b"SCHM", 1, 4, 65_521, 4);
+    out.push(("schema-no-classes-too-high", high, Expect::Damage(vec![("limit-exceeded", second)])));
     out
 }
 

@@ -120,7 +120,7 @@ pub fn of_incremental(reader: &Incremental, found: &[(ChunkRef, EventChunk<'stat
 }
 
 /// Each stack with the event that it belongs to, both numbered within their CPU; the stacks of a CPU together.
-fn stacks(trace: &Trace<'_>) -> Json {
+pub fn stacks(trace: &Trace<'_>) -> Json {
     let (mut joiner, mut numbers) = (StackJoiner::default(), BTreeMap::<u32, u64>::new());
     let mut found: BTreeMap<u32, Vec<Json>> = BTreeMap::new();
     for item in trace.items() {

@@ -202,7 +202,7 @@ fn number(header: Bytes<'_>, body: Bytes<'_>, file: &mut File) {
     let missing = first_event.saturating_sub(stream.next_event);
     stream.events_missing += missing;
     stream.next_sequence = sequence + 1;
-    stream.next_event = stream.next_event.max(first_event) + count;
+    stream.next_event = stream.next_event.max(first_event).saturating_add(count);
     if header.data[12] & 8 != 0 {
         stream.unverified.push(sequence);
     }

@@ -1,0 +1,99 @@
+//! Rules at the edges: long heads, an id that is an offset, the last event number, sizes that do not count.
+
+use serde_json::json;
+
+use super::Changed;
+use crate::broken::Broken;
+use crate::cases::{self, Maker};
+use crate::json;
+use crate::model::{Layout, Loss, Op};
+
+/// Heads that are longer than the prefix of their chunk.
+pub fn short_prefixes(m: Maker, layout: Layout) -> Changed {
+    let layout = Layout { padded: true, index: false, ..layout };
+    let ops = cases::sub_buffers(m);
+    let mut file = Broken::new(&ops, layout);
+    let expected = json::expected(&ops, &file.file, &layout);
+    for (kind, len) in [(b"EVNT", 96), (b"RAWP", 72)] {
+        for nth in 0..file.file.chunks.iter().filter(|c| c.kind == *kind).count() {
+            file.header(kind, nth, 52, len, 4);
+        }
+    }
+    (file, expected)
+}
+
+/// Definitions and clocks that differ only in what means nothing.
+pub fn alike(m: Maker, layout: Layout) -> Changed {
+    let clock = Op::Clock("counter", true, false);
+    let ops = [clock.clone(), clock, Op::Event(0, m.kmalloc(1_000, 0x40, 100))];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    expected["clock"] = json!({"name": "counter", "ticks": true, "comparable": false});
+    file.body(b"CLOK", 1, 4, 77, 1);
+    file.body(b"CLOK", 1, 5, 2, 1);
+    // The place of the first field is the class id.
+    let id = file.slot(1, 0, 0, 0).unwrap_or(0);
+    file.body(b"SCHM", 1, id + 1, 8, 1);
+    file.body(b"SCHM", 1, id + 4, 1_000, 4);
+    (file, expected)
+}
+
+/// An array whose place is the class id: the array stands at that offset of the heap.
+pub fn array_at_id(m: Maker, layout: Layout) -> Changed {
+    // The heap starts with the length of this text, 4 bytes. The class has id 12.
+    let text = if m.big { "8 bytes.\0\0\0\x03abcdef" } else { "8 bytes.\x03\0\0\0abcdef" };
+    let ops = [Op::Event(0, m.free(1_000, 0x40, text))];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    file.set_slot((0, 0, 6), (0, 4, 0, 0, 1_000));
+    expected["events"][0]["fields"]["name"] = json::hex(b"abc");
+    (file, expected)
+}
+
+/// Numbers of events up to the last one that 64 bits hold.
+pub fn last_event_number(m: Maker, layout: Layout) -> Changed {
+    let mut ops = Vec::new();
+    for time in [10, 20, 30] {
+        ops.extend([Op::Event(0, m.kmalloc(time, 0x40, 8)), Op::Event(0, m.page(time, 3, 0)), Op::Flush(0)]);
+    }
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    file.body(b"EVNT", 1, 32, u64::MAX, 8);
+    file.body(b"EVNT", 2, 32, u64::MAX, 8);
+    expected["lookups"] = json!({"missing": [[0, 0, u64::MAX - 2]]});
+    (file, expected)
+}
+
+/// A stack whose elements are stated to be smaller, or larger, than a long.
+pub fn stack_elements(m: Maker, layout: Layout) -> Changed {
+    let ops = [Op::SubBuffer(0, vec![m.kmalloc(10, 0x40, 8), m.stack(11, 3)], Loss::default())];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    let element_size = if m.long == 8 { 2 } else { 8 };
+    for nth in 0..file.file.chunks.iter().filter(|c| c.kind == *b"SCHM").count() {
+        let (offset, _) = file.chunk(b"SCHM", nth);
+        let classes = file.number(offset + 64 + 12, 4) as usize;
+        let first = file.number(offset + 64 + 40 + 44 + 8, 4) as usize;
+        file.body(b"SCHM", nth, 40 + 44 * classes + 32 * (first + 5) + 26, element_size, 1);
+    }
+    expected["classes"][1]["fields"][5][6] = json!(element_size);
+    (file, expected)
+}
+
+/// OVERWRITTEN alone is a loss: also a stack behind it belongs to no event.
+pub fn overwritten_alone(m: Maker, layout: Layout) -> Changed {
+    let overwritten = Loss { overwritten: true, ..Loss::default() };
+    let ops = [
+        Op::Lost(0, overwritten),
+        Op::Event(0, m.kmalloc(10, 0x40, 8)),
+        Op::Event(0, m.stack(11, 2)),
+        Op::Event(0, m.kmalloc(12, 0x40, 8)),
+        Op::Lost(0, overwritten),
+        Op::Event(0, m.stack(13, 2)),
+    ];
+    let layout = Layout { index: false, ..layout };
+    let file = Broken::new(&ops, layout);
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    expected["lookups"] = json!({"stacks": [[0, 1, 0], [0, 3, null]]});
+    (file, expected)
+}
