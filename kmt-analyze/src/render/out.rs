@@ -24,7 +24,7 @@ impl Out {
         stdio::stdout_is_terminal()
     }
 
-    /// Writes; returns false once nobody reads any more.
+    /// Writes; returns false once the reader is gone.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool> {
         if !self.closed {
             let written = self.inner.write_all(bytes);
@@ -38,7 +38,7 @@ impl Out {
         self.write(tame(page).as_bytes())
     }
 
-    /// Writes what is buffered; returns false once nobody reads any more.
+    /// Writes what is buffered; returns false once the reader is gone.
     pub fn flush(&mut self) -> Result<bool> {
         if !self.closed {
             let flushed = self.inner.flush();

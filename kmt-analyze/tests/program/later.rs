@@ -1,4 +1,4 @@
-//! Files of a later version of the format: what is known of them is shown, and nothing is counted as 0 that cannot be read.
+//! Files of a later version of the format: known fields are shown, unknown ones are never counted as 0.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ impl<'d> Texts<'_, 'd> {
     }
 }
 
-/// Calls `take` with each row `$row` of a table and its texts, and adds what it makes to a list: all, or nothing.
+/// Calls `take` with each row `$row` of a table and its texts, and adds the results to a list: all, or none.
 macro_rules! table {
     ($list:expr, $row:ty, $body:expr, $base:expr, $budget:expr, $take:expr) => {{
         let (rows, start, heap_len) = rows::<O, $row>($body, $base)?;

@@ -97,7 +97,7 @@ impl Writer {
         self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
     }
 
-    /// Writes what the input of each CPU held.
+    /// Writes counts of the input of each CPU.
     ///
     /// # Errors
     ///

@@ -110,7 +110,7 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
         };
         add(name, &change, "truncated");
     }
-    // Slots of descriptors are checked also where there is no record.
+    // Slots of descriptors are checked without records too.
     add(
         "events-context-stride-alone",
         &|b| {

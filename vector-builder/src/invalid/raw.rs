@@ -34,16 +34,7 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
         "sub-buffer",
     );
     raw("raw-loss-untold", &|b| b.body(b"RAWP", 1, 4, 0, 4) + RAW_HEAD as u64 + 8, "malformed");
-    raw(
-        "raw-loss-inside",
-        &|b| {
-            let at = RAW_HEAD + 1024 + 8;
-            let (offset, _) = b.chunk(b"RAWP", 0);
-            let commit = b.number(offset + 64 + at, m.long);
-            b.body(b"RAWP", 0, at, commit | 1 << 31, m.long) + at as u64
-        },
-        "malformed",
-    );
+    raw("raw-loss-inside", &|b| loss_in_second(b, m.long), "malformed");
     raw(
         "raw-unknown-event",
         &|b| {
@@ -138,12 +129,7 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
     small(
         "raw-loss-not-first",
         &[Op::SubBuffer(0, two(10), counted), Op::SubBuffer(0, two(20), Loss::default())],
-        &|b| {
-            let at = RAW_HEAD + 1024 + 8;
-            let (offset, _) = b.chunk(b"RAWP", 0);
-            let commit = b.number(offset + 64 + at, m.long);
-            b.body(b"RAWP", 0, at, commit | 1 << 31, m.long) + at as u64
-        },
+        &|b| loss_in_second(b, m.long),
         "malformed",
     );
     // Found by fuzzing: event numbers at the end of what 64 bits hold.
@@ -153,4 +139,12 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
         out.push((name, broken, Expect::Missing));
     }
     out
+}
+
+/// Sets the loss bit of the second sub-buffer; returns the offset of its commit word.
+fn loss_in_second(broken: &mut Broken, long: usize) -> u64 {
+    let at = RAW_HEAD + 1024 + 8;
+    let (offset, _) = broken.chunk(b"RAWP", 0);
+    let commit = broken.number(offset + 64 + at, long);
+    broken.body(b"RAWP", 0, at, commit | 1 << 31, long) + at as u64
 }

@@ -18,7 +18,7 @@ pub fn sub_buffers(body: Bytes<'_>, cpu: u32, classes: &BTreeMap<usize, Class>, 
         let mut time = sub_buffer.number(stamp_at, 8);
         let commit = sub_buffer.number(commit_at, commit_size);
         let committed = commit as usize & 0x7ff_ffff;
-        assert!(i == 0 || commit >> 30 & 3 == 0, "a loss is told where a chunk starts");
+        assert!(i == 0 || commit >> 30 & 3 == 0, "a loss stands where a chunk starts");
         let data = sub_buffer.from(data_at, committed);
         let mut at = 0;
         while at + 4 <= committed {
