@@ -5,7 +5,7 @@
 mod analysis;
 pub mod cli;
 mod collect;
-mod commands;
+mod dump;
 mod edit;
 mod export;
 pub use kmt_common::failure;
@@ -16,6 +16,7 @@ mod ledger;
 mod limits;
 mod pass;
 mod render;
+mod reports;
 mod stdio;
 mod stream;
 mod trace;

@@ -4,15 +4,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::commands::diff::By;
-use crate::commands::report::RowOptions;
-use crate::commands::selection::Selection;
-use crate::commands::sorting::SortKey;
 use crate::pass::term::Term;
+use crate::reports::common::selection::Selection;
+use crate::reports::diff::By;
 use crate::trace::time_range::TimeRange;
 
 /// What is printed, and of which file.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Target {
     /// Machine-readable output; docs/json.md tells its shape
     #[arg(long)]
@@ -68,44 +66,12 @@ impl From<SelectArgs> for Selection {
     }
 }
 
-/// How many rows, in which order.
-#[derive(clap::Args)]
-pub struct RowArgs {
-    /// Sort by these, the most important first [default: alloc; with --at: live]
-    #[arg(short, long, value_enum, value_delimiter = ',')]
-    sort: Vec<SortKey>,
-    #[command(flatten)]
-    lines: LineArgs,
-}
-
 /// How many rows.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct LineArgs {
     /// Print so many rows
     #[arg(short, long = "lines", value_name = "N")]
     pub lines: Option<usize>,
-}
-
-/// What most reports have.
-#[derive(clap::Args)]
-pub struct ReportArgs {
-    #[command(flatten)]
-    pub select: SelectArgs,
-    #[command(flatten)]
-    pub lines: LineArgs,
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// Options of a table of sums.
-pub fn rows(select: SelectArgs, rows: RowArgs, json: bool) -> RowOptions {
-    let selection = Selection::from(select);
-    let sort = match (rows.sort.is_empty(), selection.at.is_some()) {
-        (false, _) => rows.sort,
-        (true, true) => vec![SortKey::Live],
-        (true, false) => vec![SortKey::Alloc],
-    };
-    RowOptions { selection, sort, limit: rows.lines.lines, json }
 }
 
 /// Options of `diff`.
@@ -206,18 +172,4 @@ pub struct DumpArgs {
     pub follow: bool,
     /// The .kmt file; - is standard input
     pub file: PathBuf,
-}
-
-/// An address: hexadecimal, with or without 0x.
-pub fn address(text: &str) -> Result<u64, String> {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16)
-        .map_err(|_| format!("`{text}` is no address: expected hexadecimal digits"))
-}
-
-/// A length of time: 100us, 1.5ms, 2s; a plain number is in the clock's own unit.
-pub fn duration(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is no length of time: expected a number with ns, us, ms or s");
-    let term = Term::parse(&format!("lifetime={text}")).map_err(|_| bad())?;
-    term.number().and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)
 }

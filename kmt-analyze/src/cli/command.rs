@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::args::{self, DiffArgs, DumpArgs, LineArgs, ReportArgs, RowArgs, SelectArgs, Target};
-use crate::commands::callgraph::Weight;
-use crate::commands::lifetimes::LifetimeKey;
-use crate::commands::{account, compat, timeline};
+use super::args::{DiffArgs, DumpArgs, SelectArgs, Target};
 use crate::edit::{Audience, Compress};
 use crate::export::{self, Format};
+use crate::reports::{account, compat};
 use crate::trace::time_range::TimeRange;
 
 /// Options of `summary`.
@@ -139,7 +137,7 @@ pub struct ExportArgs {
     pub select: SelectArgs,
 }
 
-/// Commands and their options.
+/// Commands and their options; those of reports are in their registry.
 #[derive(Subcommand)]
 pub enum Command {
     /// Totals of the exact ledger, slab and pages
@@ -156,130 +154,6 @@ pub enum Command {
     },
     /// The events, as the kernel's own trace file prints them, or as JSON lines
     Dump(DumpArgs),
-    /// Sums by call site
-    Callers {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        rows: RowArgs,
-        /// Only call sites whose name holds TEXT
-        #[arg(long, value_name = "TEXT")]
-        call_site: Option<String>,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Sums by cache and size class
-    Caches {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        rows: RowArgs,
-        /// Only caches whose name holds TEXT
-        #[arg(long, value_name = "TEXT")]
-        cache: Option<String>,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Sizes asked of kmalloc against its size classes
-    Sizes {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        rows: RowArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Slab and page load by process
-    Tasks {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        rows: RowArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Counts and rates of all events, by event, process and CPU
-    Events {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Page allocations by order, migrate type, flags and call site
-    Pages {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// How long objects live, by call site, and where they are freed
-    Lifetimes {
-        #[command(flatten)]
-        select: SelectArgs,
-        /// Sort by these, the most important first; what is temporary is known to the report of that name alone
-        #[arg(short, long, value_enum, value_delimiter = ',', default_value = "count")]
-        sort: Vec<LifetimeKey>,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Objects that are freed almost at once
-    Temporary {
-        #[command(flatten)]
-        select: SelectArgs,
-        /// Lives up to this long count
-        #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "100us")]
-        within: u64,
-        /// Sort by these, the most important first
-        #[arg(short, long, value_enum, value_delimiter = ',', default_value = "temporary")]
-        sort: Vec<LifetimeKey>,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// When most slab bytes were live, and whose they were
-    Peak {
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Live bytes and rates over time
-    Timeline {
-        #[command(flatten)]
-        select: SelectArgs,
-        /// What the lines are
-        #[arg(long, value_enum, default_value = "kind")]
-        by: timeline::Key,
-        /// Number of steps
-        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-        steps: u32,
-        /// Lines apart from the rest
-        #[arg(short, long = "lines", value_name = "N", default_value_t = 8)]
-        lines: usize,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Every life of an address, and its neighbours
-    Who {
-        /// The address, hexadecimal
-        #[arg(value_parser = args::address)]
-        address: u64,
-        #[command(flatten)]
-        select: SelectArgs,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
     /// Every report, over one pass
     All {
         #[command(flatten)]
@@ -292,61 +166,6 @@ pub enum Command {
     },
     /// Two runs, or two windows of one: what differs beyond noise
     Diff(Box<DiffArgs>),
-    /// The trace's kmallocs played to other size classes, or with call sites apart
-    WhatIf {
-        #[command(flatten)]
-        select: SelectArgs,
-        /// Size classes besides the kernel's, in bytes
-        #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-        add: Vec<u64>,
-        /// Size classes of the kernel to go without
-        #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-        drop: Vec<u64>,
-        /// Keep objects of call sites whose name matches in slabs of their own
-        #[arg(long, value_name = "REGEX")]
-        split: Option<regex::Regex>,
-        /// Suggest so many more classes
-        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=16))]
-        best: u8,
-        #[command(flatten)]
-        lines: LineArgs,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// What was allocated and not seen freed: what grows steadily, apart from caches that fill or can be reclaimed
-    Leaks(ReportArgs),
-    /// Memory that is held and not used: inside objects, inside slabs, between objects, between pages
-    Fragmentation(ReportArgs),
-    /// What seems live beside what /proc/slabinfo says: where frees have no event
-    Slabinfo(ReportArgs),
-    /// Objects freed on another CPU or node than they were allocated on
-    Crosscpu(ReportArgs),
-    /// What should not be, or looks so: mixed interfaces, frees of nothing, frees logged late, each explained
-    Anomalies(ReportArgs),
-    /// Slab bytes by call stack, where stacks were recorded
-    Callgraph {
-        #[command(flatten)]
-        select: SelectArgs,
-        /// What branches are weighed by
-        #[arg(long, value_enum, default_value = "alloc")]
-        by: Weight,
-        /// From the outermost caller down, instead of from the allocating function up
-        #[arg(long)]
-        top_down: bool,
-        /// Sum up branches of less than this many percent
-        #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
-        min: f64,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// How long tasks waited for memory: reclaim, compaction, kswapd, shrinkers, traced functions
-    Latency {
-        /// Print only intervals at least this long, with the events of the task in them
-        #[arg(long, value_name = "TIME", value_parser = args::duration)]
-        threshold: Option<u64>,
-        #[command(flatten)]
-        report: ReportArgs,
-    },
     /// The account file of trace_analyze.py: bytes by caller, by its rules
     Account {
         #[command(flatten)]

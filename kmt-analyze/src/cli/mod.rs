@@ -2,29 +2,27 @@
 
 mod args;
 mod command;
+mod report;
 
 use std::path::{Path, PathBuf};
 
-use args::{DiffArgs, DumpArgs, DumpFormat, LineArgs, ReportArgs, SelectArgs, Target};
-use clap::{CommandFactory, Parser};
+use args::{DiffArgs, DumpArgs, DumpFormat};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{AnonymizeArgs, Command, ExportArgs, MadeArgs, SliceArgs, SummaryArgs};
 use kmt_format::kernel::ClockUnit;
+use report::with_reports;
 
-use crate::commands::callgraph;
-use crate::commands::lifetimes::{self, LifetimeKey};
-use crate::commands::parts::{self, Report, Subject};
-use crate::commands::selection::Selection;
-use crate::commands::stated::Keys;
-use crate::commands::what_if::{Question, WhatIf};
-use crate::commands::{
-    account, all, anomalies, caches, callers, compat, crosscpu, diff, dump, events, follow, fragmentation,
-    info, latency, leaks, pages, peak, sizes, slabinfo, summary, tasks, timeline, who,
-};
+use crate::dump::{self, follow};
 use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::{self, Limit};
 use crate::render::out::Out;
+use crate::reports::common::selection::Selection;
+use crate::reports::common::stated::Keys;
+use crate::reports::run::{Output, one};
+use crate::reports::summary::Summary;
+use crate::reports::{account, all, compat, diff, info};
 use crate::trace::session::Session;
 use crate::trace::{open, unknown};
 
@@ -59,19 +57,29 @@ struct Cli {
 
 /// Parses the command line and does what it says.
 pub fn run() -> Result<Outcome> {
-    execute(Cli::parse())
+    execute(&whole().get_matches())
+}
+
+/// The command line: the commands of this module, and those of the reports.
+fn whole() -> clap::Command {
+    with_reports(Cli::command())
 }
 
 /// Does what a command line says that is not this process's own.
 pub(crate) fn run_line<'a>(args: impl Iterator<Item = &'a str>) -> Result<Outcome> {
-    match Cli::try_parse_from(std::iter::once("kmt-analyze").chain(args)) {
-        Ok(cli) => execute(cli),
+    match whole().try_get_matches_from(std::iter::once("kmt-analyze").chain(args)) {
+        Ok(matches) => execute(&matches),
         Err(error) => Err(Failure::new(error.to_string())),
     }
 }
 
-fn execute(cli: Cli) -> Result<Outcome> {
-    limits::put_in_force(&cli.limits);
+fn execute(matches: &ArgMatches) -> Result<Outcome> {
+    let limits: Vec<Limit> = matches.get_many("limits").unwrap_or_default().cloned().collect();
+    limits::put_in_force(&limits);
+    if let Some((entry, matches)) = report::asked(matches) {
+        return report::run(entry, matches);
+    }
+    let cli = Cli::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))?;
     match (cli.command, cli.file) {
         (Some(command), _) => dispatch(command),
         (None, Some(file)) => summarise(&file, cli.summary),
@@ -84,7 +92,10 @@ fn execute(cli: Cli) -> Result<Outcome> {
 fn summarise(file: &Path, args: SummaryArgs) -> Result<Outcome> {
     let selection = Selection::from(args.select);
     match args.compat {
-        None => with(file, |session| summary::run(session, &selection, args.json)),
+        None => {
+            let output = Output { limit: None, json: args.json };
+            with(file, |session| one(session, &selection, output, &Summary))
+        }
         Some(tool) => {
             let SummaryArgs { slab, page, caller, alloc, lines: limit, json, .. } = args;
             let options = compat::Options { tool, slab, page, caller, alloc, limit, json };
@@ -98,81 +109,11 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Summary { summary, file } => summarise(&file, summary),
         Command::Info { target } => shown(&target.file, |session| info::run(session, target.json)),
         Command::Dump(args) => dump(args),
-        Command::Callers { select, rows, call_site, target } => {
-            let options = args::rows(select, rows, target.json);
-            with(&target.file, |session| callers::run(session, &options, call_site.as_deref()))
-        }
-        Command::Caches { select, rows, cache, target } => {
-            let options = args::rows(select, rows, target.json);
-            with(&target.file, |session| caches::run(session, &options, cache.as_deref()))
-        }
-        Command::Sizes { select, rows, target } => {
-            let options = args::rows(select, rows, target.json);
-            with(&target.file, |session| sizes::run(session, &options))
-        }
-        Command::Tasks { select, rows, target } => {
-            let options = args::rows(select, rows, target.json);
-            with(&target.file, |session| tasks::run(session, &options))
-        }
-        Command::Events { select, lines, target } => {
-            shown(&target.file, |session| events::run(session, &select.into(), lines.lines, target.json))
-        }
-        Command::Pages { select, lines, target } => {
-            with(&target.file, |session| pages::run(session, &select.into(), lines.lines, target.json))
-        }
-        Command::Lifetimes { select, sort, lines, target } => lifetimes(select, sort, lines, target, None),
-        Command::Temporary { select, within, sort, lines, target } => {
-            lifetimes(select, sort, lines, target, Some(within))
-        }
-        Command::Peak { select, lines, target } => {
-            let options = crate::commands::report::RowOptions {
-                selection: select.into(),
-                sort: Vec::new(),
-                limit: lines.lines,
-                json: target.json,
-            };
-            with(&target.file, |session| peak::run(session, &options))
-        }
-        Command::Timeline { select, by, steps, lines, target } => {
-            let options = timeline::Options {
-                selection: select.into(),
-                by,
-                steps: steps as usize,
-                limit: lines,
-                json: target.json,
-            };
-            with(&target.file, |session| timeline::run(session, &options))
-        }
-        Command::Who { address, select, lines, target } => {
-            with(&target.file, |session| who::run(session, &select.into(), address, lines.lines, target.json))
-        }
-        Command::Latency { threshold, report } => one(report, &latency::Latency { threshold }),
-        Command::Fragmentation(args) => one(args, &fragmentation::Fragmentation),
-        Command::Leaks(args) => one(args, &leaks::Leaks),
         Command::All { select, lines, target } => {
-            with(&target.file, |session| all::run(session, &select.into(), lines, target.json))
+            let output = Output { limit: Some(lines), json: target.json };
+            with(&target.file, |session| all::run(session, &select.into(), output))
         }
         Command::Diff(args) => diff(*args),
-        Command::WhatIf { select, add, drop, split, best, lines, target } => {
-            let question = Question { added: add, dropped: drop, split, best: best.into() };
-            let selection = Selection::from(select);
-            with(&target.file, |session| {
-                if selection.filter(session).is_about_lifetimes() {
-                    return Err(Failure::new("what-if cannot select by lifetime: what begins has none yet")
-                        .hint("lifetimes, callers, caches and timeline can"));
-                }
-                let limit = lines.lines.unwrap_or(usize::MAX);
-                let report = WhatIf::asked(&Subject { session, selection: &selection, limit }, &question);
-                parts::run(session, &selection, lines.lines, target.json, &[&report])
-            })
-        }
-        Command::Slabinfo(args) => one(args, &slabinfo::SlabInfoTable),
-        Command::Crosscpu(args) => one(args, &crosscpu::CrossCpu),
-        Command::Anomalies(args) => one(args, &anomalies::Anomalies),
-        Command::Callgraph { select, by, top_down, min, target } => {
-            let report = callgraph::CallGraph { weight: by, top_down, min_percent: min };
-            one(ReportArgs { select, lines: LineArgs { lines: None }, target }, &report)
-        }
         Command::Account { options, target } => {
             with(&target.file, |session| account::run(session, &options, target.json))
         }
@@ -209,23 +150,17 @@ fn dispatch(command: Command) -> Result<Outcome> {
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "kmt-analyze", &mut script);
+            clap_complete::generate(shell, &mut whole(), "kmt-analyze", &mut script);
             print(&script)
         }
         Command::Man => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
+            clap_mangen::Man::new(whole())
                 .render(&mut page)
                 .map_err(|e| Failure::new(format!("rendering the manual page: {e}")))?;
             print(&page)
         }
     }
-}
-
-/// One report over one pass.
-fn one(args: ReportArgs, report: &dyn Report) -> Result<Outcome> {
-    let ReportArgs { select, lines, target } = args;
-    with(&target.file, |session| parts::run(session, &select.into(), lines.lines, target.json, &[report]))
 }
 
 fn made_target(made: &MadeArgs) -> export::Target {
@@ -331,24 +266,6 @@ fn diff(args: DiffArgs) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// `within` is given for the report on temporary objects.
-fn lifetimes(
-    select: SelectArgs,
-    sort: Vec<LifetimeKey>,
-    lines: LineArgs,
-    target: Target,
-    within: Option<u64>,
-) -> Result<Outcome> {
-    let options = lifetimes::Options {
-        selection: select.into(),
-        sort,
-        limit: lines.lines,
-        temporary_bound: within,
-        json: target.json,
-    };
-    with(&target.file, |session| lifetimes::run(session, &options))
-}
-
 /// Runs what accounts for memory: refused where this program cannot read the fields that it takes.
 fn with(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
     shown(file, |session| {
@@ -387,6 +304,6 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        whole().debug_assert();
     }
 }

@@ -1,5 +1,7 @@
 //! Sums of numbers that some events may lack: then the sum is unknown, not too small.
 
+use super::sums::Sums;
+
 /// A sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
@@ -40,6 +42,13 @@ impl Split {
             Some(is_second) => self.parts[usize::from(is_second)].add(number),
             None => self.parts.iter_mut().for_each(|part| part.add(None)),
         }
+    }
+}
+
+impl Sums for Amount {
+    fn absorb(&mut self, other: Self) {
+        self.sum.absorb(other.sum);
+        self.missing.absorb(other.missing);
     }
 }
 

@@ -2,15 +2,42 @@
 
 use std::collections::HashMap;
 
-use super::Spool;
+use super::collector::{Collector, Route, Share};
+use super::stack_join::StackJoin;
+use super::sums::{Sums, merged};
 use crate::int_hash::IntHash;
-use crate::ledger::Closed;
-use crate::ledger::lives::ADDRESS_BITS;
-use crate::stream::Op;
+use crate::ledger::{Closed, Interests, Receiver};
+use crate::stream::{Op, Origin};
+
+/// Slab objects by call stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calls;
+
+impl Collector for Calls {
+    type Part = CallsPart;
+    type Output = CallSums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, slab_stacks: true, ..Interests::default() }
+    }
+
+    /// A stack follows its allocation on a task, and a life is of an address.
+    fn route(&self) -> Route {
+        Route::All
+    }
+
+    fn partition(&self, share: &Share) -> CallsPart {
+        CallsPart { share: *share, join: StackJoin::default(), sums: CallSums::default() }
+    }
+
+    fn merge(&self, first: CallsPart, others: Vec<CallsPart>) -> CallSums {
+        merged(first.sums, others.into_iter().map(|part| part.sums).collect())
+    }
+}
 
 /// Sums of one stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallSums {
+pub struct StackSums {
     /// Objects allocated.
     pub allocs: u64,
     /// Bytes of them.
@@ -19,64 +46,76 @@ pub struct CallSums {
     pub live: u64,
     /// Bytes of those.
     pub bytes_live: u64,
-    /// Number of the call site and interface.
-    pub caller: u32,
+    /// Number of the call site and interface, the last one if there are several.
+    pub caller: Option<u32>,
 }
 
-/// The sink.
-#[derive(Debug, Default)]
-pub struct Calls {
+/// Sums by stack.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CallSums {
     /// By number of the stack.
-    pub stacks: HashMap<u32, CallSums, IntHash>,
+    pub stacks: HashMap<u32, StackSums, IntHash>,
     /// Objects without a stack.
-    pub without: CallSums,
-    /// By number of the origin: address and birth of its last allocation, which may get a stack.
-    waiting: HashMap<u32, (u64, u64), IntHash>,
-    /// By address and birth: the stack. An address may have a next life before the end of the last one is known.
-    joined: HashMap<(u64, u64), u32, IntHash>,
-    /// Where each life goes, if somebody wants them all.
-    pub spool: Option<Spool>,
+    pub without: StackSums,
 }
 
-impl Calls {
-    /// That also puts each life into a spool.
-    pub fn keeping(spool: Option<Spool>) -> Self {
-        Self { spool, ..Self::default() }
+/// Objects of the addresses of one part.
+#[derive(Debug)]
+pub struct CallsPart {
+    share: Share,
+    join: StackJoin,
+    sums: CallSums,
+}
+
+impl Receiver for CallsPart {
+    fn slab_alloc(&mut self, op: &Op, _: Origin, _: bool) {
+        self.join.alloc(op);
     }
 
-    /// A slab object is allocated.
-    pub fn slab_alloc(&mut self, op: &Op) {
-        self.waiting.insert(op.origin, (op.value & ADDRESS_BITS, op.time));
+    fn slab_stack(&mut self, op: &Op) {
+        let share = &self.share;
+        self.join.stack(op, |address| share.owns(address));
     }
 
-    /// The stack of the last allocation of its origin.
-    pub fn stack(&mut self, op: &Op) {
-        if let Some(object) = self.waiting.remove(&op.origin) {
-            self.joined.insert(object, op.what.number());
+    fn folded(&mut self, op: &Op) {
+        self.join.folded(op);
+    }
+
+    fn closed(&mut self, closed: &Closed) {
+        if !self.share.owns(closed.address) {
+            return;
         }
-    }
-
-    /// The last allocation of the origin reported another one again: it has no life of its own.
-    pub fn folded(&mut self, op: &Op) {
-        self.waiting.remove(&op.origin);
-    }
-
-    /// A life is added up.
-    pub fn closed(&mut self, closed: &Closed) {
-        let stack = self.joined.remove(&(closed.address, closed.life.born));
-        if let Some(spool) = &mut self.spool {
-            spool.push(closed, stack);
-        }
-        let sums = match stack {
-            Some(stack) => self.stacks.entry(stack).or_default(),
-            None => &mut self.without,
+        let sums = match self.join.take(closed) {
+            Some(stack) => self.sums.stacks.entry(stack).or_default(),
+            None => &mut self.sums.without,
         };
         let bytes = closed.bytes_alloc;
-        sums.caller = closed.caller;
-        sums.allocs += u64::from(closed.is_born);
-        sums.bytes_alloc = sums.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
-        sums.live += u64::from(closed.is_live);
-        sums.bytes_live = sums.bytes_live.saturating_add(if closed.is_live { bytes } else { 0 });
+        sums.absorb(StackSums {
+            allocs: u64::from(closed.is_born),
+            bytes_alloc: if closed.is_born { bytes } else { 0 },
+            live: u64::from(closed.is_live),
+            bytes_live: if closed.is_live { bytes } else { 0 },
+            caller: Some(closed.caller),
+        });
+    }
+}
+
+impl Sums for StackSums {
+    #[inline]
+    fn absorb(&mut self, other: Self) {
+        self.allocs.absorb(other.allocs);
+        self.bytes_alloc.absorb(other.bytes_alloc);
+        self.live.absorb(other.live);
+        self.bytes_live.absorb(other.bytes_live);
+        // The last one by number: `None` is before all.
+        self.caller = self.caller.max(other.caller);
+    }
+}
+
+impl Sums for CallSums {
+    fn absorb(&mut self, other: Self) {
+        self.stacks.absorb(other.stacks);
+        self.without.absorb(other.without);
     }
 }
 
@@ -84,8 +123,8 @@ impl Calls {
 mod tests {
     use super::*;
     use crate::ledger::lives::{End, Life};
+    use crate::stream::Api;
     use crate::stream::op::{Kind, What};
-    use crate::stream::{Api, Origin};
 
     fn closed(address: u64, born: u64, is_live: bool) -> Closed {
         Closed {
@@ -110,12 +149,14 @@ mod tests {
 
     #[test]
     fn lives_of_one_address_keep_their_own_stacks() {
-        let mut calls = Calls::default();
+        let mut calls = Calls.partition(&Share::whole(crate::collect::tests::rules(), true));
         let op =
             |kind, value, time, origin| Op { time, value, what: What::new(kind, value as u32 & 15), origin };
-        let alloc = |calls: &mut Calls, time| calls.slab_alloc(&op(Kind::Alloc, 0x1000, time, 1));
-        let stack = |calls: &mut Calls, number, origin| {
-            calls.stack(&Op { what: What::new(Kind::Stack, number), origin, ..Op::default() });
+        let alloc = |calls: &mut CallsPart, time| {
+            calls.slab_alloc(&op(Kind::Alloc, 0x1000, time, 1), Origin::default(), true)
+        };
+        let stack = |calls: &mut CallsPart, number, origin| {
+            calls.slab_stack(&Op { what: What::new(Kind::Stack, number), origin, ..Op::default() });
         };
         alloc(&mut calls, 10);
         stack(&mut calls, 3, 1);
@@ -128,9 +169,9 @@ mod tests {
         for (born, is_live) in [(10, false), (20, true), (30, true)] {
             calls.closed(&closed(0x1000, born, is_live));
         }
-        let of = |stack| calls.stacks.get(&stack).map(|s: &CallSums| (s.allocs, s.bytes_live));
+        let of = |stack| calls.sums.stacks.get(&stack).map(|s: &StackSums| (s.allocs, s.bytes_live));
         assert_eq!((of(3), of(4), of(9), of(5)), (Some((1, 0)), Some((1, 64)), None, None));
-        assert_eq!((calls.without.allocs, calls.without.bytes_live), (1, 64));
-        assert!(calls.joined.is_empty());
+        assert_eq!((calls.sums.without.allocs, calls.sums.without.bytes_live), (1, 64));
+        assert!(calls.join.is_empty());
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::collector::{Collector, Route, Share};
+use super::sums::merged;
 use crate::int_hash::IntHash;
-use crate::ledger::Rules;
 use crate::ledger::direct_map::DirectMap;
-use crate::ledger::{Noted, PageEvent};
-use crate::stream::{NoteKind, Op, Origin};
+use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
+use crate::stream::{Op, Origin, SideEventKind};
 
 /// What fallbacks have in common; `None` where the event lacks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,37 +31,68 @@ pub struct Fallback {
     pub slab_site: Option<u32>,
 }
 
+/// Fallbacks and the allocations that they were for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fallbacks;
+
+impl Collector for Fallbacks {
+    type Part = FallbackSums;
+    type Output = HashMap<Fallback, u64>;
+
+    fn interests(&self) -> Interests {
+        Interests { slab_allocs: true, pages: true, page_side_events: true, ..Interests::default() }
+    }
+
+    fn route(&self) -> Route {
+        Route::Task
+    }
+
+    fn partition(&self, share: &Share) -> FallbackSums {
+        let rules = &share.rules;
+        let map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
+        FallbackSums { map, ..FallbackSums::default() }
+    }
+
+    fn merge(&self, first: FallbackSums, others: Vec<FallbackSums>) -> HashMap<Fallback, u64> {
+        let others = others.into_iter().map(FallbackSums::finish).collect();
+        merged(first.finish(), others)
+    }
+}
+
 /// Fallbacks, counted.
 #[derive(Debug, Default)]
-pub struct Fallbacks {
+pub struct FallbackSums {
     /// By what they have in common.
-    pub counts: HashMap<Fallback, u64>,
+    counts: HashMap<Fallback, u64>,
     /// For each task one whose page allocation, or slab allocation behind it, may still come; and the frames of that.
     open: HashMap<i32, (Fallback, Range<u64>), IntHash>,
     /// Where page frames are mapped, and log2 of the page size.
     map: Option<(DirectMap, u32)>,
 }
 
-impl Fallbacks {
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
-        self.map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
-    }
-
+impl FallbackSums {
     fn settle(&mut self, pid: i32) {
         if let Some((fallback, _)) = self.open.remove(&pid) {
             *self.counts.entry(fallback).or_default() += 1;
         }
     }
 
-    /// Another event of the page allocator.
-    pub fn note(&mut self, noted: &Noted) {
-        if noted.kind != NoteKind::Fallback {
+    /// Counts those that are still open.
+    fn finish(mut self) -> HashMap<Fallback, u64> {
+        let open: Vec<i32> = self.open.keys().copied().collect();
+        open.into_iter().for_each(|pid| self.settle(pid));
+        self.counts
+    }
+}
+
+impl Receiver for FallbackSums {
+    fn side_event(&mut self, event: &SideEvent) {
+        if event.kind != SideEventKind::Fallback {
             return;
         }
-        let pid = noted.place.pid;
+        let pid = event.place.pid;
         self.settle(pid);
-        let [pfn, alloc_order, fallback_order, alloc_type, fallback_type, change_ownership] = noted.numbers;
+        let [pfn, alloc_order, fallback_order, alloc_type, fallback_type, change_ownership] = event.numbers;
         let order = |order: Option<u64>| order.and_then(|o| u32::try_from(o).ok());
         let pfn = pfn.unwrap_or(0);
         let fallback = Fallback {
@@ -78,7 +110,7 @@ impl Fallbacks {
 
     /// Pages were allocated: what the task asked for when it fell back. The page that it gets may be another, since
     /// fallbacks fill per-CPU lists.
-    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
         let pid = event.place.pid;
         let Some((fallback, frames)) = self.open.get_mut(&pid) else { return };
         if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {
@@ -93,7 +125,7 @@ impl Fallbacks {
     }
 
     /// A slab object was allocated: the first one on a new slab page is what that was for.
-    pub fn slab_alloc(&mut self, op: &Op, place: Origin) {
+    fn slab_alloc(&mut self, op: &Op, place: Origin, _: bool) {
         if self.open.is_empty() {
             return;
         }
@@ -104,11 +136,5 @@ impl Fallbacks {
             }
             self.settle(place.pid);
         }
-    }
-
-    /// Counts what is still open.
-    pub fn finish(&mut self) {
-        let open: Vec<i32> = self.open.keys().copied().collect();
-        open.into_iter().for_each(|pid| self.settle(pid));
     }
 }

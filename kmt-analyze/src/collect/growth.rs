@@ -2,28 +2,69 @@
 
 use std::collections::HashMap;
 
-use super::grown;
-use crate::collect::histogram::Histogram;
+use super::collector::{Collector, Share};
+use super::histogram::Histogram;
+use super::sums::{Sums, grown, merged};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
-use crate::ledger::{Closed, ClosedFrames};
+use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
 /// Steps of time that a window is cut into.
 pub const STEPS: usize = 32;
 
-/// The sink.
-#[derive(Debug)]
+/// Births and survivors over a window of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Growth {
     start: u64,
     step: u64,
+}
+
+impl Growth {
+    /// From `first` to `last`.
+    pub fn new(first: u64, last: u64) -> Self {
+        Self { start: first, step: (last.saturating_sub(first) / STEPS as u64 + 1).max(1) }
+    }
+
+    fn place(&self, time: u64) -> usize {
+        (time.saturating_sub(self.start) / self.step).min(STEPS as u64 - 1) as usize
+    }
+}
+
+impl Collector for Growth {
+    type Part = GrowthSums;
+    type Output = GrowthSums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, frames: true, slab_frames: true, page_stacks: true, ..Interests::default() }
+    }
+
+    fn partition(&self, _: &Share) -> GrowthSums {
+        GrowthSums {
+            window: *self,
+            callers: Vec::new(),
+            pages: Vec::new(),
+            slab_pages: 0,
+            page_stacks: HashMap::default(),
+        }
+    }
+
+    fn merge(&self, first: GrowthSums, others: Vec<GrowthSums>) -> GrowthSums {
+        merged(first, others)
+    }
+}
+
+/// Births and survivors by what they have in common.
+#[derive(Debug, PartialEq, Eq)]
+pub struct GrowthSums {
+    window: Growth,
     /// Slab objects by number of the call site and interface.
-    pub callers: Vec<Course>,
+    pub callers: Vec<Survival>,
     /// Pages by number of their kind.
-    pub pages: Vec<Course>,
+    pub pages: Vec<Survival>,
     /// Pages that are live and hold slab objects: they are in no other number.
     pub slab_pages: u64,
     /// Pages by number of their stack, where they have one.
-    pub page_stacks: HashMap<u32, Course, IntHash>,
+    pub page_stacks: HashMap<u32, Survival, IntHash>,
 }
 
 /// A number for each step.
@@ -87,9 +128,9 @@ impl From<&Numbers> for Steps {
     }
 }
 
-/// The course of one kind of allocation.
-#[derive(Debug, Clone, Default)]
-pub struct Course {
+/// Births and survivors of one kind of allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survival {
     /// Allocations by step.
     pub births: Steps,
     /// Those of them that are live at the end.
@@ -106,39 +147,23 @@ pub struct Course {
     pub holders: HashMap<i32, Steps, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
-    /// One of the sites that share the call site, by number; of pages the kind itself.
-    pub site: u32,
+    /// The first of the sites that share the call site, by number; of pages the kind itself.
+    pub site: Option<u32>,
 }
 
-impl Growth {
-    /// From `first` to `last`.
-    pub fn new(first: u64, last: u64) -> Self {
-        let step = (last.saturating_sub(first) / STEPS as u64 + 1).max(1);
-        Self {
-            start: first,
-            step,
-            callers: Vec::new(),
-            pages: Vec::new(),
-            slab_pages: 0,
-            page_stacks: HashMap::default(),
-        }
-    }
-
+impl GrowthSums {
     /// Length of a step in the clock's unit.
     pub fn step(&self) -> u64 {
-        self.step
+        self.window.step
     }
+}
 
-    fn place(&self, time: u64) -> usize {
-        (time.saturating_sub(self.start) / self.step).min(STEPS as u64 - 1) as usize
-    }
-
-    /// A life is added up.
+impl Receiver for GrowthSums {
     #[inline]
-    pub fn closed(&mut self, closed: &Closed) {
-        let born = self.place(closed.life.born);
+    fn closed(&mut self, closed: &Closed) {
+        let born = self.window.place(closed.life.born);
         let course = grown(&mut self.callers, closed.caller);
-        course.site = closed.life.site;
+        course.seen_at(closed.life.site);
         course.births.add(born, u64::from(closed.is_born));
         if closed.is_unseen {
             course.unseen += 1;
@@ -155,14 +180,14 @@ impl Growth {
     }
 
     /// Frames are added up; those of slabs are what their objects are.
-    pub fn closed_frames(&mut self, closed: &ClosedFrames) {
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
         if closed.is_slab {
             self.slab_pages += closed.sums.frames_live;
             return;
         }
-        let born = self.place(closed.born);
+        let born = self.window.place(closed.born);
         let course = grown(&mut self.pages, closed.site);
-        course.site = closed.site;
+        course.seen_at(closed.site);
         course.add_frames(closed, born);
         if closed.stack != NO_STACK {
             self.page_stacks.entry(closed.stack).or_default().add_frames(closed, born);
@@ -170,7 +195,12 @@ impl Growth {
     }
 }
 
-impl Course {
+impl Survival {
+    #[inline]
+    fn seen_at(&mut self, site: u32) {
+        self.site = Some(self.site.map_or(site, |known| known.min(site)));
+    }
+
     /// Frames that were born in that step.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
         let (course, live) = (self, closed.sums.frames_live);
@@ -185,8 +215,8 @@ impl Course {
     }
 }
 
-impl std::ops::AddAssign<&Course> for Course {
-    fn add_assign(&mut self, other: &Course) {
+impl std::ops::AddAssign<&Survival> for Survival {
+    fn add_assign(&mut self, other: &Survival) {
         self.births.add_all(&other.births);
         self.survivors.add_all(&other.survivors);
         self.survivor_amount.add_all(&other.survivor_amount);
@@ -197,6 +227,21 @@ impl std::ops::AddAssign<&Course> for Course {
             self.holders.entry(*pid).or_default().add_all(steps);
         }
         self.uncertain = self.uncertain.saturating_add(other.uncertain);
-        self.site = other.site;
+        other.site.into_iter().for_each(|site| self.seen_at(site));
+    }
+}
+
+impl Sums for GrowthSums {
+    fn absorb(&mut self, other: Self) {
+        self.callers.absorb(other.callers);
+        self.pages.absorb(other.pages);
+        self.slab_pages.absorb(other.slab_pages);
+        self.page_stacks.absorb(other.page_stacks);
+    }
+}
+
+impl Sums for Survival {
+    fn absorb(&mut self, other: Self) {
+        *self += &other;
     }
 }

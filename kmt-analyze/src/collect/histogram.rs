@@ -1,5 +1,7 @@
 //! Counts of numbers of any size, exact to 1.6 %.
 
+use super::sums::Sums;
+
 /// Buckets of one power of two: numbers within a bucket differ by 1/32 at most.
 const PARTS_LOG2: u32 = 5;
 const PARTS: usize = 1 << PARTS_LOG2;
@@ -10,7 +12,7 @@ const FEW: usize = 64;
 ///
 /// Numbers below 32 have buckets of their own. Of few buckets only those that are used are kept; of more all up to the
 /// largest number: 256 bytes for each power of two.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// Place and count of the buckets that are used, by place, while they are few.
     few: Vec<(u16, u64)>,
@@ -131,6 +133,12 @@ impl Histogram {
             }
         }
         out
+    }
+}
+
+impl Sums for Histogram {
+    fn absorb(&mut self, other: Self) {
+        Self::merge(self, &other);
     }
 }
 

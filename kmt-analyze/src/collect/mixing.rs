@@ -2,28 +2,73 @@
 
 use std::collections::HashMap;
 
+use super::collector::{Collector, Route, Share};
 use crate::int_hash::IntHash;
-use crate::ledger::{ClosedFrames, Noted, PageEvent};
-use crate::stream::NoteKind;
+use crate::ledger::{ClosedFrames, Interests, PageEvent, Receiver, SideEvent};
+use crate::stream::SideEventKind;
 
 /// Migrate types that are told apart: all that kernels of 4.4 to 7.2 have.
 pub const TYPES: usize = 8;
 
 /// Pages by pageblock.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mixing {
+    /// log2 of the pages of a pageblock.
+    pub pageblock_order: u32,
+}
+
+impl Collector for Mixing {
+    type Part = MixingPart;
+    type Output = MixingSums;
+
+    fn interests(&self) -> Interests {
+        Interests { pages: true, frames: true, page_side_events: true, ..Interests::default() }
+    }
+
+    /// The fallback before an allocation is one of its CPU, on any block.
+    fn route(&self) -> Route {
+        Route::All
+    }
+
+    fn partition(&self, share: &Share) -> MixingPart {
+        let sums = MixingSums { pageblock_order: self.pageblock_order, ..MixingSums::default() };
+        MixingPart { share: *share, sums, fallback: HashMap::default() }
+    }
+
+    fn merge(&self, first: MixingPart, others: Vec<MixingPart>) -> MixingSums {
+        let mut out = first.sums;
+        for part in others {
+            // Each block is in one part.
+            out.votes.extend(part.sums.votes);
+            out.live.extend(part.sums.live);
+        }
+        out.live.sort_unstable();
+        out
+    }
+}
+
+/// Blocks of one part.
+#[derive(Debug, Clone)]
+pub struct MixingPart {
+    share: Share,
+    sums: MixingSums,
+    /// Frame of the last fallback, by CPU: the allocation that follows tells nothing of its block's type.
+    fallback: HashMap<u32, u64, IntHash>,
+}
+
+/// Votes and live pages of all blocks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MixingSums {
     /// log2 of the pages of a pageblock.
     pub pageblock_order: u32,
     /// By block: allocations that were served from it without falling back, by type. The type of most is the block's.
     votes: HashMap<u64, [u32; TYPES], IntHash>,
-    /// Frame of the last fallback, by CPU: the allocation that follows tells nothing of its block's type.
-    fallback: HashMap<u32, u64, IntHash>,
     /// Allocations of which pages are live: block, kind, CPU and task, pages.
     pub live: Vec<LivePages>,
 }
 
 /// Live pages of one allocation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LivePages {
     /// Number of the pageblock.
     pub block: u64,
@@ -35,15 +80,9 @@ pub struct LivePages {
     pub frames: u64,
 }
 
-impl Mixing {
-    /// For pageblocks of that order.
-    pub fn new(pageblock_order: u32) -> Self {
-        Self { pageblock_order, votes: HashMap::default(), fallback: HashMap::default(), live: Vec::new() }
-    }
-
-    /// Pages were allocated.
-    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
-        if event.failed || u32::from(event.site.order) >= self.pageblock_order {
+impl Receiver for MixingPart {
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        if event.failed || u32::from(event.site.order) >= self.sums.pageblock_order {
             return;
         }
         let pfn = event.op.value;
@@ -51,7 +90,11 @@ impl Mixing {
             self.fallback.remove(&event.place.cpu);
             return;
         }
-        let votes = self.votes.entry(pfn >> self.pageblock_order).or_default();
+        let block = pfn >> self.sums.pageblock_order;
+        if !self.share.owns(block) {
+            return;
+        }
+        let votes = self.sums.votes.entry(block).or_default();
         let slot = usize::try_from(event.site.migratetype).ok().and_then(|t| votes.get_mut(t));
         if let Some(slot) = slot {
             *slot = slot.saturating_add(1);
@@ -59,33 +102,37 @@ impl Mixing {
     }
 
     /// A fallback: the allocation that follows is no vote, unless the block changes hands.
-    pub fn note(&mut self, noted: &Noted) {
-        if noted.kind != NoteKind::Fallback {
+    fn side_event(&mut self, event: &SideEvent) {
+        if event.kind != SideEventKind::Fallback {
             return;
         }
-        let [pfn, _, _, alloc_type, _, change_ownership] = noted.numbers;
+        let [pfn, _, _, alloc_type, _, change_ownership] = event.numbers;
         let Some(pfn) = pfn else { return };
         let new_type = alloc_type.filter(|_| change_ownership.is_some_and(|c| c != 0));
         let Some(new_type) = new_type else {
-            self.fallback.insert(noted.place.cpu, pfn);
+            self.fallback.insert(event.place.cpu, pfn);
             return;
         };
         let mut votes = [0; TYPES];
         if let Some(slot) = usize::try_from(new_type).ok().and_then(|t| votes.get_mut(t)) {
             *slot = 1;
         }
-        self.votes.insert(pfn >> self.pageblock_order, votes);
-    }
-
-    /// Frames are added up.
-    pub fn closed_frames(&mut self, closed: &ClosedFrames) {
-        if closed.sums.frames_live > 0 {
-            let block = closed.pfn >> self.pageblock_order;
-            let frames = closed.sums.frames_live;
-            self.live.push(LivePages { block, site: closed.site, origin: closed.origin, frames });
+        let block = pfn >> self.sums.pageblock_order;
+        if self.share.owns(block) {
+            self.sums.votes.insert(block, votes);
         }
     }
 
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        let block = closed.pfn >> self.sums.pageblock_order;
+        if closed.sums.frames_live > 0 && self.share.owns(block) {
+            let frames = closed.sums.frames_live;
+            self.sums.live.push(LivePages { block, site: closed.site, origin: closed.origin, frames });
+        }
+    }
+}
+
+impl MixingSums {
     /// The type of a block by most of what was served from it; `None` if nothing was, or it is a draw.
     pub fn block_type(&self, block: u64) -> Option<usize> {
         let votes = self.votes.get(&block)?;

@@ -1,11 +1,11 @@
 //! How many objects of each site live at given times.
 
-use super::grown;
-use crate::ledger::Closed;
-use crate::ledger::Rules;
+use super::collector::{Collector, Share};
+use super::sums::{Sums, grown, merged};
 use crate::ledger::lives::End;
+use crate::ledger::{Closed, Interests, Receiver};
 
-/// What happened between a time and the one before it, that time included.
+/// Changes between a time and the one before it, that time included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Between {
     /// Lives that began.
@@ -20,9 +20,33 @@ pub struct Between {
     pub released: u64,
 }
 
-/// Counts lives between times.
-#[derive(Debug, Default)]
+/// Live objects at given times.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moments {
+    /// Sorted.
+    pub times: Vec<u64>,
+}
+
+impl Collector for Moments {
+    type Part = MomentSums;
+    type Output = MomentSums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, ..Interests::default() }
+    }
+
+    fn partition(&self, share: &Share) -> MomentSums {
+        MomentSums { times: self.times.clone(), sites: Vec::new(), deferred_max: share.rules.deferred_max }
+    }
+
+    fn merge(&self, first: MomentSums, others: Vec<MomentSums>) -> MomentSums {
+        merged(first, others)
+    }
+}
+
+/// Lives counted between times.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MomentSums {
     /// Sorted.
     times: Vec<u64>,
     /// By number of the site; one more than there are times, or none.
@@ -30,23 +54,36 @@ pub struct Moments {
     deferred_max: u64,
 }
 
-impl Moments {
-    /// At times that are sorted.
-    pub fn new(times: Vec<u64>) -> Self {
-        Self { times, sites: Vec::new(), deferred_max: 0 }
+impl Sums for MomentSums {
+    fn absorb(&mut self, other: Self) {
+        self.sites.absorb(other.sites);
     }
+}
 
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
-        self.deferred_max = rules.deferred_max;
+impl Sums for Between {
+    fn absorb(&mut self, other: Self) {
+        self.born.absorb(other.born);
+        self.freed.absorb(other.freed);
+        self.gone.absorb(other.gone);
+        self.deferred.absorb(other.deferred);
+        self.released.absorb(other.released);
     }
+}
 
+impl MomentSums {
     fn place(&self, time: u64) -> usize {
         self.times.partition_point(|&t| t < time)
     }
 
-    /// A life is added up.
-    pub fn closed(&mut self, closed: &Closed) {
+    /// Changes until each time since the one before, of a site; empty: none.
+    pub fn of_site(&self, site: u32) -> &[Between] {
+        let row = self.sites.get(site as usize).map_or(&[][..], Vec::as_slice);
+        row.get(..self.times.len()).unwrap_or_default()
+    }
+}
+
+impl Receiver for MomentSums {
+    fn closed(&mut self, closed: &Closed) {
         let born = self.place(closed.life.born);
         let ended = closed.end.time().map(|time| self.place(time));
         let released = closed.deferred_at().map(|time| self.place(time.saturating_add(self.deferred_max)));
@@ -68,11 +105,5 @@ impl Moments {
         if let Some(between) = released.and_then(|place| row.get_mut(place)) {
             between.released += 1;
         }
-    }
-
-    /// What happened until each time since the one before, of a site; empty: nothing.
-    pub fn of_site(&self, site: u32) -> &[Between] {
-        let row = self.sites.get(site as usize).map_or(&[][..], Vec::as_slice);
-        row.get(..self.times.len()).unwrap_or_default()
     }
 }

@@ -4,17 +4,19 @@
 //! which an object is then allocated is a slab page, of the cache of that object. Of slab pages that are older than
 //! the trace only what happens on them is seen.
 
-use super::grown;
-use crate::ledger::Rules;
+use std::collections::BTreeMap;
+
+use super::collector::{Collector, Route, Share};
+use super::sums::{Sums, grown};
 use crate::ledger::arena::Arena;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::frames::ORDER_MAX;
 use crate::ledger::lives::Free;
 use crate::ledger::owners::Owners;
-use crate::ledger::{Change, Closed, PageEvent};
+use crate::ledger::{Change, Closed, Interests, PageEvent, Receiver};
 
 /// A page allocation that may be a slab page, or a frame that is older than the trace and holds objects.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlabPage {
     /// First frame.
     pub pfn: u64,
@@ -33,7 +35,7 @@ pub struct SlabPage {
 }
 
 /// What tells the cache of a slab page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holds {
     /// Nothing yet.
     Nothing,
@@ -74,22 +76,68 @@ impl std::ops::AddAssign<&Turnover> for Turnover {
 }
 
 /// What one call site's survivors hold.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
     /// Objects that are live at the end on slab pages of the trace.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes of their pages that are not in use, shared among the objects of a page.
-    pub pinned_bytes: f64,
-    /// The same on sparse pages: a quarter or less of what they once held is live.
-    pub sparse_bytes: f64,
-    /// Their share in sparse slabs.
-    pub sparse_slabs: f64,
+    /// By live objects of their page: objects that share it with so many.
+    pages: BTreeMap<u32, SharedPages>,
     /// Ages of objects on sparse pages, summed.
     pub sparse_age: u128,
     /// Objects on sparse pages.
     pub sparse_objects: u64,
+}
+
+/// Objects on pages with one number of live objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct SharedPages {
+    /// Unused bytes of their pages, the page counted once for each of the objects.
+    unused: u64,
+    /// The same of sparse pages.
+    sparse_unused: u64,
+    /// Objects on sparse pages.
+    sparse_objects: u64,
+}
+
+impl Sums for SharedPages {
+    fn absorb(&mut self, other: Self) {
+        self.unused.absorb(other.unused);
+        self.sparse_unused.absorb(other.sparse_unused);
+        self.sparse_objects.absorb(other.sparse_objects);
+    }
+}
+
+impl Sums for Pins {
+    fn absorb(&mut self, other: Self) {
+        self.objects.absorb(other.objects);
+        self.bytes.absorb(other.bytes);
+        self.pages.absorb(other.pages);
+        self.sparse_age.absorb(other.sparse_age);
+        self.sparse_objects.absorb(other.sparse_objects);
+    }
+}
+
+impl Pins {
+    fn share(&self, of: impl Fn(&SharedPages) -> u64) -> f64 {
+        self.pages.iter().map(|(&live, pages)| of(pages) as f64 / f64::from(live)).sum()
+    }
+
+    /// Bytes of their pages that are not in use, shared equally among the objects of a page.
+    pub fn pinned_bytes(&self) -> f64 {
+        self.share(|pages| pages.unused)
+    }
+
+    /// The same on sparse pages: a quarter or less of the bytes that were once live there is.
+    pub fn sparse_bytes(&self) -> f64 {
+        self.share(|pages| pages.sparse_unused)
+    }
+
+    /// Their share in sparse slabs.
+    pub fn sparse_slabs(&self) -> f64 {
+        self.share(|pages| pages.sparse_objects)
+    }
 }
 
 /// A step of time: changes in it.
@@ -101,21 +149,80 @@ pub struct StepChange {
     pub live: i64,
 }
 
+impl StepChange {
+    fn add(&mut self, other: &Self) {
+        self.held = self.held.saturating_add(other.held);
+        self.live = self.live.saturating_add(other.live);
+    }
+}
+
+impl Sums for Turnover {
+    fn absorb(&mut self, other: Self) {
+        *self += &other;
+    }
+}
+
 /// A page is sparse if its live bytes are at most its highest ones divided by this.
 pub const SPARSE: u64 = 4;
 
-/// The sink.
-#[derive(Debug)]
+/// Slab objects on their pages, in steps of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupancy {
-    owners: Owners,
-    /// Owners of the frames that an event takes; empty between events.
-    runs: Vec<(u32, u32)>,
-    pages: Arena<SlabPage>,
-    map: Option<DirectMap>,
-    page_shift: u32,
-    end: u64,
-    start: u64,
-    step: u64,
+    /// First and last time.
+    pub window: (u64, u64),
+    /// Steps of time, at least one.
+    pub steps: usize,
+}
+
+impl Occupancy {
+    fn step(&self) -> u64 {
+        let (first, last) = self.window;
+        (last.saturating_sub(first) / self.steps.max(1) as u64 + 1).max(1)
+    }
+}
+
+impl Collector for Occupancy {
+    type Part = OccupancyPart;
+    type Output = OccupancySums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, changes: true, unmatched: true, pages: true, ..Interests::default() }
+    }
+
+    /// Objects and page events of the same frames belong together.
+    fn route(&self) -> Route {
+        Route::All
+    }
+
+    fn partition(&self, share: &Share) -> OccupancyPart {
+        OccupancyPart::new(self, share)
+    }
+
+    fn merge(&self, first: OccupancyPart, others: Vec<OccupancyPart>) -> OccupancySums {
+        let mut out = first.finish();
+        for part in others {
+            let part = part.finish();
+            out.pages.extend(part.pages);
+            out.steps.iter_mut().zip(part.steps).for_each(|(own, other)| own.add(&other));
+            out.turnover.absorb(part.turnover);
+            out.turnover_by_free.absorb(part.turnover_by_free);
+            out.object_time.absorb(part.object_time);
+            out.pins.absorb(part.pins);
+        }
+        out.pages.sort_unstable();
+        out
+    }
+}
+
+/// Slab pages, and what they hold.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OccupancySums {
+    /// Slab pages that are there at the end, by their first frame.
+    pub pages: Vec<SlabPage>,
+    /// Time of the first step.
+    pub start: u64,
+    /// Length of a step, in the clock's unit.
+    pub step: u64,
     /// Changes of slab pages that are of the trace, in equal steps of time.
     pub steps: Vec<StepChange>,
     /// By site of the first object of a page.
@@ -126,50 +233,74 @@ pub struct Occupancy {
     pub object_time: Vec<u128>,
     /// By call site.
     pub pins: Vec<Pins>,
+}
+
+/// Frames of one part.
+#[derive(Debug, Clone)]
+pub struct OccupancyPart {
+    share: Share,
+    owners: Owners,
+    /// Owners of the frames that an event takes; empty between events.
+    runs: Vec<(u32, u32)>,
+    pages: Arena<SlabPage>,
+    map: Option<DirectMap>,
+    page_shift: u32,
+    end: u64,
+    start: u64,
+    step: u64,
+    steps: Vec<StepChange>,
+    turnover: Vec<Turnover>,
+    turnover_by_free: Vec<Turnover>,
+    object_time: Vec<u128>,
+    pins: Vec<Pins>,
     window: (u64, u64),
 }
 
-impl Occupancy {
-    /// For steps of time from `first` to `last`.
-    pub fn new(first: u64, last: u64, steps: usize) -> Self {
-        let steps = steps.max(1);
+impl OccupancyPart {
+    fn new(occupancy: &Occupancy, share: &Share) -> Self {
+        let rules = &share.rules;
         Self {
+            share: *share,
             owners: Owners::default(),
             runs: Vec::new(),
             pages: Arena::default(),
-            map: None,
-            page_shift: 12,
-            end: u64::MAX,
-            start: first,
-            step: (last.saturating_sub(first) / steps as u64 + 1).max(1),
-            steps: vec![StepChange::default(); steps],
+            map: rules.direct_map,
+            page_shift: rules.page_size.trailing_zeros(),
+            end: rules.window.1,
+            start: occupancy.window.0,
+            step: occupancy.step(),
+            steps: vec![StepChange::default(); occupancy.steps.max(1)],
             turnover: Vec::new(),
             turnover_by_free: Vec::new(),
             object_time: Vec::new(),
             pins: Vec::new(),
-            window: (first, last),
+            window: occupancy.window,
         }
     }
 
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
-        self.map = rules.direct_map;
-        self.page_shift = rules.page_size.trailing_zeros();
-        self.end = rules.window.1;
+    /// True if this part follows a frame: blocks of the largest order go to one part.
+    fn owns(&self, frame: u64) -> bool {
+        self.share.owns(frame >> ORDER_MAX)
     }
 
-    /// Time of the first step, and the length of each, in the clock's unit.
-    pub fn step(&self) -> (u64, u64) {
-        (self.start, self.step)
-    }
-
-    /// Slab pages that are there at the end.
-    pub fn pages(&self) -> impl Iterator<Item = &SlabPage> {
+    fn finish(self) -> OccupancySums {
         // Numbers are given out again: a page is there if its frame says so.
         let number = |page: &SlabPage| self.owners.get(page.pfn).checked_sub(1);
-        self.pages.iter().filter(move |page| {
+        let is_there = |page: &&SlabPage| {
             number(page).and_then(|n| self.pages.get(n)).is_some_and(|p| std::ptr::eq(p, *page))
-        })
+        };
+        let mut pages: Vec<SlabPage> = self.pages.iter().filter(is_there).copied().collect();
+        pages.sort_unstable();
+        OccupancySums {
+            pages,
+            start: self.start,
+            step: self.step,
+            steps: self.steps,
+            turnover: self.turnover,
+            turnover_by_free: self.turnover_by_free,
+            object_time: self.object_time,
+            pins: self.pins,
+        }
     }
 
     fn change(&mut self, time: u64, held: i64, live: i64) {
@@ -185,6 +316,11 @@ impl Occupancy {
         1u64 << (self.page_shift + u32::from(order)).min(63)
     }
 
+    /// Number of the largest block that holds an address; of addresses themselves without a direct map.
+    fn block_of(&self, address: u64) -> u64 {
+        self.map.map_or(address, |map| map.frame(address, self.page_shift)) >> ORDER_MAX
+    }
+
     fn page(&self, address: u64) -> Option<u32> {
         let frame = self.map?.frame(address, self.page_shift);
         self.owners.get(frame).checked_sub(1)
@@ -197,7 +333,7 @@ impl Occupancy {
             return Some(number);
         }
         // Outside of any memory: no object of the direct map.
-        if frame >> 40 != 0 {
+        if frame >> 40 != 0 || !self.owns(frame) {
             return None;
         }
         let number = self.pages.put(SlabPage {
@@ -211,92 +347,6 @@ impl Occupancy {
         });
         self.owners.set(frame, 0, number + 1);
         Some(number)
-    }
-
-    /// An object begins or ends.
-    #[inline]
-    pub fn changed(&mut self, change: &Change<'_>) {
-        if change.time > self.end || self.map.is_none() {
-            return;
-        }
-        let (bytes, time) = (change.site.bytes_alloc, change.time);
-        if !change.is_birth {
-            let Some(page) = self.page(change.address).and_then(|n| self.pages.get_mut(n)) else { return };
-            if page.live == 0 || page.holds == Holds::Large {
-                return;
-            }
-            page.live -= 1;
-            page.live_bytes = page.live_bytes.saturating_sub(bytes);
-            if !page.is_old {
-                self.change(time, 0, (bytes as i64).saturating_neg());
-            }
-            return;
-        }
-        let Some(number) = self.page_or_old(change.address) else { return };
-        let Some(page) = self.pages.get_mut(number) else { return };
-        if page.holds == Holds::Large || change.site.is_large {
-            page.holds = Holds::Large;
-            return;
-        }
-        let is_first = !matches!(page.holds, Holds::Site(_));
-        page.holds = if is_first { Holds::Site(change.life.site) } else { page.holds };
-        page.live += 1;
-        page.live_bytes = page.live_bytes.saturating_add(bytes);
-        page.peak_bytes = page.peak_bytes.max(page.live_bytes);
-        let (is_old, order) = (page.is_old, page.order);
-        if is_old {
-            return;
-        }
-        let mut held = 0;
-        if is_first {
-            held = self.size(order) as i64;
-            let turnover = grown(&mut self.turnover, change.life.site);
-            turnover.slabs_born += 1;
-            turnover.frames_born = turnover.frames_born.saturating_add(1 << order);
-        }
-        self.change(time, held, bytes as i64);
-    }
-
-    /// A free that ended no life tells that its page is a slab page, too.
-    pub fn freed_unknown(&mut self, address: u64, free: &Free) {
-        if free.time > self.end || address <= 16 {
-            return;
-        }
-        let number = self.page_or_old(address);
-        if let Some(page) = number.and_then(|n| self.pages.get_mut(n)) {
-            if page.holds == Holds::Nothing {
-                page.holds = Holds::FreeSite(free.site);
-            }
-        }
-    }
-
-    /// Pages were allocated.
-    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
-        if event.failed || event.op.time > self.end || self.map.is_none() {
-            return;
-        }
-        self.clear(event);
-        if event.site.is_movable() {
-            return;
-        }
-        let pfn = event.op.value;
-        let number = self.pages.put(SlabPage {
-            pfn,
-            order: event.site.order,
-            is_old: false,
-            holds: Holds::Nothing,
-            live: 0,
-            live_bytes: 0,
-            peak_bytes: 0,
-        });
-        self.owners.set(pfn, event.site.order.min(ORDER_MAX), number + 1);
-    }
-
-    /// Pages are freed.
-    pub fn page_free(&mut self, event: &PageEvent<'_>) {
-        if event.op.time <= self.end && self.map.is_some() {
-            self.clear(event);
-        }
     }
 
     /// Whatever was on these frames is gone.
@@ -342,9 +392,97 @@ impl Occupancy {
             self.change(time, held.saturating_neg(), live.saturating_neg());
         }
     }
+}
+
+impl Receiver for OccupancyPart {
+    #[inline]
+    fn changed(&mut self, change: &Change<'_>) {
+        if change.time > self.end || self.map.is_none() {
+            return;
+        }
+        let (bytes, time) = (change.site.bytes_alloc, change.time);
+        if !change.is_birth {
+            let Some(page) = self.page(change.address).and_then(|n| self.pages.get_mut(n)) else { return };
+            if page.live == 0 || page.holds == Holds::Large {
+                return;
+            }
+            page.live -= 1;
+            page.live_bytes = page.live_bytes.saturating_sub(bytes);
+            if !page.is_old {
+                self.change(time, 0, (bytes as i64).saturating_neg());
+            }
+            return;
+        }
+        let Some(number) = self.page_or_old(change.address) else { return };
+        let Some(page) = self.pages.get_mut(number) else { return };
+        if page.holds == Holds::Large || change.site.is_large {
+            page.holds = Holds::Large;
+            return;
+        }
+        let is_first = !matches!(page.holds, Holds::Site(_));
+        page.holds = if is_first { Holds::Site(change.life.site) } else { page.holds };
+        page.live += 1;
+        page.live_bytes = page.live_bytes.saturating_add(bytes);
+        page.peak_bytes = page.peak_bytes.max(page.live_bytes);
+        let (is_old, order) = (page.is_old, page.order);
+        if is_old {
+            return;
+        }
+        let mut held = 0;
+        if is_first {
+            held = self.size(order) as i64;
+            let turnover = grown(&mut self.turnover, change.life.site);
+            turnover.slabs_born += 1;
+            turnover.frames_born = turnover.frames_born.saturating_add(1 << order);
+        }
+        self.change(time, held, bytes as i64);
+    }
+
+    /// A free that ended no life tells that its page is a slab page, too.
+    fn freed_unknown(&mut self, address: u64, free: &Free) {
+        if free.time > self.end || address <= 16 {
+            return;
+        }
+        let number = self.page_or_old(address);
+        if let Some(page) = number.and_then(|n| self.pages.get_mut(n)) {
+            if page.holds == Holds::Nothing {
+                page.holds = Holds::FreeSite(free.site);
+            }
+        }
+    }
+
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        if event.failed || event.op.time > self.end || self.map.is_none() {
+            return;
+        }
+        self.clear(event);
+        if event.site.is_movable() || !self.owns(event.op.value) {
+            return;
+        }
+        let pfn = event.op.value;
+        let number = self.pages.put(SlabPage {
+            pfn,
+            order: event.site.order,
+            is_old: false,
+            holds: Holds::Nothing,
+            live: 0,
+            live_bytes: 0,
+            peak_bytes: 0,
+        });
+        self.owners.set(pfn, event.site.order.min(ORDER_MAX), number + 1);
+    }
+
+    fn page_free(&mut self, event: &PageEvent<'_>) {
+        if event.op.time <= self.end && self.map.is_some() {
+            self.clear(event);
+        }
+    }
 
     /// A life is added up: how long it held its bytes, and what its survivors hold.
-    pub fn closed(&mut self, closed: &Closed) {
+    fn closed(&mut self, closed: &Closed) {
+        if !self.share.owns(self.block_of(closed.address)) {
+            return;
+        }
         let (first, last) = self.window;
         let end = closed.end.time().unwrap_or(last).min(last);
         let held = end.saturating_sub(closed.life.born.max(first));
@@ -357,15 +495,15 @@ impl Occupancy {
         if page.is_old || page.live == 0 || !matches!(page.holds, Holds::Site(_)) {
             return;
         }
-        let share = 1.0 / f64::from(page.live);
-        let unused = self.size(page.order).saturating_sub(page.live_bytes) as f64 * share;
+        let unused = self.size(page.order).saturating_sub(page.live_bytes);
         let pins = grown(&mut self.pins, closed.caller);
         pins.objects += 1;
         pins.bytes = pins.bytes.saturating_add(closed.bytes_alloc);
-        pins.pinned_bytes += unused;
+        let pages = pins.pages.entry(page.live).or_default();
+        pages.unused = pages.unused.saturating_add(unused);
         if page.live_bytes <= page.peak_bytes / SPARSE {
-            pins.sparse_bytes += unused;
-            pins.sparse_slabs += share;
+            pages.sparse_unused = pages.sparse_unused.saturating_add(unused);
+            pages.sparse_objects += 1;
             pins.sparse_objects += 1;
             pins.sparse_age =
                 pins.sparse_age.saturating_add(u128::from(last.saturating_sub(closed.life.born)));

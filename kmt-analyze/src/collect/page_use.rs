@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
+use super::collector::{Collector, Route, Share};
+use super::sums::{Sums, merged};
 use crate::int_hash::IntHash;
-use crate::ledger::Noted;
-use crate::stream::NoteKind;
+use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
+use crate::stream::SideEventKind;
 
 /// Events of one task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,20 +53,51 @@ enum Run {
 /// Fallbacks of this order or less are severe.
 const SEVERE_ORDER_MAX: u64 = 3;
 
+/// Events of the page allocator by task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageUse {
+    /// log2 of the pages of a pageblock.
+    pub pageblock_order: u64,
+}
+
+impl Collector for PageUse {
+    type Part = PageUseSums;
+    type Output = HashMap<i32, Use, IntHash>;
+
+    fn interests(&self) -> Interests {
+        Interests { pages: true, page_side_events: true, ..Interests::default() }
+    }
+
+    fn route(&self) -> Route {
+        Route::Task
+    }
+
+    fn partition(&self, _: &Share) -> PageUseSums {
+        PageUseSums { tasks: HashMap::default(), pageblock_order: self.pageblock_order }
+    }
+
+    fn merge(&self, first: PageUseSums, others: Vec<PageUseSums>) -> Self::Output {
+        let others = others.into_iter().map(|part| part.tasks).collect();
+        merged(first.tasks, others)
+    }
+}
+
+/// Each task is in one part.
+impl Sums for Use {
+    fn absorb(&mut self, other: Self) {
+        debug_assert_eq!(*self, Self::default());
+        *self = other;
+    }
+}
+
 /// Events by task.
 #[derive(Debug)]
-pub struct PageUse {
-    /// By task.
-    pub tasks: HashMap<i32, Use, IntHash>,
+pub struct PageUseSums {
+    tasks: HashMap<i32, Use, IntHash>,
     pageblock_order: u64,
 }
 
-impl PageUse {
-    /// For pageblocks of that order.
-    pub fn new(pageblock_order: u64) -> Self {
-        Self { tasks: HashMap::default(), pageblock_order }
-    }
-
+impl PageUseSums {
     fn at(&mut self, pid: i32, run: Run) -> &mut Use {
         let task = self.tasks.entry(pid).or_default();
         // A run counts when something else ends it.
@@ -75,26 +108,29 @@ impl PageUse {
         }
         task
     }
+}
 
-    /// Pages were allocated, or could not be.
-    pub fn alloc(&mut self, pid: i32) {
-        self.at(pid, Run::None).allocs += 1;
+impl Receiver for PageUseSums {
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        if event.counted {
+            self.at(event.place.pid, Run::None).allocs += 1;
+        }
     }
 
-    /// Pages are freed.
-    pub fn free(&mut self, pid: i32) {
-        self.at(pid, Run::None).frees_direct += 1;
+    fn page_free(&mut self, event: &PageEvent<'_>) {
+        if event.counted {
+            self.at(event.place.pid, Run::None).frees_direct += 1;
+        }
     }
 
-    /// Another event of the page allocator.
-    pub fn note(&mut self, noted: &Noted) {
-        let pid = noted.place.pid;
-        match noted.kind {
-            NoteKind::PcpuDrain => self.at(pid, Run::Drain).pages_drained += 1,
-            NoteKind::ZoneLocked => self.at(pid, Run::Refill).allocs_under_lock += 1,
-            NoteKind::FreeBatched => self.at(pid, Run::None).frees_batched += 1,
-            NoteKind::Fallback => {
-                let [_, _, fallback_order, _, _, change_ownership] = noted.numbers;
+    fn side_event(&mut self, event: &SideEvent) {
+        let pid = event.place.pid;
+        match event.kind {
+            SideEventKind::PcpuDrain => self.at(pid, Run::Drain).pages_drained += 1,
+            SideEventKind::ZoneLocked => self.at(pid, Run::Refill).allocs_under_lock += 1,
+            SideEventKind::FreeBatched => self.at(pid, Run::None).frees_batched += 1,
+            SideEventKind::Fallback => {
+                let [_, _, fallback_order, _, _, change_ownership] = event.numbers;
                 let severity = fallback_order.map(|order| Severity::of(order, self.pageblock_order));
                 let task = self.at(pid, Run::None);
                 task.fallbacks += 1;
@@ -147,19 +183,20 @@ mod tests {
 
     #[test]
     fn runs_count_when_something_else_ends_them() {
-        let mut sink = PageUse::new(9);
-        let mut note = |kind, pid, numbers| {
+        let share = Share::whole(crate::collect::tests::rules(), false);
+        let mut sink = PageUse { pageblock_order: 9 }.partition(&share);
+        let mut event = |kind, pid, numbers| {
             let place = Origin { cpu: 0, pid, level: 0, name: 0 };
-            sink.note(&Noted { kind, numbers, time: 0, place });
+            sink.side_event(&SideEvent { kind, numbers, time: 0, place });
         };
         for _ in 0..3 {
-            note(NoteKind::ZoneLocked, 1, [None; 6]);
-            note(NoteKind::PcpuDrain, 2, [None; 6]);
+            event(SideEventKind::ZoneLocked, 1, [None; 6]);
+            event(SideEventKind::PcpuDrain, 2, [None; 6]);
         }
-        note(NoteKind::PcpuDrain, 1, [None; 6]);
-        note(NoteKind::Fallback, 1, [0, 0, 3, 0, 1, 1].map(Some));
-        note(NoteKind::Fallback, 1, [0, 0, 4, 0, 1, 0].map(Some));
-        note(NoteKind::Fallback, 1, [0, 0, 9, 0, 1, 1].map(Some));
+        event(SideEventKind::PcpuDrain, 1, [None; 6]);
+        event(SideEventKind::Fallback, 1, [0, 0, 3, 0, 1, 1].map(Some));
+        event(SideEventKind::Fallback, 1, [0, 0, 4, 0, 1, 0].map(Some));
+        event(SideEventKind::Fallback, 1, [0, 0, 9, 0, 1, 1].map(Some));
         let one = sink.tasks[&1];
         assert_eq!((one.allocs_under_lock, one.refills, one.pages_drained, one.drains), (3, 1, 1, 1));
         assert_eq!((one.fallbacks, one.causing, one.severe, one.moderate, one.changed), (3, 2, 1, 1, 2));

@@ -2,15 +2,85 @@
 
 use std::collections::VecDeque;
 
-use super::grown;
-use crate::ledger::Rules;
+use super::collector::{Collector, Share};
+use super::sums::grown;
+use crate::ledger::{Change, Interests, Receiver};
+
+/// The highest live bytes in a window of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peak {
+    /// First and last time.
+    pub window: (u64, u64),
+}
+
+impl Collector for Peak {
+    type Part = PeakPart;
+    type Output = LiveBytes;
+
+    fn interests(&self) -> Interests {
+        Interests { changes: true, ..Interests::default() }
+    }
+
+    fn partition(&self, share: &Share) -> PeakPart {
+        let live = LiveBytes::new(self.window, share.rules.deferred_max);
+        PeakPart { live, changes: (share.of > 1).then(Vec::new) }
+    }
+
+    fn merge(&self, first: PeakPart, others: Vec<PeakPart>) -> LiveBytes {
+        let PeakPart { mut live, changes } = first;
+        let mut changes = changes.unwrap_or_default();
+        others.into_iter().for_each(|other| changes.extend(other.changes.unwrap_or_default()));
+        // Changes of one event are of one part, or all of them ends: their order does not matter then.
+        changes.sort_by_key(|change| change.order);
+        changes.iter().for_each(|change| live.apply(change));
+        live
+    }
+}
+
+/// Follows the live bytes, or where there are other parts keeps what happened.
+#[derive(Debug)]
+pub struct PeakPart {
+    live: LiveBytes,
+    changes: Option<Vec<LiveChange>>,
+}
+
+impl Receiver for PeakPart {
+    #[inline]
+    fn changed(&mut self, change: &Change<'_>) {
+        if !change.selected {
+            return;
+        }
+        let bytes = change.site.bytes_alloc as i64;
+        let change = LiveChange {
+            order: change.order,
+            time: change.time,
+            site: change.life.site,
+            bytes: if change.is_birth { bytes } else { bytes.wrapping_neg() },
+            is_deferred: change.is_deferred,
+        };
+        match &mut self.changes {
+            Some(changes) => changes.push(change),
+            None => self.live.apply(&change),
+        }
+    }
+}
+
+/// The live bytes of a site change.
+#[derive(Debug, Clone, Copy)]
+struct LiveChange {
+    order: u64,
+    time: u64,
+    site: u32,
+    bytes: i64,
+    is_deferred: bool,
+}
 
 /// Follows the live bytes.
 ///
 /// The bytes of each site at the peak are known without a copy of all at every new peak: a site remembers what it
 /// had when it first changes after one.
-#[derive(Debug, Default)]
-pub struct Peak {
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LiveBytes {
     window: (u64, u64),
     live: i64,
     /// Highest live bytes and their time; `None` before the window.
@@ -30,26 +100,27 @@ pub struct Peak {
     pub waiting_at_peak: (i64, i64),
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct SiteLive {
     now: (i64, i64),
     at_peak: (i64, i64),
     peaks: u64,
 }
 
-impl Peak {
-    /// For a window of time.
-    pub fn new(window: (u64, u64)) -> Self {
-        Self { window, ..Self::default() }
+impl LiveBytes {
+    fn new(window: (u64, u64), deferred_max: u64) -> Self {
+        Self { window, deferred_max, ..Self::default() }
     }
 
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
-        self.deferred_max = rules.deferred_max;
+    fn apply(&mut self, change: &LiveChange) {
+        self.change(change.time, change.site, change.bytes);
+        if change.is_deferred {
+            self.waits(change.time, change.site, change.bytes.wrapping_neg());
+        }
     }
 
     /// Bytes of an object that its owner gave up wait for a grace period.
-    pub fn waits(&mut self, time: u64, site: u32, bytes: i64) {
+    fn waits(&mut self, time: u64, site: u32, bytes: i64) {
         self.release(time);
         *grown(&mut self.has_waiting, site) = true;
         self.waiting.push_back((time, bytes));
@@ -68,14 +139,14 @@ impl Peak {
 
     /// The live bytes of a site change.
     #[inline]
-    pub fn change(&mut self, time: u64, site: u32, bytes: i64) {
+    fn change(&mut self, time: u64, site: u32, bytes: i64) {
         if time > self.window.1 {
             return;
         }
         if !self.began && time >= self.window.0 {
             self.began = true;
             if self.live > 0 {
-                self.note(self.window.0);
+                self.new_peak(self.window.0);
             }
         }
         self.last_time = time;
@@ -89,11 +160,11 @@ impl Peak {
         entry.now.1 += bytes.signum();
         self.live += bytes;
         if bytes > 0 && self.began && self.highest.is_none_or(|(highest, _)| self.live > highest) {
-            self.note(time);
+            self.new_peak(time);
         }
     }
 
-    fn note(&mut self, time: u64) {
+    fn new_peak(&mut self, time: u64) {
         self.release(time);
         self.waiting_at_peak = self.waiting_sum;
         self.highest = Some((self.live, time));
@@ -120,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_sites_are_those_of_the_peak() {
-        let mut peak = Peak::new((0, 100));
+        let mut peak = LiveBytes::new((0, 100), 0);
         for (time, site, bytes) in
             [(1, 0, 100), (2, 1, 50), (3, 0, -100), (4, 2, 120), (5, 1, -50), (6, 3, 10), (200, 0, 999)]
         {
@@ -133,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_was_live_before_the_window_counts_in_it() {
-        let mut peak = Peak::new((10, 20));
+        let mut peak = LiveBytes::new((10, 20), 0);
         for (time, bytes) in [(1, 100), (5, 60), (12, -60), (13, 10)] {
             peak.change(time, 0, bytes);
         }
@@ -142,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_waited_long_enough_is_dropped_without_a_new_peak() {
-        let mut peak = Peak { window: (0, u64::MAX), deferred_max: 15, ..Peak::default() };
+        let mut peak = LiveBytes::new((0, u64::MAX), 15);
         peak.change(0, 0, 1_000_000);
         (1..1_000).for_each(|time| peak.waits(time, 0, 8));
         assert_eq!((peak.waiting.len(), peak.waiting_sum), (16, (128, 16)));

@@ -1,14 +1,37 @@
 //! Bytes by what showed that their life was over, where that was no plain free.
 
-use crate::ledger::Closed;
+use super::collector::{Collector, Share};
+use super::sums::{Sums, merged};
 use crate::ledger::lives::{End, Replacement};
+use crate::ledger::{Closed, Interests, Receiver};
 
 /// Objects and bytes.
 pub type Amount = (u64, u64);
 
-/// What sets the exact ledger apart from tools that only pair pointers.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Reasons {
+/// Ends that set the exact ledger apart from tools that only pair pointers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reasons;
+
+impl Collector for Reasons {
+    type Part = ReasonSums;
+    type Output = ReasonSums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, ..Interests::default() }
+    }
+
+    fn partition(&self, _: &Share) -> ReasonSums {
+        ReasonSums::default()
+    }
+
+    fn merge(&self, first: ReasonSums, others: Vec<ReasonSums>) -> ReasonSums {
+        merged(first, others)
+    }
+}
+
+/// Objects and bytes by what showed their end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReasonSums {
     /// Freed unseen: the address was allocated again.
     pub replaced: Amount,
     /// Freed unseen: the page was freed or allocated.
@@ -19,9 +42,17 @@ pub struct Reasons {
     pub late: Amount,
 }
 
-impl Reasons {
-    /// A life is added up.
-    pub fn closed(&mut self, closed: &Closed) {
+impl Sums for ReasonSums {
+    fn absorb(&mut self, other: Self) {
+        self.replaced.absorb(other.replaced);
+        self.page_gone.absorb(other.page_gone);
+        self.page_gone_then_freed.absorb(other.page_gone_then_freed);
+        self.late.absorb(other.late);
+    }
+}
+
+impl Receiver for ReasonSums {
+    fn closed(&mut self, closed: &Closed) {
         let amount = match closed.end {
             End::Unseen { by: Replacement::Object, .. } => &mut self.replaced,
             End::Unseen { by: Replacement::Page, .. } => &mut self.page_gone,

@@ -3,10 +3,13 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::rc::Rc;
 
-use crate::ledger::Closed;
+use super::collector::{Collector, Route, Share};
+use super::stack_join::StackJoin;
 use crate::ledger::lives::End;
-use crate::stream::{Api, NameId, Origin};
+use crate::ledger::{Closed, Interests, Receiver};
+use crate::stream::{Api, NameId, Op, Origin};
 
 /// One life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,29 +48,91 @@ pub struct Object {
     pub api: Api,
 }
 
+/// Keeps every life in a file.
+pub struct KeptLives {
+    file: Rc<dyn Fn() -> io::Result<File>>,
+}
+
+impl KeptLives {
+    /// In a file without a name, which `file` makes.
+    pub fn new(file: impl Fn() -> io::Result<File> + 'static) -> Self {
+        Self { file: Rc::new(file) }
+    }
+}
+
+/// No two share their file.
+impl PartialEq for KeptLives {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.file, &other.file)
+    }
+}
+
+impl Collector for KeptLives {
+    type Part = Spool;
+    type Output = Spool;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, slab_stacks: true, ..Interests::default() }
+    }
+
+    /// Lives are in the order in which they ended.
+    fn route(&self) -> Route {
+        Route::Whole
+    }
+
+    fn partition(&self, _: &Share) -> Spool {
+        match (self.file)() {
+            Ok(file) => Spool::new(Some(file), None),
+            Err(error) => Spool::new(None, Some(error)),
+        }
+    }
+
+    fn merge(&self, mut first: Spool, _: Vec<Spool>) -> Spool {
+        first.flush();
+        first
+    }
+}
+
 const LEN: usize = 72;
 const NONE: u32 = u32::MAX;
 
 /// The file.
 #[derive(Debug)]
 pub struct Spool {
-    file: BufWriter<File>,
+    file: Option<BufWriter<File>>,
+    join: StackJoin,
     /// Lives in it.
     pub len: u64,
     error: Option<io::Error>,
 }
 
-impl Spool {
-    /// In a file that nobody else sees.
-    pub fn new(file: File) -> Self {
-        Self { file: BufWriter::with_capacity(1 << 18, file), len: 0, error: None }
+impl Receiver for Spool {
+    fn slab_alloc(&mut self, op: &Op, _: Origin, _: bool) {
+        self.join.alloc(op);
     }
 
-    /// Adds a life.
-    pub fn push(&mut self, closed: &Closed, stack: Option<u32>) {
-        if self.error.is_some() {
-            return;
-        }
+    fn slab_stack(&mut self, op: &Op) {
+        self.join.stack(op, |_| true);
+    }
+
+    fn folded(&mut self, op: &Op) {
+        self.join.folded(op);
+    }
+
+    fn closed(&mut self, closed: &Closed) {
+        let stack = self.join.take(closed);
+        self.push(closed, stack);
+    }
+}
+
+impl Spool {
+    fn new(file: Option<File>, error: Option<io::Error>) -> Self {
+        let file = file.map(|file| BufWriter::with_capacity(1 << 18, file));
+        Self { file, join: StackJoin::default(), len: 0, error }
+    }
+
+    fn push(&mut self, closed: &Closed, stack: Option<u32>) {
+        let Some(file) = self.file.as_mut().filter(|_| self.error.is_none()) else { return };
         let (free_site, is_late) = match closed.end {
             End::Freed { free, late, .. } => (Some(free.site), late.is_some()),
             _ => (None, false),
@@ -91,15 +156,22 @@ impl Spool {
             api: closed.api,
         };
         self.len += 1;
-        self.error = self.file.write_all(&object.bytes()).err();
+        self.error = file.write_all(&object.bytes()).err();
+    }
+
+    fn flush(&mut self) {
+        if let (Some(file), None) = (&mut self.file, &self.error) {
+            self.error = file.flush().err();
+        }
     }
 
     /// All lives, in the order in which they ended; those that did not are the last.
-    pub fn read(self) -> io::Result<Objects> {
-        if let Some(error) = self.error {
-            return Err(error);
+    pub fn read(&self) -> io::Result<Objects> {
+        if let Some(error) = &self.error {
+            return Err(io::Error::new(error.kind(), error.to_string()));
         }
-        let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut file = file.get_ref().try_clone()?;
         file.rewind()?;
         Ok(Objects { file: BufReader::with_capacity(1 << 18, file) })
     }

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::amount::{Amount, Split};
+use super::collector::{Collector, Route, Share};
 use super::histogram::Histogram;
-use crate::collect::amount::{Amount, Split};
+use super::sums::{Sums, merged};
 use crate::int_hash::IntHash;
-use crate::ledger::Rules;
 use crate::ledger::direct_map::DirectMap;
-use crate::ledger::{Noted, PageEvent};
-use crate::stream::{NoteKind, Op, Origin};
+use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
+use crate::stream::{Op, Origin, SideEventKind};
 
 /// What takes the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,7 +71,7 @@ pub struct Delayed {
 }
 
 /// What one task did: the columns of trace-vmscan-postprocess.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskStalls {
     /// Direct reclaims begun, by order.
     pub direct: ByOrder,
@@ -104,27 +105,87 @@ pub type ByOrder = BTreeMap<Option<u64>, u64>;
 /// Stalls of an allocation with their lengths, and its frames.
 type Answered = (Vec<(Delayed, u64)>, std::ops::Range<u64>);
 
-/// The sink.
-#[derive(Debug, Default)]
+/// Times that tasks waited, and the allocations that they waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// Lengths by what it was.
+    /// Intervals at least this long are kept, in the clock's unit.
+    pub threshold: Option<u64>,
+}
+
+impl Collector for Stalls {
+    type Part = StallSums;
+    type Output = StallSums;
+
+    fn interests(&self) -> Interests {
+        Interests { slab_allocs: true, pages: true, stalls: true, ..Interests::default() }
+    }
+
+    fn route(&self) -> Route {
+        Route::Task
+    }
+
+    fn partition(&self, share: &Share) -> StallSums {
+        let rules = &share.rules;
+        let map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
+        StallSums { threshold: self.threshold, map, ..StallSums::default() }
+    }
+
+    fn merge(&self, first: StallSums, others: Vec<StallSums>) -> StallSums {
+        let mut out = merged(first.finish(), others.into_iter().map(StallSums::finish).collect());
+        out.cut();
+        out
+    }
+}
+
+/// Number, time and longest of waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// All together, in the clock's unit.
+    pub total: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl Waits {
+    fn add(&mut self, length: u64) {
+        self.absorb(Self { count: 1, total: length, max: length });
+    }
+}
+
+impl Sums for Waits {
+    fn absorb(&mut self, other: Self) {
+        self.count += other.count;
+        self.total = self.total.saturating_add(other.total);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// Waits, added up.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct StallSums {
+    /// Lengths by kind.
     pub kinds: BTreeMap<Stall, Histogram>,
-    /// Number, time and longest by what it was and task.
-    pub by_task: HashMap<(Stall, i32), (u64, u64, u64)>,
+    /// The same by task.
+    pub by_task: HashMap<(Stall, i32), Waits>,
     /// Objects freed by each shrinker.
     pub shrunk: BTreeMap<Stall, Amount>,
-    /// Allocations that had to wait: number, time, longest.
-    pub delayed: BTreeMap<Delayed, (u64, u64, u64)>,
+    /// Allocations that had to wait.
+    pub delayed: BTreeMap<Delayed, Waits>,
     /// By task.
     pub tasks: HashMap<i32, TaskStalls, IntHash>,
-    /// Intervals at least this long are kept.
-    pub threshold: Option<u64>,
-    /// Those, the longest if there are too many.
+    threshold: Option<u64>,
+    /// Intervals of the threshold and more, by time: the longest if there are too many.
     pub intervals: Vec<Interval>,
     /// Intervals beyond the threshold that were not kept.
     pub intervals_left_out: u64,
     /// Ends without a beginning: it was before the trace, or lost.
     pub unopened: u64,
+    /// Intervals that go on at the end.
+    pub going_on: u64,
+    /// Delayed allocations that were not seen.
+    pub without_allocation: u64,
     open: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
     graph: HashMap<i32, Vec<(u64, u64, u64)>, IntHash>,
     /// Stalls that were too many to wait for their allocation.
@@ -154,40 +215,29 @@ const INTERVALS_MAX: usize = 100_000;
 const RECLAIM_WB_FILE: u64 = 0x2;
 const RECLAIM_WB_SYNC: u64 = 0x4;
 
-impl Stalls {
-    /// Keeps intervals of that length and more.
-    pub fn new(threshold: Option<u64>) -> Self {
-        Self { threshold, ..Self::default() }
-    }
-
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
-        self.map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
-    }
-
-    fn begin(&mut self, stall: Stall, noted: &Noted) {
-        let open = self.open.entry(noted.place.pid).or_default();
+impl StallSums {
+    fn begin(&mut self, stall: Stall, event: &SideEvent) {
+        let open = self.open.entry(event.place.pid).or_default();
         // Nothing begins twice: what seems to go on had its end lost.
         open.retain(|(other, _)| *other != stall);
-        open.push((stall, noted.time));
+        open.push((stall, event.time));
     }
 
-    fn end(&mut self, stall: Stall, noted: &Noted) -> Option<u64> {
-        let open = self.open.entry(noted.place.pid).or_default();
+    fn end(&mut self, stall: Stall, event: &SideEvent) -> Option<u64> {
+        let open = self.open.entry(event.place.pid).or_default();
         let Some(at) = open.iter().rposition(|(other, _)| *other == stall) else {
             self.unopened += 1;
             return None;
         };
         let (_, begin) = open.remove(at);
-        self.add(stall, noted.place, begin, noted.time);
-        Some(noted.time.saturating_sub(begin))
+        self.add(stall, event.place, begin, event.time);
+        Some(event.time.saturating_sub(begin))
     }
 
     fn add(&mut self, stall: Stall, place: Origin, begin: u64, end: u64) {
         let length = end.saturating_sub(begin);
         self.kinds.entry(stall).or_default().add(length);
-        let task = self.by_task.entry((stall, place.pid)).or_default();
-        *task = (task.0 + 1, task.1.saturating_add(length), task.2.max(length));
+        self.by_task.entry((stall, place.pid)).or_default().add(length);
         if stall.delays() {
             let task = self.tasks.entry(place.pid).or_default();
             task.waited_time = task.waited_time.saturating_add(length);
@@ -211,83 +261,87 @@ impl Stalls {
     }
 
     /// Lets go of the shortest intervals that are too many, and puts the rest in their order.
-    pub fn cut(&mut self) {
-        self.intervals.sort_by_key(|i| (std::cmp::Reverse(i.end.saturating_sub(i.begin)), i.begin, i.pid));
+    fn cut(&mut self) {
+        self.intervals
+            .sort_by_key(|i| (std::cmp::Reverse(i.end.saturating_sub(i.begin)), i.begin, i.pid, i.stall));
         self.intervals_left_out =
             self.intervals_left_out.saturating_add(self.intervals.len().saturating_sub(INTERVALS_MAX) as u64);
         self.intervals.truncate(INTERVALS_MAX);
-        self.intervals.sort_by_key(|i| (i.begin, std::cmp::Reverse(i.end), i.pid));
+        self.intervals.sort_by_key(|i| (i.begin, std::cmp::Reverse(i.end), i.pid, i.stall));
     }
 
     /// An event of reclaim, compaction or a function graph.
-    pub fn note(&mut self, noted: &Noted) {
-        let n = noted.numbers;
-        let pid = noted.place.pid;
-        match noted.kind {
-            NoteKind::DirectBegin => {
+    fn event(&mut self, event: &SideEvent) {
+        let n = event.numbers;
+        let pid = event.place.pid;
+        match event.kind {
+            SideEventKind::DirectBegin => {
                 *self.tasks.entry(pid).or_default().direct.entry(n[0]).or_default() += 1;
-                self.begin(Stall::Direct, noted);
+                self.begin(Stall::Direct, event);
             }
-            NoteKind::DirectEnd => {
-                let length = self.end(Stall::Direct, noted);
+            SideEventKind::DirectEnd => {
+                let length = self.end(Stall::Direct, event);
                 let task = self.tasks.entry(pid).or_default();
                 task.direct_time = task.direct_time.saturating_add(length.unwrap_or(0));
                 task.direct_reclaimed.add(n[0]);
             }
-            NoteKind::MemcgBegin => self.begin(Stall::Memcg, noted),
-            NoteKind::MemcgEnd => drop(self.end(Stall::Memcg, noted)),
-            NoteKind::SoftLimitBegin => self.begin(Stall::SoftLimit, noted),
-            NoteKind::SoftLimitEnd => drop(self.end(Stall::SoftLimit, noted)),
-            NoteKind::NodeBegin => self.begin(Stall::Node, noted),
-            NoteKind::NodeEnd => drop(self.end(Stall::Node, noted)),
-            NoteKind::KswapdWake => {
+            SideEventKind::MemcgBegin => self.begin(Stall::Memcg, event),
+            SideEventKind::MemcgEnd => drop(self.end(Stall::Memcg, event)),
+            SideEventKind::SoftLimitBegin => self.begin(Stall::SoftLimit, event),
+            SideEventKind::SoftLimitEnd => drop(self.end(Stall::SoftLimit, event)),
+            SideEventKind::NodeBegin => self.begin(Stall::Node, event),
+            SideEventKind::NodeEnd => drop(self.end(Stall::Node, event)),
+            SideEventKind::KswapdWake => {
                 let is_awake =
                     self.open.get(&pid).is_some_and(|o| o.iter().any(|s| s.0 == Stall::Kswapd(n[0])));
                 let task = self.tasks.entry(pid).or_default();
                 let wakes = if is_awake { &mut task.rewakes } else { &mut task.wakes };
                 *wakes.entry(n[1]).or_default() += 1;
                 if !is_awake {
-                    self.begin(Stall::Kswapd(n[0]), noted);
+                    self.begin(Stall::Kswapd(n[0]), event);
                 }
             }
-            NoteKind::KswapdSleep => drop(self.end(Stall::Kswapd(n[0]), noted)),
-            NoteKind::WakeupKswapd => {
+            SideEventKind::KswapdSleep => drop(self.end(Stall::Kswapd(n[0]), event)),
+            SideEventKind::WakeupKswapd => {
                 *self.tasks.entry(pid).or_default().wakeups.entry(n[0]).or_default() += 1;
             }
-            NoteKind::ShrinkBegin => self.begin(Stall::Shrinker(n[1], n[0]), noted),
-            NoteKind::ShrinkEnd => {
+            SideEventKind::ShrinkBegin => self.begin(Stall::Shrinker(n[1], n[0]), event),
+            SideEventKind::ShrinkEnd => {
                 let stall = Stall::Shrinker(n[1], n[0]);
-                self.end(stall, noted);
+                self.end(stall, event);
                 // A shrinker may answer SHRINK_STOP, ~0UL.
                 let objects = n[2].map(|objects| u64::try_from(objects as i64).unwrap_or(0));
                 self.shrunk.entry(stall).or_default().add(objects);
             }
-            NoteKind::LruIsolate => self.isolate(pid, &n),
-            NoteKind::ShrinkInactive => {
+            SideEventKind::LruIsolate => self.isolate(pid, &n),
+            SideEventKind::ShrinkInactive => {
                 let is_anon = n[1].map(|flags| flags & RECLAIM_WB_FILE == 0);
                 self.tasks.entry(pid).or_default().reclaimed.add(is_anon, n[0]);
             }
-            NoteKind::WritePage => {
+            SideEventKind::WritePage => {
                 let is_async = n[0].map(|flags| flags & RECLAIM_WB_SYNC == 0);
                 self.tasks.entry(pid).or_default().written.add(is_async, Some(1));
             }
-            NoteKind::TryCompact => drop(self.compacting.insert(pid, noted.time)),
-            NoteKind::CompactBegin => self.begin(self.compaction(pid), noted),
-            NoteKind::CompactEnd => drop(self.end(self.compaction(pid), noted)),
-            NoteKind::GraphEntry => {
+            SideEventKind::TryCompact => drop(self.compacting.insert(pid, event.time)),
+            SideEventKind::CompactBegin => self.begin(self.compaction(pid), event),
+            SideEventKind::CompactEnd => drop(self.end(self.compaction(pid), event)),
+            SideEventKind::GraphEntry => {
                 let (Some(func), Some(depth)) = (n[0], n[1]) else { return };
-                let open = self.graph.entry(stack_of(noted.place)).or_default();
+                let open = self.graph.entry(stack_of(event.place)).or_default();
                 // What is as deep or deeper is over, and its end was lost.
                 open.retain(|(_, other, _)| *other < depth);
-                open.push((func, depth, noted.time));
+                open.push((func, depth, event.time));
             }
-            NoteKind::GraphExit => self.graph_exit(noted),
-            NoteKind::Fallback | NoteKind::PcpuDrain | NoteKind::ZoneLocked | NoteKind::FreeBatched => {}
+            SideEventKind::GraphExit => self.graph_exit(event),
+            SideEventKind::Fallback
+            | SideEventKind::PcpuDrain
+            | SideEventKind::ZoneLocked
+            | SideEventKind::FreeBatched => {}
         }
     }
 
     /// Scanned counts inactive lists only, as vmstat does; active ones are rotated.
-    fn isolate(&mut self, pid: i32, n: &crate::stream::Note) {
+    fn isolate(&mut self, pid: i32, n: &crate::stream::SideNumbers) {
         let [scanned, isolate_mode, lru, file, ..] = *n;
         let (is_inactive, is_anon) = match lru {
             // enum lru_list: inactive and active anonymous, inactive and active file.
@@ -308,25 +362,25 @@ impl Stalls {
     }
 
     /// The end of a function: it tells its times itself.
-    fn graph_exit(&mut self, noted: &Noted) {
-        let [func, depth, call, ret, ..] = noted.numbers;
+    fn graph_exit(&mut self, event: &SideEvent) {
+        let [func, depth, call, ret, ..] = event.numbers;
         let (Some(func), Some(depth)) = (func, depth) else {
             self.unopened += 1;
             return;
         };
         let times = call.zip(ret).filter(|&(call, ret)| call != 0 && ret >= call);
-        let open = self.graph.entry(stack_of(noted.place)).or_default();
+        let open = self.graph.entry(stack_of(event.place)).or_default();
         let entered = open.iter().rposition(|e| (e.0, e.1) == (func, depth));
         let entered = entered.and_then(|at| open.drain(at..).next());
-        let Some((begin, end)) = times.or(entered.map(|(.., time)| (time, noted.time))) else {
+        let Some((begin, end)) = times.or(entered.map(|(.., time)| (time, event.time))) else {
             self.unopened += 1;
             return;
         };
-        self.add(Stall::Function(func), noted.place, begin, end);
+        self.add(Stall::Function(func), event.place, begin, end);
     }
 
-    /// Pages were allocated, or could not be: what the task waited for.
-    pub fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    /// Pages were allocated, or could not be: the task may have waited for them.
+    fn delayed_pages(&mut self, event: &PageEvent<'_>) {
         let pid = event.place.pid;
         self.compacting.remove(&pid);
         self.settle(pid);
@@ -345,7 +399,7 @@ impl Stalls {
     }
 
     /// A slab object: the first behind a page is what that was for.
-    pub fn slab_alloc(&mut self, op: &Op, place: Origin) {
+    fn delayed_slab(&mut self, op: &Op, place: Origin) {
         if self.answered.is_empty() {
             return;
         }
@@ -360,19 +414,52 @@ impl Stalls {
 
     fn settle(&mut self, pid: i32) {
         for (delayed, length) in self.answered.remove(&pid).unwrap_or_default().0 {
-            let sums = self.delayed.entry(delayed).or_default();
-            *sums = (sums.0 + 1, sums.1.saturating_add(length), sums.2.max(length));
+            self.delayed.entry(delayed).or_default().add(length);
         }
     }
 
-    /// Counts what is still undecided; returns how many intervals go on, and how many delayed allocations were not
-    /// seen.
-    pub fn finish(&mut self) -> (u64, u64) {
+    /// Counts stalls that are still undecided.
+    fn finish(mut self) -> Self {
         let pids: Vec<i32> = self.answered.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.settle(pid));
-        self.cut();
-        let open = self.open.values().map(Vec::len).sum::<usize>();
-        let waiting = self.waiting.values().map(Vec::len).sum::<usize>() as u64;
-        (open as u64, waiting + self.unanswered)
+        self.going_on = std::mem::take(&mut self.open).values().map(Vec::len).sum::<usize>() as u64;
+        let waiting = std::mem::take(&mut self.waiting).values().map(Vec::len).sum::<usize>() as u64;
+        self.without_allocation = waiting + self.unanswered;
+        Self { graph: HashMap::default(), compacting: HashMap::default(), ..self }
+    }
+}
+
+impl Receiver for StallSums {
+    fn side_event(&mut self, event: &SideEvent) {
+        self.event(event);
+    }
+
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        if event.counted {
+            self.delayed_pages(event);
+        }
+    }
+
+    fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
+        if counted {
+            self.delayed_slab(op, place);
+        }
+    }
+}
+
+impl Sums for StallSums {
+    fn absorb(&mut self, other: Self) {
+        self.kinds.absorb(other.kinds);
+        self.by_task.absorb(other.by_task);
+        self.shrunk.absorb(other.shrunk);
+        self.delayed.absorb(other.delayed);
+        // Each task is in one part.
+        self.tasks.extend(other.tasks);
+        self.intervals.extend(other.intervals);
+        self.intervals_left_out.absorb(other.intervals_left_out);
+        self.unopened.absorb(other.unopened);
+        self.unanswered.absorb(other.unanswered);
+        self.going_on.absorb(other.going_on);
+        self.without_allocation.absorb(other.without_allocation);
     }
 }

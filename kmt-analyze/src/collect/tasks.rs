@@ -2,25 +2,47 @@
 
 use std::collections::HashMap;
 
-use super::grown;
+use super::collector::{Collector, Share};
+use super::sums::{Sums, grown, merged};
 use crate::int_hash::IntHash;
-use crate::ledger::lives::{End, Free};
+use crate::ledger::lives::{End, Free, NoLife};
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
-use crate::ledger::{Closed, ClosedFrames};
+use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
 /// Sums by CPU, task and level.
-#[derive(Debug, Default)]
-pub struct Tasks {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tasks;
+
+impl Collector for Tasks {
+    type Part = TaskSums;
+    type Output = TaskSums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, frames: true, unmatched: true, ..Interests::default() }
+    }
+
+    fn partition(&self, _: &Share) -> TaskSums {
+        TaskSums::default()
+    }
+
+    fn merge(&self, first: TaskSums, others: Vec<TaskSums>) -> TaskSums {
+        merged(first, others)
+    }
+}
+
+/// Sums of all origins.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct TaskSums {
     /// By number of the origin that allocated.
-    pub origins: Vec<TaskSums>,
+    pub origins: Vec<OriginSums>,
     /// Bytes handed from one task to another: allocating and freeing origin, objects, bytes.
     pub handed: HashMap<(u32, u32), (u64, u64), IntHash>,
 }
 
 /// Sums of one origin.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TaskSums {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OriginSums {
     /// Slab objects that it allocated.
     pub slab: Totals,
     /// Pages that it allocated.
@@ -31,10 +53,25 @@ pub struct TaskSums {
     pub bytes_freed_here: u64,
 }
 
-impl Tasks {
-    /// A life is added up.
+impl Sums for TaskSums {
+    fn absorb(&mut self, other: Self) {
+        self.origins.absorb(other.origins);
+        self.handed.absorb(other.handed);
+    }
+}
+
+impl Sums for OriginSums {
+    fn absorb(&mut self, other: Self) {
+        self.slab += &other.slab;
+        self.pages += &other.pages;
+        self.freed_here.absorb(other.freed_here);
+        self.bytes_freed_here.absorb(other.bytes_freed_here);
+    }
+}
+
+impl Receiver for TaskSums {
     #[inline]
-    pub fn closed(&mut self, closed: &Closed) {
+    fn closed(&mut self, closed: &Closed) {
         let sums = grown(&mut self.origins, closed.life.origin);
         let bytes = closed.bytes_alloc;
         let if_so = |is: bool, number: u64| if is { number } else { 0 };
@@ -70,15 +107,13 @@ impl Tasks {
         }
     }
 
-    /// Frames are added up.
-    pub fn closed_frames(&mut self, closed: &ClosedFrames) {
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
         let sums = &mut grown(&mut self.origins, closed.origin).pages;
         *sums += &closed.sums;
         sums.frames_alloc += if closed.is_born { closed.frames } else { 0 };
     }
 
-    /// A free of something that the trace does not know.
-    pub fn unmatched(&mut self, free: &Free) {
+    fn unmatched(&mut self, free: &Free, _: NoLife) {
         grown(&mut self.origins, free.origin).freed_here += 1;
     }
 }

@@ -1,18 +1,19 @@
-//! Sinks fed by hand.
+//! Parts of collectors fed by hand.
 
 use super::fallbacks::Fallback;
-use super::occupancy::Holds;
+use super::occupancy::{Holds, OccupancyPart};
 use super::stalls::Stall;
 use super::*;
 use crate::ledger::KnownSite;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::lives::{End, Life};
+use crate::ledger::{Change, Closed, PageEvent, Receiver, Rules, SideEvent};
 use crate::stream::op::{Kind, What};
-use crate::stream::{Api, Note, NoteKind, PageSite};
+use crate::stream::{Api, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
 const BASE: u64 = 0x00ff_8880_0000_0000;
 
-fn rules() -> Rules {
+pub(super) fn rules() -> Rules {
     let direct_map = Some(DirectMap { base: BASE, base_address: 0xff << 56 | BASE, votes: 9, votes_all: 9 });
     Rules {
         page_size: 4096,
@@ -26,14 +27,19 @@ fn rules() -> Rules {
     }
 }
 
+/// The only part of a collector.
+fn part<C: Collector>(collector: &C) -> C::Part {
+    collector.partition(&Share::whole(rules(), true))
+}
+
 fn place(pid: i32) -> Origin {
     Origin { cpu: 0, pid, level: 0, name: 0 }
 }
 
-fn noted(kind: NoteKind, pid: i32, time: u64, numbers: &[u64]) -> Noted {
-    let mut all = Note::default();
+fn noted(kind: SideEventKind, pid: i32, time: u64, numbers: &[u64]) -> SideEvent {
+    let mut all = SideNumbers::default();
     all.iter_mut().zip(numbers).for_each(|(to, from)| *to = Some(*from));
-    Noted { kind, numbers: all, time, place: place(pid) }
+    SideEvent { kind, numbers: all, time, place: place(pid) }
 }
 
 fn page(op: &Op, pid: i32, order: u8, migratetype: i32) -> PageEvent<'_> {
@@ -51,16 +57,16 @@ fn slab_op(address: u64, site: u32) -> Op {
 
 #[test]
 fn shrinkers_that_share_a_function_are_told_apart() {
-    let mut stalls = Stalls::new(None);
+    let mut stalls = part(&Stalls::default());
     let (function, one, other) = (0xf0, 0x10, 0x20);
-    stalls.note(&noted(NoteKind::ShrinkBegin, 1, 100, &[one, function]));
+    stalls.side_event(&noted(SideEventKind::ShrinkBegin, 1, 100, &[one, function]));
     // Another task, and another shrinker of the same function, in between.
-    stalls.note(&noted(NoteKind::ShrinkBegin, 2, 110, &[one, function]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 1, 150, &[one, function, 7]));
-    stalls.note(&noted(NoteKind::ShrinkBegin, 1, 160, &[other, function]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 1, 165, &[other, function, u64::MAX]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 2, 210, &[one, function, 1]));
-    stalls.note(&noted(NoteKind::ShrinkEnd, 3, 220, &[one, function, 1]));
+    stalls.side_event(&noted(SideEventKind::ShrinkBegin, 2, 110, &[one, function]));
+    stalls.side_event(&noted(SideEventKind::ShrinkEnd, 1, 150, &[one, function, 7]));
+    stalls.side_event(&noted(SideEventKind::ShrinkBegin, 1, 160, &[other, function]));
+    stalls.side_event(&noted(SideEventKind::ShrinkEnd, 1, 165, &[other, function, u64::MAX]));
+    stalls.side_event(&noted(SideEventKind::ShrinkEnd, 2, 210, &[one, function, 1]));
+    stalls.side_event(&noted(SideEventKind::ShrinkEnd, 3, 220, &[one, function, 1]));
     let of = |shrinker| {
         let lengths = &stalls.kinds[&Stall::Shrinker(Some(function), Some(shrinker))];
         (
@@ -77,45 +83,51 @@ fn shrinkers_that_share_a_function_are_told_apart() {
 
 #[test]
 fn kswapd_wakes_once_until_it_sleeps() {
-    let mut stalls = Stalls::new(Some(50));
+    let collector = Stalls { threshold: Some(50) };
+    let mut stalls = part(&collector);
     for (kind, time, numbers) in [
-        (NoteKind::KswapdWake, 10, vec![0, 0]),
-        (NoteKind::KswapdWake, 20, vec![0, 3]),
-        (NoteKind::KswapdSleep, 70, vec![0]),
-        (NoteKind::KswapdWake, 80, vec![0, 0]),
-        (NoteKind::KswapdSleep, 85, vec![0]),
+        (SideEventKind::KswapdWake, 10, vec![0, 0]),
+        (SideEventKind::KswapdWake, 20, vec![0, 3]),
+        (SideEventKind::KswapdSleep, 70, vec![0]),
+        (SideEventKind::KswapdWake, 80, vec![0, 0]),
+        (SideEventKind::KswapdSleep, 85, vec![0]),
     ] {
-        stalls.note(&noted(kind, 9, time, &numbers));
+        stalls.side_event(&noted(kind, 9, time, &numbers));
     }
     let task = &stalls.tasks[&9];
     assert_eq!((task.wakes[&Some(0)], task.rewakes[&Some(3)]), (2, 1));
     assert_eq!(stalls.kinds[&Stall::Kswapd(Some(0))].sum(), 65);
-    assert_eq!(stalls.finish(), (0, 0));
+    let stalls = collector.merge(stalls, Vec::new());
+    assert_eq!((stalls.going_on, stalls.without_allocation), (0, 0));
     assert_eq!(stalls.intervals.len(), 1, "60 is beyond the threshold, 5 is not");
 }
 
 #[test]
 fn a_stall_is_charged_to_the_allocation_behind_it() {
-    let mut stalls = Stalls::new(None);
-    stalls.learn(&rules());
-    stalls.note(&noted(NoteKind::TryCompact, 1, 5, &[3]));
-    stalls.note(&noted(NoteKind::CompactBegin, 1, 10, &[1]));
-    stalls.note(&noted(NoteKind::CompactEnd, 1, 30, &[1, 8]));
-    stalls.note(&noted(NoteKind::CompactBegin, 2, 10, &[1]));
-    stalls.note(&noted(NoteKind::CompactEnd, 2, 15, &[1, 8]));
-    stalls.note(&noted(NoteKind::DirectBegin, 1, 40, &[3]));
-    stalls.note(&noted(NoteKind::DirectEnd, 1, 100, &[32]));
+    let mut stalls = part(&Stalls::default());
+    stalls.side_event(&noted(SideEventKind::TryCompact, 1, 5, &[3]));
+    stalls.side_event(&noted(SideEventKind::CompactBegin, 1, 10, &[1]));
+    stalls.side_event(&noted(SideEventKind::CompactEnd, 1, 30, &[1, 8]));
+    stalls.side_event(&noted(SideEventKind::CompactBegin, 2, 10, &[1]));
+    stalls.side_event(&noted(SideEventKind::CompactEnd, 2, 15, &[1, 8]));
+    stalls.side_event(&noted(SideEventKind::DirectBegin, 1, 40, &[3]));
+    stalls.side_event(&noted(SideEventKind::DirectEnd, 1, 100, &[32]));
     let op = page_op(0x100, 4, 110);
     stalls.page_alloc(&page(&op, 1, 3, 0));
-    stalls.slab_alloc(&slab_op(BASE + (0x103 << 12) + 64, 6), place(1));
+    stalls.slab_alloc(&slab_op(BASE + (0x103 << 12) + 64, 6), place(1), true);
     // The next page is for nothing of slab: its object lies elsewhere.
-    stalls.note(&noted(NoteKind::DirectBegin, 1, 200, &[0]));
-    stalls.note(&noted(NoteKind::DirectEnd, 1, 201, &[1]));
+    stalls.side_event(&noted(SideEventKind::DirectBegin, 1, 200, &[0]));
+    stalls.side_event(&noted(SideEventKind::DirectEnd, 1, 201, &[1]));
     let op = page_op(0x200, 5, 210);
     stalls.page_alloc(&page(&op, 1, 0, 0));
-    stalls.slab_alloc(&slab_op(BASE + (0x999 << 12), 7), place(1));
-    assert_eq!(stalls.finish(), (0, 0), "background compaction delays nobody");
-    let rows: Vec<_> = stalls.delayed.iter().map(|(d, s)| (d.stall, d.page_site, d.slab_site, *s)).collect();
+    stalls.slab_alloc(&slab_op(BASE + (0x999 << 12), 7), place(1), true);
+    let stalls = Stalls::default().merge(stalls, Vec::new());
+    assert_eq!((stalls.going_on, stalls.without_allocation), (0, 0), "background compaction delays nobody");
+    let rows: Vec<_> = stalls
+        .delayed
+        .iter()
+        .map(|(d, s)| (d.stall, d.page_site, d.slab_site, (s.count, s.total, s.max)))
+        .collect();
     assert_eq!(
         rows,
         [
@@ -129,58 +141,58 @@ fn a_stall_is_charged_to_the_allocation_behind_it() {
 
 #[test]
 fn what_never_ends_does_not_pile_up() {
-    let mut stalls = Stalls::new(None);
+    let mut stalls = part(&Stalls::default());
     for time in 0..1_000 {
         // Ends were lost, and page allocations were not recorded.
-        stalls.note(&noted(NoteKind::GraphEntry, 1, time, &[time, 3]));
-        stalls.note(&noted(NoteKind::DirectBegin, 1, time, &[0]));
-        stalls.note(&noted(NoteKind::DirectEnd, 1, time, &[0]));
+        stalls.side_event(&noted(SideEventKind::GraphEntry, 1, time, &[time, 3]));
+        stalls.side_event(&noted(SideEventKind::DirectBegin, 1, time, &[0]));
+        stalls.side_event(&noted(SideEventKind::DirectEnd, 1, time, &[0]));
     }
-    assert_eq!(stalls.finish(), (0, 1_000));
+    let stalls = Stalls::default().merge(stalls, Vec::new());
+    assert_eq!((stalls.going_on, stalls.without_allocation), (0, 1_000));
     assert!(stalls.delayed.is_empty());
 }
 
 #[test]
 fn functions_without_times_of_their_own_are_timed_by_their_events() {
-    let mut stalls = Stalls::new(None);
-    stalls.note(&noted(NoteKind::GraphEntry, 1, 100, &[0xa, 0]));
-    stalls.note(&noted(NoteKind::GraphEntry, 1, 110, &[0xb, 1]));
-    stalls.note(&noted(NoteKind::GraphExit, 1, 130, &[0xb, 1]));
-    stalls.note(&noted(NoteKind::GraphExit, 1, 160, &[0xa, 0]));
-    stalls.note(&noted(NoteKind::GraphExit, 1, 500, &[0xa, 0, 300, 450]));
+    let mut stalls = part(&Stalls::default());
+    stalls.side_event(&noted(SideEventKind::GraphEntry, 1, 100, &[0xa, 0]));
+    stalls.side_event(&noted(SideEventKind::GraphEntry, 1, 110, &[0xb, 1]));
+    stalls.side_event(&noted(SideEventKind::GraphExit, 1, 130, &[0xb, 1]));
+    stalls.side_event(&noted(SideEventKind::GraphExit, 1, 160, &[0xa, 0]));
+    stalls.side_event(&noted(SideEventKind::GraphExit, 1, 500, &[0xa, 0, 300, 450]));
     let sums = |f| (stalls.kinds[&Stall::Function(f)].count(), stalls.kinds[&Stall::Function(f)].sum());
     assert_eq!((sums(0xb), sums(0xa)), ((1, 20), (2, 210)));
     // The idle task runs on every CPU at once.
-    let idle = |kind, cpu, time, numbers: &[u64]| Noted {
+    let idle = |kind, cpu, time, numbers: &[u64]| SideEvent {
         place: Origin { cpu, pid: 0, level: 0, name: 0 },
         ..noted(kind, 0, time, numbers)
     };
-    stalls.note(&idle(NoteKind::GraphEntry, 0, 1_000, &[0xc, 0]));
-    stalls.note(&idle(NoteKind::GraphEntry, 1, 1_010, &[0xc, 0]));
-    stalls.note(&idle(NoteKind::GraphExit, 0, 1_020, &[0xc, 0]));
-    stalls.note(&idle(NoteKind::GraphExit, 1, 1_060, &[0xc, 0]));
+    stalls.side_event(&idle(SideEventKind::GraphEntry, 0, 1_000, &[0xc, 0]));
+    stalls.side_event(&idle(SideEventKind::GraphEntry, 1, 1_010, &[0xc, 0]));
+    stalls.side_event(&idle(SideEventKind::GraphExit, 0, 1_020, &[0xc, 0]));
+    stalls.side_event(&idle(SideEventKind::GraphExit, 1, 1_060, &[0xc, 0]));
     let lengths = &stalls.kinds[&Stall::Function(0xc)];
     assert_eq!((lengths.sum(), lengths.max()), (70, Some(50)));
 }
 
 #[test]
 fn a_fallback_has_its_page_and_its_object() {
-    let mut fallbacks = Fallbacks::default();
-    fallbacks.learn(&rules());
-    fallbacks.note(&noted(NoteKind::Fallback, 1, 10, &[0x100, 0, 4, 0, 1, 0]));
+    let mut fallbacks = part(&Fallbacks);
+    fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 10, &[0x100, 0, 4, 0, 1, 0]));
     let op = page_op(0x103, 7, 11);
     fallbacks.page_alloc(&page(&op, 1, 0, 0));
-    fallbacks.slab_alloc(&slab_op(BASE + (0x103 << 12), 5), place(1));
+    fallbacks.slab_alloc(&slab_op(BASE + (0x103 << 12), 5), place(1), true);
     // One whose page is for something else than slab, and one behind which the task asks for another type.
-    fallbacks.note(&noted(NoteKind::Fallback, 1, 15, &[0x180, 0, 4, 0, 2, 0]));
+    fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 15, &[0x180, 0, 4, 0, 2, 0]));
     let op = page_op(0x700, 8, 16);
     fallbacks.page_alloc(&page(&op, 1, 0, 0));
-    fallbacks.slab_alloc(&slab_op(BASE, 6), place(1));
-    fallbacks.note(&noted(NoteKind::Fallback, 1, 20, &[0x200, 0, 9, 0, 1, 1]));
+    fallbacks.slab_alloc(&slab_op(BASE, 6), place(1), true);
+    fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 20, &[0x200, 0, 9, 0, 1, 1]));
     let op = page_op(0x900, 7, 21);
     fallbacks.page_alloc(&page(&op, 1, 0, 1));
-    fallbacks.finish();
-    let mut found: Vec<Fallback> = fallbacks.counts.keys().copied().collect();
+    let fallbacks = Fallbacks.merge(fallbacks, Vec::new());
+    let mut found: Vec<Fallback> = fallbacks.keys().copied().collect();
     found.sort();
     let found: Vec<_> = found.iter().map(|f| (f.page_site, f.slab_site, f.change_ownership)).collect();
     assert_eq!(
@@ -191,24 +203,30 @@ fn a_fallback_has_its_page_and_its_object() {
 
 #[test]
 fn a_block_has_the_type_of_what_did_not_fall_back() {
-    let mut mixing = Mixing::new(9);
-    assert_eq!(mixing.block_type(0), None, "unknown before its first event");
+    let collector = Mixing { pageblock_order: 9 };
+    let mut mixing = part(&collector);
+    assert_eq!(
+        collector.merge(part(&collector), Vec::new()).block_type(0),
+        None,
+        "unknown before its first event"
+    );
     for pfn in 0..3 {
         let op = page_op(pfn, 0, 1);
         mixing.page_alloc(&page(&op, 1, 0, 1));
     }
     for pfn in 10..20 {
-        mixing.note(&noted(NoteKind::Fallback, 1, 2, &[pfn, 0, 3, 0, 1, 0]));
+        mixing.side_event(&noted(SideEventKind::Fallback, 1, 2, &[pfn, 0, 3, 0, 1, 0]));
         let op = page_op(pfn, 0, 2);
         mixing.page_alloc(&page(&op, 1, 0, 0));
     }
-    assert_eq!(mixing.block_type(0), Some(1));
-    mixing.note(&noted(NoteKind::Fallback, 1, 3, &[30, 0, 9, 2, 1, 1]));
-    assert_eq!(mixing.block_type(0), Some(2), "it changed hands");
+    let before = mixing.clone();
+    assert_eq!(collector.merge(before, Vec::new()).block_type(0), Some(1));
+    mixing.side_event(&noted(SideEventKind::Fallback, 1, 3, &[30, 0, 9, 2, 1, 1]));
+    assert_eq!(collector.merge(mixing, Vec::new()).block_type(0), Some(2), "it changed hands");
 }
 
 /// An object of 512 bytes at a place of a page.
-fn object(sink: &mut Occupancy, pfn: u64, number: u64, time: u64, is_birth: bool) {
+fn object(part: &mut OccupancyPart, pfn: u64, number: u64, time: u64, is_birth: bool) {
     let site = KnownSite {
         bytes_req: 500,
         bytes_alloc: 512,
@@ -220,7 +238,7 @@ fn object(sink: &mut Occupancy, pfn: u64, number: u64, time: u64, is_birth: bool
     };
     let life = Life { born: time, site: 2, origin: 0 };
     let address = BASE + (pfn << 12) + number * 512;
-    sink.changed(&Change {
+    part.changed(&Change {
         address,
         life: &life,
         site: &site,
@@ -228,41 +246,42 @@ fn object(sink: &mut Occupancy, pfn: u64, number: u64, time: u64, is_birth: bool
         time,
         is_birth,
         is_deferred: false,
+        order: time,
     });
 }
 
 #[test]
 fn slab_pages_come_and_go_and_survivors_pin_them() {
-    let mut sink = Occupancy::new(0, 999, 10);
-    sink.learn(&rules());
+    let collector = Occupancy { window: (0, 999), steps: 10 };
+    let mut part = part(&collector);
     let op = page_op(0x50, 0, 100);
-    sink.page_alloc(&page(&op, 1, 1, 0));
-    (0..16).for_each(|n| object(&mut sink, 0x50, n, 150, true));
-    (1..16).for_each(|n| object(&mut sink, 0x50, n, 250, false));
+    part.page_alloc(&page(&op, 1, 1, 0));
+    (0..16).for_each(|n| object(&mut part, 0x50, n, 150, true));
+    (1..16).for_each(|n| object(&mut part, 0x50, n, 250, false));
     // One that goes again, one of users, and one that is older than the trace.
     let op = page_op(0x60, 0, 100);
-    sink.page_alloc(&page(&op, 1, 0, 0));
-    object(&mut sink, 0x60, 0, 160, true);
-    object(&mut sink, 0x60, 0, 170, false);
+    part.page_alloc(&page(&op, 1, 0, 0));
+    object(&mut part, 0x60, 0, 160, true);
+    object(&mut part, 0x60, 0, 170, false);
     let free = page_op(0x60, 0, 300);
-    sink.page_free(&page(&free, 1, 0, 0));
+    part.page_free(&page(&free, 1, 0, 0));
     let op = page_op(0x70, 0, 100);
-    sink.page_alloc(&page(&op, 1, 0, 1));
-    object(&mut sink, 0x80, 0, 400, true);
-    let mut pages: Vec<_> = sink.pages().map(|p| (p.pfn, p.is_old, p.holds, p.live, p.peak_bytes)).collect();
-    pages.sort_by_key(|p| p.0);
+    part.page_alloc(&page(&op, 1, 0, 1));
+    object(&mut part, 0x80, 0, 400, true);
+    let sums = collector.merge(part.clone(), Vec::new());
+    let pages: Vec<_> = sums.pages.iter().map(|p| (p.pfn, p.is_old, p.holds, p.live, p.peak_bytes)).collect();
     assert_eq!(
         pages,
         [(0x50, false, Holds::Site(2), 1, 8192), (0x80, true, Holds::Site(2), 1, 512)],
         "a movable page is no slab"
     );
-    let turnover = sink.turnover[2];
+    let turnover = sums.turnover[2];
     assert_eq!((turnover.slabs_born, turnover.frames_born, turnover.slabs_died), (2, 3, 1));
-    let held: Vec<i64> = sink.steps.iter().map(|s| s.held).collect();
+    let held: Vec<i64> = sums.steps.iter().map(|s| s.held).collect();
     assert_eq!((held[1], held[3], held.iter().sum::<i64>()), (12_288, -4096, 8192));
-    assert_eq!(sink.steps.iter().map(|s| s.live).sum::<i64>(), 512);
+    assert_eq!(sums.steps.iter().map(|s| s.live).sum::<i64>(), 512);
     // The survivor pins what it does not use.
-    sink.closed(&Closed {
+    part.closed(&Closed {
         address: BASE + (0x50 << 12),
         life: Life { born: 150, site: 2, origin: 0 },
         end: End::Live,
@@ -280,11 +299,12 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
         is_waiting: false,
         uncertain: false,
     });
-    let pins = sink.pins[3];
-    assert_eq!((pins.objects, pins.sparse_objects, pins.sparse_bytes), (1, 1, 7680.0));
-    assert_eq!(sink.object_time[2], 849);
+    let sums = collector.merge(part.clone(), Vec::new());
+    let pins = &sums.pins[3];
+    assert_eq!((pins.objects, pins.sparse_objects, pins.sparse_bytes()), (1, 1, 7680.0));
+    assert_eq!(sums.object_time[2], 849);
     // Old pages that go are counted by what they held.
     let free = page_op(0x80, 0, 500);
-    sink.page_free(&page(&free, 1, 0, 0));
-    assert_eq!(sink.turnover[2].old_frames_died, 1);
+    part.page_free(&page(&free, 1, 0, 0));
+    assert_eq!(collector.merge(part, Vec::new()).turnover[2].old_frames_died, 1);
 }

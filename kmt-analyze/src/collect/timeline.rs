@@ -1,11 +1,11 @@
 //! Live bytes and rates over time, by site or by origin; what a key is made of them is the report's business.
 
-use super::grown;
-use crate::ledger::Rules;
-use crate::ledger::{Closed, ClosedFrames};
+use super::collector::{Collector, Share};
+use super::sums::{Sums, grown, merged};
+use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
 /// Changes in equal steps of time.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeline {
     /// Time of the first step.
     pub start: u64,
@@ -15,16 +15,41 @@ pub struct Timeline {
     pub steps: usize,
     /// Whether lives are kept by origin, instead of by site.
     pub by_origin: bool,
+    /// Lives born before the first step have one of their own, behind the last.
+    pub keeps_before: bool,
+}
+
+impl Collector for Timeline {
+    type Part = TimelineSums;
+    type Output = TimelineSums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, frames: true, ..Interests::default() }
+    }
+
+    fn partition(&self, share: &Share) -> TimelineSums {
+        let deferred_max = share.rules.deferred_max;
+        TimelineSums { steps: *self, slab: Vec::new(), pages: Vec::new(), deferred_max }
+    }
+
+    fn merge(&self, first: TimelineSums, others: Vec<TimelineSums>) -> TimelineSums {
+        merged(first, others)
+    }
+}
+
+/// Changes, added up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TimelineSums {
+    /// The steps.
+    pub steps: Timeline,
     /// Slab, by number of the site or origin.
     pub slab: Vec<Row>,
     /// Pages, by number of the kind or origin.
     pub pages: Vec<Row>,
-    /// What was born before the first step has one of its own, behind the last.
-    pub keeps_before: bool,
     deferred_max: u64,
 }
 
-/// What happened in a step.
+/// Changes in a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Step {
     /// Live bytes at its end, less those at its start.
@@ -93,6 +118,15 @@ impl Row {
         self.few.get_mut(at).map(|(_, step)| step)
     }
 
+    /// Adds another, of as many steps.
+    pub fn add_all(&mut self, other: &Self, width: usize) {
+        for (place, step) in other.iter() {
+            if let Some(own) = self.at(place, width) {
+                own.add(step);
+            }
+        }
+    }
+
     /// Whether nothing happened.
     pub fn is_empty(&self) -> bool {
         self.few.is_empty() && self.all.is_empty()
@@ -105,26 +139,27 @@ impl Row {
     }
 }
 
+/// Equal where the same happened in each step.
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        let happened = |row: &Self| -> Vec<(usize, Step)> {
+            row.iter()
+                .filter(|(_, step)| **step != Step::default())
+                .map(|(place, step)| (place, *step))
+                .collect()
+        };
+        happened(self) == happened(other)
+    }
+}
+
+impl Eq for Row {}
+
 impl Timeline {
     /// For `steps` steps from `first` to `last`.
     pub fn new(first: u64, last: u64, steps: usize, by_origin: bool) -> Self {
         let steps = steps.max(1);
         let step = (last.saturating_sub(first) / steps as u64 + 1).max(1);
-        Self {
-            start: first,
-            step,
-            steps,
-            by_origin,
-            slab: Vec::new(),
-            pages: Vec::new(),
-            keeps_before: false,
-            deferred_max: 0,
-        }
-    }
-
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
-        self.deferred_max = rules.deferred_max;
+        Self { start: first, step, steps, by_origin, keeps_before: false }
     }
 
     /// The step of a time; what was before the first one belongs to it.
@@ -146,12 +181,40 @@ impl Timeline {
     fn end(&self, time: u64) -> Option<usize> {
         Some(self.place(time)).filter(|&place| place < self.steps)
     }
+}
 
-    /// A life is added up.
-    pub fn closed(&mut self, closed: &Closed) {
-        let number = if self.by_origin { closed.life.origin } else { closed.life.site };
-        let (born, ended) = (self.birth(closed.life.born), closed.end.time().and_then(|t| self.end(t)));
-        let width = self.width();
+impl TimelineSums {
+    /// Bytes wait for a grace period from that time on.
+    fn waits(&mut self, number: u32, bytes: i64, time: u64) {
+        let until = self.steps.end(time.saturating_add(self.deferred_max));
+        let (from, width) = (self.steps.end(time), self.steps.width());
+        let row = grown(&mut self.slab, number);
+        if let Some(step) = from.and_then(|from| row.at(from, width)) {
+            step.waiting_change = step.waiting_change.saturating_add(bytes);
+        }
+        if let Some(step) = until.and_then(|until| row.at(until, width)) {
+            step.waiting_change = step.waiting_change.saturating_sub(bytes);
+        }
+    }
+}
+
+impl Sums for TimelineSums {
+    fn absorb(&mut self, other: Self) {
+        let width = self.steps.width();
+        for (own, other) in [(&mut self.slab, other.slab), (&mut self.pages, other.pages)] {
+            for (number, row) in (0u32..).zip(other) {
+                grown(own, number).add_all(&row, width);
+            }
+        }
+    }
+}
+
+impl Receiver for TimelineSums {
+    fn closed(&mut self, closed: &Closed) {
+        let number = if self.steps.by_origin { closed.life.origin } else { closed.life.site };
+        let (born, ended) =
+            (self.steps.birth(closed.life.born), closed.end.time().and_then(|t| self.steps.end(t)));
+        let width = self.steps.width();
         let row = grown(&mut self.slab, number);
         let bytes = closed.bytes_alloc;
         let born = if born < width { row.at(born, width) } else { None };
@@ -170,24 +233,11 @@ impl Timeline {
         }
     }
 
-    /// Bytes wait for a grace period from that time on.
-    fn waits(&mut self, number: u32, bytes: i64, time: u64) {
-        let until = self.end(time.saturating_add(self.deferred_max));
-        let (from, width) = (self.end(time), self.width());
-        let row = grown(&mut self.slab, number);
-        if let Some(step) = from.and_then(|from| row.at(from, width)) {
-            step.waiting_change = step.waiting_change.saturating_add(bytes);
-        }
-        if let Some(step) = until.and_then(|until| row.at(until, width)) {
-            step.waiting_change = step.waiting_change.saturating_sub(bytes);
-        }
-    }
-
-    /// Frames are added up; their unit is the page here.
-    pub fn closed_frames(&mut self, closed: &ClosedFrames) {
-        let number = if self.by_origin { closed.origin } else { closed.site };
-        let (born, ended) = (self.birth(closed.born), closed.end.and_then(|(t, _)| self.end(t)));
-        let width = self.width();
+    /// The unit of frames is the page here.
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        let number = if self.steps.by_origin { closed.origin } else { closed.site };
+        let (born, ended) = (self.steps.birth(closed.born), closed.end.and_then(|(t, _)| self.steps.end(t)));
+        let width = self.steps.width();
         let row = grown(&mut self.pages, number);
         let born = if born < width { row.at(born, width) } else { None };
         if let Some(step) = born {

@@ -10,8 +10,8 @@ use super::Options;
 use super::objects::{Resolver, lives};
 use super::output::Export;
 use super::points::{Points, frames};
-use crate::commands::basis::Input;
 use crate::failure::{Failure, Outcome, Result};
+use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -24,7 +24,7 @@ struct Held {
 }
 
 /// Writes it. Needs 24 bytes of memory for each birth and each end, since peaks are found in the order of time.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let mut out = Export::open(&options.target)?;
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabLives)?;
     let names = Resolver::new(session, &lives.result);

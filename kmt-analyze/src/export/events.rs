@@ -9,9 +9,9 @@ use kmt_format::read::{Damage, Event};
 use kmt_format::schema::Role;
 
 use super::rows::{Cell, Kind};
-use crate::commands::selection::Selection;
 use crate::failure::{Failure, Result};
 use crate::render::text::escaped;
+use crate::reports::common::selection::Selection;
 use crate::trace::comms::Comms;
 use crate::trace::session::Session;
 

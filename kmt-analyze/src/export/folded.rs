@@ -6,13 +6,13 @@ use super::objects::{Resolver, lives};
 use super::output::Export;
 use super::points::{Points, frames};
 use super::{Options, Weight};
-use crate::commands::basis::Input;
 use crate::failure::{Outcome, Result};
+use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Writes them. Objects without a stack have their cache and call site for one.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let mut out = Export::open(&options.target)?;
     let is_live = options.weight == Weight::Live || options.selection.at.is_some();
     let rests_on = if is_live { Input::SlabLives } else { Input::SlabAllocs };

@@ -18,10 +18,10 @@ mod tables;
 
 pub use output::Target;
 
-use crate::commands::parts::Report;
-use crate::commands::selection::Selection;
-use crate::commands::stated::Keys;
 use crate::failure::{Failure, Outcome, Result};
+use crate::reports::common::selection::Selection;
+use crate::reports::common::stated::Keys;
+use crate::reports::report::AnyReport;
 use crate::trace::session::Session;
 
 /// A format.
@@ -59,7 +59,7 @@ pub enum Weight {
 }
 
 /// What to export.
-pub struct Options<'o> {
+pub struct Options {
     /// Format.
     pub format: Format,
     /// Where to.
@@ -67,7 +67,7 @@ pub struct Options<'o> {
     /// What is counted.
     pub selection: Selection,
     /// With csv and ndjson: objects, call-sites, events, or the report that is given.
-    pub of: Of<'o>,
+    pub of: Of,
     /// With a report: which of its tables.
     pub table: Option<String>,
     /// With folded: what is counted.
@@ -82,7 +82,7 @@ pub struct Options<'o> {
 }
 
 /// What rows are made of.
-pub enum Of<'o> {
+pub enum Of {
     /// Events.
     Events,
     /// Objects.
@@ -90,11 +90,11 @@ pub enum Of<'o> {
     /// Call sites.
     CallSites,
     /// A report.
-    Report(Box<dyn Report + 'o>),
+    Report(Box<dyn AnyReport>),
 }
 
 /// Fails where the export could not be written, before any work is done.
-pub fn check(options: &Options<'_>) -> Result<()> {
+pub fn check(options: &Options) -> Result<()> {
     let path = &options.target.path;
     if options.format != Format::Parquet {
         return options.target.check();
@@ -108,7 +108,7 @@ pub fn check(options: &Options<'_>) -> Result<()> {
 }
 
 /// Exports.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let keys = match (options.format, &options.of) {
         (Format::Csv | Format::Ndjson, Of::Report(report)) => report.keys(),
         (Format::Csv | Format::Ndjson, Of::Events) | (Format::Perfetto, _) => Keys::All,

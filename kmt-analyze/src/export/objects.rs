@@ -1,30 +1,33 @@
 //! A pass that keeps every life, and the names of what it found.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
 
 use kmt_common::tell;
 use kmt_format::print::PrintEnv;
 use kmt_format::schema::Role;
 
 use super::output::Target;
-use crate::collect::{Calls, Object, Objects, Sinks, Spool};
-use crate::commands::basis::{Basis, Input};
-use crate::commands::names::TraceNames;
-use crate::commands::selection::{Selection, Wants, analyse_for, task_names};
-use crate::commands::stated::{Keys, Stated};
+use crate::collect::{Collectors, KeptLives, Object, Objects};
 use crate::failure::{Failure, Result};
 use crate::pass;
 use crate::pass::caches::usual_names;
 use crate::pass::filter::Names as _;
 use crate::pass::size_classes::SizeClasses;
 use crate::render::text::escaped;
+use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::names::TraceNames;
+use crate::reports::common::selection::{Selection, Wants, analyse_for, task_names};
+use crate::reports::common::stated::{Keys, Stated};
 use crate::stream::{Api, Site};
 use crate::trace::session::Session;
 
 /// What a pass came to, with all lives.
 pub struct Lives {
     /// Sums and tables.
-    pub result: pass::Result,
+    pub result: pass::Analysis,
     /// The lives.
     pub objects: Objects,
 }
@@ -37,10 +40,17 @@ pub fn lives(
     target: &Target,
     rests_on: Input,
 ) -> Result<Lives> {
-    let failure = std::cell::RefCell::new(None);
-    let spool = || target.scratch().map(Spool::new).map_err(|e| *failure.borrow_mut() = Some(e)).ok();
-    let sinks = || Sinks { calls: Some(Calls::keeping(spool())), ..Sinks::default() };
-    let mut result = analyse_for(session, selection, &Wants { sinks: &sinks, ..Wants::default() });
+    let failure = Rc::new(RefCell::new(None));
+    let (failed, place) = (Rc::clone(&failure), target.clone());
+    let file = move || {
+        place.scratch().map_err(|e| {
+            *failed.borrow_mut() = Some(e);
+            io::ErrorKind::Other.into()
+        })
+    };
+    let mut collectors = Collectors::default();
+    let lives = collectors.add(KeptLives::new(file));
+    let result = analyse_for(session, selection, &Wants::of(&collectors));
     if let Some(failure) = failure.borrow_mut().take() {
         return Err(failure);
     }
@@ -52,9 +62,8 @@ pub fn lives(
     basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
     let nothing = Stated::of(session, selection, &result).and_then(|stated| stated.nothing(Keys::Slab));
     nothing.iter().flat_map(|text| text.lines()).for_each(|line| tell!("note: {line}"));
-    let spool = result.balance.sinks.calls.take().and_then(|calls| calls.spool);
-    let spool = spool.ok_or_else(|| Failure::new("no lives were kept"))?;
-    let objects = spool.read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;
+    let objects =
+        result.get(lives).read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;
     Ok(Lives { result, objects })
 }
 
@@ -110,7 +119,7 @@ pub struct Resolver<'s, 'd> {
 
 impl<'s, 'd> Resolver<'s, 'd> {
     /// Of a trace and a pass over it.
-    pub fn new(session: &'s Session<'d>, result: &pass::Result) -> Self {
+    pub fn new(session: &'s Session<'d>, result: &pass::Analysis) -> Self {
         let interner = &result.interner;
         let names = TraceNames::new(session);
         let usual = usual_names(result);

@@ -15,9 +15,9 @@ use parquet::schema::types::Type;
 use super::objects::{Resolver, lives, next};
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Options, events};
-use crate::commands::basis::Input;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
+use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -25,7 +25,7 @@ use crate::trace::session::Session;
 const GROUP: usize = 1 << 18;
 
 /// Writes one file a table.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     if options.target.path == Path::new("-") {
         return Err(Failure::new("a data set is a directory, not a stream").hint("give a directory with -o"));
     }
@@ -40,7 +40,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
 
 fn write(
     session: &Session<'_>,
-    options: &Options<'_>,
+    options: &Options,
     place: &Place,
     made: &mut Vec<PathBuf>,
 ) -> Result<Vec<kmt_format::read::Damage>> {
@@ -117,7 +117,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(session: &Session<'_>, options: &Options<'_>) -> Self {
+    fn of(session: &Session<'_>, options: &Options) -> Self {
         let metadata = session.trace.metadata();
         let uname = metadata.text("uname").map(str::to_owned);
         let host = uname.as_deref().and_then(|u| u.split_ascii_whitespace().nth(1));

@@ -14,12 +14,14 @@ use super::proto::perfetto::{
 use super::rows::Cell;
 use super::{Options, events};
 use crate::collect::stalls::{Interval, Stall};
-use crate::collect::{Sinks, Stalls};
-use crate::commands::parts::{Labels, Report as _, Subject};
-use crate::commands::selection::{Wants, analyse_for, task_names};
-use crate::commands::timeline::{Course, Key};
+use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
 use crate::render::text::escaped;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::selection::{Wants, analyse_for, task_names};
+use crate::reports::report::Report as _;
+use crate::reports::timeline::{Key, TimelineReport};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -40,7 +42,7 @@ const COUNTERS: u64 = 1 << 20;
 const THREADS: u64 = 1 << 32;
 
 /// Writes a trace.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let mut trace = Trace { out: Export::open_binary(&options.target)? };
     trace.tasks(session)?;
     for (key, uuid, name) in GROUPS {
@@ -115,16 +117,13 @@ impl Trace {
     }
 
     /// One counter a line of the timeline, written where it changes.
-    fn counters(&mut self, session: &Session<'_>, options: &Options<'_>, key: Key, group: u64) -> Result<()> {
-        let course = Course { by: key, steps: STEPS, lines: options.lines };
-        let subject = Subject { session, selection: &options.selection, limit: usize::MAX };
-        let sinks = || {
-            let mut sinks = Sinks::default();
-            course.want(&subject, &mut sinks);
-            sinks
-        };
-        let result = analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
-        for (number, line) in course.live(&subject, &result).into_iter().enumerate() {
+    fn counters(&mut self, session: &Session<'_>, options: &Options, key: Key, group: u64) -> Result<()> {
+        let timeline = TimelineReport { by: key, steps: STEPS, lines: options.lines };
+        let context = Context { session, selection: &options.selection, limit: usize::MAX };
+        let mut collectors = Collectors::default();
+        let handle = timeline.collect(&context, &mut collectors);
+        let result = analyse_for(session, &options.selection, &Wants::of(&collectors));
+        for (number, line) in timeline.live(&context, &result, result.get(handle)).into_iter().enumerate() {
             let uuid = COUNTERS * group + number as u64;
             self.track(TrackDescriptor {
                 uuid: Some(uuid),
@@ -151,18 +150,13 @@ impl Trace {
     }
 
     /// Slices on the tracks of tasks; kswapd's on that of its thread as well.
-    fn stalls(
-        &mut self,
-        session: &Session<'_>,
-        options: &Options<'_>,
-    ) -> Result<Vec<kmt_format::read::Damage>> {
-        let sinks = || Sinks { stalls: Some(Stalls::new(Some(0))), ..Sinks::default() };
-        let mut result =
-            analyse_for(session, &options.selection, &Wants { sinks: &sinks, ..Wants::default() });
-        let mut stalls = result.balance.sinks.stalls.take().unwrap_or_default();
-        stalls.finish();
+    fn stalls(&mut self, session: &Session<'_>, options: &Options) -> Result<Vec<kmt_format::read::Damage>> {
+        let mut collectors = Collectors::default();
+        let stalls = collectors.add(Stalls { threshold: Some(0) });
+        let result = analyse_for(session, &options.selection, &Wants::of(&collectors));
+        let stalls = result.get(stalls);
         let labels = Labels::new(session);
-        let mut intervals = std::mem::take(&mut stalls.intervals);
+        let mut intervals = stalls.intervals.clone();
         // Slices of a track nest: the longer of two that begin together is the outer one.
         intervals.sort_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
         let pids: BTreeSet<i32> = intervals.iter().map(|i| i.pid).collect();
@@ -218,7 +212,7 @@ impl Trace {
         self.event(interval.end, TrackEvent { kind: Some(2), track_uuid: uuid, ..TrackEvent::default() })
     }
 
-    fn events(&mut self, session: &Session<'_>, options: &Options<'_>) -> Result<()> {
+    fn events(&mut self, session: &Session<'_>, options: &Options) -> Result<()> {
         let mut bundles: std::collections::BTreeMap<u32, Vec<FtraceEvent>> =
             std::collections::BTreeMap::new();
         events::each(session, &options.selection, &mut |row| {

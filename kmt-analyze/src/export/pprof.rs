@@ -13,8 +13,8 @@ use super::output::Export;
 use super::points::{Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use crate::analysis::page_callers::TRACER;
-use crate::commands::basis::{Basis, Input};
 use crate::failure::{Failure, Outcome, Result};
+use crate::reports::common::basis::{Basis, Input};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -28,7 +28,7 @@ const VALUES: [(&str, &str); 5] = [
 ];
 
 /// Writes a gzipped profile.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let mut out = Export::open_binary(&options.target)?;
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);

@@ -77,7 +77,7 @@ pub const OBJECT: [(&str, Kind); 25] = [
 ];
 
 /// A life as a row of [`OBJECT`].
-pub fn object(object: &Object, result: &pass::Result, names: &Resolver<'_, '_>) -> Vec<Cell> {
+pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>) -> Vec<Cell> {
     let interner = &result.interner;
     let site = interner.sites.get(object.site);
     let text = names.site(object.site);
@@ -141,7 +141,7 @@ pub const CALL_SITE: [(&str, Kind); 19] = [
 ];
 
 /// Sums by call site, interface and cache, in this order.
-pub fn call_sites(result: &pass::Result, names: &Resolver<'_, '_>, has_losses: bool) -> Vec<Vec<Cell>> {
+pub fn call_sites(result: &pass::Analysis, names: &Resolver<'_, '_>, has_losses: bool) -> Vec<Vec<Cell>> {
     use std::collections::BTreeMap;
     let certain = Bounds::of(result, None, has_losses).certain_sites();
     // Totals, failures, and what is live for certain.

@@ -9,9 +9,9 @@ use rusqlite::{Connection, OpenFlags, ToSql, params};
 use super::objects::{Lives, Resolver, lives, next};
 use super::rows::{CALL_SITE, Cell, call_sites, full_address};
 use super::{Options, events};
-use crate::commands::basis::Input;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
+use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -21,7 +21,7 @@ const TABLES: &str = include_str!("tables.sql");
 const VIEWS: &str = include_str!("views.sql");
 
 /// Writes a database.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     if options.target.path == Path::new("-") {
         return Err(
             Failure::new("a database cannot be written to standard output").hint("give a file name with -o")
@@ -44,7 +44,7 @@ fn real_path(path: &Path) -> Result<PathBuf> {
     Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
-fn write(session: &Session<'_>, options: &Options<'_>, path: &Path) -> Result<Vec<kmt_format::read::Damage>> {
+fn write(session: &Session<'_>, options: &Options, path: &Path) -> Result<Vec<kmt_format::read::Damage>> {
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.target.path.display()));

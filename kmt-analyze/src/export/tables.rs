@@ -10,17 +10,17 @@ use super::objects::{Resolver, lives, next};
 use super::output::Export;
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
 use super::{Format, Of, Options, events};
-use crate::collect::Sinks;
-use crate::commands::basis::Input;
-use crate::commands::parts::Subject;
-use crate::commands::selection::{Wants, analyse_for};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
+use crate::reports::common::Context;
+use crate::reports::common::basis::Input;
+use crate::reports::common::selection::analyse;
+use crate::reports::run::rows_of;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Writes one table.
-pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let out = Export::open(&options.target)?;
     let mut writer = Writer { out, format: options.format, line: String::new() };
     let mut is_cut = false;
@@ -41,7 +41,7 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
             lives.result.damages
         }
         Of::CallSites => {
-            let result = analyse_for(session, &options.selection, &Wants::default());
+            let result = analyse(session, &options.selection);
             let resolver = Resolver::new(session, &result);
             writer.head(&names(&CALL_SITE))?;
             for row in call_sites(&result, &resolver, session.losses.any()) {
@@ -53,24 +53,12 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
             let rows_max = usize::try_from(limits::rows()).unwrap_or(usize::MAX);
             // One more tells whether there are more.
             let limit = rows_max.saturating_add(1);
-            let subject = Subject { session, selection: &options.selection, limit };
-            let sinks = || {
-                let mut sinks = Sinks::default();
-                report.want(&subject, &mut sinks);
-                sinks
-            };
-            let needs = report.needs();
-            let wants = Wants { sinks: &sinks, event_counts: needs.event_counts, ranges: needs.ranges };
-            let mut result = analyse_for(session, &options.selection, &wants);
-            if let Some(reason) = report.refuses(&subject, &result) {
-                return Err(Failure::new(format!(
-                    "{}: no {}: {reason}",
-                    session.path.display(),
-                    report.title()
-                )));
-            }
-            let mut page = report.page(&subject, &mut result);
-            is_cut = cut(&mut page.json, rows_max);
+            let context = Context { session, selection: &options.selection, limit };
+            let (analysis, rows) = rows_of(&context, &**report);
+            let mut document = rows.map_err(|reason| {
+                Failure::new(format!("{}: no {}: {reason}", session.path.display(), report.title()))
+            })?;
+            is_cut = cut(&mut document, rows_max);
             if is_cut {
                 tell!(
                     "warning: {}: {} has more rows: the limit `rows` is {rows_max}",
@@ -79,8 +67,8 @@ pub fn run(session: &Session<'_>, options: &Options<'_>) -> Result<Outcome> {
                 );
                 tell!("hint: {}", limits::REMEDY);
             }
-            writer.report(report.title(), &page.json, options.table.as_deref())?;
-            result.damages
+            writer.report(report.title(), &document, options.table.as_deref())?;
+            analysis.damages
         }
     };
     writer.out.finish()?;

@@ -2,7 +2,7 @@
 
 /// Keeps items under numbers; those of items that were taken out are used again, so that it grows with what is kept at
 /// once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Arena<T> {
     items: Vec<T>,
     unused: Vec<u32>,

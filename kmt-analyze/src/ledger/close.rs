@@ -1,9 +1,10 @@
 //! Adding up lives when their end is known, and events that are no lives.
 
 use super::Ledger;
-use super::collector::{Change, Closed, Collector};
+use super::events::{Change, Closed};
 use super::frames::FrameBalance;
 use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, Pending, Replacement};
+use super::receiver::Receiver;
 use super::site_lives::{SiteLives, SiteTotals};
 use super::table::PAGE_SHIFT;
 use crate::ledger::totals::{EventCounts, RawSums};
@@ -11,7 +12,7 @@ use crate::stream::{Api, Op};
 
 /// What the ledger came to.
 #[derive(Debug, Default)]
-pub struct Balance<C> {
+pub struct Balance {
     /// By site.
     pub sites: Vec<SiteTotals>,
     /// Allocations that failed, by site.
@@ -22,13 +23,11 @@ pub struct Balance<C> {
     pub raw: RawSums,
     /// The pages.
     pub frames: FrameBalance,
-    /// What the reports asked for.
-    pub sinks: C,
     /// Call sites and interfaces, by number.
     pub callers: Vec<(Api, u64)>,
 }
 
-impl<C: Collector> Ledger<'_, C> {
+impl<R: Receiver> Ledger<'_, R> {
     /// Makes room for the sites that are known.
     #[inline]
     pub(super) fn follow_sites(&mut self) {
@@ -72,12 +71,16 @@ impl<C: Collector> Ledger<'_, C> {
 
     /// A free that ends no life (R10).
     pub(super) fn unmatched(&mut self, address: u64, free: &Free, no_life: NoLife, counted: bool) {
-        self.sinks.freed_unknown(address, free);
+        if self.interests.unmatched {
+            self.receiver.freed_unknown(address, free);
+        }
         if counted {
             let counts = &mut self.counts[free.api as usize];
             let untraced = no_life != NoLife::Before;
             *(if untraced { &mut counts.untraced_birth } else { &mut counts.allocated_before }) += 1;
-            self.sinks.unmatched(free, no_life);
+            if self.interests.unmatched {
+                self.receiver.unmatched(free, no_life);
+            }
         }
     }
 
@@ -100,10 +103,19 @@ impl<C: Collector> Ledger<'_, C> {
     }
 
     fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool, is_deferred: bool) {
-        if self.sinks.wants_changes() {
+        if self.interests.changes {
             let site = self.known.site(life.site);
             let selected = site.selected && self.known.origin(life.origin).selected;
-            self.sinks.changed(&Change { address, life, site, selected, time, is_birth, is_deferred });
+            self.receiver.changed(&Change {
+                address,
+                life,
+                site,
+                selected,
+                time,
+                is_birth,
+                is_deferred,
+                order: self.entered,
+            });
         }
     }
 
@@ -136,9 +148,9 @@ impl<C: Collector> Ledger<'_, C> {
             let (there, here) = (self.known.origin(life.origin).place, self.known.origin(free.origin).place);
             counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
-        if self.sinks.wants_closed() {
+        if self.interests.any_lives() {
             let bytes_alloc = self.known.site(life.site).bytes_alloc;
-            self.sinks.plainly_freed(site.caller, life, free, bytes_alloc, uncertain);
+            self.receiver.freed_plainly(site.caller, life, free, bytes_alloc, uncertain);
         }
     }
 
@@ -153,7 +165,9 @@ impl<C: Collector> Ledger<'_, C> {
         lives.unseen += 1;
         lives.uncertain += u64::from(uncertain);
         lives.uncertain_unseen += u64::from(uncertain);
-        self.sinks.plainly_unseen(caller, uncertain);
+        if self.interests.plain_lives {
+            self.receiver.gone_plainly(caller, uncertain);
+        }
     }
 
     /// Adds a life up.
@@ -205,7 +219,7 @@ impl<C: Collector> Ledger<'_, C> {
             lives.uncertain_live += u64::from(uncertain && is_live);
             lives.uncertain_unseen += u64::from(uncertain && is_unseen);
         }
-        if self.sinks.wants_closed() {
+        if self.interests.any_lives() {
             let closed = Closed {
                 address,
                 life: *life,
@@ -227,12 +241,12 @@ impl<C: Collector> Ledger<'_, C> {
                 is_waiting,
                 uncertain,
             };
-            self.sinks.closed(&closed);
+            self.receiver.closed(&closed);
         }
     }
 
     /// Closes all lives that go on, and decides what was left open.
-    pub fn finish(mut self) -> Balance<C> {
+    pub fn finish(mut self) -> (Balance, R) {
         let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
         for (address, slot) in slots {
             match self.table.pending(&slot) {
@@ -256,9 +270,9 @@ impl<C: Collector> Ledger<'_, C> {
                 self.close(address, &slot.life, End::Live);
             }
         }
-        let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules));
+        let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules, self.interests));
         let (table, rules) = (&self.table, self.rules);
-        let births = if self.sinks.wants_slab_frames() { table.last_births() } else { Vec::new() };
+        let births = if self.interests.slab_frames { table.last_births() } else { Vec::new() };
         let is_slab = |pfn: u64, order: u8, born: u64| {
             let Some(map) = rules.direct_map else { return false };
             let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;
@@ -267,7 +281,7 @@ impl<C: Collector> Ledger<'_, C> {
             let from = births.partition_point(|birth| birth.0 < first);
             births.iter().skip(from).take_while(|birth| birth.0 < end).any(|birth| birth.1 >= born)
         };
-        let frames = frames.finish(self.losses, &mut self.sinks, is_slab);
+        let frames = frames.finish(self.losses, &mut self.receiver, is_slab);
         let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
         let mut failures = Vec::with_capacity(self.sites.len());
         for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {
@@ -284,6 +298,7 @@ impl<C: Collector> Ledger<'_, C> {
             failures.push(lives.failures);
         }
         let callers = self.known.into_callers();
-        Balance { sites, failures, counts: self.counts, raw: self.raw, frames, sinks: self.sinks, callers }
+        let balance = Balance { sites, failures, counts: self.counts, raw: self.raw, frames, callers };
+        (balance, self.receiver)
     }
 }

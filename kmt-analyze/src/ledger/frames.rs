@@ -8,8 +8,9 @@ use std::collections::HashMap;
 
 use super::Rules;
 use super::arena::Arena;
-use super::collector::{ClosedFrames, Collector};
+use super::events::ClosedFrames;
 use super::owners::Owners;
+use super::receiver::{Interests, Receiver};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::{FrameCounts, FrameTotals};
 use crate::stream::{Op, PageSite};
@@ -40,12 +41,12 @@ pub const NO_STACK: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Frames {
     rules: Rules,
+    interests: Interests,
     owners: Owners,
     /// Owners of the frames that an event takes, and how many each had; empty between events.
     runs: Vec<(u32, u32)>,
     allocations: Arena<Allocation>,
     totals: Vec<FrameTotals>,
-    by_stack: HashMap<u32, FrameTotals, IntHash>,
     counts: FrameCounts,
     /// By number of the origin its last allocation, which may get a stack, and its birth.
     waiting: HashMap<u32, (u32, u64), IntHash>,
@@ -56,22 +57,20 @@ pub struct Frames {
 pub struct FrameBalance {
     /// By kind of allocation.
     pub sites: Vec<FrameTotals>,
-    /// By stack; those without one under [`NO_STACK`].
-    pub stacks: HashMap<u32, FrameTotals, IntHash>,
     /// Counts of events.
     pub counts: FrameCounts,
 }
 
 impl Frames {
     /// An empty ledger.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: Rules, interests: Interests) -> Self {
         Self {
             rules,
+            interests,
             owners: Owners::default(),
             runs: Vec::new(),
             allocations: Arena::default(),
             totals: Vec::new(),
-            by_stack: HashMap::default(),
             counts: FrameCounts::default(),
             waiting: HashMap::default(),
         }
@@ -93,7 +92,7 @@ impl Frames {
         site: PageSite,
         selected: bool,
         losses: &Losses,
-        sinks: &mut impl Collector,
+        receiver: &mut impl Receiver,
     ) {
         let counted = selected && self.in_window(op.time);
         let frames = 1u64 << site.order;
@@ -113,7 +112,7 @@ impl Frames {
         let mut runs = std::mem::take(&mut self.runs);
         self.owners.take(op.value, order, &mut runs);
         for (owner, count) in runs.drain(..) {
-            self.end(owner - 1, count, op.time, false, losses, sinks);
+            self.end(owner - 1, count, op.time, false, losses, receiver);
         }
         self.runs = runs;
         let allocation = Allocation {
@@ -132,7 +131,7 @@ impl Frames {
             totals.alloc_events += 1;
             totals.frames_alloc += frames;
         }
-        if sinks.wants_stacks() {
+        if self.interests.page_stacks {
             self.waiting.insert(op.origin, (owner, op.time));
         }
     }
@@ -146,7 +145,14 @@ impl Frames {
     }
 
     /// A free of 2^order pages.
-    pub fn free(&mut self, op: &Op, order: u8, selected: bool, losses: &Losses, sinks: &mut impl Collector) {
+    pub fn free(
+        &mut self,
+        op: &Op,
+        order: u8,
+        selected: bool,
+        losses: &Losses,
+        receiver: &mut impl Receiver,
+    ) {
         let counted = selected && self.in_window(op.time);
         self.counts.raw_free_events += u64::from(counted);
         self.counts.raw_frames_freed += if counted { 1 << order } else { 0 };
@@ -162,7 +168,7 @@ impl Frames {
                 let exact = allocation.pfn == op.value && allocation.order == order;
                 whole = Some(whole.unwrap_or(true) && exact);
             }
-            self.end(owner - 1, count, op.time, true, losses, sinks);
+            self.end(owner - 1, count, op.time, true, losses, receiver);
         }
         self.runs = runs;
         let in_window = self.in_window(op.time);
@@ -184,7 +190,7 @@ impl Frames {
         time: u64,
         seen: bool,
         losses: &Losses,
-        sinks: &mut impl Collector,
+        receiver: &mut impl Receiver,
     ) {
         let Some(allocation) = self.allocations.get_mut(number) else { return };
         allocation.frames_left = allocation.frames_left.saturating_sub(count);
@@ -204,7 +210,7 @@ impl Frames {
         let uncertain = losses.overlaps(allocation.born, time);
         sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
         sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
-        self.add(&allocation, sums, count, Some((time, seen)), false, sinks);
+        self.add(&allocation, sums, count, Some((time, seen)), false, receiver);
     }
 
     fn add(
@@ -214,19 +220,14 @@ impl Frames {
         frames: u64,
         end: Option<(u64, bool)>,
         is_slab: bool,
-        sinks: &mut impl Collector,
+        receiver: &mut impl Receiver,
     ) {
         if let Some(totals) = self.totals.get_mut(allocation.site as usize) {
             *totals += &sums;
         }
         let is_born = self.in_window(allocation.born);
-        if sinks.wants_stacks() {
-            let by_stack = self.by_stack.entry(allocation.stack).or_default();
-            *by_stack += &sums;
-            by_stack.frames_alloc += if is_born { frames } else { 0 };
-        }
-        if sinks.wants_frames() {
-            sinks.closed_frames(&ClosedFrames {
+        if self.interests.frames {
+            receiver.closed_frames(&ClosedFrames {
                 born: allocation.born,
                 pfn: allocation.pfn,
                 site: allocation.site,
@@ -246,7 +247,7 @@ impl Frames {
     pub fn finish(
         mut self,
         losses: &Losses,
-        sinks: &mut impl Collector,
+        receiver: &mut impl Receiver,
         is_slab: impl Fn(u64, u8, u64) -> bool,
     ) -> FrameBalance {
         for allocation in std::mem::take(&mut self.allocations).iter() {
@@ -260,9 +261,9 @@ impl Frames {
                     ..FrameTotals::default()
                 };
                 let is_slab = is_slab(allocation.pfn, allocation.order, allocation.born);
-                self.add(allocation, sums, left, None, is_slab, sinks);
+                self.add(allocation, sums, left, None, is_slab, receiver);
             }
         }
-        FrameBalance { sites: self.totals, stacks: self.by_stack, counts: self.counts }
+        FrameBalance { sites: self.totals, counts: self.counts }
     }
 }

@@ -17,27 +17,29 @@
 
 pub mod arena;
 mod close;
-pub mod collector;
 pub mod direct_map;
+pub mod events;
 pub mod frames;
 mod known;
 pub mod lives;
 pub mod owners;
 pub mod page_totals;
+pub mod receiver;
 mod site_lives;
 mod slab;
 pub mod table;
 pub mod totals;
 
 pub use close::Balance;
-pub use collector::{Change, Closed, ClosedFrames, Collector, Noted, PageEvent};
+pub use events::{Change, Closed, ClosedFrames, PageEvent, SideEvent};
 pub use known::{Known, KnownSite, Select};
+pub use receiver::{Interests, Receiver};
 pub use site_lives::SiteTotals;
 
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Api, Interner, Note, NoteKind, PageSite, SharedInterner, StackOf};
+use crate::stream::{Api, Interner, PageSite, SharedInterner, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life};
@@ -88,7 +90,7 @@ impl Rules {
 }
 
 /// The ledger.
-pub struct Ledger<'l, C> {
+pub struct Ledger<'l, R> {
     rules: Rules,
     losses: &'l Losses,
     known: Known<'l>,
@@ -105,29 +107,30 @@ pub struct Ledger<'l, C> {
     sites: Vec<SiteLives>,
     counts: [EventCounts; 2],
     raw: RawSums,
-    sinks: C,
+    interests: Interests,
+    receiver: R,
+    /// Operations so far, the one at work included.
+    entered: u64,
     election: Option<Election>,
 }
 
 /// Up to this number of pages each one is looked up.
 const FEW_PAGES: u64 = 64;
 
-impl<'l, C: Collector> Ledger<'l, C> {
-    /// An empty ledger. `select` says what is counted.
+impl<'l, R: Receiver> Ledger<'l, R> {
+    /// An empty ledger. `select` says what is counted; the receiver gets the events of `interests`.
     pub fn new(
         rules: Rules,
         losses: &'l Losses,
         select: &'l dyn Select,
-        sinks: C,
+        (interests, receiver): (Interests, R),
         election: Option<Election>,
     ) -> Self {
         let is_plain = select.is_open()
             && rules.window == (0, u64::MAX)
-            && !sinks.wants_changes()
-            && !sinks.wants_lives()
-            && !sinks.wants_allocs();
-        let mut sinks = sinks;
-        sinks.learn(&rules);
+            && !interests.changes
+            && !interests.lives
+            && !interests.any_slab_allocs();
         Self {
             rules,
             losses,
@@ -139,11 +142,13 @@ impl<'l, C: Collector> Ledger<'l, C> {
             places: Vec::new(),
             turned: Vec::new(),
             turned_count: 0,
-            frames: Frames::new(rules),
+            frames: Frames::new(rules, interests),
             sites: Vec::new(),
             counts: Default::default(),
             raw: RawSums::default(),
-            sinks,
+            interests,
+            receiver,
+            entered: 0,
             election,
         }
     }
@@ -175,8 +180,9 @@ impl<'l, C: Collector> Ledger<'l, C> {
             let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0, is_deferred: false };
             self.turned.resize(ops.len(), (none, free));
         }
-        let wants_allocs = self.sinks.wants_allocs();
+        let wants_allocs = self.interests.any_slab_allocs();
         for (index, op) in ops.iter().enumerate() {
+            self.entered += 1;
             let kind = op.what.kind();
             let mut place = self.places.get(index).copied().unwrap_or(Place::NONE);
             if op.what.is_slab() {
@@ -197,7 +203,7 @@ impl<'l, C: Collector> Ledger<'l, C> {
                 Kind::PageAlloc => self.page_alloc(op),
                 Kind::PageFree => self.page_free(op),
                 Kind::Stack => self.stack(op),
-                Kind::Note => self.note(op, interner),
+                Kind::SideEvent => self.side_event(op, interner),
                 Kind::FreeRcu => self.free_rcu(op),
                 Kind::Other => {}
             }
@@ -255,25 +261,29 @@ impl<'l, C: Collector> Ledger<'l, C> {
     fn tell_alloc(&mut self, op: &Op) {
         let origin = self.known.origin(op.origin);
         let counted = origin.selected && self.in_window(op.time);
-        self.sinks.slab_alloc(op, origin.place, counted);
+        self.receiver.slab_alloc(op, origin.place, counted);
     }
 
     /// The stack of an allocation.
     fn stack(&mut self, op: &Op) {
         match StackOf::of(op.value) {
-            StackOf::Slab => self.sinks.stack(op),
+            StackOf::Slab if self.interests.slab_stacks => self.receiver.slab_stack(op),
+            StackOf::Slab => {}
             StackOf::Pages => self.frames.stack(op),
         }
     }
 
-    /// Something beside the ledger.
-    fn note(&mut self, op: &Op, interner: &SharedInterner) {
-        let Some(kind) = NoteKind::of(op.what.number()) else { return };
-        let numbers =
-            if kind.has_fields() { Interner::lock(interner).take_note(op.value) } else { Note::default() };
+    /// An event beside the ledger.
+    fn side_event(&mut self, op: &Op, interner: &SharedInterner) {
+        let Some(kind) = SideEventKind::of(op.what.number()) else { return };
+        let numbers = if kind.has_fields() {
+            Interner::lock(interner).take_side_numbers(op.value)
+        } else {
+            SideNumbers::default()
+        };
         let origin = *self.known.origin(op.origin);
-        if origin.selected && self.in_window(op.time) {
-            self.sinks.note(&Noted { kind, numbers, time: op.time, place: origin.place });
+        if self.interests.any_side_events() && origin.selected && self.in_window(op.time) {
+            self.receiver.side_event(&SideEvent { kind, numbers, time: op.time, place: origin.place });
         }
     }
 
@@ -285,12 +295,18 @@ impl<'l, C: Collector> Ledger<'l, C> {
         if op.value != self.rules.no_frame {
             self.page_event(op.value, site.site.order, op.time);
         }
-        if self.sinks.wants_pages() {
+        if self.interests.pages {
             let failed = op.value == self.rules.no_frame;
             let counted = selected && self.in_window(op.time);
-            self.sinks.page_alloc(&PageEvent { op, site: site.site, place: origin.place, failed, counted });
+            self.receiver.page_alloc(&PageEvent {
+                op,
+                site: site.site,
+                place: origin.place,
+                failed,
+                counted,
+            });
         }
-        self.frames.alloc(op, site.site, selected, self.losses, &mut self.sinks);
+        self.frames.alloc(op, site.site, selected, self.losses, &mut self.receiver);
     }
 
     /// 2^order pages were freed.
@@ -299,12 +315,12 @@ impl<'l, C: Collector> Ledger<'l, C> {
         self.page_event(op.value, order, op.time);
         let origin = *self.known.origin(op.origin);
         let selected = origin.selected && self.known.selects_events();
-        if self.sinks.wants_pages() {
+        if self.interests.pages {
             let site = PageSite { order: order.min(frames::ORDER_MAX), ..PageSite::default() };
             let counted = selected && self.in_window(op.time);
-            self.sinks.page_free(&PageEvent { op, site, place: origin.place, failed: false, counted });
+            self.receiver.page_free(&PageEvent { op, site, place: origin.place, failed: false, counted });
         }
-        self.frames.free(op, order, selected, self.losses, &mut self.sinks);
+        self.frames.free(op, order, selected, self.losses, &mut self.receiver);
     }
 
     /// Rule R7: whatever lives on these frames is gone.

@@ -17,7 +17,7 @@ const LEVELS: u32 = 4;
 const TOP: u32 = LEVELS - 1;
 
 /// For each frame the number of its allocation and one; 0 for none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Owners {
     /// Number of a node and one, by level and first frame.
     index: HashMap<u64, u32, IntHash>,

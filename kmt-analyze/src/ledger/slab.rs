@@ -1,12 +1,12 @@
 //! Allocations, frees and vanishing pages, rule by rule.
 
 use super::Ledger;
-use super::collector::Collector;
 use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement};
+use super::receiver::Receiver;
 use super::table::Place;
 use crate::stream::{Api, Op};
 
-impl<C: Collector> Ledger<'_, C> {
+impl<R: Receiver> Ledger<'_, R> {
     /// An allocation event.
     #[inline]
     pub(super) fn alloc(&mut self, op: &Op, place: Place) {
@@ -87,7 +87,9 @@ impl<C: Collector> Ledger<'_, C> {
             && op.time.saturating_sub(last_report) <= self.rules.late_bound;
         if is_double {
             self.double_reported(op);
-            self.sinks.folded(op);
+            if self.interests.slab_stacks {
+                self.receiver.folded(op);
+            }
             let pending = match self.table.take_pending(at) {
                 Some(Pending::Replaced { old, .. }) => Pending::Replaced { old, last_report: op.time },
                 _ => Pending::Folded(op.time),

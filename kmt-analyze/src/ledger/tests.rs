@@ -316,7 +316,7 @@ fn r12_pages_go_by_frame() {
     bench.enter(Kind::PageAlloc, 2, 256, 8, here()).enter(Kind::PageAlloc, 1, 258, 9, here());
     // A failure is no allocation.
     bench.enter(Kind::PageAlloc, 2, u64::MAX, 10, here());
-    let frames = bench.ledger.finish().frames;
+    let frames = bench.ledger.finish().0.frames;
     let mut sum = crate::ledger::page_totals::FrameTotals::default();
     frames.sites.iter().for_each(|t| sum += t);
     assert_eq!((sum.alloc_events, sum.alloc_failures, sum.frames_alloc), (4, 1, 8 + 2 + 4 + 2));
@@ -330,15 +330,7 @@ fn r12_pages_go_by_frame() {
 /// Asks which frames hold slab objects.
 struct SlabFrames;
 
-impl Collector for SlabFrames {
-    fn wants_frames(&self) -> bool {
-        true
-    }
-
-    fn wants_slab_frames(&self) -> bool {
-        true
-    }
-}
+impl Receiver for SlabFrames {}
 
 /// A header may give pages of 1 GiB, and an event order 15: no kernel has such blocks, and going through one page by page
 /// would not end.
@@ -347,7 +339,8 @@ fn blocks_larger_than_any_kernel_has_take_no_time() {
     let begin = std::time::Instant::now();
     let rules = Rules { page_size: 1 << 30, ..rules((0, u64::MAX)) };
     let losses = Losses::default();
-    let ledger = Ledger::new(rules, &losses, &SHORT_WAY, SlabFrames, None);
+    let interests = Interests { frames: true, slab_frames: true, ..Interests::default() };
+    let ledger = Ledger::new(rules, &losses, &SHORT_WAY, (interests, SlabFrames), None);
     let mut bench = Bench { ledger, interner: interner() };
     let largest =
         Interner::lock(&bench.interner).pages.number(&PageSite { order: 15, ..PageSite::default() });

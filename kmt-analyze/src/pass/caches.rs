@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::ledger::totals::Totals;
-use crate::pass::Result;
+use crate::pass::Analysis;
 use crate::pass::weights::Estimate;
+use crate::render::text::{count, escaped};
 use crate::stream::{Api, NameId, Site};
 
 /// What the objects of a row have in common.
@@ -37,7 +38,7 @@ pub struct CacheRow {
 ///
 /// Before 6.18 an allocation does not tell its cache; its free does (5.12 and later). Objects without either take the
 /// name that most objects of their site were freed under.
-pub fn by_cache(result: &Result) -> Vec<CacheRow> {
+pub fn by_cache(result: &Analysis) -> Vec<CacheRow> {
     let mut rows: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
     for part in parts_of(result) {
         let Part { site, totals, key, .. } = part;
@@ -73,7 +74,7 @@ pub struct Part<'r> {
 }
 
 /// The sums of all sites, cache by cache.
-pub fn parts_of(result: &Result) -> impl Iterator<Item = Part<'_>> {
+pub fn parts_of(result: &Analysis) -> impl Iterator<Item = Part<'_>> {
     let usual = usual_names(result);
     let sites = result.balance.sites.iter().enumerate();
     let sites = sites.filter_map(move |(number, parts)| {
@@ -94,7 +95,7 @@ pub fn parts_of(result: &Result) -> impl Iterator<Item = Part<'_>> {
 }
 
 /// For each site the cache that most objects of its place and size were freed to; flags and node do not matter for it.
-pub fn usual_names(result: &Result) -> Vec<Option<NameId>> {
+pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
     let interner = &result.interner;
     let place = |s: &Site| (s.api, s.call_site, s.bytes_req, s.bytes_alloc);
     let mut counts: HashMap<_, BTreeMap<NameId, u64>> = HashMap::new();
@@ -112,4 +113,17 @@ pub fn usual_names(result: &Result) -> Vec<Option<NameId>> {
         best.map(|(id, _)| *id)
     };
     interner.sites.items().iter().map(|site| counts.get(&place(site)).and_then(best)).collect()
+}
+
+/// Name of a cache or size class. Beyond two pages kmalloc takes whole pages (KMALLOC_MAX_CACHE_SIZE,
+/// include/linux/slab.h, SLUB).
+pub fn name_of(key: &CacheKey, result: &Analysis) -> String {
+    match key {
+        CacheKey::Kmalloc(size) if *size > 2 * result.page_size.0 => {
+            format!("kmalloc, {} byte pages", count(*size))
+        }
+        CacheKey::Kmalloc(size) => result.size_classes.name(*size),
+        CacheKey::Named(name) => escaped(name),
+        CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
+    }
 }

@@ -42,7 +42,7 @@ pub struct Figure {
 }
 
 /// All named totals of a pass.
-pub fn figures<C>(balance: &Balance<C>, interner: &Interner, page_size: u64) -> Vec<Figure> {
+pub fn figures(balance: &Balance, interner: &Interner, page_size: u64) -> Vec<Figure> {
     let mut by_api = [Totals::default(); 2];
     for (site, parts) in interner.sites.items().iter().zip(&balance.sites) {
         if let Some(sum) = by_api.get_mut(site.api as usize) {
@@ -140,7 +140,7 @@ fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCount
     });
 }
 
-fn pages<C>(out: &mut Vec<Figure>, balance: &Balance<C>, page_size: u64) {
+fn pages(out: &mut Vec<Figure>, balance: &Balance, page_size: u64) {
     let mut t = FrameTotals::default();
     balance.frames.sites.iter().for_each(|s| t += s);
     let c = balance.frames.counts;

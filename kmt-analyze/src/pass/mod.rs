@@ -17,15 +17,16 @@ use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::read::{Damage, Trace};
 use kmt_format::schema::Meaning;
 
-use crate::collect::Sinks;
+use crate::collect::{Collected, Collector, Collectors, Handle, Share};
 use crate::ledger::direct_map::{DirectMap, Election};
-use crate::ledger::{Balance, Collector, DEFERRED_MS_MAX, Ledger, Rules};
+use crate::ledger::{Balance, DEFERRED_MS_MAX, Ledger, Rules};
 use crate::pass::figures::figures;
 use crate::pass::filter::{Chosen, Filter, Names, Selector};
 use crate::pass::ranges::{Kept, Material, Ranges, ranges};
 use crate::pass::size_classes::SizeClasses;
 use crate::pass::weights::Weights;
 use crate::stream::Op;
+use crate::stream::SideEventsWanted;
 use crate::stream::decode::{Decoder, Open, Wanted};
 use crate::stream::load::Loader;
 use crate::stream::{Interner, SharedInterner, Site, pipe};
@@ -42,8 +43,8 @@ pub struct Task<'t> {
     pub filter: &'t Filter,
     /// Texts that conditions compare with.
     pub names: &'t dyn Names,
-    /// Makes what the report wants besides sums by site; called once a pass.
-    pub sinks: &'t dyn Fn() -> Sinks,
+    /// Gathers more than sums by site.
+    pub collectors: &'t Collectors,
     /// Counts of all events by class and origin are wanted.
     pub event_counts: bool,
     /// Totals as ranges, where events were lost.
@@ -54,13 +55,14 @@ pub struct Task<'t> {
     pub progress: &'t dyn Fn(u64, u64),
 }
 
-/// What a pass came to.
+/// Results of a pass.
 #[derive(Debug)]
-pub struct Result {
+pub struct Analysis {
     /// What events have in common, by number.
     pub interner: Interner,
     /// Sums.
-    pub balance: Balance<Sinks>,
+    pub balance: Balance,
+    collected: Collected,
     /// Where page frames are mapped, if it was learned.
     pub direct_map: Option<DirectMap>,
     /// What samples stand for.
@@ -83,8 +85,19 @@ pub struct Result {
     pub names: Option<Comms>,
 }
 
+impl Analysis {
+    /// The result of a collector of the pass.
+    ///
+    /// # Panics
+    ///
+    /// If the handle is of another pass.
+    pub fn get<C: Collector>(&self, handle: Handle<C>) -> &C::Output {
+        self.collected.get(handle)
+    }
+}
+
 /// Runs the ledger over a trace.
-pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Result {
+pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Analysis {
     let usual = if task.filter.is_about_caches() && !allocations_tell_caches(trace) {
         usual_caches(trace, losses, task)
     } else {
@@ -93,7 +106,7 @@ pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Result {
     run_with(trace, losses, task, usual)
 }
 
-fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Result {
+fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Analysis {
     let names = task.filter.is_about_names().then(|| Comms::of(trace));
     let selector = Selector::new(trace, task.filter, task.names, usual, names.as_ref());
     let Sample { direct_map: first, classes_seen } = sample(trace);
@@ -118,7 +131,7 @@ fn pass(
     task: &Task<'_>,
     selector: &Selector<'_>,
     direct_map: Option<DirectMap>,
-) -> (Result, Option<DirectMap>) {
+) -> (Analysis, Option<DirectMap>) {
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two());
     let (late_bound, assumed) = late_bound(trace);
     let window = task.filter.window.unwrap_or((0, u64::MAX));
@@ -133,13 +146,14 @@ fn pass(
         last: last_time(trace),
         deferred_max: late_bound.saturating_mul(DEFERRED_MS_MAX),
     };
-    let mut sinks = (task.sinks)();
-    sinks.no_stacks = !has_stacks(trace);
+    let has_stacks = has_stacks(trace);
+    let interests = task.collectors.interests(has_stacks);
+    let parts = task.collectors.partition(&Share::whole(rules, has_stacks));
     let interner = SharedInterner::default();
     let wanted = Wanted {
-        stacks: sinks.wants_stacks(),
+        stacks: interests.page_stacks || interests.slab_stacks,
         names: selector.names_of_tasks(),
-        notes: sinks.wants_notes(),
+        side_events: SideEventsWanted { pages: interests.page_side_events, stalls: interests.stalls },
         event_counts: task.event_counts.then_some(window),
     };
     // A free in the window may be logged late, and a life of it reported twice, by so much.
@@ -147,7 +161,7 @@ fn pass(
     let loader = Loader::new(trace, last);
     let threads = task.threads.unwrap_or_else(cores);
     let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
-    let mut ledger = Ledger::new(rules, losses, selector, sinks, election);
+    let mut ledger = Ledger::new(rules, losses, selector, (interests, parts), election);
     let (mut done, all) = (0u64, loader.event_count());
     let mut kept = (task.ranges && losses.any()).then(|| Kept::new(all, &rules));
     let decoder = Decoder::new(trace, &interner, wanted);
@@ -164,7 +178,7 @@ fn pass(
     let over = Interner::lock(&interner).over();
     damages.extend(over.map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
     let elected = ledger.elected();
-    let balance = ledger.finish();
+    let (balance, parts) = ledger.finish();
     let ranges = kept.and_then(|kept| {
         let figures = figures(&balance, &Interner::lock(&interner), rules.page_size);
         let chosen = Chosen::of(selector, &Interner::lock(&interner));
@@ -173,9 +187,10 @@ fn pass(
         ranges(&material, &figures)
     });
     let (classes_seen, event_counts) = (decoder.classes_seen, decoder.event_counts);
-    let result = Result {
+    let result = Analysis {
         interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
         balance,
+        collected: task.collectors.merge(vec![parts]),
         direct_map: elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
         weights: Weights::of(trace.metadata()),
         size_classes: SizeClasses::of(trace),
@@ -235,7 +250,13 @@ fn last_time(trace: &Trace<'_>) -> u64 {
 /// The caches of sites whose allocations do not tell them: as most of their frees do.
 fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<Site, Vec<u8>> {
     let filter = Filter::default();
-    let all = Task { filter: &filter, sinks: &Sinks::default, event_counts: false, ranges: false, ..*task };
+    let all = Task {
+        filter: &filter,
+        collectors: &Collectors::default(),
+        event_counts: false,
+        ranges: false,
+        ..*task
+    };
     let result = run_with(trace, losses, &all, HashMap::new());
     let names = crate::pass::caches::usual_names(&result);
     let sites = result.interner.sites.items().iter().zip(names);

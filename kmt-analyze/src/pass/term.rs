@@ -222,6 +222,13 @@ fn number(key: Key, text: &str) -> Option<i64> {
     whole.parse::<i64>().ok()?.checked_mul(unit)?.checked_add(part)
 }
 
+/// A length of time: 100us, 1.5ms, 2s; a plain number is in the clock's own unit.
+pub fn duration_of(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is no length of time: expected a number with ns, us, ms or s");
+    let term = Term::parse(&format!("lifetime={text}")).map_err(|_| bad())?;
+    term.number().and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

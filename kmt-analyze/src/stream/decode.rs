@@ -7,9 +7,9 @@ use kmt_format::schema::{Meaning, Role};
 
 use super::intern::{Interner, Origin, SharedInterner};
 use super::join::StackJoin;
-use super::notes::NotesWanted;
 use super::op::{Kind, Op, What};
 use super::plan::ClassPlan;
+use super::side_events::SideEventsWanted;
 use crate::int_hash::IntHash;
 use crate::trace::comms::Comms;
 
@@ -19,7 +19,7 @@ pub struct Wanted<'t> {
     /// Call stacks.
     pub stacks: bool,
     /// Events beside the ledger.
-    pub notes: NotesWanted,
+    pub side_events: SideEventsWanted,
     /// Names of tasks over time, where a condition asks for them.
     pub names: Option<&'t Comms>,
     /// Counts of all events by class, task and CPU between two times.
@@ -176,14 +176,14 @@ impl<'t> Decoder<'t> {
             *slot = origin;
         }
         let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);
-        let note = plan.note.as_ref().filter(|n| n.is_wanted(self.wanted.notes));
-        let what = match note {
-            Some(note) => What::new(Kind::Note, note.kind as u32),
+        let side_event = plan.side_event.as_ref().filter(|n| n.is_wanted(self.wanted.side_events));
+        let what = match side_event {
+            Some(side_event) => What::new(Kind::SideEvent, side_event.kind as u32),
             None if is_stack && !self.wanted.stacks => What::OTHER,
             None => interner.what(plan, &event),
         };
-        let note = note.filter(|n| n.kind.has_fields());
-        let note_number = note.map(|n| interner.put_note(n.read(&event)));
+        let side_event = side_event.filter(|n| n.kind.has_fields());
+        let side_number = side_event.map(|n| interner.put_side_numbers(n.read(&event)));
         let handed_over = (what.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
         if let Some(flags) = plan.uint(&event, Role::GFP_FLAGS) {
             interner.gfp.entry(flags).or_insert((*at, index));
@@ -193,13 +193,13 @@ impl<'t> Decoder<'t> {
         let role = match what.kind() {
             Kind::Alloc | Kind::Kfree | Kind::CacheFree => Role::PTR,
             Kind::PageAlloc | Kind::PageFree => Role::PFN,
-            Kind::Stack | Kind::Note | Kind::FreeRcu | Kind::Other => Role::NONE,
+            Kind::Stack | Kind::SideEvent | Kind::FreeRcu | Kind::Other => Role::NONE,
         };
         let shape = chunk.shape_of(record.descriptor.into())?;
         let has_payload = self.schema.shape(shape).is_some_and(|s| s.payload_len > 0);
         let is_plain = match what.kind() {
             Kind::Other => true,
-            Kind::Note => note_number.is_none(),
+            Kind::SideEvent => side_number.is_none(),
             Kind::Stack => !has_payload,
             Kind::FreeRcu => false,
             _ => plan.is_value(self.schema, shape, role, chunk.long_size()),
@@ -208,7 +208,7 @@ impl<'t> Decoder<'t> {
             *seen = true;
         }
         *whats.get_mut(usize::from(record.descriptor))? = if is_plain { what } else { What::BY_EVENT };
-        let value = note_number.or(handed_over).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
+        let value = side_number.or(handed_over).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
         Some((what, value, origin))
     }
 

@@ -8,9 +8,9 @@ use kmt_format::ErrorKind;
 use kmt_format::read::{ChunkRef, Event, LEVEL_FLAGS};
 use kmt_format::schema::{Meaning, Role};
 
-use super::notes::Note;
 use super::op::{Kind, What};
 use super::plan::ClassPlan;
+use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
 use crate::limits;
 use crate::trace::comms::Comms;
@@ -180,10 +180,10 @@ pub struct Interner {
     texts_len: u64,
     /// Bytes with the longest one that was left out; 0 if there was none.
     texts_over: u64,
-    /// Notes that no report has looked at yet, by number.
-    notes: HashMap<u64, Note, IntHash>,
+    /// Numbers of side events that the ledger has not come to yet.
+    side_numbers: HashMap<u64, SideNumbers, IntHash>,
     /// Number of the next one.
-    next_note: u64,
+    next_side_number: u64,
     /// For each value of gfp_flags an event that has it: chunk and index.
     pub gfp: HashMap<u64, (ChunkRef, usize)>,
 }
@@ -202,16 +202,16 @@ impl Interner {
         self.sites.items.len() + self.frees.items.len() + self.pages.items.len() + self.origins.items.len()
     }
 
-    /// Keeps a note until it is taken; returns its number.
-    pub fn put_note(&mut self, note: Note) -> u64 {
-        self.next_note += 1;
-        self.notes.insert(self.next_note, note);
-        self.next_note
+    /// Keeps the numbers of a side event until they are taken; returns their number.
+    pub fn put_side_numbers(&mut self, numbers: SideNumbers) -> u64 {
+        self.next_side_number += 1;
+        self.side_numbers.insert(self.next_side_number, numbers);
+        self.next_side_number
     }
 
-    /// The note of that number, once.
-    pub fn take_note(&mut self, number: u64) -> Note {
-        self.notes.remove(&number).unwrap_or_default()
+    /// The numbers of a side event, once.
+    pub fn take_side_numbers(&mut self, number: u64) -> SideNumbers {
+        self.side_numbers.remove(&number).unwrap_or_default()
     }
 
     /// The cache name of that number.

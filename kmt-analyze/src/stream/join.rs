@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(see(stack, place(1, 7, 8)), None, "it is the free's");
         assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Pages));
         // Other events, also those that no report looks at.
-        for other in [free, What::OTHER, What::new(Kind::Note, 3)] {
+        for other in [free, What::OTHER, What::new(Kind::SideEvent, 3)] {
             see(slab, place(1, 7, 0));
             see(other, place(1, 7, 0));
             assert_eq!(see(stack, place(1, 7, 0)), None, "{other:?}");

@@ -9,12 +9,12 @@ pub mod intern;
 pub mod join;
 pub mod load;
 pub mod merge;
-pub mod notes;
 pub mod op;
 pub mod pipe;
 pub mod plan;
+pub mod side_events;
 
 pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, SharedInterner, Site};
 pub use join::StackOf;
-pub use notes::{Note, NoteKind, NotesWanted};
 pub use op::Op;
+pub use side_events::{SideEventKind, SideEventsWanted, SideNumbers};

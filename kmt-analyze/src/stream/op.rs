@@ -5,7 +5,7 @@
 pub struct Op {
     /// Time in the clock's unit.
     pub time: u64,
-    /// Address, page frame number, number of a note, or what a stack belongs to.
+    /// Address, page frame number, number of a side event, or what a stack belongs to.
     pub value: u64,
     /// What it is, and the number of its site.
     pub what: What,
@@ -48,9 +48,9 @@ pub enum Kind {
     PageFree,
     /// The call stack of the last allocation of its origin: the value is a [`StackOf`](super::StackOf).
     Stack,
-    /// Something that reports beside the ledger look at; number of a [`NoteKind`](super::NoteKind), the value is the
-    /// number of a [`Note`](super::Note) where the kind has fields.
-    Note,
+    /// An event beside the ledger; number of a [`SideEventKind`](super::SideEventKind), the value is the number of its
+    /// [`SideNumbers`](super::SideNumbers) where the kind has fields.
+    SideEvent,
     /// A slab object is handed over to be freed after a grace period; number of a [`FreeSite`](super::FreeSite).
     FreeRcu,
     /// Nothing to the ledger.
@@ -84,7 +84,7 @@ impl What {
             3 => Kind::PageAlloc,
             4 => Kind::PageFree,
             5 => Kind::Stack,
-            6 => Kind::Note,
+            6 => Kind::SideEvent,
             7 => Kind::FreeRcu,
             _ => Kind::Other,
         }
@@ -140,7 +140,7 @@ mod tests {
             Kind::PageAlloc,
             Kind::PageFree,
             Kind::Stack,
-            Kind::Note,
+            Kind::SideEvent,
             Kind::FreeRcu,
         ];
         for kind in kinds {

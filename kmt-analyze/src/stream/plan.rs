@@ -3,7 +3,7 @@
 use kmt_format::read::{Event, Schema};
 use kmt_format::schema::{EventClass, Meaning, Place, Role, Transform};
 
-use super::notes::NotePlan;
+use super::side_events::SideEventPlan;
 use crate::trace::unknown::is_without_address;
 
 /// Field indices of one class.
@@ -11,8 +11,8 @@ use crate::trace::unknown::is_without_address;
 pub struct ClassPlan {
     /// What the class means.
     pub meaning: Option<Meaning>,
-    /// What reports beside the ledger want of it.
-    pub note: Option<NotePlan>,
+    /// Its numbers that reports beside the ledger want.
+    pub side_event: Option<SideEventPlan>,
     fields: [Option<u8>; ROLES.len()],
 }
 
@@ -41,7 +41,7 @@ impl ClassPlan {
     fn of(class: &EventClass) -> Self {
         let fields = ROLES.map(|role| class.field_with(role).and_then(|f| u8::try_from(f).ok()));
         let meaning = if is_without_address(class) { Meaning::OTHER } else { class.meaning };
-        Self { meaning: Some(meaning), note: NotePlan::of(class), fields }
+        Self { meaning: Some(meaning), side_event: SideEventPlan::of(class), fields }
     }
 
     /// Plans of all classes, by class index.

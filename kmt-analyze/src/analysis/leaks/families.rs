@@ -3,7 +3,7 @@
 //! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself.
 
 use super::{Verdict, goes_with_until};
-use crate::collect::growth::Course;
+use crate::collect::growth::Survival;
 
 /// What a family may be made of.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +11,7 @@ pub struct Candidate<'c> {
     /// Its verdict.
     pub verdict: Verdict,
     /// Its course.
-    pub course: &'c Course,
+    pub course: &'c Survival,
     /// Old bytes: the largest leads.
     pub old_amount: u64,
     /// Steps that can have old ones.
@@ -30,7 +30,7 @@ impl Candidate<'_> {
 }
 
 /// The task that most survivors are of, and how many.
-pub fn holder(course: &Course) -> Option<(i32, u64)> {
+pub fn holder(course: &Survival) -> Option<(i32, u64)> {
     let holders = course.holders.iter().map(|(pid, steps)| (*pid, steps.sum()));
     holders.max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)))
 }
@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use crate::collect::growth::STEPS;
 
-    fn course(pid: i32, survivors: impl Fn(usize) -> u64) -> Course {
-        let mut course = Course::default();
+    fn course(pid: i32, survivors: impl Fn(usize) -> u64) -> Survival {
+        let mut course = Survival::default();
         for step in 0..STEPS {
             course.survivors.add(step, survivors(step));
             course.holders.entry(pid).or_default().add(step, survivors(step));

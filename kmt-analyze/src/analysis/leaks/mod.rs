@@ -8,7 +8,7 @@
 pub mod families;
 pub mod tasks;
 
-use crate::collect::growth::{Course, Numbers, STEPS, Steps};
+use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
 
 /// What is made of survivors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,7 +111,7 @@ const YOUNG_STEPS: usize = STEPS / 8;
 const AGE_FACTOR: u64 = 3;
 
 /// The verdict on one course; `step` is the length of a step. Whether it can be reclaimed is for others to say.
-pub fn judge(course: &Course, step: u64) -> Evidence {
+pub fn judge(course: &Survival, step: u64) -> Evidence {
     let step = step.max(1);
     let (survivors, amount) = (course.survivors.sum(), course.survivor_amount.sum());
     let (of_survivors, of_amount, of_births) =
@@ -224,14 +224,14 @@ fn comes_in_batches(old: &[u64]) -> bool {
 }
 
 /// A course less other survivors, step by step.
-pub fn without(course: &Course, other: &Numbers) -> Course {
+pub fn without(course: &Survival, other: &Numbers) -> Survival {
     let mut left = course.survivors.all();
     left.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
-    Course { survivors: Steps::from(&left), ..course.clone() }
+    Survival { survivors: Steps::from(&left), ..course.clone() }
 }
 
 /// Whether two courses are of objects that come in pairs: their survivors were born in the same steps.
-pub fn goes_with(one: &Course, other: &Course) -> bool {
+pub fn goes_with(one: &Survival, other: &Survival) -> bool {
     goes_with_until(&one.survivors.all(), &other.survivors.all(), STEPS)
 }
 
@@ -255,8 +255,8 @@ fn apart(one: &Numbers, other: &Numbers, steps: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn course(survivors: impl Fn(usize) -> u64, lifetime: u64, freed: u64) -> Course {
-        let mut course = Course::default();
+    fn course(survivors: impl Fn(usize) -> u64, lifetime: u64, freed: u64) -> Survival {
+        let mut course = Survival::default();
         for step in 0..STEPS {
             course.survivors.add(step, survivors(step));
             course.survivor_amount.add(step, survivors(step) * 64);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn steady_growth_is_told_from_filling_and_turnover() {
-        let verdict = |c: &Course| judge(c, 1000).verdict;
+        let verdict = |c: &Survival| judge(c, 1000).verdict;
         assert_eq!(verdict(&course(|_| 5, 100, 3200)), Verdict::Grows);
         assert_eq!(verdict(&course(|_| 5, 100, 0)), Verdict::Grows);
         assert_eq!(verdict(&course(|s| 64 >> (s / 2).min(10), 100, 3200)), Verdict::Warming);
@@ -292,7 +292,7 @@ mod tests {
         unseen.unseen = 400;
         (0..400).for_each(|_| unseen.unseen_ages.add(200));
         assert_eq!(verdict(&unseen), Verdict::Grows);
-        let few = Course { births: Steps::from(&[1_000; STEPS]), ..unseen.clone() };
+        let few = Survival { births: Steps::from(&[1_000; STEPS]), ..unseen.clone() };
         assert_eq!(verdict(&few), Verdict::FreesUnseen, "less than one in a hundred, as may be chance");
         (0..400).for_each(|_| unseen.unseen_ages.add(16_000));
         assert_eq!(verdict(&unseen), Verdict::FreesUnseen);

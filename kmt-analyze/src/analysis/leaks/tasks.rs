@@ -2,7 +2,7 @@
 //! credentials, and that is no leak however many such tasks there are.
 
 use super::{apart, judge, without};
-use crate::collect::growth::{Course, Numbers, STEPS, Steps};
+use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
 
 /// Survivors may be born this far from the tasks, as shares of both over time: some come when a task has run for a while.
 const APART_MAX: f64 = 0.4;
@@ -12,18 +12,18 @@ const START_STEPS: usize = 3;
 const START_PERCENT_MIN: u64 = 75;
 
 /// Whether what stays is of tasks that started and still run; `tasks` are those, `step` is the length of a step.
-pub fn belong_to_tasks(course: &Course, tasks: &Course, step: u64) -> bool {
+pub fn belong_to_tasks(course: &Survival, tasks: &Survival, step: u64) -> bool {
     is_born_with(course, tasks) || is_of_starts(course, tasks, step)
 }
 
-fn is_born_with(course: &Course, tasks: &Course) -> bool {
+fn is_born_with(course: &Survival, tasks: &Survival) -> bool {
     apart(&course.survivors.all(), &tasks.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
 }
 
 /// Whether the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
 /// as running tasks are no starts: ended tasks left those objects behind, which is a leak. Older tasks that did something once
 /// count as holders, too.
-fn is_of_starts(course: &Course, tasks: &Course, step: u64) -> bool {
+fn is_of_starts(course: &Survival, tasks: &Survival, step: u64) -> bool {
     let running = tasks.survivors.sum();
     let started = |pid: &i32| tasks.holders.get(pid).map(Steps::all);
     let all = course.holders.iter().map(|(pid, steps)| (pid, steps.all()));
@@ -56,8 +56,8 @@ mod tests {
     use crate::analysis::leaks::Verdict;
 
     /// Survivors of tasks; of each its number, and the steps and counts.
-    fn course(holders: &[(i32, &[(usize, u64)])]) -> Course {
-        let mut course = Course::default();
+    fn course(holders: &[(i32, &[(usize, u64)])]) -> Survival {
+        let mut course = Survival::default();
         for (pid, counts) in holders {
             for &(step, count) in *counts {
                 course.survivors.add(step, count);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::int_hash::IntHash;
 
 /// One way of serving requests. By default as the traced kernel did.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
     /// What reports call it.
     pub name: String,

@@ -9,16 +9,16 @@ mod pool;
 
 use std::collections::HashMap;
 
-use super::grown;
+use super::collector::{Collector, Route, Share};
+use super::sums::{Sums, grown};
 use crate::int_hash::IntHash;
-use crate::ledger::Change;
-use crate::ledger::Rules;
+use crate::ledger::{Change, Interests, Receiver};
 use crate::stream::Api;
 pub use layout::{Layout, best_classes};
 use pool::Pool;
 
 /// One layout, played.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Played {
     layout: Layout,
     page_size: u64,
@@ -47,8 +47,8 @@ pub struct Played {
 }
 
 impl Played {
-    fn new(layout: Layout) -> Self {
-        Self { layout, page_size: 4096, ..Self::default() }
+    fn new(layout: Layout, page_size: u64) -> Self {
+        Self { layout, page_size, ..Self::default() }
     }
 
     /// What was played.
@@ -110,15 +110,75 @@ impl Played {
     }
 }
 
-/// The sink: layouts side by side, all of kmalloc's objects but those of whole pages.
-#[derive(Debug, Default)]
+/// Layouts side by side, with all of kmalloc's objects but those of whole pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
+    /// Layouts.
+    pub layouts: Vec<Layout>,
+    /// When what is still live is held to.
+    pub end: u64,
+}
+
+impl Collector for Replay {
+    type Part = ReplayPart;
+    type Output = ReplaySums;
+
+    fn interests(&self) -> Interests {
+        Interests { changes: true, ..Interests::default() }
+    }
+
+    /// A layout needs every object in order; layouts are shared among parts.
+    fn route(&self) -> Route {
+        Route::All
+    }
+
+    fn partition(&self, share: &Share) -> ReplayPart {
+        let rules = &share.rules;
+        let layouts = (0u32..).zip(&self.layouts).filter(|(number, _)| number % share.of == share.index);
+        let played = layouts.map(|(number, layout)| (number, Played::new(layout.clone(), rules.page_size)));
+        ReplayPart {
+            share: *share,
+            played: played.collect(),
+            requests: HashMap::default(),
+            callers: Vec::new(),
+            births: HashMap::default(),
+            window: rules.window,
+        }
+    }
+
+    fn merge(&self, mut first: ReplayPart, others: Vec<ReplayPart>) -> ReplaySums {
+        first.finish(self.end);
+        for mut part in others {
+            part.finish(self.end);
+            first.played.extend(part.played);
+            first.requests.absorb(part.requests);
+            first.callers.absorb(part.callers);
+        }
+        first.played.sort_by_key(|(number, _)| *number);
+        let played = first.played.into_iter().map(|(_, played)| played).collect();
+        ReplaySums { played, requests: first.requests, callers: first.callers }
+    }
+}
+
+/// Layouts played, and requests.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ReplaySums {
     /// Each layout, played.
     pub played: Vec<Played>,
     /// By bytes asked for and bytes handed out.
     pub requests: HashMap<(u64, u64), Requests, IntHash>,
     /// By number of the call site: objects, and how long all of them together were held.
     pub callers: Vec<Requests>,
+}
+
+/// Layouts, and the requests of the addresses, of one part.
+#[derive(Debug)]
+pub struct ReplayPart {
+    share: Share,
+    /// With their numbers.
+    played: Vec<(u32, Played)>,
+    requests: HashMap<(u64, u64), Requests, IntHash>,
+    callers: Vec<Requests>,
     /// By address: when it was born; bytes asked for, bytes handed out, call site.
     births: HashMap<u64, (u64, (u64, u64, u32)), IntHash>,
     window: (u64, u64),
@@ -135,28 +195,29 @@ pub struct Requests {
     pub held: u128,
 }
 
-impl Replay {
-    /// For these layouts.
-    pub fn new(layouts: Vec<Layout>) -> Self {
-        let window = (0, u64::MAX);
-        Self { played: layouts.into_iter().map(Played::new).collect(), window, ..Self::default() }
+impl Sums for Requests {
+    fn absorb(&mut self, other: Self) {
+        self.allocs.absorb(other.allocs);
+        self.live.absorb(other.live);
+        self.held.absorb(other.held);
     }
+}
 
-    /// Takes over what the rules depend on.
-    pub fn learn(&mut self, rules: &Rules) {
-        self.window = rules.window;
-        self.played.iter_mut().for_each(|p| p.page_size = rules.page_size);
-    }
-
-    /// An object begins or ends.
-    pub fn changed(&mut self, change: &Change<'_>) {
+impl Receiver for ReplayPart {
+    fn changed(&mut self, change: &Change<'_>) {
         let site = change.site;
         if site.api != Api::Kmalloc || site.is_large || !change.selected || change.time > self.window.1 {
             return;
         }
         // What came before the window is there in it, and is not of it.
         let (start, counts) = (self.window.0, u64::from(change.time >= self.window.0));
-        self.played.iter_mut().for_each(|p| p.pass(change.time, start));
+        for (_, played) in &mut self.played {
+            played.pass(change.time, start);
+            if change.is_birth { played.alloc(change, counts == 1) } else { played.free(change.address) }
+        }
+        if !self.share.owns(change.address) {
+            return;
+        }
         let requests = self.requests.entry((site.bytes_req, site.bytes_alloc)).or_default();
         let caller = grown(&mut self.callers, site.caller);
         if change.is_birth {
@@ -166,7 +227,6 @@ impl Replay {
             caller.live += 1;
             let kind = (site.bytes_req, site.bytes_alloc, site.caller);
             self.births.insert(change.address, (change.time, kind));
-            self.played.iter_mut().for_each(|p| p.alloc(change, counts == 1));
         } else {
             requests.live = requests.live.saturating_sub(1);
             caller.live = caller.live.saturating_sub(1);
@@ -174,14 +234,15 @@ impl Replay {
             let held = u128::from(change.time.max(start).saturating_sub(born.max(start)));
             requests.held = requests.held.saturating_add(held);
             caller.held = caller.held.saturating_add(held);
-            self.played.iter_mut().for_each(|p| p.free(change.address));
         }
     }
+}
 
+impl ReplayPart {
     /// What is still live is held to the end.
-    pub fn finish(&mut self, end: u64) {
+    fn finish(&mut self, end: u64) {
         let start = self.window.0;
-        self.played.iter_mut().for_each(|p| p.pass(end, start));
+        self.played.iter_mut().for_each(|(_, played)| played.pass(end, start));
         for (born, site) in std::mem::take(&mut self.births).into_values() {
             let held = u128::from(end.saturating_sub(born.max(start)));
             if let Some(requests) = self.requests.get_mut(&(site.0, site.1)) {

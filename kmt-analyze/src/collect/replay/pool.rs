@@ -8,7 +8,7 @@ const SLOTS_MAX: u64 = 32_767;
 const ORDER_MAX: u32 = 3;
 
 /// Slabs of one size, and how full each is.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// Objects of a slab.
     pub slots: u32,

@@ -31,10 +31,9 @@ use self::record::Masks;
 use self::survey::Survey;
 use self::texts::{Caches, Texts};
 use super::copy::{Compress, Copy, failed};
-use crate::collect::Sinks;
-use crate::commands::selection::{Selection, Wants, analyse_for};
 use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
+use crate::reports::common::selection::{Selection, analyse};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -152,8 +151,7 @@ fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<C
 fn shape(session: &Session<'_>) -> Shape {
     let header = session.trace.header();
     let page_size = header.page_size.filter(|s| s.is_power_of_two() && *s < 1 << 30).unwrap_or(4096);
-    let wants = Wants { sinks: &Sinks::default, ..Wants::default() };
-    let result = analyse_for(session, &Selection::default(), &wants);
+    let result = analyse(session, &Selection::default());
     let pageblock = match session.pageblock_order() {
         (order, false) => order,
         _ => 0,

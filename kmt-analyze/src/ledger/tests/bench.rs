@@ -42,8 +42,8 @@ impl Select for All {
 pub(super) static SHORT_WAY: All = All { is_open: true };
 pub(super) static LONG_WAY: All = All { is_open: false };
 
-pub(super) struct Bench<'l, C = ()> {
-    pub(super) ledger: Ledger<'l, C>,
+pub(super) struct Bench<'l, R = ()> {
+    pub(super) ledger: Ledger<'l, R>,
     pub(super) interner: SharedInterner,
 }
 
@@ -105,7 +105,10 @@ pub(super) fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), select: &'l A
 }
 
 pub(super) fn bench_by<'l>(rules: Rules, losses: &'l Losses, select: &'l All) -> Bench<'l> {
-    Bench { ledger: Ledger::new(rules, losses, select, (), None), interner: interner() }
+    Bench {
+        ledger: Ledger::new(rules, losses, select, (Interests::default(), ()), None),
+        interner: interner(),
+    }
 }
 
 /// CPU and task.
@@ -113,7 +116,7 @@ pub(super) fn here() -> Origin {
     Origin { cpu: 0, pid: 7, level: 0, name: 0 }
 }
 
-impl<C: Collector> Bench<'_, C> {
+impl<R: Receiver> Bench<'_, R> {
     pub(super) fn enter(
         &mut self,
         kind: Kind,
@@ -157,8 +160,8 @@ impl<C: Collector> Bench<'_, C> {
 }
 
 /// Totals of all sites, and the counts of both interfaces.
-pub(super) fn balance<C: Collector>(bench: Bench<'_, C>) -> (Totals, EventCounts, Balance<C>) {
-    let balance = bench.ledger.finish();
+pub(super) fn balance<R: Receiver>(bench: Bench<'_, R>) -> (Totals, EventCounts, Balance) {
+    let (balance, _) = bench.ledger.finish();
     let mut totals = Totals::default();
     balance.sites.iter().flatten().for_each(|(_, t)| totals += t);
     let mut counts = balance.counts[0];
@@ -167,7 +170,7 @@ pub(super) fn balance<C: Collector>(bench: Bench<'_, C>) -> (Totals, EventCounts
 }
 
 /// Every case goes both ways.
-pub(super) fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance<()>)) {
+pub(super) fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance)) {
     for select in [&SHORT_WAY, &LONG_WAY] {
         let losses = Losses::default();
         let mut bench = bench_in(&losses, (0, u64::MAX), select);

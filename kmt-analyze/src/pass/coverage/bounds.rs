@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Coverage, Seen, in_use_max};
 use crate::ledger::totals::Totals;
-use crate::pass::Result;
+use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
 use crate::stream::Api;
 use crate::trace::slabinfo::SlabInfo;
@@ -74,7 +74,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// By the slabinfo behind the trace, if there is one and what is counted reaches to it.
-    pub fn of(result: &Result, slabinfo: Option<&BTreeMap<String, SlabInfo>>, has_losses: bool) -> Self {
+    pub fn of(result: &Analysis, slabinfo: Option<&BTreeMap<String, SlabInfo>>, has_losses: bool) -> Self {
         let mut caches: Vec<Cache> = Vec::new();
         let mut numbers: HashMap<CacheKey, usize> = HashMap::new();
         let mut parts: Vec<Part> = Vec::new();

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::bounds::Bounds;
 use super::{active, in_use_max};
-use crate::collect::moments::{Between, Moments};
-use crate::pass::Result;
+use crate::collect::moments::{Between, MomentSums};
+use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
 use crate::trace::snapshots::Snapshot;
 
@@ -49,7 +49,12 @@ pub fn times(snapshots: &[Snapshot]) -> Vec<u64> {
 }
 
 /// Every cache at every snapshot; `moments` were counted at [`times`].
-pub fn courses(result: &Result, bounds: &Bounds, moments: &Moments, snapshots: &[Snapshot]) -> Vec<Course> {
+pub fn courses(
+    result: &Analysis,
+    bounds: &Bounds,
+    moments: &MomentSums,
+    snapshots: &[Snapshot],
+) -> Vec<Course> {
     let certain = bounds.certain_sites();
     let mut of_caches: HashMap<CacheKey, [Vec<Between>; 2]> = HashMap::new();
     let mut of_sites: BTreeMap<u32, CacheKey> = BTreeMap::new();

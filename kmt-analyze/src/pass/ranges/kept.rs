@@ -64,7 +64,7 @@ impl Kept {
             self.origins.push(cpu);
         }
         drop(interner);
-        for op in ops.iter().filter(|op| !matches!(op.what.kind(), Kind::Stack | Kind::Note)) {
+        for op in ops.iter().filter(|op| !matches!(op.what.kind(), Kind::Stack | Kind::SideEvent)) {
             let page = if op.what.is_slab() {
                 (op.value & ADDRESS_BITS).wrapping_sub(self.base) / self.page_size.max(1)
             } else {

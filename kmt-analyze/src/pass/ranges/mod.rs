@@ -18,7 +18,7 @@ pub use kept::Kept;
 
 use std::collections::BTreeMap;
 
-use crate::ledger::{Ledger, Rules, Select};
+use crate::ledger::{Interests, Ledger, Rules, Select};
 use crate::pass::figures::{Figure, figures};
 use crate::stream::SharedInterner;
 use crate::trace::losses::Losses;
@@ -87,11 +87,12 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
 /// Runs the ledger over a thinning: the share that it kept, and its figures.
 fn replay(material: &Material<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64, Vec<Figure>) {
     let no_losses = Losses::default();
-    let mut ledger = Ledger::new(material.rules, &no_losses, material.select, (), None);
+    let mut ledger =
+        Ledger::new(material.rules, &no_losses, material.select, (Interests::default(), ()), None);
     let interned = crate::stream::Interner::lock(material.interner).len();
     let enter = |ops: &[_]| ledger.enter(ops, material.interner, interned);
     let kept = plan.replay(material.ops, thinned, BATCH, enter);
-    let balance = ledger.finish();
+    let (balance, ()) = ledger.finish();
     let interner = crate::stream::Interner::lock(material.interner);
     (kept, figures(&balance, &interner, material.rules.page_size))
 }

@@ -1,0 +1,116 @@
+//! The parts of one partition: each event goes to those that ask for it, and to no others.
+
+use super::set::AnyPart;
+use crate::ledger::lives::{Free, Life, NoLife};
+use crate::ledger::{Change, Closed, ClosedFrames, Interests, PageEvent, Receiver, SideEvent};
+use crate::stream::{Op, Origin};
+
+/// Parts, and for each kind of event the places of those that receive it.
+#[derive(Default)]
+pub struct Parts {
+    parts: Vec<Box<dyn AnyPart>>,
+    lives: Vec<usize>,
+    plain_lives: Vec<usize>,
+    changes: Vec<usize>,
+    slab_allocs: Vec<usize>,
+    slab_stacks: Vec<usize>,
+    unmatched: Vec<usize>,
+    pages: Vec<usize>,
+    frames: Vec<usize>,
+    side_events: Vec<usize>,
+}
+
+impl Parts {
+    /// Parts with the events that each receives.
+    pub(super) fn new(parts: impl Iterator<Item = (Interests, Box<dyn AnyPart>)>) -> Self {
+        let mut out = Self::default();
+        for (place, (interests, part)) in parts.enumerate() {
+            let lists = [
+                (&mut out.lives, interests.any_lives()),
+                (&mut out.plain_lives, interests.plain_lives),
+                (&mut out.changes, interests.changes),
+                (&mut out.slab_allocs, interests.any_slab_allocs()),
+                (&mut out.slab_stacks, interests.slab_stacks),
+                (&mut out.unmatched, interests.unmatched),
+                (&mut out.pages, interests.pages),
+                (&mut out.frames, interests.frames),
+                (&mut out.side_events, interests.any_side_events()),
+            ];
+            lists.into_iter().filter(|(_, wanted)| *wanted).for_each(|(list, _)| list.push(place));
+            out.parts.push(part);
+        }
+        out
+    }
+
+    pub(super) fn into_parts(self) -> Vec<Box<dyn AnyPart>> {
+        self.parts
+    }
+}
+
+/// Hands an event to the parts of a list.
+macro_rules! hand {
+    ($self:ident, $list:ident, $($call:tt)+) => {
+        for &place in &$self.$list {
+            if let Some(part) = $self.parts.get_mut(place) {
+                part.$($call)+;
+            }
+        }
+    };
+}
+
+impl Receiver for Parts {
+    #[inline]
+    fn closed(&mut self, closed: &Closed) {
+        hand!(self, lives, closed(closed));
+    }
+
+    #[inline]
+    fn freed_plainly(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
+        hand!(self, plain_lives, freed_plainly(caller, life, free, bytes_alloc, uncertain));
+    }
+
+    fn gone_plainly(&mut self, caller: u32, uncertain: bool) {
+        hand!(self, plain_lives, gone_plainly(caller, uncertain));
+    }
+
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        hand!(self, frames, closed_frames(closed));
+    }
+
+    fn unmatched(&mut self, free: &Free, no_life: NoLife) {
+        hand!(self, unmatched, unmatched(free, no_life));
+    }
+
+    fn freed_unknown(&mut self, address: u64, free: &Free) {
+        hand!(self, unmatched, freed_unknown(address, free));
+    }
+
+    #[inline]
+    fn changed(&mut self, change: &Change<'_>) {
+        hand!(self, changes, changed(change));
+    }
+
+    fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
+        hand!(self, slab_allocs, slab_alloc(op, place, counted));
+    }
+
+    fn slab_stack(&mut self, op: &Op) {
+        hand!(self, slab_stacks, slab_stack(op));
+    }
+
+    fn folded(&mut self, op: &Op) {
+        hand!(self, slab_stacks, folded(op));
+    }
+
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        hand!(self, pages, page_alloc(event));
+    }
+
+    fn page_free(&mut self, event: &PageEvent<'_>) {
+        hand!(self, pages, page_free(event));
+    }
+
+    fn side_event(&mut self, event: &SideEvent) {
+        hand!(self, side_events, side_event(event));
+    }
+}

@@ -1,0 +1,144 @@
+//! The collectors of a pass, their handles, and what they came to.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::collector::{Collector, Share};
+use super::parts::Parts;
+use crate::ledger::{Interests, Receiver};
+
+/// Stands for a collector that was added to a pass: it gives the collector's result, with its type.
+pub struct Handle<C> {
+    place: usize,
+    collector: PhantomData<fn() -> C>,
+}
+
+impl<C> Clone for Handle<C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Handle<C> {}
+
+impl<C> fmt::Debug for Handle<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({})", self.place)
+    }
+}
+
+/// Collectors of a pass.
+#[derive(Default)]
+pub struct Collectors {
+    all: Vec<Box<dyn AnyCollector>>,
+}
+
+impl Collectors {
+    /// Adds a collector. One that asks for the same as one that is there shares its result.
+    pub fn add<C: Collector>(&mut self, collector: C) -> Handle<C> {
+        let is_equal = |other: &dyn AnyCollector| other.as_any().downcast_ref() == Some(&collector);
+        let place = self.all.iter().position(|other| is_equal(&**other)).unwrap_or_else(|| {
+            self.all.push(Box::new(collector));
+            self.all.len() - 1
+        });
+        Handle { place, collector: PhantomData }
+    }
+
+    /// Events that any of them asks for.
+    pub fn interests(&self, has_stacks: bool) -> Interests {
+        let own = self.all.iter().map(|collector| collector.interests());
+        let all = own.fold(Interests::default(), Interests::and);
+        if has_stacks { all } else { all.without_stacks() }
+    }
+
+    /// Parts that receive the events of one partition.
+    pub fn partition(&self, share: &Share) -> Parts {
+        Parts::new(self.all.iter().map(|c| (c.any_interests(share), c.any_partition(share))))
+    }
+
+    /// Results of the parts of all partitions.
+    pub fn merge(&self, partitions: Vec<Parts>) -> Collected {
+        let mut columns: Vec<Vec<Box<dyn AnyPart>>> = self.all.iter().map(|_| Vec::new()).collect();
+        for parts in partitions {
+            columns.iter_mut().zip(parts.into_parts()).for_each(|(column, part)| column.push(part));
+        }
+        let merged = self.all.iter().zip(columns).map(|(collector, parts)| collector.any_merge(parts));
+        Collected { outputs: merged.collect() }
+    }
+}
+
+impl fmt::Debug for Collectors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Collectors({})", self.all.len())
+    }
+}
+
+/// Results of the collectors of a pass.
+#[derive(Debug, Default)]
+pub struct Collected {
+    outputs: Vec<Box<dyn Any>>,
+}
+
+impl Collected {
+    /// The result of a collector.
+    ///
+    /// # Panics
+    ///
+    /// If the handle is of another pass: results belong to the [`Collectors`] that gave the handle.
+    pub fn get<C: Collector>(&self, handle: Handle<C>) -> &C::Output {
+        let output = self.outputs.get(handle.place).and_then(|output| output.downcast_ref());
+        match output {
+            Some(output) => output,
+            None => panic!("the handle of a collector was given to the result of another pass"),
+        }
+    }
+}
+
+/// A part of any type.
+pub(super) trait AnyPart: Receiver {
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<R: Receiver + 'static> AnyPart for R {
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// A collector of any type.
+trait AnyCollector {
+    fn as_any(&self) -> &dyn Any;
+    fn interests(&self) -> Interests;
+    fn any_interests(&self, share: &Share) -> Interests;
+    fn any_partition(&self, share: &Share) -> Box<dyn AnyPart>;
+    fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any>;
+}
+
+impl<C: Collector> AnyCollector for C {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn interests(&self) -> Interests {
+        Collector::interests(self)
+    }
+
+    fn any_interests(&self, share: &Share) -> Interests {
+        let own = Collector::interests(self);
+        if share.has_stacks { own } else { own.without_stacks() }
+    }
+
+    fn any_partition(&self, share: &Share) -> Box<dyn AnyPart> {
+        Box::new(self.partition(share))
+    }
+
+    fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any> {
+        // Parts come back from where they were made: they are of this type, and at least one.
+        let mut parts = parts.into_iter().filter_map(|part| part.into_any().downcast().ok().map(|p| *p));
+        match parts.next() {
+            Some(first) => Box::new(self.merge(first, parts.collect())),
+            None => Box::new(()),
+        }
+    }
+}

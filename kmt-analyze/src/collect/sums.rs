@@ -1,0 +1,95 @@
+//! Sums that add up: those of two parts make those of both.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
+
+/// A sum, or many.
+pub trait Sums {
+    /// Adds those of another part.
+    fn absorb(&mut self, other: Self);
+}
+
+/// The sums of several parts.
+pub fn merged<S: Sums>(mut first: S, others: Vec<S>) -> S {
+    others.into_iter().for_each(|other| first.absorb(other));
+    first
+}
+
+impl Sums for u32 {
+    fn absorb(&mut self, other: Self) {
+        *self = self.saturating_add(other);
+    }
+}
+
+impl Sums for u64 {
+    fn absorb(&mut self, other: Self) {
+        *self = self.saturating_add(other);
+    }
+}
+
+impl Sums for u128 {
+    fn absorb(&mut self, other: Self) {
+        *self = self.saturating_add(other);
+    }
+}
+
+impl<A: Sums, B: Sums> Sums for (A, B) {
+    fn absorb(&mut self, other: Self) {
+        self.0.absorb(other.0);
+        self.1.absorb(other.1);
+    }
+}
+
+impl<T: Sums, const N: usize> Sums for [T; N] {
+    fn absorb(&mut self, other: Self) {
+        self.iter_mut().zip(other).for_each(|(own, other)| own.absorb(other));
+    }
+}
+
+/// By number; the shorter one has nothing behind its end.
+impl<T: Sums + Default> Sums for Vec<T> {
+    fn absorb(&mut self, mut other: Self) {
+        if self.len() < other.len() {
+            std::mem::swap(self, &mut other);
+        }
+        self.iter_mut().zip(other).for_each(|(own, other)| own.absorb(other));
+    }
+}
+
+impl<K: Ord, V: Sums + Default> Sums for BTreeMap<K, V> {
+    fn absorb(&mut self, other: Self) {
+        for (key, value) in other {
+            self.entry(key).or_default().absorb(value);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V: Sums + Default, H: BuildHasher> Sums for HashMap<K, V, H> {
+    fn absorb(&mut self, other: Self) {
+        for (key, value) in other {
+            self.entry(key).or_default().absorb(value);
+        }
+    }
+}
+
+/// Adds counts by number of a list that has few, and brings it into the one order that it has.
+pub fn merge_counts<T>(own: &mut Vec<(u32, T)>, other: Vec<(u32, T)>, mut add: impl FnMut(&mut T, T))
+where
+    T: Default,
+{
+    let mut all: BTreeMap<u32, T> = BTreeMap::new();
+    for (number, value) in std::mem::take(own).into_iter().chain(other) {
+        add(all.entry(number).or_default(), value);
+    }
+    own.extend(all);
+}
+
+/// The element of that number of a vector that grows with the numbers; room that it has beyond them is not touched.
+#[inline]
+pub fn grown<T: Default>(items: &mut Vec<T>, number: u32) -> &mut T {
+    let number = number as usize;
+    if items.len() <= number {
+        items.resize_with(number + 1, T::default);
+    }
+    &mut items[number]
+}

@@ -1,0 +1,146 @@
+//! Sums by call site and interface.
+
+use std::collections::HashSet;
+
+use kmt_format::print::PrintEnv;
+use serde::Serialize;
+
+use crate::ledger::SiteTotals;
+use crate::ledger::totals::Totals;
+use crate::pass::Analysis;
+use crate::pass::weights::{Estimate, in_order};
+use crate::render::text::escaped;
+use crate::reports::common::Context;
+use crate::reports::common::basis::Basis;
+use crate::reports::common::known::Known;
+use crate::reports::common::live_bounds::{LiveBounds, is_doubtful};
+use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
+use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::reports::common::sums::shown;
+use crate::stream::{Api, Site};
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallerRows {
+    /// Call sites in all.
+    pub callers_total: usize,
+    /// Call sites and interfaces.
+    pub callers: Vec<CallerRow>,
+    /// Any call site, shown or not, has allocations that failed.
+    #[serde(skip)]
+    pub has_failures: bool,
+    /// Any has frees without events.
+    #[serde(skip)]
+    pub has_doubts: bool,
+    /// Ends of lives are known of all.
+    #[serde(skip)]
+    pub lives_are_known: bool,
+    /// What bounds the live figures.
+    #[serde(skip)]
+    pub bounds_legend: &'static str,
+}
+
+/// Sums of one call site and interface.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallerRow {
+    /// Sums of its objects.
+    #[serde(flatten)]
+    pub sums: SlabSums,
+    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    pub estimated: Option<Estimated>,
+    /// Address of the call site.
+    pub call_site: Address,
+    /// Function and offset, or the address.
+    pub symbol: String,
+    /// `kmalloc` or `cache`.
+    pub api: &'static str,
+    /// Bounds of its live figures.
+    #[serde(flatten)]
+    pub live_range: LiveRange,
+    /// Allocations that returned NULL.
+    pub alloc_failures: u64,
+}
+
+/// A call site before it is decided which are shown.
+struct Candidate {
+    address: u64,
+    api: Api,
+    name: String,
+    totals: Totals,
+    /// Few traces have any.
+    estimate: Option<Box<Estimate>>,
+    failures: u64,
+}
+
+impl Candidate {
+    fn estimate(&self) -> Option<Estimate> {
+        self.estimate.as_deref().copied()
+    }
+}
+
+/// A candidate for each call site and interface, by address.
+fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<Candidate> {
+    let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
+    let mut sites: Vec<_> = sites.zip(&analysis.balance.failures).collect();
+    sites.sort_by_key(|((site, _), _)| (site.call_site, site.api));
+    let callers = sites.chunk_by(|((a, _), _), ((b, _), _)| (a.call_site, a.api) == (b.call_site, b.api));
+    let candidate = |sites: &[((&Site, &SiteTotals), &u64)]| {
+        let ((first, _), _) = sites.first()?;
+        let (mut totals, mut estimate, mut failures) = (Totals::default(), None, 0);
+        for ((site, parts), failed) in sites {
+            for (_, part) in *parts {
+                totals += part;
+                analysis.weights.add(site, part, &mut estimate);
+            }
+            failures += **failed;
+        }
+        let name = escaped(&env.symbol_with_offset(first.call_site));
+        let estimate = estimate.map(Box::new);
+        Some(Candidate { address: first.call_site, api: first.api, name, totals, estimate, failures })
+    };
+    callers.filter_map(candidate).filter(|c| c.totals != Totals::default() || c.failures > 0).collect()
+}
+
+/// Rows of the call sites whose name holds `part`.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    sort: &[SortKey],
+    part: Option<&str>,
+) -> CallerRows {
+    let mut all = candidates(analysis, &context.session.print_env());
+    all.retain(|c| part.is_none_or(|part| c.name.contains(part)));
+    sort_rows(&mut all, sort, |c| (in_order(c.estimate(), c.totals), &c.name));
+    let shown = shown(Some(context.limit), all.len());
+    let bounds = LiveBounds::of(context, analysis);
+    let wanted: HashSet<(Api, u64)> = all.iter().take(shown).map(|c| (c.api, c.address)).collect();
+    let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
+    let basis = Basis::of(context.session, analysis);
+    let known = [Api::Kmalloc, Api::Cache].map(|api| Known::slab(&basis, Some(api)));
+    let row = |c: &Candidate| {
+        let known = known[c.api as usize];
+        CallerRow {
+            sums: SlabSums::of(&c.totals, known),
+            estimated: c.estimate().map(Estimated::from),
+            call_site: Address(c.address),
+            symbol: c.name.clone(),
+            api: c.api.name(),
+            live_range: LiveRange::of(
+                &c.totals,
+                live.get(&(c.api, c.address)).copied().flatten(),
+                known.lives,
+            ),
+            alloc_failures: c.failures,
+        }
+    };
+    CallerRows {
+        callers_total: all.len(),
+        has_failures: all.iter().any(|c| c.failures > 0),
+        has_doubts: all.iter().any(|c| is_doubtful(&c.totals)),
+        lives_are_known: all.iter().all(|c| known[c.api as usize].lives),
+        bounds_legend: bounds.legend(),
+        callers: all.iter().take(shown).map(row).collect(),
+    }
+}

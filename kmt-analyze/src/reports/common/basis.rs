@@ -1,0 +1,213 @@
+//! What numbers rest on: which events were recorded, and what a report cannot say without them.
+
+use kmt_format::schema::Meaning;
+
+use super::trust::{recorded, recorded_class};
+use crate::pass;
+use crate::stream::Api;
+use crate::trace::session::Session;
+
+/// What a report cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// It says something of any file.
+    Nothing,
+    /// Allocations of slab objects.
+    SlabAllocs,
+    /// Allocations by size.
+    Kmallocs,
+    /// Allocations of slab objects, and the frees of each interface that allocates.
+    SlabLives,
+    /// Allocations by size and their frees.
+    KmallocLives,
+    /// Allocations or frees of pages.
+    Pages,
+    /// Allocations of slab objects, or of pages.
+    Allocs,
+    /// Slab objects and their frees, or pages and theirs.
+    Lives,
+    /// Reclaim, compaction, or function graphs.
+    Stalls,
+}
+
+/// Which events of the ledger were recorded. What was never seen, and of which the file does not tell that it was
+/// recorded, counts as not recorded: it is unknown.
+#[derive(Debug, Clone, Copy)]
+pub struct Basis {
+    allocs: [bool; 2],
+    frees: [bool; 2],
+    /// Whether allocations of pages were recorded.
+    pub page_allocs: bool,
+    /// Whether frees of pages were.
+    pub page_frees: bool,
+    stalls: bool,
+    /// Interfaces of which only some events were recorded.
+    sampled: [bool; 2],
+    sampled_pages: bool,
+}
+
+/// Why a report does not answer that losses make wrong, beyond that share of all events.
+pub fn too_lossy(session: &Session<'_>, percent_max: f64, why: &str) -> Option<String> {
+    let losses = &session.losses;
+    match losses.lost_share(session.trace.event_count()) {
+        Some(share) if 100.0 * share <= percent_max => None,
+        Some(share) => Some(format!("{:.1} % of all events were lost, and {why}", 100.0 * share)),
+        None => Some(format!("an unknown number of events was lost, and {why}")),
+    }
+}
+
+/// Names of the events, by interface: allocations, frees.
+const SLAB: [(&str, &str); 2] =
+    [("kmem:kmalloc", "kmem:kfree"), ("kmem:kmem_cache_alloc", "kmem:kmem_cache_free")];
+
+impl Basis {
+    /// Of a trace.
+    pub fn of(session: &Session<'_>, result: &pass::Analysis) -> Self {
+        let sampled = session.sampled();
+        let has = |meaning| recorded(session, result, meaning) == Some(true);
+        let stalls = recorded_class(session, result, |class| {
+            class.name.starts_with("mm_vmscan_")
+                || class.name.starts_with("mm_shrink_slab_")
+                || class.name.starts_with("mm_compaction_")
+                || class.name.starts_with("funcgraph_")
+        });
+        Self {
+            allocs: [has(Meaning::KMALLOC), has(Meaning::CACHE_ALLOC)],
+            frees: [has(Meaning::KFREE), has(Meaning::CACHE_FREE)],
+            page_allocs: has(Meaning::PAGE_ALLOC),
+            page_frees: has(Meaning::PAGE_FREE),
+            stalls: stalls == Some(true),
+            sampled: SLAB.map(|(alloc, free)| sampled.iter().any(|s| s.0 == alloc || s.0 == free)),
+            sampled_pages: sampled.iter().any(|s| s.0.starts_with("kmem:mm_page_")),
+        }
+    }
+
+    /// Whether allocations were recorded: of one interface, or of any.
+    pub fn allocs(&self, api: Option<Api>) -> bool {
+        match api {
+            Some(api) => self.allocs[api as usize],
+            None => self.allocs.contains(&true),
+        }
+    }
+
+    /// Whether frees were recorded: of one interface, or of any.
+    pub fn frees(&self, api: Option<Api>) -> bool {
+        match api {
+            Some(api) => self.frees[api as usize],
+            None => self.frees.contains(&true),
+        }
+    }
+
+    /// Whether it is known when objects end: those of one interface, or all that were recorded.
+    pub fn ends(&self, api: Option<Api>) -> bool {
+        match api {
+            Some(api) => self.allocs(Some(api)) && self.frees(Some(api)) && !self.sampled[api as usize],
+            None => {
+                self.allocs(None)
+                    && Api::ALL.iter().all(|&api| !self.allocs(Some(api)) || self.ends(Some(api)))
+            }
+        }
+    }
+
+    /// Whether it is known when pages are free again.
+    pub fn page_ends(&self) -> bool {
+        self.page_allocs && self.page_frees && !self.sampled_pages
+    }
+
+    /// Which of the ledger's events were not recorded, where others were.
+    pub fn missing_line(&self) -> Option<String> {
+        let slab = Api::ALL.into_iter().flat_map(|api| {
+            let (alloc, free) = SLAB[api as usize];
+            [(alloc, self.allocs[api as usize]), (free, self.frees[api as usize])]
+        });
+        let has_slab = self.allocs(None) || self.frees(None);
+        let has_pages = self.page_allocs || self.page_frees;
+        let pages = [("kmem:mm_page_alloc", self.page_allocs), ("kmem:mm_page_free", self.page_frees)];
+        let missing = slab.filter(|_| has_slab).chain(pages.into_iter().filter(|_| has_pages));
+        let missing: Vec<&str> = missing.filter(|(_, has)| !has).map(|(name, _)| name).collect();
+        (!missing.is_empty())
+            .then(|| format!("not recorded: {}: what they would tell is in no total", missing.join(", ")))
+    }
+
+    /// Which events are missing that a report rests on, as one sentence; `None`: nothing is.
+    pub fn lacks(&self, input: Input) -> Option<String> {
+        let api = |api: Api| SLAB[api as usize];
+        let any = |names: &[&str]| format!("it rests on {}, and none was recorded", names.join(" or "));
+        let (kmalloc, cache) = (api(Api::Kmalloc), api(Api::Cache));
+        match input {
+            Input::Nothing => None,
+            Input::SlabAllocs if self.allocs(None) => None,
+            Input::SlabAllocs => Some(any(&[kmalloc.0, cache.0])),
+            Input::Kmallocs if self.allocs(Some(Api::Kmalloc)) => None,
+            Input::Kmallocs => Some(any(&[kmalloc.0])),
+            Input::SlabLives if !self.allocs(None) => Some(any(&[kmalloc.0, cache.0])),
+            Input::SlabLives | Input::KmallocLives if self.sampled.contains(&true) => {
+                Some("events were sampled, so objects cannot be followed: record with -c 1".to_owned())
+            }
+            Input::SlabLives => {
+                let missing: Vec<&str> = Api::ALL
+                    .into_iter()
+                    .filter(|&api| self.allocs(Some(api)) && !self.frees(Some(api)))
+                    .map(|a| api(a).1)
+                    .collect();
+                let text = format!(
+                    "it rests on frees, and {} was not recorded: every object would seem live",
+                    missing.join(" and ")
+                );
+                (!missing.is_empty()).then_some(text)
+            }
+            Input::KmallocLives => self.lacks(Input::Kmallocs).or_else(|| {
+                let text = format!(
+                    "it rests on frees, and {} was not recorded: every object would seem live",
+                    kmalloc.1
+                );
+                (!self.frees(Some(Api::Kmalloc))).then_some(text)
+            }),
+            Input::Pages if self.page_allocs || self.page_frees => None,
+            Input::Pages => Some(any(&["kmem:mm_page_alloc", "kmem:mm_page_free"])),
+            Input::Allocs if self.allocs(None) || self.page_allocs => None,
+            Input::Allocs => Some(any(&[kmalloc.0, cache.0, "kmem:mm_page_alloc"])),
+            Input::Lives if self.page_ends() && !self.allocs(None) => None,
+            Input::Lives => self.lacks(Input::SlabLives),
+            Input::Stalls if self.stalls => None,
+            Input::Stalls => Some(
+                "it rests on events of reclaim and compaction (vmscan:, compaction:) or on function graphs, and none was recorded"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frees_are_missed_where_something_is_allocated() {
+        let none = Basis {
+            allocs: [false; 2],
+            frees: [false; 2],
+            page_allocs: false,
+            page_frees: false,
+            stalls: false,
+            sampled: [false; 2],
+            sampled_pages: false,
+        };
+        let kmalloc_alone = Basis { allocs: [true, false], ..none };
+        assert!(kmalloc_alone.lacks(Input::SlabLives).unwrap().contains("kmem:kfree was not recorded"));
+        assert!(kmalloc_alone.lacks(Input::SlabAllocs).is_none());
+        let kmalloc = Basis { frees: [true, false], ..kmalloc_alone };
+        assert!(kmalloc.lacks(Input::SlabLives).is_none(), "caches were not recorded at all");
+        assert_eq!((kmalloc.ends(None), kmalloc.ends(Some(Api::Cache))), (true, false));
+        let both = Basis { allocs: [true, true], ..kmalloc };
+        assert!(both.lacks(Input::SlabLives).unwrap().contains("kmem:kmem_cache_free"));
+        assert!(!both.ends(None));
+        let pages = Basis { page_allocs: true, page_frees: true, ..none };
+        assert!(pages.lacks(Input::Lives).is_none() && pages.lacks(Input::SlabLives).is_some());
+        for input in
+            [Input::SlabAllocs, Input::Kmallocs, Input::Pages, Input::Allocs, Input::Stalls, Input::Lives]
+        {
+            assert!(none.lacks(input).is_some(), "{input:?}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What reports share: the selection, what numbers rest on, bounds, names, order of rows.
+
+pub mod basis;
+pub mod cells;
+pub mod context;
+pub mod known;
+pub mod labels;
+pub mod live_bounds;
+pub mod names;
+pub mod rows;
+pub mod selection;
+pub mod sorting;
+pub mod stated;
+pub mod sums;
+pub mod trust;
+
+pub use context::{Context, View};

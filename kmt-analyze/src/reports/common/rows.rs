@@ -1,0 +1,194 @@
+//! Parts that rows of several reports have: sums, bounds, addresses.
+
+use serde::{Serialize, Serializer};
+
+use super::known::Known;
+use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::Totals;
+use crate::pass::coverage::Coverage;
+use crate::pass::coverage::bounds::Live;
+use crate::pass::weights::Estimate;
+use crate::render::text::escaped;
+
+/// An address or a pointer: `"0xffff..."`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transparent))]
+pub struct Address(#[cfg_attr(test, schemars(with = "String"))] pub u64);
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#x}", self.0))
+    }
+}
+
+/// Text of the target; bytes that are not UTF-8 are escaped as `\xNN`.
+pub fn text(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| escaped(bytes), str::to_owned)
+}
+
+/// Sums of slab objects; `null`: the events that the number rests on were not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SlabSums {
+    /// Successful allocations, a kmalloc that reports twice counted once.
+    pub alloc_events: Option<u64>,
+    /// Bytes asked for.
+    pub bytes_req: Option<u64>,
+    /// Bytes handed out.
+    pub bytes_alloc: Option<u64>,
+    /// bytes_alloc - bytes_req, over all allocations.
+    pub bytes_wasted: Option<u64>,
+    /// 100 x bytes_wasted / bytes_alloc.
+    pub internal_fragmentation_percent: Option<f64>,
+    /// Frees that ended a life seen in the trace.
+    pub frees_matched: Option<u64>,
+    /// Bytes of those lives.
+    pub bytes_freed: Option<u64>,
+    /// Lives that had ended when their address was allocated again or their page was freed; no event told their free.
+    pub freed_unseen: Option<u64>,
+    /// Bytes of those lives.
+    pub bytes_freed_unseen: Option<u64>,
+    /// Objects alive at the end of the window, born in the trace.
+    pub live: Option<u64>,
+    /// Bytes of those.
+    pub bytes_live: Option<u64>,
+    /// bytes_alloc - bytes_req, over live objects.
+    pub bytes_wasted_live: Option<u64>,
+    /// Lives that cross a loss, or whose free is ambiguous.
+    pub uncertain: Option<u64>,
+    /// Live bytes of those.
+    pub bytes_live_uncertain: Option<u64>,
+}
+
+impl SlabSums {
+    /// Of totals, as far as they are known.
+    pub fn of(t: &Totals, known: Known) -> Self {
+        let alloc = |number: u64| known.allocs.then_some(number);
+        let life = |number: u64| known.lives.then_some(number);
+        Self {
+            alloc_events: alloc(t.alloc_events),
+            bytes_req: alloc(t.bytes_req),
+            bytes_alloc: alloc(t.bytes_alloc),
+            bytes_wasted: alloc(t.bytes_wasted()),
+            internal_fragmentation_percent: known.allocs.then(|| t.internal_fragmentation_percent()),
+            frees_matched: life(t.frees_matched),
+            bytes_freed: life(t.bytes_freed),
+            freed_unseen: life(t.freed_unseen),
+            bytes_freed_unseen: life(t.bytes_freed_unseen),
+            live: life(t.live),
+            bytes_live: life(t.bytes_live),
+            bytes_wasted_live: life(t.bytes_wasted_live()),
+            uncertain: life(t.uncertain),
+            bytes_live_uncertain: life(t.bytes_live_uncertain),
+        }
+    }
+}
+
+/// Sums of pages; `null`: the events that the number rests on were not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FrameSums {
+    /// Successful allocations.
+    pub alloc_events: Option<u64>,
+    /// Allocations that returned no page.
+    pub alloc_failures: Option<u64>,
+    /// Pages allocated.
+    pub pages_alloc: Option<u64>,
+    /// Bytes of them.
+    pub bytes_alloc: Option<u64>,
+    /// Pages freed.
+    pub pages_freed: Option<u64>,
+    /// Bytes of them.
+    pub bytes_freed: Option<u64>,
+    /// Pages allocated again while they seemed live.
+    pub pages_freed_unseen: Option<u64>,
+    /// Bytes of them.
+    pub bytes_freed_unseen: Option<u64>,
+    /// Pages allocated at the end of the window.
+    pub pages_live: Option<u64>,
+    /// Bytes of them.
+    pub bytes_live: Option<u64>,
+    /// Pages of allocations that cross a loss.
+    pub pages_uncertain: Option<u64>,
+    /// Live bytes of those.
+    pub bytes_live_uncertain: Option<u64>,
+}
+
+impl FrameSums {
+    /// Of totals, as far as they are known.
+    pub fn of(t: &FrameTotals, page_size: u64, known: Known) -> Self {
+        let alloc = |number: u64| known.allocs.then_some(number);
+        let life = |number: u64| known.lives.then_some(number);
+        let bytes = |frames: u64| frames.saturating_mul(page_size);
+        Self {
+            alloc_events: alloc(t.alloc_events),
+            alloc_failures: alloc(t.alloc_failures),
+            pages_alloc: alloc(t.frames_alloc),
+            bytes_alloc: alloc(bytes(t.frames_alloc)),
+            pages_freed: life(t.frames_freed),
+            bytes_freed: life(bytes(t.frames_freed)),
+            pages_freed_unseen: life(t.frames_freed_unseen),
+            bytes_freed_unseen: life(bytes(t.frames_freed_unseen)),
+            pages_live: life(t.frames_live),
+            bytes_live: life(bytes(t.frames_live)),
+            pages_uncertain: life(t.frames_uncertain),
+            bytes_live_uncertain: life(bytes(t.frames_live_uncertain)),
+        }
+    }
+}
+
+/// Sums of all events that samples stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Estimated {
+    /// Allocations.
+    pub alloc_events: u64,
+    /// Bytes asked for.
+    pub bytes_req: u64,
+    /// Bytes handed out.
+    pub bytes_alloc: u64,
+    /// Bytes handed out beyond those asked for.
+    #[serde(skip)]
+    pub bytes_wasted: u64,
+}
+
+impl From<Estimate> for Estimated {
+    fn from(e: Estimate) -> Self {
+        let whole = |number: f64| number.round() as u64;
+        Self {
+            alloc_events: whole(e.alloc_events),
+            bytes_req: whole(e.bytes_req),
+            bytes_alloc: whole(e.bytes_alloc),
+            bytes_wasted: whole(e.bytes_alloc - e.bytes_req),
+        }
+    }
+}
+
+/// How many of the frees of a row have events, and between which numbers lies what is live.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LiveRange {
+    /// `all`, `partly`, `none`; `unknown`: no life ended, or too few for how many seem live.
+    pub frees_seen: Option<&'static str>,
+    /// Share of the lives that ended with an event.
+    pub frees_seen_percent: Option<f64>,
+    /// Objects live at the end: at least, at most.
+    pub live_range: Option<[u64; 2]>,
+    /// Bytes of them: at least, at most.
+    pub bytes_live_range: Option<[u64; 2]>,
+}
+
+impl LiveRange {
+    /// Of a row; nothing where lives are not known.
+    pub fn of(totals: &Totals, live: Option<Live>, lives_are_known: bool) -> Self {
+        let coverage = Coverage::of(totals);
+        let live = live.filter(|_| lives_are_known);
+        Self {
+            frees_seen: lives_are_known.then(|| coverage.seen().name()),
+            frees_seen_percent: coverage.seen_percent().filter(|_| lives_are_known),
+            live_range: live.map(|l| l.objects),
+            bytes_live_range: live.map(|l| l.bytes),
+        }
+    }
+}

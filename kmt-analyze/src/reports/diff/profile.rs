@@ -1,0 +1,140 @@
+//! What a run allocated and left, by things that have the same name in another run.
+
+use std::collections::BTreeMap;
+
+use super::By;
+use crate::analysis::difference::{Figure, PARTS};
+use crate::collect::timeline;
+use crate::collect::{Collectors, Timeline};
+use crate::pass::filter::Names;
+use crate::pass::size_classes::SizeClasses;
+use crate::render::text::escaped;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::names::TraceNames;
+use crate::reports::common::selection::{Selection, Wants, analyse_for, task_names};
+use crate::reports::common::stated::events_of;
+use crate::stream::Api;
+use crate::trace::session::Session;
+
+/// What is compared: kind, and name.
+pub type Key = (&'static str, String);
+
+/// One thing in one run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Row {
+    /// Bytes allocated.
+    pub alloc: Figure,
+    /// Bytes live at the end, of what was allocated in the trace.
+    pub live: Figure,
+}
+
+/// One run, or one window of it.
+#[derive(Debug, Default)]
+pub struct Profile {
+    /// By what is compared.
+    pub rows: BTreeMap<Key, Row>,
+    /// Length in the clock's unit.
+    pub length: u64,
+    /// Whether events were lost.
+    pub has_losses: bool,
+    /// Events of the file.
+    pub events: u64,
+}
+
+/// Text that tells whether two files are of the same kernel build: addresses and offsets of functions are the same.
+/// It is uname without the host's name.
+pub fn build(session: &Session<'_>) -> Option<String> {
+    let metadata = session.trace.metadata();
+    let words: Vec<&str> = metadata.text("uname")?.split_ascii_whitespace().collect();
+    let kept = words.iter().enumerate().filter(|(place, _)| *place != 1).map(|(_, word)| *word);
+    (words.len() > 3).then(|| kept.collect::<Vec<_>>().join(" "))
+}
+
+/// The profile of a run. `exact`: call sites by function and offset, else by function.
+pub fn of(
+    session: &Session<'_>,
+    selection: &Selection,
+    by: By,
+    exact: bool,
+) -> (Profile, Vec<kmt_format::read::Damage>) {
+    let (first, last) = selection.span(session);
+    let mut collectors = Collectors::default();
+    let steps = Timeline::new(first, last, PARTS, by == By::Task);
+    let timeline = collectors.add(Timeline { keeps_before: true, ..steps });
+    let result = analyse_for(session, selection, &Wants::of(&collectors));
+    let mut out = Profile {
+        length: last.saturating_sub(first),
+        has_losses: session.losses.any(),
+        events: events_of(session, selection),
+        ..Profile::default()
+    };
+    let timeline = result.get(timeline);
+    let labels = Labels::new(session);
+    let names = TraceNames::new(session);
+    let tasks = task_names(session);
+    let usual = crate::pass::caches::usual_names(&result);
+    let interner = &result.interner;
+    let task = |origin: usize| {
+        let pid = interner.origins.get(origin as u32).map_or(0, |o| o.pid);
+        // Numbers of tasks differ from run to run, names do not.
+        tasks.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm))
+    };
+    for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
+        let key = match by {
+            By::Task => ("slab", task(number)),
+            By::Cache | By::CallSite => {
+                let Some(site) = interner.sites.get(number as u32) else { continue };
+                let kind = if site.api == Api::Kmalloc { "kmalloc" } else { "cache" };
+                let named = site.cache.or(usual.get(number).copied().flatten());
+                let name = match (by, site.api, named) {
+                    (By::CallSite, ..) if exact => labels.symbol(site.call_site),
+                    (By::CallSite, ..) => labels.function(site.call_site),
+                    (_, Api::Kmalloc, _) => SizeClasses::default().name(site.bytes_alloc),
+                    (_, _, Some(name)) => escaped(interner.name(name)),
+                    _ => format!("? ({} byte objects)", site.bytes_req),
+                };
+                (kind, name)
+            }
+        };
+        out.rows.entry(key).or_default().add(steps, 1.0);
+    }
+    let page_size = result.page_size.0 as f64;
+    for (number, steps) in timeline.pages.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
+        let name = match by {
+            By::Task => task(number),
+            By::Cache | By::CallSite => {
+                let site = interner.pages.get(number as u32).copied().unwrap_or_default();
+                let gfp = escaped(&names.gfp(interner, site.gfp_flags));
+                format!("order {}, {}, {gfp}", site.order, names.migratetype(site.migratetype))
+            }
+        };
+        out.rows.entry(("pages", name)).or_default().add(steps, page_size);
+    }
+    (out, result.damages)
+}
+
+impl Row {
+    fn add(&mut self, steps: &timeline::Row, unit: f64) {
+        let (mut alloc, mut live) = (Figure::default(), Figure::default());
+        for (part, step) in steps.iter() {
+            let (bytes, change) = (step.bytes_alloc as f64 * unit, step.live_change as f64 * unit);
+            alloc.total += bytes;
+            live.total += change;
+            // Pages are counted by frames: their number is that of allocations as far as is known.
+            alloc.count += if step.allocs > 0 { step.allocs as f64 } else { step.bytes_alloc as f64 };
+            if let (Some(a), Some(l)) = (alloc.parts.get_mut(part), live.parts.get_mut(part)) {
+                *a += bytes;
+                *l += change;
+            }
+        }
+        live.count =
+            if alloc.total > 0.0 { (live.total.abs() / alloc.total * alloc.count).max(1.0) } else { 0.0 };
+        self.alloc.add(&alloc);
+        self.live.add(&live);
+    }
+
+    /// The same for a run of another length.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self { alloc: self.alloc.scaled(factor), live: self.live.scaled(factor) }
+    }
+}

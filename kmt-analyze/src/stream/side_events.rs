@@ -1,0 +1,219 @@
+//! Events beside allocations and frees of which reports want a few numbers: reclaim, compaction, fallbacks, function
+//! graphs.
+
+use kmt_format::read::Event;
+use kmt_format::schema::EventClass;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Kind of a side event; each is described by its numbers, where it has any, or by what happened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum SideEventKind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl SideEventKind {
+            /// All kinds, by number.
+            const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+kinds! {
+    /// order: a task reclaims pages itself.
+    DirectBegin,
+    /// nr_reclaimed.
+    DirectEnd,
+    /// The same for a memory cgroup at its limit.
+    MemcgBegin,
+    /// Its end.
+    MemcgEnd,
+    /// The same for one beyond its soft limit.
+    SoftLimitBegin,
+    /// Its end.
+    SoftLimitEnd,
+    /// The same for the task's own node first.
+    NodeBegin,
+    /// Its end.
+    NodeEnd,
+    /// nid, order.
+    KswapdWake,
+    /// nid.
+    KswapdSleep,
+    /// order.
+    WakeupKswapd,
+    /// shr, shrink.
+    ShrinkBegin,
+    /// shr, shrink, objects freed.
+    ShrinkEnd,
+    /// nr_scanned, isolate_mode, lru, file. Kernels before 4.9 tell file and no lru.
+    LruIsolate,
+    /// nr_reclaimed, reclaim_flags.
+    ShrinkInactive,
+    /// reclaim_flags.
+    WritePage,
+    /// A zone is compacted.
+    CompactBegin,
+    /// Its end.
+    CompactEnd,
+    /// A task compacts for an allocation of its own.
+    TryCompact,
+    /// pfn, alloc_order, fallback_order, alloc_migratetype, fallback_migratetype, change_ownership.
+    Fallback,
+    /// func, depth.
+    GraphEntry,
+    /// func, depth, calltime, rettime.
+    GraphExit,
+    /// A page goes from a per-CPU list back to the buddy lists.
+    PcpuDrain,
+    /// A page was taken from the buddy lists under the zone's lock.
+    ZoneLocked,
+    /// A page was freed in a batch.
+    FreeBatched,
+}
+
+/// Most numbers of a side event.
+pub const FIELDS: usize = 6;
+
+/// The numbers of one event, in the order that its [`SideEventKind`] tells; `None` where the event lacks one.
+pub type SideNumbers = [Option<u64>; FIELDS];
+
+/// Which side events are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SideEventsWanted {
+    /// Of the page allocator: fallbacks, per-CPU lists.
+    pub pages: bool,
+    /// Of reclaim, compaction, function graphs.
+    pub stalls: bool,
+}
+
+/// One kind: system, event, names of the fields that reports look at.
+type Description = (&'static str, &'static str, SideEventKind, &'static [&'static str]);
+
+/// From include/trace/events/{vmscan,compaction,kmem}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
+const SIDE_EVENTS: [Description; 27] = {
+    use SideEventKind::*;
+    [
+        ("vmscan", "mm_vmscan_direct_reclaim_begin", DirectBegin, &["order"]),
+        ("vmscan", "mm_vmscan_direct_reclaim_end", DirectEnd, &["nr_reclaimed"]),
+        ("vmscan", "mm_vmscan_memcg_reclaim_begin", MemcgBegin, &[]),
+        ("vmscan", "mm_vmscan_memcg_reclaim_end", MemcgEnd, &[]),
+        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_begin", SoftLimitBegin, &[]),
+        ("vmscan", "mm_vmscan_memcg_softlimit_reclaim_end", SoftLimitEnd, &[]),
+        ("vmscan", "mm_vmscan_node_reclaim_begin", NodeBegin, &[]),
+        ("vmscan", "mm_vmscan_node_reclaim_end", NodeEnd, &[]),
+        ("vmscan", "mm_vmscan_kswapd_wake", KswapdWake, &["nid", "order"]),
+        ("vmscan", "mm_vmscan_kswapd_sleep", KswapdSleep, &["nid"]),
+        ("vmscan", "mm_vmscan_wakeup_kswapd", WakeupKswapd, &["order"]),
+        ("vmscan", "mm_shrink_slab_start", ShrinkBegin, &["shr", "shrink"]),
+        ("vmscan", "mm_shrink_slab_end", ShrinkEnd, &["shr", "shrink", "retval"]),
+        ("vmscan", "mm_vmscan_lru_isolate", LruIsolate, &["nr_scanned", "isolate_mode", "lru", "file"]),
+        ("vmscan", "mm_vmscan_lru_shrink_inactive", ShrinkInactive, &["nr_reclaimed", "reclaim_flags"]),
+        ("vmscan", "mm_vmscan_write_folio", WritePage, &["reclaim_flags"]),
+        ("vmscan", "mm_vmscan_writepage", WritePage, &["reclaim_flags"]),
+        ("compaction", "mm_compaction_begin", CompactBegin, &[]),
+        ("compaction", "mm_compaction_end", CompactEnd, &[]),
+        ("compaction", "mm_compaction_try_to_compact_pages", TryCompact, &[]),
+        (
+            "kmem",
+            "mm_page_alloc_extfrag",
+            Fallback,
+            &[
+                "pfn",
+                "alloc_order",
+                "fallback_order",
+                "alloc_migratetype",
+                "fallback_migratetype",
+                "change_ownership",
+            ],
+        ),
+        ("ftrace", "funcgraph_entry", GraphEntry, &["func", "depth"]),
+        ("ftrace", "funcgraph_retaddr_entry", GraphEntry, &["func", "depth"]),
+        ("ftrace", "funcgraph_exit", GraphExit, &["func", "depth", "calltime", "rettime"]),
+        ("kmem", "mm_page_pcpu_drain", PcpuDrain, &[]),
+        ("kmem", "mm_page_alloc_zone_locked", ZoneLocked, &[]),
+        ("kmem", "mm_page_free_batched", FreeBatched, &[]),
+    ]
+};
+
+impl SideEventKind {
+    /// The kind of that number.
+    #[inline]
+    pub fn of(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+
+    /// Whether it has numbers.
+    #[inline]
+    pub fn has_fields(self) -> bool {
+        use SideEventKind::*;
+        matches!(
+            self,
+            DirectBegin
+                | DirectEnd
+                | KswapdWake
+                | KswapdSleep
+                | WakeupKswapd
+                | ShrinkBegin
+                | ShrinkEnd
+                | LruIsolate
+                | ShrinkInactive
+                | WritePage
+                | Fallback
+                | GraphEntry
+                | GraphExit
+        )
+    }
+
+    fn is_about_pages(self) -> bool {
+        matches!(self, Self::PcpuDrain | Self::ZoneLocked | Self::FreeBatched | Self::Fallback)
+    }
+}
+
+/// Where a class keeps the numbers of its side events.
+#[derive(Debug, Clone)]
+pub struct SideEventPlan {
+    /// Kind of its events.
+    pub kind: SideEventKind,
+    fields: [Option<usize>; FIELDS],
+}
+
+impl SideEventPlan {
+    /// For a class, if reports know it.
+    pub fn of(class: &EventClass) -> Option<Self> {
+        let (.., kind, names) = SIDE_EVENTS.iter().find(|n| n.0 == class.system && n.1 == class.name)?;
+        let mut fields = [None; FIELDS];
+        for (field, name) in fields.iter_mut().zip(*names) {
+            *field = class.field_named(name);
+        }
+        Some(Self { kind: *kind, fields })
+    }
+
+    /// Whether it is wanted.
+    pub fn is_wanted(&self, wanted: SideEventsWanted) -> bool {
+        if self.kind.is_about_pages() { wanted.pages } else { wanted.stalls }
+    }
+
+    /// The numbers of an event.
+    pub fn read(&self, event: &Event<'_>) -> SideNumbers {
+        self.fields.map(|field| event.uint(field?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_numbers_belong_together() {
+        for (number, &kind) in SideEventKind::ALL.iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            assert_eq!(SideEventKind::of(number as u32), Some(kind));
+            assert!(SIDE_EVENTS.iter().any(|n| n.2 == kind), "{kind:?}");
+        }
+        for (.., kind, names) in SIDE_EVENTS {
+            assert_eq!(kind.has_fields(), !names.is_empty());
+        }
+    }
+}
