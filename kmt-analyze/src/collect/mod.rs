@@ -32,7 +32,7 @@ pub mod who;
 
 pub use anomalies::Anomalies;
 pub use calls::Calls;
-pub use collector::{Collector, Share};
+pub use collector::{Collector, Route, Share};
 pub use crosscpu::CrossCpu;
 pub use fallbacks::Fallbacks;
 pub use growth::Growth;
@@ -52,5 +52,7 @@ pub use tasks::Tasks;
 pub use timeline::Timeline;
 pub use who::Who;
 
+#[cfg(test)]
+mod partition_tests;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use crate::ledger::{Change, Closed, PageEvent, Receiver, Rules, SideEvent};
 use crate::stream::op::{Kind, What};
 use crate::stream::{Api, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
-const BASE: u64 = 0x00ff_8880_0000_0000;
+pub(super) const BASE: u64 = 0x00ff_8880_0000_0000;
 
 pub(super) fn rules() -> Rules {
     let direct_map = Some(DirectMap { base: BASE, base_address: 0xff << 56 | BASE, votes: 9, votes_all: 9 });

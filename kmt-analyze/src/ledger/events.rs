@@ -6,7 +6,7 @@ use super::page_totals::FrameTotals;
 use crate::stream::{Api, NameId, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
 /// A slab life that is added up.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closed {
     /// Address, low 56 bits.
     pub address: u64,

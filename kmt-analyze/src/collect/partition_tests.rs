@@ -1,0 +1,409 @@
+//! Every collector gives the same whole and in partitions, on random events of a real ledger.
+
+use std::fmt::Debug;
+
+use proptest::prelude::*;
+
+use super::collector::part_of;
+use super::replay::Layout;
+use super::tests::{BASE, rules};
+use super::*;
+use crate::ledger::lives::{Free, Life, NoLife};
+use crate::ledger::{
+    Change, Closed, ClosedFrames, Interests, KnownSite, Ledger, PageEvent, Receiver, Rules, Select, SideEvent,
+};
+use crate::stream::op::{Kind, What};
+use crate::stream::{
+    Api, FreeSite, Interner, NameId, Op, Origin, PageSite, SharedInterner, SideEventKind, Site, StackOf,
+};
+use crate::trace::losses::Losses;
+
+/// An event of the ledger that is kept.
+#[derive(Debug, Clone)]
+enum Kept {
+    Closed(Closed),
+    FreedPlainly(u32, Life, Free, u64, bool),
+    GonePlainly(u32, bool),
+    Frames(ClosedFrames),
+    Unmatched(Free, NoLife),
+    FreedUnknown(u64, Free),
+    Changed {
+        address: u64,
+        life: Life,
+        site: KnownSite,
+        time: u64,
+        is_birth: bool,
+        is_deferred: bool,
+        order: u64,
+    },
+    SlabAlloc(Op, Origin, bool),
+    SlabStack(Op),
+    Folded(Op),
+    Pages {
+        op: Op,
+        site: PageSite,
+        place: Origin,
+        failed: bool,
+        counted: bool,
+        is_free: bool,
+    },
+    Side(SideEvent),
+}
+
+/// Keeps all events.
+#[derive(Debug, Default)]
+struct Log(Vec<Kept>);
+
+impl Receiver for Log {
+    fn closed(&mut self, closed: &Closed) {
+        self.0.push(Kept::Closed(*closed));
+    }
+    fn freed_plainly(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
+        self.0.push(Kept::FreedPlainly(caller, *life, *free, bytes_alloc, uncertain));
+    }
+    fn gone_plainly(&mut self, caller: u32, uncertain: bool) {
+        self.0.push(Kept::GonePlainly(caller, uncertain));
+    }
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        self.0.push(Kept::Frames(*closed));
+    }
+    fn unmatched(&mut self, free: &Free, no_life: NoLife) {
+        self.0.push(Kept::Unmatched(*free, no_life));
+    }
+    fn freed_unknown(&mut self, address: u64, free: &Free) {
+        self.0.push(Kept::FreedUnknown(address, *free));
+    }
+    fn changed(&mut self, change: &Change<'_>) {
+        let Change { address, time, is_birth, is_deferred, order, .. } = *change;
+        let (life, site) = (*change.life, *change.site);
+        self.0.push(Kept::Changed { address, life, site, time, is_birth, is_deferred, order });
+    }
+    fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
+        self.0.push(Kept::SlabAlloc(*op, place, counted));
+    }
+    fn slab_stack(&mut self, op: &Op) {
+        self.0.push(Kept::SlabStack(*op));
+    }
+    fn folded(&mut self, op: &Op) {
+        self.0.push(Kept::Folded(*op));
+    }
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        self.pages(event, false);
+    }
+    fn page_free(&mut self, event: &PageEvent<'_>) {
+        self.pages(event, true);
+    }
+    fn side_event(&mut self, event: &SideEvent) {
+        self.0.push(Kept::Side(*event));
+    }
+}
+
+impl Log {
+    fn pages(&mut self, event: &PageEvent<'_>, is_free: bool) {
+        let PageEvent { op, site, place, failed, counted } = *event;
+        self.0.push(Kept::Pages { op: *op, site, place, failed, counted, is_free });
+    }
+}
+
+impl Kept {
+    fn is_wanted(&self, wanted: &Interests) -> bool {
+        match self {
+            Self::Closed(_) => wanted.any_lives(),
+            Self::FreedPlainly(..) | Self::GonePlainly(..) => wanted.plain_lives,
+            Self::Frames(_) => wanted.frames,
+            Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.unmatched,
+            Self::Changed { .. } => wanted.changes,
+            Self::SlabAlloc(..) => wanted.any_slab_allocs(),
+            Self::SlabStack(_) | Self::Folded(_) => wanted.slab_stacks,
+            Self::Pages { .. } => wanted.pages,
+            Self::Side(_) => wanted.any_side_events(),
+        }
+    }
+
+    fn hand(&self, part: &mut impl Receiver) {
+        match self {
+            Self::Closed(closed) => part.closed(closed),
+            Self::FreedPlainly(caller, life, free, bytes, uncertain) => {
+                part.freed_plainly(*caller, life, free, *bytes, *uncertain);
+            }
+            Self::GonePlainly(caller, uncertain) => part.gone_plainly(*caller, *uncertain),
+            Self::Frames(closed) => part.closed_frames(closed),
+            Self::Unmatched(free, no_life) => part.unmatched(free, *no_life),
+            Self::FreedUnknown(address, free) => part.freed_unknown(*address, free),
+            Self::Changed { address, life, site, time, is_birth, is_deferred, order } => {
+                let (address, time, order) = (*address, *time, *order);
+                let (is_birth, is_deferred) = (*is_birth, *is_deferred);
+                let change =
+                    Change { address, life, site, selected: true, time, is_birth, is_deferred, order };
+                part.changed(&change);
+            }
+            Self::SlabAlloc(op, place, counted) => part.slab_alloc(op, *place, *counted),
+            Self::SlabStack(op) => part.slab_stack(op),
+            Self::Folded(op) => part.folded(op),
+            Self::Pages { op, site, place, failed, counted, is_free } => {
+                let event = PageEvent { op, site: *site, place: *place, failed: *failed, counted: *counted };
+                if *is_free { part.page_free(&event) } else { part.page_alloc(&event) }
+            }
+            Self::Side(event) => part.side_event(event),
+        }
+    }
+
+    /// The part that gets it, of so many; `None`: all of them.
+    fn part(&self, route: Route, number: usize, of: u32) -> Option<u32> {
+        match (route, self) {
+            (Route::All, _) => None,
+            (Route::Whole, _) => Some(0),
+            (Route::Any, Self::Changed { address, .. }) => Some(part_of(*address, of)),
+            // Whichever: not even by address.
+            (Route::Any, _) => Some(part_of(number as u64, of)),
+            (Route::Task, Self::SlabAlloc(_, place, _) | Self::Pages { place, .. }) => {
+                Some(part_of(place.pid as u64, of))
+            }
+            (Route::Task, Self::Side(event)) => Some(part_of(event.place.pid as u64, of)),
+            (Route::Task, event) => panic!("{event:?} has no task"),
+        }
+    }
+}
+
+/// The result of a collector in so many parts.
+fn in_parts<C: Collector>(collector: &C, log: &[Kept], of: u32) -> C::Output {
+    let share = |index| Share { rules: rules_here(), has_stacks: true, index, of };
+    let mut parts: Vec<C::Part> = (0..of).map(|index| collector.partition(&share(index))).collect();
+    let wanted = collector.interests();
+    for (number, event) in log.iter().enumerate().filter(|(_, event)| event.is_wanted(&wanted)) {
+        match event.part(collector.route(), number, of) {
+            Some(part) => event.hand(&mut parts[part as usize]),
+            None => parts.iter_mut().for_each(|part| event.hand(part)),
+        }
+    }
+    let first = parts.remove(0);
+    collector.merge(first, parts)
+}
+
+fn check<C: Collector>(collector: &C, log: &[Kept])
+where
+    C::Output: PartialEq + Debug,
+{
+    let whole = in_parts(collector, log, 1);
+    for of in [2, 7] {
+        assert_eq!(whole, in_parts(collector, log, of), "{} in {of} parts", std::any::type_name::<C>());
+    }
+}
+
+struct All(bool);
+
+impl Select for All {
+    fn site(&self, _: &Interner, _: &Site) -> bool {
+        true
+    }
+    fn page_site(&self, _: &Interner, _: &PageSite) -> bool {
+        true
+    }
+    fn origin(&self, _: Origin) -> bool {
+        true
+    }
+    fn events(&self) -> bool {
+        true
+    }
+    fn is_open(&self) -> bool {
+        self.0
+    }
+    fn lifetimes(&self) -> bool {
+        false
+    }
+    fn lifetime(&self, _: Option<u64>) -> bool {
+        true
+    }
+}
+
+const LAST: u64 = 3_000;
+const SITES: [(Api, u64, u64); 5] = [
+    (Api::Kmalloc, 60, 64),
+    (Api::Kmalloc, 100, 128),
+    (Api::Cache, 200, 256),
+    (Api::Cache, 500, 512),
+    (Api::Kmalloc, 16_000, 16_384),
+];
+const ORIGINS: u8 = 9;
+
+fn rules_here() -> Rules {
+    Rules { late_bound: 40, last: LAST, deferred_max: 60, window: (200, 2_500), ..rules() }
+}
+
+/// Numbers of the tables: sites, frees of both interfaces, kinds of pages, tasks on three CPUs.
+fn interner() -> Interner {
+    let mut interner = Interner::default();
+    let name = NameId(interner.names.number(&b"a_cache".to_vec()));
+    for (number, (api, bytes_req, bytes_alloc)) in (1u64..).zip(SITES) {
+        let cache = (number == 4).then_some(name);
+        // Two sites share a call site.
+        let call_site = number.min(3);
+        let class = 0;
+        interner.sites.number(&Site {
+            api,
+            class,
+            call_site,
+            bytes_req,
+            bytes_alloc,
+            gfp_flags: 0,
+            node: -1,
+            cache,
+        });
+    }
+    for (number, api) in [Api::Kmalloc, Api::Cache, Api::Kmalloc, Api::Cache].into_iter().enumerate() {
+        interner.frees.number(&FreeSite { api, class: 0, call_site: 9 + number as u64, cache: None });
+    }
+    for number in 0..8 {
+        let site = PageSite { order: number % 4, migratetype: i32::from(number / 4), ..PageSite::default() };
+        interner.pages.number(&site);
+    }
+    for number in 0..ORIGINS {
+        // Task 0 runs on every CPU.
+        let (cpu, pid) = (u32::from(number % 3), i32::from(number / 3));
+        interner.origins.number(&Origin { cpu, pid, level: 0, name: 0 });
+    }
+    interner
+}
+
+/// One operation from five random numbers; addresses and frames lie in four blocks of the largest order.
+fn op(interner: &mut Interner, time: u64, (kind, a, b, c): (u8, u8, u8, u8)) -> Op {
+    let frame = (u64::from(a % 4) << 15) + 0x40 + u64::from(b % 16);
+    let address = BASE + (frame << 12) + u64::from(c % 8) * 512;
+    let origin = u32::from(b % ORIGINS);
+    let at = |what, value| Op { time, value, what, origin };
+    match kind % 16 {
+        0..=4 => {
+            let site = u32::from(c) % SITES.len() as u32;
+            let address = if SITES[site as usize].2 > 8192 { address & !0x3fff } else { address };
+            at(What::new(Kind::Alloc, site), if a == 255 { 0 } else { address })
+        }
+        5 | 6 => at(What::new(Kind::Kfree, 2 * u32::from(a % 2)), address),
+        7 | 8 => at(What::new(Kind::CacheFree, 1 + 2 * u32::from(a % 2)), address),
+        9 => at(What::new(Kind::FreeRcu, 0), address),
+        10 | 11 => {
+            let number = c % 8;
+            let frame = frame >> (number % 4) << (number % 4);
+            at(What::new(Kind::PageAlloc, number.into()), if a == 255 { u64::MAX } else { frame })
+        }
+        12 => at(What::new(Kind::PageFree, u32::from(c % 4)), frame >> (c % 4) << (c % 4)),
+        13 => {
+            let of = if a % 2 == 0 { StackOf::Slab } else { StackOf::Pages };
+            at(What::new(Kind::Stack, u32::from(c % 6)), of.value())
+        }
+        _ => {
+            let kind = (0u32..).map_while(SideEventKind::of).nth(usize::from(c) % 25);
+            let kind = kind.unwrap_or(SideEventKind::DirectBegin);
+            let small = |n: u8| if n == 7 { None } else { Some(u64::from(n % 10)) };
+            let mut numbers =
+                [small(a % 8), small(b % 5), small(a % 3), small(b % 4), small(c % 3), small(a % 2)];
+            if kind == SideEventKind::Fallback {
+                numbers[0] = Some(frame);
+            }
+            let value = if kind.has_fields() { interner.put_side_numbers(numbers) } else { 0 };
+            at(What::new(Kind::SideEvent, kind as u32), value)
+        }
+    }
+}
+
+/// Events that a ledger decides of random operations; `lives`: each life is wanted.
+fn log_of(numbers: &[(u8, (u8, u8, u8, u8))], lives: bool) -> Vec<Kept> {
+    let mut interner = interner();
+    let mut time = 0;
+    let ops: Vec<Op> = numbers
+        .iter()
+        .map(|&(step, numbers)| {
+            time += u64::from(step % 32);
+            op(&mut interner, time, numbers)
+        })
+        .collect();
+    let interned = interner.len();
+    let interner: SharedInterner = interner.into();
+    let (losses, rules) = (Losses::default(), rules_here());
+    let rules = if lives { rules } else { Rules { window: (0, u64::MAX), ..rules } };
+    let everything = Interests {
+        lives: true,
+        plain_lives: true,
+        changes: true,
+        slab_allocs: true,
+        slab_stacks: true,
+        unmatched: true,
+        pages: true,
+        frames: true,
+        slab_frames: true,
+        page_stacks: true,
+        page_side_events: true,
+        stalls: true,
+    };
+    let plain = Interests { plain_lives: true, unmatched: true, ..Interests::default() };
+    let interests = if lives { everything } else { plain };
+    let select = All(true);
+    let mut ledger = Ledger::new(rules, &losses, &select, (interests, Log::default()), None);
+    ops.chunks(16).for_each(|ops| ledger.enter(ops, &interner, interned));
+    ledger.finish().1.0
+}
+
+fn numbers() -> impl Strategy<Value = Vec<(u8, (u8, u8, u8, u8))>> {
+    proptest::collection::vec((any::<u8>(), any::<(u8, u8, u8, u8)>()), 0..600)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn collectors_give_the_same_whole_and_in_partitions(numbers in numbers()) {
+        let log = log_of(&numbers, true);
+        let window = (200, 2_500);
+        check(&Anomalies, &log);
+        check(&Calls, &log);
+        check(&CrossCpu, &log);
+        check(&Fallbacks, &log);
+        check(&Growth::new(window.0, window.1), &log);
+        check(&Lifetimes { temporary_bound: Some(50) }, &log);
+        check(&Mixing { pageblock_order: 9 }, &log);
+        check(&Moments { times: vec![300, 900, 2_000] }, &log);
+        check(&Occupancy { window, steps: 10 }, &log);
+        check(&PageStacks, &log);
+        check(&PageUse { pageblock_order: 9 }, &log);
+        check(&Peak { window }, &log);
+        check(&Reasons, &log);
+        let added = Layout { name: "b".into(), added: vec![80, 96], ..Layout::default() };
+        let dropped = Layout { name: "c".into(), dropped: vec![128], ..Layout::default() };
+        check(&Replay { layouts: vec![Layout::default(), added, dropped], end: LAST }, &log);
+        check(&Stalls { threshold: Some(5) }, &log);
+        check(&Tasks, &log);
+        check(&Timeline::new(window.0, window.1, 7, false), &log);
+        check(&Timeline { keeps_before: true, ..Timeline::new(window.0, window.1, 7, true) }, &log);
+        check(&Who { address: BASE + (0x48 << 12) }, &log);
+        check(&Lifetimes::default(), &log_of(&numbers, false));
+    }
+}
+
+/// The random events reach every collector: a test of the test.
+#[test]
+fn random_events_are_of_all_kinds() {
+    let mut seed = 1u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 56) as u8
+    };
+    let numbers: Vec<_> = (0..5_000).map(|_| (next(), (next(), next(), next(), next()))).collect();
+    let numbers: Vec<_> = numbers.into_iter().map(|(step, rest)| (step % 2, rest)).collect();
+    let log = log_of(&numbers, true);
+    let has = |is: fn(&Kept) -> bool| log.iter().filter(|event| is(event)).count() > 10;
+    assert!(has(|e| matches!(e, Kept::Closed(c) if c.is_freed)));
+    assert!(has(|e| matches!(e, Kept::Closed(c) if c.is_unseen)));
+    assert!(has(|e| matches!(e, Kept::Closed(c) if c.deferred_at().is_some())));
+    assert!(has(|e| matches!(e, Kept::Frames(f) if f.stack != crate::ledger::frames::NO_STACK)));
+    assert!(has(|e| matches!(e, Kept::Unmatched(..))) && has(|e| matches!(e, Kept::Changed { .. })));
+    assert!(has(|e| matches!(e, Kept::Side(_))) && has(|e| matches!(e, Kept::SlabStack(_))));
+    let stalls = in_parts(&Stalls::default(), &log, 7);
+    assert!(stalls.kinds.len() > 5 && stalls.delayed.len() > 5, "{:?}", stalls.kinds.keys());
+    assert!(in_parts(&Calls, &log, 7).stacks.len() > 3);
+    assert!(in_parts(&Fallbacks, &log, 7).len() > 10);
+    assert!(in_parts(&Mixing { pageblock_order: 9 }, &log, 7).live.len() > 3);
+    let occupancy = in_parts(&Occupancy { window: (200, 2_500), steps: 10 }, &log, 7);
+    assert!(occupancy.pages.len() > 10, "{}", occupancy.pages.len());
+    assert!(occupancy.pins.iter().any(|p| p.objects > 0), "{:?}", occupancy.pins);
+    assert!(in_parts(&Peak { window: (0, LAST) }, &log, 7).highest.is_some());
+    assert!(!log_of(&numbers, false).is_empty());
+}
