@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use crate::pass::selection::Selection;
 use crate::pass::term::Term;
-use crate::reports::common::selection::Selection;
 use crate::reports::diff::By;
 use crate::trace::time_range::TimeRange;
 

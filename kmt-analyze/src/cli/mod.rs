@@ -17,8 +17,9 @@ use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::{self, Limit};
+use crate::pass::progress;
+use crate::pass::selection::Selection;
 use crate::render::out::Out;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::stated::Keys;
 use crate::reports::run::{Output, one};
 use crate::reports::summary::Summary;
@@ -57,6 +58,7 @@ struct Cli {
 
 /// Parses the command line and does what it says.
 pub fn run() -> Result<Outcome> {
+    progress::show();
     execute(&whole().get_matches())
 }
 

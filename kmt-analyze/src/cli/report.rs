@@ -4,7 +4,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::args::{LineArgs, SelectArgs, Target};
 use crate::failure::{Failure, Outcome, Result};
-use crate::reports::common::selection::Selection;
+use crate::pass::selection::Selection;
 use crate::reports::registry::{Entry, REPORTS, named};
 use crate::reports::run::{Output, one};
 use crate::trace::session::Session;

@@ -10,8 +10,8 @@ use kmt_format::schema::Role;
 
 use super::rows::{Cell, Kind};
 use crate::failure::{Failure, Result};
+use crate::pass::selection::Selection;
 use crate::render::text::escaped;
-use crate::reports::common::selection::Selection;
 use crate::trace::comms::Comms;
 use crate::trace::session::Session;
 

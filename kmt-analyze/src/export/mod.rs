@@ -19,7 +19,7 @@ mod tables;
 pub use output::Target;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::reports::common::selection::Selection;
+use crate::pass::selection::Selection;
 use crate::reports::common::stated::Keys;
 use crate::reports::report::AnyReport;
 use crate::trace::session::Session;

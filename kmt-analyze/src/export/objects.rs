@@ -15,14 +15,15 @@ use crate::failure::{Failure, Result};
 use crate::pass;
 use crate::pass::caches::usual_names;
 use crate::pass::filter::Names as _;
+use crate::pass::names::TraceNames;
+use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::pass::size_classes::SizeClasses;
 use crate::render::text::escaped;
 use crate::reports::common::basis::{Basis, Input};
-use crate::reports::common::names::TraceNames;
-use crate::reports::common::selection::{Selection, Wants, analyse_for, task_names};
 use crate::reports::common::stated::{Keys, Stated};
 use crate::stream::{Api, Site};
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 /// What a pass came to, with all lives.
 pub struct Lives {

@@ -16,14 +16,15 @@ use super::{Options, events};
 use crate::collect::stalls::{Interval, Stall};
 use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
+use crate::pass::selection::{Wants, analyse_for};
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::selection::{Wants, analyse_for, task_names};
 use crate::reports::report::Report as _;
 use crate::reports::timeline::{Key, TimelineReport};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 /// All packets are of one writer.
 const SEQUENCE: u32 = 1;

@@ -4,7 +4,10 @@ pub mod caches;
 pub mod coverage;
 pub mod figures;
 pub mod filter;
+pub mod names;
+pub mod progress;
 pub mod ranges;
+pub mod selection;
 pub mod size_classes;
 pub mod term;
 pub mod weights;
@@ -19,6 +22,7 @@ use kmt_format::schema::Meaning;
 
 use crate::collect::{Collected, Collector, Collectors, Handle, Share};
 use crate::ledger::direct_map::{DirectMap, Election};
+use crate::ledger::totals::Totals;
 use crate::ledger::{Balance, DEFERRED_MS_MAX, Ledger, Rules};
 use crate::pass::figures::figures;
 use crate::pass::filter::{Chosen, Filter, Names, Selector};
@@ -29,7 +33,7 @@ use crate::stream::Op;
 use crate::stream::SideEventsWanted;
 use crate::stream::decode::{Decoder, Open, Wanted};
 use crate::stream::load::Loader;
-use crate::stream::{Interner, SharedInterner, Site, pipe};
+use crate::stream::{Api, Interner, SharedInterner, Site, pipe};
 use crate::trace::comms::Comms;
 use crate::trace::kernel::version;
 use crate::trace::losses::Losses;
@@ -94,6 +98,18 @@ impl Analysis {
     pub fn get<C: Collector>(&self, handle: Handle<C>) -> &C::Output {
         self.collected.get(handle)
     }
+}
+
+/// The sums of all sites of one interface.
+pub fn sum_of(result: &Analysis, api: Option<Api>) -> Totals {
+    let mut sum = Totals::default();
+    for (number, parts) in result.balance.sites.iter().enumerate() {
+        let site = result.interner.sites.get(number as u32);
+        if site.is_some_and(|s| api.is_none_or(|a| a == s.api)) {
+            parts.iter().for_each(|(_, totals)| sum += totals);
+        }
+    }
+    sum
 }
 
 /// Runs the ledger over a trace.

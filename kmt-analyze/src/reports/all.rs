@@ -1,10 +1,10 @@
 //! `all`: every report over one pass.
 
-use super::common::selection::Selection;
 use super::registry::REPORTS;
 use super::report::AnyReport;
 use super::run::{Output, several};
 use crate::failure::{Failure, Outcome, Result};
+use crate::pass::selection::Selection;
 use crate::trace::session::Session;
 
 /// Prints every report that answers without options.

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::common::selection::{Selection, sum_of};
 use super::common::stated::{Keys, Stated};
 use super::common::trust::{title, trust_lines};
 use crate::failure::{Failure, Outcome, Result};
 use crate::ledger::totals::Totals;
 use crate::pass;
+use crate::pass::selection::Selection;
+use crate::pass::sum_of;
 use crate::render::json;
 use crate::render::out::{Out, print_json};
 use crate::trace::open::outcome;

@@ -14,6 +14,8 @@ pub mod document;
 pub mod events;
 pub mod fragmentation;
 pub mod info;
+#[cfg(test)]
+mod keys_doc;
 pub mod latency;
 pub mod leaks;
 pub mod lifetimes;

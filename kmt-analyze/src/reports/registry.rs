@@ -6,7 +6,6 @@ use super::anomalies::AnomalyReport;
 use super::caches::Caches;
 use super::callers::Callers;
 use super::callgraph::CallGraph;
-use super::common::selection::Selection;
 use super::crosscpu::CrossCpuReport;
 use super::events::Events;
 use super::fragmentation::Fragmentation;
@@ -23,6 +22,7 @@ use super::tasks::TaskReport;
 use super::timeline::TimelineReport;
 use super::what_if::WhatIf;
 use super::who::WhoReport;
+use crate::pass::selection::Selection;
 
 /// All reports, in the order in which `all` and the help have them.
 pub static REPORTS: [Entry; 20] = [
@@ -58,6 +58,8 @@ pub struct Entry {
     pub name: &'static str,
     /// See [`Report::ABOUT`].
     pub about: &'static str,
+    /// See [`Report::VERSION`].
+    pub version: u32,
     /// See [`Report::HAS_LINES`].
     pub has_lines: bool,
     /// See [`Report::ACCOUNTS`].
@@ -68,6 +70,9 @@ pub struct Entry {
     pub parse: fn(&ArgMatches, &Selection) -> Parsed,
     /// The report as it is among others, if it is.
     pub usual: fn() -> Option<Box<dyn AnyReport>>,
+    /// Keys of its JSON with their types and meanings.
+    #[cfg(test)]
+    pub schema: fn() -> schemars::Schema,
 }
 
 impl Entry {
@@ -75,6 +80,7 @@ impl Entry {
         Self {
             name: R::NAME,
             about: R::ABOUT,
+            version: R::VERSION,
             has_lines: R::HAS_LINES,
             accounts: R::ACCOUNTS,
             with_options: |command| R::Options::augment_args(command),
@@ -83,6 +89,8 @@ impl Entry {
                 Ok(Box::new(R::new(options, selection)))
             },
             usual: || R::usual().map(|report| Box::new(report) as Box<dyn AnyReport>),
+            #[cfg(test)]
+            schema: || schemars::SchemaGenerator::default().into_root_schema_for::<R::Rows>(),
         }
     }
 }

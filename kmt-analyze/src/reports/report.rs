@@ -6,12 +6,12 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::common::basis::{Basis, Input};
-use super::common::selection::Selection;
 use super::common::stated::Keys;
 use super::common::{Context, View};
 use crate::collect::Collectors;
 use crate::failure::Result;
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 
 /// A question to a trace, and its answer in rows.
 ///
@@ -23,7 +23,7 @@ pub trait Report: Sized + 'static {
     /// Handles of the collectors whose results it computes with.
     type Handles: 'static;
     /// The answer: plain numbers and texts. Field names are the keys of its JSON.
-    type Rows: Serialize + 'static;
+    type Rows: Serialize + Described + 'static;
 
     /// The command: `what-if`.
     const NAME: &'static str;
@@ -83,6 +83,20 @@ pub trait Report: Sized + 'static {
     /// The answer for people.
     fn text(&self, rows: &Self::Rows, view: &View) -> String;
 }
+
+/// Rows that describe themselves: docs/json.md is checked against them in tests.
+#[cfg(test)]
+pub trait Described: schemars::JsonSchema {}
+
+#[cfg(test)]
+impl<T: schemars::JsonSchema> Described for T {}
+
+/// Rows that describe themselves: docs/json.md is checked against them in tests.
+#[cfg(not(test))]
+pub trait Described {}
+
+#[cfg(not(test))]
+impl<T> Described for T {}
 
 /// Options of a report that has none of its own.
 #[derive(Debug, Default, clap::Args)]
@@ -208,6 +222,7 @@ impl<R: Report> Answer for Answered<'_, R> {
 
 /// Rows of a report that still makes its document and its text at once.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Page {
     /// Keys of the document.
     pub json: Map<String, Value>,

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 use super::common::Context;
-use super::common::selection::{Selection, Wants, analyse_for};
 use super::common::stated::Keys;
 use super::document::{About, emit, refuse};
 use super::report::{AnyReport, Pending};
@@ -11,6 +10,7 @@ use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
 use crate::limits::ROWS_MAX;
 use crate::pass::Analysis;
+use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::trace::session::Session;
 
 /// Which rows, and how.

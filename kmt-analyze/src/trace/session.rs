@@ -1,6 +1,6 @@
 //! An opened trace with its losses, and what its metadata say of times, nodes and texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::{ClockUnit, KernelVersion};
@@ -142,6 +142,16 @@ fn pageblock_order(metadata: &Metadata<'_>) -> Option<i64> {
     let text = names.iter().find_map(|n| metadata.attachment(n))?;
     let text = std::str::from_utf8(text).ok()?;
     text.lines().find_map(|l| l.strip_prefix("Page block order:"))?.trim().parse().ok()
+}
+
+/// The names of tasks, the latest each.
+pub fn task_names<'s>(session: &'s Session<'_>) -> HashMap<i32, &'s [u8]> {
+    let mut names = HashMap::new();
+    for task in &session.trace.metadata().tasks {
+        names.insert(task.pid, task.comm.as_ref());
+    }
+    names.entry(0).or_insert(b"<idle>");
+    names
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use self::texts::{Caches, Texts};
 use super::copy::{Compress, Copy, failed};
 use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
-use crate::reports::common::selection::{Selection, analyse};
+use crate::pass::selection::{Selection, analyse};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 

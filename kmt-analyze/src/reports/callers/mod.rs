@@ -7,8 +7,8 @@ pub use rows::CallerRows;
 
 use crate::collect::Collectors;
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::sorting::{SortKey, SortOptions};
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;

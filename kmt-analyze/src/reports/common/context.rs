@@ -2,7 +2,7 @@
 
 use kmt_format::kernel::ClockUnit;
 
-use super::selection::Selection;
+use crate::pass::selection::Selection;
 use crate::trace::session::Session;
 
 /// The trace and the selection that a report is about.

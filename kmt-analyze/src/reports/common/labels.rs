@@ -1,10 +1,10 @@
 //! Names of addresses and tasks.
 
-use super::selection::task_names;
 use crate::pass;
 use crate::render::text::escaped;
 use crate::stream::Api;
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 /// Names of addresses and tasks, for one report.
 pub struct Labels<'s, 'd> {

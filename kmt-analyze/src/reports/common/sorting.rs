@@ -1,7 +1,7 @@
 //! Orders of rows.
 
-use super::selection::Selection;
 use crate::ledger::totals::Totals;
+use crate::pass::selection::Selection;
 
 /// What a table of sums is sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

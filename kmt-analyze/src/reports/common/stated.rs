@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use kmt_format::read::Trace;
 use serde_json::{Value, json};
 
-use super::selection::{Selection, sum_of, task_names};
 use crate::failure::{Failure, Result};
 use crate::pass;
+use crate::pass::selection::Selection;
+use crate::pass::sum_of;
 use crate::pass::term::Key;
 use crate::render::text::{count, escaped, span, time};
 use crate::stream::Api;
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 /// Which conditions a report can heed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,14 +7,15 @@ use crate::analysis::difference::{Figure, PARTS};
 use crate::collect::timeline;
 use crate::collect::{Collectors, Timeline};
 use crate::pass::filter::Names;
+use crate::pass::names::TraceNames;
+use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::pass::size_classes::SizeClasses;
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::names::TraceNames;
-use crate::reports::common::selection::{Selection, Wants, analyse_for, task_names};
 use crate::reports::common::stated::events_of;
 use crate::stream::Api;
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 /// What is compared: kind, and name.
 pub type Key = (&'static str, String);

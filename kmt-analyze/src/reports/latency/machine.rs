@@ -7,9 +7,9 @@ use crate::collect::amount::Amount;
 use crate::collect::histogram::Histogram;
 use crate::collect::stalls::{ByOrder, Delayed, Stall, TaskStalls, Waits};
 use crate::pass::filter::Names;
+use crate::pass::names::TraceNames;
 use crate::render::json;
 use crate::render::text::escaped;
-use crate::reports::common::names::TraceNames;
 
 impl Traced<'_, '_, '_> {
     pub(super) fn json(&self, threshold: Option<u64>) -> Value {

@@ -4,9 +4,9 @@ use super::Traced;
 use crate::collect::amount::Amount;
 use crate::collect::stalls::ByOrder;
 use crate::pass::filter::Names;
+use crate::pass::names::TraceNames;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, escaped};
-use crate::reports::common::names::TraceNames;
 use crate::reports::common::sums::more;
 
 impl Traced<'_, '_, '_> {

@@ -9,10 +9,10 @@ use crate::collect::growth::GrowthSums;
 use crate::collect::growth::Survival;
 use crate::pass;
 use crate::pass::filter::Names;
+use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::names::TraceNames;
 
 /// Pages by kind.
 pub(super) fn page_rows<'g>(

@@ -12,13 +12,12 @@ use crate::collect::{PageUse, Tasks};
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass;
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped};
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::known::{Known, cell, legend};
-use crate::reports::common::selection::Selection;
-use crate::reports::common::selection::task_names;
 use crate::reports::common::sorting::SortOptions;
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::stated::Keys;
@@ -27,6 +26,7 @@ use crate::reports::common::trust::recorded_class;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{Page, Report};
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 struct Row {
     pid: i32,

@@ -11,16 +11,17 @@ use crate::collect::{Handle, timeline::TimelineSums};
 use crate::pass;
 use crate::pass::Analysis;
 use crate::pass::caches::usual_names;
+use crate::pass::selection::Selection;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped, time};
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::live_bounds::LiveBounds;
-use crate::reports::common::selection::{Selection, task_names};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{Page, Report};
 use crate::stream::Api;
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 /// What the lines of a timeline are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

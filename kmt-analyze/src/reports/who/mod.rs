@@ -7,15 +7,16 @@ use crate::failure::{Failure, Result};
 use crate::ledger::Closed;
 use crate::ledger::lives::{ADDRESS_BITS, End};
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::render::json;
 use crate::render::text::{count, duration, escaped, time};
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::{Selection, task_names};
 use crate::reports::common::sums::{more, shown};
 use crate::reports::common::{Context, View};
 use crate::reports::report::{Page, Report};
 use crate::stream::Origin;
 use crate::trace::session::Session;
+use crate::trace::session::task_names;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]

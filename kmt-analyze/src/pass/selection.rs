@@ -1,17 +1,11 @@
-//! What a report counts, and running the ledger over it.
-
-use std::cell::Cell;
-use std::collections::HashMap;
-use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+//! What is counted, and running the ledger over it.
 
 use super::names::TraceNames;
+use super::progress::Progress;
 use crate::collect::Collectors;
-use crate::ledger::totals::Totals;
 use crate::pass::filter::Filter;
 use crate::pass::term::Term;
 use crate::pass::{self, Task};
-use crate::stream::Api;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
@@ -95,7 +89,7 @@ pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'
         event_counts: wants.event_counts,
         ranges: wants.ranges,
         threads: selection.threads,
-        progress: &|done, all| progress.tell(done, all),
+        progress: &|done, all| progress.print(done, all),
     };
     let result = pass::run(session.trace, &session.losses, &task);
     progress.clear();
@@ -105,72 +99,4 @@ pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'
 /// The task that recorded; `None` if the file was not recorded live.
 fn recorder(session: &Session<'_>) -> Option<i32> {
     session.trace.metadata().text("recorder.pid")?.parse().ok()
-}
-
-/// The sums of all sites of one interface.
-pub fn sum_of(result: &pass::Analysis, api: Option<Api>) -> Totals {
-    let mut sum = Totals::default();
-    for (number, parts) in result.balance.sites.iter().enumerate() {
-        let site = result.interner.sites.get(number as u32);
-        if site.is_some_and(|s| api.is_none_or(|a| a == s.api)) {
-            parts.iter().for_each(|(_, totals)| sum += totals);
-        }
-    }
-    sum
-}
-
-/// The names of tasks, the latest each.
-pub fn task_names<'s>(session: &'s Session<'_>) -> HashMap<i32, &'s [u8]> {
-    let mut names = HashMap::new();
-    for task in &session.trace.metadata().tasks {
-        names.insert(task.pid, task.comm.as_ref());
-    }
-    names.entry(0).or_insert(b"<idle>");
-    names
-}
-
-/// Tells how far a pass is, on a terminal and if it takes long.
-struct Progress {
-    started: Instant,
-    told: Cell<Option<Instant>>,
-    calls: Cell<u32>,
-    is_terminal: bool,
-}
-
-/// Shorter passes say nothing.
-const PATIENCE: Duration = Duration::from_millis(700);
-/// Time between two lines.
-const INTERVAL: Duration = Duration::from_millis(200);
-
-impl Progress {
-    fn new() -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
-        Self { started: Instant::now(), told: Cell::new(None), calls: Cell::new(0), is_terminal }
-    }
-
-    fn tell(&self, done: u64, all: u64) {
-        // The clock is asked once in a while only.
-        self.calls.set(self.calls.get().wrapping_add(1));
-        if !self.is_terminal || self.calls.get() % 32 != 0 {
-            return;
-        }
-        let (now, elapsed) = (Instant::now(), self.started.elapsed());
-        let due = self.told.get().map_or(elapsed > PATIENCE, |told| now - told > INTERVAL);
-        if due {
-            let share = done as f64 / all.max(1) as f64;
-            let left = elapsed.as_secs_f64() * (1.0 - share).max(0.0) / share.max(1e-6);
-            eprint!(
-                "\r{:3.0} % of {} events, {left:.0} s left \x1b[K",
-                share * 100.0,
-                crate::render::text::count(all)
-            );
-            self.told.set(Some(now));
-        }
-    }
-
-    fn clear(&self) {
-        if self.told.get().is_some() {
-            eprint!("\r\x1b[K");
-        }
-    }
 }
