@@ -82,7 +82,7 @@ impl Legacy {
             self.cpus.extend(interner.origins.items().iter().skip(self.cpus.len()).map(|o| o.cpu));
         }
         for op in ops {
-            match op.what.kind() {
+            match op.code.kind() {
                 Kind::Alloc => self.alloc(op),
                 Kind::Kfree | Kind::CacheFree => self.free(op),
                 _ => {}
@@ -91,7 +91,7 @@ impl Legacy {
     }
 
     fn alloc(&mut self, op: &Op) {
-        let site = self.sites.get(op.what.number() as usize);
+        let site = self.sites.get(op.code.number() as usize);
         let Some(&(function, bytes_alloc, bytes_req)) = site else { return };
         let number = function as usize;
         if self.functions.len() <= number {

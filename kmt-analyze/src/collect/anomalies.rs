@@ -111,7 +111,7 @@ impl Receiver for AnomalySums {
         let slot = match no_life {
             NoLife::Before => 0,
             NoLife::NewPage => 1,
-            NoLife::Known => 2,
+            NoLife::UsedAddress => 2,
         };
         self.unmatched.entry(free.site).or_default()[slot] += 1;
     }

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::ledger::lives::{End, Life};
     use crate::stream::Api;
-    use crate::stream::op::{Kind, What};
+    use crate::stream::op::{Kind, OpCode};
 
     fn closed(address: u64, born: u64, is_live: bool) -> Closed {
         Closed {
@@ -150,13 +150,17 @@ mod tests {
     #[test]
     fn lives_of_one_address_keep_their_own_stacks() {
         let mut calls = Calls.partition(&Share::whole(crate::collect::tests::rules(), true));
-        let op =
-            |kind, value, time, origin| Op { time, value, what: What::new(kind, value as u32 & 15), origin };
+        let op = |kind, value, time, origin| Op {
+            time,
+            value,
+            code: OpCode::new(kind, value as u32 & 15),
+            origin,
+        };
         let alloc = |calls: &mut CallsPart, time| {
             calls.slab_alloc(&op(Kind::Alloc, 0x1000, time, 1), Origin::default(), true)
         };
         let stack = |calls: &mut CallsPart, number, origin| {
-            calls.slab_stack(&Op { what: What::new(Kind::Stack, number), origin, ..Op::default() });
+            calls.slab_stack(&Op { code: OpCode::new(Kind::Stack, number), origin, ..Op::default() });
         };
         alloc(&mut calls, 10);
         stack(&mut calls, 3, 1);

@@ -116,7 +116,7 @@ impl Receiver for FallbackSums {
         if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {
             return self.settle(pid);
         }
-        fallback.page_site = Some(event.op.what.number());
+        fallback.page_site = Some(event.op.code.number());
         let pfn = event.op.value;
         *frames = pfn..pfn.saturating_add(1 << event.site.order.min(32));
         if event.failed || event.site.is_movable() {
@@ -132,7 +132,7 @@ impl Receiver for FallbackSums {
         let map = self.map;
         if let Some((fallback, frames)) = self.open.get_mut(&place.pid) {
             if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
-                fallback.slab_site = fallback.page_site.map(|_| op.what.number());
+                fallback.slab_site = fallback.page_site.map(|_| op.code.number());
             }
             self.settle(place.pid);
         }

@@ -10,9 +10,9 @@ use super::tests::{BASE, rules};
 use super::*;
 use crate::ledger::lives::{Free, Life, NoLife};
 use crate::ledger::{
-    Change, Closed, ClosedFrames, Interests, KnownSite, Ledger, PageEvent, Receiver, Rules, Select, SideEvent,
+    Change, Closed, ClosedFrames, Interests, Ledger, PageEvent, Receiver, Rules, Select, SideEvent, SiteInfo,
 };
-use crate::stream::op::{Kind, What};
+use crate::stream::op::{Kind, OpCode};
 use crate::stream::{
     Api, FreeSite, Interner, NameId, Op, Origin, PageSite, SharedInterner, SideEventKind, Site, StackOf,
 };
@@ -30,7 +30,7 @@ enum Kept {
     Changed {
         address: u64,
         life: Life,
-        site: KnownSite,
+        site: SiteInfo,
         time: u64,
         is_birth: bool,
         is_deferred: bool,
@@ -270,25 +270,25 @@ fn op(interner: &mut Interner, time: u64, (kind, a, b, c): (u8, u8, u8, u8)) -> 
     let frame = (u64::from(a % 4) << 15) + 0x40 + u64::from(b % 16);
     let address = BASE + (frame << 12) + u64::from(c % 8) * 512;
     let origin = u32::from(b % ORIGINS);
-    let at = |what, value| Op { time, value, what, origin };
+    let at = |code, value| Op { time, value, code, origin };
     match kind % 16 {
         0..=4 => {
             let site = u32::from(c) % SITES.len() as u32;
             let address = if SITES[site as usize].2 > 8192 { address & !0x3fff } else { address };
-            at(What::new(Kind::Alloc, site), if a == 255 { 0 } else { address })
+            at(OpCode::new(Kind::Alloc, site), if a == 255 { 0 } else { address })
         }
-        5 | 6 => at(What::new(Kind::Kfree, 2 * u32::from(a % 2)), address),
-        7 | 8 => at(What::new(Kind::CacheFree, 1 + 2 * u32::from(a % 2)), address),
-        9 => at(What::new(Kind::FreeRcu, 0), address),
+        5 | 6 => at(OpCode::new(Kind::Kfree, 2 * u32::from(a % 2)), address),
+        7 | 8 => at(OpCode::new(Kind::CacheFree, 1 + 2 * u32::from(a % 2)), address),
+        9 => at(OpCode::new(Kind::FreeRcu, 0), address),
         10 | 11 => {
             let number = c % 8;
             let frame = frame >> (number % 4) << (number % 4);
-            at(What::new(Kind::PageAlloc, number.into()), if a == 255 { u64::MAX } else { frame })
+            at(OpCode::new(Kind::PageAlloc, number.into()), if a == 255 { u64::MAX } else { frame })
         }
-        12 => at(What::new(Kind::PageFree, u32::from(c % 4)), frame >> (c % 4) << (c % 4)),
+        12 => at(OpCode::new(Kind::PageFree, u32::from(c % 4)), frame >> (c % 4) << (c % 4)),
         13 => {
             let of = if a % 2 == 0 { StackOf::Slab } else { StackOf::Pages };
-            at(What::new(Kind::Stack, u32::from(c % 6)), of.value())
+            at(OpCode::new(Kind::Stack, u32::from(c % 6)), of.value())
         }
         _ => {
             let kind = (0u32..).map_while(SideEventKind::of).nth(usize::from(c) % 25);
@@ -300,13 +300,16 @@ fn op(interner: &mut Interner, time: u64, (kind, a, b, c): (u8, u8, u8, u8)) -> 
                 numbers[0] = Some(frame);
             }
             let value = if kind.has_fields() { interner.put_side_numbers(numbers) } else { 0 };
-            at(What::new(Kind::SideEvent, kind as u32), value)
+            at(OpCode::new(Kind::SideEvent, kind as u32), value)
         }
     }
 }
 
+/// Time to the next operation, and the numbers that it is made of.
+type Numbers = (u8, (u8, u8, u8, u8));
+
 /// Events that a ledger decides of random operations; `lives`: each life is wanted.
-fn log_of(numbers: &[(u8, (u8, u8, u8, u8))], lives: bool) -> Vec<Kept> {
+fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Kept> {
     let mut interner = interner();
     let mut time = 0;
     let ops: Vec<Op> = numbers
@@ -316,7 +319,7 @@ fn log_of(numbers: &[(u8, (u8, u8, u8, u8))], lives: bool) -> Vec<Kept> {
             op(&mut interner, time, numbers)
         })
         .collect();
-    let interned = interner.len();
+    let interned = interner.item_count();
     let interner: SharedInterner = interner.into();
     let (losses, rules) = (Losses::default(), rules_here());
     let rules = if lives { rules } else { Rules { window: (0, u64::MAX), ..rules } };
@@ -342,7 +345,7 @@ fn log_of(numbers: &[(u8, (u8, u8, u8, u8))], lives: bool) -> Vec<Kept> {
     ledger.finish().1.0
 }
 
-fn numbers() -> impl Strategy<Value = Vec<(u8, (u8, u8, u8, u8))>> {
+fn numbers() -> impl Strategy<Value = Vec<Numbers>> {
     proptest::collection::vec((any::<u8>(), any::<(u8, u8, u8, u8)>()), 0..600)
 }
 
@@ -386,7 +389,7 @@ fn random_events_are_of_all_kinds() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 56) as u8
     };
-    let numbers: Vec<_> = (0..5_000).map(|_| (next(), (next(), next(), next(), next()))).collect();
+    let numbers: Vec<Numbers> = (0..5_000).map(|_| (next(), (next(), next(), next(), next()))).collect();
     let numbers: Vec<_> = numbers.into_iter().map(|(step, rest)| (step % 2, rest)).collect();
     let log = log_of(&numbers, true);
     let has = |is: fn(&Kept) -> bool| log.iter().filter(|event| is(event)).count() > 10;

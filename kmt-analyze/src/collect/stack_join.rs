@@ -25,7 +25,7 @@ impl StackJoin {
     /// The stack of the last allocation of its origin; kept for the addresses that `keeps` names.
     pub fn stack(&mut self, op: &Op, keeps: impl Fn(u64) -> bool) {
         if let Some(object) = self.waiting.remove(&op.origin).filter(|(address, _)| keeps(*address)) {
-            self.joined.insert(object, op.what.number());
+            self.joined.insert(object, op.code.number());
         }
     }
 

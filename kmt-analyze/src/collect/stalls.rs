@@ -385,7 +385,7 @@ impl StallSums {
         self.compacting.remove(&pid);
         self.settle(pid);
         let Some(waiting) = self.waiting.get_mut(&pid).filter(|w| !w.is_empty()) else { return };
-        let (page_site, failed) = (event.op.what.number(), event.failed);
+        let (page_site, failed) = (event.op.code.number(), event.failed);
         let answered = waiting
             .drain(..)
             .map(|(stall, length)| (Delayed { stall, page_site, slab_site: None, failed }, length))
@@ -406,7 +406,7 @@ impl StallSums {
         let map = self.map;
         if let Some((answered, frames)) = self.answered.get_mut(&place.pid) {
             if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
-                answered.iter_mut().for_each(|(d, _)| d.slab_site = Some(op.what.number()));
+                answered.iter_mut().for_each(|(d, _)| d.slab_site = Some(op.code.number()));
             }
             self.settle(place.pid);
         }

@@ -4,11 +4,11 @@ use super::fallbacks::Fallback;
 use super::occupancy::{Holds, OccupancyPart};
 use super::stalls::Stall;
 use super::*;
-use crate::ledger::KnownSite;
+use crate::ledger::SiteInfo;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::lives::{End, Life};
 use crate::ledger::{Change, Closed, PageEvent, Receiver, Rules, SideEvent};
-use crate::stream::op::{Kind, What};
+use crate::stream::op::{Kind, OpCode};
 use crate::stream::{Api, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
 pub(super) const BASE: u64 = 0x00ff_8880_0000_0000;
@@ -48,11 +48,11 @@ fn page(op: &Op, pid: i32, order: u8, migratetype: i32) -> PageEvent<'_> {
 }
 
 fn page_op(pfn: u64, site: u32, time: u64) -> Op {
-    Op { time, value: pfn, what: What::new(Kind::PageAlloc, site), origin: 0 }
+    Op { time, value: pfn, code: OpCode::new(Kind::PageAlloc, site), origin: 0 }
 }
 
 fn slab_op(address: u64, site: u32) -> Op {
-    Op { time: 0, value: address, what: What::new(Kind::Alloc, site), origin: 0 }
+    Op { time: 0, value: address, code: OpCode::new(Kind::Alloc, site), origin: 0 }
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_block_has_the_type_of_what_did_not_fall_back() {
 
 /// An object of 512 bytes at a place of a page.
 fn object(part: &mut OccupancyPart, pfn: u64, number: u64, time: u64, is_birth: bool) {
-    let site = KnownSite {
+    let site = SiteInfo {
         bytes_req: 500,
         bytes_alloc: 512,
         cache: None,

@@ -29,7 +29,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     if options.target.path == Path::new("-") {
         return Err(Failure::new("a data set is a directory, not a stream").hint("give a directory with -o"));
     }
-    let place = Place::of(session, options);
+    let place = Location::of(session, options);
     let mut made = Vec::new();
     let written = write(session, options, &place, &mut made);
     if written.is_err() {
@@ -41,7 +41,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
 fn write(
     session: &Session<'_>,
     options: &Options,
-    place: &Place,
+    place: &Location,
     made: &mut Vec<PathBuf>,
 ) -> Result<Vec<kmt_format::read::Damage>> {
     let force = options.target.force;
@@ -110,13 +110,13 @@ fn about(session: &Session<'_>) -> Vec<Cell> {
 }
 
 /// Where a trace's files go.
-struct Place {
+struct Location {
     root: PathBuf,
     partition: PathBuf,
     file: String,
 }
 
-impl Place {
+impl Location {
     fn of(session: &Session<'_>, options: &Options) -> Self {
         let metadata = session.trace.metadata();
         let uname = metadata.text("uname").map(str::to_owned);
@@ -158,7 +158,12 @@ struct Table {
 }
 
 impl Table {
-    fn new(place: &Place, name: &str, columns: &'static [(&'static str, Kind)], force: bool) -> Result<Self> {
+    fn new(
+        place: &Location,
+        name: &str,
+        columns: &'static [(&'static str, Kind)],
+        force: bool,
+    ) -> Result<Self> {
         let folder = place.root.join(name).join(&place.partition);
         let folders = Folders::make(&folder)?;
         let target = super::Target { path: folder.join(&place.file), force };

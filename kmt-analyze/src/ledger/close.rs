@@ -31,27 +31,27 @@ impl<R: Receiver> Ledger<'_, R> {
     /// Makes room for the sites that are known.
     #[inline]
     pub(super) fn follow_sites(&mut self) {
-        for number in self.sites.len()..self.known.site_count() {
-            self.sites.push(SiteLives::new(self.known.site(number as u32)));
+        for number in self.sites.len()..self.tables.site_count() {
+            self.sites.push(SiteLives::new(self.tables.site(number as u32)));
         }
     }
 
     /// Whether an event counts that belongs to no life.
     pub(super) fn counts_event(&self, op: &Op) -> bool {
-        self.known.selects_events() && self.in_window(op.time) && self.known.origin(op.origin).selected
+        self.tables.selects_events() && self.in_window(op.time) && self.tables.origin(op.origin).selected
     }
 
     /// Whether an allocation event counts.
     fn counts_alloc(&self, op: &Op) -> bool {
-        self.known.site(op.what.number()).selected
+        self.tables.site(op.code.number()).selected
             && self.in_window(op.time)
-            && self.known.origin(op.origin).selected
+            && self.tables.origin(op.origin).selected
     }
 
     /// An allocation that failed (R2).
     pub(super) fn failed(&mut self, op: &Op) {
         if self.counts_alloc(op) {
-            if let Some(site) = self.sites.get_mut(op.what.number() as usize) {
+            if let Some(site) = self.sites.get_mut(op.code.number() as usize) {
                 self.counts[site.api as usize].alloc_failures += 1;
                 site.failures += 1;
             }
@@ -61,7 +61,7 @@ impl<R: Receiver> Ledger<'_, R> {
     /// A kmalloc was reported a second time (R4).
     pub(super) fn double_reported(&mut self, op: &Op) {
         if self.counts_alloc(op) {
-            let site = self.known.site(op.what.number());
+            let site = self.tables.site(op.code.number());
             self.raw.alloc_events += 1;
             self.raw.bytes_req = self.raw.bytes_req.saturating_add(site.bytes_req);
             self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(site.bytes_alloc);
@@ -104,8 +104,8 @@ impl<R: Receiver> Ledger<'_, R> {
 
     fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool, is_deferred: bool) {
         if self.interests.changes {
-            let site = self.known.site(life.site);
-            let selected = site.selected && self.known.origin(life.origin).selected;
+            let site = self.tables.site(life.site);
+            let selected = site.selected && self.tables.origin(life.origin).selected;
             self.receiver.changed(&Change {
                 address,
                 life,
@@ -137,7 +137,7 @@ impl<R: Receiver> Ledger<'_, R> {
             site.plain += 1;
             site.plain_uncertain += u64::from(uncertain);
         } else {
-            let lives = site.of(self.known.free_site(free.site).cache);
+            let lives = site.of(self.tables.free_site(free.site).cache);
             lives.born += 1;
             lives.freed += 1;
             lives.uncertain += u64::from(uncertain);
@@ -145,11 +145,12 @@ impl<R: Receiver> Ledger<'_, R> {
         let counts = &mut self.counts[site.api as usize];
         counts.mixed_api_frees += u64::from(free.api != site.api);
         if free.origin != life.origin {
-            let (there, here) = (self.known.origin(life.origin).place, self.known.origin(free.origin).place);
+            let (there, here) =
+                (self.tables.origin(life.origin).place, self.tables.origin(free.origin).place);
             counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
         if self.interests.any_lives() {
-            let bytes_alloc = self.known.site(life.site).bytes_alloc;
+            let bytes_alloc = self.tables.site(life.site).bytes_alloc;
             self.receiver.freed_plainly(site.caller, life, free, bytes_alloc, uncertain);
         }
     }
@@ -172,14 +173,14 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Adds a life up.
     pub(super) fn close(&mut self, address: u64, life: &Life, end: End) {
-        let site = *self.known.site(life.site);
-        let born_at = *self.known.origin(life.origin);
+        let site = *self.tables.site(life.site);
+        let born_at = *self.tables.origin(life.origin);
         if !(site.selected && born_at.selected) {
             return;
         }
         let (_, window_end) = self.rules.window;
         let last = end.time();
-        if !self.known.selects_lifetime(last.map(|l| l.saturating_sub(life.born))) {
+        if !self.tables.selects_lifetime(last.map(|l| l.saturating_sub(life.born))) {
             return;
         }
         let is_born = self.in_window(life.born);
@@ -189,11 +190,11 @@ impl<R: Receiver> Ledger<'_, R> {
         let (mut is_freed, mut is_unseen, mut is_waiting) = (false, false, false);
         match end {
             End::Freed { free, late, .. } => {
-                cache = cache.or_else(|| self.known.free_site(free.site).cache);
+                cache = cache.or_else(|| self.tables.free_site(free.site).cache);
                 // A late free may be logged in the window though the life ended before it.
                 is_freed = self.in_window(free.time);
                 is_waiting = free.is_deferred && self.rules.is_waiting(free.time);
-                let freed_at = self.known.origin(free.origin).place;
+                let freed_at = self.tables.origin(free.origin).place;
                 let counts = &mut self.counts[site.api as usize];
                 counts.cross_cpu_frees += u64::from(is_freed && freed_at.cpu != born_at.place.cpu);
                 counts.mixed_api_frees += u64::from(is_freed && free.api != site.api);
@@ -231,7 +232,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 bytes_alloc: site.bytes_alloc,
                 born_at: born_at.place,
                 freed_at: match end {
-                    End::Freed { free, .. } => Some(self.known.origin(free.origin).place),
+                    End::Freed { free, .. } => Some(self.tables.origin(free.origin).place),
                     End::Unseen { .. } | End::Live => None,
                 },
                 is_born,
@@ -285,7 +286,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
         let mut failures = Vec::with_capacity(self.sites.len());
         for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {
-            let site = self.known.site(number as u32);
+            let site = self.tables.site(number as u32);
             let parts = lives.totals(site);
             // Plain sums: of lives, failures and, added already, second reports.
             let born = parts.iter().map(|(_, t)| t.alloc_events).sum::<u64>();
@@ -297,7 +298,7 @@ impl<R: Receiver> Ledger<'_, R> {
             sites.push(parts);
             failures.push(lives.failures);
         }
-        let callers = self.known.into_callers();
+        let callers = self.tables.into_callers();
         let balance = Balance { sites, failures, counts: self.counts, raw: self.raw, frames, callers };
         (balance, self.receiver)
     }

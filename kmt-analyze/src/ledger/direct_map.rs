@@ -64,14 +64,14 @@ impl Election {
         page_site: impl Fn(u32) -> PageSite,
     ) {
         for op in ops {
-            if op.what.is_slab() && self.pending.is_empty() {
+            if op.code.is_slab() && self.pending.is_empty() {
                 continue;
             }
-            match op.what.kind() {
+            match op.code.kind() {
                 Kind::Alloc => self.slab_event(Some(op.value).filter(|&p| p != 0), place(op.origin)),
                 Kind::Kfree | Kind::CacheFree => self.slab_event(None, place(op.origin)),
                 Kind::PageAlloc if op.value != no_frame => {
-                    let site = page_site(op.what.number());
+                    let site = page_site(op.code.number());
                     if !site.is_movable() {
                         self.page_alloc(op.value, site.order, place(op.origin));
                     }

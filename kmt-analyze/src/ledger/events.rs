@@ -1,6 +1,6 @@
 //! Events of the ledger: what it tells those who collect more than sums by site.
 
-use super::KnownSite;
+use super::SiteInfo;
 use super::lives::{End, Life};
 use super::page_totals::FrameTotals;
 use crate::stream::{Api, NameId, Op, Origin, PageSite, SideEventKind, SideNumbers};
@@ -85,7 +85,7 @@ pub struct Change<'c> {
     /// The life.
     pub life: &'c Life,
     /// Its site.
-    pub site: &'c KnownSite,
+    pub site: &'c SiteInfo,
     /// Whether it is selected.
     pub selected: bool,
     /// When.

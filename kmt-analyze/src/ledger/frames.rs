@@ -98,7 +98,7 @@ impl Frames {
         let frames = 1u64 << site.order;
         self.counts.raw_alloc_events += u64::from(counted);
         self.counts.raw_frames_alloc += if counted { frames } else { 0 };
-        let number = op.what.number() as usize;
+        let number = op.code.number() as usize;
         if self.totals.len() <= number {
             self.totals.resize_with((number + 1).next_power_of_two(), FrameTotals::default);
         }
@@ -118,7 +118,7 @@ impl Frames {
         let allocation = Allocation {
             born: op.time,
             pfn: op.value,
-            site: op.what.number(),
+            site: op.code.number(),
             origin: op.origin,
             stack: NO_STACK,
             frames_left: 1 << order,
@@ -140,7 +140,7 @@ impl Frames {
     pub fn stack(&mut self, op: &Op) {
         let Some((owner, born)) = self.waiting.remove(&op.origin) else { return };
         if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
-            allocation.stack = op.what.number();
+            allocation.stack = op.code.number();
         }
     }
 

@@ -85,7 +85,7 @@ pub enum NoLife {
     /// The page under it was allocated in the trace: the object was born unseen.
     NewPage,
     /// The address had events, and nothing lives there: born unseen, or freed twice.
-    Known,
+    UsedAddress,
 }
 
 /// What an address is in besides a life or none.
@@ -129,14 +129,14 @@ pub struct FreedOnce {
 
 /// How something pending is kept: in one form, so that touching it takes no look at what it is.
 #[derive(Debug, Clone, Copy)]
-pub struct Kept {
+pub struct PackedPending {
     kind: u32,
     number: u32,
     life: Life,
     time: u64,
 }
 
-impl Kept {
+impl PackedPending {
     const FOLDED: u32 = 0;
     const REPLACED: u32 = 1;
     const FREED_ONCE: u32 = 2;
@@ -161,7 +161,7 @@ impl Kept {
     }
 }
 
-impl From<Pending> for Kept {
+impl From<Pending> for PackedPending {
     fn from(pending: Pending) -> Self {
         let none = Life { born: 0, site: 0, origin: 0 };
         match pending {
@@ -176,13 +176,13 @@ impl From<Pending> for Kept {
     }
 }
 
-impl From<Kept> for Pending {
-    fn from(kept: Kept) -> Self {
+impl From<PackedPending> for Pending {
+    fn from(kept: PackedPending) -> Self {
         match kept.kind {
-            Kept::REPLACED => Self::Replaced { old: kept.life, last_report: kept.time },
-            Kept::FREED_ONCE => Self::FreedOnce(kept.number),
-            Kept::PAGE_GONE => Self::PageGone { old: kept.life, end: kept.time },
-            Kept::DEFERRED => Self::Deferred(kept.time),
+            PackedPending::REPLACED => Self::Replaced { old: kept.life, last_report: kept.time },
+            PackedPending::FREED_ONCE => Self::FreedOnce(kept.number),
+            PackedPending::PAGE_GONE => Self::PageGone { old: kept.life, end: kept.time },
+            PackedPending::DEFERRED => Self::Deferred(kept.time),
             _ => Self::Folded(kept.time),
         }
     }
@@ -202,7 +202,7 @@ mod tests {
             Pending::PageGone { old, end: 4 },
             Pending::Deferred(6),
         ] {
-            assert_eq!(Pending::from(Kept::from(pending)), pending);
+            assert_eq!(Pending::from(PackedPending::from(pending)), pending);
         }
     }
 }

@@ -20,7 +20,6 @@ mod close;
 pub mod direct_map;
 pub mod events;
 pub mod frames;
-mod known;
 pub mod lives;
 pub mod owners;
 pub mod page_totals;
@@ -28,13 +27,14 @@ pub mod receiver;
 mod site_lives;
 mod slab;
 pub mod table;
+mod tables;
 pub mod totals;
 
 pub use close::Balance;
 pub use events::{Change, Closed, ClosedFrames, PageEvent, SideEvent};
-pub use known::{Known, KnownSite, Select};
 pub use receiver::{Interests, Receiver};
 pub use site_lives::SiteTotals;
+pub use tables::{Select, SiteInfo, Tables};
 
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, RawSums};
@@ -44,7 +44,7 @@ use crate::trace::losses::{LossCursor, Losses};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life};
 use site_lives::SiteLives;
-use table::{Place, Table};
+use table::{LifeTable, Location};
 
 /// What the rules depend on.
 #[derive(Debug, Clone, Copy)]
@@ -93,16 +93,16 @@ impl Rules {
 pub struct Ledger<'l, R> {
     rules: Rules,
     losses: &'l Losses,
-    known: Known<'l>,
+    tables: Tables<'l>,
     /// Nothing is left out, and no report wants to see each life.
     is_plain: bool,
     has_losses: bool,
     loss_cursor: LossCursor,
-    table: Table,
-    places: Vec<Place>,
+    table: LifeTable,
+    places: Vec<Location>,
     /// Lives that ended in this batch and are not added up yet.
-    turned: Vec<(Life, Free)>,
-    turned_count: usize,
+    ended: Vec<(Life, Free)>,
+    ended_count: usize,
     frames: Frames,
     sites: Vec<SiteLives>,
     counts: [EventCounts; 2],
@@ -134,14 +134,14 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         Self {
             rules,
             losses,
-            known: Known::new(select, rules.page_size),
+            tables: Tables::new(select, rules.page_size),
             is_plain,
             has_losses: losses.has_spans(),
             loss_cursor: losses.cursor(),
-            table: Table::default(),
+            table: LifeTable::default(),
             places: Vec::new(),
-            turned: Vec::new(),
-            turned_count: 0,
+            ended: Vec::new(),
+            ended_count: 0,
             frames: Frames::new(rules, interests),
             sites: Vec::new(),
             counts: Default::default(),
@@ -161,40 +161,40 @@ impl<'l, R: Receiver> Ledger<'l, R> {
     /// Enters operations, in their order. `interner` tells what their numbers mean; they name `interned` items of it
     /// at most.
     pub fn enter(&mut self, ops: &[Op], interner: &SharedInterner, interned: usize) {
-        if self.known.len() < interned {
-            self.known.update(&Interner::lock(interner));
+        if self.tables.item_count() < interned {
+            self.tables.update(&Interner::lock(interner));
             self.follow_sites();
         }
         if let Some(election) = &mut self.election {
             election.see(
                 ops,
                 self.rules.no_frame,
-                |number| self.known.origin(number).place,
-                |number| self.known.page_site(number).site,
+                |number| self.tables.origin(number).place,
+                |number| self.tables.page_site(number).site,
             );
         }
         self.locate(ops);
         let generation = self.table.generation();
-        if self.turned.len() < ops.len() {
+        if self.ended.len() < ops.len() {
             let none = Life { born: 0, site: 0, origin: 0 };
             let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0, is_deferred: false };
-            self.turned.resize(ops.len(), (none, free));
+            self.ended.resize(ops.len(), (none, free));
         }
         let wants_allocs = self.interests.any_slab_allocs();
         for (index, op) in ops.iter().enumerate() {
             self.entered += 1;
-            let kind = op.what.kind();
-            let mut place = self.places.get(index).copied().unwrap_or(Place::NONE);
-            if op.what.is_slab() {
+            let kind = op.code.kind();
+            let mut place = self.places.get(index).copied().unwrap_or(Location::NONE);
+            if op.code.is_slab() {
                 if self.table.generation() != generation {
                     place = self.table.locate(op.value);
                 }
-                if self.is_plain && self.turn(op, place) {
+                if self.is_plain && self.exchange(op, place) {
                     continue;
                 }
             }
             if wants_allocs && kind == Kind::Alloc {
-                self.tell_alloc(op);
+                self.hand_alloc(op);
             }
             match kind {
                 Kind::Alloc => self.alloc(op, place),
@@ -208,43 +208,43 @@ impl<'l, R: Receiver> Ledger<'l, R> {
                 Kind::Other => {}
             }
         }
-        self.close_turned();
+        self.close_ended();
     }
 
-    /// The common case without a guess: see [`Table::turn`].
+    /// The common case without a guess: see [`LifeTable::exchange`].
     #[inline]
-    fn turn(&mut self, op: &Op, place: Place) -> bool {
-        let is_free = op.what.is_slab_free();
-        let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
-        let Some(old) = self.table.turn(place, is_free, new) else { return false };
-        let api = if op.what.is_cache_free() { Api::Cache } else { Api::Kmalloc };
-        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin, is_deferred: false };
-        if let Some(place) = self.turned.get_mut(self.turned_count) {
+    fn exchange(&mut self, op: &Op, place: Location) -> bool {
+        let is_free = op.code.is_slab_free();
+        let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
+        let Some(old) = self.table.exchange(place, is_free, new) else { return false };
+        let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
+        let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
+        if let Some(place) = self.ended.get_mut(self.ended_count) {
             *place = (old, free);
         }
-        self.turned_count += usize::from(is_free);
+        self.ended_count += usize::from(is_free);
         true
     }
 
-    /// Adds up what [`Ledger::turn`] ended.
-    fn close_turned(&mut self) {
-        let turned = std::mem::take(&mut self.turned);
-        let count = std::mem::take(&mut self.turned_count);
+    /// Adds up what [`Ledger::exchange`] ended.
+    fn close_ended(&mut self) {
+        let ended = std::mem::take(&mut self.ended);
+        let count = std::mem::take(&mut self.ended_count);
         self.raw.free_events += count as u64;
-        for (life, free) in turned.iter().take(count) {
+        for (life, free) in ended.iter().take(count) {
             self.close_plainly(life, free);
         }
-        self.turned = turned;
+        self.ended = ended;
     }
 
     /// What is far in memory is asked for early, many at once, instead of waited for one by one.
     fn locate(&mut self, ops: &[Op]) {
         if self.places.len() < ops.len() {
-            self.places.resize(ops.len(), Place::NONE);
+            self.places.resize(ops.len(), Location::NONE);
         }
         let mut touched = 0;
         for (place, op) in self.places.iter_mut().zip(ops) {
-            if op.what.is_slab() {
+            if op.code.is_slab() {
                 *place = self.table.locate(op.value);
                 touched ^= self.table.touch_pending(*place);
             }
@@ -257,9 +257,9 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         (self.rules.window.0..=self.rules.window.1).contains(&time)
     }
 
-    /// Tells the collector of a slab allocation before the ledger enters it.
-    fn tell_alloc(&mut self, op: &Op) {
-        let origin = self.known.origin(op.origin);
+    /// Hands a slab allocation to the receiver before the ledger enters it.
+    fn hand_alloc(&mut self, op: &Op) {
+        let origin = self.tables.origin(op.origin);
         let counted = origin.selected && self.in_window(op.time);
         self.receiver.slab_alloc(op, origin.place, counted);
     }
@@ -275,13 +275,13 @@ impl<'l, R: Receiver> Ledger<'l, R> {
 
     /// An event beside the ledger.
     fn side_event(&mut self, op: &Op, interner: &SharedInterner) {
-        let Some(kind) = SideEventKind::of(op.what.number()) else { return };
+        let Some(kind) = SideEventKind::of(op.code.number()) else { return };
         let numbers = if kind.has_fields() {
             Interner::lock(interner).take_side_numbers(op.value)
         } else {
             SideNumbers::default()
         };
-        let origin = *self.known.origin(op.origin);
+        let origin = *self.tables.origin(op.origin);
         if self.interests.any_side_events() && origin.selected && self.in_window(op.time) {
             self.receiver.side_event(&SideEvent { kind, numbers, time: op.time, place: origin.place });
         }
@@ -289,8 +289,8 @@ impl<'l, R: Receiver> Ledger<'l, R> {
 
     /// 2^order pages were allocated.
     fn page_alloc(&mut self, op: &Op) {
-        let site = *self.known.page_site(op.what.number());
-        let origin = *self.known.origin(op.origin);
+        let site = *self.tables.page_site(op.code.number());
+        let origin = *self.tables.origin(op.origin);
         let selected = site.selected && origin.selected;
         if op.value != self.rules.no_frame {
             self.page_event(op.value, site.site.order, op.time);
@@ -311,10 +311,10 @@ impl<'l, R: Receiver> Ledger<'l, R> {
 
     /// 2^order pages were freed.
     fn page_free(&mut self, op: &Op) {
-        let order = op.what.number() as u8;
+        let order = op.code.number() as u8;
         self.page_event(op.value, order, op.time);
-        let origin = *self.known.origin(op.origin);
-        let selected = origin.selected && self.known.selects_events();
+        let origin = *self.tables.origin(op.origin);
+        let selected = origin.selected && self.tables.selects_events();
         if self.interests.pages {
             let site = PageSite { order: order.min(frames::ORDER_MAX), ..PageSite::default() };
             let counted = selected && self.in_window(op.time);

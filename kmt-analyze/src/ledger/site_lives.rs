@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::known::KnownSite;
+use super::tables::SiteInfo;
 use crate::int_hash::IntHash;
 use crate::ledger::totals::Totals;
 use crate::stream::{Api, NameId};
@@ -61,7 +61,7 @@ pub struct SiteLives {
 
 impl SiteLives {
     /// None yet.
-    pub fn new(site: &KnownSite) -> Self {
+    pub fn new(site: &SiteInfo) -> Self {
         Self {
             plain: 0,
             plain_uncertain: 0,
@@ -109,7 +109,7 @@ impl SiteLives {
     }
 
     /// The sums, by cache; those of no life are left out.
-    pub fn totals(&self, site: &KnownSite) -> SiteTotals {
+    pub fn totals(&self, site: &SiteInfo) -> SiteTotals {
         let mut first = self.first;
         first.born += self.plain;
         first.freed += self.plain;

@@ -3,19 +3,19 @@
 use super::Ledger;
 use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement};
 use super::receiver::Receiver;
-use super::table::Place;
+use super::table::Location;
 use crate::stream::{Api, Op};
 
 impl<R: Receiver> Ledger<'_, R> {
     /// An allocation event.
     #[inline]
-    pub(super) fn alloc(&mut self, op: &Op, place: Place) {
+    pub(super) fn alloc(&mut self, op: &Op, place: Location) {
         let address = op.value & ADDRESS_BITS;
         if address == 0 {
             return self.failed(op);
         }
-        let at = if place == Place::NONE { self.table.add(address) } else { place };
-        let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        let at = if place == Location::NONE { self.table.add(address) } else { place };
+        let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         let Some(slot) = self.table.slot_mut(at) else { return };
         if slot.is_live || !slot.is_plain() {
             return self.alloc_again(op, address, at);
@@ -29,10 +29,10 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// An allocation of an address where something lives, or is undecided.
-    fn alloc_again(&mut self, op: &Op, address: u64, at: Place) {
+    fn alloc_again(&mut self, op: &Op, address: u64, at: Location) {
         let Some(slot) = self.table.slot_mut(at) else { return };
         let (life, was_live) = (slot.life, slot.is_live);
-        if self.is_plain && was_live && !self.known.site(op.what.number()).is_large {
+        if self.is_plain && was_live && !self.tables.site(op.code.number()).is_large {
             if let Some(old) = self.table.replace(at, op) {
                 return self.close_unseen_plainly(&old, life.born);
             }
@@ -54,7 +54,7 @@ impl<R: Receiver> Ledger<'_, R> {
             }
             Some(Pending::FreedOnce(number)) => self.only_one_free(address, at, number),
         }
-        let new = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         if let Some(slot) = self.table.slot_mut(at) {
             slot.life = new;
             slot.is_live = true;
@@ -69,13 +69,13 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// Rule R4: the inner and the outer function of one large kmalloc, 6.10 and later. Folds the second report.
-    fn is_double_report(&mut self, at: Place, life: &Life, op: &Op) -> bool {
-        let second = self.known.site(op.what.number());
+    fn is_double_report(&mut self, at: Location, life: &Life, op: &Op) -> bool {
+        let second = self.tables.site(op.code.number());
         if !second.is_large {
             return false;
         }
-        let first = self.known.site(life.site);
-        let (here, there) = (self.known.origin(op.origin).place, self.known.origin(life.origin).place);
+        let first = self.tables.site(life.site);
+        let (here, there) = (self.tables.origin(op.origin).place, self.tables.origin(life.origin).place);
         let pending = self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s));
         let last_report = match pending {
             Some(Pending::Folded(time)) | Some(Pending::Replaced { last_report: time, .. }) => time,
@@ -96,16 +96,16 @@ impl<R: Receiver> Ledger<'_, R> {
             };
             self.table.set_pending(at, pending);
             if let Some(slot) = self.table.slot_mut(at) {
-                slot.life.site = op.what.number();
+                slot.life.site = op.code.number();
             }
-            self.renamed(op.value & ADDRESS_BITS, life, op.what.number());
+            self.renamed(op.value & ADDRESS_BITS, life, op.code.number());
         }
         is_double
     }
 
     /// A free event.
     #[inline]
-    pub(super) fn free(&mut self, op: &Op, api: Api, at: Place) {
+    pub(super) fn free(&mut self, op: &Op, api: Api, at: Location) {
         let counted = self.is_plain || self.counts_event(op);
         self.raw.free_events += u64::from(counted);
         let address = op.value & ADDRESS_BITS;
@@ -115,8 +115,8 @@ impl<R: Receiver> Ledger<'_, R> {
             *slot += u64::from(counted);
             return;
         }
-        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin, is_deferred: false };
-        if at == Place::NONE {
+        let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
+        if at == Location::NONE {
             return self.free_unheard_of(address, &free, counted);
         }
         let Some(slot) = self.table.slot_mut(at) else { return };
@@ -133,7 +133,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         match (is_settled, was_live) {
             (true, true) => self.close(address, &life, End::Freed { free, end: op.time, late: None }),
-            (true, false) => self.unmatched(address, &free, NoLife::Known, counted),
+            (true, false) => self.unmatched(address, &free, NoLife::UsedAddress, counted),
             (false, _) => self.free_pending(address, at, (life, was_live), free, counted),
         }
     }
@@ -153,7 +153,7 @@ impl<R: Receiver> Ledger<'_, R> {
     fn free_pending(
         &mut self,
         address: u64,
-        at: Place,
+        at: Location,
         (life, was_live): (Life, bool),
         free: Free,
         counted: bool,
@@ -184,7 +184,7 @@ impl<R: Receiver> Ledger<'_, R> {
             Some(Pending::PageGone { old, end }) => self.freed_behind_page(address, &old, end, free, counted),
             Some(Pending::Folded(_)) | None if was_live => self.close(address, &life, now),
             Some(Pending::Deferred(_)) => {}
-            Some(Pending::Folded(_)) | None => self.unmatched(address, &free, NoLife::Known, counted),
+            Some(Pending::Folded(_)) | None => self.unmatched(address, &free, NoLife::UsedAddress, counted),
         }
     }
 
@@ -195,7 +195,7 @@ impl<R: Receiver> Ledger<'_, R> {
         } else {
             let by = Replacement::PageThenFree;
             self.close(address, life, End::Unseen { end, ambiguous: false, by });
-            self.unmatched(address, &free, NoLife::Known, counted);
+            self.unmatched(address, &free, NoLife::UsedAddress, counted);
         }
     }
 
@@ -221,7 +221,7 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// One free and then this, behind two allocations: the free was the old life's, logged late (R6).
-    fn free_rcu_behind_free(&mut self, op: &Op, address: u64, at: Place) {
+    fn free_rcu_behind_free(&mut self, op: &Op, address: u64, at: Location) {
         let pending = self.table.slot_mut(at).copied().and_then(|slot| self.table.pending(&slot));
         let Some(Pending::FreedOnce(number)) = pending else { return };
         self.table.take_pending(at);
@@ -237,9 +237,9 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    fn close_handed_over(&mut self, op: &Op, address: u64, at: Place, life: &Life) {
-        let api = self.known.site(life.site).api;
-        let free = Free { time: op.time, api, site: op.what.number(), origin: op.origin, is_deferred: true };
+    fn close_handed_over(&mut self, op: &Op, address: u64, at: Location, life: &Life) {
+        let api = self.tables.site(life.site).api;
+        let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: true };
         self.close(address, life, End::Freed { free, end: op.time, late: None });
         self.table.set_pending(at, Pending::Deferred(op.time));
     }
@@ -251,7 +251,7 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// The one free behind two allocations was the second's; the first stays freed unseen, and uncertain.
-    pub(super) fn only_one_free(&mut self, address: u64, at: Place, number: u32) {
+    pub(super) fn only_one_free(&mut self, address: u64, at: Location, number: u32) {
         let Some(FreedOnce { old, second, free, .. }) = self.table.take_freed_once(at, number) else {
             return;
         };

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use super::arena::Arena;
-use super::lives::{ADDRESS_BITS, FreedOnce, Kept, Life, Pending};
+use super::lives::{ADDRESS_BITS, FreedOnce, Life, PackedPending, Pending};
 use crate::int_hash::{IntHash, Seed};
 use crate::stream::Op;
 
@@ -70,26 +70,26 @@ const FIRST_LOG2: u8 = 1;
 
 /// Where a page's head and a slot lie; good until an address is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     head: u32,
     slot: u32,
 }
 
-impl Place {
+impl Location {
     /// Nowhere: the address had no event yet.
     pub const NONE: Self = Self { head: u32::MAX, slot: u32::MAX };
 }
 
 /// All addresses that had an event.
 #[derive(Debug)]
-pub struct Table {
+pub struct LifeTable {
     heads: Vec<Head>,
     /// Numbers of heads, by the hash of their page.
     index: Vec<u32>,
     slots: Vec<Slot>,
     /// Blocks of slots that are not used any more, by log2 of their length.
     spare: [Vec<u32>; 16],
-    pending: Arena<Kept>,
+    pending: Arena<PackedPending>,
     freed_once: Arena<FreedOnce>,
     /// Rises when an address is added.
     generation: u32,
@@ -102,7 +102,7 @@ pub struct Table {
     looks: u32,
 }
 
-impl Default for Table {
+impl Default for LifeTable {
     fn default() -> Self {
         Self {
             heads: Vec::new(),
@@ -120,7 +120,7 @@ impl Default for Table {
     }
 }
 
-impl Table {
+impl LifeTable {
     /// Rises when an address is added: places found before may be wrong then.
     #[inline]
     pub fn generation(&self) -> u32 {
@@ -143,32 +143,32 @@ impl Table {
 
     /// The place of `address`; [`Place::NONE`] if it had no event yet.
     #[inline]
-    pub fn locate(&self, address: u64) -> Place {
+    pub fn locate(&self, address: u64) -> Location {
         let (number, _) = self.find(page_of(address));
         let offset = offset_of(address);
-        let Some(head) = self.heads.get(number as usize) else { return Place::NONE };
+        let Some(head) = self.heads.get(number as usize) else { return Location::NONE };
         let first = head.first_slot as usize;
         let Some(slots) = self.slots.get(first..first + (1usize << head.slots_log2)) else {
-            return Place::NONE;
+            return Location::NONE;
         };
         let mask = slots.len() - 1;
         let mut slot = (usize::from(offset) >> head.offset_shift) & mask;
         for _ in 0..slots.len() {
             let Some(found) = slots.get(slot) else { break };
             if found.offset == offset {
-                return Place { head: number, slot: (first + slot) as u32 };
+                return Location { head: number, slot: (first + slot) as u32 };
             }
             if found.offset == UNUSED {
                 break;
             }
             slot = (slot + 1) & mask;
         }
-        Place::NONE
+        Location::NONE
     }
 
     /// Adds an address that had no event yet.
     #[cold]
-    pub fn add(&mut self, address: u64) -> Place {
+    pub fn add(&mut self, address: u64) -> Location {
         self.generation = self.generation.wrapping_add(1);
         let (page, offset) = (page_of(address), offset_of(address));
         let zeros = offset.trailing_zeros().min(11) as u8;
@@ -185,7 +185,7 @@ impl Table {
                 self.grow();
             }
         }
-        let Some(head) = self.heads.get(number as usize).copied() else { return Place::NONE };
+        let Some(head) = self.heads.get(number as usize).copied() else { return Location::NONE };
         let used = self.page_slots(&head).iter().filter(|s| s.offset != UNUSED).count();
         // Where every offset has a slot of its own, all may be used; else three quarters. A smaller zero count would
         // break up long runs of probes.
@@ -196,8 +196,8 @@ impl Table {
             let log2 = head.slots_log2 + u8::from(is_full);
             self.rebuild(number, log2, head.offset_shift.min(zeros));
         }
-        let Some(head) = self.heads.get(number as usize).copied() else { return Place::NONE };
-        Place { head: number, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
+        let Some(head) = self.heads.get(number as usize).copied() else { return Location::NONE };
+        Location { head: number, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
     }
 
     fn page_slots(&self, head: &Head) -> &[Slot] {
@@ -265,13 +265,13 @@ impl Table {
 
     /// That slot.
     #[inline]
-    pub fn slot_mut(&mut self, at: Place) -> Option<&mut Slot> {
+    pub fn slot_mut(&mut self, at: Location) -> Option<&mut Slot> {
         self.slots.get_mut(at.slot as usize)
     }
 
     /// Counts an object of a page more, or one less.
     #[inline]
-    pub fn count_live(&mut self, at: Place, born: bool) {
+    pub fn count_live(&mut self, at: Location, born: bool) {
         if let Some(head) = self.heads.get_mut(at.head as usize) {
             head.live = if born { head.live.saturating_add(1) } else { head.live.saturating_sub(1) };
             self.births[mark_of(head.page)] = self.looks;
@@ -325,7 +325,7 @@ impl Table {
     ///
     /// Which of the two it is cannot be guessed, so there is no branch on it.
     #[inline]
-    pub fn turn(&mut self, at: Place, is_free: bool, new: Life) -> Option<Life> {
+    pub fn exchange(&mut self, at: Location, is_free: bool, new: Life) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
         if (slot.pending != NOTHING) | (slot.is_live != is_free) {
             return None;
@@ -342,30 +342,30 @@ impl Table {
     /// An object is born where one lives that had replaced another (R5), and nothing else is undecided: the caches that
     /// free in bulk do so all the time. Returns the oldest of the three, whose end is settled.
     #[inline]
-    pub fn replace(&mut self, at: Place, op: &Op) -> Option<Life> {
+    pub fn replace(&mut self, at: Location, op: &Op) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
         let settled = self.pending.get_mut(slot.pending)?.replace(slot.life, op.time)?;
-        slot.life = Life { born: op.time, site: op.what.number(), origin: op.origin };
+        slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
         Some(settled)
     }
 
     /// What is pending in a slot, which has nothing pending from then on.
     #[inline]
-    pub fn take_pending(&mut self, at: Place) -> Option<Pending> {
+    pub fn take_pending(&mut self, at: Location) -> Option<Pending> {
         let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
         self.pending.take(std::mem::replace(&mut slot.pending, NOTHING)).map(Pending::from)
     }
 
     /// Starts loading what is pending at a place; the number is there to keep the load alive.
     #[inline]
-    pub fn touch_pending(&self, at: Place) -> u64 {
+    pub fn touch_pending(&self, at: Location) -> u64 {
         let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
         // Most have nothing pending and look at the last one, which is near.
-        self.pending.get_or_last(number).map_or(0, Kept::word)
+        self.pending.get_or_last(number).map_or(0, PackedPending::word)
     }
 
     /// Keeps what two allocations and a free leave undecided.
-    pub fn set_freed_once(&mut self, at: Place, freed_once: FreedOnce) {
+    pub fn set_freed_once(&mut self, at: Location, freed_once: FreedOnce) {
         let number = self.freed_once.put(freed_once);
         self.set_pending(at, Pending::FreedOnce(number));
         self.count_live(at, true);
@@ -379,7 +379,7 @@ impl Table {
     }
 
     /// What was kept so, which is given up.
-    pub fn take_freed_once(&mut self, at: Place, number: u32) -> Option<FreedOnce> {
+    pub fn take_freed_once(&mut self, at: Location, number: u32) -> Option<FreedOnce> {
         self.count_live(at, false);
         self.freed_once.take(number)
     }
@@ -390,7 +390,7 @@ impl Table {
     }
 
     /// Makes something pending in a slot that has nothing pending.
-    pub fn set_pending(&mut self, at: Place, pending: Pending) {
+    pub fn set_pending(&mut self, at: Location, pending: Pending) {
         let number = self.pending.put(pending.into());
         if let Some(slot) = self.slots.get_mut(at.slot as usize) {
             slot.pending = number;

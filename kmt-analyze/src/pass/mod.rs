@@ -26,7 +26,7 @@ use crate::ledger::totals::Totals;
 use crate::ledger::{Balance, DEFERRED_MS_MAX, Ledger, Rules};
 use crate::pass::figures::figures;
 use crate::pass::filter::{Chosen, Filter, Names, Selector};
-use crate::pass::ranges::{Kept, Material, Ranges, ranges};
+use crate::pass::ranges::{Material, OpSample, Ranges, ranges};
 use crate::pass::size_classes::SizeClasses;
 use crate::pass::weights::Weights;
 use crate::stream::Op;
@@ -179,7 +179,7 @@ fn pass(
     let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
     let mut ledger = Ledger::new(rules, losses, selector, (interests, parts), election);
     let (mut done, all) = (0u64, loader.event_count());
-    let mut kept = (task.ranges && losses.any()).then(|| Kept::new(all, &rules));
+    let mut kept = (task.ranges && losses.any()).then(|| OpSample::new(all, &rules));
     let decoder = Decoder::new(trace, &interner, wanted);
     let (decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, interned| {
         for ops in ops.chunks(BATCH) {

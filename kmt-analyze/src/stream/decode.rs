@@ -7,8 +7,8 @@ use kmt_format::schema::{Meaning, Role};
 
 use super::intern::{Interner, Origin, SharedInterner};
 use super::join::StackJoin;
-use super::op::{Kind, Op, What};
-use super::plan::ClassPlan;
+use super::op::{Kind, Op, OpCode};
+use super::plan::DecodePlan;
 use super::side_events::SideEventsWanted;
 use crate::int_hash::IntHash;
 use crate::trace::comms::Comms;
@@ -30,7 +30,7 @@ pub struct Wanted<'t> {
 #[derive(Debug)]
 pub struct Decoder<'t> {
     schema: &'t Schema,
-    plans: Vec<ClassPlan>,
+    plans: Vec<DecodePlan>,
     wanted: Wanted<'t>,
     /// What events have in common.
     interner: &'t SharedInterner,
@@ -56,7 +56,7 @@ pub struct Open<'d> {
     /// Record that comes next.
     next: usize,
     /// What its descriptors and contexts mean, as far as was seen.
-    whats: Vec<What>,
+    whats: Vec<OpCode>,
     origins: Vec<u32>,
 }
 
@@ -65,7 +65,7 @@ const UNKNOWN: u32 = u32::MAX;
 impl<'d> Open<'d> {
     /// A chunk of which nothing is decoded yet.
     pub fn new(at: ChunkRef, chunk: EventChunk<'d>, behind_gap: bool) -> Self {
-        let whats = vec![What::UNKNOWN; chunk.descriptor_count()];
+        let whats = vec![OpCode::UNKNOWN; chunk.descriptor_count()];
         Self { at, chunk, behind_gap, next: 0, whats, origins: Vec::new() }
     }
 
@@ -81,7 +81,7 @@ impl<'t> Decoder<'t> {
         let schema = trace.schema();
         Self {
             schema,
-            plans: ClassPlan::all(schema),
+            plans: DecodePlan::all(schema),
             wanted,
             interner,
             interned: 0,
@@ -114,21 +114,21 @@ impl<'t> Decoder<'t> {
         }
         let (mut index, mut len) = (range.start, 0);
         chunk.for_each_in(range, |time, record| {
-            let mut what = whats.get(usize::from(record.descriptor)).copied().unwrap_or(What::OTHER);
+            let mut code = whats.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::OTHER);
             let mut origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
             let mut value = record.value;
-            if what.is_question() || origin == UNKNOWN {
+            if code.is_question() || origin == UNKNOWN {
                 if let Some(resolved) = self.resolve(at, chunk, index, whats, origins) {
-                    (what, value, origin) = resolved;
+                    (code, value, origin) = resolved;
                 }
             }
             // Written always, kept if it is something: no branch to guess wrong.
             if let Some(op) = ops.get_mut(len) {
-                *op = Op { time, value, what, origin };
+                *op = Op { time, value, code, origin };
             }
-            len += usize::from(!what.is_mark());
+            len += usize::from(!code.is_mark());
             if JOIN {
-                len -= usize::from(!self.joined(what, origin, ops.get_mut(len.wrapping_sub(1))));
+                len -= usize::from(!self.joined(code, origin, ops.get_mut(len.wrapping_sub(1))));
             }
             index += 1;
         });
@@ -137,13 +137,13 @@ impl<'t> Decoder<'t> {
 
     /// Sees an event where stacks are wanted; `op` is the operation for it. Whether that is to be kept: of stacks only
     /// those of allocations are.
-    fn joined(&mut self, what: What, origin: u32, op: Option<&mut Op>) -> bool {
+    fn joined(&mut self, code: OpCode, origin: u32, op: Option<&mut Op>) -> bool {
         let place = self.places.get(origin as usize).copied();
-        let of = self.join.as_mut().zip(place).and_then(|(join, place)| join.see(what, place));
+        let of = self.join.as_mut().zip(place).and_then(|(join, place)| join.see(code, place));
         if let Some((of, op)) = of.zip(op) {
             op.value = of.value();
         }
-        what.kind() != Kind::Stack || of.is_some()
+        code.kind() != Kind::Stack || of.is_some()
     }
 
     /// The slow way: the event itself is asked, and the answer kept where it holds for others.
@@ -153,9 +153,9 @@ impl<'t> Decoder<'t> {
         at: &ChunkRef,
         chunk: &EventChunk<'_>,
         index: usize,
-        whats: &mut [What],
+        whats: &mut [OpCode],
         origins: &mut Vec<u32>,
-    ) -> Option<(What, u64, u32)> {
+    ) -> Option<(OpCode, u64, u32)> {
         let event = Event::new(self.schema, chunk, index)?;
         let plan = self.plans.get(event.class_index())?;
         let record = event.record();
@@ -177,27 +177,27 @@ impl<'t> Decoder<'t> {
         }
         let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);
         let side_event = plan.side_event.as_ref().filter(|n| n.is_wanted(self.wanted.side_events));
-        let what = match side_event {
-            Some(side_event) => What::new(Kind::SideEvent, side_event.kind as u32),
-            None if is_stack && !self.wanted.stacks => What::OTHER,
-            None => interner.what(plan, &event),
+        let code = match side_event {
+            Some(side_event) => OpCode::new(Kind::SideEvent, side_event.kind as u32),
+            None if is_stack && !self.wanted.stacks => OpCode::OTHER,
+            None => interner.code_of(plan, &event),
         };
         let side_event = side_event.filter(|n| n.kind.has_fields());
         let side_number = side_event.map(|n| interner.put_side_numbers(n.read(&event)));
-        let handed_over = (what.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
+        let handed_over = (code.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
         if let Some(flags) = plan.uint(&event, Role::GFP_FLAGS) {
             interner.gfp.entry(flags).or_insert((*at, index));
         }
-        self.interned = interner.len();
+        self.interned = interner.item_count();
         drop(interner);
-        let role = match what.kind() {
+        let role = match code.kind() {
             Kind::Alloc | Kind::Kfree | Kind::CacheFree => Role::PTR,
             Kind::PageAlloc | Kind::PageFree => Role::PFN,
             Kind::Stack | Kind::SideEvent | Kind::FreeRcu | Kind::Other => Role::NONE,
         };
         let shape = chunk.shape_of(record.descriptor.into())?;
         let has_payload = self.schema.shape(shape).is_some_and(|s| s.payload_len > 0);
-        let is_plain = match what.kind() {
+        let is_plain = match code.kind() {
             Kind::Other => true,
             Kind::SideEvent => side_number.is_none(),
             Kind::Stack => !has_payload,
@@ -207,9 +207,9 @@ impl<'t> Decoder<'t> {
         if let Some(seen) = self.classes_seen.get_mut(event.class_index()) {
             *seen = true;
         }
-        *whats.get_mut(usize::from(record.descriptor))? = if is_plain { what } else { What::BY_EVENT };
+        *whats.get_mut(usize::from(record.descriptor))? = if is_plain { code } else { OpCode::BY_EVENT };
         let value = side_number.or(handed_over).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
-        Some((what, value, origin))
+        Some((code, value, origin))
     }
 
     /// Counts events by class and origin.

@@ -8,8 +8,8 @@ use kmt_format::ErrorKind;
 use kmt_format::read::{ChunkRef, Event, LEVEL_FLAGS};
 use kmt_format::schema::{Meaning, Role};
 
-use super::op::{Kind, What};
-use super::plan::ClassPlan;
+use super::op::{Kind, OpCode};
+use super::plan::DecodePlan;
 use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
 use crate::limits;
@@ -117,18 +117,18 @@ const MOVABLE: i32 = 1;
 
 /// A table that numbers what is put into it.
 #[derive(Debug)]
-pub struct Table<T> {
+pub struct InternTable<T> {
     items: Vec<T>,
     numbers: HashMap<T, u32, IntHash>,
 }
 
-impl<T> Default for Table<T> {
+impl<T> Default for InternTable<T> {
     fn default() -> Self {
         Self { items: Vec::new(), numbers: HashMap::default() }
     }
 }
 
-impl<T: Clone + Eq + Hash> Table<T> {
+impl<T: Clone + Eq + Hash> InternTable<T> {
     /// The number of `item`.
     pub fn number(&mut self, item: &T) -> u32 {
         if let Some(&number) = self.numbers.get(item) {
@@ -165,17 +165,17 @@ const NAME_MAX: usize = 255;
 #[derive(Debug, Default)]
 pub struct Interner {
     /// Sites of slab allocations.
-    pub sites: Table<Site>,
+    pub sites: InternTable<Site>,
     /// Sites of slab frees.
-    pub frees: Table<FreeSite>,
+    pub frees: InternTable<FreeSite>,
     /// Kinds of page allocations.
-    pub pages: Table<PageSite>,
+    pub pages: InternTable<PageSite>,
     /// CPUs, tasks and levels.
-    pub origins: Table<Origin>,
+    pub origins: InternTable<Origin>,
     /// Cache names.
-    pub names: Table<Vec<u8>>,
+    pub names: InternTable<Vec<u8>>,
     /// Call stacks, the innermost address first.
-    pub stacks: Table<Vec<u64>>,
+    pub stacks: InternTable<Vec<u64>>,
     /// Bytes of names and stacks; beyond the limit they are not told apart.
     texts_len: u64,
     /// Bytes with the longest one that was left out; 0 if there was none.
@@ -198,7 +198,7 @@ impl Interner {
     }
 
     /// Items of all tables that operations name: rises with every new one.
-    pub fn len(&self) -> usize {
+    pub fn item_count(&self) -> usize {
         self.sites.items.len() + self.frees.items.len() + self.pages.items.len() + self.origins.items.len()
     }
 
@@ -220,7 +220,7 @@ impl Interner {
     }
 
     /// What an event is. Depends on its descriptor alone, unless its class keeps fields in the payload.
-    pub fn what(&mut self, plan: &ClassPlan, event: &Event<'_>) -> What {
+    pub fn code_of(&mut self, plan: &DecodePlan, event: &Event<'_>) -> OpCode {
         let class = event.class_index() as u32;
         let number = |role| plan.uint(event, role).unwrap_or(0);
         let order = || u8::try_from(number(Role::ORDER)).ok().filter(|&o| o < 32).unwrap_or(0);
@@ -238,20 +238,20 @@ impl Interner {
                     node: signed(Role::NODE, -1),
                     cache: self.cache(plan, event),
                 };
-                What::new(Kind::Alloc, self.sites.number(&site))
+                OpCode::new(Kind::Alloc, self.sites.number(&site))
             }
             Some(meaning) if meaning.is_slab_free() => {
                 let api = if meaning == Meaning::KFREE { Api::Kmalloc } else { Api::Cache };
                 let call_site = number(Role::CALL_SITE);
                 let free = FreeSite { api, class, call_site, cache: self.cache(plan, event) };
                 let kind = if api == Api::Kmalloc { Kind::Kfree } else { Kind::CacheFree };
-                What::new(kind, self.frees.number(&free))
+                OpCode::new(kind, self.frees.number(&free))
             }
             Some(Meaning::FREE_RCU) => {
                 let call_site = number(Role::CALL_SITE);
                 // The interface is that of whatever lives there.
                 let free = FreeSite { api: Api::Kmalloc, class, call_site, cache: None };
-                What::new(Kind::FreeRcu, self.frees.number(&free))
+                OpCode::new(Kind::FreeRcu, self.frees.number(&free))
             }
             Some(Meaning::PAGE_ALLOC) => {
                 let site = PageSite {
@@ -260,9 +260,9 @@ impl Interner {
                     gfp_flags: number(Role::GFP_FLAGS),
                     class,
                 };
-                What::new(Kind::PageAlloc, self.pages.number(&site))
+                OpCode::new(Kind::PageAlloc, self.pages.number(&site))
             }
-            Some(Meaning::PAGE_FREE) => What::new(Kind::PageFree, order().into()),
+            Some(Meaning::PAGE_FREE) => OpCode::new(Kind::PageFree, order().into()),
             Some(Meaning::KERNEL_STACK) => {
                 let addresses = event.stack().map(|s| s.addresses().take(STACK_MAX).collect());
                 let stack: Vec<u64> = addresses.unwrap_or_default();
@@ -271,13 +271,13 @@ impl Interner {
                     None if self.has_room(stack.len() * size_of::<u64>()) => self.stacks.number(&stack),
                     None => self.stacks.number(&Vec::new()),
                 };
-                What::new(Kind::Stack, number)
+                OpCode::new(Kind::Stack, number)
             }
-            _ => What::OTHER,
+            _ => OpCode::OTHER,
         }
     }
 
-    fn cache(&mut self, plan: &ClassPlan, event: &Event<'_>) -> Option<NameId> {
+    fn cache(&mut self, plan: &DecodePlan, event: &Event<'_>) -> Option<NameId> {
         let text = plan.text(event, Role::CACHE_NAME)?;
         let text = text.get(..NAME_MAX).unwrap_or(text).to_vec();
         let number = match self.names.known(&text) {
@@ -307,7 +307,7 @@ impl Interner {
     }
 
     /// Where an event was logged; with names the task's name counts too.
-    pub fn origin(&mut self, plan: &ClassPlan, event: &Event<'_>, names: Option<&Comms>) -> u32 {
+    pub fn origin(&mut self, plan: &DecodePlan, event: &Event<'_>, names: Option<&Comms>) -> u32 {
         let level = plan.uint(event, Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS;
         let pid = plan.uint(event, Role::PID).unwrap_or(0) as i32;
         let name = names.map_or(0, |names| names.number_at(pid, event.time()));

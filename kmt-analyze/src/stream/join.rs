@@ -7,7 +7,7 @@
 use kmt_format::read::StackJoiner;
 
 use super::intern::Origin;
-use super::op::{Kind, What};
+use super::op::{Kind, OpCode};
 
 /// What a stack belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl StackJoin {
     }
 
     /// Another event of a CPU, whatever it is. Of a stack: the allocation that it belongs to, if it is one's.
-    pub fn see(&mut self, what: What, place: Origin) -> Option<StackOf> {
-        let kind = what.kind();
+    pub fn see(&mut self, code: OpCode, place: Origin) -> Option<StackOf> {
+        let kind = code.kind();
         let of = match kind {
             Kind::Alloc => Some(StackOf::Slab),
             Kind::PageAlloc => Some(StackOf::Pages),
@@ -62,9 +62,9 @@ mod tests {
         let mut join = StackJoin::default();
         let place = |cpu, pid, level| Origin { cpu, pid, level, name: 0 };
         let (slab, pages, free) =
-            (What::new(Kind::Alloc, 1), What::new(Kind::PageAlloc, 1), What::new(Kind::Kfree, 1));
-        let stack = What::new(Kind::Stack, 1);
-        let mut see = |what, place| join.see(what, place);
+            (OpCode::new(Kind::Alloc, 1), OpCode::new(Kind::PageAlloc, 1), OpCode::new(Kind::Kfree, 1));
+        let stack = OpCode::new(Kind::Stack, 1);
+        let mut see = |code, place| join.see(code, place);
         see(slab, place(1, 7, 0));
         assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Slab));
         assert_eq!(see(stack, place(1, 7, 0)), None, "one stack for one event");
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(see(stack, place(1, 7, 8)), None, "it is the free's");
         assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Pages));
         // Other events, also those that no report looks at.
-        for other in [free, What::OTHER, What::new(Kind::SideEvent, 3)] {
+        for other in [free, OpCode::OTHER, OpCode::new(Kind::SideEvent, 3)] {
             see(slab, place(1, 7, 0));
             see(other, place(1, 7, 0));
             assert_eq!(see(stack, place(1, 7, 0)), None, "{other:?}");

@@ -8,7 +8,7 @@ pub struct Op {
     /// Address, page frame number, number of a side event, or what a stack belongs to.
     pub value: u64,
     /// What it is, and the number of its site.
-    pub what: What,
+    pub code: OpCode,
     /// Number of the CPU, task and level where it happened.
     pub origin: u32,
 }
@@ -23,7 +23,7 @@ impl Op {
         Self {
             time: long(self.time, other.time),
             value: long(self.value, other.value),
-            what: What(short(self.what.0, other.what.0)),
+            code: OpCode(short(self.code.0, other.code.0)),
             origin: short(self.origin, other.origin),
         }
     }
@@ -31,7 +31,7 @@ impl Op {
 
 /// Kind of an operation, and the number of its site among those of its kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct What(u32);
+pub struct OpCode(u32);
 
 /// Kinds of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum Kind {
 
 const KIND_SHIFT: u32 = 28;
 
-impl What {
+impl OpCode {
     /// Nothing to the ledger: such events are left out of the stream.
     pub const OTHER: Self = Self(14 << KIND_SHIFT);
     /// Not looked at yet.
@@ -144,21 +144,23 @@ mod tests {
             Kind::FreeRcu,
         ];
         for kind in kinds {
-            let what = What::new(kind, 77);
-            assert_eq!((what.kind(), what.number(), what.is_mark()), (kind, 77, false));
-            assert_eq!(what.is_slab(), matches!(kind, Kind::Alloc | Kind::Kfree | Kind::CacheFree));
+            let code = OpCode::new(kind, 77);
+            assert_eq!((code.kind(), code.number(), code.is_mark()), (kind, 77, false));
+            assert_eq!(code.is_slab(), matches!(kind, Kind::Alloc | Kind::Kfree | Kind::CacheFree));
         }
-        for mark in [What::OTHER, What::UNKNOWN, What::BY_EVENT, What::new(Kind::Alloc, u32::MAX)] {
+        for mark in [OpCode::OTHER, OpCode::UNKNOWN, OpCode::BY_EVENT, OpCode::new(Kind::Alloc, u32::MAX)] {
             assert!(mark.is_mark());
             assert_eq!(mark.kind(), Kind::Other);
         }
-        assert!(!What::OTHER.is_question() && What::UNKNOWN.is_question() && What::BY_EVENT.is_question());
+        assert!(
+            !OpCode::OTHER.is_question() && OpCode::UNKNOWN.is_question() && OpCode::BY_EVENT.is_question()
+        );
     }
 
     #[test]
     fn one_or_the_other() {
-        let a = Op { time: 1, value: u64::MAX, what: What::new(Kind::Kfree, 3), origin: 9 };
-        let b = Op { time: 1 << 60, value: 5, what: What::OTHER, origin: 0 };
+        let a = Op { time: 1, value: u64::MAX, code: OpCode::new(Kind::Kfree, 3), origin: 9 };
+        let b = Op { time: 1 << 60, value: 5, code: OpCode::OTHER, origin: 0 };
         assert_eq!((a.or(&b, false), a.or(&b, true)), (a, b));
     }
 }

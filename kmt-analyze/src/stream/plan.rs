@@ -8,7 +8,7 @@ use crate::trace::unknown::is_without_address;
 
 /// Field indices of one class.
 #[derive(Debug, Clone, Default)]
-pub struct ClassPlan {
+pub struct DecodePlan {
     /// What the class means.
     pub meaning: Option<Meaning>,
     /// Its numbers that reports beside the ledger want.
@@ -37,7 +37,7 @@ const ROLES: [Role; 15] = [
 /// Offsets of an `rcu_head` are below this (`__is_kvfree_rcu_offset()`, include/linux/rcupdate.h of 5.9 and later).
 const RCU_OFFSET_END: u64 = 4096;
 
-impl ClassPlan {
+impl DecodePlan {
     fn of(class: &EventClass) -> Self {
         let fields = ROLES.map(|role| class.field_with(role).and_then(|f| u8::try_from(f).ok()));
         let meaning = if is_without_address(class) { Meaning::OTHER } else { class.meaning };

@@ -37,7 +37,7 @@ pub enum Treatment {
 
 /// What becomes of an event class.
 #[derive(Debug)]
-pub struct ClassPlan {
+pub struct ClassMask {
     /// Of each field. Empty: nothing is known of the class, and only its common fields stay.
     pub treatments: Vec<Treatment>,
     /// Its description.
@@ -46,7 +46,7 @@ pub struct ClassPlan {
     pub format_text: String,
 }
 
-impl ClassPlan {
+impl ClassMask {
     /// For a class; `number` names it if it is unknown.
     pub fn of(class: &EventClass, number: usize) -> Self {
         if !mainline::has_event(&class.system, &class.name) {
@@ -164,7 +164,7 @@ mod tests {
 
     fn plan(system: &str, name: &str, field: &str) -> Treatment {
         let field = format!("\tfield:{field};\toffset:8;\tsize:8;\tsigned:0;\n");
-        ClassPlan::of(&class(system, name, &field), 1).treatments[4]
+        ClassMask::of(&class(system, name, &field), 1).treatments[4]
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn an_unknown_class_keeps_its_common_fields_only() {
         let class = class("acme", "secret_event", "\tfield:u64 serial;\toffset:8;\tsize:8;\tsigned:0;\n");
-        let plan = ClassPlan::of(&class, 3);
+        let plan = ClassMask::of(&class, 3);
         assert!(plan.is_hidden());
         let emptied = EventClass::from_format(&plan.system, &plan.format_text, 8).unwrap();
         assert_eq!((emptied.system.as_str(), emptied.name.as_str(), emptied.id), ("hidden", "event_3", 9));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::Options;
-use super::fields::{ClassPlan, Treatment};
+use super::fields::{ClassMask, Treatment};
 use super::record::Masks;
 use crate::failure::Result;
 use crate::render::out::print_json;
@@ -38,9 +38,9 @@ pub struct Manifest {
 
 impl Manifest {
     /// Nothing written yet.
-    pub fn new(session: &Session<'_>, plans: &[Option<ClassPlan>], options: &Options) -> Self {
+    pub fn new(session: &Session<'_>, plans: &[Option<ClassMask>], options: &Options) -> Self {
         let hidden = plans.iter().flatten().filter(|plan| plan.is_hidden()).count();
-        let zeroed = |plan: &ClassPlan| plan.treatments.iter().filter(|t| **t == Treatment::Zero).count();
+        let zeroed = |plan: &ClassMask| plan.treatments.iter().filter(|t| **t == Treatment::Zero).count();
         Self {
             events: 0,
             pairs: (0, 0),
@@ -57,7 +57,7 @@ impl Manifest {
     }
 
     /// Counts an event.
-    pub fn event(&mut self, plan: &ClassPlan) {
+    pub fn event(&mut self, plan: &ClassMask) {
         self.events_emptied += u64::from(plan.is_hidden());
     }
 

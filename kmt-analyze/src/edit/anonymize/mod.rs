@@ -23,7 +23,7 @@ use kmt_format::kernel::CpuStats;
 use kmt_format::write::{StatsTaken, Task};
 
 use self::code::{Code, Hiding};
-use self::fields::ClassPlan;
+use self::fields::ClassMask;
 use self::keys::{Keys, Purpose};
 use self::manifest::Manifest;
 use self::memory::{Memory, Shape};
@@ -96,11 +96,11 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
 }
 
 /// What becomes of the classes, by their index.
-fn plans(session: &Session<'_>) -> Vec<Option<ClassPlan>> {
+fn plans(session: &Session<'_>) -> Vec<Option<ClassMask>> {
     let mut plans = Vec::new();
     let mut unknown = 0;
     for (index, class) in session.trace.schema().classes() {
-        let plan = ClassPlan::of(class, unknown + 1);
+        let plan = ClassMask::of(class, unknown + 1);
         unknown += usize::from(plan.is_hidden());
         plans.resize_with(plans.len().max(index + 1), || None);
         plans[index] = Some(plan);
@@ -109,7 +109,7 @@ fn plans(session: &Session<'_>) -> Vec<Option<ClassPlan>> {
 }
 
 /// Looks at everything once, and draws new values for what it holds.
-fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<ClassPlan>]) -> Result<Masks> {
+fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<ClassMask>]) -> Result<Masks> {
     let trace = session.trace;
     let header = trace.header();
     let shape = shape(session);
@@ -182,7 +182,7 @@ fn pids(survey: &Survey, keys: &Keys) -> Option<HashMap<i32, i32>> {
 }
 
 /// The file with its classes. Its identity follows from the key, so that nothing links it to the other one.
-fn begin(session: &Session<'_>, options: &Options, keys: &Keys, plans: &[Option<ClassPlan>]) -> Result<Copy> {
+fn begin(session: &Session<'_>, options: &Options, keys: &Keys, plans: &[Option<ClassMask>]) -> Result<Copy> {
     let uuid = session.trace.header().trace_uuid;
     let words = [0, 1].map(|part| keys.text(Purpose::Uuid, "uuid", &uuid, part).to_le_bytes());
     let mut trace_uuid = [0; 16];

@@ -6,7 +6,7 @@ use kmt_format::kernel::FieldKind;
 use kmt_format::read::Event;
 
 use super::code::Code;
-use super::fields::{ClassPlan, Treatment};
+use super::fields::{ClassMask, Treatment};
 use super::keys::{Keys, Purpose};
 use super::memory::Memory;
 use super::survey::words;
@@ -48,7 +48,7 @@ impl Masks {
     }
 
     /// Makes the event's record anew, laid out as the kernel does it. `record` is cleared first.
-    pub fn record(&mut self, event: &Event<'_>, plan: &ClassPlan, record: &mut Vec<u8>) {
+    pub fn record(&mut self, event: &Event<'_>, plan: &ClassMask, record: &mut Vec<u8>) {
         record.clear();
         let class = event.class();
         let end = |f: &kmt_format::kernel::Field| (f.offset as usize).saturating_add(f.size as usize);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::read::Event;
 
-use super::fields::{ClassPlan, Treatment};
+use super::fields::{ClassMask, Treatment};
 use super::memory::{Seen, Shape, all_ones};
 use crate::trace::session::Session;
 
@@ -28,7 +28,7 @@ pub struct Survey {
 
 impl Survey {
     /// Of all events, tasks and snapshots. `plans` are by class index.
-    pub fn of(session: &Session<'_>, plans: &[Option<ClassPlan>], shape: &Shape) -> Self {
+    pub fn of(session: &Session<'_>, plans: &[Option<ClassMask>], shape: &Shape) -> Self {
         let mut survey = Self {
             seen: Seen::default(),
             code: BTreeSet::new(),
@@ -80,7 +80,7 @@ impl Survey {
         }
     }
 
-    fn event(&mut self, event: &Event<'_>, plan: &ClassPlan, shape: &Shape) {
+    fn event(&mut self, event: &Event<'_>, plan: &ClassMask, shape: &Shape) {
         earlier(&mut self.first_time, event.time());
         self.pids.insert(event.pid());
         for (index, treatment) in plan.treatments.iter().enumerate() {

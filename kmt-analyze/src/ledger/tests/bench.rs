@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::totals::Totals;
-use crate::stream::op::What;
+use crate::stream::op::OpCode;
 use crate::stream::{FreeSite, Origin, PageSite, Site};
 
 pub(super) const MS: u64 = 1_000_000;
@@ -127,9 +127,9 @@ impl<R: Receiver> Bench<'_, R> {
     ) -> &mut Self {
         let mut interner = Interner::lock(&self.interner);
         let origin = interner.origins.number(&origin);
-        let interned = interner.len();
+        let interned = interner.item_count();
         drop(interner);
-        let op = Op { time, value, what: What::new(kind, number), origin };
+        let op = Op { time, value, code: OpCode::new(kind, number), origin };
         self.ledger.enter(&[op], &self.interner, interned);
         self
     }

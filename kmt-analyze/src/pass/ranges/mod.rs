@@ -9,12 +9,12 @@
 //! cannot be told: so thinnings look near to the losses and farther away, and the range holds what either finds.
 
 mod estimate;
-mod kept;
+mod op_sample;
 mod places;
 mod thin;
 
 pub use estimate::Range;
-pub use kept::Kept;
+pub use op_sample::OpSample;
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub type Ranges = BTreeMap<(&'static str, &'static str), Option<Range>>;
 /// What ranges are made from.
 pub struct Material<'m> {
     /// Operations of the trace, or of some of its pages.
-    pub ops: &'m kept::Streams,
+    pub ops: &'m op_sample::Streams,
     /// What their numbers mean.
     pub interner: &'m SharedInterner,
     /// The rules of the pass.
@@ -89,7 +89,7 @@ fn replay(material: &Material<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64
     let no_losses = Losses::default();
     let mut ledger =
         Ledger::new(material.rules, &no_losses, material.select, (Interests::default(), ()), None);
-    let interned = crate::stream::Interner::lock(material.interner).len();
+    let interned = crate::stream::Interner::lock(material.interner).item_count();
     let enter = |ops: &[_]| ledger.enter(ops, material.interner, interned);
     let kept = plan.replay(material.ops, thinned, BATCH, enter);
     let (balance, ()) = ledger.finish();

@@ -3,7 +3,7 @@
 //! Losses are counted in events, and not every event is an operation of the ledger: in a storm of `rss_stat` a gap of a
 //! thousand events holds few. How dense operations are is taken from each chunk.
 
-use super::kept::Streams;
+use super::op_sample::Streams;
 use crate::trace::losses::{CpuLosses, Piece};
 
 /// A run of events with the operations among them, evenly spread.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kept::Streams;
+use super::op_sample::Streams;
 use super::places::{Cursor, Places};
 use crate::stream::op::Op;
 use crate::trace::losses::{CpuLosses, Losses};

@@ -23,7 +23,7 @@ pub struct Streams {
 ///
 /// Nothing passes between pages but what a page event does to its own, so that a part of the pages moves as all do.
 #[derive(Debug)]
-pub struct Kept {
+pub struct OpSample {
     /// What is kept.
     pub streams: Streams,
     /// One in so many pages.
@@ -39,7 +39,7 @@ const KEPT_MAX: u64 = 3_000_000;
 /// Pages that go together: slabs have up to so many.
 const TOGETHER_LOG2: u32 = 3;
 
-impl Kept {
+impl OpSample {
     /// Of a trace of so many events.
     pub fn new(events: u64, rules: &Rules) -> Self {
         Self {
@@ -64,8 +64,8 @@ impl Kept {
             self.origins.push(cpu);
         }
         drop(interner);
-        for op in ops.iter().filter(|op| !matches!(op.what.kind(), Kind::Stack | Kind::SideEvent)) {
-            let page = if op.what.is_slab() {
+        for op in ops.iter().filter(|op| !matches!(op.code.kind(), Kind::Stack | Kind::SideEvent)) {
+            let page = if op.code.is_slab() {
                 (op.value & ADDRESS_BITS).wrapping_sub(self.base) / self.page_size.max(1)
             } else {
                 op.value

@@ -1,6 +1,6 @@
 //! What the ledger knows of the numbers in operations: a copy of the interned tables, and what is selected.
 
-use crate::stream::intern::Table;
+use crate::stream::intern::InternTable;
 use crate::stream::{Api, FreeSite, Interner, NameId, Origin, PageSite, Site};
 
 /// Says what is counted. Filters select allocations; what was allocated is followed wherever it is freed.
@@ -23,7 +23,7 @@ pub trait Select {
 
 /// What the ledger needs of a site.
 #[derive(Debug, Clone, Copy)]
-pub struct KnownSite {
+pub struct SiteInfo {
     /// Bytes asked for.
     pub bytes_req: u64,
     /// Bytes handed out.
@@ -42,7 +42,7 @@ pub struct KnownSite {
 
 /// What the ledger needs of a page allocation.
 #[derive(Debug, Clone, Copy)]
-pub struct KnownPageSite {
+pub struct PageSiteInfo {
     /// Its kind.
     pub site: PageSite,
     /// Whether it counts.
@@ -51,7 +51,7 @@ pub struct KnownPageSite {
 
 /// What the ledger needs of a place.
 #[derive(Debug, Clone, Copy)]
-pub struct KnownOrigin {
+pub struct OriginInfo {
     /// CPU, task and level.
     pub place: Origin,
     /// Whether it counts.
@@ -59,19 +59,19 @@ pub struct KnownOrigin {
 }
 
 /// What the ledger needs of the interned tables, brought up to date before each batch of operations.
-pub struct Known<'l> {
+pub struct Tables<'l> {
     select: &'l dyn Select,
     page_size: u64,
     selects_events: bool,
     selects_lifetimes: bool,
-    sites: Vec<KnownSite>,
+    sites: Vec<SiteInfo>,
     frees: Vec<FreeSite>,
-    page_sites: Vec<KnownPageSite>,
-    origins: Vec<KnownOrigin>,
-    callers: Table<(Api, u64)>,
+    page_sites: Vec<PageSiteInfo>,
+    origins: Vec<OriginInfo>,
+    callers: InternTable<(Api, u64)>,
 }
 
-const NO_SITE: KnownSite = KnownSite {
+const NO_SITE: SiteInfo = SiteInfo {
     bytes_req: 0,
     bytes_alloc: 0,
     cache: None,
@@ -81,10 +81,10 @@ const NO_SITE: KnownSite = KnownSite {
     selected: false,
 };
 const NO_FREE: FreeSite = FreeSite { api: Api::Kmalloc, class: 0, call_site: 0, cache: None };
-const NO_PAGE_SITE: KnownPageSite =
-    KnownPageSite { site: PageSite { order: 0, migratetype: 0, gfp_flags: 0, class: 0 }, selected: false };
-const NO_ORIGIN: KnownOrigin =
-    KnownOrigin { place: Origin { cpu: 0, pid: 0, level: 0, name: 0 }, selected: false };
+const NO_PAGE_SITE: PageSiteInfo =
+    PageSiteInfo { site: PageSite { order: 0, migratetype: 0, gfp_flags: 0, class: 0 }, selected: false };
+const NO_ORIGIN: OriginInfo =
+    OriginInfo { place: Origin { cpu: 0, pid: 0, level: 0, name: 0 }, selected: false };
 
 macro_rules! look_up {
     ($name:ident, $table:ident, $item:ty, $none:ident) => {
@@ -96,7 +96,7 @@ macro_rules! look_up {
     };
 }
 
-impl<'l> Known<'l> {
+impl<'l> Tables<'l> {
     /// Knows nothing yet.
     pub fn new(select: &'l dyn Select, page_size: u64) -> Self {
         Self {
@@ -108,14 +108,14 @@ impl<'l> Known<'l> {
             frees: Vec::new(),
             page_sites: Vec::new(),
             origins: Vec::new(),
-            callers: Table::default(),
+            callers: InternTable::default(),
         }
     }
 
-    look_up!(site, sites, KnownSite, NO_SITE);
+    look_up!(site, sites, SiteInfo, NO_SITE);
     look_up!(free_site, frees, FreeSite, NO_FREE);
-    look_up!(page_site, page_sites, KnownPageSite, NO_PAGE_SITE);
-    look_up!(origin, origins, KnownOrigin, NO_ORIGIN);
+    look_up!(page_site, page_sites, PageSiteInfo, NO_PAGE_SITE);
+    look_up!(origin, origins, OriginInfo, NO_ORIGIN);
 
     /// Number of sites.
     pub fn site_count(&self) -> usize {
@@ -141,7 +141,7 @@ impl<'l> Known<'l> {
 
     /// Number of items that are known.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn item_count(&self) -> usize {
         self.sites.len() + self.frees.len() + self.page_sites.len() + self.origins.len()
     }
 
@@ -150,7 +150,7 @@ impl<'l> Known<'l> {
     pub fn update(&mut self, interner: &Interner) {
         let select = self.select;
         for site in interner.sites.items().iter().skip(self.sites.len()) {
-            self.sites.push(KnownSite {
+            self.sites.push(SiteInfo {
                 bytes_req: site.bytes_req,
                 bytes_alloc: site.bytes_alloc,
                 cache: site.cache,
@@ -162,10 +162,10 @@ impl<'l> Known<'l> {
         }
         self.frees.extend(interner.frees.items().iter().skip(self.frees.len()));
         for &site in interner.pages.items().iter().skip(self.page_sites.len()) {
-            self.page_sites.push(KnownPageSite { site, selected: select.page_site(interner, &site) });
+            self.page_sites.push(PageSiteInfo { site, selected: select.page_site(interner, &site) });
         }
         for &place in interner.origins.items().iter().skip(self.origins.len()) {
-            self.origins.push(KnownOrigin { place, selected: select.origin(place) });
+            self.origins.push(OriginInfo { place, selected: select.origin(place) });
         }
     }
 }
