@@ -181,6 +181,8 @@ mod loss;
 mod pack;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod print;
+#[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+mod print_fmt;
 pub mod raw;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod read;

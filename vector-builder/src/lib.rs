@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod lookups;
 pub mod model;
 pub mod odd_classes;
+pub mod rows;
 pub mod schema;
 pub mod tables;
 

@@ -2,7 +2,7 @@
 
 use crate::bytes::Bytes;
 use crate::model::{Layout, Op};
-use crate::schema::{Heap, table_with};
+use crate::rows::{Heap, table_with};
 
 /// Kind, flags and body of such a chunk.
 pub fn chunk(op: &Op, layout: &Layout) -> (&'static [u8; 4], u8, Vec<u8>) {

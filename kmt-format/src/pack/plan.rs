@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::interner::partial_word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, FieldKind};
-use crate::print::code_fields;
+use crate::print_fmt::code_fields;
 use crate::schema::{EventClass, Place, Role, SHAPE_COMPACT, Shape, Transform, shapes_of};
 
 /// A run of bytes of the kernel's record.

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use super::eval::Value;
-use super::expr::Int;
-use super::printf::Spec;
 use crate::kernel::ByteOrder;
+use crate::print_fmt::{Int, Spec};
 
 /// Takes arguments one by one from the `buf` of a bprint event.
 pub(super) struct BinaryArguments<'b> {

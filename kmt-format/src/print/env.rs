@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
 use crate::kernel::{ByteOrder, KernelVersion};
+use crate::print_fmt::PrintLimits;
 use crate::read::SymbolTable;
 
 /// What could not be resolved from the file, by its text in the `print fmt`; told once, not per event.
@@ -25,21 +26,6 @@ pub struct PrintEnv<'a> {
     /// Bytes of the print fmts that were parsed.
     parsed: Cell<usize>,
     pub(super) limits: PrintLimits,
-}
-
-/// How long a `print fmt` may be: parsed, it takes up to a hundred times its length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PrintLimits {
-    /// Of one, in bytes. Linux has none above 20 KB.
-    pub print_fmt: u64,
-    /// Of all together, in bytes. Linux has 2 MB of them.
-    pub print_fmts: u64,
-}
-
-impl Default for PrintLimits {
-    fn default() -> Self {
-        Self { print_fmt: 256 << 10, print_fmts: 8 << 20 }
-    }
 }
 
 /// How an address is named.

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::expr::{Binary, CastTo, ContextTest, Expr, Int, ListEntry, Unary};
+use super::pointer::bitmap_hex;
 use crate::kernel::{ByteOrder, FieldKind};
+use crate::print_fmt::{Binary, CastTo, ContextTest, Expr, Int, ListEntry, Unary, binary, unary};
 use crate::read::Event;
 use crate::schema::Role;
 
-/// What an expression comes to.
+/// Value of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value<'e> {
     Int(u64, Int),
@@ -15,7 +16,7 @@ pub(super) enum Value<'e> {
     Bytes(Cow<'e, [u8]>),
     /// The null pointer.
     Null,
-    /// Something that the file does not tell.
+    /// Not in the file; its text in the `print fmt`.
     Unknown(&'e str),
 }
 
@@ -68,13 +69,7 @@ impl<'e> Evaluator<'e> {
             Expr::Bitmask(index) => {
                 let bytes = self.event.bytes(*index).unwrap_or_default();
                 let mut out = Vec::new();
-                super::pointer::bitmap_hex(
-                    &mut out,
-                    bytes,
-                    bytes.len().saturating_mul(8),
-                    self.order,
-                    self.long_size.into(),
-                );
+                bitmap_hex(&mut out, bytes, bytes.len().saturating_mul(8), self.order, self.long_size.into());
                 Value::Bytes(out.into())
             }
             Expr::Seconds(inner) => self.arithmetic(inner, |ns| ns / 1_000_000_000),
@@ -236,68 +231,6 @@ fn unknown_of(value: Value<'_>) -> Value<'_> {
         Value::Unknown(what) => Value::Unknown(what),
         _ => Value::Unknown("arithmetic on a pointer"),
     }
-}
-
-pub(super) fn unary(operator: Unary, value: u64, ty: Int) -> (u64, Int) {
-    let promoted = ty.promoted();
-    match operator {
-        Unary::Neg => (promoted.wrap(value.wrapping_neg()), promoted),
-        Unary::BitNot => (promoted.wrap(!value), promoted),
-        Unary::Plus => (promoted.wrap(value), promoted),
-        Unary::Not => (u64::from(value == 0), Int::INT),
-    }
-}
-
-/// A binary operator under C's conversions; `None` for a division by zero.
-pub(super) fn binary(operator: Binary, (a, ta): (u64, Int), (b, tb): (u64, Int)) -> Option<(u64, Int)> {
-    if matches!(operator, Binary::Shl | Binary::Shr) {
-        let ty = ta.promoted();
-        let bits = (b & 63) as u32;
-        let value = match operator {
-            Binary::Shl => a << bits,
-            _ if ty.signed => ((ty.wrap(a) as i64) >> bits) as u64,
-            _ => ty.wrap(a) >> bits,
-        };
-        return Some((ty.wrap(value), ty));
-    }
-    let ty = ta.common(tb);
-    let (a, b) = (ty.wrap(a), ty.wrap(b));
-    let (sa, sb) = (a as i64, b as i64);
-    let less = if ty.signed { sa < sb } else { a < b };
-    let value = match operator {
-        Binary::Mul => a.wrapping_mul(b),
-        Binary::Div if b == 0 => return None,
-        Binary::Rem if b == 0 => return None,
-        Binary::Div => {
-            if ty.signed {
-                sa.checked_div(sb).unwrap_or(sa) as u64
-            } else {
-                a.checked_div(b).unwrap_or(0)
-            }
-        }
-        Binary::Rem => {
-            if ty.signed {
-                sa.checked_rem(sb).unwrap_or(0) as u64
-            } else {
-                a.checked_rem(b).unwrap_or(0)
-            }
-        }
-        Binary::Add => a.wrapping_add(b),
-        Binary::Sub => a.wrapping_sub(b),
-        Binary::And => a & b,
-        Binary::Xor => a ^ b,
-        Binary::Or => a | b,
-        Binary::Lt => return Some((less.into(), Int::INT)),
-        Binary::Ge => return Some(((!less).into(), Int::INT)),
-        Binary::Gt => return Some(((!less && a != b).into(), Int::INT)),
-        Binary::Le => return Some(((less || a == b).into(), Int::INT)),
-        Binary::Eq => return Some(((a == b).into(), Int::INT)),
-        Binary::Ne => return Some(((a != b).into(), Int::INT)),
-        Binary::AndAnd => return Some(((a != 0 && b != 0).into(), Int::INT)),
-        Binary::OrOr => return Some(((a != 0 || b != 0).into(), Int::INT)),
-        Binary::Shl | Binary::Shr => return None,
-    };
-    Some((ty.wrap(value), ty))
 }
 
 /// `trace_print_flags_seq`, kernel/trace/trace_output.c: greedy in the order of the list, the rest in hex.

@@ -1,11 +1,12 @@
 //! Events of the kernel's own `ftrace` system, which it prints in C and not by their `print fmt`.
 
 use super::bprint::BinaryArguments;
+use super::conversion::{TEXT_MAX, conversion};
 use super::env::PrintEnv;
 use super::eval::Value;
-use super::printf::{Extent, Piece, pieces, text};
-use super::template::{TEXT_MAX, conversion};
+use super::printf::text;
 use crate::kernel::KernelVersion;
+use crate::print_fmt::{Extent, Piece, pieces};
 use crate::read::Event;
 use crate::schema::Role;
 

@@ -4,20 +4,16 @@
 //! text once for each event class and evaluates it for each event, with the C types of the traced kernel.
 
 mod bprint;
-mod code_fields;
+mod conversion;
 mod env;
 mod eval;
-mod expr;
 mod ftrace;
-mod lex;
-mod parse;
 mod pointer;
 mod printf;
 mod template;
-mod types;
 
-pub(crate) use code_fields::code_fields;
-pub use env::{PrintEnv, PrintLimits, Unresolved};
+pub use crate::print_fmt::PrintLimits;
+pub use env::{PrintEnv, Unresolved};
 pub use template::EventText;
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! `%p` and its extensions (`pointer()`, lib/vsprintf.c 4.4 to 7.2).
 
 use super::env::{PrintEnv, SymbolForm};
-use super::printf::{Spec, padded};
+use super::printf::padded;
 use crate::kernel::ByteOrder;
+use crate::print_fmt::Spec;
 
 /// Writes an address: with `nohash-ptr` the kernel prints plain `%p` in full width.
 ///

@@ -1,18 +1,12 @@
 //! A `print fmt`, ready to be written for each event of its class.
 
-use super::env::{PrintEnv, PrintLimits};
+use super::conversion::{TEXT_MAX, conversion};
+use super::env::PrintEnv;
 use super::eval::{Evaluator, Value};
-use super::expr::Expr;
-use super::lex::{Token, tokens};
-use super::parse::{Scope, argument, split_arguments};
-use super::printf::{Extent, Piece, Spec, integer, pieces, text};
-use super::{ftrace, pointer, printf};
+use super::ftrace;
+use crate::print_fmt::{Expr, Extent, Piece, PrintLimits, Scope, argument, format_and_arguments, tokens};
 use crate::read::Event;
 use crate::schema::EventClass;
-
-/// Longest text of one event in bytes: two of the largest pages, which is what a kernel has room for (`TRACE_SEQ_SIZE`,
-/// include/linux/trace_seq.h). Widths of a hostile `print fmt` multiply its length otherwise.
-pub(super) const TEXT_MAX: usize = 128 << 10;
 
 /// How the events of one class are written.
 ///
@@ -82,21 +76,16 @@ impl EventText {
             ));
             return text;
         }
-        let Some(tokens) = tokens(print_fmt) else {
-            text.pieces = vec![Piece::Literal(b"?".to_vec())];
-            env.note(&format!("print fmt of {}", class.name));
-            return text;
-        };
-        let parts = split_arguments(&tokens);
-        let Some(([Token::Text(format)], rest)) = parts.split_first() else {
+        let tokens = tokens(print_fmt).unwrap_or_default();
+        let Some((pieces, arguments)) = format_and_arguments(&tokens) else {
             text.pieces = vec![Piece::Literal(b"?".to_vec())];
             env.note(&format!("print fmt of {}", class.name));
             return text;
         };
         let constant = |name: &str| env.constants.get(name).copied();
         let scope = Scope { class, long_size: env.long_size as u8, constant: &constant };
-        text.pieces = pieces(format);
-        text.arguments = rest.iter().map(|tokens| argument(tokens, &scope)).collect();
+        text.pieces = pieces;
+        text.arguments = arguments.into_iter().map(|tokens| argument(tokens, &scope)).collect();
         for (index, argument) in text.arguments.iter().enumerate() {
             names_fields(argument, &mut |field| {
                 if let Some(named @ None) = text.named.get_mut(field) {
@@ -201,64 +190,5 @@ fn names_fields(expr: &Expr, found: &mut impl FnMut(usize)) {
             names_fields(otherwise, found);
         }
         _ => {}
-    }
-}
-
-/// Writes a value by its conversion.
-pub(super) fn conversion(
-    out: &mut Vec<u8>,
-    spec: &Spec,
-    width: Option<i32>,
-    precision: Option<i32>,
-    value: &Value<'_>,
-    env: &PrintEnv<'_>,
-) {
-    // A negative width from an argument means left-aligned.
-    let mut spec = std::borrow::Cow::Borrowed(spec);
-    if width.is_some_and(|w| w < 0) {
-        spec.to_mut().left = true;
-    }
-    let width = width.map_or(0, |w| w.unsigned_abs() as usize).min(1 << 16);
-    let precision = precision.and_then(|p| usize::try_from(p).ok()).map(|p| p.min(1 << 16));
-    let done = match (spec.conversion, value) {
-        (b'p', Value::Int(value, _)) => pointer::address(out, &spec, width, *value, env),
-        (b'p', Value::Null) => pointer::address(out, &spec, width, 0, env),
-        (b'p', Value::Bytes(bytes)) => pointer::bytes(out, &spec, width, bytes, env),
-        (b's', Value::Bytes(bytes)) => {
-            text(out, &spec, width, precision, bytes);
-            true
-        }
-        (b's', Value::Null) => {
-            text(out, &spec, width, precision, b"(null)");
-            true
-        }
-        // A string outside the event: the kernel lists those that it knows to be constant.
-        (b's', Value::Int(address, _)) => match env.printk_formats.get(address) {
-            Some(found) => {
-                text(out, &spec, width, precision, found);
-                true
-            }
-            None => false,
-        },
-        (_, Value::Int(value, _)) if spec.is_integer() => {
-            integer(out, &spec, width, precision, *value, env.long_size as u8);
-            true
-        }
-        (_, Value::Null) if spec.is_integer() => {
-            integer(out, &spec, width, precision, 0, env.long_size as u8);
-            true
-        }
-        _ => false,
-    };
-    if !done {
-        match value {
-            Value::Unknown(what) => env.note(what),
-            _ => env.note(&format!(
-                "%{}{} of a value that is not in the event",
-                spec.conversion as char,
-                String::from_utf8_lossy(&spec.extension)
-            )),
-        }
-        printf::padded(out, spec.left, width, b"?");
     }
 }

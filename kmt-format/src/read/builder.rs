@@ -68,3 +68,32 @@ impl TraceBuilder {
         Ok(trace)
     }
 }
+
+impl<'d> Trace<'d> {
+    /// Opens a file, with the default [`Limits`].
+    ///
+    /// ```
+    /// # use kmt_format::{read::Trace, Result};
+    /// fn print(file: &[u8]) -> Result<()> {
+    ///     let trace = Trace::open(file)?;
+    ///     println!("{} events of {} CPUs", trace.event_count(), trace.streams().len());
+    ///     Ok(())
+    /// }
+    /// # let file = kmt_format::example()?;
+    /// # print(&file)?;
+    /// # Ok::<(), kmt_format::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this is no .kmt file, if its version, features or critical chunks are unknown, or if
+    /// neither its header nor the header's copy can be used. Other damage is listed by [`Trace::damages`].
+    pub fn open(data: &'d [u8]) -> Result<Self> {
+        Self::walk(data, Limits::default())
+    }
+
+    /// How to open a file in another way: other limits, by its index, without looking at checksums.
+    pub fn builder() -> TraceBuilder {
+        TraceBuilder::default()
+    }
+}

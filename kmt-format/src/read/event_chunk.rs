@@ -16,8 +16,6 @@ use crate::kernel::ByteOrder;
 use crate::limits::within_at;
 use crate::raw::{ChunkKind, Epoch, EventsHead, SubBuffersHead, loss_flags};
 
-pub(super) use check::lacks_schema;
-
 /// What the head of an event chunk says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::contents::{Contents, Taken};
-use super::event_chunk::lacks_schema;
 use super::header::{HEADER_LEN_MAX, read_header};
+use super::missing_schema::lacks_schema;
 use super::walk::{Found, Step, Walker};
 use super::{ChunkEvents, ChunkRef, Damage, EventChunk, Header, Metadata, Schema, Stream, SymbolTable};
 use crate::Limits;

@@ -3,18 +3,17 @@
 use core::cmp::Reverse;
 use std::sync::OnceLock;
 
-use super::Metadata;
 use crate::tables::SourceLine;
 
 /// Address, chunk, depth and number of a row: of one address the last chunk's first, the innermost function first.
-type Place = (u64, Reverse<usize>, u16, usize);
+type RowKey = (u64, Reverse<usize>, u16, usize);
 
 /// Which chunk a row is from, and the rows by address, made when they are first needed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LineIndex {
     /// Number of the first row of each chunk.
     chunks: Vec<usize>,
-    rows: OnceLock<Vec<Place>>,
+    rows: OnceLock<Vec<RowKey>>,
 }
 
 impl LineIndex {
@@ -22,6 +21,29 @@ impl LineIndex {
     pub fn begin(&mut self, row: usize) {
         self.chunks.push(row);
         self.rows.take();
+    }
+
+    /// The rows of `lines` at that address, the innermost function first: those of the last chunk that has some.
+    pub fn at<'l, 'd>(
+        &self,
+        lines: &'l [SourceLine<'d>],
+        address: u64,
+    ) -> impl Iterator<Item = &'l SourceLine<'d>> {
+        let rows = self.rows.get_or_init(|| {
+            let chunk = |row: usize| self.chunks.partition_point(|&first| first <= row);
+            let mut rows: Vec<RowKey> = lines
+                .iter()
+                .enumerate()
+                .map(|(row, line)| (line.address, Reverse(chunk(row)), line.depth, row))
+                .collect();
+            rows.sort_unstable();
+            rows
+        });
+        let first = rows.partition_point(|&(at, ..)| at < address);
+        let rows = rows.get(first..).unwrap_or_default();
+        let chunk = rows.first().map(|&(_, chunk, ..)| chunk);
+        let here = rows.iter().take_while(move |&&(at, of, ..)| at == address && Some(of) == chunk);
+        here.filter_map(|&(.., row)| lines.get(row))
     }
 }
 
@@ -33,22 +55,3 @@ impl PartialEq for LineIndex {
 }
 
 impl Eq for LineIndex {}
-
-impl Metadata<'_> {
-    /// Functions and source lines of that address, the innermost first: the rows of the last chunk that has some.
-    pub fn lines_at(&self, address: u64) -> impl Iterator<Item = &SourceLine<'_>> {
-        let rows = self.line_index.rows.get_or_init(|| {
-            let chunk = |row: usize| self.line_index.chunks.partition_point(|&first| first <= row);
-            let lines = self.lines.iter().enumerate();
-            let mut rows: Vec<Place> =
-                lines.map(|(row, line)| (line.address, Reverse(chunk(row)), line.depth, row)).collect();
-            rows.sort_unstable();
-            rows
-        });
-        let first = rows.partition_point(|&(at, ..)| at < address);
-        let rows = rows.get(first..).unwrap_or_default();
-        let chunk = rows.first().map(|&(_, chunk, ..)| chunk);
-        let here = rows.iter().take_while(move |&&(at, of, ..)| at == address && Some(of) == chunk);
-        here.filter_map(|&(.., row)| self.lines.get(row))
-    }
-}

@@ -14,6 +14,8 @@ mod joined;
 mod lines;
 mod merge;
 mod metadata;
+mod metadata_lookup;
+mod missing_schema;
 mod records;
 mod resolved;
 mod schema_table;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
 
 use super::cast::{head_len, struct_at};
+use super::missing_schema::UNKNOWN_CLASSES;
 use super::schema_table::FIRST_DECODING_SHAPE;
 use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,9 +24,6 @@ pub(super) struct Decoder {
     /// All plans of an id that several classes have, lowest first.
     shared_ids: BTreeMap<u16, Vec<u16>>,
 }
-
-/// What is said of a chunk that may name classes which are not there yet.
-pub(super) const LACKS_CLASSES: &str = "a chunk of sub-buffers names classes that no schema defines";
 
 /// What a plan takes for each field of its class, in bytes: three slots, and steps.
 const PLAN_PER_FIELD: usize = 160;
@@ -101,7 +99,7 @@ impl Decoder {
         let info = EventChunk::head(body, chunk, header.order)?;
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
         if schema.complete_count() < layout.class_limit {
-            return Err(bad(LACKS_CLASSES));
+            return Err(bad(UNKNOWN_CLASSES));
         }
         let mut builder = EventChunkBuilder::new(header.order, header.long_size, CHUNK_LEN);
         builder.add_loss(info.loss);

@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use super::contents::Contents;
 use super::header::read_header;
 use super::walk::{Found, Step, Walker};
-use super::{
-    ChunkRef, Damage, EventChunk, Events, EventsInfo, Header, Items, Merge, Metadata, Schema, Stream,
-    SymbolTable, TraceBuilder,
-};
+use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, Stream, SymbolTable};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -27,33 +24,6 @@ pub struct Trace<'d> {
 }
 
 impl<'d> Trace<'d> {
-    /// Opens a file, with the default [`Limits`].
-    ///
-    /// ```
-    /// # use kmt_format::{read::Trace, Result};
-    /// fn print(file: &[u8]) -> Result<()> {
-    ///     let trace = Trace::open(file)?;
-    ///     println!("{} events of {} CPUs", trace.event_count(), trace.streams().len());
-    ///     Ok(())
-    /// }
-    /// # let file = kmt_format::example()?;
-    /// # print(&file)?;
-    /// # Ok::<(), kmt_format::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if this is no .kmt file, if its version, features or critical chunks are unknown, or if
-    /// neither its header nor the header's copy can be used. Other damage is listed by [`Trace::damages`].
-    pub fn open(data: &'d [u8]) -> Result<Self> {
-        Self::walk(data, Limits::default())
-    }
-
-    /// How to open a file in another way: other limits, by its index, without looking at checksums.
-    pub fn builder() -> TraceBuilder {
-        TraceBuilder::default()
-    }
-
     pub(super) fn walk(data: &'d [u8], limits: Limits) -> Result<Self> {
         let (header, header_damage) = read_header(data)?;
         let mut contents = Contents::new(header, header_damage, limits, true);
@@ -224,90 +194,5 @@ impl<'d> Trace<'d> {
         }
         self.contents.sound.get_or_init(|| ());
         Ok(())
-    }
-
-    /// All events in the kernel's order, all CPUs merged.
-    ///
-    /// Every event of the file, or an error: [`Trace::check`] runs first, so that no event is left out without a word.
-    /// What was lost on the target, and damaged files, are for [`Trace::items`], which also reads each chunk only once.
-    ///
-    /// ```
-    /// # use kmt_format::{read::Trace, Result};
-    /// fn print(trace: &Trace<'_>) -> Result<()> {
-    ///     for event in trace.events()? {
-    ///         println!("{:>16} CPU {} {}", event.time(), event.cpu(), event.class().name);
-    ///     }
-    ///     Ok(())
-    /// }
-    /// # let file = kmt_format::example()?;
-    /// # print(&Trace::open(&file)?)?;
-    /// # Ok::<(), kmt_format::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Returns the first damage.
-    pub fn events(&self) -> Result<Events<'_>> {
-        self.check()?;
-        Ok(Events(self.items()))
-    }
-
-    /// All events in the kernel's order, and among them, where they occurred, the losses: events that the target lost,
-    /// and events of chunks that are damaged or missing, as far as they are counted.
-    ///
-    /// ```
-    /// # use kmt_format::read::{Item, Trace};
-    /// fn print(trace: &Trace<'_>) {
-    ///     for item in trace.items() {
-    ///         match item {
-    ///             Item::Event(event) => println!("{:>16} {}", event.time(), event.class().name),
-    ///             Item::Loss(gap) => println!("CPU {}: {} events or more are missing", gap.cpu, gap.counted()),
-    ///             _ => {}
-    ///         }
-    ///     }
-    /// }
-    /// # let file = kmt_format::example()?;
-    /// # print(&Trace::open(&file)?);
-    /// # Ok::<(), kmt_format::Error>(())
-    /// ```
-    pub fn items(&self) -> Items<'_> {
-        Items::new(self.merge(), &self.contents)
-    }
-
-    /// The same for events whose time is within `first..=last`; chunks outside are not even looked at.
-    pub fn items_between(&self, first: u64, last: u64) -> Items<'_> {
-        Items::new(self.merge_between(first, last), &self.contents)
-    }
-
-    /// Merges the CPUs in the kernel's order, run by run: what [`Trace::events`] is made of; see [`Merge`].
-    pub fn merge(&self) -> Merge<'_, 'd> {
-        Merge::new(self, None, u64::MAX)
-    }
-
-    /// The same for events whose time is within `first..=last`; chunks outside are not even looked at.
-    pub fn merge_between(&self, first: u64, last: u64) -> Merge<'_, 'd> {
-        Merge::new(self, Some((first, last)), u64::MAX)
-    }
-
-    /// The same for events of some classes, by their bits ([`Schema::class_bits`](super::Schema::class_bits)), and within
-    /// `window` where there is one.
-    ///
-    /// Chunks without a loss whose heads have none of these bits are not read. Those that are read give all their events.
-    /// To know which event a stack belongs to takes all events of its CPU: nothing may be left out then.
-    ///
-    /// ```
-    /// # use kmt_format::read::Trace;
-    /// # let file = kmt_format::example()?;
-    /// let trace = Trace::open(&file)?;
-    /// let frees = trace.schema().class_bits(|class| class.name == "kfree");
-    /// let (mut merge, mut found) = (trace.merge_of(frees, None), 0);
-    /// while let Some(run) = merge.next_run() {
-    ///     found += run.events().filter(|event| event.class().name == "kfree").count();
-    /// }
-    /// # assert_eq!(found, 0);
-    /// # Ok::<(), kmt_format::Error>(())
-    /// ```
-    pub fn merge_of(&self, classes: u64, window: Option<(u64, u64)>) -> Merge<'_, 'd> {
-        Merge::new(self, window, classes)
     }
 }

@@ -2,9 +2,17 @@
 
 use zerocopy::IntoBytes;
 
-use super::framer::ChunkId;
 use super::types::WriterOptions;
-use crate::raw::{BOM, ChunkHeader, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
+use crate::raw::{BOM, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
+
+/// What identifies a chunk that is to be framed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChunkId {
+    pub kind: ChunkKind,
+    pub flags: u8,
+    pub stream: u32,
+    pub sequence: u32,
+}
 
 /// What a chunk header says.
 pub(crate) struct Frame {

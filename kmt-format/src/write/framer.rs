@@ -2,22 +2,13 @@
 
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
-use super::frame::Frame;
+use super::frame::{ChunkId, Frame};
 use super::rows::table_head;
 use crate::codec::{self, Compression};
 use crate::error::Result;
 use crate::kernel::ByteOrder;
 use crate::pack::{BodyLayout, Summary};
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, IndexRow, Trailer};
-
-/// What identifies a chunk that is to be framed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ChunkId {
-    pub kind: ChunkKind,
-    pub flags: u8,
-    pub stream: u32,
-    pub sequence: u32,
-}
 
 /// What the index keeps of a chunk.
 #[derive(Debug, Clone, Copy)]

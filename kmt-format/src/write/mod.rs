@@ -5,6 +5,7 @@ mod framer;
 mod metadata;
 mod rows;
 mod schema_chunk;
+mod sub_buffer_chunk;
 mod sub_buffers;
 mod symbols;
 mod symbols_chunk;
@@ -15,8 +16,8 @@ mod writer;
 
 /// What making files from files shares with writing them.
 pub(crate) mod framing {
-    pub(crate) use super::frame::Frame;
-    pub(crate) use super::framer::{ChunkId, Framer, IndexEntry};
+    pub(crate) use super::frame::{ChunkId, Frame};
+    pub(crate) use super::framer::{Framer, IndexEntry};
 }
 
 pub use crate::Loss;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use zerocopy::{BigEndian, LittleEndian};
 
-use super::frame::file_header;
-use super::framer::{ChunkId, Framer};
+use super::frame::{ChunkId, file_header};
+use super::framer::Framer;
 use super::schema_chunk::schema_body;
-use super::sub_buffers::SubBufferChunk;
+use super::sub_buffer_chunk::SubBufferChunk;
 use super::types::{WriterLimits, WriterOptions};
 use super::used_code::UsedCode;
 use crate::Loss;

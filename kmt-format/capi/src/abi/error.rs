@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::text::until_nul;
+use super::c_string::until_nul;
 use crate::OpenError;
 
 /// A failure of a function: a short name, and a text.

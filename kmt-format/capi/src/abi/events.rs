@@ -5,8 +5,8 @@ use core::mem::MaybeUninit;
 use std::ffi::CString;
 use std::sync::Arc;
 
+use super::c_string::until_nul;
 use super::error::unfailing;
-use super::text::until_nul;
 use super::trace::Trace;
 use crate::owned::{LossItem, OwnedEvents, Step};
 

@@ -16,6 +16,7 @@ mod events;
 
 mod fields;
 
+mod c_string;
 mod constants;
 mod text;
 

@@ -1,15 +1,8 @@
 //! Text of C.
 
 use core::ffi::{CStr, c_char};
-use std::ffi::CString;
 
 use super::error::Failure;
-
-/// As a C string, up to the first NUL.
-pub(super) fn until_nul(bytes: &[u8]) -> CString {
-    let bytes = bytes.split(|&b| b == 0).next().unwrap_or_default();
-    CString::new(bytes).unwrap_or_default()
-}
 
 /// A string of the caller; an error for NULL.
 ///

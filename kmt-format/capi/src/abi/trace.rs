@@ -10,8 +10,9 @@ use std::sync::Arc;
 use kmt_format::Limits;
 use kmt_format::kernel::{ByteOrder, ClockUnit};
 
+use super::c_string::until_nul;
 use super::error::{Failure, guarded, unfailing};
-use super::text::{fill, string, until_nul};
+use super::text::{fill, string};
 use crate::owned::OwnedTrace;
 
 /// A trace. Several threads may use one at the same time.

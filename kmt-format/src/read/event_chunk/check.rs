@@ -3,24 +3,14 @@
 use core::ops::Range;
 
 use super::EventChunk;
-use crate::error::{Error, ErrorKind};
 use crate::kernel::{ByteOrder, FieldKind};
 use crate::pack::class_bit;
-use crate::read::sub_buffers::LACKS_CLASSES;
+use crate::read::missing_schema::UNKNOWN_SHAPE;
 use crate::read::{Record, Schema};
 use crate::schema::{Place, Shape};
 
 /// Records that are fetched and checked together.
 const BLOCK: usize = 512;
-
-/// What is said where a schema chunk is missing.
-const UNKNOWN_SHAPE: &str = "a descriptor has a shape that no schema defines";
-
-/// Whether the chunk could be read if more classes were known.
-pub(in crate::read) fn lacks_schema(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Malformed(what) if *what == UNKNOWN_SHAPE || *what == LACKS_CLASSES)
-        || matches!(error.kind(), ErrorKind::UnknownEventId { .. })
-}
 
 /// Whether the contents of such a field stand in the heap.
 fn is_array(kind: FieldKind) -> bool {

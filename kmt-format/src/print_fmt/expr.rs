@@ -2,7 +2,7 @@
 
 /// An integer type of the traced kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Int {
+pub(crate) struct Int {
     /// Size in bytes: 1, 2, 4 or 8.
     pub size: u8,
     pub signed: bool,
@@ -42,7 +42,7 @@ impl Int {
 
 /// What a cast casts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CastTo {
+pub(crate) enum CastTo {
     Int(Int),
     Bool,
     /// A pointer to elements of that type; the size is 0 where it is not known.
@@ -52,7 +52,7 @@ pub(super) enum CastTo {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Binary {
+pub(crate) enum Binary {
     Mul,
     Div,
     Rem,
@@ -74,7 +74,7 @@ pub(super) enum Binary {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unary {
+pub(crate) enum Unary {
     Neg,
     Not,
     BitNot,
@@ -83,17 +83,17 @@ pub(super) enum Unary {
 
 /// Questions about the context of an event (`__event_in_*`, 7.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ContextTest {
+pub(crate) enum ContextTest {
     HardIrq,
     SoftIrq,
     Irq,
 }
 
 /// One entry of a flag or symbol list.
-pub(super) type ListEntry = (u64, Vec<u8>);
+pub(crate) type ListEntry = (u64, Vec<u8>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Expr {
+pub(crate) enum Expr {
     Const(u64, Int),
     Text(Vec<u8>),
     Null,

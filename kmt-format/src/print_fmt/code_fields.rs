@@ -1,10 +1,10 @@
 //! Which fields of a class a `print fmt` prints as the names of functions.
 
-use super::env::PrintLimits;
 use super::expr::Expr;
-use super::lex::{Token, tokens};
-use super::parse::{Scope, argument, split_arguments};
-use super::printf::{Extent, Piece, pieces};
+use super::format_string::{Extent, Piece};
+use super::lex::tokens;
+use super::limits::PrintLimits;
+use super::parse::{Scope, argument, format_and_arguments};
 use crate::schema::{EventClass, Role};
 
 /// A field whose value may be an address of code.
@@ -42,11 +42,10 @@ fn printed(class: &EventClass, long_size: usize) -> Vec<CodeField> {
         return found;
     }
     let Some(tokens) = tokens(print_fmt) else { return found };
-    let parts = split_arguments(&tokens);
-    let Some(([Token::Text(format)], rest)) = parts.split_first() else { return found };
+    let Some((pieces, arguments)) = format_and_arguments(&tokens) else { return found };
     let scope = Scope { class, long_size: long_size as u8, constant: &|_| None };
-    let mut arguments = rest.iter();
-    for piece in pieces(format) {
+    let mut arguments = arguments.into_iter();
+    for piece in pieces {
         let Piece::Spec(spec) = piece else { continue };
         for extent in [spec.width, spec.precision] {
             if extent == Some(Extent::Argument) {

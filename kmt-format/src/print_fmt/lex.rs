@@ -2,7 +2,7 @@
 
 /// One token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Name(String),
     /// Value, size in bytes that the suffix asks for (0: as small as fits from int on), unsigned by suffix.
     Number {
@@ -23,7 +23,7 @@ const SIGNS: [&str; 41] = [
 ];
 
 /// Splits text into tokens; `None` at a character that no token starts with, or an open string.
-pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
+pub(crate) fn tokens(text: &str) -> Option<Vec<Token>> {
     let bytes = text.as_bytes();
     let mut out = Vec::new();
     let mut at = 0;

@@ -1,6 +1,8 @@
 //! From tokens to expressions: C's expression grammar, and the kernel's helpers in it.
 
+use super::arithmetic::{binary, unary};
 use super::expr::{Binary, CastTo, ContextTest, Expr, Int, ListEntry, Unary};
+use super::format_string::{Piece, pieces};
 use super::lex::Token;
 use super::types::cast_type;
 use crate::kernel::FieldKind;
@@ -13,14 +15,14 @@ const DEPTH_MAX: u32 = 200;
 const OPERATORS_MAX: u32 = 256;
 
 /// What names stand for outside the event itself.
-pub(super) struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     pub class: &'a EventClass,
     pub long_size: u8,
     pub constant: &'a dyn Fn(&str) -> Option<i64>,
 }
 
 /// Parses one argument; what cannot be parsed becomes [`Expr::Unknown`] with its text.
-pub(super) fn argument(tokens: &[Token], scope: &Scope<'_>) -> Expr {
+pub(crate) fn argument(tokens: &[Token], scope: &Scope<'_>) -> Expr {
     let mut parser = Parser { tokens, at: 0, scope, depth: 0, operators: 0 };
     match parser.ternary() {
         Some(expr) if parser.at == tokens.len() => expr,
@@ -28,8 +30,17 @@ pub(super) fn argument(tokens: &[Token], scope: &Scope<'_>) -> Expr {
     }
 }
 
+/// The format string and the arguments of a `print fmt`; `None` if it does not begin with a string.
+pub(crate) fn format_and_arguments(tokens: &[Token]) -> Option<(Vec<Piece>, Vec<&[Token]>)> {
+    let mut parts = split_arguments(tokens).into_iter();
+    match parts.next()? {
+        [Token::Text(format)] => Some((pieces(format), parts.collect())),
+        _ => None,
+    }
+}
+
 /// Splits at the commas that no bracket encloses.
-pub(super) fn split_arguments(tokens: &[Token]) -> Vec<&[Token]> {
+fn split_arguments(tokens: &[Token]) -> Vec<&[Token]> {
     let mut out = Vec::new();
     let (mut depth, mut start) = (0i32, 0);
     for (i, token) in tokens.iter().enumerate() {
@@ -473,11 +484,11 @@ fn operator(sign: &str) -> Option<(Binary, u8)> {
 fn fold(expr: Expr) -> Expr {
     let value = match &expr {
         Expr::Unary(operator, inner) => match **inner {
-            Expr::Const(value, ty) => Some(super::eval::unary(*operator, value, ty)),
+            Expr::Const(value, ty) => Some(unary(*operator, value, ty)),
             _ => None,
         },
         Expr::Binary(operator, left, right) => match (&**left, &**right) {
-            (Expr::Const(a, ta), Expr::Const(b, tb)) => super::eval::binary(*operator, (*a, *ta), (*b, *tb)),
+            (Expr::Const(a, ta), Expr::Const(b, tb)) => binary(*operator, (*a, *ta), (*b, *tb)),
             _ => None,
         },
         Expr::Cast(to, inner) => match (&**inner, to) {
