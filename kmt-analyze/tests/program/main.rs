@@ -10,7 +10,6 @@ mod export;
 mod fuzz_seeds;
 mod honest;
 mod hostile;
-mod houses;
 mod import;
 mod later;
 mod library;
