@@ -104,13 +104,13 @@ fn undo<const STRIDE: usize>(from: &[u8], to: &mut [u8], order: ByteOrder) {
 #[inline]
 fn time_of<const STRIDE: usize>(record: &[u8; STRIDE], order: ByteOrder) -> u32 {
     let bytes = record.first_chunk::<4>().copied().unwrap_or_default();
-    if order == ByteOrder::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) }
+    order.u32(bytes)
 }
 
 #[inline]
 fn set_time<const STRIDE: usize>(record: &mut [u8; STRIDE], time: u32, order: ByteOrder) {
     if let Some(place) = record.first_chunk_mut::<4>() {
-        *place = if order == ByteOrder::Little { time.to_le_bytes() } else { time.to_be_bytes() };
+        *place = order.u32_bytes(time);
     }
 }
 

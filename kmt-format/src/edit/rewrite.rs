@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
-use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
+use zerocopy::{ByteOrder as Order, FromBytes, LittleEndian};
 
 use super::salvage::salvage;
 use super::scan::Scan;
 use crate::Limits;
 use crate::codec::{Compression, records_behind};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::{ByteOrder, with_order};
 use crate::pack::{BodyLayout, Summary};
 use crate::raw::{ChunkKind, EventsHead, SubBuffersHead, chunk_flags};
 use crate::read::recovering::{decoded, header_bytes};
@@ -294,14 +294,11 @@ impl<'d> Rewrite<'d> {
     fn encode(&mut self, id: ChunkId, body: &[u8], info: EventsInfo) -> Result<()> {
         let (order, long_size) = (self.scan.order(), self.scan.contents.header.long_size);
         let is_plain = self.framer.compression == Compression::None;
-        let layout = match (id.kind, order) {
-            (ChunkKind::EVENTS, ByteOrder::Little) => {
-                events_layout::<LittleEndian>(body, is_plain, long_size, order)
+        let layout = match id.kind {
+            ChunkKind::EVENTS => {
+                with_order!(order, O => events_layout::<O>(body, is_plain, long_size, order))
             }
-            (ChunkKind::EVENTS, ByteOrder::Big) => {
-                events_layout::<BigEndian>(body, is_plain, long_size, order)
-            }
-            (ChunkKind::SUB_BUFFERS, _) => {
+            ChunkKind::SUB_BUFFERS => {
                 let head_len = order.uint_at(body, 0, 4).unwrap_or(0) as usize;
                 let prefix_len = head_len.max(size_of::<SubBuffersHead<LittleEndian>>()).min(body.len());
                 Some(BodyLayout { prefix_len, ..BodyLayout::plain() })

@@ -1,9 +1,9 @@
 //! The records that a torn event chunk still holds.
 
 use std::borrow::Cow;
-use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
+use zerocopy::{ByteOrder as Order, FromBytes};
 
-use crate::kernel::ByteOrder;
+use crate::kernel::with_order;
 use crate::raw::EventsHead;
 use crate::read::recovering::Contents;
 use crate::read::{ChunkRef, EventChunk};
@@ -16,10 +16,7 @@ pub(super) fn salvage(
     chunk: &ChunkRef,
     stored: &[u8],
 ) -> Option<(Vec<u8>, EventChunk<'static>)> {
-    let layout = match contents.header.order {
-        ByteOrder::Little => Layout::of::<LittleEndian>(stored)?,
-        ByteOrder::Big => Layout::of::<BigEndian>(stored)?,
-    };
+    let layout = with_order!(contents.header.order, O => Layout::of::<O>(stored)?);
     let stride = contents.header.long_size.saturating_add(8);
     let there = stored.len().checked_sub(layout.records_at)?.checked_div(stride).unwrap_or(0);
     // Records are checked in their order, so what is good is a beginning of them.
@@ -70,15 +67,9 @@ fn attempt(
     let last = count.checked_sub(1)?;
     let offset =
         header.order.uint_at(&body, layout.records_at.saturating_add(last.saturating_mul(stride)), 4)?;
-    let upper = match header.order {
-        ByteOrder::Little => upper_of::<LittleEndian>(&body, last),
-        ByteOrder::Big => upper_of::<BigEndian>(&body, last),
-    };
+    let upper = with_order!(header.order, O => upper_of::<O>(&body, last));
     let t_last = layout.t_base.wrapping_add(u64::from(upper?) << 32 | offset);
-    match header.order {
-        ByteOrder::Little => cut::<LittleEndian>(&mut body, count, t_last),
-        ByteOrder::Big => cut::<BigEndian>(&mut body, count, t_last),
-    }?;
+    with_order!(header.order, O => cut::<O>(&mut body, count, t_last))?;
     let events =
         EventChunk::parse(Cow::Borrowed(&body), chunk, header, Some(&contents.schema), &contents.limits, 0);
     let events = events.ok()?.into_owned();

@@ -26,7 +26,7 @@ pub use kallsyms::{KernelSymbols, Symbol, SymbolOwner, parse_kallsyms};
 pub(crate) use modules::by_name as modules_by_name;
 pub use modules::{Module, parse_modules};
 pub use order::ByteOrder;
-pub(crate) use order::unused_bits;
+pub(crate) use order::{unused_bits, with_order};
 pub use order_vote::{OrderVote, vote_byte_order};
 pub use page_size::page_size_from_snapshots;
 pub use stats::CpuStats;

@@ -44,6 +44,24 @@ impl ByteOrder {
         }
     }
 
+    /// The unsigned integer in four bytes.
+    #[inline]
+    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    /// The bytes of an unsigned integer.
+    #[inline]
+    pub(crate) fn u32_bytes(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
     /// Name as reports print it.
     pub fn name(self) -> &'static str {
         match self {
@@ -52,6 +70,25 @@ impl ByteOrder {
         }
     }
 }
+
+/// Evaluates an expression once for each byte order, with `$O` as the order's type of zerocopy: structures of `raw` are
+/// generic over it, and their fields are read without a branch.
+macro_rules! with_order {
+    ($order:expr, $O:ident => $work:expr) => {
+        match $order {
+            $crate::kernel::ByteOrder::Little => {
+                type $O = zerocopy::LittleEndian;
+                $work
+            }
+            $crate::kernel::ByteOrder::Big => {
+                type $O = zerocopy::BigEndian;
+                $work
+            }
+        }
+    };
+}
+
+pub(crate) use with_order;
 
 /// Bits of a 64-bit word that a number of `size` bytes (1 to 8) leaves unused.
 pub(crate) fn unused_bits(size: u32) -> u32 {

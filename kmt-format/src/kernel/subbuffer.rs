@@ -167,10 +167,7 @@ impl<'a> Items<'a> {
     #[inline]
     fn word(&self, position: usize) -> Option<u32> {
         let bytes: [u8; 4] = self.data.get(position..position.checked_add(4)?)?.try_into().ok()?;
-        Some(match self.order {
-            ByteOrder::Little => u32::from_le_bytes(bytes),
-            ByteOrder::Big => u32::from_be_bytes(bytes),
-        })
+        Some(self.order.u32(bytes))
     }
 
     /// Type and delta: C bit-field order, the type in the low 5 bits on little endian, in the high 5 on big endian.

@@ -2,12 +2,12 @@
 
 mod layout;
 
-use zerocopy::{BigEndian, LittleEndian};
+use zerocopy::LittleEndian;
 
 use super::interner::{Interner, Key};
 use super::plan::{ClassPlan, ValuePlan};
 use crate::error::Result;
-use crate::kernel::{ByteOrder, FieldKind};
+use crate::kernel::{ByteOrder, FieldKind, with_order};
 use crate::raw::EventsHead;
 use crate::schema::{Place, SHAPE_COMPACT, SHAPE_PAYLOAD, SHAPE_WIDE, Shape};
 
@@ -213,6 +213,7 @@ impl EventChunkBuilder {
     #[inline]
     fn push_record(&mut self, offset: u32, descriptor: u16, context: u16, value: u64) {
         let head = u64::from(offset) | u64::from(descriptor) << 32 | u64::from(context) << 48;
+        // For every event: the usual targets' record is one store, without the loop of `push`.
         match (self.order, self.long_size) {
             (ByteOrder::Little, 8) => {
                 let record = u128::from(head) | u128::from(value) << 64;
@@ -391,10 +392,7 @@ impl EventChunkBuilder {
     /// Appends the body of the chunk; returns where in it the records start, and their number. Empties the builder;
     /// the next chunk starts at `first_event` plus these events.
     pub fn take_body(&mut self, out: &mut Vec<u8>) -> Body {
-        let records_offset = match self.order {
-            ByteOrder::Little => self.layout::<LittleEndian>(out),
-            ByteOrder::Big => self.layout::<BigEndian>(out),
-        };
+        let records_offset = with_order!(self.order, O => self.layout::<O>(out));
         let body = Body { records_offset, summary: self.summary() };
         self.first_event = self.first_event.saturating_add(self.record_count as u64);
         self.record_count = 0;

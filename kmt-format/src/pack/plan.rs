@@ -36,6 +36,7 @@ impl Load {
     /// The number, in the byte order of the record.
     #[inline]
     pub fn number(self, record: &[u8], order: ByteOrder) -> u64 {
+        // For every event: one load of constant length, where `ByteOrder::uint` branches on the length.
         let word = self.word(record);
         match order {
             ByteOrder::Little => word,

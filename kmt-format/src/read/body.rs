@@ -1,13 +1,13 @@
 //! From a chunk as it is stored to its body: checksum, codec, filter.
 
 use std::borrow::Cow;
-use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
+use zerocopy::{ByteOrder as Order, FromBytes};
 
 use super::{ChunkRef, Header};
 use crate::Limits;
 use crate::codec::{self, Encoded, Records};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::with_order;
 use crate::limits::within_at;
 use crate::raw::{ChunkKind, EventsHead};
 
@@ -50,9 +50,8 @@ pub(crate) fn decoded<'d>(
         offset: chunk.offset,
         has_records: chunk.kind == ChunkKind::EVENTS,
     };
-    codec::decode(encoded, |prefix| match (chunk.kind, header.order) {
-        (ChunkKind::EVENTS, ByteOrder::Little) => records_of::<LittleEndian>(prefix, header),
-        (ChunkKind::EVENTS, ByteOrder::Big) => records_of::<BigEndian>(prefix, header),
+    codec::decode(encoded, |prefix| match chunk.kind {
+        ChunkKind::EVENTS => with_order!(header.order, O => records_of::<O>(prefix, header)),
         _ => None,
     })
     .map(|bytes| Body(Cow::Owned(bytes)))

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use zerocopy::{BigEndian, LittleEndian};
 
 use super::body::{Body, decoded};
 use super::sub_buffers::Decoder;
@@ -11,7 +10,7 @@ use super::symbols::Part as SymbolPart;
 use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, SymbolTable};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::with_order;
 use crate::limits::{Budget, within_at};
 use crate::raw::{ChunkKind, chunk_flags};
 
@@ -275,30 +274,18 @@ impl<'d> Contents<'d> {
         let base = chunk.body_offset();
         let order = self.header.order;
         let metadata = &mut self.metadata;
-        match (chunk.kind, order) {
-            (ChunkKind::SCHEMA, _) => self.classes(&body, base, budget),
-            (ChunkKind::CLOCK, ByteOrder::Little) => metadata.add_clock::<LittleEndian>(&body, base),
-            (ChunkKind::CLOCK, ByteOrder::Big) => metadata.add_clock::<BigEndian>(&body, base),
-            (ChunkKind::TASKS, ByteOrder::Little) => metadata.add_tasks::<LittleEndian>(&body, base, budget),
-            (ChunkKind::TASKS, ByteOrder::Big) => metadata.add_tasks::<BigEndian>(&body, base, budget),
-            (ChunkKind::STATS, ByteOrder::Little) => {
-                metadata.add_stats::<LittleEndian>(&body, base, &self.limits)
-            }
-            (ChunkKind::STATS, ByteOrder::Big) => metadata.add_stats::<BigEndian>(&body, base, &self.limits),
-            (ChunkKind::TRAILER, ByteOrder::Little) => metadata.add_trailer::<LittleEndian>(&body, base),
-            (ChunkKind::TRAILER, ByteOrder::Big) => metadata.add_trailer::<BigEndian>(&body, base),
-            (ChunkKind::META, _) => metadata.add_pairs(&body, base, order, budget),
-            (ChunkKind::FILE, ByteOrder::Little) => metadata.add_file::<LittleEndian>(&body, base, budget),
-            (ChunkKind::FILE, ByteOrder::Big) => metadata.add_file::<BigEndian>(&body, base, budget),
-            (ChunkKind::LINES, ByteOrder::Little) => metadata.add_lines::<LittleEndian>(&body, base, budget),
-            (ChunkKind::LINES, ByteOrder::Big) => metadata.add_lines::<BigEndian>(&body, base, budget),
-            (ChunkKind::CGROUPS, ByteOrder::Little) => {
-                metadata.add_cgroups::<LittleEndian>(&body, base, budget)
-            }
-            (ChunkKind::CGROUPS, ByteOrder::Big) => metadata.add_cgroups::<BigEndian>(&body, base, budget),
-            (ChunkKind::SUMS, ByteOrder::Little) => metadata.add_sums::<LittleEndian>(&body, base, budget),
-            (ChunkKind::SUMS, ByteOrder::Big) => metadata.add_sums::<BigEndian>(&body, base, budget),
-            (ChunkKind::SYMBOLS, _) => {
+        with_order!(order, O => match chunk.kind {
+            ChunkKind::SCHEMA => self.classes(&body, base, budget),
+            ChunkKind::CLOCK => metadata.add_clock::<O>(&body, base),
+            ChunkKind::TASKS => metadata.add_tasks::<O>(&body, base, budget),
+            ChunkKind::STATS => metadata.add_stats::<O>(&body, base, &self.limits),
+            ChunkKind::TRAILER => metadata.add_trailer::<O>(&body, base),
+            ChunkKind::META => metadata.add_pairs(&body, base, order, budget),
+            ChunkKind::FILE => metadata.add_file::<O>(&body, base, budget),
+            ChunkKind::LINES => metadata.add_lines::<O>(&body, base, budget),
+            ChunkKind::CGROUPS => metadata.add_cgroups::<O>(&body, base, budget),
+            ChunkKind::SUMS => metadata.add_sums::<O>(&body, base, budget),
+            ChunkKind::SYMBOLS => {
                 let part = SymbolPart::parse(body.0, base, order)?;
                 budget.take(part.memory(), base)?;
                 self.symbols.get_or_insert_default().add(part);
@@ -306,15 +293,12 @@ impl<'d> Contents<'d> {
             }
             // The header's copy has been used where it was needed, and the index is a hint.
             _ => Ok(()),
-        }
+        })
     }
 
     fn classes(&mut self, body: &[u8], base: u64, budget: &mut Budget) -> Result<()> {
         let (limits, long_size) = (&self.limits, self.header.long_size);
-        match self.header.order {
-            ByteOrder::Little => self.schema.add::<LittleEndian>(body, base, long_size, limits, budget)?,
-            ByteOrder::Big => self.schema.add::<BigEndian>(body, base, long_size, limits, budget)?,
-        }
+        with_order!(self.header.order, O => self.schema.add::<O>(body, base, long_size, limits, budget)?);
         if let Some(decoder) = &mut self.decoder {
             let decoder = Arc::make_mut(decoder);
             decoder.learn(&mut self.schema, self.header.long_size, budget, base)?;

@@ -4,7 +4,7 @@ mod check;
 
 use core::ops::Range;
 use std::borrow::Cow;
-use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
+use zerocopy::ByteOrder as Order;
 
 use super::cast::{array_at, head_len, struct_at};
 use super::records::{RawRecord, Record, Records, Slices, with_records};
@@ -12,7 +12,7 @@ use super::{ChunkRef, Header, Schema};
 use crate::Limits;
 use crate::Loss;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::{ByteOrder, with_order};
 use crate::limits::within_at;
 use crate::raw::{ChunkKind, Epoch, EventsHead, SubBuffersHead, loss_flags};
 
@@ -236,15 +236,11 @@ impl<'d> EventChunk<'d> {
     /// The head alone, without looking at the rest.
     pub(super) fn head(prefix: &[u8], chunk: &ChunkRef, order: ByteOrder) -> Result<EventsInfo> {
         let base = chunk.body_offset();
-        let info = match (chunk.kind, order) {
-            (ChunkKind::SUB_BUFFERS, ByteOrder::Little) => {
-                struct_at::<SubBuffersHead<LittleEndian>>(prefix, 0, base).map(sub_buffers_info)
+        let info = match chunk.kind {
+            ChunkKind::SUB_BUFFERS => {
+                with_order!(order, O => struct_at::<SubBuffersHead<O>>(prefix, 0, base).map(sub_buffers_info))
             }
-            (ChunkKind::SUB_BUFFERS, ByteOrder::Big) => {
-                struct_at::<SubBuffersHead<BigEndian>>(prefix, 0, base).map(sub_buffers_info)
-            }
-            (_, ByteOrder::Little) => struct_at::<EventsHead<LittleEndian>>(prefix, 0, base).map(info),
-            (_, ByteOrder::Big) => struct_at::<EventsHead<BigEndian>>(prefix, 0, base).map(info),
+            _ => with_order!(order, O => struct_at::<EventsHead<O>>(prefix, 0, base).map(info)),
         };
         info.map_err(|_| {
             Error::at(base, ErrorKind::Malformed("the head of an event chunk is not in its prefix"))
@@ -261,10 +257,8 @@ impl<'d> EventChunk<'d> {
         limits: &Limits,
         first_shape: u32,
     ) -> Result<Self> {
-        let mut parsed = match header.order {
-            ByteOrder::Little => Self::parse_in_order::<LittleEndian>(body, chunk, header, limits),
-            ByteOrder::Big => Self::parse_in_order::<BigEndian>(body, chunk, header, limits),
-        }?;
+        let mut parsed =
+            with_order!(header.order, O => Self::parse_in_order::<O>(body, chunk, header, limits))?;
         parsed.descriptors.iter_mut().for_each(|d| d.shape = d.shape.saturating_add(first_shape));
         let checked = schema.map_or(Ok(()), |schema| parsed.check(schema));
         checked.map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;

@@ -1,9 +1,9 @@
 //! Reading the file header, or its copy.
 
-use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
+use zerocopy::{ByteOrder as Order, FromBytes, LittleEndian};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::{ByteOrder, with_order};
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR};
 
 /// Longest header that is accepted, in bytes.
@@ -80,11 +80,12 @@ fn parse_header(data: &[u8]) -> Result<Header> {
         };
         return Err(Error::at(0, kind));
     }
-    match data.get(8..12) {
-        Some([4, 3, 2, 1]) => parse_in_order::<LittleEndian>(data, ByteOrder::Little),
-        Some([1, 2, 3, 4]) => parse_in_order::<BigEndian>(data, ByteOrder::Big),
-        _ => Err(Error::at(8, ErrorKind::ByteOrderMark)),
-    }
+    let order = match data.get(8..12) {
+        Some([4, 3, 2, 1]) => ByteOrder::Little,
+        Some([1, 2, 3, 4]) => ByteOrder::Big,
+        _ => return Err(Error::at(8, ErrorKind::ByteOrderMark)),
+    };
+    with_order!(order, O => parse_in_order::<O>(data, order))
 }
 
 fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {

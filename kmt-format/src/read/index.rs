@@ -4,7 +4,7 @@
 //! passes over; an index that lies gives an error, never another answer. Spec section "INDX".
 
 use std::borrow::Cow;
-use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
+use zerocopy::ByteOrder as Order;
 
 use super::cast::struct_at;
 use super::contents::Contents;
@@ -15,7 +15,7 @@ use super::walk::chunk_at;
 use super::{ChunkRef, EventsInfo, Header, Trace};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::with_order;
 use crate::raw::{ALIGNMENT, ChunkKind, IndexRow, Trailer};
 
 /// Bytes of the chunk with the trailer.
@@ -32,10 +32,7 @@ impl<'d> Trace<'d> {
     /// Returns the errors that [`Trace::open`] returns.
     pub fn open_indexed(data: &'d [u8], limits: Limits) -> Result<Option<Self>> {
         let (header, None) = read_header(data)? else { return Ok(None) };
-        let index = match header.order {
-            ByteOrder::Little => index::<LittleEndian>(data, &header),
-            ByteOrder::Big => index::<BigEndian>(data, &header),
-        };
+        let index = with_order!(header.order, O => index::<O>(data, &header));
         let Some(index) = index else { return Ok(None) };
         let mut contents = Contents::new(header, None, limits, true);
         for (chunk, info) in &index {

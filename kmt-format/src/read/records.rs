@@ -2,7 +2,7 @@
 
 use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
 
-use crate::kernel::ByteOrder;
+use crate::kernel::{ByteOrder, with_order};
 use crate::raw::{Record32, Record64};
 
 /// The records of a chunk, where they lie in the file, in the byte order and word size of the target.
@@ -34,12 +34,10 @@ impl Record {
     /// The record that `bytes` start with.
     #[inline]
     pub(super) fn read(bytes: &[u8], order: ByteOrder, long_size: usize) -> Option<Self> {
-        Some(match (order, long_size) {
-            (ByteOrder::Little, 8) => Record64::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
-            (ByteOrder::Big, 8) => Record64::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
-            (ByteOrder::Little, _) => Record32::<LittleEndian>::ref_from_prefix(bytes).ok()?.0.native(),
-            (ByteOrder::Big, _) => Record32::<BigEndian>::ref_from_prefix(bytes).ok()?.0.native(),
-        })
+        Some(with_order!(order, O => match long_size {
+            8 => Record64::<O>::ref_from_prefix(bytes).ok()?.0.native(),
+            _ => Record32::<O>::ref_from_prefix(bytes).ok()?.0.native(),
+        }))
     }
 }
 
@@ -115,6 +113,7 @@ impl<'d> Records<'d> {
     /// `count` records at `at` of a body; none if they are not all there.
     #[inline]
     pub(super) fn at(body: &'d [u8], at: usize, count: usize, order: ByteOrder, long_size: usize) -> Self {
+        // A variant each, so that loops over many records choose the order and the width once (`with_records`).
         Self(match (order, long_size) {
             (ByteOrder::Little, 8) => Slices::Little64(slice_at(body, at, count)),
             (ByteOrder::Big, 8) => Slices::Big64(slice_at(body, at, count)),

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
+use zerocopy::ByteOrder as Order;
 
 use super::cast::{head_len, struct_at};
 use super::missing_schema::UNKNOWN_CLASSES;
 use super::schema_table::FIRST_DECODING_SHAPE;
 use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
+use crate::kernel::{HeaderPage, Item, Missed, SubBuffer, with_order};
 use crate::limits::{Budget, within_at};
 use crate::pack::{CHUNK_LEN, ClassPlan, EventChunkBuilder, Habit, VERBATIM_EVENTS_MAX as EVENTS_MAX};
 use crate::raw::SubBuffersHead;
@@ -92,10 +92,7 @@ impl Decoder {
         limits: &Limits,
     ) -> Result<EventChunk<'static>> {
         let base = chunk.body_offset();
-        let layout = match header.order {
-            ByteOrder::Little => Layout::parse::<LittleEndian>(body, base)?,
-            ByteOrder::Big => Layout::parse::<BigEndian>(body, base)?,
-        };
+        let layout = with_order!(header.order, O => Layout::parse::<O>(body, base)?);
         let info = EventChunk::head(body, chunk, header.order)?;
         let bad = |what| Error::at(base, ErrorKind::Malformed(what));
         if schema.complete_count() < layout.class_limit {

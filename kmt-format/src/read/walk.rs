@@ -1,11 +1,11 @@
 //! Walking over the chunks of a file, past damage, whether it is all there or still coming.
 
-use zerocopy::{BigEndian, ByteOrder as Order, FromBytes, LittleEndian};
+use zerocopy::{ByteOrder as Order, FromBytes, LittleEndian};
 
 use super::Header;
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::{ByteOrder, with_order};
 use crate::limits::within;
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind};
 
@@ -229,10 +229,7 @@ pub(crate) fn chunk_at(data: &[u8], offset: u64, salt: [u8; 4], order: ByteOrder
     if bytes.get(..4)? != ChunkHeader::<LittleEndian>::SYNC || bytes.get(4..8)? != salt {
         return None;
     }
-    match order {
-        ByteOrder::Little => chunk_ref::<LittleEndian>(bytes, offset),
-        ByteOrder::Big => chunk_ref::<BigEndian>(bytes, offset),
-    }
+    with_order!(order, O => chunk_ref::<O>(bytes, offset))
 }
 
 fn chunk_ref<O: Order>(bytes: &[u8], offset: u64) -> Option<ChunkRef> {

@@ -1,12 +1,12 @@
 //! Framing: chunks with their headers, checksums and codecs, the index of them, and the trailer.
 
-use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+use zerocopy::{IntoBytes, LittleEndian};
 
 use super::frame::{ChunkId, Frame};
 use super::rows::table_head;
 use crate::codec::{self, Compression};
 use crate::error::Result;
-use crate::kernel::ByteOrder;
+use crate::kernel::{ByteOrder, with_order};
 use crate::pack::{BodyLayout, Summary};
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, IndexRow, Trailer};
 
@@ -140,10 +140,7 @@ impl Framer {
     }
 
     fn seal(&mut self, start: usize, frame: &Frame, summary: Summary) {
-        let header = match self.order {
-            ByteOrder::Little => frame.header::<LittleEndian>(self.uuid),
-            ByteOrder::Big => frame.header::<BigEndian>(self.uuid),
-        };
+        let header = with_order!(self.order, O => frame.header::<O>(self.uuid));
         if let Some(place) = self.out.get_mut(start..start + ALIGNMENT) {
             place.copy_from_slice(&header);
         }
@@ -172,16 +169,10 @@ impl Framer {
         let mut index_offset = 0;
         if self.index.len() as u64 == self.chunk_count {
             index_offset = self.file_len;
-            let index = match self.order {
-                ByteOrder::Little => self.index_body::<LittleEndian>(),
-                ByteOrder::Big => self.index_body::<BigEndian>(),
-            };
+            let index = with_order!(self.order, O => self.index_body::<O>());
             self.loose_chunk(ChunkKind::INDEX, 0, &index)?;
         }
-        let trailer = match self.order {
-            ByteOrder::Little => self.trailer::<LittleEndian>(index_offset),
-            ByteOrder::Big => self.trailer::<BigEndian>(index_offset),
-        };
+        let trailer = with_order!(self.order, O => self.trailer::<O>(index_offset));
         self.loose_chunk(ChunkKind::TRAILER, 0, &trailer)
     }
 

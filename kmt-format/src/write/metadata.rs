@@ -1,12 +1,10 @@
 //! Writing what stands beside the events: clock, keys, files, tasks, counters.
 
-use zerocopy::{BigEndian, LittleEndian};
-
 use super::Writer;
 use super::rows::{clock_head, file_body, pairs_body, stats_body, tasks_body, writer_stats_body};
 use super::types::{StatsTaken, Task, WriterStats};
 use crate::error::Result;
-use crate::kernel::{ByteOrder, CpuStats, TraceClock};
+use crate::kernel::{CpuStats, TraceClock, with_order};
 use crate::raw::{ChunkKind, chunk_flags};
 
 impl Writer {
@@ -16,10 +14,7 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn clock(&mut self, clock: &TraceClock) -> Result<()> {
-        let mut body = match self.options.order {
-            ByteOrder::Little => clock_head::<LittleEndian>(clock),
-            ByteOrder::Big => clock_head::<BigEndian>(clock),
-        };
+        let mut body = with_order!(self.options.order, O => clock_head::<O>(clock));
         body.extend_from_slice(clock.name.as_bytes());
         self.framer.loose_chunk(ChunkKind::CLOCK, chunk_flags::CRITICAL, &body)
     }
@@ -58,10 +53,7 @@ impl Writer {
     }
 
     fn file_body(&mut self, name: &str, contents: &[u8], times: Option<(u64, u64)>) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => file_body::<LittleEndian>(name, contents, times),
-            ByteOrder::Big => file_body::<BigEndian>(name, contents, times),
-        };
+        let body = with_order!(self.options.order, O => file_body::<O>(name, contents, times));
         self.copyable_chunk(ChunkKind::FILE, &body)
     }
 
@@ -76,10 +68,7 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => tasks_body::<LittleEndian>(tasks),
-            ByteOrder::Big => tasks_body::<BigEndian>(tasks),
-        };
+        let body = with_order!(self.options.order, O => tasks_body::<O>(tasks));
         self.framer.loose_chunk(ChunkKind::TASKS, chunk_flags::SAFE_TO_COPY, &body)
     }
 
@@ -90,10 +79,7 @@ impl Writer {
     /// Returns an error if the codec refuses it.
     pub fn stats(&mut self, taken: StatsTaken, stats: &[(u32, CpuStats)]) -> Result<()> {
         let taken = if taken == StatsTaken::Before { 0 } else { 1 };
-        let rows = match self.options.order {
-            ByteOrder::Little => stats_body::<LittleEndian>(taken, stats),
-            ByteOrder::Big => stats_body::<BigEndian>(taken, stats),
-        };
+        let rows = with_order!(self.options.order, O => stats_body::<O>(taken, stats));
         self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
     }
 
@@ -103,10 +89,7 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn writer_stats(&mut self, stats: &[(u32, WriterStats)]) -> Result<()> {
-        let rows = match self.options.order {
-            ByteOrder::Little => writer_stats_body::<LittleEndian>(stats),
-            ByteOrder::Big => writer_stats_body::<BigEndian>(stats),
-        };
+        let rows = with_order!(self.options.order, O => writer_stats_body::<O>(stats));
         self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
     }
 }

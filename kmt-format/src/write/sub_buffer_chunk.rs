@@ -1,9 +1,9 @@
 //! A chunk of sub-buffers, kept as the kernel wrote them. Spec section "RAWP".
 
-use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+use zerocopy::IntoBytes;
 
 use super::types::SubBufferSummary;
-use crate::kernel::{ByteOrder, HeaderPage};
+use crate::kernel::{ByteOrder, HeaderPage, with_order};
 use crate::pack::{Summary, VERBATIM_EVENTS_MAX as EVENTS_MAX};
 use crate::raw::SubBuffersHead;
 
@@ -66,10 +66,7 @@ impl SubBufferChunk {
     /// Appends the body; returns the length of the head. Empties the chunk. `class_limit` is one more than the highest
     /// number of a class that is defined.
     pub fn take_body(&mut self, order: ByteOrder, class_limit: usize, out: &mut Vec<u8>) -> usize {
-        let head = match order {
-            ByteOrder::Little => self.head::<LittleEndian>(class_limit),
-            ByteOrder::Big => self.head::<BigEndian>(class_limit),
-        };
+        let head = with_order!(order, O => self.head::<O>(class_limit));
         out.extend_from_slice(&head);
         out.extend_from_slice(&self.bytes);
         self.bytes.clear();

@@ -1,13 +1,13 @@
 //! Writing symbols: all that are given, or those that events need.
 
 use std::borrow::Cow;
-use zerocopy::{BigEndian, LittleEndian};
+use zerocopy::LittleEndian;
 
 use super::Writer;
 use super::symbols_chunk::symbols_body;
 use super::used_code::NewSymbols;
 use crate::error::Result;
-use crate::kernel::{ByteOrder, KernelSymbols, Module};
+use crate::kernel::{ByteOrder, KernelSymbols, Module, with_order};
 use crate::raw::{ChunkKind, chunk_flags};
 use crate::read::{SymbolPart, SymbolTable};
 
@@ -74,10 +74,7 @@ impl Writer {
         modules: &[Module],
         core: Option<(u64, u64)>,
     ) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => symbols_body::<LittleEndian>(symbols, modules, core),
-            ByteOrder::Big => symbols_body::<BigEndian>(symbols, modules, core),
-        };
+        let body = with_order!(self.options.order, O => symbols_body::<O>(symbols, modules, core));
         self.framer.loose_chunk(ChunkKind::SYMBOLS, chunk_flags::SAFE_TO_COPY, &body)
     }
 }

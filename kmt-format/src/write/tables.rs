@@ -1,12 +1,12 @@
 //! Writing tables with texts. Spec sections "LINE", "CGRP" and "SUMS".
 
 use std::collections::HashMap;
-use zerocopy::{BigEndian, Immutable, IntoBytes, LittleEndian};
+use zerocopy::{Immutable, IntoBytes};
 
 use super::Writer;
 use super::rows::table_head;
 use crate::error::Result;
-use crate::kernel::ByteOrder;
+use crate::kernel::with_order;
 use crate::raw::{CgroupRow, ChunkKind, LineRow, StringRef, SumsRow};
 use crate::tables::{CgroupRecord, SiteSums, SourceLine};
 
@@ -89,10 +89,7 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn lines(&mut self, lines: &[SourceLine<'_>]) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => lines_body::<LittleEndian>(lines),
-            ByteOrder::Big => lines_body::<BigEndian>(lines),
-        };
+        let body = with_order!(self.options.order, O => lines_body::<O>(lines));
         self.copyable_chunk(ChunkKind::LINES, &body)
     }
 
@@ -102,10 +99,7 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn cgroups(&mut self, cgroups: &[CgroupRecord<'_>]) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => cgroups_body::<LittleEndian>(cgroups),
-            ByteOrder::Big => cgroups_body::<BigEndian>(cgroups),
-        };
+        let body = with_order!(self.options.order, O => cgroups_body::<O>(cgroups));
         self.copyable_chunk(ChunkKind::CGROUPS, &body)
     }
 
@@ -115,10 +109,7 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses it.
     pub fn sums(&mut self, sums: &[SiteSums<'_>]) -> Result<()> {
-        let body = match self.options.order {
-            ByteOrder::Little => sums_body::<LittleEndian>(sums),
-            ByteOrder::Big => sums_body::<BigEndian>(sums),
-        };
+        let body = with_order!(self.options.order, O => sums_body::<O>(sums));
         self.copyable_chunk(ChunkKind::SUMS, &body)
     }
 }

@@ -1,7 +1,7 @@
 //! The writer: decides which chunk comes when, and frames it.
 
 use std::collections::HashMap;
-use zerocopy::{BigEndian, LittleEndian};
+use zerocopy::LittleEndian;
 
 use super::frame::{ChunkId, file_header};
 use super::framer::Framer;
@@ -12,7 +12,7 @@ use super::used_code::UsedCode;
 use crate::Loss;
 use crate::codec::Compression;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::with_order;
 use crate::pack::{BodyLayout, ClassPlan, EventChunkBuilder, Habit};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
 use crate::schema::EventClass;
@@ -102,10 +102,7 @@ impl Writer {
         if !options.compression.is_available() {
             return Err(Error::new(ErrorKind::CodecNotBuilt { codec: "zstd" }));
         }
-        let header = match options.order {
-            ByteOrder::Little => file_header::<LittleEndian>(&options),
-            ByteOrder::Big => file_header::<BigEndian>(&options),
-        };
+        let header = with_order!(options.order, O => file_header::<O>(&options));
         let mut writer = Self::with_framer(
             options,
             Framer::start_of(options.order, options.trace_uuid, options.compression),
@@ -403,10 +400,7 @@ impl Writer {
 
     fn schema_body(&self, from: usize) -> Vec<u8> {
         let plans: Vec<&ClassPlan> = self.plans.iter().skip(from).collect();
-        match self.options.order {
-            ByteOrder::Little => schema_body::<LittleEndian>(&plans),
-            ByteOrder::Big => schema_body::<BigEndian>(&plans),
-        }
+        with_order!(self.options.order, O => schema_body::<O>(&plans))
     }
 
     /// Closes all chunks and writes index and trailer; returns the last bytes of the file.

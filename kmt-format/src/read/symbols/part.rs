@@ -2,12 +2,12 @@
 
 use core::ops::Range;
 use std::borrow::Cow;
-use zerocopy::{BigEndian, ByteOrder as Order, LittleEndian};
+use zerocopy::ByteOrder as Order;
 
 use super::block::{Name, Symbols};
 use super::{Resolved, Start, SymbolEntry};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::ByteOrder;
+use crate::kernel::{ByteOrder, with_order};
 use crate::raw::{SYMBOL_NAME_MAX, SYMBOLS_IN_BLOCK_MAX, SymbolBlockRow, SymbolOwnerRow, SymbolsHead};
 use crate::read::cast::{Table, array_at, head_len, struct_at};
 
@@ -68,10 +68,7 @@ impl Place {
 
 impl<'d> Part<'d> {
     pub(crate) fn parse(body: Cow<'d, [u8]>, base: u64, order: ByteOrder) -> Result<Self> {
-        match order {
-            ByteOrder::Little => Self::parse_in_order::<LittleEndian>(body, base),
-            ByteOrder::Big => Self::parse_in_order::<BigEndian>(body, base),
-        }
+        with_order!(order, O => Self::parse_in_order::<O>(body, base))
     }
 
     fn parse_in_order<O: Order + 'static>(body: Cow<'d, [u8]>, base: u64) -> Result<Self> {
