@@ -82,7 +82,7 @@ impl Writer {
             }
         }
         let mut writer = Self::with_framer(options, framer);
-        writer.go_on_with(
+        writer.continue_file(
             contents.schema.class_count(),
             contents.streams.iter().filter_map(|(cpu, stream)| {
                 let (chunk, info) = stream.chunks.last()?;

@@ -100,7 +100,7 @@ pub struct Rewrite<'d> {
 enum Job {
     Chunk(ChunkRef),
     Salvaged(ChunkRef, Vec<u8>, EventsInfo),
-    Note,
+    Summary,
     Close,
 }
 
@@ -160,7 +160,7 @@ impl<'d> Rewrite<'d> {
                 let id = ChunkId { flags: chunk.flags | chunk_flags::UNVERIFIED, ..self.id_of(&chunk) };
                 self.encode(id, &body, info)?;
             }
-            Job::Note => self.note()?,
+            Job::Summary => self.write_summary()?,
             Job::Close => self.framer.close()?,
         }
         Ok(Some(core::mem::take(&mut self.framer.out)))
@@ -194,7 +194,7 @@ impl<'d> Rewrite<'d> {
         self.todo.extend(schemas.last().copied().map(Job::Chunk));
         self.sum_up();
         if !self.recovery.is_sound() {
-            self.todo.push_back(Job::Note);
+            self.todo.push_back(Job::Summary);
         }
         self.todo.push_back(Job::Close);
     }
@@ -207,7 +207,7 @@ impl<'d> Rewrite<'d> {
                 self.todo.push_back(Job::Chunk(chunk));
             }
             Err(error) => {
-                self.scan.contents.note(Damage { offset: chunk.offset, len: chunk.total_len, error });
+                self.scan.contents.add_damage(Damage { offset: chunk.offset, len: chunk.total_len, error });
             }
         }
     }
@@ -230,17 +230,17 @@ impl<'d> Rewrite<'d> {
     fn sum_up(&mut self) {
         let contents = &self.scan.contents;
         let recovery = &mut self.recovery;
-        let known = contents.streams.values().fold(0u64, |sum, s| sum.saturating_add(s.last_event()));
+        let last_events = contents.streams.values().fold(0u64, |sum, s| sum.saturating_add(s.last_event()));
         let counted = contents.metadata.trailer.filter(|_| contents.finished).map(|t| t.event_count);
         recovery.was_finished = contents.finished;
         recovery.missing_is_exact = counted.is_some();
-        recovery.events_missing = counted.unwrap_or(known).saturating_sub(recovery.events);
+        recovery.events_missing = counted.unwrap_or(last_events).saturating_sub(recovery.events);
         recovery.damages.clone_from(&contents.damages);
         recovery.damage_count = contents.damage_count;
     }
 
     /// Notes in the new file what happened to the old one.
-    fn note(&mut self) -> Result<()> {
+    fn write_summary(&mut self) -> Result<()> {
         let recovery = &self.recovery;
         let text = format!(
             "{} damaged places, {}{} events missing, {} unverified",

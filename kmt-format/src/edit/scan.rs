@@ -81,7 +81,7 @@ impl<'d> Scan<'d> {
         }
         let end = if self.chunk_at(data, at).is_some() { at } else { data.len() };
         let error = Error::at(from as u64, kind);
-        self.contents.note(Damage { offset: from as u64, len: end.saturating_sub(from) as u64, error });
+        self.contents.add_damage(Damage { offset: from as u64, len: end.saturating_sub(from) as u64, error });
         end
     }
 

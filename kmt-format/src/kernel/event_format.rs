@@ -146,11 +146,11 @@ pub(crate) const FIELDS_END_MAX: u64 = 1 << 16;
 /// `field:TYPE NAME[LEN];\toffset:N;\tsize:N;\tsigned:N;`; the ancient `field special:` is accepted too.
 fn parse_field(line: &str, long_size: usize) -> Option<Field> {
     let (_, rest) = line.split_once(':')?;
-    let mut parts = rest.split(';');
-    let declaration = parts.next()?.trim();
+    let mut attributes = rest.split(';');
+    let declaration = attributes.next()?.trim();
     let (mut offset, mut size, mut signed) = (None, None, false);
-    for part in parts {
-        match part.trim().split_once(':') {
+    for attribute in attributes {
+        match attribute.trim().split_once(':') {
             Some(("offset", value)) => offset = value.parse::<u32>().ok(),
             Some(("size", value)) => size = value.parse::<u32>().ok(),
             Some(("signed", value)) => signed = value.trim() == "1",

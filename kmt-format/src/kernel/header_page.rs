@@ -80,12 +80,12 @@ impl HeaderPage {
 /// `field: TYPE NAME; offset:N; size:N; ...` to (name, offset, size), offsets capped far above any real one.
 fn parse_line(line: &str) -> Option<(&str, usize, usize)> {
     let rest = line.trim_start().strip_prefix("field:")?;
-    let mut parts = rest.split(';');
-    let name = parts.next()?.trim().rsplit([' ', '\t']).next()?;
+    let mut attributes = rest.split(';');
+    let name = attributes.next()?.trim().rsplit([' ', '\t']).next()?;
     let mut offset = None;
     let mut size = None;
-    for part in parts {
-        match part.trim().split_once(':') {
+    for attribute in attributes {
+        match attribute.trim().split_once(':') {
             Some(("offset", value)) => offset = value.parse::<u32>().ok(),
             Some(("size", value)) => size = value.parse::<u32>().ok(),
             _ => {}

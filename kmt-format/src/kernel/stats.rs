@@ -52,8 +52,8 @@ impl CpuStats {
         if self.overrun.is_none() && self.dropped.is_none() && self.commit_overrun.is_none() {
             return None;
         }
-        let parts = [self.overrun, self.dropped, self.commit_overrun];
-        Some(parts.into_iter().flatten().fold(0, u64::saturating_add))
+        let counters = [self.overrun, self.dropped, self.commit_overrun];
+        Some(counters.into_iter().flatten().fold(0, u64::saturating_add))
     }
 }
 

@@ -5,7 +5,7 @@ mod layout;
 use zerocopy::LittleEndian;
 
 use super::interner::{Interner, Key};
-use super::plan::{ClassPlan, ValuePlan};
+use super::plan::{RecordPlan, ValuePlan};
 use crate::error::Result;
 use crate::kernel::{ByteOrder, FieldKind, with_order};
 use crate::raw::EventsHead;
@@ -91,15 +91,15 @@ impl Body {
 
 /// How the last event of the class went, for the choice between descriptor and payload.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Habit {
+pub(crate) struct ClassRepeats {
     pub events: u32,
     pub misses: u32,
     /// The class hardly ever repeats: its fields go into the heap.
     pub in_payload: bool,
 }
 
-impl Habit {
-    fn note(&mut self, missed: bool) {
+impl ClassRepeats {
+    fn count(&mut self, missed: bool) {
         self.events = self.events.saturating_add(1);
         self.misses = self.misses.saturating_add(u32::from(missed));
         if self.misses > 256 && self.misses > self.events / 2 {
@@ -182,15 +182,21 @@ impl EventChunkBuilder {
     }
 
     /// Adds an event. [`Self::must_close_before`] has said no.
-    pub fn push(&mut self, plan: &ClassPlan, habit: &mut Habit, time: u64, record: &[u8]) -> Result<()> {
+    pub fn push(
+        &mut self,
+        plan: &RecordPlan,
+        repeats: &mut ClassRepeats,
+        time: u64,
+        record: &[u8],
+    ) -> Result<()> {
         plan.check_len(record)?;
-        self.note_time(time);
+        self.add_time(time);
         let context = self.context(plan, record);
-        let value = if habit.in_payload { None } else { self.value(plan, time, record) };
+        let value = if repeats.in_payload { None } else { self.value(plan, time, record) };
         let (descriptor, value) = match value {
             Some(value) => {
                 let (descriptor, is_new) = self.descriptor(plan, record);
-                habit.note(is_new);
+                repeats.count(is_new);
                 self.has_new_fields = is_new;
                 (descriptor, value)
             }
@@ -232,7 +238,7 @@ impl EventChunkBuilder {
         }
     }
 
-    fn note_time(&mut self, time: u64) {
+    fn add_time(&mut self, time: u64) {
         if self.record_count == 0 {
             self.t_base = time;
         }
@@ -245,7 +251,7 @@ impl EventChunkBuilder {
     }
 
     #[inline]
-    fn context(&mut self, plan: &ClassPlan, record: &[u8]) -> u16 {
+    fn context(&mut self, plan: &RecordPlan, record: &[u8]) -> u16 {
         // Contexts change every few events only; nearly all kernels' fit into one word.
         let word = match plan.context_key.as_slice() {
             [load] => Some((plan.context_len, load.word(record))),
@@ -272,7 +278,7 @@ impl EventChunkBuilder {
 
     /// The value word of the compact and wide shapes; `None` if it does not fit.
     #[inline]
-    fn value(&self, plan: &ClassPlan, time: u64, record: &[u8]) -> Option<u64> {
+    fn value(&self, plan: &RecordPlan, time: u64, record: &[u8]) -> Option<u64> {
         match plan.value {
             ValuePlan::Zero => Some(0),
             ValuePlan::Field(load) => Some(load.number(record, self.order)),
@@ -288,7 +294,7 @@ impl EventChunkBuilder {
 
     /// Index of the descriptor with this record's repeating fields, and whether it is new.
     #[inline]
-    fn descriptor(&mut self, plan: &ClassPlan, record: &[u8]) -> (u16, bool) {
+    fn descriptor(&mut self, plan: &RecordPlan, record: &[u8]) -> (u16, bool) {
         let found = if plan.arrays.is_empty() && plan.key.len() < SHORT_KEY {
             let mut words = [plan.index as u64; SHORT_KEY];
             for (word, load) in words.iter_mut().skip(1).zip(&plan.key) {
@@ -312,7 +318,7 @@ impl EventChunkBuilder {
     }
 
     /// Whether every number fits into the bytes that the shape keeps of it.
-    fn fits(&self, shape: &Shape, plan: &ClassPlan, record: &[u8]) -> bool {
+    fn fits(&self, shape: &Shape, plan: &RecordPlan, record: &[u8]) -> bool {
         plan.class.fields.iter().zip(shape.slots.iter()).all(|(field, slot)| {
             if slot.place != Place::Descriptor
                 || field.kind != FieldKind::Scalar
@@ -325,7 +331,7 @@ impl EventChunkBuilder {
         })
     }
 
-    fn add_descriptor(&mut self, plan: &ClassPlan, shape_index: usize, record: Option<&[u8]>) {
+    fn add_descriptor(&mut self, plan: &RecordPlan, shape_index: usize, record: Option<&[u8]>) {
         let Some(shape) = plan.shapes.get(shape_index) else { return };
         self.classes |= class_bit(plan.index);
         self.descriptor_offsets.push(self.descriptor_data.len() as u32);
@@ -344,7 +350,7 @@ impl EventChunkBuilder {
         &mut self,
         out: &mut Vec<u8>,
         shape: &Shape,
-        plan: &ClassPlan,
+        plan: &RecordPlan,
         place: Place,
         record: &[u8],
     ) {
@@ -375,7 +381,7 @@ impl EventChunkBuilder {
     }
 
     /// Stores all fields in the heap; returns descriptor and value word.
-    fn payload(&mut self, plan: &ClassPlan, record: &[u8]) -> (u16, u64) {
+    fn payload(&mut self, plan: &RecordPlan, record: &[u8]) -> (u16, u64) {
         let mut data = Vec::new();
         self.push_fields(&mut data, &plan.shapes[SHAPE_PAYLOAD], plan, Place::Payload, record);
         self.heap.resize(self.heap.len().next_multiple_of(8), 0);
@@ -445,7 +451,7 @@ impl EventChunkBuilder {
     }
 
     /// Goes on behind these events, which another chunk holds.
-    pub fn go_on_behind(&mut self, first_event: u64, t_last: u64) {
+    pub fn continue_after(&mut self, first_event: u64, t_last: u64) {
         self.first_event = first_event;
         self.t_last = t_last;
     }

@@ -4,8 +4,8 @@ mod event_chunk;
 mod interner;
 mod plan;
 
-pub(crate) use event_chunk::{EventChunkBuilder, Habit, Summary, class_bit};
-pub(crate) use plan::ClassPlan;
+pub(crate) use event_chunk::{ClassRepeats, EventChunkBuilder, Summary, class_bit};
+pub(crate) use plan::RecordPlan;
 
 /// Events of one chunk of verbatim sub-buffers at most, so that each may have a descriptor and a context of its own when
 /// it is decoded.

@@ -158,7 +158,7 @@ pub(crate) struct CodePlan {
 
 /// One event class, ready for writing.
 #[derive(Debug, Clone)]
-pub(crate) struct ClassPlan {
+pub(crate) struct RecordPlan {
     pub class: EventClass,
     /// Indexed by `SHAPE_*`; the file's index of the first one is `first_shape`.
     pub shapes: [Shape; 3],
@@ -182,7 +182,7 @@ pub(crate) struct ClassPlan {
     pub record_len_min: usize,
 }
 
-impl ClassPlan {
+impl RecordPlan {
     pub fn new(class: EventClass, index: usize, first_shape: usize, long_size: usize) -> Result<Self> {
         let shapes = shapes_of(&class, index, long_size);
         let compact = &shapes[SHAPE_COMPACT];

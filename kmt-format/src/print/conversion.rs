@@ -58,8 +58,8 @@ pub(super) fn conversion(
     };
     if !done {
         match value {
-            Value::Unknown(what) => env.note(what),
-            _ => env.note(&format!(
+            Value::Unknown(what) => env.add_unresolved(what),
+            _ => env.add_unresolved(&format!(
                 "%{}{} of a value that is not in the event",
                 spec.conversion as char,
                 String::from_utf8_lossy(&spec.extension)

@@ -124,7 +124,7 @@ impl<'a> PrintEnv<'a> {
         self.long_size
     }
 
-    pub(super) fn note(&self, what: &str) {
+    pub(super) fn add_unresolved(&self, what: &str) {
         let mut unresolved = self.unresolved.borrow_mut();
         if unresolved.len() < 1_000 && !unresolved.contains(what) {
             unresolved.insert(what.to_owned());

@@ -22,7 +22,7 @@ pub(super) fn text_named<'e>(event: &'e Event<'_>, name: &str) -> &'e [u8] {
 
 /// A line for a text that the file does not have.
 pub(super) fn unresolved_line(out: &mut Vec<u8>, env: &PrintEnv<'_>, what: &str) {
-    env.note(what);
+    env.add_unresolved(what);
     out.extend_from_slice(b"?\n");
 }
 

@@ -70,7 +70,7 @@ impl EventText {
         if !env.may_parse(print_fmt.len()) {
             text.pieces = vec![Piece::Literal(b"?".to_vec())];
             let PrintLimits { print_fmt, print_fmts } = env.limits;
-            env.note(&format!(
+            env.add_unresolved(&format!(
                 "print fmt of {}: more than {print_fmt} bytes (the limit `print_fmt`), or more than {print_fmts} with the others (the limit `print_fmts`)",
                 class.name
             ));
@@ -79,7 +79,7 @@ impl EventText {
         let tokens = tokens(print_fmt).unwrap_or_default();
         let Some((pieces, arguments)) = format_and_arguments(&tokens) else {
             text.pieces = vec![Piece::Literal(b"?".to_vec())];
-            env.note(&format!("print fmt of {}", class.name));
+            env.add_unresolved(&format!("print fmt of {}", class.name));
             return text;
         };
         let constant = |name: &str| env.constants.get(name).copied();

@@ -65,8 +65,8 @@ pub(crate) fn tokens(text: &str) -> Option<Vec<Token>> {
     Some(out)
 }
 
-fn end_of(bytes: &[u8], from: usize, goes_on: impl Fn(u8) -> bool) -> usize {
-    bytes.iter().skip(from).position(|&b| !goes_on(b)).map_or(bytes.len(), |n| from.saturating_add(n))
+fn end_of(bytes: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().skip(from).position(|&b| !belongs(b)).map_or(bytes.len(), |n| from.saturating_add(n))
 }
 
 fn number(text: &str) -> Option<Token> {

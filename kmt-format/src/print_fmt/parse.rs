@@ -32,9 +32,9 @@ pub(crate) fn argument(tokens: &[Token], scope: &Scope<'_>) -> Expr {
 
 /// The format string and the arguments of a `print fmt`; `None` if it does not begin with a string.
 pub(crate) fn format_and_arguments(tokens: &[Token]) -> Option<(Vec<Piece>, Vec<&[Token]>)> {
-    let mut parts = split_arguments(tokens).into_iter();
-    match parts.next()? {
-        [Token::Text(format)] => Some((pieces(format), parts.collect())),
+    let mut arguments = split_arguments(tokens).into_iter();
+    match arguments.next()? {
+        [Token::Text(format)] => Some((pieces(format), arguments.collect())),
         _ => None,
     }
 }
@@ -445,8 +445,8 @@ impl<'t> Parser<'t, '_> {
                 [Token::Sign("{"), inner @ .., Token::Sign("}")] => inner,
                 _ => continue,
             };
-            let parts = split_arguments(inner);
-            let Some((value, name)) = parts.first().zip(parts.get(1)) else { continue };
+            let entry = split_arguments(inner);
+            let Some((value, name)) = entry.first().zip(entry.get(1)) else { continue };
             let [Token::Text(name)] = name else { break };
             if let Some(Expr::Const(value, _)) = self.parse_one(value) {
                 out.push((ty.wrap(value), name.clone()));

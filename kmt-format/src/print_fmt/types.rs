@@ -22,16 +22,15 @@ pub(super) fn cast_type(tokens: &[Token], long_size: u8, next: Option<&Token>) -
     if names.is_empty() {
         return None;
     }
-    let known = int_type(&names, long_size);
+    let int = int_type(&names, long_size);
     if stars > 0 {
-        let element =
-            if stars > 1 { Int::new(long_size, false) } else { known.unwrap_or(Int::new(0, false)) };
+        let element = if stars > 1 { Int::new(long_size, false) } else { int.unwrap_or(Int::new(0, false)) };
         return Some(CastTo::Pointer(element));
     }
     if names == ["bool"] || names == ["_Bool"] {
         return Some(CastTo::Bool);
     }
-    if let Some(ty) = known {
+    if let Some(ty) = int {
         return Some(CastTo::Int(ty));
     }
     let operand_follows = matches!(

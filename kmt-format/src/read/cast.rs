@@ -31,14 +31,14 @@ where
 
 /// Rows of a table, whose length the file tells: at least what this version knows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Table<'d, T> {
+pub(super) struct TableRows<'d, T> {
     bytes: &'d [u8],
     row_len: usize,
     count: usize,
     row: core::marker::PhantomData<T>,
 }
 
-impl<'d, T> Table<'d, T>
+impl<'d, T> TableRows<'d, T>
 where
     T: FromBytes + KnownLayout + Immutable + Unaligned + 'static,
 {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::body::{Body, decoded};
-use super::sub_buffers::Decoder;
-use super::symbols::Part as SymbolPart;
+use super::sub_buffers::SubBufferDecoder;
+use super::symbols::SymbolChunk;
 use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, SymbolTable};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
@@ -93,7 +93,7 @@ pub(crate) struct Contents<'d> {
     /// Whether streams keep their chunks.
     keeps_chunks: bool,
     /// There once a chunk of sub-buffers was seen.
-    decoder: Option<Arc<Decoder>>,
+    decoder: Option<Arc<SubBufferDecoder>>,
 }
 
 impl<'d> Contents<'d> {
@@ -119,12 +119,12 @@ impl<'d> Contents<'d> {
             decoder: None,
         };
         if let Some(error) = damage {
-            contents.note(Damage { offset: 0, len: header.header_len as u64, error });
+            contents.add_damage(Damage { offset: 0, len: header.header_len as u64, error });
         }
         contents
     }
 
-    pub fn note(&mut self, damage: Damage) {
+    pub fn add_damage(&mut self, damage: Damage) {
         self.damage_count = self.damage_count.saturating_add(1);
         if self.damages.len() < self.limits.damages {
             self.damages.push(damage);
@@ -157,7 +157,7 @@ impl<'d> Contents<'d> {
         }
         Ok(used.unwrap_or_else(|error| {
             let damage = Damage { offset: chunk.offset, len: chunk.total_len, error };
-            self.note(damage.clone());
+            self.add_damage(damage.clone());
             Taken::Damaged(damage)
         }))
     }
@@ -197,7 +197,7 @@ impl<'d> Contents<'d> {
     pub fn indexed_chunk(&mut self, chunk: &ChunkRef, info: EventsInfo) -> Result<()> {
         self.begin(chunk)?;
         if let Err(error) = self.add_events(chunk, info) {
-            self.note(Damage { offset: chunk.offset, len: chunk.total_len, error });
+            self.add_damage(Damage { offset: chunk.offset, len: chunk.total_len, error });
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl<'d> Contents<'d> {
             stream.chunks.push((*chunk, info));
         }
         if chunk.kind == ChunkKind::SUB_BUFFERS && self.decoder.is_none() {
-            let mut decoder = Decoder::default();
+            let mut decoder = SubBufferDecoder::default();
             let mut budget = self.budget(chunk);
             let learnt = decoder.learn(&mut self.schema, self.header.long_size, &mut budget, chunk.offset);
             self.metadata_len = budget.used;
@@ -286,9 +286,9 @@ impl<'d> Contents<'d> {
             ChunkKind::CGROUPS => metadata.add_cgroups::<O>(&body, base, budget),
             ChunkKind::SUMS => metadata.add_sums::<O>(&body, base, budget),
             ChunkKind::SYMBOLS => {
-                let part = SymbolPart::parse(body.0, base, order)?;
-                budget.take(part.memory(), base)?;
-                self.symbols.get_or_insert_default().add(part);
+                let symbols = SymbolChunk::parse(body.0, base, order)?;
+                budget.take(symbols.memory(), base)?;
+                self.symbols.get_or_insert_default().add(symbols);
                 Ok(())
             }
             // The header's copy has been used where it was needed, and the index is a hint.
@@ -330,7 +330,7 @@ impl<'d> Contents<'d> {
             let what = "the trailer counts other chunks or bytes than the file holds";
             let error = Error::at(file_len, ErrorKind::Malformed(what));
             let damage = Damage { offset: file_len, len: 0, error };
-            self.note(damage.clone());
+            self.add_damage(damage.clone());
             return Some(damage);
         }
         None

@@ -123,7 +123,7 @@ impl<'t> Items<'t> {
 
     /// On to the next run; false at the end.
     #[inline(never)]
-    fn go_on(&mut self) -> bool {
+    fn next_run(&mut self) -> bool {
         (self.chunk, self.behind_gap) = (None, 0..0);
         let Some((chunk, range, gap)) = self.merge.next_shared() else { return false };
         (self.chunk, self.range, self.gap) = (Some(chunk), range, gap);
@@ -145,7 +145,7 @@ impl<'t> Iterator for Items<'t> {
                 core::mem::swap(&mut self.range, &mut self.behind_gap);
                 return Some(Item::Loss(gap));
             }
-            if !self.go_on() {
+            if !self.next_run() {
                 return None;
             }
             if self.gap.is_some() {
@@ -169,7 +169,7 @@ impl<'t> Iterator for Events<'t> {
             if let Some(event) = self.0.event() {
                 return Some(event);
             }
-            if !self.0.go_on() {
+            if !self.0.next_run() {
                 return None;
             }
         }

@@ -136,7 +136,7 @@ impl Incremental {
                 }
                 Step::Found(Found::Torn) => {}
                 Step::Found(Found::Damage(damage)) => {
-                    state.contents.note(damage.clone());
+                    state.contents.add_damage(damage.clone());
                     state.next.push_back(Arrived::Damage(damage));
                 }
                 Step::NeedMore => {
@@ -229,14 +229,14 @@ impl Incremental {
 
 impl State {
     fn chunk(&mut self, chunk: ChunkRef, stored: Vec<u8>) -> Result<()> {
-        let known = self.contents.schema.defined_count();
+        let defined_before = self.contents.schema.defined_count();
         match self.contents.chunk(&chunk, Cow::Owned(stored))? {
             Taken::Damaged(damage) => self.next.push_back(Arrived::Damage(damage)),
             Taken::Events(stored) if self.held.is_empty() => self.events(chunk, stored.into_owned()),
             Taken::Events(stored) => self.hold(chunk, stored.into_owned()),
             Taken::Other => {
                 self.next.push_back(Arrived::Chunk(chunk));
-                if self.contents.schema.defined_count() > known {
+                if self.contents.schema.defined_count() > defined_before {
                     self.try_again();
                 }
             }

@@ -56,13 +56,13 @@ impl<'d> Trace<'d> {
 
     /// Whether what the index says of an event chunk is so.
     pub(super) fn check_index(&self, chunk: &ChunkRef, info: &EventsInfo) -> Result<()> {
-        let lies = |what| Error::at(chunk.offset, ErrorKind::Index(what));
+        let mismatch = |what| Error::at(chunk.offset, ErrorKind::Index(what));
         if at(self.data(), chunk.offset, self.header()).as_ref() != Some(chunk) {
-            return Err(lies("another chunk or none stands where it leads"));
+            return Err(mismatch("another chunk or none stands where it leads"));
         }
         let prefix = chunk.prefix(chunk.stored_in(self.data()))?;
         if super::EventChunk::head(prefix, chunk, self.header().order)? != *info {
-            return Err(lies("the chunk's head says something else"));
+            return Err(mismatch("the chunk's head says something else"));
         }
         Ok(())
     }

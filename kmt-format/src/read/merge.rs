@@ -63,7 +63,7 @@ impl fmt::Debug for Run<'_, '_> {
 }
 
 /// The cursor of a run, its records, and what is missing before them.
-type Part<'m, 'd> = (&'m Cursor<'d>, Range<usize>, Option<Gap>);
+type RunParts<'m, 'd> = (&'m Cursor<'d>, Range<usize>, Option<Gap>);
 
 /// The CPUs' streams merged: always on with the CPU whose next event is the oldest, the lowest CPU where several are.
 ///
@@ -151,19 +151,19 @@ impl<'t, 'd> Merge<'t, 'd> {
     /// The next run; `None` at the end.
     pub fn next_run(&mut self) -> Option<Run<'_, 'd>> {
         let contents = self.trace.contents();
-        let (cursor, range, gap) = self.next_part()?;
+        let (cursor, range, gap) = self.advance()?;
         let (cpu, chunk_number, chunk) = (cursor.cpu, cursor.chunk_number, cursor.chunk.as_deref()?);
         Some(Run { cpu, chunk_number, chunk, range, gap, contents })
     }
 
     /// The next run, with a share of its chunk.
     pub(super) fn next_shared(&mut self) -> Option<(Rc<EventChunk<'d>>, Range<usize>, Option<Gap>)> {
-        let (cursor, range, gap) = self.next_part()?;
+        let (cursor, range, gap) = self.advance()?;
         Some((Rc::clone(cursor.chunk.as_ref()?), range, gap))
     }
 
     #[inline(always)]
-    fn next_part(&mut self) -> Option<Part<'_, 'd>> {
+    fn advance(&mut self) -> Option<RunParts<'_, 'd>> {
         let (index, limit) = self.oldest()?;
         let cursor = self.cursors.get_mut(index)?;
         let empty = Gap { cpu: cursor.cpu, ..Gap::default() };

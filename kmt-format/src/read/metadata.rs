@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::{ByteOrder as Order, FromBytes, Immutable, KnownLayout, Unaligned};
 
 use super::body::Body;
-use super::cast::{Table, array_at, head_len, struct_at};
+use super::cast::{TableRows, array_at, head_len, struct_at};
 use super::lines::LineIndex;
 use super::since::Since;
 use crate::Limits;
@@ -165,7 +165,7 @@ impl<'d> Metadata<'d> {
             _ => ClockUnit::Ticks,
         };
         let clock = TraceClock { name: name.to_owned(), unit, comparable: head.comparable == 1 };
-        if self.clock.as_ref().is_some_and(|known| *known != clock) {
+        if self.clock.as_ref().is_some_and(|other| *other != clock) {
             return Err(malformed(base, "two chunks tell of different clocks"));
         }
         self.clock = Some(clock);
@@ -261,12 +261,12 @@ impl<'d> Metadata<'d> {
         let (rows, ..) = rows::<O, StatsRow<O>>(body, base)?;
         let mut cpus: BTreeSet<u32> = self.counters.keys().copied().collect();
         // A later minor version may count more: other rows are passed over.
-        let known = || rows.iter().filter(|row| row.taken.get() <= 2);
-        for row in known() {
+        let supported = || rows.iter().filter(|row| row.taken.get() <= 2);
+        for row in supported() {
             cpus.insert(row.cpu.get());
             within_at(base, "streams", "the number of CPUs", cpus.len() as u64, limits.streams.into())?;
         }
-        for row in known() {
+        for row in supported() {
             let present = row.present.get();
             let number = |bit: u32, value: u64| (present & 1 << bit != 0).then_some(value);
             let counters = self.counters.entry(row.cpu.get()).or_default();
@@ -312,14 +312,14 @@ impl<'d> Metadata<'d> {
 }
 
 /// The rows of a chunk that is a table, where they start, and the length of the heap behind them.
-pub(super) fn rows<O: Order, T>(body: &[u8], base: u64) -> Result<(Table<'_, T>, usize, usize)>
+pub(super) fn rows<O: Order, T>(body: &[u8], base: u64) -> Result<(TableRows<'_, T>, usize, usize)>
 where
     T: FromBytes + KnownLayout + Immutable + Unaligned + 'static,
 {
     let head = struct_at::<TableHead<O>>(body, 0, base)?;
     let start = head_len::<TableHead<O>>(head.head_len.get(), body, base)?;
     let (count, row_len) = (head.row_count.get() as usize, head.row_len.get() as usize);
-    let (rows, heap_len) = (Table::at(body, start, count, row_len, base)?, head.heap_len.get() as usize);
+    let (rows, heap_len) = (TableRows::at(body, start, count, row_len, base)?, head.heap_len.get() as usize);
     array_at::<u8>(body, start.saturating_add(rows.len_bytes()), heap_len, base)?;
     Ok((rows, start, heap_len))
 }

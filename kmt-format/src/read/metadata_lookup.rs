@@ -20,8 +20,8 @@ impl Metadata<'_> {
     /// Thread group id of task `pid` at `time`, found as its name is; `None` if the file does not have it.
     pub fn tgid(&self, pid: i32, time: u64) -> Option<i32> {
         let row = self.tgids.find(pid, time, || {
-            let known = (0u32..).zip(&self.tasks).filter(|(_, task)| task.tgid != 0);
-            known.map(|(row, task)| (task.pid, task.time, row))
+            let grouped = (0u32..).zip(&self.tasks).filter(|(_, task)| task.tgid != 0);
+            grouped.map(|(row, task)| (task.pid, task.time, row))
         })?;
         self.tasks.get(row).map(|task| task.tgid)
     }
@@ -30,8 +30,8 @@ impl Metadata<'_> {
     /// file does not have it.
     pub fn cgroup(&self, pid: i32, hierarchy: u32, time: u64) -> Option<&CgroupRecord<'_>> {
         let row = self.in_cgroups.find((pid, hierarchy), time, || {
-            let known = (0u32..).zip(&self.cgroups).filter(|(_, cgroup)| !cgroup.path.is_empty());
-            known.map(|(row, cgroup)| ((cgroup.pid, cgroup.hierarchy), cgroup.time, row))
+            let with_path = (0u32..).zip(&self.cgroups).filter(|(_, cgroup)| !cgroup.path.is_empty());
+            with_path.map(|(row, cgroup)| ((cgroup.pid, cgroup.hierarchy), cgroup.time, row))
         })?;
         self.cgroups.get(row)
     }

@@ -39,7 +39,7 @@ pub use merge::{Gap, Merge, Run};
 pub use metadata::{Attachment, CpuCounters, Metadata, TaskRecord, TrailerInfo, WriterCounters};
 pub use records::{Record, Records};
 pub use schema_table::Schema;
-pub(crate) use symbols::Part as SymbolPart;
+pub(crate) use symbols::SymbolChunk;
 pub use symbols::{Resolved, SymbolEntry, SymbolTable};
 pub use trace::Trace;
 pub use value::{FieldKey, Value};

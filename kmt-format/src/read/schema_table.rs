@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use zerocopy::ByteOrder as Order;
 
-use super::cast::{Table, array_at, head_len, struct_at};
+use super::cast::{TableRows, array_at, head_len, struct_at};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{FIELDS_END_MAX, Field, FieldKind};
@@ -193,10 +193,10 @@ struct Tables<'d, 'b, O: Order + 'static> {
     shared_slots: BTreeMap<(u32, usize), Arc<[Slot]>>,
     first_class: usize,
     first_shape: usize,
-    classes: Table<'d, ClassRow<O>>,
-    fields: Table<'d, FieldRow<O>>,
-    shapes: Table<'d, ShapeRow<O>>,
-    slots: Table<'d, SlotRow<O>>,
+    classes: TableRows<'d, ClassRow<O>>,
+    fields: TableRows<'d, FieldRow<O>>,
+    shapes: TableRows<'d, ShapeRow<O>>,
+    slots: TableRows<'d, SlotRow<O>>,
     heap: &'d [u8],
     /// Size of the value word.
     long_size: usize,
@@ -220,13 +220,16 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         limit("classes", "the number of event classes", last_class, limits.classes)?;
         limit("shapes", "the number of shapes", last_shape, limits.shapes)?;
         let classes =
-            Table::at(body, at, head.class_count.get() as usize, head.class_len.get().into(), base)?;
+            TableRows::at(body, at, head.class_count.get() as usize, head.class_len.get().into(), base)?;
         at = at.saturating_add(classes.len_bytes());
-        let fields = Table::at(body, at, head.field_count.get() as usize, head.field_len.get().into(), base)?;
+        let fields =
+            TableRows::at(body, at, head.field_count.get() as usize, head.field_len.get().into(), base)?;
         at = at.saturating_add(fields.len_bytes());
-        let shapes = Table::at(body, at, head.shape_count.get() as usize, head.shape_len.get().into(), base)?;
+        let shapes =
+            TableRows::at(body, at, head.shape_count.get() as usize, head.shape_len.get().into(), base)?;
         at = at.saturating_add(shapes.len_bytes());
-        let slots = Table::at(body, at, head.slot_count.get() as usize, head.slot_len.get().into(), base)?;
+        let slots =
+            TableRows::at(body, at, head.slot_count.get() as usize, head.slot_len.get().into(), base)?;
         at = at.saturating_add(slots.len_bytes());
         let heap = array_at(body, at, head.heap_len.get() as usize, base)?;
         Ok(Self {

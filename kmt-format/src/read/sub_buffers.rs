@@ -11,14 +11,16 @@ use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{HeaderPage, Item, Missed, SubBuffer, with_order};
 use crate::limits::{Budget, within_at};
-use crate::pack::{CHUNK_LEN, ClassPlan, EventChunkBuilder, Habit, VERBATIM_EVENTS_MAX as EVENTS_MAX};
+use crate::pack::{
+    CHUNK_LEN, ClassRepeats, EventChunkBuilder, RecordPlan, VERBATIM_EVENTS_MAX as EVENTS_MAX,
+};
 use crate::raw::SubBuffersHead;
 use crate::{Limits, Loss};
 
 /// How to take the records of each class apart, by event id.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Decoder {
-    plans: Vec<Option<ClassPlan>>,
+pub(super) struct SubBufferDecoder {
+    plans: Vec<Option<RecordPlan>>,
     /// Index of the last plan plus one by event id; 0 if there is none.
     plan_of_id: Vec<u16>,
     /// All plans of an id that several classes have, lowest first.
@@ -28,7 +30,7 @@ pub(super) struct Decoder {
 /// What a plan takes for each field of its class, in bytes: three slots, and steps.
 const PLAN_PER_FIELD: usize = 160;
 
-impl Decoder {
+impl SubBufferDecoder {
     /// Makes plans for the classes of `schema` that have none yet; the schema knows their shapes then. `offset`
     /// is that of the chunk that they come with.
     pub fn learn(
@@ -48,10 +50,10 @@ impl Decoder {
             let class = schema.class(index).filter(|_| index < count);
             let Some(class) = class else { continue };
             budget.take(class.fields.len().saturating_mul(PLAN_PER_FIELD), offset)?;
-            let Ok(plan) = ClassPlan::new(class.clone(), index, index.saturating_mul(3), long_size) else {
+            let Ok(plan) = RecordPlan::new(class.clone(), index, index.saturating_mul(3), long_size) else {
                 continue;
             };
-            self.note_id(plan.class.id, index as u16);
+            self.add_id(plan.class.id, index as u16);
             schema.set_decoding(index, &plan.shapes);
             if let Some(slot) = self.plans.get_mut(index) {
                 *slot = Some(plan);
@@ -60,7 +62,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn note_id(&mut self, id: u16, index: u16) {
+    fn add_id(&mut self, id: u16, index: u16) {
         let Some(place) = self.plan_of_id.get_mut(usize::from(id)) else { return };
         if let Some(other) = place.checked_sub(1).filter(|&other| other != index) {
             let all = self.shared_ids.entry(id).or_insert_with(|| vec![other]);
@@ -72,7 +74,7 @@ impl Decoder {
     }
 
     /// The class of that id: of several the one with the highest number below `class_limit`.
-    fn plan(&self, id: u16, class_limit: usize) -> Option<(usize, &ClassPlan)> {
+    fn plan(&self, id: u16, class_limit: usize) -> Option<(usize, &RecordPlan)> {
         let mut index = usize::from(self.plan_of_id.get(usize::from(id))?.checked_sub(1)?);
         if index >= class_limit {
             let all = self.shared_ids.get(&id)?;
@@ -100,8 +102,8 @@ impl Decoder {
         }
         let mut builder = EventChunkBuilder::new(header.order, header.long_size, CHUNK_LEN);
         builder.add_loss(info.loss);
-        builder.go_on_behind(info.first_event, info.t_last);
-        let mut habits = vec![Habit::default(); self.plans.len()];
+        builder.continue_after(info.first_event, info.t_last);
+        let mut class_repeats = vec![ClassRepeats::default(); self.plans.len()];
         let bytes = body.get(layout.head_len..).unwrap_or_default();
         for (number, sub_buffer) in bytes.chunks_exact(layout.page.sub_buffer_len()).enumerate() {
             let start = base.saturating_add(
@@ -130,8 +132,8 @@ impl Decoder {
                 }
                 let (name, what) = ("event_body_len", "the decoded length of an event chunk");
                 within_at(base, name, what, builder.heap_len() as u64, limits.event_body_len)?;
-                let Some(habit) = habits.get_mut(index) else { continue };
-                builder.push(plan, habit, time, record).map_err(|e| Error::at(here, e.kind().clone()))?;
+                let Some(repeats) = class_repeats.get_mut(index) else { continue };
+                builder.push(plan, repeats, time, record).map_err(|e| Error::at(here, e.kind().clone()))?;
             }
         }
         let summary = builder.summary();

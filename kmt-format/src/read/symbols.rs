@@ -1,13 +1,13 @@
 //! Symbols, searched in the file where they lie.
 
 mod block;
-mod part;
+mod chunk;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-pub(crate) use part::Part;
-use part::Place;
+pub(crate) use chunk::SymbolChunk;
+use chunk::SymbolPosition;
 
 /// What an address belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,31 +51,31 @@ pub struct SymbolEntry<'t> {
 #[derive(Debug, Clone, Default)]
 pub struct SymbolTable<'d> {
     /// In the order of the file.
-    parts: Vec<Part<'d>>,
-    /// Where there are many parts: of all addresses at which symbols start, in their order, the symbol that counts.
+    chunks: Vec<SymbolChunk<'d>>,
+    /// Where there are many chunks: of all addresses at which symbols start, in their order, the symbol that counts.
     merged: OnceLock<Vec<Start>>,
-    /// Bounds of the kernel image, as the last part that tells has them.
+    /// Bounds of the kernel image, as the last chunk that tells has them.
     core: (Option<u64>, Option<u64>),
 }
 
-/// Where a symbol starts: address, number of its part, and its place there.
+/// Where a symbol starts: address, number of its chunk, and its position there.
 type Start = (u64, u32, u32);
 
-/// Up to this number of parts each one is searched: those of a kernel, and of modules loaded while it was traced.
-const PARTS_SEARCHED: usize = 8;
+/// Up to this number of chunks each one is searched: those of a kernel, and of modules loaded while it was traced.
+const CHUNKS_SEARCHED: usize = 8;
 
 impl<'d> SymbolTable<'d> {
     /// Adds the symbols of the next chunk.
-    pub(crate) fn add(&mut self, part: Part<'d>) {
-        let known = |bound: u64, before| if bound == 0 { before } else { Some(bound) };
-        self.core = (known(part.core_start, self.core.0), known(part.core_end, self.core.1));
-        self.parts.push(part);
+    pub(crate) fn add(&mut self, chunk: SymbolChunk<'d>) {
+        let stated = |bound: u64, before| if bound == 0 { before } else { Some(bound) };
+        self.core = (stated(chunk.core_start, self.core.0), stated(chunk.core_end, self.core.1));
+        self.chunks.push(chunk);
         self.merged.take();
     }
 
     /// Number of symbols.
     pub fn len(&self) -> usize {
-        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.symbol_count))
+        self.chunks.iter().fold(0, |sum, chunk| sum.saturating_add(chunk.symbol_count))
     }
 
     /// Whether there is none.
@@ -85,7 +85,7 @@ impl<'d> SymbolTable<'d> {
 
     /// All symbols: chunk by chunk in the order of the file, those of one chunk in the order of their addresses.
     pub fn entries(&self) -> impl Iterator<Item = SymbolEntry<'_>> {
-        self.parts.iter().flat_map(Part::entries)
+        self.chunks.iter().flat_map(SymbolChunk::entries)
     }
 
     /// First address of the kernel image, and the first one behind it; `None` where that is not known.
@@ -96,48 +96,52 @@ impl<'d> SymbolTable<'d> {
     /// The symbol that holds `address`, as the kernel's `%pS` finds it: the last one that does not start behind it,
     /// and of several at one address the first. Of equal ones in several chunks the last chunk's counts.
     pub fn resolve(&self, address: u64) -> Option<Resolved<'_>> {
-        let (part, place) = self.last_not_behind(address)?;
-        part.resolved(place, address, self.core_range())
+        let (chunk, position) = self.last_not_behind(address)?;
+        chunk.resolved(position, address, self.core_range())
     }
 
     /// The symbol that decides what [`SymbolTable::resolve`] returns for `address`, also where it does not hold it,
     /// with base and size of its owner: a table that has it for each address of a set gives the same answers for them.
     pub(crate) fn deciding(&self, address: u64) -> Option<(SymbolEntry<'_>, Option<(u64, u64)>)> {
-        let (part, place) = self.last_not_behind(address)?;
-        Some((part.entry(place)?, part.owner_range(place)))
+        let (chunk, position) = self.last_not_behind(address)?;
+        Some((chunk.entry(position)?, chunk.owner_range(position)))
     }
 
-    fn last_not_behind(&self, address: u64) -> Option<(&Part<'d>, Place)> {
-        if self.parts.len() > PARTS_SEARCHED { self.in_merged(address) } else { self.in_parts(address) }
+    fn last_not_behind(&self, address: u64) -> Option<(&SymbolChunk<'d>, SymbolPosition)> {
+        if self.chunks.len() > CHUNKS_SEARCHED { self.in_merged(address) } else { self.in_chunks(address) }
     }
 
     /// The symbol that starts last of those that do not start behind `address`.
-    fn in_parts(&self, address: u64) -> Option<(&Part<'d>, Place)> {
-        let mut best: Option<(u64, &Part<'d>, Place)> = None;
-        for part in self.parts.iter().rev() {
-            let Some((start, place)) = part.last_not_behind(address) else { continue };
+    fn in_chunks(&self, address: u64) -> Option<(&SymbolChunk<'d>, SymbolPosition)> {
+        let mut best: Option<(u64, &SymbolChunk<'d>, SymbolPosition)> = None;
+        for chunk in self.chunks.iter().rev() {
+            let Some((start, position)) = chunk.last_not_behind(address) else { continue };
             if best.is_none_or(|(best, _, _)| start > best) {
-                best = Some((start, part, place));
+                best = Some((start, chunk, position));
             }
         }
-        best.map(|(_, part, place)| (part, place))
+        best.map(|(_, chunk, position)| (chunk, position))
     }
 
-    /// The same, by the addresses of all parts.
-    fn in_merged(&self, address: u64) -> Option<(&Part<'d>, Place)> {
+    /// The same, by the addresses of all chunks.
+    fn in_merged(&self, address: u64) -> Option<(&SymbolChunk<'d>, SymbolPosition)> {
         let starts = self.merged.get_or_init(|| self.starts());
         let behind = starts.partition_point(|&(start, ..)| start <= address);
-        let &(_, part, place) = starts.get(behind.checked_sub(1)?)?;
-        Some((self.parts.get(part as usize)?, Place::unpacked(place)))
+        let &(_, chunk, position) = starts.get(behind.checked_sub(1)?)?;
+        Some((self.chunks.get(chunk as usize)?, SymbolPosition::unpacked(position)))
     }
 
     fn starts(&self) -> Vec<Start> {
         let mut starts: Vec<Start> = Vec::with_capacity(self.len());
-        for (number, part) in self.parts.iter().enumerate() {
-            starts.extend(part.starts().map(|(address, place)| (address, number as u32, place.packed())));
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            starts.extend(
+                chunk.starts().map(|(address, position)| (address, number as u32, position.packed())),
+            );
         }
-        // Of those at one address the last part's first symbol.
-        starts.sort_unstable_by_key(|&(address, part, place)| (address, core::cmp::Reverse(part), place));
+        // Of those at one address the last chunk's first symbol.
+        starts.sort_unstable_by_key(|&(address, chunk, position)| {
+            (address, core::cmp::Reverse(chunk), position)
+        });
         starts.dedup_by_key(|&mut (address, ..)| address);
         starts
     }

@@ -35,7 +35,7 @@ impl<'d> Trace<'d> {
                     contents.chunk(&chunk, Cow::Borrowed(chunk.stored_in(data)))?;
                 }
                 Step::Found(Found::Torn) => {}
-                Step::Found(Found::Damage(damage)) => contents.note(damage),
+                Step::Found(Found::Damage(damage)) => contents.add_damage(damage),
                 Step::NeedMore | Step::End => break,
             }
         }
@@ -147,8 +147,8 @@ impl<'d> Trace<'d> {
     pub fn read(&self, chunk: &ChunkRef) -> Result<EventChunk<'d>> {
         if self.is_indexed {
             let chunks = chunk.cpu.and_then(|cpu| self.streams().get(&cpu)).map_or(&[][..], |s| &s.chunks);
-            let known = chunks.binary_search_by_key(&chunk.offset, |(c, _)| c.offset).ok();
-            if let Some((_, info)) = known.and_then(|index| chunks.get(index)) {
+            let index = chunks.binary_search_by_key(&chunk.offset, |(c, _)| c.offset).ok();
+            if let Some((_, info)) = index.and_then(|index| chunks.get(index)) {
                 self.check_index(chunk, info)?;
             }
         }

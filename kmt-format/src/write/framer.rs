@@ -25,7 +25,7 @@ pub(crate) struct Framer {
     pub uuid: [u8; 16],
     pub compression: Compression,
     /// How attached files are stored; with any codec keys, tasks, counters and classes are stored with LZ4.
-    pub besides: Compression,
+    pub attachment_compression: Compression,
     pub out: Vec<u8>,
     pub file_len: u64,
     pub event_count: u64,
@@ -44,7 +44,7 @@ impl Framer {
             order,
             uuid,
             compression,
-            besides: compression,
+            attachment_compression: compression,
             out: Vec::new(),
             file_len: 0,
             event_count: 0,
@@ -79,8 +79,8 @@ impl Framer {
 
     fn compression_of(&self, kind: ChunkKind) -> Compression {
         match kind {
-            ChunkKind::FILE => self.besides,
-            _ if self.besides == self.compression => self.compression,
+            ChunkKind::FILE => self.attachment_compression,
+            _ if self.attachment_compression == self.compression => self.compression,
             ChunkKind::META | ChunkKind::TASKS | ChunkKind::STATS | ChunkKind::SCHEMA => Compression::Lz4,
             _ => self.compression,
         }

@@ -3,12 +3,12 @@
 use zerocopy::{ByteOrder, IntoBytes};
 
 use crate::kernel::FieldKind;
-use crate::pack::ClassPlan;
+use crate::pack::RecordPlan;
 use crate::raw::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};
 use crate::schema::{Place, Transform};
 
 /// The body of a schema chunk with these classes, which follow each other in the file's count.
-pub(super) fn schema_body<O: ByteOrder>(plans: &[&ClassPlan]) -> Vec<u8> {
+pub(super) fn schema_body<O: ByteOrder>(plans: &[&RecordPlan]) -> Vec<u8> {
     let mut classes: Vec<ClassRow<O>> = Vec::new();
     let mut fields: Vec<FieldRow<O>> = Vec::new();
     let mut shapes: Vec<ShapeRow<O>> = Vec::new();
@@ -119,17 +119,17 @@ fn place_code(place: Place) -> u8 {
 #[derive(Default)]
 struct Heap {
     bytes: Vec<u8>,
-    seen: std::collections::HashMap<Vec<u8>, u32>,
+    offsets: std::collections::HashMap<Vec<u8>, u32>,
 }
 
 impl Heap {
     fn push<O: ByteOrder>(&mut self, text: &[u8]) -> StringRef<O> {
         let len = (text.len() as u32).into();
         if text.len() <= 64 {
-            if let Some(&offset) = self.seen.get(text) {
+            if let Some(&offset) = self.offsets.get(text) {
                 return StringRef { offset: offset.into(), len };
             }
-            self.seen.insert(text.to_vec(), self.bytes.len() as u32);
+            self.offsets.insert(text.to_vec(), self.bytes.len() as u32);
         }
         let offset = (self.bytes.len() as u32).into();
         self.bytes.extend_from_slice(text);

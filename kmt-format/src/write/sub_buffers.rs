@@ -140,7 +140,7 @@ impl Writer {
                         plan.check_len(record).map_err(at)?;
                         found.classes |= class_bit(plan.index);
                         if self.code.is_on() {
-                            self.code.see_record(plan, record, self.options.order, self.options.long_size);
+                            self.code.add_record(plan, record, self.options.order, self.options.long_size);
                         }
                     }
                     found.add(time);

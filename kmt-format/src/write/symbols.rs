@@ -9,7 +9,7 @@ use super::used_code::NewSymbols;
 use crate::error::Result;
 use crate::kernel::{ByteOrder, KernelSymbols, Module, with_order};
 use crate::raw::{ChunkKind, chunk_flags};
-use crate::read::{SymbolPart, SymbolTable};
+use crate::read::{SymbolChunk, SymbolTable};
 
 impl Writer {
     /// Writes the kernel's symbols. `modules` gives the places of modules.
@@ -35,7 +35,7 @@ impl Writer {
     pub fn symbols_on_use(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
         let body = symbols_body::<LittleEndian>(symbols, modules, None);
         let mut table = SymbolTable::default();
-        table.add(SymbolPart::parse(Cow::Owned(body), 0, ByteOrder::Little)?);
+        table.add(SymbolChunk::parse(Cow::Owned(body), 0, ByteOrder::Little)?);
         self.code.set_source(table);
         Ok(())
     }
@@ -55,7 +55,7 @@ impl Writer {
     /// Counts `address` among those that events hold.
     pub fn uses_code(&mut self, address: u64) {
         if self.code.is_on() {
-            self.code.see(address);
+            self.code.add(address);
         }
     }
 

@@ -14,13 +14,13 @@ use crate::tables::{CgroupRecord, SiteSums, SourceLine};
 #[derive(Default)]
 struct Texts<'t> {
     bytes: Vec<u8>,
-    seen: HashMap<&'t [u8], u32>,
+    offsets: HashMap<&'t [u8], u32>,
 }
 
 impl<'t> Texts<'t> {
     fn push<O: zerocopy::ByteOrder>(&mut self, text: &'t [u8]) -> StringRef<O> {
         let at = self.bytes.len() as u32;
-        let offset = *self.seen.entry(text).or_insert(at);
+        let offset = *self.offsets.entry(text).or_insert(at);
         if offset == at {
             self.bytes.extend_from_slice(text);
         }

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::kernel::{ByteOrder, KernelSymbols, Module, Symbol, SymbolOwner};
-use crate::pack::ClassPlan;
+use crate::pack::RecordPlan;
 use crate::read::{SymbolEntry, SymbolTable};
 
 /// Addresses that are remembered as seen. Beyond, all are forgotten, and may be reported once more: a kernel has some
 /// ten thousand call sites, and a hostile one must not take more memory.
-const SEEN_MAX: usize = 1 << 18;
+const ADDRESSES_MAX: usize = 1 << 18;
 /// Addresses that are recognized without a search in all.
 const RECENT: usize = 1 << 10;
 
@@ -18,7 +18,7 @@ const RECENT: usize = 1 << 10;
 pub(super) struct UsedCode {
     is_on: bool,
     recent: Vec<u64>,
-    seen: HashSet<u64>,
+    addresses: HashSet<u64>,
     /// Those that are new since the last time, in the order of the events.
     fresh: Vec<u64>,
     source: Option<Source>,
@@ -59,7 +59,7 @@ impl UsedCode {
 
     /// Takes in an address.
     #[inline]
-    pub fn see(&mut self, address: u64) {
+    pub fn add(&mut self, address: u64) {
         // The upper bits of a product depend on all bits of the address.
         let slot = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % RECENT;
         if self.recent.get(slot) == Some(&address) || address == 0 {
@@ -69,31 +69,31 @@ impl UsedCode {
         if let Some(recent) = self.recent.get_mut(slot) {
             *recent = address;
         }
-        if self.seen.len() >= SEEN_MAX {
-            self.seen.clear();
+        if self.addresses.len() >= ADDRESSES_MAX {
+            self.addresses.clear();
         }
-        if self.seen.insert(address) {
+        if self.addresses.insert(address) {
             self.fresh.push(address);
         }
     }
 
     /// Takes in the addresses of an event.
-    pub fn see_record(&mut self, plan: &ClassPlan, record: &[u8], order: ByteOrder, long_size: usize) {
+    pub fn add_record(&mut self, plan: &RecordPlan, record: &[u8], order: ByteOrder, long_size: usize) {
         for code in plan.code(long_size) {
-            let mut see = |address: u64| {
-                self.see(address);
+            let mut add = |address: u64| {
+                self.add(address);
                 if code.before {
-                    self.see(address.wrapping_sub(1));
+                    self.add(address.wrapping_sub(1));
                 }
             };
             match plan.arrays.get(code.array) {
                 Some(array) => array
                     .bytes(record, order, long_size)
                     .chunks_exact(long_size)
-                    .for_each(|address| see(order.uint(address))),
+                    .for_each(|address| add(order.uint(address))),
                 None => {
                     let (offset, len) = (code.scalar.offset as usize, code.scalar.len as usize);
-                    see(order.uint_at(record, offset, len).unwrap_or(0));
+                    add(order.uint_at(record, offset, len).unwrap_or(0));
                 }
             }
         }
@@ -140,7 +140,7 @@ impl<'t> NewSymbols<'t> {
         let mut symbols = Vec::new();
         for (entry, range) in found {
             let owner = entry.owner.map_or(SymbolOwner::Core, |owner| {
-                let at = owners.iter().rposition(|known| *known == (owner, *range)).unwrap_or_else(|| {
+                let at = owners.iter().rposition(|other| *other == (owner, *range)).unwrap_or_else(|| {
                     owners.push((owner, *range));
                     owners.len().saturating_sub(1)
                 });

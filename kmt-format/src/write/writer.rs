@@ -13,7 +13,7 @@ use crate::Loss;
 use crate::codec::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::with_order;
-use crate::pack::{BodyLayout, ClassPlan, EventChunkBuilder, Habit};
+use crate::pack::{BodyLayout, ClassRepeats, EventChunkBuilder, RecordPlan};
 use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
 use crate::schema::EventClass;
 
@@ -55,10 +55,10 @@ pub struct Writer {
     formats: HashMap<u16, EventClass>,
     /// Classes that were in the file already when this writer went on with it.
     first_class: usize,
-    pub(super) plans: Vec<ClassPlan>,
+    pub(super) plans: Vec<RecordPlan>,
     /// Addresses of code in events.
     pub(super) code: UsedCode,
-    habits: Vec<Habit>,
+    class_repeats: Vec<ClassRepeats>,
     /// Index in `plans` plus one by event id; 0 if none: a table of zeros costs nothing until it is used.
     plan_of_id: Vec<u16>,
     plans_written: usize,
@@ -124,7 +124,7 @@ impl Writer {
             first_class: 0,
             plans: Vec::new(),
             code: UsedCode::default(),
-            habits: Vec::new(),
+            class_repeats: Vec::new(),
             plan_of_id: vec![0; 1 << 16],
             plans_written: 0,
             classes_len: (0, 0),
@@ -136,13 +136,17 @@ impl Writer {
 
     /// Goes on behind what a file holds: so many classes, and of each CPU the number of the next chunk, the number of
     /// the next event, and the last time.
-    pub(crate) fn go_on_with(&mut self, classes: usize, streams: impl Iterator<Item = (u32, u32, u64, u64)>) {
+    pub(crate) fn continue_file(
+        &mut self,
+        classes: usize,
+        streams: impl Iterator<Item = (u32, u32, u64, u64)>,
+    ) {
         self.first_class = classes;
         for (cpu, sequence, events, t_last) in streams {
             let mut stream = Stream::new(&self.options, &self.limits);
             stream.sequence = sequence;
             stream.last_time = Some(t_last);
-            stream.builder.go_on_behind(events, t_last);
+            stream.builder.continue_after(events, t_last);
             self.stream_of_cpu.insert(cpu, self.streams.len());
             self.streams.push((cpu, stream));
         }
@@ -158,7 +162,7 @@ impl Writer {
         if !compression.is_available() {
             return Err(Error::new(ErrorKind::CodecNotBuilt { codec: "zstd" }));
         }
-        self.framer.besides = compression;
+        self.framer.attachment_compression = compression;
         Ok(())
     }
 
@@ -248,9 +252,9 @@ impl Writer {
         if number >= 21_000 {
             return Err(Error::new(ErrorKind::Usage("more than 21,000 event classes")));
         }
-        let plan = ClassPlan::new(class, number, number * 3, self.options.long_size)?;
+        let plan = RecordPlan::new(class, number, number * 3, self.options.long_size)?;
         self.plans.push(plan);
-        self.habits.push(Habit::default());
+        self.class_repeats.push(ClassRepeats::default());
         if let Some(slot) = self.plan_of_id.get_mut(usize::from(id)) {
             *slot = index as u16 + 1;
         }
@@ -272,14 +276,14 @@ impl Writer {
             self.close_chunk(cpu)?;
             stream = self.stream(cpu)?;
         }
-        let (Some(plan), Some(habit), Some((_, stream))) =
-            (self.plans.get(index), self.habits.get_mut(index), self.streams.get_mut(stream))
+        let (Some(plan), Some(repeats), Some((_, stream))) =
+            (self.plans.get(index), self.class_repeats.get_mut(index), self.streams.get_mut(stream))
         else {
             return Err(Error::new(ErrorKind::Usage("no such stream")));
         };
-        stream.builder.push(plan, habit, time, record)?;
+        stream.builder.push(plan, repeats, time, record)?;
         if self.code.is_on() && stream.builder.has_new_fields() {
-            self.code.see_record(plan, record, self.options.order, self.options.long_size);
+            self.code.add_record(plan, record, self.options.order, self.options.long_size);
         }
         Ok(())
     }
@@ -313,9 +317,9 @@ impl Writer {
         if cpu == ChunkHeader::<LittleEndian>::NO_STREAM {
             return Err(Error::new(ErrorKind::Usage("no CPU has that number")));
         }
-        if let Some(&known) = self.stream_of_cpu.get(&cpu) {
-            self.current = known;
-            return Ok(known);
+        if let Some(&index) = self.stream_of_cpu.get(&cpu) {
+            self.current = index;
+            return Ok(index);
         }
         if self.streams.len() >= STREAMS_MAX {
             return Err(Error::new(ErrorKind::Usage("more than 16,384 CPUs: readers take no more")));
@@ -373,7 +377,7 @@ impl Writer {
             let summary = stream.sub_buffers.summary;
             let prefix_len = stream.sub_buffers.take_body(order, class_limit, &mut self.framer.out);
             let events = summary.first_event.saturating_add(summary.record_count.into());
-            stream.builder.go_on_behind(events, summary.t_last);
+            stream.builder.continue_after(events, summary.t_last);
             (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, summary })
         };
         let mut flags = chunk_flags::CRITICAL;
@@ -399,7 +403,7 @@ impl Writer {
     }
 
     fn schema_body(&self, from: usize) -> Vec<u8> {
-        let plans: Vec<&ClassPlan> = self.plans.iter().skip(from).collect();
+        let plans: Vec<&RecordPlan> = self.plans.iter().skip(from).collect();
         with_order!(self.options.order, O => schema_body::<O>(&plans))
     }
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::told;
+use crate::support::found;
 use kmt_format::read::Trace;
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn golden_files_tell_what_they_told() {
             assert_eq!(trace.damages(), [], "{name}");
             let json: Value =
                 serde_json::from_str(&fs::read_to_string(path.with_extension("json")).unwrap()).unwrap();
-            told::compare(name, &told::of_trace(&trace), &json);
+            found::compare(name, &found::of_trace(&trace), &json);
         }
     }
 }

@@ -26,33 +26,34 @@ fn file() -> Vec<u8> {
 }
 
 /// CPU, time, name and record of an event.
-type Told = (u32, u64, String, Vec<u8>);
+type EventFields = (u32, u64, String, Vec<u8>);
 /// Number of the event before which events are missing, CPU, and how many are.
 type Lost = (usize, u32, u64);
 
-/// What an event is, apart from where it is kept.
-fn told(event: &Event<'_>) -> Told {
+/// The fields of an event that do not depend on the iterator.
+fn fields_of(event: &Event<'_>) -> EventFields {
     let mut record = Vec::new();
     event.to_record(&mut record);
     (event.cpu(), event.time(), event.class().name.clone(), record)
 }
 
 /// By runs and indices: events, and the losses with the number of the event that each stands before.
-fn by_runs(trace: &Trace<'_>) -> (Vec<Told>, Vec<Lost>) {
+fn by_runs(trace: &Trace<'_>) -> (Vec<EventFields>, Vec<Lost>) {
     let (mut events, mut losses) = (Vec::new(), Vec::new());
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
         losses.extend(run.gap.map(|gap| (events.len(), run.cpu, gap.counted())));
-        events.extend(run.range.clone().map(|i| told(&Event::new(trace.schema(), run.chunk, i).unwrap())));
+        events
+            .extend(run.range.clone().map(|i| fields_of(&Event::new(trace.schema(), run.chunk, i).unwrap())));
     }
     (events, losses)
 }
 
-fn by_items(trace: &Trace<'_>) -> (Vec<Told>, Vec<Lost>) {
+fn by_items(trace: &Trace<'_>) -> (Vec<EventFields>, Vec<Lost>) {
     let (mut events, mut losses) = (Vec::new(), Vec::new());
     for item in trace.items() {
         match item {
-            Item::Event(event) => events.push(told(&event)),
+            Item::Event(event) => events.push(fields_of(&event)),
             Item::Loss(gap) => losses.push((events.len(), gap.cpu, gap.counted())),
             other => panic!("{other:?}"),
         }
@@ -67,12 +68,12 @@ fn the_iterators_give_what_the_runs_hold() {
     let (events, losses) = by_runs(&trace);
     assert_eq!((events.len() as u64, losses.len()), (trace.event_count(), 6));
     assert_eq!(by_items(&trace), (events.clone(), losses));
-    assert_eq!(trace.events().unwrap().map(|e| told(&e)).collect::<Vec<_>>(), events);
+    assert_eq!(trace.events().unwrap().map(|e| fields_of(&e)).collect::<Vec<_>>(), events);
     let mut merge = trace.merge();
     let mut of_runs = Vec::new();
     while let Some(run) = merge.next_run() {
         assert_eq!(run.events().len(), run.range.len());
-        of_runs.extend(run.events().map(|e| told(&e)));
+        of_runs.extend(run.events().map(|e| fields_of(&e)));
     }
     assert_eq!(of_runs, events);
     let (first, last) = (events[500].1, events[1_000].1);
@@ -88,7 +89,7 @@ fn events_outlive_the_iterator_that_gave_them() {
     let trace = Trace::open(&file).unwrap();
     let kept: Vec<Event<'_>> = trace.events().unwrap().collect();
     let (events, _) = by_runs(&trace);
-    assert_eq!(kept.iter().map(told).collect::<Vec<_>>(), events);
+    assert_eq!(kept.iter().map(fields_of).collect::<Vec<_>>(), events);
 }
 
 #[test]
@@ -148,12 +149,12 @@ fn an_incremental_reader_gives_events_with_their_fields() {
         reader.push(piece);
         while let Some(arrived) = reader.next().unwrap() {
             if let kmt_format::read::Arrived::Events(_, chunk) = arrived {
-                events.extend(reader.events(&chunk).map(|e| told(&e)));
+                events.extend(reader.events(&chunk).map(|e| fields_of(&e)));
             }
         }
     }
     let trace = Trace::open(&file).unwrap();
-    let mut expected: Vec<_> = trace.events().unwrap().map(|e| told(&e)).collect();
+    let mut expected: Vec<_> = trace.events().unwrap().map(|e| fields_of(&e)).collect();
     events.sort();
     expected.sort();
     assert_eq!(events, expected);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::support::{asked, naive, told, written};
+use crate::support::{found, lookups, naive, written};
 use kmt_format::Limits;
 use kmt_format::read::{Arrived, Incremental, Trace};
 use serde_json::{Value as Json, json};
@@ -56,7 +56,7 @@ fn slice_reader() {
     for (name, file, json) in sound().iter().filter(|(name, ..)| is_readable(name)) {
         let trace = Trace::open(file).unwrap();
         assert_eq!(trace.damages(), [], "{name}");
-        told::compare(name, &asked::of_trace(&trace, told::of_trace(&trace), json), json);
+        found::compare(name, &lookups::of_trace(&trace, found::of_trace(&trace), json), json);
     }
 }
 
@@ -68,7 +68,7 @@ fn slice_reader_by_the_index() {
         let has_index = kinds.ends_with(&["INDX".into(), "TRLR".into()]);
         assert_eq!(trace.is_some(), has_index, "{name}");
         if let Some(trace) = trace {
-            told::compare(name, &asked::of_trace(&trace, told::of_trace(&trace), json), json);
+            found::compare(name, &lookups::of_trace(&trace, found::of_trace(&trace), json), json);
         }
     }
 }
@@ -99,11 +99,11 @@ fn incremental_reader_for_every_way_of_cutting() {
             }
             reader.end();
             take(&mut reader);
-            let mut found = told::of_incremental(&reader, &chunks, &events);
+            let mut found = found::of_incremental(&reader, &chunks, &events);
             if let Some(questions) = json.get("lookups") {
-                found["lookups"] = asked::of_incremental(&reader, &events, questions);
+                found["lookups"] = lookups::of_incremental(&reader, &events, questions);
             }
-            told::compare(name, &found, json);
+            found::compare(name, &found, json);
         }
     }
 }
@@ -147,7 +147,7 @@ fn defects_give_their_errors_at_their_offsets() {
                     got["unreadable_by_index"] = unreadable_by_index(file);
                 }
                 if expected.get("stacks").is_some() {
-                    got["stacks"] = asked::stacks(&trace);
+                    got["stacks"] = lookups::stacks(&trace);
                 }
                 if expected.get("finished").is_some() {
                     got["finished"] = trace.is_finished().into();
@@ -204,7 +204,7 @@ fn defects_give_the_incremental_reader_the_same_errors() {
 #[test]
 fn naive_reader() {
     for (name, file, json) in sound() {
-        told::compare(&name, &told::of_naive(&naive::read(&file), &json), &json);
+        found::compare(&name, &found::of_naive(&naive::read(&file), &json), &json);
     }
 }
 
@@ -228,7 +228,7 @@ fn the_writer_makes_the_same_bytes() {
         if let Some(at) =
             (0..file.len().max(vector.bytes.len())).find(|&i| file.get(i) != vector.bytes.get(i))
         {
-            panic!("{}: {}", vector.name, told::difference(&file, &vector.bytes, at));
+            panic!("{}: {}", vector.name, found::difference(&file, &vector.bytes, at));
         }
         count += 1;
     }

@@ -17,25 +17,25 @@ fn is_array(kind: FieldKind) -> bool {
     !matches!(kind, FieldKind::Scalar | FieldKind::Opaque(_))
 }
 
-/// Where events of that shape keep the places of their arrays: bits of [`Shapes`].
+/// Where events of that shape keep the places of their arrays: bits of [`CheckedShapes`].
 fn arrays_of(schema: &Schema, shape: &Shape) -> core::result::Result<u8, &'static str> {
     let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
     let arrays = class.fields.iter().zip(shape.slots.iter()).filter(|(f, _)| is_array(f.kind));
     Ok(arrays.fold(0, |bits, (_, slot)| {
         bits | match slot.place {
-            Place::Descriptor => Shapes::ARRAYS,
+            Place::Descriptor => CheckedShapes::ARRAYS,
             Place::Payload | Place::Opaque { .. } => 0,
-            Place::ClassId | Place::Context | Place::Value => Shapes::ARRAYS_OF_RECORDS,
+            Place::ClassId | Place::Context | Place::Value => CheckedShapes::ARRAYS_OF_RECORDS,
         }
     }))
 }
 
-/// Shapes that were looked at, three bits for each: a chunk may have 65,520 descriptors of one shape with 256 slots.
+/// Shapes that were checked, three bits for each: a chunk may have 65,520 descriptors of one shape with 256 slots.
 #[derive(Default)]
-struct Shapes(Vec<u8>);
+struct CheckedShapes(Vec<u8>);
 
-impl Shapes {
-    const SEEN: u8 = 1;
+impl CheckedShapes {
+    const CHECKED: u8 = 1;
     /// The descriptor places arrays.
     const ARRAYS: u8 = 2;
     /// Arrays are placed by what each record has of its own: its context or its value word.
@@ -52,13 +52,13 @@ impl Shapes {
     /// Whether it is asked for the first time.
     fn is_new(&mut self, shape: u32) -> bool {
         self.bits(shape).is_some_and(|bits| {
-            let is_new = *bits & Self::SEEN == 0;
-            *bits |= Self::SEEN;
+            let is_new = *bits & Self::CHECKED == 0;
+            *bits |= Self::CHECKED;
             is_new
         })
     }
 
-    fn note(&mut self, shape: u32, arrays: u8) {
+    fn add(&mut self, shape: u32, arrays: u8) {
         if let Some(bits) = self.bits(shape) {
             *bits |= arrays;
         }
@@ -77,24 +77,24 @@ impl EventChunk<'_> {
         }
         // For each descriptor its shape, if each of its records is to be looked at: few are.
         let mut special: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
-        let mut looked_at = Shapes::default();
+        let mut checked = CheckedShapes::default();
         for descriptor in &self.descriptors {
             let data = self.descriptor_bytes(descriptor);
             let shape = schema.shape(descriptor.shape as usize).ok_or(UNKNOWN_SHAPE)?;
             if (data.len() as u64) < u64::from(shape.descriptor_len) {
                 return Err("a descriptor is shorter than its shape");
             }
-            if looked_at.is_new(descriptor.shape) {
+            if checked.is_new(descriptor.shape) {
                 if self.info.classes & class_bit(shape.class) == 0 {
                     return Err("a descriptor has a class that the head of its chunk leaves out");
                 }
                 self.check_slots(shape)?;
-                looked_at.note(descriptor.shape, arrays_of(schema, shape)?);
+                checked.add(descriptor.shape, arrays_of(schema, shape)?);
             }
-            if looked_at.has(descriptor.shape, Shapes::ARRAYS) {
+            if checked.has(descriptor.shape, CheckedShapes::ARRAYS) {
                 self.check_arrays(schema, shape, Place::Descriptor, data)?;
             }
-            let of_records = looked_at.has(descriptor.shape, Shapes::ARRAYS_OF_RECORDS);
+            let of_records = checked.has(descriptor.shape, CheckedShapes::ARRAYS_OF_RECORDS);
             special.push(Some(shape).filter(|s| s.payload_len > 0 || of_records));
         }
         self.check_records(schema, &special)

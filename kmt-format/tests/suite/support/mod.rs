@@ -1,8 +1,9 @@
 //! What the integration tests share.
 #![allow(dead_code)]
 
-pub mod asked;
 pub mod captures;
+pub mod found;
+pub mod lookups;
 pub mod model;
 pub mod naive;
 pub mod naive_codecs;
@@ -13,7 +14,6 @@ pub mod naive_raw;
 pub mod seeds;
 pub mod skip;
 pub mod texts;
-pub mod told;
 pub mod written;
 
 /// Distance between the bytes of a file that tests damage: `KMT_STRIDE`, else every byte. On an emulated machine that

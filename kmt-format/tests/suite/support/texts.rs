@@ -7,7 +7,7 @@ use kmt_format::Result;
 use kmt_format::read::{ChunkRef, Event, Trace};
 use kmt_format::schema::EventClass;
 
-use super::told;
+use super::found;
 
 /// Texts of the events of chunks. Damage changes few chunks: one with the same bytes, read by the same classes, gives the
 /// same texts, made once.
@@ -32,7 +32,7 @@ impl Texts {
         let bytes = &file[chunk.offset as usize..][..chunk.total_len as usize];
         let texts = self.of_chunks.entry(bytes.to_vec()).or_insert_with(|| {
             let event = |i| Event::new(trace.schema(), &read, i).unwrap();
-            (0..read.records().len()).map(|i| told::event(&event(i)).to_string().into()).collect()
+            (0..read.records().len()).map(|i| found::event(&event(i)).to_string().into()).collect()
         });
         assert_eq!(texts.len(), read.records().len());
         Ok(Rc::clone(texts))

@@ -27,16 +27,16 @@ pub struct Facts<'f> {
 }
 
 /// The answers; `stacks` are those of a reader that joins them.
-pub fn answers(asked: &Json, facts: &Facts<'_>, stacks: Option<Json>) -> Json {
+pub fn answers(lookups: &Json, facts: &Facts<'_>, stacks: Option<Json>) -> Json {
     let mut out = serde_json::Map::new();
-    for (key, questions) in asked.as_object().unwrap() {
+    for (key, questions) in lookups.as_object().unwrap() {
         let questions = questions.as_array().unwrap();
         let each = |answer: &dyn Fn(&[Json]) -> Json| {
             questions.iter().map(|q| answer(q.as_array().unwrap())).collect::<Json>()
         };
         let answers = match key.as_str() {
             "symbols" => each(&|q| symbol(facts.symbols, q[0].as_u64().unwrap())),
-            "stacks" => stacks.clone().unwrap_or_else(|| asked[key].clone()),
+            "stacks" => stacks.clone().unwrap_or_else(|| lookups[key].clone()),
             "classes" => numbered(&facts.classes).map(|(cpu, n, class)| json!([cpu, n, class])).collect(),
             "missing" => {
                 let rows = facts.streams.iter();
@@ -92,7 +92,7 @@ fn row(metadata: &Metadata<'_>, key: &str, q: &[Json]) -> Json {
 
 /// Adds the answers of a whole file to what was found in it.
 pub fn of_trace(trace: &Trace<'_>, mut found: Json, expected: &Json) -> Json {
-    let Some(asked) = expected.get("lookups") else { return found };
+    let Some(questions) = expected.get("lookups") else { return found };
     let chunks: Vec<ChunkRef> =
         trace.streams().values().flat_map(|s| s.chunks.iter().map(|(c, _)| *c)).collect();
     let mut classes = Vec::new();
@@ -102,12 +102,16 @@ pub fn of_trace(trace: &Trace<'_>, mut found: Json, expected: &Json) -> Json {
     }
     let (metadata, symbols, streams) = (trace.metadata(), trace.symbols(), trace.streams());
     let facts = Facts { metadata, symbols, streams, chunks, classes };
-    found["lookups"] = answers(asked, &facts, Some(stacks(trace)));
+    found["lookups"] = answers(questions, &facts, Some(stacks(trace)));
     found
 }
 
 /// The answers of a reader in pieces; stacks it leaves to its user.
-pub fn of_incremental(reader: &Incremental, found: &[(ChunkRef, EventChunk<'static>)], asked: &Json) -> Json {
+pub fn of_incremental(
+    reader: &Incremental,
+    found: &[(ChunkRef, EventChunk<'static>)],
+    questions: &Json,
+) -> Json {
     let mut found: Vec<&(ChunkRef, EventChunk<'static>)> = found.iter().collect();
     found.sort_by_key(|(chunk, _)| chunk.cpu);
     let chunks = found.iter().map(|(chunk, _)| *chunk).collect();
@@ -116,7 +120,7 @@ pub fn of_incremental(reader: &Incremental, found: &[(ChunkRef, EventChunk<'stat
     let classes = events.map(|e| (e.cpu(), e.class_index())).collect();
     let (metadata, symbols) = (reader.metadata().unwrap(), reader.symbols());
     let facts = Facts { metadata, symbols, streams: reader.streams().unwrap(), chunks, classes };
-    answers(asked, &facts, None)
+    answers(questions, &facts, None)
 }
 
 /// Each stack with the event that it belongs to, both numbered within their CPU; the stacks of a CPU together.

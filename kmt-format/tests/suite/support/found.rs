@@ -103,14 +103,14 @@ fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mu
         stats.extend(counters.after.iter().map(|s| json!([cpu, 1, kernel(s)])));
         stats.extend(counters.writer.iter().map(|w| {
             let mut numbers = [None::<u64>; 11];
-            let told = [
+            let counters = [
                 (0, w.events),
                 (3, w.bytes),
                 (8, w.sub_buffers),
                 (9, w.sub_buffers_damaged),
                 (10, w.discarded),
             ];
-            told.into_iter().for_each(|(i, n)| numbers[i] = Some(n));
+            counters.into_iter().for_each(|(i, n)| numbers[i] = Some(n));
             json!([cpu, 2, numbers])
         }));
     }
@@ -289,8 +289,8 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     let events: Vec<Json> = events.collect();
     out.insert("merged".into(), merged(&events));
     out.insert("events".into(), events.into());
-    if let Some(asked) = like.get("lookups") {
-        out.insert("lookups".into(), naive_lookups::answers(asked, file));
+    if let Some(lookups) = like.get("lookups") {
+        out.insert("lookups".into(), naive_lookups::answers(lookups, file));
     }
     out.into()
 }

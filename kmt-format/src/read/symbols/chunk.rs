@@ -9,9 +9,9 @@ use super::{Resolved, Start, SymbolEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, with_order};
 use crate::raw::{SYMBOL_NAME_MAX, SYMBOLS_IN_BLOCK_MAX, SymbolBlockRow, SymbolOwnerRow, SymbolsHead};
-use crate::read::cast::{Table, array_at, head_len, struct_at};
+use crate::read::cast::{TableRows, array_at, head_len, struct_at};
 
-/// Blocks of one chunk at most, so that a place in one fits into 32 bits.
+/// Blocks of one chunk at most, so that a position in one fits into 32 bits.
 const BLOCKS_MAX: usize = 1 << 24;
 /// How far a symbol of unknown size reaches at most.
 const UNKNOWN_SIZE_MAX: u64 = 1 << 20;
@@ -20,7 +20,7 @@ const SIZE_BOUNDED: u64 = u32::MAX as u64;
 
 /// The symbols of one chunk, sorted by address.
 #[derive(Debug, Clone)]
-pub(crate) struct Part<'d> {
+pub(crate) struct SymbolChunk<'d> {
     body: Cow<'d, [u8]>,
     owners: Vec<Owner>,
     blocks: Vec<Block>,
@@ -48,14 +48,14 @@ struct Block {
     count: u16,
 }
 
-/// Place of a symbol: its block, and its number there.
+/// Position of a symbol: its block, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct SymbolPosition {
     block: usize,
     index: usize,
 }
 
-impl Place {
+impl SymbolPosition {
     /// Both in 32 bits.
     pub fn packed(self) -> u32 {
         (self.block as u32) << 8 | self.index as u32 & 0xff
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-impl<'d> Part<'d> {
+impl<'d> SymbolChunk<'d> {
     pub(crate) fn parse(body: Cow<'d, [u8]>, base: u64, order: ByteOrder) -> Result<Self> {
         with_order!(order, O => Self::parse_in_order::<O>(body, base))
     }
@@ -78,11 +78,11 @@ impl<'d> Part<'d> {
         let symbol_count = head.symbol_count.get() as usize;
         let owners_at = head_len::<SymbolsHead<O>>(head.head_len.get(), &body, base)?;
         let (count, len) = (head.owner_count.get() as usize, head.owner_len.get() as usize);
-        let rows = Table::<SymbolOwnerRow<O>>::at(&body, owners_at, count, len, base)?;
+        let rows = TableRows::<SymbolOwnerRow<O>>::at(&body, owners_at, count, len, base)?;
         let owners: Vec<Owner> = rows.iter().map(owner).collect();
         let blocks_at = owners_at.saturating_add(rows.len_bytes());
         let (count, len) = (head.block_count.get() as usize, head.block_len.get() as usize);
-        let rows = Table::<SymbolBlockRow<O>>::at(&body, blocks_at, count, len, base)?;
+        let rows = TableRows::<SymbolBlockRow<O>>::at(&body, blocks_at, count, len, base)?;
         if count > BLOCKS_MAX {
             return Err(malformed("a symbols chunk has more than 16,777,216 blocks"));
         }
@@ -90,12 +90,12 @@ impl<'d> Part<'d> {
         let heap_at = blocks_at.saturating_add(rows.len_bytes());
         let heap_len = array_at::<u8>(&body, heap_at, head.heap_len.get() as usize, base)?.len();
         let heap = heap_at..heap_at.saturating_add(heap_len);
-        let mut part = Self { body, owners, blocks, heap, symbol_count, names_len: 0, core_start, core_end };
-        if (0..part.owners.len()).any(|index| part.owner_name(index).is_none()) {
+        let mut chunk = Self { body, owners, blocks, heap, symbol_count, names_len: 0, core_start, core_end };
+        if (0..chunk.owners.len()).any(|index| chunk.owner_name(index).is_none()) {
             return Err(malformed("the name of an owner of symbols lies outside its chunk or is too long"));
         }
-        part.names_len = part.check_blocks().map_err(malformed)?;
-        Ok(part)
+        chunk.names_len = chunk.check_blocks().map_err(malformed)?;
+        Ok(chunk)
     }
 
     /// Reads all blocks once; returns the length of all names.
@@ -161,16 +161,16 @@ impl<'d> Part<'d> {
         })
     }
 
-    /// Address and place of each symbol.
-    pub(super) fn starts(&self) -> impl Iterator<Item = (u64, Place)> {
+    /// Address and position of each symbol.
+    pub(super) fn starts(&self) -> impl Iterator<Item = (u64, SymbolPosition)> {
         (0..self.blocks.len()).flat_map(move |block| {
             let mut symbols = self.symbols(block);
             let mut index = 0usize;
             core::iter::from_fn(move || {
                 let symbol = symbols.as_mut()?.next()?;
-                let place = Place { block, index };
+                let position = SymbolPosition { block, index };
                 index = index.saturating_add(1);
-                Some((symbol.address, place))
+                Some((symbol.address, position))
             })
         })
     }
@@ -190,22 +190,22 @@ impl<'d> Part<'d> {
         self.body.get(self.heap.clone())?.get(start..start.checked_add(owner.name_len as usize)?)
     }
 
-    /// Address and place of the last symbol that does not start behind `address`; the first of several at one address.
-    pub(super) fn last_not_behind(&self, address: u64) -> Option<(u64, Place)> {
+    /// Address and position of the last symbol that does not start behind `address`; the first of several at one address.
+    pub(super) fn last_not_behind(&self, address: u64) -> Option<(u64, SymbolPosition)> {
         let behind = self.blocks.partition_point(|block| block.address <= address);
         let block = behind.checked_sub(1)?;
-        let (start, place) = self.last_in_block(block, address)?;
+        let (start, position) = self.last_in_block(block, address)?;
         if self.blocks.get(block)?.address < start {
-            return Some((start, place));
+            return Some((start, position));
         }
         // Symbols at this address may fill blocks, and end the block before them.
         let first = self.blocks.partition_point(|block| block.address < start);
         let before = first.checked_sub(1).and_then(|block| self.last_in_block(block, start));
         let before = before.filter(|&(found, _)| found == start);
-        Some(before.unwrap_or((start, Place { block: first, index: 0 })))
+        Some(before.unwrap_or((start, SymbolPosition { block: first, index: 0 })))
     }
 
-    fn last_in_block(&self, block: usize, address: u64) -> Option<(u64, Place)> {
+    fn last_in_block(&self, block: usize, address: u64) -> Option<(u64, SymbolPosition)> {
         let mut symbols = self.symbols(block)?;
         let mut found: Option<(u64, usize)> = None;
         let mut index = 0usize;
@@ -215,13 +215,13 @@ impl<'d> Part<'d> {
             }
             index = index.saturating_add(1);
         }
-        found.map(|(start, index)| (start, Place { block, index }))
+        found.map(|(start, index)| (start, SymbolPosition { block, index }))
     }
 
-    /// The symbol at that place.
-    pub(super) fn entry(&self, place: Place) -> Option<SymbolEntry<'_>> {
-        let (mut symbols, mut name) = (self.symbols(place.block)?, Name::default());
-        for _ in 0..place.index {
+    /// The symbol at that position.
+    pub(super) fn entry(&self, position: SymbolPosition) -> Option<SymbolEntry<'_>> {
+        let (mut symbols, mut name) = (self.symbols(position.block)?, Name::default());
+        for _ in 0..position.index {
             name.follow(symbols.next()?);
         }
         let symbol = symbols.next()?;
@@ -237,28 +237,28 @@ impl<'d> Part<'d> {
         })
     }
 
-    fn owner_at(&self, place: Place) -> Option<usize> {
-        let mut symbols = self.symbols(place.block)?;
-        for _ in 0..place.index {
+    fn owner_at(&self, position: SymbolPosition) -> Option<usize> {
+        let mut symbols = self.symbols(position.block)?;
+        for _ in 0..position.index {
             symbols.next()?;
         }
         usize::try_from(symbols.next()?.owner).ok()?.checked_sub(1)
     }
 
-    /// Base and size of the owner of the symbol at that place, where they are known.
-    pub(super) fn owner_range(&self, place: Place) -> Option<(u64, u64)> {
-        let owner = self.owners.get(self.owner_at(place)?)?;
+    /// Base and size of the owner of the symbol at that position, where they are known.
+    pub(super) fn owner_range(&self, position: SymbolPosition) -> Option<(u64, u64)> {
+        let owner = self.owners.get(self.owner_at(position)?)?;
         (owner.base != 0 && owner.size != 0).then_some((owner.base, owner.size))
     }
 
-    /// The symbol at that place, if `address` lies within it.
+    /// The symbol at that position, if `address` lies within it.
     pub(super) fn resolved(
         &self,
-        place: Place,
+        position: SymbolPosition,
         address: u64,
         core: (Option<u64>, Option<u64>),
     ) -> Option<Resolved<'_>> {
-        let entry = self.entry(place)?;
+        let entry = self.entry(position)?;
         let offset = address.saturating_sub(entry.address);
         let size = if entry.size >= SIZE_BOUNDED { 0 } else { entry.size };
         if size != 0 && offset >= size {
@@ -275,7 +275,7 @@ impl<'d> Part<'d> {
         } else {
             // Offsets in the per-CPU area are no places, and a symbol without a known end must not swallow what lies
             // behind its module.
-            let range = self.owner_range(place);
+            let range = self.owner_range(position);
             let holds = |at: u64| {
                 range.is_none_or(|(base, len)| at.checked_sub(base).is_some_and(|offset| offset < len))
             };
