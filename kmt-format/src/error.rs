@@ -1,11 +1,11 @@
-//! What can go wrong, whose fault it is, and where in the input it was found.
+//! Errors: kind, cause, and offset in the input.
 
 use core::fmt;
 
 /// A result whose error is [`Error`].
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// Whose fault an [`Error`] is: tells a caller what can be done about it.
+/// Cause of an [`Error`]: the input, the caller, a limit, or this build of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -19,7 +19,7 @@ pub enum Fault {
     Usage,
 }
 
-/// What exactly went wrong, with the numbers that show it.
+/// Kind of an error, with the numbers that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -50,7 +50,7 @@ pub enum ErrorKind {
     },
     /// A checksum does not match the bytes it covers.
     Checksum {
-        /// What the checksum covers.
+        /// Bytes under the checksum.
         what: &'static str,
         /// Checksum stored in the file.
         stored: u32,
@@ -84,18 +84,18 @@ pub enum ErrorKind {
     LimitExceeded {
         /// Name of the limit, one of [`Limits::NAMES`](crate::Limits::NAMES).
         name: &'static str,
-        /// What exceeds it.
+        /// Quantity that exceeds it.
         what: &'static str,
-        /// The value asked for.
+        /// The value needed.
         found: u64,
         /// The limit in force.
         limit: u64,
     },
     /// A text file of the kernel does not have the form it must have.
     KernelText {
-        /// Which file.
+        /// Name of the file.
         file: &'static str,
-        /// What is wrong with it.
+        /// Defect.
         what: &'static str,
     },
     /// A sub-buffer of the kernel's ring buffer is damaged.
@@ -112,14 +112,14 @@ pub enum ErrorKind {
         /// Name, role or index of the field.
         field: String,
     },
-    /// A field does not hold what it was asked for.
+    /// A field has another type than the requested one.
     FieldType {
         /// Name of the field.
         field: String,
-        /// What it was asked for.
+        /// The type requested.
         wanted: &'static str,
     },
-    /// The caller asked the writer for something that the format cannot express.
+    /// The caller requested something that the format cannot express.
     Usage(&'static str),
 }
 
@@ -144,17 +144,17 @@ impl Error {
         Self { kind, offset: None }
     }
 
-    /// What went wrong.
+    /// Kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
-    /// Where it was found, in bytes from the start of the input.
+    /// Offset of the error, in bytes from the start of the input.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
 
-    /// Whose fault it is.
+    /// Cause of the error.
     pub fn fault(&self) -> Fault {
         match self.kind {
             ErrorKind::MajorVersion { .. }

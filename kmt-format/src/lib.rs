@@ -7,8 +7,8 @@
 //! # Reading a trace
 //!
 //! [`Trace::open`](read::Trace::open) takes the bytes of a file, in memory or mapped.
-//! [`Trace::events`](read::Trace::events) gives its events, those of all CPUs merged in the kernel's order. A field is asked
-//! for by its name or by its [role](schema::Role), which is the same for all kernel versions:
+//! [`Trace::events`](read::Trace::events) gives its events, those of all CPUs merged in the kernel's order. A field is selected
+//! by its name or by its [role](schema::Role), which is the same for all kernel versions:
 //!
 //! ```
 //! use kmt_format::read::Trace;
@@ -53,7 +53,7 @@
 //!
 //! A ring buffer can lose events, and a file can be damaged. [`Trace::events`](read::Trace::events) refuses a damaged file, so
 //! that a sum over it is a sum over everything in the file. [`Trace::items`](read::Trace::items) gives what there is, and
-//! tells in the same stream where events are missing:
+//! reports in the same stream where events are missing:
 //!
 //! ```
 //! use kmt_format::read::{Item, Trace};
@@ -123,7 +123,7 @@
 //! ```
 //!
 //! A converter has whole sub-buffers of a kernel: [`Writer::sub_buffer`](write::Writer::sub_buffer) takes one with its events and
-//! the loss that it tells. `examples/` has a reader, a writer and a converter, each of one screen.
+//! its loss. `examples/` has a reader, a writer and a converter, each of one screen.
 //!
 //! # What to use for what
 //!
@@ -144,8 +144,8 @@
 //! Files may be stored with a codec ([`Compression`]); reading them needs no other calls. Zstandard is there with the feature
 //! `zstd`, which links a C library; a file that needs it is refused chunk by chunk where it is not.
 //!
-//! Nothing here panics on file content, allocates in proportion to a file, or is `unsafe`. Errors say what, where, and
-//! whose fault ([`Error`], [`Fault`]); [`Limits`] bounds what a file may ask for.
+//! Nothing here panics on file content, allocates in proportion to a file, or is `unsafe`. Errors have a kind, an offset and
+//! a cause ([`Error`], [`Fault`]); [`Limits`] bounds the memory and the counts of a file.
 //!
 //! # Versions
 //!
@@ -153,7 +153,7 @@
 //! read (spec section "Versions"). The library follows semantic versioning: what is listed in `docs/public-api.txt` stays
 //! as it is within a major version, and a minor version may add to it. Structs and enums that may grow are
 //! `non_exhaustive`, or numbers with names ([`schema::Role`], [`raw::ChunkKind`]): make them with their constructors and
-//! setters. No type of a dependency is in the public API. The oldest compiler is Rust 1.85; a newer one is asked for in minor
+//! setters. No type of a dependency is in the public API. The oldest compiler is Rust 1.85; a newer one is required in minor
 //! versions only.
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -160,12 +160,12 @@ setters! {
     damages: usize,
 }
 
-/// That `found`, told by `what`, is more than the limit `name` allows.
+/// The error for a number `found` of `what` above the limit `name`.
 pub(crate) fn exceeded(name: &'static str, what: &'static str, found: u64, limit: u64) -> ErrorKind {
     ErrorKind::LimitExceeded { name, what, found, limit }
 }
 
-/// The same, if it is more.
+/// The same, if `found` is above the limit.
 pub(crate) fn within(
     name: &'static str,
     what: &'static str,
@@ -175,7 +175,7 @@ pub(crate) fn within(
     if found > limit { Err(exceeded(name, what, found, limit)) } else { Ok(()) }
 }
 
-/// The same, with the offset of what asks for it.
+/// The same, with an offset.
 pub(crate) fn within_at(
     offset: u64,
     name: &'static str,
@@ -196,7 +196,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Reserves `bytes` of memory, before they are used, for what stands at `offset`.
+    /// Reserves `bytes` of memory, before they are used, for the bytes at `offset`.
     pub fn take(&mut self, bytes: usize, offset: u64) -> Result<(), Error> {
         self.used = self.used.saturating_add(bytes as u64);
         within_at(offset, "metadata", "the memory for metadata", self.used, self.limit)

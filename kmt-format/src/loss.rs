@@ -26,7 +26,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// So many events lost, as the kernel counted them.
+    /// A loss of `counted` events, from the kernel's counter.
     #[must_use]
     pub const fn counted(events: u64) -> Self {
         Self { counted: events, uncounted: false, damaged_input: false, overwritten: false }
@@ -44,7 +44,7 @@ impl Loss {
         Self { counted: 0, uncounted: false, damaged_input: true, overwritten: false }
     }
 
-    /// Whether nothing was lost.
+    /// True if nothing was lost.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -82,7 +82,7 @@ impl Loss {
 }
 
 impl From<Missed> for Loss {
-    /// What a sub-buffer tells of the time before its first event.
+    /// Events lost before the first event of a sub-buffer.
     fn from(missed: Missed) -> Self {
         match missed {
             Missed::No => Self::default(),

@@ -1,6 +1,6 @@
 //! Facts that a file keeps in tables with texts: source lines, cgroups, totals without events.
 //!
-//! They are what programs write that know more than the ring buffer tells. Spec sections "LINE", "CGRP" and "SUMS".
+//! Programs write them from other sources than the ring buffer. Spec sections "LINE", "CGRP" and "SUMS".
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::schema::Meaning;
 
 /// A function that an address lies in, and the line of its source.
 ///
-/// An address has several where functions were inlined: the innermost has `depth` 0, the one that stands in the symbol
+/// An address has several where functions were inlined: the innermost has `depth` 0, the one in the symbol
 /// table the highest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub struct SourceLine<'d> {
     pub file: Cow<'d, [u8]>,
     /// Line, from 1; 0 if not known.
     pub line: u32,
-    /// How many functions were inlined into this one on the way to the address.
+    /// Number of functions inlined into this one on the way to the address.
     pub depth: u16,
 }
 
@@ -41,7 +41,7 @@ pub struct CgroupRecord<'d> {
     pub path: Cow<'d, [u8]>,
 }
 
-/// What happened at one call site within a time, without the events themselves.
+/// Totals of one call site within a time, without the events themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SiteSums<'d> {
@@ -53,11 +53,11 @@ pub struct SiteSums<'d> {
     pub call_site: u64,
     /// Function; empty if only the address is known.
     pub function: Cow<'d, [u8]>,
-    /// What the events mean.
+    /// Meaning of the events.
     pub meaning: Meaning,
     /// Events.
     pub events: Option<u64>,
-    /// Sum of the bytes asked for.
+    /// Sum of the bytes requested.
     pub bytes_req: Option<u64>,
     /// Sum of the bytes handed out.
     pub bytes_alloc: Option<u64>,

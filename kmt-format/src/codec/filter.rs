@@ -7,7 +7,7 @@ use zerocopy::FromBytes;
 
 use crate::kernel::ByteOrder;
 
-/// Where records lie in a sequence of bytes.
+/// Position of records in a sequence of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Records {
     start: usize,
@@ -22,7 +22,7 @@ impl Records {
         matches!(stride, 12 | 16).then_some(Self { start, count, stride, order })
     }
 
-    /// Whether they lie within so many bytes.
+    /// True if they lie within `len` bytes.
     pub fn fits(&self, len: usize) -> bool {
         let end = self.count.checked_mul(self.stride).and_then(|n| n.checked_add(self.start));
         end.is_some_and(|end| end <= len)

@@ -1,4 +1,4 @@
-//! How the body of a chunk is stored: a reversible filter, then a codec. Spec section "Codecs".
+//! Storage of chunk bodies: a reversible filter, then a codec. Spec section "Codecs".
 
 mod filter;
 mod lz4;
@@ -10,7 +10,7 @@ use crate::raw::{codecs, filters};
 
 pub(crate) use filter::Records;
 
-/// How a writer stores bodies.
+/// Storage of bodies: none, or a codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Compression {
@@ -24,7 +24,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Whether this build of the library has the codec.
+    /// True if this build of the library has the codec.
     pub fn is_available(self) -> bool {
         match self {
             Self::None | Self::Lz4 => true,
@@ -33,7 +33,7 @@ impl Compression {
     }
 }
 
-/// What is stored of a body.
+/// An encoded body, without its prefix.
 pub(crate) struct Stored {
     /// The `codec` byte of the chunk's header.
     pub codec: u8,
@@ -60,7 +60,7 @@ pub(crate) fn encode(
     Ok(Some(Stored { codec: codec | filter << 4, bytes }).filter(|s| s.bytes.len() < rest.len()))
 }
 
-/// Where a body lies in a file, for errors, and what its chunk header says of it.
+/// An encoded body: the fields of its chunk header, and its offset in the file, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Encoded<'a> {
     /// The `codec` byte.
@@ -71,9 +71,9 @@ pub(crate) struct Encoded<'a> {
     pub prefix_len: usize,
     /// Length of the decoded body in bytes; a limit was put on it.
     pub raw_len: usize,
-    /// Where the chunk's header starts.
+    /// Offset of the chunk's header.
     pub offset: u64,
-    /// Whether the body has records, which a filter may have rearranged.
+    /// True if the body has records, which a filter may have rearranged.
     pub has_records: bool,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn decode(
     Ok(body)
 }
 
-/// Where the records of an event chunk lie behind its prefix.
+/// Position of the records of an event chunk behind its prefix.
 pub(crate) fn records_behind(
     prefix_len: usize,
     records_offset: usize,

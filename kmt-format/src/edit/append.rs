@@ -13,9 +13,9 @@ use crate::write::framing::{Framer, IndexEntry};
 use crate::write::{Writer, WriterOptions};
 
 impl Writer {
-    /// A writer that goes on behind `file`: symbols that were fetched later, another recording of the same boot.
+    /// A writer that continues `file`: symbols that were fetched later, another recording of the same boot.
     ///
-    /// What it makes is to be appended to the file; nothing in it changes, so that a file whose appending was cut
+    /// Its bytes are to be appended to the file; nothing in the file changes, so that a file whose appending was cut
     /// short still holds what it held. Event classes are to be added anew.
     ///
     /// ```

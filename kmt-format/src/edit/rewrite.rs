@@ -1,4 +1,4 @@
-//! A file written anew: without what is damaged, with another codec if asked.
+//! A file written anew: without what is damaged, with another codec if requested.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
@@ -17,11 +17,11 @@ use crate::read::{ChunkRef, Damage, EventsInfo};
 use crate::write::framing::{ChunkId, Frame, Framer};
 use crate::write::pairs_body;
 
-/// How a file is written anew.
+/// Options of a rewrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RewriteOptions {
-    /// How bodies are stored; `None`: as they are.
+    /// Codec of bodies; `None`: as they are.
     pub compression: Option<Compression>,
 }
 
@@ -32,7 +32,7 @@ impl RewriteOptions {
         Self::default()
     }
 
-    /// Sets how bodies are stored.
+    /// Sets the codec of bodies.
     #[must_use]
     pub fn compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
         self.compression = compression.into();
@@ -40,7 +40,7 @@ impl RewriteOptions {
     }
 }
 
-/// What became of a file that was written anew.
+/// Result of a rewrite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
@@ -50,7 +50,7 @@ pub struct Recovery {
     pub events_unverified: u64,
     /// Events that the old file held once and the new one does not.
     pub events_missing: u64,
-    /// Whether that is the exact number. It is not where the end of the file is missing: then it is the least.
+    /// True if `events_missing` is exact. Where the end of the file is missing, it is a minimum.
     pub missing_is_exact: bool,
     /// Chunks of unknown kinds left out, because they are not marked safe to copy.
     pub unknown_left_out: u64,
@@ -58,12 +58,12 @@ pub struct Recovery {
     pub damages: Vec<Damage>,
     /// Number of damaged places.
     pub damage_count: u64,
-    /// Whether the old file was finished.
+    /// True if the old file was finished.
     pub was_finished: bool,
 }
 
 impl Recovery {
-    /// Whether nothing was damaged or missing.
+    /// True if nothing was damaged or missing.
     pub fn is_sound(&self) -> bool {
         self.damage_count == 0 && self.events_missing == 0 && self.was_finished
     }
@@ -111,7 +111,7 @@ impl core::fmt::Debug for Rewrite<'_> {
 }
 
 impl<'d> Rewrite<'d> {
-    /// Looks through a file and says what there is; [`Rewrite::next_bytes`] makes the new one.
+    /// Scans a file; [`Rewrite::next_bytes`] makes the new one.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl<'d> Rewrite<'d> {
         Ok(rewrite)
     }
 
-    /// What the old file held, and what of it is lost.
+    /// Events of the old file, kept and lost.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -226,7 +226,7 @@ impl<'d> Rewrite<'d> {
         }
     }
 
-    /// What is missing: what the trailer counts, or else the gaps between event chunks and what the torn one held.
+    /// Counts the missing events: by the trailer, or else by the gaps between event chunks and the head of the torn one.
     fn sum_up(&mut self) {
         let contents = &self.scan.contents;
         let recovery = &mut self.recovery;
@@ -239,7 +239,7 @@ impl<'d> Rewrite<'d> {
         recovery.damage_count = contents.damage_count;
     }
 
-    /// Notes in the new file what happened to the old one.
+    /// Writes a summary of the recovery into the new file.
     fn write_summary(&mut self) -> Result<()> {
         let recovery = &self.recovery;
         let text = format!(

@@ -9,7 +9,7 @@ use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind};
 use crate::read::recovering::{Contents, Header, Taken, chunk_at, header_anywhere};
 use crate::read::{ChunkRef, Damage};
 
-/// What was found.
+/// Result of a scan.
 pub(super) struct Scan<'d> {
     pub contents: Contents<'d>,
     /// Chunks that can be used, in the order of the file. Event chunks are whole, but not yet read.

@@ -1,11 +1,11 @@
 //! `trace_clock`: which clock stamped the events.
 
-/// What a time stamp counts.
+/// Unit of time stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockUnit {
     /// Nanoseconds.
     Nanoseconds,
-    /// Ticks of a clock whose rate the trace does not tell (cycles, jiffies, or one per event).
+    /// Ticks of a clock of unknown rate (cycles, jiffies, or one per event).
     Ticks,
 }
 
@@ -15,9 +15,9 @@ pub enum ClockUnit {
 pub struct TraceClock {
     /// Name as the kernel prints it; empty where it is not known.
     pub name: String,
-    /// What a time stamp counts.
+    /// Unit of time stamps.
     pub unit: ClockUnit,
-    /// Whether times of different CPUs can be compared, as far as its writer knew.
+    /// True if times of different CPUs can be compared, as recorded by the writer.
     pub comparable: bool,
 }
 
@@ -42,7 +42,7 @@ impl TraceClock {
         Self { name: name.to_owned(), unit, comparable: name != "local" && !name.is_empty() }
     }
 
-    /// Parses `trace_clock`, where the active clock stands in brackets; `None` if none does.
+    /// Parses `trace_clock`, where the active clock is in brackets; `None` if there is none.
     pub fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.split_once('[')?;
         let (name, _) = rest.split_once(']')?;

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How the bytes of a field are to be found and read.
+/// Location and encoding of a field's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
     /// One integer, pointer or bool of 1, 2, 4 or 8 bytes.
@@ -34,16 +34,16 @@ pub struct Field {
     pub offset: u32,
     /// Size in bytes; of the 4-byte locator for dynamic fields; 0 for a flexible array.
     pub size: u32,
-    /// Whether the (elements') type is signed.
+    /// True if the (elements') type is signed.
     pub signed: bool,
-    /// How to find its bytes.
+    /// Location of its bytes.
     pub kind: FieldKind,
     /// Size of one element in bytes; the size itself for scalars.
     pub element_size: u32,
 }
 
 impl Field {
-    /// Whether the bytes are text: an array of plain `char`.
+    /// True if the bytes are text: an array of plain `char`.
     pub fn is_text(&self) -> bool {
         if matches!(self.kind, FieldKind::Scalar) || self.element_size != 1 {
             return false;
@@ -52,7 +52,7 @@ impl Field {
         element == "char" || element == "const char"
     }
 
-    /// Whether it is a fixed array of plain `char`: text that ends at its first NUL, with stale bytes behind it.
+    /// True if it is a fixed array of plain `char`: text that ends at its first NUL, with stale bytes behind it.
     pub fn is_fixed_text(&self) -> bool {
         matches!(self.kind, FieldKind::Array { .. }) && self.is_text()
     }
@@ -63,7 +63,7 @@ impl Field {
         text.trim().trim_end_matches("[]").trim_end()
     }
 
-    /// Whether the C type is a pointer.
+    /// True if the C type is a pointer.
     pub fn is_pointer(&self) -> bool {
         self.type_text.contains('*')
     }
@@ -79,9 +79,9 @@ pub struct EventFormat {
     pub id: u16,
     /// All fields, the common ones first, in the order of the file.
     pub fields: Vec<Field>,
-    /// How many of `fields` are common to all events.
+    /// Number of `fields` that are common to all events.
     pub common_count: usize,
-    /// Where the text behind `print fmt: ` stands in the file, as a byte range.
+    /// Byte range of the text behind `print fmt: ` in the file.
     pub print_fmt: core::ops::Range<usize>,
 }
 
@@ -139,7 +139,7 @@ impl EventFormat {
     }
 }
 
-/// Where the fixed fields of an event end at most, in bytes: an event fits into a page (`BUF_MAX_DATA_SIZE`,
+/// Largest end of the fixed fields of an event, in bytes: an event fits into a page (`BUF_MAX_DATA_SIZE`,
 /// kernel/trace/ring_buffer.c, 4.4 to 6.7), and offsets of dynamic arrays behind the fixed fields have 16 bits.
 pub(crate) const FIELDS_END_MAX: u64 = 1 << 16;
 
@@ -161,7 +161,7 @@ fn parse_field(line: &str, long_size: usize) -> Option<Field> {
     if u64::from(offset).saturating_add(size.into()) > FIELDS_END_MAX {
         return None;
     }
-    // A bracket behind the name; inside it may stand anything, blanks included.
+    // A bracket behind the name may contain anything, blanks included.
     let (before, bracket) = match declaration.split_once('[') {
         Some((before, rest)) if !before.trim_end().ends_with(' ') && !rest.trim_end().contains("] ") => {
             (before.trim_end(), Some(rest.trim_end().trim_end_matches(']')))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Module, modules_by_name};
 
-/// Who a symbol belongs to: the kernel itself, or the module (also `bpf`, `__builtin__ftrace` ...) of that index.
+/// Owner of a symbol: the kernel itself, or the module (also `bpf`, `__builtin__ftrace` ...) of that index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolOwner {
     /// The kernel.
@@ -33,9 +33,9 @@ pub struct Symbol<'a> {
 pub struct KernelSymbols<'a> {
     /// The symbols.
     pub symbols: Vec<Symbol<'a>>,
-    /// Names of the owners besides the kernel.
+    /// Names of the owners except the kernel.
     pub owners: Vec<&'a [u8]>,
-    /// Whether every address in the file is 0: the reader lacked the right to see them (`kptr_restrict`).
+    /// True if every address in the file is 0: they are hidden from the reader (`kptr_restrict`).
     pub all_zero: bool,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Owners<'a> {
 
 /// Walks from the highest address down and remembers, for each owner, the next higher address.
 fn set_sizes(out: &mut KernelSymbols<'_>, modules: &[Module], page_size: u64) {
-    // For each owner (core last): next higher address, address of the symbols being looked at, kind there.
+    // For each owner (core last): next higher address, address of the current symbols, kind there.
     let mut next: Vec<Option<(u64, u8)>> = vec![None; out.owners.len().saturating_add(1)];
     let mut current: Vec<Option<(u64, u8)>> = vec![None; out.owners.len().saturating_add(1)];
     let core = out.owners.len();

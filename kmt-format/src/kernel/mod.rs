@@ -1,4 +1,4 @@
-//! What the kernel wrote: sub-buffers of the ring buffer and the text files that describe them.
+//! Data of the kernel: sub-buffers of the ring buffer and the text files that describe them.
 //!
 //! Nothing here assumes a page size, word size, byte order, field offset or event id: all of them come from the
 //! traced kernel's own `events/header_page` and `format` files and from the bytes. Version remarks name the kernel

@@ -2,7 +2,7 @@
 
 use super::{ByteOrder, HeaderPage, Item, SubBuffer};
 
-/// What sub-buffers said about their byte order: how many decode wholly under each.
+/// Evidence of sub-buffers for a byte order: how many decode completely under each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OrderVote {
     /// Sub-buffers that decode as little endian.
@@ -24,9 +24,9 @@ impl OrderVote {
 
 /// Adds one sub-buffer's evidence to `vote`.
 ///
-/// A sub-buffer speaks for an order if its whole commit word is plausible under it (upper half all zeros or all
+/// A sub-buffer counts for an order if its whole commit word is plausible under it (upper half all zeros or all
 /// ones, size within the data area) and a walk over all its events succeeds, each with an id that `knows_id`. A
-/// single word is not enough: a size of 0x0f0f reads alike both ways. Sub-buffers without events say nothing.
+/// single word is not enough: a size of 0x0f0f reads alike both ways. Sub-buffers without events do not count.
 pub fn vote_byte_order(
     vote: &mut OrderVote,
     sub_buffer: &[u8],

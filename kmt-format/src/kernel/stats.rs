@@ -57,7 +57,7 @@ impl CpuStats {
     }
 }
 
-/// `123` as it stands, `12.345678` seconds as nanoseconds.
+/// `123` as it is, `12.345678` seconds as nanoseconds.
 fn parse_number_or_seconds(text: &str) -> Option<u64> {
     match text.split_once('.') {
         None => text.parse().ok(),

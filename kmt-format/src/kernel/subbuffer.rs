@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Bit 31 of the commit word: events were lost just before this sub-buffer's first (`RB_MISSED_EVENTS`).
 const MISSED_EVENTS: u64 = 1 << 31;
-/// Bit 30 of the commit word: how many were lost stands behind the data (`RB_MISSED_STORED`).
+/// Bit 30 of the commit word: the number of lost events is behind the data (`RB_MISSED_STORED`).
 const MISSED_STORED: u64 = 1 << 30;
 /// Bits of the commit word that hold the number of valid bytes.
 const COMMIT_SIZE: u64 = 0x07ff_ffff;
@@ -17,14 +17,14 @@ const TYPE_TIME_EXTEND: u32 = 30;
 /// Bits 59 to 63, which an absolute stamp does not store (`TS_MSB`).
 const STAMP_UPPER: u64 = 0xf8 << 56;
 
-/// What a sub-buffer says about events lost just before its first event.
+/// Events lost just before the first event of a sub-buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// Nothing was lost, as far as the sub-buffer says. Events dropped with `overwrite=0` never set a flag.
+    /// No loss is recorded in the sub-buffer. Events dropped with `overwrite=0` never set a flag.
     No,
-    /// So many events were overwritten.
+    /// This number of events was overwritten.
     Count(u64),
-    /// At least one event was lost; the kernel did not say how many.
+    /// At least one event was lost; the kernel did not store the number.
     Unknown,
 }
 
@@ -111,7 +111,7 @@ impl<'a> SubBuffer<'a> {
         self.timestamp
     }
 
-    /// What was lost just before the first event.
+    /// Events lost just before the first event.
     pub fn missed(&self) -> Missed {
         self.missed
     }
@@ -133,7 +133,7 @@ impl<'a> SubBuffer<'a> {
     }
 }
 
-/// The lost count stands right behind the data, one kernel `long`, where there was room for it. Bit 30 without bit
+/// The lost count is right behind the data, one kernel `long`, where there was room for it. Bit 30 without bit
 /// 31 arises where a recovered sub-buffer of 7.2 adds bit 31 twice.
 fn missed_events(commit: u64, bytes: &[u8], end: usize, header: &HeaderPage, order: ByteOrder) -> Missed {
     if commit & (MISSED_EVENTS | MISSED_STORED) == 0 {
@@ -159,7 +159,7 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Time at the place that was reached, in the trace clock's unit: the one from which the next delta counts.
+    /// Time at the current position, in the trace clock's unit: the base of the next delta.
     pub fn time(&self) -> u64 {
         self.time
     }
@@ -195,7 +195,7 @@ impl<'a> Items<'a> {
         Some(Item::Event { time: self.time, record, offset: self.data_offset.saturating_add(start) })
     }
 
-    /// What stands at the current position, if it is no event of the short form: the next item, or what is wrong. By
+    /// The item at the current position if it is not a short event: the next item, or an error. By
     /// value: a loop over events keeps its iterator in registers then.
     #[inline(never)]
     fn other(mut self, header: u32) -> (Self, Option<Result<Item<'a>>>) {
@@ -209,7 +209,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Steps over the header at the current position, or says what is wrong with it.
+    /// Steps over the header at the current position, or returns its defect.
     fn step(&mut self, header: u32) -> core::result::Result<Option<Item<'a>>, &'static str> {
         let (type_len, delta) = self.head(header);
         let start = self.position;

@@ -1,4 +1,4 @@
-//! What `uname -a` says of the kernel.
+//! The output of `uname -a`.
 
 /// Major and minor version of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ impl KernelVersion {
 pub struct Uname {
     /// Release, such as `6.1.0-50-amd64`.
     pub release: String,
-    /// Machine, such as `x86_64`; empty where it is not told.
+    /// Machine, such as `x86_64`; empty if unknown.
     pub machine: String,
 }
 

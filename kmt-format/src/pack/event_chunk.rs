@@ -1,4 +1,4 @@
-//! Building one event chunk: tables of what repeats, and an array of records.
+//! Building one event chunk: tables of repeated fields, and an array of records.
 
 mod layout;
 
@@ -58,7 +58,7 @@ pub(crate) struct EventChunkBuilder {
     array_key: Key,
 }
 
-/// What the head of a chunk says, and the index with it.
+/// Summary of a chunk, for its head and its index row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Summary {
     pub t_base: u64,
@@ -72,13 +72,13 @@ pub(crate) struct Summary {
 
 /// A body that was laid out.
 pub(crate) struct Body {
-    /// Where the records start; what stands before them is the prefix.
+    /// Offset of the records; the bytes before them are the prefix.
     pub records_offset: usize,
     pub summary: Summary,
 }
 
 impl Body {
-    /// How to store it: what stands before the records stays as it is; with a codec, only the head.
+    /// Layout of the body: bytes before the records stay as they are; with a codec, only the head.
     pub(crate) fn layout(&self, order: ByteOrder, long_size: usize, compression: Compression) -> BodyLayout {
         let Self { records_offset, summary } = *self;
         let head_len = size_of::<EventsHead<LittleEndian>>();
@@ -89,7 +89,7 @@ impl Body {
     }
 }
 
-/// How the last event of the class went, for the choice between descriptor and payload.
+/// Events of a class and new descriptors, for the choice between descriptor and payload.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClassRepeats {
     pub events: u32,
@@ -151,17 +151,17 @@ impl EventChunkBuilder {
         if self.is_empty() { 0 } else { 128 + tables + self.records.len() }
     }
 
-    /// Notes a loss before the first event.
+    /// Records a loss before the first event.
     pub fn add_loss(&mut self, loss: Loss) {
         self.loss = self.loss.and(loss);
     }
 
-    /// Whether there is something to write.
+    /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.record_count == 0 && self.loss == Loss::default()
     }
 
-    /// Whether `time` is before the last event.
+    /// True if `time` is before the last event.
     pub fn falls_at(&self, time: u64) -> bool {
         self.record_count > 0 && time < self.t_last
     }
@@ -171,7 +171,7 @@ impl EventChunkBuilder {
         self.heap.len()
     }
 
-    /// Whether the chunk has to be closed before an event at `time`.
+    /// True if the chunk has to be closed before an event at `time`.
     pub fn must_close_before(&self, time: u64) -> bool {
         self.record_count > 0
             && (time < self.t_last
@@ -181,7 +181,7 @@ impl EventChunkBuilder {
                 || self.heap.len() >= self.heap_len_max)
     }
 
-    /// Adds an event. [`Self::must_close_before`] has said no.
+    /// Adds an event. [`Self::must_close_before`] must be false.
     pub fn push(
         &mut self,
         plan: &RecordPlan,
@@ -211,7 +211,7 @@ impl EventChunkBuilder {
         Ok(())
     }
 
-    /// Whether the last event had fields that this chunk did not have.
+    /// True if the last event had fields that this chunk did not have.
     pub fn has_new_fields(&self) -> bool {
         self.has_new_fields
     }
@@ -317,7 +317,7 @@ impl EventChunkBuilder {
         (found.index as u16, found.is_new)
     }
 
-    /// Whether every number fits into the bytes that the shape keeps of it.
+    /// True if every number fits into its bytes in the shape.
     fn fits(&self, shape: &Shape, plan: &RecordPlan, record: &[u8]) -> bool {
         plan.class.fields.iter().zip(shape.slots.iter()).all(|(field, slot)| {
             if slot.place != Place::Descriptor
@@ -420,7 +420,7 @@ impl EventChunkBuilder {
         body
     }
 
-    /// Gives back what an empty builder holds for the next chunk: of thousands of CPUs most have little to say.
+    /// Frees the memory of an empty builder: of thousands of CPUs most have few events.
     pub fn release_memory(&mut self) {
         if !self.is_empty() {
             return;
@@ -438,7 +438,7 @@ impl EventChunkBuilder {
         self.heap = Vec::new();
     }
 
-    /// What the head says.
+    /// Summary of the chunk.
     pub fn summary(&self) -> Summary {
         Summary {
             t_base: if self.record_count == 0 { self.t_last } else { self.t_base },
@@ -450,13 +450,13 @@ impl EventChunkBuilder {
         }
     }
 
-    /// Goes on behind these events, which another chunk holds.
+    /// Continues after events in other chunks.
     pub fn continue_after(&mut self, first_event: u64, t_last: u64) {
         self.first_event = first_event;
         self.t_last = t_last;
     }
 
-    /// Takes the loss that was noted.
+    /// Takes the recorded loss.
     pub fn take_loss(&mut self) -> Loss {
         core::mem::take(&mut self.loss)
     }

@@ -59,7 +59,7 @@ pub(super) fn partial_word(bytes: &[u8]) -> u64 {
 /// Open addressing with linear probing; the keys lie in one arena, so that nothing is allocated for each.
 #[derive(Debug)]
 pub(crate) struct Interner {
-    /// What the hash begins with: keys come from files, which must not know how they hash.
+    /// Initial value of the hash: random, since keys are read from files.
     seed: Seed,
     /// Upper half of the hash above the key's place in the arena + 1; 0 if free. A power of two long.
     slots: Vec<u64>,
@@ -78,7 +78,7 @@ impl Default for Interner {
     }
 }
 
-/// What [`Interner::intern`] found.
+/// Result of [`Interner::intern`].
 pub(super) struct Interned {
     pub index: usize,
     pub is_new: bool,

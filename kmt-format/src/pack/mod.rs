@@ -14,18 +14,18 @@ pub(crate) const VERBATIM_EVENTS_MAX: usize = 60_000;
 /// Bytes of records at which a chunk is closed, unless a writer is given another limit.
 pub(crate) const CHUNK_LEN: usize = 1 << 20;
 
-/// How the body behind a header is to be stored.
+/// Layout of a body for storage.
 pub(crate) struct BodyLayout {
     /// Bytes that stay as they are.
     pub prefix_len: usize,
-    /// Where the records lie behind the prefix, for the filter.
+    /// Position of the records behind the prefix, for the filter.
     pub records: Option<crate::codec::Records>,
-    /// What the head says; nothing for chunks without events.
+    /// Summary; zeros for chunks without events.
     pub summary: Summary,
 }
 
 impl BodyLayout {
-    /// A body that is not looked into.
+    /// A body without structure.
     pub fn plain() -> Self {
         Self { prefix_len: 0, records: None, summary: Summary::default() }
     }

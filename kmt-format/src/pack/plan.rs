@@ -1,4 +1,4 @@
-//! How to take the records of one event class apart, worked out once.
+//! Steps to take the records of one event class apart, computed once.
 
 use std::sync::OnceLock;
 
@@ -18,11 +18,11 @@ pub(crate) struct Segment {
 /// Up to eight bytes of the kernel's record, as one word of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
-    /// Where eight bytes are read that end with these bytes.
+    /// Offset of the eight bytes that end with these bytes.
     from: usize,
-    /// How far they are shifted, so that only these are left.
+    /// Shift, so that only these bytes are left.
     shift: u32,
-    /// The bytes themselves, where fewer than eight stand before their end.
+    /// The bytes themselves, where fewer than eight bytes end with them.
     short: Segment,
 }
 
@@ -71,7 +71,7 @@ fn loads(segments: &[Segment]) -> Vec<Load> {
     out
 }
 
-/// How the value word of the compact and wide shapes is made.
+/// Source of the value word of the compact and wide shapes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ValuePlan {
     /// No field moves.
@@ -82,7 +82,7 @@ pub(crate) enum ValuePlan {
     Timed { entry: Segment, returned: Segment },
 }
 
-/// How the contents of an array field are found.
+/// Location of the contents of an array field.
 #[derive(Debug, Clone)]
 pub(crate) struct ArrayPlan {
     /// Index of the field.
@@ -92,7 +92,7 @@ pub(crate) struct ArrayPlan {
     kind: FieldKind,
     /// Text that ends at its first NUL, within a fixed size.
     is_fixed_text: bool,
-    /// The field that tells how many addresses a stack has.
+    /// The field with the number of addresses of a stack.
     depth: Option<Segment>,
 }
 
@@ -137,7 +137,7 @@ impl ArrayPlan {
 
     /// Bytes of `ftrace:kernel_stack`'s `caller`, whose real length is in `size` and not in the format file.
     ///
-    /// Old kernels reserve more than they fill, newer ones more or less than the 8 entries that the format tells
+    /// Old kernels reserve more than they fill, newer ones more or less than the 8 entries of the format
     /// (`__ftrace_trace_stack`, kernel/trace/trace.c 4.4 to 7.2).
     fn stack_len(&self, depth: Segment, record: &[u8], order: ByteOrder, long_size: usize) -> usize {
         let count = order.uint_at(record, depth.offset as usize, depth.len as usize).unwrap_or(0) as usize;
@@ -146,13 +146,13 @@ impl ArrayPlan {
     }
 }
 
-/// Where a record holds an address of code, or a stack of them.
+/// Position of an address of code, or of a stack of them, in a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodePlan {
     /// Index in `arrays`; beyond them: it is the scalar.
     pub array: usize,
     pub scalar: Segment,
-    /// Whether the address before it is looked up too.
+    /// True if the address before it is looked up too.
     pub before: bool,
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct RecordPlan {
     /// Arrays, whose contents belong to the descriptor too.
     pub arrays: Vec<ArrayPlan>,
     pub value: ValuePlan,
-    /// What of it is addresses of code, once that was asked for: the print fmt is taken apart for it. All of it belongs to
+    /// Addresses of code in the record, found on first use by parsing the print fmt. All belong to
     /// the descriptor or the payload.
     code: OnceLock<Vec<CodePlan>>,
     /// Shortest record that holds all fixed fields.
@@ -237,7 +237,7 @@ impl RecordPlan {
         Ok(plan)
     }
 
-    /// Where its events hold addresses of code.
+    /// Positions of addresses of code in its events.
     pub fn code(&self, long_size: usize) -> &[CodePlan] {
         self.code.get_or_init(|| self.find_code(long_size))
     }
@@ -256,7 +256,7 @@ impl RecordPlan {
         plans.collect()
     }
 
-    /// Whether the record holds all fixed fields.
+    /// Checks that the record holds all fixed fields.
     #[inline]
     pub fn check_len(&self, record: &[u8]) -> Result<()> {
         if record.len() < self.record_len_min {

@@ -38,7 +38,7 @@ pub(super) fn conversion(
             text(out, &spec, width, precision, b"(null)");
             true
         }
-        // A string outside the event: the kernel lists those that it knows to be constant.
+        // A string outside the event: the kernel lists constant ones.
         (b's', Value::Int(address, _)) => match env.printk_formats.get(address) {
             Some(found) => {
                 text(out, &spec, width, precision, found);

@@ -1,4 +1,4 @@
-//! What the texts of events refer to: symbols, strings and constants of the traced kernel.
+//! References in the texts of events: symbols, strings and constants of the traced kernel.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -7,10 +7,10 @@ use crate::kernel::{ByteOrder, KernelVersion};
 use crate::print_fmt::PrintLimits;
 use crate::read::SymbolTable;
 
-/// What could not be resolved from the file, by its text in the `print fmt`; told once, not per event.
+/// References that the file cannot resolve, by their text in the `print fmt`; reported once, not per event.
 pub type Unresolved = BTreeSet<String>;
 
-/// What lies outside the event: symbols, texts and constants of the traced kernel.
+/// Data outside the event: symbols, texts and constants of the traced kernel.
 #[derive(Debug)]
 pub struct PrintEnv<'a> {
     pub(super) order: ByteOrder,
@@ -28,7 +28,7 @@ pub struct PrintEnv<'a> {
     pub(super) limits: PrintLimits,
 }
 
-/// How an address is named.
+/// Form of a symbol's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum SymbolForm {
     /// `%pS`
@@ -61,7 +61,7 @@ impl<'a> PrintEnv<'a> {
         }
     }
 
-    /// Whether a `print fmt` of `len` bytes may be parsed; it counts then.
+    /// True if a `print fmt` of `len` bytes may be parsed; it is counted then.
     pub(super) fn may_parse(&self, len: usize) -> bool {
         let parsed = self.parsed.get().saturating_add(len);
         if len as u64 > self.limits.print_fmt || parsed as u64 > self.limits.print_fmts {
@@ -111,7 +111,7 @@ impl<'a> PrintEnv<'a> {
         self
     }
 
-    /// What could not be resolved so far.
+    /// Unresolved references so far.
     pub fn unresolved(&self) -> Unresolved {
         self.unresolved.borrow().clone()
     }

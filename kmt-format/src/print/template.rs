@@ -8,7 +8,7 @@ use crate::print_fmt::{Expr, Extent, Piece, PrintLimits, Scope, argument, format
 use crate::read::Event;
 use crate::schema::EventClass;
 
-/// How the events of one class are written.
+/// Text of the events of one class.
 ///
 /// ```
 /// use kmt_format::print::{EventText, PrintEnv};
@@ -45,7 +45,7 @@ enum Kind {
 }
 
 impl EventText {
-    /// Parses the `print fmt` of a class. What cannot be parsed prints as `?` and is told by the environment.
+    /// Parses the `print fmt` of a class. Parts that cannot be parsed print as `?` and are reported by the environment.
     pub fn new(class: &EventClass, env: &PrintEnv<'_>) -> Self {
         let kind = match (class.system.as_str(), class.name.as_str()) {
             ("ftrace", "kernel_stack") => Kind::KernelStack,
@@ -96,7 +96,7 @@ impl EventText {
         text
     }
 
-    /// Writes what the kernel prints behind the time: for most events `NAME: TEXT` and a newline.
+    /// Writes the text that the kernel prints behind the time: for most events `NAME: TEXT` and a newline.
     pub fn write(&self, out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_>) {
         match self.kind {
             Kind::Template => {

@@ -44,7 +44,7 @@ fn record(order: ByteOrder) -> Vec<u8> {
     out
 }
 
-/// What the event prints, and what could not be resolved.
+/// Text of the event, and unresolved names.
 fn printed(print_fmt: &str, order: ByteOrder) -> (String, Vec<String>) {
     let options = WriterOptions::new(order, 8).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();
@@ -142,7 +142,7 @@ fn flags_and_symbols() {
         "five 0xc8",
     );
     check(r#""%s", __print_symbolic(REC->num, { 5, "five" })"#, "0xfffffffffffffffb");
-    // A name that only the kernel knows leaves its bits in hex.
+    // Bits with an unknown name stay in hex.
     check(r#""%s", __print_flags(REC->small, "|", { KERNEL_ENUM, "X" }, { 0x80, "TOP" })"#, "TOP|0x48");
     check(r#""%d", __event_in_hardirq()"#, "1");
 }
@@ -210,7 +210,7 @@ fn symbols_without_the_bounds_of_the_image() {
     let resolve =
         |address| trace.symbols().unwrap().resolve(address).map(|r| (r.name.into_owned(), r.offset));
     assert_eq!(resolve(0xc000_0104), Some((b"a".to_vec(), 4)));
-    assert_eq!(resolve(0xc000_0204), None, "nobody knows where the last symbol ends");
+    assert_eq!(resolve(0xc000_0204), None, "the end of the last symbol is unknown");
     assert_eq!(resolve(0xbfff_ffff), None);
 }
 

@@ -1,4 +1,4 @@
-//! Which fields of a class a `print fmt` prints as the names of functions.
+//! Fields of a class that hold addresses of code.
 
 use super::expr::Expr;
 use super::format_string::{Extent, Piece};
@@ -12,7 +12,7 @@ use crate::schema::{EventClass, Role};
 pub(crate) struct CodeField {
     /// Index of the field.
     pub field: usize,
-    /// Whether the address before it is looked up: `%pB`.
+    /// True if the address before it is looked up: `%pB`.
     pub before: bool,
 }
 

@@ -40,7 +40,7 @@ impl Int {
     }
 }
 
-/// What a cast casts to.
+/// Target type of a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CastTo {
     Int(Int),
@@ -81,7 +81,7 @@ pub(crate) enum Unary {
     Plus,
 }
 
-/// Questions about the context of an event (`__event_in_*`, 7.2).
+/// Tests of the context of an event (`__event_in_*`, 7.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContextTest {
     HardIrq,
@@ -125,6 +125,6 @@ pub(crate) enum Expr {
     /// Bytes swapped around; number of bytes.
     Swap(Box<Expr>, u8),
     Context(ContextTest),
-    /// Something that the file does not tell; its text in the `print fmt`.
+    /// A value that is not in the file; its text in the `print fmt`.
     Unknown(String),
 }

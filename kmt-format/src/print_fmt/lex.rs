@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
     Name(String),
-    /// Value, size in bytes that the suffix asks for (0: as small as fits from int on), unsigned by suffix.
+    /// Value, size in bytes by the suffix (0: as small as fits from int on), unsigned by suffix.
     Number {
         value: u64,
         long: u8,
@@ -84,7 +84,7 @@ fn number(text: &str) -> Option<Token> {
     Some(Token::Number { value, long, unsigned: suffix.contains('u'), decimal })
 }
 
-/// The contents of a literal, escapes resolved, and where the text goes on behind it.
+/// The contents of a literal, escapes resolved, and the position behind it.
 fn quoted(bytes: &[u8], mut at: usize, quote: u8) -> Option<(Vec<u8>, usize)> {
     let mut out = Vec::new();
     loop {

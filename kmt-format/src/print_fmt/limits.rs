@@ -1,6 +1,6 @@
 //! Limits on the length of `print fmt` texts.
 
-/// How long a `print fmt` may be: parsed, it takes up to a hundred times its length.
+/// Limits on the length of `print fmt` texts: parsed, one takes up to a hundred times its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrintLimits {
     /// Of one, in bytes. Linux has none above 20 KB.

@@ -14,7 +14,7 @@ const DEPTH_MAX: u32 = 200;
 /// as it is long, and what walks or drops a tree recurses.
 const OPERATORS_MAX: u32 = 256;
 
-/// What names stand for outside the event itself.
+/// Names outside the event: the class and constants.
 pub(crate) struct Scope<'a> {
     pub class: &'a EventClass,
     pub long_size: u8,
@@ -436,7 +436,7 @@ impl<'t> Parser<'t, '_> {
         Some(Expr::Swap(self.parse_one(argument)?.into(), bytes))
     }
 
-    /// `{ value, "NAME" }` entries. One whose value only the kernel knows is left out, so that its bits print as hex;
+    /// `{ value, "NAME" }` entries. Entries without a known value are left out, so that its bits print as hex;
     /// an entry without a name ends the list (`{ 0, ((void *)0) }`, 6.17).
     fn list(&mut self, entries: &[&'t [Token]], ty: Int) -> Vec<ListEntry> {
         let mut out = Vec::new();

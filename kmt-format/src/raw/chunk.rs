@@ -11,11 +11,11 @@ pub struct ChunkHeader<O: ByteOrder> {
     pub sync: [u8; 4],
     /// The first four bytes of the file's `trace_uuid`.
     pub salt: [u8; 4],
-    /// What the body is.
+    /// Kind of the body.
     pub kind: [u8; 4],
     /// [`chunk_flags`].
     pub flags: u8,
-    /// How the body is stored: [`codecs`] in the low half, [`filters`] in the upper half.
+    /// Encoding of the body: [`codecs`] in the low half, [`filters`] in the upper half.
     pub codec: u8,
     /// Minor version of the body's layout.
     pub body_version: U16<O>,
@@ -111,12 +111,12 @@ impl ChunkKind {
     pub const CGROUPS: Self = Self(*b"CGRP");
     /// Totals by call site, without their events.
     pub const SUMS: Self = Self(*b"SUMS");
-    /// Where the chunks are, and what they hold.
+    /// Offsets and contents of the chunks.
     pub const INDEX: Self = Self(*b"INDX");
     /// The last chunk of a finished file.
     pub const TRAILER: Self = Self(*b"TRLR");
 
-    /// Whether this library knows the kind.
+    /// True if this library knows the kind.
     pub fn is_known(self) -> bool {
         [
             Self::HEADER_COPY,

@@ -58,7 +58,7 @@ pub mod loss_flags {
     pub const UNCOUNTED: u32 = 2;
     /// Part of the input was damaged here and could not be decoded.
     pub const DAMAGED_INPUT: u32 = 4;
-    /// What was lost was overwritten because the buffer was meant to keep the newest events only: the recording
+    /// Lost events were overwritten because the buffer was meant to keep the newest events only: the recording
     /// begins here.
     pub const OVERWRITTEN: u32 = 8;
 }

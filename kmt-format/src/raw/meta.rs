@@ -76,7 +76,7 @@ pub struct AttachmentHead<O: ByteOrder> {
 
 /// Bits of the `flags` of a FILE chunk's head.
 pub mod attachment_flags {
-    /// The times are told.
+    /// The times are known.
     pub const TIMED: u32 = 1;
 }
 
@@ -102,7 +102,7 @@ pub struct StatsRow<O: ByteOrder> {
     pub cpu: U32<O>,
     /// 0 the kernel's counters before its buffer was drained, 1 after, 2 the writer's own.
     pub taken: U32<O>,
-    /// [`stats_present`]: which of the numbers below were told.
+    /// [`stats_present`]: which of the numbers below are known.
     pub present: U32<O>,
     /// Written as 0, ignored by readers.
     pub reserved: U32<O>,

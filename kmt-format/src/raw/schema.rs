@@ -48,11 +48,11 @@ pub struct StringRef<O: ByteOrder> {
 pub struct ClassRow<O: ByteOrder> {
     /// `common_type` of its records.
     pub id: U16<O>,
-    /// What the event means; see the registry.
+    /// Meaning of the event; see the registry.
     pub meaning: U16<O>,
     /// Number of fields.
     pub field_count: U16<O>,
-    /// How many of them are common to all events; they come first.
+    /// Number of fields that are common to all events; they come first.
     pub common_count: U16<O>,
     /// Index of the first field in this chunk's fields.
     pub first_field: U32<O>,
@@ -86,7 +86,7 @@ pub struct FieldRow<O: ByteOrder> {
     pub element_size: u8,
     /// Written as 0, ignored by readers.
     pub reserved: u8,
-    /// What the field means; see the registry.
+    /// Meaning of the field; see the registry.
     pub role: U16<O>,
     /// Written as 0, ignored by readers.
     pub reserved_b: U16<O>,
@@ -106,7 +106,7 @@ pub struct ShapeRow<O: ByteOrder> {
     pub payload_len: U32<O>,
 }
 
-/// Where one field of a shape is stored.
+/// Storage of one field of a shape.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SlotRow<O: ByteOrder> {

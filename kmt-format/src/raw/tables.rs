@@ -50,7 +50,7 @@ pub struct SumsRow<O: ByteOrder> {
     pub call_site: U64<O>,
     /// Events.
     pub events: U64<O>,
-    /// Sum of the bytes asked for.
+    /// Sum of the bytes requested.
     pub bytes_req: U64<O>,
     /// Sum of the bytes handed out.
     pub bytes_alloc: U64<O>,
@@ -58,7 +58,7 @@ pub struct SumsRow<O: ByteOrder> {
     pub function: StringRef<O>,
     /// Meaning of the events as in a class; see the registry.
     pub meaning: U16<O>,
-    /// Bit *n* is set if the *n*th of `events`, `bytes_req` and `bytes_alloc`, from 0, was told.
+    /// Bit *n* is set if the *n*th of `events`, `bytes_req` and `bytes_alloc`, from 0, is known.
     pub present: U16<O>,
     /// Written as 0, ignored by readers.
     pub reserved: U32<O>,

@@ -16,15 +16,15 @@ pub struct Trailer<O: ByteOrder> {
     pub event_count: U64<O>,
     /// Bytes of all event chunks together, headers and padding included.
     pub event_bytes: U64<O>,
-    /// Where the INDX chunk starts; 0: there is none.
+    /// Offset of the INDX chunk; 0: there is none.
     pub index_offset: U64<O>,
 }
 
-/// What the index says of one chunk: where it is, its header, and what the head of its body says.
+/// Row of the index for one chunk: its offset, its header, and fields of the head of its body.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct IndexRow<O: ByteOrder> {
-    /// Where the chunk starts.
+    /// Offset of the chunk.
     pub offset: U64<O>,
     /// `t_base` of the head of EVNT and RAWP; 0 for other kinds, as are the fields up to `loss_flags`.
     pub t_base: U64<O>,

@@ -11,7 +11,7 @@ use crate::kernel::with_order;
 use crate::limits::within_at;
 use crate::raw::{ChunkKind, EventsHead};
 
-/// The body of a chunk. `stored` is body and padding; `verify` whether the checksum is looked at.
+/// The body of a chunk. `stored` is body and padding; `verify` selects the check of the checksum.
 pub(crate) fn decoded<'d>(
     chunk: &ChunkRef,
     stored: Cow<'d, [u8]>,
@@ -57,7 +57,7 @@ pub(crate) fn decoded<'d>(
     .map(|bytes| Body(Cow::Owned(bytes)))
 }
 
-/// Where the head in the prefix of an event chunk says that its records lie.
+/// Position of the records, by the head in the prefix of an event chunk.
 fn records_of<O: Order>(prefix: &[u8], header: &Header) -> Option<Records> {
     let (head, _) = EventsHead::<O>::ref_from_prefix(prefix).ok()?;
     let (offset, count) = (head.records_offset.get() as usize, head.record_count.get() as usize);

@@ -1,10 +1,10 @@
-//! How to open a file.
+//! Opening a file with settings.
 
 use super::Trace;
 use crate::Limits;
 use crate::error::Result;
 
-/// How to open a file: [`Trace::open`] with settings.
+/// Settings for [`Trace::open`].
 ///
 /// ```
 /// # use kmt_format::{Limits, read::Trace, Result};
@@ -92,7 +92,7 @@ impl<'d> Trace<'d> {
         Self::walk(data, Limits::default())
     }
 
-    /// How to open a file in another way: other limits, by its index, without looking at checksums.
+    /// Settings for opening a file: other limits, by its index, without checking checksums.
     pub fn builder() -> TraceBuilder {
         TraceBuilder::default()
     }

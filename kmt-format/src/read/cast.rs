@@ -29,7 +29,7 @@ where
     })
 }
 
-/// Rows of a table, whose length the file tells: at least what this version knows.
+/// Rows of a table. The file has their length: at least that of this version.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableRows<'d, T> {
     bytes: &'d [u8],
@@ -70,7 +70,7 @@ where
         self.count
     }
 
-    /// So many rows from `first` on; `None` if they are not all there.
+    /// `count` rows from `first` on; `None` if they are not all there.
     pub fn range(&self, first: usize, count: usize) -> Option<impl Iterator<Item = &'d T> + use<'d, T>> {
         let start = first.checked_mul(self.row_len)?;
         let bytes = self.bytes.get(start..start.checked_add(count.checked_mul(self.row_len)?)?)?;
@@ -85,7 +85,7 @@ where
     }
 }
 
-/// Length of a head that may have grown in a later minor version; at least what this version knows.
+/// Length of a head, which may be longer in a later minor version; at least that of this version.
 pub(super) fn head_len<T>(stated: u32, body: &[u8], base: u64) -> Result<usize> {
     let stated = stated as usize;
     if stated < size_of::<T>() || stated > body.len() {

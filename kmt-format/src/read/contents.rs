@@ -1,4 +1,4 @@
-//! What a file holds, gathered chunk by chunk: by the slice reader and the incremental reader alike.
+//! Contents of a file, gathered chunk by chunk: by the slice reader and the incremental reader alike.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,12 +38,12 @@ impl Stream {
         self.events
     }
 
-    /// Number of the event behind the last one that is known of.
+    /// Number of the event behind the last known one.
     pub(crate) fn last_event(&self) -> u64 {
         self.next_event
     }
 
-    /// Adds a chunk; says no if it stands there a second time, or out of order.
+    /// Adds a chunk; false if it is a duplicate or out of order.
     fn add(&mut self, chunk: &ChunkRef, info: &EventsInfo) -> bool {
         let Some(missing) = u64::from(chunk.sequence).checked_sub(self.next_sequence) else { return false };
         self.chunks_missing = self.chunks_missing.saturating_add(missing);
@@ -56,14 +56,14 @@ impl Stream {
     }
 }
 
-/// What became of a chunk.
+/// Result of adding a chunk.
 #[derive(Debug)]
 pub(crate) enum Taken<'d> {
     /// Its head is in its stream; the events are in these bytes.
     Events(Cow<'d, [u8]>),
-    /// What it holds has been taken in.
+    /// Its contents were added.
     Other,
-    /// It cannot be used, and was noted so.
+    /// It cannot be used; the damage is recorded.
     Damaged(Damage),
 }
 
@@ -86,13 +86,13 @@ pub(crate) struct Contents<'d> {
     metadata_len: u64,
     /// Decoded length of event chunks.
     events_len: u64,
-    /// Whether body checksums are looked at.
+    /// True if body checksums are checked.
     pub verify: bool,
     /// Set once all event chunks were read and found sound: then they are not checked again.
     pub sound: OnceLock<()>,
-    /// Whether streams keep their chunks.
+    /// True if streams keep their chunks.
     keeps_chunks: bool,
-    /// There once a chunk of sub-buffers was seen.
+    /// Made for the first chunk of sub-buffers.
     decoder: Option<Arc<SubBufferDecoder>>,
 }
 
@@ -187,13 +187,13 @@ impl<'d> Contents<'d> {
         Ok(())
     }
 
-    /// What is left for metadata once this chunk was read.
+    /// Memory left for metadata after this chunk.
     fn budget(&self, chunk: &ChunkRef) -> Budget {
         let limit = self.limits.metadata_up_to(chunk.offset.saturating_add(chunk.total_len));
         Budget { used: self.metadata_len, limit }
     }
 
-    /// Takes in an event chunk of which only the index was looked at.
+    /// Adds an event chunk by its index row.
     pub fn indexed_chunk(&mut self, chunk: &ChunkRef, info: EventsInfo) -> Result<()> {
         self.begin(chunk)?;
         if let Err(error) = self.add_events(chunk, info) {
@@ -229,7 +229,7 @@ impl<'d> Contents<'d> {
         }
         let stream = self.streams.entry(cpu).or_default();
         if !stream.add(chunk, &info) {
-            return Err(bad("an event chunk stands here a second time, or out of order"));
+            return Err(bad("an event chunk is a duplicate or out of order"));
         }
         if self.keeps_chunks {
             stream.chunks.push((*chunk, info));
@@ -253,7 +253,7 @@ impl<'d> Contents<'d> {
         Ok(self.streams.entry(cpu).or_default().add(chunk, &info))
     }
 
-    /// What the head of the chunk said that was taken in last.
+    /// Head of the chunk that was added last.
     pub fn last_info(&self, chunk: &ChunkRef) -> Option<EventsInfo> {
         self.streams.get(&chunk.cpu?)?.chunks.last().map(|(_, info)| *info)
     }
@@ -320,7 +320,7 @@ impl<'d> Contents<'d> {
         decoder.decode(&body, chunk, &self.header, &self.schema, &self.limits)
     }
 
-    /// The end of a file of so many bytes: whether it was finished, and whether its trailer agrees.
+    /// Ends a file of `file_len` bytes: compares the trailer, if there is one.
     pub fn close(&mut self, file_len: u64) -> Option<Damage> {
         let trailer = self.metadata.trailer.filter(|_| self.finished);
         self.finished = trailer.is_some();

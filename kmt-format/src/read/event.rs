@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, Field, FieldKind, unused_bits};
 use crate::schema::{EventClass, Meaning, Place, Role, Shape, Transform};
 
-/// One event of a trace. Fields are read from the file when they are asked for.
+/// One event of a trace. Fields are read from the file when they are needed.
 ///
 /// ```
 /// # use kmt_format::{read::Trace, schema::Role, Result};
@@ -44,7 +44,7 @@ pub struct Event<'t> {
     contents: Option<&'t Contents<'t>>,
 }
 
-/// The chunk of an event: an iterator over a whole trace shares it with its events, since it goes on to other chunks.
+/// The chunk of an event: an iterator over a whole trace shares it with its events, since it moves on to other chunks.
 #[derive(Debug, Clone)]
 pub(super) enum Held<'t> {
     /// With the data of the event's descriptor.
@@ -302,13 +302,13 @@ impl<'t> Event<'t> {
         }
     }
 
-    /// What the class means.
+    /// Meaning of the class.
     pub fn meaning(&self) -> Meaning {
         self.class.meaning
     }
 
     /// Name of the task that was running, at the time of the event: see
-    /// [`Metadata::comm`](super::Metadata::comm). `None` if the file does not tell, or the event was made of a chunk and
+    /// [`Metadata::comm`](super::Metadata::comm). `None` if unknown, or the event was made of a chunk and
     /// a schema alone.
     pub fn comm(&self) -> Option<&[u8]> {
         self.contents?.metadata.comm(self.pid(), self.time)
@@ -320,7 +320,7 @@ impl<'t> Event<'t> {
         self.contents?.symbols.as_ref()?.resolve(self.uint_with(role)?)
     }
 
-    /// Thread that was running, as the common fields tell.
+    /// Thread that was running, from the common fields.
     pub fn pid(&self) -> i32 {
         self.uint_with(Role::PID).unwrap_or(0) as i32
     }

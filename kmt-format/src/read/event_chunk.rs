@@ -16,11 +16,11 @@ use crate::kernel::{ByteOrder, with_order};
 use crate::limits::within_at;
 use crate::raw::{ChunkKind, Epoch, EventsHead, SubBuffersHead, loss_flags};
 
-/// What the head of an event chunk says.
+/// Fields of the head of an event chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventsInfo {
-    /// What was lost just before the first event.
+    /// Events lost just before the first event.
     pub loss: Loss,
     /// Time of the first event.
     pub t_first: u64,
@@ -30,7 +30,7 @@ pub struct EventsInfo {
     pub first_event: u64,
     /// Number of events.
     pub event_count: u32,
-    /// Bit *n* is set if the chunk may hold events of a class whose number modulo 64 is *n*: what a question about one
+    /// Bit *n* is set if the chunk may hold events of a class whose number modulo 64 is *n*: a query for one
     /// class need not read.
     pub classes: u64,
 }
@@ -111,7 +111,7 @@ impl<'d> EventChunk<'d> {
         self.cpu
     }
 
-    /// What the head says.
+    /// Fields of the head.
     pub fn info(&self) -> &EventsInfo {
         &self.info
     }
@@ -185,7 +185,7 @@ impl<'d> EventChunk<'d> {
         self.info.t_first.wrapping_add(u64::from(upper) << 32 | u64::from(time_offset))
     }
 
-    /// Calls `visit` with the time and the record of each of `range`; byte order and epochs are looked at once.
+    /// Calls `visit` with the time and the record of each of `range`; byte order and epochs are tested once.
     #[inline]
     pub fn for_each_in(&self, range: Range<usize>, mut visit: impl FnMut(u64, Record)) {
         let start = range.start;
@@ -215,7 +215,7 @@ impl<'d> EventChunk<'d> {
         low
     }
 
-    /// Where the run that starts at `start` ends: the first record behind it at `limit` or later, `end` at most.
+    /// End of the run that starts at `start`: the first record behind it at `limit` or later, `end` at most.
     ///
     /// Times never fall within a chunk, so this steps on in growing strides and halves the last one.
     #[inline]
@@ -375,7 +375,7 @@ pub(super) fn loss(flags: u32, lost_events: u64) -> Loss {
         loss_flags::COUNTED | loss_flags::UNCOUNTED | loss_flags::DAMAGED_INPUT | loss_flags::OVERWRITTEN;
     Loss {
         counted: if flags & loss_flags::COUNTED != 0 { lost_events } else { 0 },
-        // A bit of a later version tells of a loss that is not understood.
+        // A bit of a later version is a loss of unknown kind.
         uncounted: flags & loss_flags::UNCOUNTED != 0 || flags & !KNOWN != 0,
         damaged_input: flags & loss_flags::DAMAGED_INPUT != 0,
         overwritten: flags & loss_flags::OVERWRITTEN != 0,

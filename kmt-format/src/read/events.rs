@@ -121,7 +121,7 @@ impl<'t> Items<'t> {
         Event::of(chunk, hold, &self.contents.schema, Some(self.contents), index)
     }
 
-    /// On to the next run; false at the end.
+    /// Moves to the next run; false at the end.
     #[inline(never)]
     fn next_run(&mut self) -> bool {
         (self.chunk, self.behind_gap) = (None, 0..0);
@@ -149,7 +149,7 @@ impl<'t> Iterator for Items<'t> {
                 return None;
             }
             if self.gap.is_some() {
-                // The gap stands before the first event of its run.
+                // The gap is before the first event of its run.
                 core::mem::swap(&mut self.range, &mut self.behind_gap);
             }
         }
@@ -179,8 +179,8 @@ impl<'t> Iterator for Events<'t> {
 impl<'d> Trace<'d> {
     /// All events in the kernel's order, all CPUs merged.
     ///
-    /// Every event of the file, or an error: [`Trace::check`] runs first, so that no event is left out without a word.
-    /// What was lost on the target, and damaged files, are for [`Trace::items`], which also reads each chunk only once.
+    /// Every event of the file, or an error: [`Trace::check`] runs first, so that no event is left out silently.
+    /// For losses on the target and damaged files use [`Trace::items`], which also reads each chunk only once.
     ///
     /// ```
     /// # use kmt_format::{read::Trace, Result};
@@ -225,7 +225,7 @@ impl<'d> Trace<'d> {
         Items::new(self.merge(), self.contents())
     }
 
-    /// The same for events whose time is within `first..=last`; chunks outside are not even looked at.
+    /// The same for events whose time is within `first..=last`; chunks outside are not read.
     pub fn items_between(&self, first: u64, last: u64) -> Items<'_> {
         Items::new(self.merge_between(first, last), self.contents())
     }
@@ -235,7 +235,7 @@ impl<'d> Trace<'d> {
         Merge::new(self, None, u64::MAX)
     }
 
-    /// The same for events whose time is within `first..=last`; chunks outside are not even looked at.
+    /// The same for events whose time is within `first..=last`; chunks outside are not read.
     pub fn merge_between(&self, first: u64, last: u64) -> Merge<'_, 'd> {
         Merge::new(self, Some((first, last)), u64::MAX)
     }

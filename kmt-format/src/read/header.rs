@@ -9,7 +9,7 @@ use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGI
 /// Longest header that is accepted, in bytes.
 pub(super) const HEADER_LEN_MAX: usize = 65_536;
 
-/// What the file header says.
+/// Fields of the file header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
@@ -55,7 +55,7 @@ fn header_copy(data: &[u8]) -> Option<Header> {
     copies(data).find_map(|copy| parse_header(copy).ok())
 }
 
-/// Bodies of header copies: of chunks that may stand right behind a header.
+/// Bodies of header copies: of chunks right behind a header.
 fn copies(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     (HEADER_LEN..=HEADER_LEN_MAX).step_by(ALIGNMENT).filter_map(move |at| {
         let chunk = data.get(at..)?;
@@ -101,7 +101,7 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
             && header_len % HEADER_LEN == 0
             && header_len <= data.len()
     });
-    // Magic, byte order and version stand at the same place in every major version; the rest may not.
+    // Magic, byte order and version have the same offsets in every major version; the rest may not.
     let Some(covered) = covered else {
         let malformed = Error::at(16, ErrorKind::Malformed("the header has an impossible length"));
         return Err(if is_known { malformed } else { other_major });

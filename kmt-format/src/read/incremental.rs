@@ -13,13 +13,13 @@ use crate::error::{Error, Result};
 use crate::limits::exceeded;
 use crate::raw::ALIGNMENT;
 
-/// What an incremental reader comes across.
+/// An item found by an incremental reader.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Arrived {
     /// The file header; the first thing that arrives.
     Header(Header),
-    /// A chunk without events. What it holds is in [`Incremental::metadata`], [`Incremental::schema`] and so on.
+    /// A chunk without events. Its contents are in [`Incremental::metadata`], [`Incremental::schema`] and so on.
     Chunk(ChunkRef),
     /// Events of one CPU. Those of one CPU arrive in order; different CPUs' are not merged.
     Events(ChunkRef, EventChunk<'static>),
@@ -64,7 +64,7 @@ pub struct Incremental {
     /// Bytes not yet done with, from `start` on.
     buffer: Vec<u8>,
     start: usize,
-    /// Where in the file the byte at `start` is.
+    /// Offset in the file of the byte at `start`.
     offset: u64,
     is_all: bool,
     state: Option<State>,
@@ -74,7 +74,7 @@ pub struct Incremental {
 struct State {
     walker: Walker,
     contents: Contents<'static>,
-    /// What arrives before the walk goes on.
+    /// Items to return before the next step of the walk.
     next: VecDeque<Arrived>,
     /// Event chunks whose classes have not come yet, and those behind them.
     held: VecDeque<(ChunkRef, Vec<u8>)>,
@@ -102,19 +102,19 @@ impl Incremental {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Says that no more bytes come. What is left is found by further calls of [`Incremental::next`].
+    /// Ends the input. Further calls of [`Incremental::next`] return the rest.
     pub fn end(&mut self) {
         self.is_all = true;
     }
 
-    /// What has arrived; `None` if more bytes are needed, or after the end.
+    /// The next item; `None` if more bytes are needed, or after the end.
     ///
     /// # Errors
     ///
     /// Returns the errors that [`Trace::open`](super::Trace::open) returns: there is no going on then.
     #[allow(
         clippy::should_implement_trait,
-        reason = "an iterator that ends goes on here when more bytes come"
+        reason = "an iterator that ended continues here when more bytes arrive"
     )]
     pub fn next(&mut self) -> Result<Option<Arrived>> {
         if self.state.is_none() {
@@ -191,7 +191,7 @@ impl Incremental {
         self.contents().map(|c| &c.schema)
     }
 
-    /// Everything besides events, schema and symbols so far.
+    /// Everything except events, schema and symbols so far.
     pub fn metadata(&self) -> Option<&Metadata<'static>> {
         self.contents().map(|c| &c.metadata)
     }
@@ -206,12 +206,12 @@ impl Incremental {
         self.contents().and_then(|c| c.symbols.as_ref())
     }
 
-    /// What has come of each CPU; the lists of chunks are empty.
+    /// Counts of each CPU so far; the lists of chunks are empty.
     pub fn streams(&self) -> Option<&BTreeMap<u32, Stream>> {
         self.contents().map(|c| &c.streams)
     }
 
-    /// Damage so far, besides that of event chunks' bodies; the list ends at [`Limits::damages`] entries.
+    /// Damage so far, except that of event chunks' bodies; the list ends at [`Limits::damages`] entries.
     pub fn damages(&self) -> &[Damage] {
         self.contents().map_or(&[], |c| &c.damages)
     }
@@ -268,7 +268,7 @@ impl State {
         self.next.push_back(Arrived::Damage(damage));
     }
 
-    /// More classes are known, or no more will be.
+    /// More classes are known, or the input has ended.
     fn try_again(&mut self) {
         self.held_len = 0;
         let mut waiting = core::mem::take(&mut self.held);

@@ -1,4 +1,4 @@
-//! Opening a finished file by its index: no walk, and no look at event chunks until they are read.
+//! Opening a finished file by its index: no walk, and event chunks are not read until they are needed.
 //!
 //! The index is a hint. Whatever it leads to is compared with what it says of it, also the chunks that a time window
 //! passes over; an index that lies gives an error, never another answer. Spec section "INDX".
@@ -24,7 +24,7 @@ const TRAILER_LEN: usize = 2 * ALIGNMENT;
 impl<'d> Trace<'d> {
     /// Opens a file by its index; `None` if it has none that can be used, and [`Trace::open`] must walk.
     ///
-    /// Chunks without events are read as ever. Event chunks are not looked at: what the index says of them is
+    /// Chunks without events are read as ever. Event chunks are not read: their index rows are
     /// checked when they are read, merged, or passed over by a time window.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl<'d> Trace<'d> {
         Ok(Some(Self::from_index(data, contents)))
     }
 
-    /// Whether what the index says of an event chunk is so.
+    /// Compares the index row of an event chunk with the chunk.
     pub(super) fn check_index(&self, chunk: &ChunkRef, info: &EventsInfo) -> Result<()> {
         let mismatch = |what| Error::at(chunk.offset, ErrorKind::Index(what));
         if at(self.data(), chunk.offset, self.header()).as_ref() != Some(chunk) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Event;
 use crate::schema::{Meaning, Role};
 
-/// Bits of common_flags that tell on what level an event happened: hard interrupt, soft interrupt, NMI
+/// Bits of common_flags for the context level of an event: hard interrupt, soft interrupt, NMI
 /// (`enum trace_flag_type`, include/linux/trace_events.h of Linux 6.12).
 pub const LEVEL_FLAGS: u64 = 0x08 | 0x10 | 0x40;
 

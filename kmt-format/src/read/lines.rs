@@ -8,7 +8,7 @@ use crate::tables::SourceLine;
 /// Address, chunk, depth and number of a row: of one address the last chunk's first, the innermost function first.
 type RowKey = (u64, Reverse<usize>, u16, usize);
 
-/// Which chunk a row is from, and the rows by address, made when they are first needed.
+/// Chunks of rows, and the rows by address, made when they are first needed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LineIndex {
     /// Number of the first row of each chunk.

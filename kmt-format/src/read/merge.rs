@@ -16,7 +16,7 @@ use crate::Loss;
 pub struct Gap {
     /// CPU.
     pub cpu: u32,
-    /// What was lost on the target.
+    /// Events lost on the target.
     pub loss: Loss,
     /// Events of chunks that are missing from the file or damaged.
     pub events_damaged: u64,
@@ -30,7 +30,7 @@ impl Gap {
         self.loss.counted.saturating_add(self.events_damaged)
     }
 
-    /// Whether nothing is missing.
+    /// True if nothing is missing.
     pub fn is_empty(&self) -> bool {
         self.loss == Loss::default() && self.events_damaged == 0
     }
@@ -45,9 +45,9 @@ pub struct Run<'m, 'd> {
     pub chunk_number: u64,
     /// The chunk.
     pub chunk: &'m EventChunk<'d>,
-    /// The records of the run; may be empty where only a gap is told.
+    /// The records of the run; may be empty where there is only a gap.
     pub range: Range<usize>,
-    /// What is missing just before the run.
+    /// Events missing just before the run.
     pub gap: Option<Gap>,
     /// Schema, names of tasks, and symbols, for the events.
     pub(super) contents: &'m Contents<'d>,
@@ -62,13 +62,13 @@ impl fmt::Debug for Run<'_, '_> {
     }
 }
 
-/// The cursor of a run, its records, and what is missing before them.
+/// The cursor of a run, its records, and the gap before them.
 type RunParts<'m, 'd> = (&'m Cursor<'d>, Range<usize>, Option<Gap>);
 
 /// The CPUs' streams merged: always on with the CPU whose next event is the oldest, the lowest CPU where several are.
 ///
 /// That is what the kernel does for its `trace` file (`__find_next_entry`, kernel/trace/trace.c 4.4 to 7.2). The
-/// order within a CPU never changes, also where a clock steps back. Damaged chunks are passed over and told as gaps.
+/// order within a CPU never changes, also where a clock steps back. Damaged chunks are skipped and reported as gaps.
 ///
 /// ```
 /// use kmt_format::read::Trace;
@@ -89,7 +89,7 @@ pub struct Merge<'t, 'd> {
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     current: Option<usize>,
     window: Option<(u64, u64)>,
-    /// Bits of the classes that are asked for.
+    /// Bits of the requested classes.
     classes: u64,
     chunk_numbers: u64,
     damages: Vec<Damage>,
@@ -100,7 +100,7 @@ struct Cursor<'d> {
     cpu: u32,
     /// Index of the next chunk in the stream.
     next_chunk: usize,
-    /// Shared with the events that are still in use when the cursor goes on.
+    /// Shared with events still in use when the cursor moves on.
     chunk: Option<Rc<EventChunk<'d>>>,
     chunk_number: u64,
     position: usize,
@@ -170,7 +170,7 @@ impl<'t, 'd> Merge<'t, 'd> {
         let gap = (!cursor.gap.is_empty()).then(|| core::mem::replace(&mut cursor.gap, empty));
         let (start, chunk) = (cursor.position, cursor.chunk.as_deref()?);
         if start >= cursor.end {
-            // Only a gap is left to tell of this chunk, or nothing at all.
+            // Only a gap is left of this chunk, or nothing at all.
             return Some((cursor, start..start, gap));
         }
         let end = match limit {
@@ -183,7 +183,7 @@ impl<'t, 'd> Merge<'t, 'd> {
         Some((cursor, start..end, gap))
     }
 
-    /// The cursor to go on with, and the time at which another one's turn comes.
+    /// The cursor with the oldest event, and the time at which another one is older.
     fn oldest(&mut self) -> Option<(usize, Option<u64>)> {
         if let Some(index) = self.current.take() {
             if self.cursors.get(index).is_some_and(|c| c.position >= c.end && c.gap.is_empty()) {
@@ -193,7 +193,7 @@ impl<'t, 'd> Merge<'t, 'd> {
         }
         let Reverse((_, index)) = self.waiting.pop()?;
         self.current = Some(index);
-        // The run goes on while (time, CPU) stays below the next one's; a higher CPU index wins ties.
+        // The run continues while (time, CPU) stays below the next one's; a higher CPU index wins ties.
         let limit = self.waiting.peek().map(
             |Reverse((time, other))| {
                 if *other < index { *time } else { time.saturating_add(1) }
@@ -230,7 +230,7 @@ impl<'t, 'd> Merge<'t, 'd> {
             }
             cursor.gap.events_damaged = cursor.gap.events_damaged.saturating_add(missing);
             cursor.gap.after = cursor.last_time;
-            // What was lost before a damaged chunk is reported with the next sound one.
+            // A loss before a damaged chunk is reported with the next sound one.
             cursor.gap.loss = cursor.gap.loss.and(info.loss);
             match head.and_then(|()| self.trace.read(chunk)) {
                 Ok(read) => {
@@ -258,7 +258,7 @@ impl<'t, 'd> Merge<'t, 'd> {
                 }
             }
         }
-        // A gap behind the last sound chunk is told with an empty run of that chunk.
+        // A gap behind the last sound chunk is reported with an empty run of that chunk.
         cursor.chunk = carrier.filter(|_| !cursor.gap.is_empty());
         cursor.position = cursor.end;
         cursor.time = cursor.last_time.unwrap_or(cursor.time);

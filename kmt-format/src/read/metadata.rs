@@ -26,7 +26,7 @@ pub struct Attachment<'d> {
     pub name: Cow<'d, str>,
     /// Contents.
     pub contents: Cow<'d, [u8]>,
-    /// Between which times it was read, in the clock's unit; `None` if not told.
+    /// Times before and after it was read, in the clock's unit; `None` if unknown.
     pub times: Option<(u64, u64)>,
 }
 
@@ -51,7 +51,7 @@ pub struct TaskRecord<'d> {
     pub comm: Cow<'d, [u8]>,
 }
 
-/// What the writer's input of one CPU held.
+/// Counts of the writer's input of one CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterCounters {
@@ -79,7 +79,7 @@ pub struct CpuCounters {
     pub writer: Option<WriterCounters>,
 }
 
-/// What the trailer says.
+/// Fields of the trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrailerInfo {
@@ -91,11 +91,11 @@ pub struct TrailerInfo {
     pub event_count: u64,
     /// Bytes of all event chunks.
     pub event_bytes: u64,
-    /// Where the index starts; `None` if there is none.
+    /// Offset of the index; `None` if there is none.
     pub index_offset: Option<u64>,
 }
 
-/// Everything in a file besides events, schema and symbols.
+/// Everything in a file except events, schema and symbols.
 ///
 /// ```
 /// use kmt_format::read::Trace;
@@ -110,7 +110,7 @@ pub struct TrailerInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata<'d> {
-    /// The trace clock; `None` if the file does not say.
+    /// The trace clock; `None` if unknown.
     pub clock: Option<TraceClock>,
     /// Keys and values, in the order of the file.
     pub pairs: Vec<(Cow<'d, str>, Cow<'d, [u8]>)>,
@@ -161,12 +161,12 @@ impl<'d> Metadata<'d> {
         let name = name.ok_or_else(|| malformed(base, "the clock's name is missing or not UTF-8"))?;
         let unit = match head.unit {
             0 => ClockUnit::Nanoseconds,
-            // Of a unit that is not known nothing can be told either.
+            // An unknown unit is treated as ticks.
             _ => ClockUnit::Ticks,
         };
         let clock = TraceClock { name: name.to_owned(), unit, comparable: head.comparable == 1 };
         if self.clock.as_ref().is_some_and(|other| *other != clock) {
-            return Err(malformed(base, "two chunks tell of different clocks"));
+            return Err(malformed(base, "two chunks have different clocks"));
         }
         self.clock = Some(clock);
         Ok(())
@@ -326,7 +326,7 @@ where
 
 const PAIR_HEAD_LEN: u64 = size_of::<PairHead<zerocopy::LE>>() as u64;
 
-/// What an entry takes at least, in bytes: that of a list here, and what its users make of it.
+/// Minimum memory of an entry, in bytes: in a list here, and in structures that users make of it.
 pub(super) const PER_ENTRY: usize = 64;
 
 fn malformed(base: u64, what: &'static str) -> Error {

@@ -45,7 +45,7 @@ pub use trace::Trace;
 pub use value::{FieldKey, Value};
 pub use walk::{ChunkRef, Damage};
 
-/// What recovery shares with reading.
+/// Parts of reading that recovery uses.
 pub(crate) mod recovering {
     pub(crate) use super::body::decoded;
     pub(crate) use super::contents::{Contents, Taken};

@@ -91,7 +91,7 @@ impl Records<'_> {
         with_records!(self, r => r.len())
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

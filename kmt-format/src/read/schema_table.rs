@@ -23,7 +23,7 @@ pub struct Schema {
     defined: usize,
     /// Classes from number 0 on without one that is missing.
     complete: usize,
-    /// Classes that came since [`Schema::take_fresh`].
+    /// Classes added since [`Schema::take_fresh`].
     fresh: Vec<usize>,
 }
 
@@ -50,12 +50,12 @@ impl Schema {
         self.defined
     }
 
-    /// How many classes there are from number 0 on without one that is missing.
+    /// Number of classes from 0 on without a gap.
     pub(super) fn complete_count(&self) -> usize {
         self.complete
     }
 
-    /// Indices of the classes that came since the last call.
+    /// Indices of the classes added since the last call.
     pub(super) fn take_fresh(&mut self) -> Vec<usize> {
         core::mem::take(&mut self.fresh)
     }
@@ -155,7 +155,7 @@ impl Schema {
     }
 }
 
-/// Whether a number is known as something else.
+/// True if a number has another definition already.
 fn contradicts<T: PartialEq>(known: &[Option<T>], first: usize, new: &[T]) -> bool {
     let mut both = known.iter().skip(first).zip(new);
     both.any(|(old, new)| old.as_ref().is_some_and(|old| old != new))
@@ -178,14 +178,14 @@ fn place<T>(into: &mut Vec<Option<T>>, first: usize, new: Vec<T>, fresh: &mut Ve
 /// The fields of a class, and what they mean.
 type Fields = (Arc<[Field]>, Arc<[Role]>);
 
-/// What a class takes beside its fields and texts, and a field beside its texts, in bytes.
+/// Memory of a class without its fields and texts, and of a field without its texts, in bytes.
 const PER_CLASS: usize = 512;
 const PER_FIELD: usize = 128;
 
 struct Tables<'d, 'b, O: Order + 'static> {
     base: u64,
     budget: &'b mut Budget,
-    /// What several classes name is made once: by first field and count.
+    /// Fields that several classes share are made once: by first field and count.
     shared_fields: BTreeMap<(u32, u16), Fields>,
     /// By offset and length.
     shared_texts: BTreeMap<(u32, u32), Arc<str>>,

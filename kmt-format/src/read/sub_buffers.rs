@@ -17,7 +17,7 @@ use crate::pack::{
 use crate::raw::SubBuffersHead;
 use crate::{Limits, Loss};
 
-/// How to take the records of each class apart, by event id.
+/// Decoder of sub-buffers: the plan of each class, by event id.
 #[derive(Debug, Default, Clone)]
 pub(super) struct SubBufferDecoder {
     plans: Vec<Option<RecordPlan>>,
@@ -27,11 +27,11 @@ pub(super) struct SubBufferDecoder {
     shared_ids: BTreeMap<u16, Vec<u16>>,
 }
 
-/// What a plan takes for each field of its class, in bytes: three slots, and steps.
+/// Memory of a plan for each field of its class, in bytes: three slots, and steps.
 const PLAN_PER_FIELD: usize = 160;
 
 impl SubBufferDecoder {
-    /// Makes plans for the classes of `schema` that have none yet; the schema knows their shapes then. `offset`
+    /// Makes plans for the classes of `schema` that have none yet; their shapes are added to the schema. `offset`
     /// is that of the chunk that they come with.
     pub fn learn(
         &mut self,

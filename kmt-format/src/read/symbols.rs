@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 pub(crate) use chunk::SymbolChunk;
 use chunk::SymbolPosition;
 
-/// What an address belongs to.
+/// Symbol of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved<'t> {
     /// Name of the symbol.
@@ -52,13 +52,13 @@ pub struct SymbolEntry<'t> {
 pub struct SymbolTable<'d> {
     /// In the order of the file.
     chunks: Vec<SymbolChunk<'d>>,
-    /// Where there are many chunks: of all addresses at which symbols start, in their order, the symbol that counts.
+    /// If there are many chunks: for each address at which symbols start, in order, the valid symbol.
     merged: OnceLock<Vec<Start>>,
-    /// Bounds of the kernel image, as the last chunk that tells has them.
+    /// Bounds of the kernel image, from the last chunk that has them.
     core: (Option<u64>, Option<u64>),
 }
 
-/// Where a symbol starts: address, number of its chunk, and its position there.
+/// Start of a symbol: address, number of its chunk, and its position there.
 type Start = (u64, u32, u32);
 
 /// Up to this number of chunks each one is searched: those of a kernel, and of modules loaded while it was traced.
@@ -78,7 +78,7 @@ impl<'d> SymbolTable<'d> {
         self.chunks.iter().fold(0, |sum, chunk| sum.saturating_add(chunk.symbol_count))
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -13,13 +13,13 @@ use crate::error::{Error, ErrorKind, Result};
 /// A .kmt file in memory or mapped, opened for reading.
 ///
 /// Opening walks over the chunk headers and reads schema, symbols and metadata; event chunks are checked and cast
-/// when they are read. What is damaged is listed and passed over: everything undamaged can still be read. Memory is
+/// when they are read. Damage is listed and skipped: everything undamaged can still be read. Memory is
 /// one small entry a chunk, never in proportion to the events. Spec section "Reading".
 #[derive(Debug, Clone)]
 pub struct Trace<'d> {
     data: &'d [u8],
     contents: Contents<'d>,
-    /// Whether the heads of event chunks are only known from the index.
+    /// True if the heads of event chunks are known from the index alone.
     is_indexed: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'d> Trace<'d> {
         &self.contents.schema
     }
 
-    /// Everything besides events, schema and symbols.
+    /// Everything except events, schema and symbols.
     pub fn metadata(&self) -> &Metadata<'d> {
         &self.contents.metadata
     }
@@ -94,7 +94,7 @@ impl<'d> Trace<'d> {
         self.contents.damage_count
     }
 
-    /// Whether the file ends in a trailer: whether its writer came to the end.
+    /// True if the file ends in a trailer: its writer finished it.
     pub fn is_finished(&self) -> bool {
         self.contents.finished
     }
@@ -155,7 +155,7 @@ impl<'d> Trace<'d> {
         self.contents.events(chunk, Cow::Borrowed(chunk.stored_in(self.data)))
     }
 
-    /// Whether the head of a chunk says what is known of it; where it was read when opening, it does.
+    /// Compares the head of a chunk with its index row, unless the head was read when opening.
     pub(super) fn check_head(&self, chunk: &ChunkRef, info: &EventsInfo) -> Result<()> {
         if self.is_indexed { self.check_index(chunk, info) } else { Ok(()) }
     }
@@ -163,7 +163,7 @@ impl<'d> Trace<'d> {
     /// Reads and checks every event chunk: then nothing of what the file holds is damaged. Chunks that its numbering shows
     /// to be missing are gaps ([`Trace::items`]), no damage.
     ///
-    /// What was found sound is not checked again. This takes as long as reading all events once; memory is one chunk.
+    /// A sound file is not checked again. This takes as long as reading all events once; memory is one chunk.
     ///
     /// ```
     /// use kmt_format::read::Trace;

@@ -130,7 +130,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// What [`Event::field`](super::Event::field) accepts: the name of a field, its [`Role`], or its index in the class.
+/// Key for [`Event::field`](super::Event::field): the name of a field, its [`Role`], or its index in the class.
 pub trait FieldKey: sealed::Sealed {
     /// Index of the field in a class; of several with one role the first.
     fn index_in(&self, class: &EventClass) -> Option<usize>;

@@ -13,7 +13,7 @@ use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChunkRef {
-    /// Where the chunk starts in the file.
+    /// Offset of the chunk in the file.
     pub offset: u64,
     /// Kind.
     pub kind: ChunkKind,
@@ -42,7 +42,7 @@ pub struct ChunkRef {
 }
 
 impl ChunkRef {
-    /// Where the body starts in the file.
+    /// Offset of the body in the file.
     pub fn body_offset(&self) -> u64 {
         self.offset.saturating_add(ALIGNMENT as u64)
     }
@@ -93,27 +93,27 @@ impl ChunkRef {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
-    /// Where they start.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many there are; 0 if that is not the point.
+    /// Number of bytes; 0 if no byte range applies.
     pub len: u64,
-    /// What is wrong with them.
+    /// Their defect.
     pub error: Error,
 }
 
 impl Damage {
-    /// Of so many bytes from `offset` on; 0 if that is not the point.
+    /// Damage of `len` bytes from `offset` on; 0 if no byte range applies.
     pub fn new(offset: u64, len: u64, error: Error) -> Self {
         Self { offset, len, error }
     }
 }
 
-/// What a walk comes across.
+/// An item found by a walk.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A chunk; its bytes are there.
     Chunk(ChunkRef),
-    /// A chunk header whose body does not end within the file. The walk goes on inside it, in search of the next one.
+    /// A chunk header whose body does not end within the file. The walk continues inside it, in search of the next one.
     Torn,
     /// Bytes that are no chunk.
     Damage(Damage),
@@ -122,7 +122,7 @@ pub(crate) enum Found {
 /// One step of a walk.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Something was found. Bytes up to [`Walker::position`] are done with.
+    /// Something was found. Bytes up to [`Walker::position`] are no longer needed.
     Found(Found),
     /// More bytes are needed.
     NeedMore,
@@ -134,7 +134,7 @@ pub(crate) enum Step {
 #[derive(Debug, Clone)]
 pub(crate) struct Walker {
     position: u64,
-    /// Where the bytes started that are being passed over, and what is wrong there.
+    /// Offset of the bytes that are being skipped, and their defect.
     skipping: Option<(u64, ErrorKind)>,
     salt: [u8; 4],
     order: ByteOrder,

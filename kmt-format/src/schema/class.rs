@@ -17,17 +17,17 @@ pub struct EventClass {
     pub system: String,
     /// Name, such as `kmalloc`.
     pub name: String,
-    /// What the event means.
+    /// Meaning of the event.
     pub meaning: Meaning,
     /// All fields, the common ones first. Classes whose fields a file keeps once share them.
     pub fields: Arc<[Field]>,
-    /// What each field means.
+    /// Meaning of each field.
     pub roles: Arc<[Role]>,
-    /// How many of the fields are common to all events.
+    /// Number of fields that are common to all events.
     pub common_count: usize,
     /// The kernel's whole `format` file.
     pub format_text: Arc<str>,
-    /// Where the text behind `print fmt: ` stands in it.
+    /// Position of the text behind `print fmt: ` in it.
     pub print_fmt: Range<usize>,
 }
 

@@ -1,6 +1,6 @@
-//! What classes and fields mean: the stable part of a format whose names and layouts change with every kernel.
+//! Meanings of classes and fields: the stable part of a format whose names and layouts change with every kernel.
 
-/// What an event class means. Open: unknown values are legal and mean "other".
+/// Meaning of an event class. Open: unknown values are legal and mean "other".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Meaning(pub u16);
 
@@ -19,7 +19,7 @@ impl Meaning {
     pub const PAGE_ALLOC: Self = Self(5);
     /// `kmem:mm_page_free`.
     pub const PAGE_FREE: Self = Self(6);
-    /// `kmem:mm_page_free_batched`: comes besides `mm_page_free`, is never a free of its own.
+    /// `kmem:mm_page_free_batched`: occurs together with `mm_page_free`, so it is not another free.
     pub const PAGE_FREE_BATCHED: Self = Self(7);
     /// `kmem:rss_stat`.
     pub const RSS_STAT: Self = Self(8);
@@ -46,18 +46,18 @@ impl Meaning {
         }
     }
 
-    /// Whether the class allocates a slab object.
+    /// True if the class allocates a slab object.
     pub fn is_slab_alloc(self) -> bool {
         self == Self::KMALLOC || self == Self::CACHE_ALLOC
     }
 
-    /// Whether the class frees a slab object.
+    /// True if the class frees a slab object.
     pub fn is_slab_free(self) -> bool {
         self == Self::KFREE || self == Self::CACHE_FREE
     }
 }
 
-/// What a field means. Open: unknown values are legal and mean "none".
+/// Meaning of a field. Open: unknown values are legal and mean "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Role(pub u16);
 
@@ -76,23 +76,23 @@ impl Role {
     pub const PTR: Self = Self(5);
     /// Return address of the allocator's caller.
     pub const CALL_SITE: Self = Self(6);
-    /// Bytes asked for.
+    /// Bytes requested.
     pub const BYTES_REQ: Self = Self(7);
     /// Bytes handed out.
     pub const BYTES_ALLOC: Self = Self(8);
     /// Allocation flags of the traced kernel.
     pub const GFP_FLAGS: Self = Self(9);
-    /// NUMA node asked for; -1 any.
+    /// NUMA node requested; -1 any.
     pub const NODE: Self = Self(10);
     /// Name of the cache.
     pub const CACHE_NAME: Self = Self(11);
-    /// Whether memory-cgroup accounting was asked for.
+    /// True if memory-cgroup accounting was requested.
     pub const ACCOUNTED: Self = Self(12);
     /// Page frame number; all ones in an allocation that failed.
     pub const PFN: Self = Self(13);
     /// log2 of a number of pages.
     pub const ORDER: Self = Self(14);
-    /// Migrate type asked for.
+    /// Migrate type requested.
     pub const MIGRATETYPE: Self = Self(15);
     /// A size of an address space, `rss_stat`.
     pub const RSS_SIZE: Self = Self(16);
@@ -143,12 +143,12 @@ impl Role {
         }
     }
 
-    /// Whether this version of the library has a name for it.
+    /// True if this version of the library has a name for it.
     pub fn is_known(self) -> bool {
         self.0 <= Self::RCU_OBJECT.0
     }
 
-    /// Whether the field moves with nearly every event, so that it belongs into the value word.
+    /// True if the field moves with nearly every event, so that it belongs into the value word.
     pub(crate) fn is_moving(self) -> bool {
         matches!(self, Self::PTR | Self::PFN | Self::RSS_SIZE | Self::RCU_OBJECT)
     }

@@ -36,7 +36,7 @@ pub enum Place {
     },
 }
 
-/// How the stored number becomes the field.
+/// Conversion of the stored number to the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transform {
     /// It is the field.
@@ -47,7 +47,7 @@ pub enum Transform {
     BeforeField(u8),
 }
 
-/// Where one field is stored.
+/// Storage of one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slot {
@@ -55,7 +55,7 @@ pub struct Slot {
     pub place: Place,
     /// Bytes stored: 1, 2, 4 or 8. For arrays 4: the heap offset of a u32 length and the bytes.
     pub stored: u8,
-    /// How the stored number becomes the field.
+    /// Conversion of the stored number to the field.
     pub transform: Transform,
     /// Bytes from the start of the place; in the value word, from its least significant byte.
     pub offset: u32,
@@ -125,7 +125,7 @@ fn builder(class: &EventClass) -> Builder {
     builder
 }
 
-/// Where a field is kept whose kind is not known: nowhere.
+/// Storage of a field of unknown kind: none.
 const UNKNOWN: Place = Place::Opaque { place: u8::MAX, transform: 0 };
 
 fn is_opaque(field: &Field) -> bool {

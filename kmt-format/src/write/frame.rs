@@ -5,7 +5,7 @@ use zerocopy::IntoBytes;
 use super::types::WriterOptions;
 use crate::raw::{BOM, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
 
-/// What identifies a chunk that is to be framed.
+/// Identity of a chunk to be framed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkId {
     pub kind: ChunkKind,
@@ -14,7 +14,7 @@ pub(crate) struct ChunkId {
     pub sequence: u32,
 }
 
-/// What a chunk header says.
+/// Fields of a chunk header.
 pub(crate) struct Frame {
     pub id: ChunkId,
     pub codec: u8,

@@ -10,7 +10,7 @@ use crate::kernel::{ByteOrder, with_order};
 use crate::pack::{BodyLayout, Summary};
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, IndexRow, Trailer};
 
-/// What the index keeps of a chunk.
+/// Row of the index for a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexEntry {
     pub offset: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Framer {
     pub order: ByteOrder,
     pub uuid: [u8; 16],
     pub compression: Compression,
-    /// How attached files are stored; with any codec keys, tasks, counters and classes are stored with LZ4.
+    /// Codec of attached files. If there is one, keys, tasks, counters and classes are stored with LZ4.
     pub attachment_compression: Compression,
     pub out: Vec<u8>,
     pub file_len: u64,
@@ -96,7 +96,7 @@ impl Framer {
         (ALIGNMENT + len).next_multiple_of(ALIGNMENT) as u64
     }
 
-    /// Makes a chunk of the body that stands at the end of `out`, behind room for its header at `start`.
+    /// Makes a chunk of the body at the end of `out`, behind room for its header at `start`.
     pub fn frame(&mut self, start: usize, id: ChunkId, layout: &BodyLayout) -> Result<()> {
         let body_start = start + ALIGNMENT;
         let raw_len = self.out.len() - body_start;

@@ -1,4 +1,4 @@
-//! Writing what stands beside the events: clock, keys, files, tasks, counters.
+//! Writing metadata: clock, keys, files, tasks, counters.
 
 use super::Writer;
 use super::rows::{clock_head, file_body, pairs_body, stats_body, tasks_body, writer_stats_body};

@@ -14,7 +14,7 @@ mod types;
 mod used_code;
 mod writer;
 
-/// What making files from files shares with writing them.
+/// Framing, for files that are made from files.
 pub(crate) mod framing {
     pub(crate) use super::frame::{ChunkId, Frame};
     pub(crate) use super::framer::{Framer, IndexEntry};

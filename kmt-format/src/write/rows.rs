@@ -20,7 +20,7 @@ pub(super) fn clock_head<O: zerocopy::ByteOrder>(clock: &TraceClock) -> Vec<u8> 
 /// Keys and values.
 pub(crate) fn pairs_body(order: ByteOrder, pairs: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
-    // MetaHead: its length, that of the head of each pair, and how many there are.
+    // MetaHead: its length, that of the head of each pair, and their number.
     for number in [12, 8, pairs.len() as u64] {
         order.push(&mut body, number, 4);
     }
@@ -58,7 +58,7 @@ pub(super) fn file_body<O: zerocopy::ByteOrder>(
     body
 }
 
-/// Head of a table with so many rows `R`, and a heap of so many bytes.
+/// Head of a table with this number of rows `R`, and a heap of `heap_len` bytes.
 pub(super) fn table_head<O: zerocopy::ByteOrder, R>(rows: usize, heap_len: usize) -> Vec<u8> {
     let head = TableHead::<O> {
         head_len: (size_of::<TableHead<O>>() as u32).into(),

@@ -26,7 +26,7 @@ impl SubBufferChunk {
         self.bytes.len()
     }
 
-    /// Whether the chunk has to be closed before a sub-buffer with so many events from `t_first` on.
+    /// True if the chunk must be closed before a sub-buffer with `events` events from `t_first` on.
     pub fn must_close_before(
         &self,
         header: &HeaderPage,
@@ -41,7 +41,7 @@ impl SubBufferChunk {
                 || t_first < self.summary.t_last)
     }
 
-    /// Adds a sub-buffer; `start` is what the head of a new chunk says.
+    /// Adds a sub-buffer; `start` is the summary of a new chunk.
     pub fn push(&mut self, bytes: &[u8], header: &HeaderPage, found: &SubBufferSummary, start: Summary) {
         if self.count == 0 {
             self.summary = Summary { record_count: 0, classes: 0, ..start };
@@ -56,7 +56,7 @@ impl SubBufferChunk {
         self.summary.t_last = found.times.map_or(self.summary.t_last, |(_, last)| last);
     }
 
-    /// Gives back what an empty one holds for the next chunk.
+    /// Frees the memory of an empty chunk.
     pub fn release_memory(&mut self) {
         if self.is_empty() {
             self.bytes = Vec::new();

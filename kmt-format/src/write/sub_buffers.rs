@@ -15,7 +15,7 @@ fn as_long_as(bytes: &[u8], header: &HeaderPage) -> HeaderPage {
 }
 
 impl SubBufferSummary {
-    /// Of a sub-buffer of which no event was seen yet.
+    /// Summary of a sub-buffer before its first event.
     fn of(sub_buffer: &SubBuffer<'_>) -> Self {
         let loss = Loss::from(sub_buffer.missed());
         Self { events: 0, discarded: 0, loss, times: None, rises: true, classes: 0 }
@@ -29,7 +29,7 @@ impl SubBufferSummary {
 }
 
 impl Writer {
-    /// Adds what a sub-buffer of `cpu` holds, as `trace_pipe_raw` gives it: the loss that it tells, and its events.
+    /// Adds the contents of a sub-buffer of `cpu`, as read from `trace_pipe_raw`: its loss, and its events.
     /// Sub-buffers of one CPU come in their order.
     ///
     /// ```
@@ -75,7 +75,7 @@ impl Writer {
         Ok(found)
     }
 
-    /// Adds a sub-buffer of `cpu` as the kernel wrote it, with the loss that it tells: hardly any work on the target,
+    /// Adds a sub-buffer of `cpu` as the kernel wrote it, with its loss: hardly any work on the target,
     /// and three times the bytes. [`read::Trace`](crate::read::Trace) decodes it when it is read.
     ///
     /// A sub-buffer without events adds nothing; one with more events than a chunk may hold is decoded at once.
@@ -90,12 +90,12 @@ impl Writer {
         header: &HeaderPage,
     ) -> Result<SubBufferSummary> {
         let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
-        let found = self.look_through(&sub_buffer)?;
+        let found = self.summarize(&sub_buffer)?;
         if found.loss != Loss::default() {
             self.lost(cpu, found.loss)?;
         }
         let Some((t_first, _)) = found.times else { return Ok(found) };
-        // The head tells the layout in 16 bits each; `events/header_page` of real kernels has 8 to 16 there.
+        // The head has 16 bits for each part of the layout; `events/header_page` of real kernels has 8 to 16 there.
         let offsets = [header.timestamp_offset, header.commit_offset, header.commit_size, header.data_offset];
         let fits = found.events <= EVENTS_MAX as u64
             && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX
@@ -127,8 +127,8 @@ impl Writer {
         Ok(found)
     }
 
-    /// What a sub-buffer holds. Its classes get into the file.
-    fn look_through(&mut self, sub_buffer: &SubBuffer<'_>) -> Result<SubBufferSummary> {
+    /// Contents of a sub-buffer. Its classes are added to the file.
+    fn summarize(&mut self, sub_buffer: &SubBuffer<'_>) -> Result<SubBufferSummary> {
         let mut found = SubBufferSummary::of(sub_buffer);
         for item in sub_buffer.items() {
             match item? {

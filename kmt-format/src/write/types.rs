@@ -1,4 +1,4 @@
-//! What a writer is told, and what it tells.
+//! Options, inputs and results of a writer.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,7 +7,7 @@ use crate::codec::Compression;
 use crate::kernel::ByteOrder;
 use crate::pack::CHUNK_LEN;
 
-/// What a file says of the target in its header, and how it is stored.
+/// The target, for the file header, and the codec of bodies.
 ///
 /// ```
 /// use kmt_format::Compression;
@@ -30,7 +30,7 @@ pub struct WriterOptions {
     pub page_size: Option<u64>,
     /// Identifies the trace. Chunks carry its first four bytes, so traces of one set of files should differ in them.
     pub trace_uuid: [u8; 16],
-    /// How bodies are stored. Targets use [`Compression::None`] or [`Compression::Lz4`].
+    /// Codec of bodies. Targets use [`Compression::None`] or [`Compression::Lz4`].
     pub compression: Compression,
 }
 
@@ -57,14 +57,14 @@ impl WriterOptions {
         self
     }
 
-    /// Sets what identifies the trace: the same input gives the same file then.
+    /// Sets the identity of the trace: the same input then gives the same file.
     #[must_use]
     pub fn trace_uuid(mut self, uuid: [u8; 16]) -> Self {
         self.trace_uuid = uuid;
         self
     }
 
-    /// Sets how bodies are stored.
+    /// Sets the codec of bodies.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
@@ -79,7 +79,7 @@ fn drawn() -> [u8; 16] {
     (high << 64 | low).to_le_bytes()
 }
 
-/// How much a writer keeps in memory. The defaults suit a host that converts; a small target asks for less.
+/// Limits on a writer's memory. The defaults suit a host that converts; a small target needs less.
 ///
 /// ```
 /// use kmt_format::write::WriterLimits;
@@ -117,7 +117,7 @@ impl WriterLimits {
         self
     }
 
-    /// Sets how many chunks the index lists at most.
+    /// Sets the maximum number of chunks in the index.
     #[must_use]
     pub const fn index_rows(mut self, rows: usize) -> Self {
         self.index_rows = rows;
@@ -170,7 +170,7 @@ pub enum StatsTaken {
     After,
 }
 
-/// What the writer's input of one CPU held.
+/// Counts of the writer's input of one CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterStats {
@@ -186,7 +186,7 @@ pub struct WriterStats {
     pub discarded: u64,
 }
 
-/// What a sub-buffer held that was kept verbatim.
+/// Contents of a sub-buffer that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubBufferSummary {
@@ -194,11 +194,11 @@ pub struct SubBufferSummary {
     pub events: u64,
     /// Discarded events and fillers.
     pub discarded: u64,
-    /// What it told to be lost before its first event.
+    /// Events lost before its first event.
     pub loss: Loss,
     /// Times of the first and the last event.
     pub times: Option<(u64, u64)>,
-    /// Whether the times never fall.
+    /// True if the times never decrease.
     pub(super) rises: bool,
     /// Bits of the classes of its events.
     pub(super) classes: u64,

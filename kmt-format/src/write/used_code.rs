@@ -7,13 +7,13 @@ use crate::kernel::{ByteOrder, KernelSymbols, Module, Symbol, SymbolOwner};
 use crate::pack::RecordPlan;
 use crate::read::{SymbolEntry, SymbolTable};
 
-/// Addresses that are remembered as seen. Beyond, all are forgotten, and may be reported once more: a kernel has some
+/// Addresses that are remembered. Beyond, all are forgotten, and may be reported once more: a kernel has some
 /// ten thousand call sites, and a hostile one must not take more memory.
 const ADDRESSES_MAX: usize = 1 << 18;
 /// Addresses that are recognized without a search in all.
 const RECENT: usize = 1 << 10;
 
-/// What a writer knows of addresses of code.
+/// Addresses of code found in events by a writer.
 #[derive(Debug, Default)]
 pub(super) struct UsedCode {
     is_on: bool,
@@ -36,7 +36,7 @@ struct Source {
     is_begun: bool,
 }
 
-/// The symbols for a part, and what the writer of it needs besides.
+/// New symbols for a chunk, with their modules and the bounds of the kernel image.
 pub(super) struct NewSymbols<'t> {
     pub symbols: KernelSymbols<'t>,
     pub modules: Vec<Module>,
@@ -57,7 +57,7 @@ impl UsedCode {
         self.source = Some(Source { table, written: HashSet::new(), is_begun: false });
     }
 
-    /// Takes in an address.
+    /// Adds an address.
     #[inline]
     pub fn add(&mut self, address: u64) {
         // The upper bits of a product depend on all bits of the address.
@@ -77,7 +77,7 @@ impl UsedCode {
         }
     }
 
-    /// Takes in the addresses of an event.
+    /// Adds the addresses of an event.
     pub fn add_record(&mut self, plan: &RecordPlan, record: &[u8], order: ByteOrder, long_size: usize) {
         for code in plan.code(long_size) {
             let mut add = |address: u64| {

@@ -22,7 +22,7 @@ const STREAMS_MAX: usize = 16_384;
 
 /// Makes a file from events and metadata. It does no I/O: [`Writer::take`] hands out what is ready.
 ///
-/// Memory is bounded by one open chunk for each CPU, besides what [`Writer::take`] has not been asked for.
+/// Memory is bounded by one open chunk for each CPU, plus the bytes not yet returned by [`Writer::take`].
 ///
 /// ```
 /// use kmt_format::Loss;
@@ -134,7 +134,7 @@ impl Writer {
         }
     }
 
-    /// Goes on behind what a file holds: so many classes, and of each CPU the number of the next chunk, the number of
+    /// Continues a file with this number of classes, and for each CPU the number of the next chunk, the number of
     /// the next event, and the last time.
     pub(crate) fn continue_file(
         &mut self,
@@ -222,7 +222,7 @@ impl Writer {
         Ok(id)
     }
 
-    /// Whether there is a format for that event id.
+    /// True if there is a format for that event id.
     pub fn knows_id(&self, id: u16) -> bool {
         self.formats.contains_key(&id) || self.plan_of_id.get(usize::from(id)).is_some_and(|&i| i != 0)
     }
@@ -288,7 +288,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Notes a loss after the last event of `cpu` that was added.
+    /// Records a loss after the last event of `cpu` that was added.
     ///
     /// # Errors
     ///
@@ -392,7 +392,7 @@ impl Writer {
         self.framer.frame(start, ChunkId { kind, flags, stream: cpu, sequence }, &layout)
     }
 
-    /// Writes the classes that came into use since the last time.
+    /// Writes the classes used for the first time since the last call.
     fn write_schema(&mut self) -> Result<()> {
         if self.plans_written < self.plans.len() {
             let body = self.schema_body(self.plans_written);

@@ -12,12 +12,12 @@ use crate::schema::{Place, Shape};
 /// Records that are fetched and checked together.
 const BLOCK: usize = 512;
 
-/// Whether the contents of such a field stand in the heap.
+/// True if the contents of the field are in the heap.
 fn is_array(kind: FieldKind) -> bool {
     !matches!(kind, FieldKind::Scalar | FieldKind::Opaque(_))
 }
 
-/// Where events of that shape keep the places of their arrays: bits of [`CheckedShapes`].
+/// Storage of the heap offsets of arrays in events of this shape: bits of [`CheckedShapes`].
 fn arrays_of(schema: &Schema, shape: &Shape) -> core::result::Result<u8, &'static str> {
     let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
     let arrays = class.fields.iter().zip(shape.slots.iter()).filter(|(f, _)| is_array(f.kind));
@@ -49,7 +49,7 @@ impl CheckedShapes {
         self.0.get_mut(shape)
     }
 
-    /// Whether it is asked for the first time.
+    /// True the first time.
     fn is_new(&mut self, shape: u32) -> bool {
         self.bits(shape).is_some_and(|bits| {
             let is_new = *bits & Self::CHECKED == 0;
@@ -75,7 +75,7 @@ impl EventChunk<'_> {
         if !self.epochs.windows(2).all(|w| matches!(w, [a, b] if a.0 <= b.0 && a.1 < b.1)) {
             return Err("the epochs of a chunk do not rise");
         }
-        // For each descriptor its shape, if each of its records is to be looked at: few are.
+        // For each descriptor its shape, if each of its records must be checked: few must.
         let mut special: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
         let mut checked = CheckedShapes::default();
         for descriptor in &self.descriptors {
@@ -179,7 +179,7 @@ impl EventChunk<'_> {
         core::hint::black_box(touched);
     }
 
-    /// What holds of a shape, whatever its descriptors say.
+    /// Checks of a shape that do not depend on descriptors.
     fn check_slots(&self, shape: &Shape) -> core::result::Result<(), &'static str> {
         for slot in shape.slots.iter() {
             let end = (slot.offset as usize).saturating_add(usize::from(slot.stored));

@@ -56,7 +56,7 @@ impl<'b> Symbols<'b> {
         Some(Coded { address: self.address, size, kind, owner: self.owner, shared, rest })
     }
 
-    /// Whether all symbols were read.
+    /// True if all symbols were read.
     pub fn is_done(&self) -> bool {
         self.left == 0
     }

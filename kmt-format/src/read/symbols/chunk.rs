@@ -13,7 +13,7 @@ use crate::read::cast::{TableRows, array_at, head_len, struct_at};
 
 /// Blocks of one chunk at most, so that a position in one fits into 32 bits.
 const BLOCKS_MAX: usize = 1 << 24;
-/// How far a symbol of unknown size reaches at most.
+/// Maximum size of a symbol of unknown size.
 const UNKNOWN_SIZE_MAX: u64 = 1 << 20;
 /// From this size on there is a gap of the address space behind a symbol: the size bounds nothing.
 const SIZE_BOUNDED: u64 = u32::MAX as u64;
@@ -40,7 +40,7 @@ struct Owner {
     name_len: u32,
 }
 
-/// Where the symbols of a block stand in the heap, and which is the first.
+/// Position of a block's symbols in the heap, and the first address.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     address: u64,
@@ -135,7 +135,7 @@ impl<'d> SymbolChunk<'d> {
         Ok(names_len)
     }
 
-    /// Memory of the table and of its entries besides the decoded body, in bytes.
+    /// Memory of the table and of its entries without the decoded body, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let rows = self.owners.len().saturating_mul(size_of::<Owner>());
         let blocks = self.blocks.len().saturating_mul(size_of::<Block>());
