@@ -75,32 +75,18 @@ pub(super) struct Descriptor {
 impl EventChunk<'_> {
     /// The same, with the bytes of the body copied if they are borrowed.
     pub fn into_owned(self) -> EventChunk<'static> {
-        let Self {
-            cpu,
-            order,
-            info,
-            body,
-            long_size,
-            records_at,
-            descriptors,
-            contexts,
-            context_stride,
-            heap,
-            epochs,
-        } = self;
-        let body = Cow::Owned(body.into_owned());
         EventChunk {
-            cpu,
-            order,
-            info,
-            body,
-            long_size,
-            records_at,
-            descriptors,
-            contexts,
-            context_stride,
-            heap,
-            epochs,
+            body: Cow::Owned(self.body.into_owned()),
+            cpu: self.cpu,
+            order: self.order,
+            info: self.info,
+            long_size: self.long_size,
+            records_at: self.records_at,
+            descriptors: self.descriptors,
+            contexts: self.contexts,
+            context_stride: self.context_stride,
+            heap: self.heap,
+            epochs: self.epochs,
         }
     }
 }

@@ -220,17 +220,12 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         limit("classes", "the number of event classes", last_class, limits.classes)?;
         limit("shapes", "the number of shapes", last_shape, limits.shapes)?;
         let classes =
-            TableRows::at(body, at, head.class_count.get() as usize, head.class_len.get().into(), base)?;
-        at = at.saturating_add(classes.len_bytes());
+            TableRows::next(body, &mut at, head.class_count.get(), head.class_len.get().into(), base)?;
         let fields =
-            TableRows::at(body, at, head.field_count.get() as usize, head.field_len.get().into(), base)?;
-        at = at.saturating_add(fields.len_bytes());
+            TableRows::next(body, &mut at, head.field_count.get(), head.field_len.get().into(), base)?;
         let shapes =
-            TableRows::at(body, at, head.shape_count.get() as usize, head.shape_len.get().into(), base)?;
-        at = at.saturating_add(shapes.len_bytes());
-        let slots =
-            TableRows::at(body, at, head.slot_count.get() as usize, head.slot_len.get().into(), base)?;
-        at = at.saturating_add(slots.len_bytes());
+            TableRows::next(body, &mut at, head.shape_count.get(), head.shape_len.get().into(), base)?;
+        let slots = TableRows::next(body, &mut at, head.slot_count.get(), head.slot_len.get().into(), base)?;
         let heap = array_at(body, at, head.heap_len.get() as usize, base)?;
         Ok(Self {
             base,

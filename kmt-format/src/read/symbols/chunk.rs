@@ -76,20 +76,18 @@ impl<'d> SymbolChunk<'d> {
         let head = struct_at::<SymbolsHead<O>>(&body, 0, base)?;
         let (core_start, core_end) = (head.core_start.get(), head.core_end.get());
         let symbol_count = head.symbol_count.get() as usize;
-        let owners_at = head_len::<SymbolsHead<O>>(head.head_len.get(), &body, base)?;
-        let (count, len) = (head.owner_count.get() as usize, head.owner_len.get() as usize);
-        let rows = TableRows::<SymbolOwnerRow<O>>::at(&body, owners_at, count, len, base)?;
+        let mut at = head_len::<SymbolsHead<O>>(head.head_len.get(), &body, base)?;
+        let (count, len) = (head.owner_count.get(), head.owner_len.get() as usize);
+        let rows = TableRows::<SymbolOwnerRow<O>>::next(&body, &mut at, count, len, base)?;
         let owners: Vec<Owner> = rows.iter().map(owner).collect();
-        let blocks_at = owners_at.saturating_add(rows.len_bytes());
-        let (count, len) = (head.block_count.get() as usize, head.block_len.get() as usize);
-        let rows = TableRows::<SymbolBlockRow<O>>::at(&body, blocks_at, count, len, base)?;
-        if count > BLOCKS_MAX {
+        let (count, len) = (head.block_count.get(), head.block_len.get() as usize);
+        let rows = TableRows::<SymbolBlockRow<O>>::next(&body, &mut at, count, len, base)?;
+        if rows.len() > BLOCKS_MAX {
             return Err(malformed("a symbols chunk has more than 16,777,216 blocks"));
         }
         let blocks: Vec<Block> = rows.iter().map(block).collect();
-        let heap_at = blocks_at.saturating_add(rows.len_bytes());
-        let heap_len = array_at::<u8>(&body, heap_at, head.heap_len.get() as usize, base)?.len();
-        let heap = heap_at..heap_at.saturating_add(heap_len);
+        let heap_len = array_at::<u8>(&body, at, head.heap_len.get() as usize, base)?.len();
+        let heap = at..at.saturating_add(heap_len);
         let mut chunk = Self { body, owners, blocks, heap, symbol_count, names_len: 0, core_start, core_end };
         if (0..chunk.owners.len()).any(|index| chunk.owner_name(index).is_none()) {
             return Err(malformed("the name of an owner of symbols lies outside its chunk or is too long"));
