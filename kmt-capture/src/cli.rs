@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::CommandFactory;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use kmt_format::Compression;
+use kmt_common::compress::Compress;
 
 #[cfg(feature = "convert")]
 use crate::convert::{LimitKind, Limits, Options, convert};
@@ -151,7 +151,7 @@ struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     snapshot_every: Option<Duration>,
     /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
-    #[arg(long, value_enum, default_value_t = Compress::None)]
+    #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
     /// Keep sub-buffers as the kernel wrote them: three times the bytes, least work
     #[arg(long)]
@@ -262,7 +262,7 @@ struct ConvertArgs {
     #[arg(long)]
     force: bool,
     /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
-    #[arg(long, value_enum, default_value_t = Compress::None)]
+    #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
     /// Symbols of the kernel that the file gets: those that its events need, all, or none. A .kmt file keeps those it has
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = SymbolsName::Used)]
@@ -281,23 +281,6 @@ struct ConvertArgs {
     /// Do not print what was converted
     #[arg(short, long)]
     quiet: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Compress {
-    None,
-    Lz4,
-    Zstd,
-}
-
-impl From<Compress> for Compression {
-    fn from(compress: Compress) -> Self {
-        match compress {
-            Compress::None => Self::None,
-            Compress::Lz4 => Self::Lz4,
-            Compress::Zstd => Self::Zstd,
-        }
-    }
 }
 
 /// Parses the command line and does what it says.

@@ -1,7 +1,7 @@
 //! `convert` of a .kmt file: recovery of what it still holds, and another codec.
 
-use kmt_common::tell;
-use kmt_format::edit::{Recovery, Rewrite, RewriteOptions};
+use kmt_common::recovery::report;
+use kmt_format::edit::{Rewrite, RewriteOptions};
 use kmt_format::{Error, ErrorKind, Fault};
 
 use crate::convert::Options;
@@ -31,36 +31,5 @@ pub fn rewrite(options: &Options, bytes: &[u8], mut output: Output) -> Result<Ou
         output.write(&bytes)?;
     }
     output.finish()?;
-    Ok(report(options, rewrite.recovery()))
-}
-
-fn report(options: &Options, recovery: &Recovery) -> Outcome {
-    const TOLD: usize = 5;
-    let name = options.input.display();
-    for damage in recovery.damages.iter().take(TOLD) {
-        tell!("warning: {name}: {} ({} bytes left out)", damage.error, damage.len);
-    }
-    let more = recovery.damage_count.saturating_sub(TOLD as u64);
-    if more > 0 {
-        tell!("warning: {name}: {more} more damaged places");
-    }
-    if recovery.events_missing > 0 {
-        let least = if recovery.missing_is_exact { "" } else { "at least " };
-        tell!("warning: {name}: {least}{} events that it once held are missing", recovery.events_missing);
-    }
-    if !recovery.was_finished {
-        tell!("warning: {name} has no end: its writer was interrupted, or the copy was cut");
-    }
-    if recovery.events_unverified > 0 {
-        let count = recovery.events_unverified;
-        tell!("warning: {name}: {count} events come from a torn chunk, without a checksum over them");
-    }
-    if recovery.unknown_left_out > 0 {
-        let count = recovery.unknown_left_out;
-        tell!("note: {name}: {count} chunks of unknown kinds that are not marked safe to copy are left out");
-    }
-    if !options.quiet {
-        tell!("{} events", recovery.events);
-    }
-    if recovery.is_sound() { Outcome::Done } else { Outcome::Incomplete }
+    Ok(report(path, rewrite.recovery(), "", options.quiet))
 }

@@ -1,9 +1,10 @@
 //! A file made anew of another one's parts.
 
+use kmt_common::compress::Compress;
+use kmt_format::Error;
 use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
 use kmt_format::read::Gap;
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions, WriterStats};
-use kmt_format::{Compression, Error};
 
 use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Result};
@@ -18,27 +19,6 @@ pub struct Copy {
     pub writer: Writer,
     output: Export,
     stats: std::collections::BTreeMap<u32, WriterStats>,
-}
-
-/// How the file is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Compress {
-    /// As it is
-    None,
-    /// A third
-    Lz4,
-    /// A quarter
-    Zstd,
-}
-
-impl From<Compress> for Compression {
-    fn from(compress: Compress) -> Self {
-        match compress {
-            Compress::None => Self::None,
-            Compress::Lz4 => Self::Lz4,
-            Compress::Zstd => Self::Zstd,
-        }
-    }
 }
 
 /// An error of the format where there should be none.

@@ -1,10 +1,11 @@
 //! `slice`: part of a trace, by time, CPU, task and event.
 
+use kmt_common::compress::Compress;
 use kmt_common::tell;
 use kmt_format::read::StackJoiner;
 use kmt_format::schema::Meaning;
 
-use super::copy::{Compress, Copy, failed};
+use super::copy::{Copy, failed};
 use crate::export::output::Target;
 use crate::failure::{Outcome, Result};
 use crate::trace::event_names::Selected;

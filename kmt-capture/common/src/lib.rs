@@ -1,8 +1,11 @@
-//! What kmt-capture and kmt-analyze share: failures and exit codes, output files, mapped input, and the end of the
-//! program by a signal. Internal: it has no promise of compatibility.
+//! Shared code of kmt-capture and kmt-analyze: failures and exit codes, output files, mapped input, the option
+//! `--compress`, reports on damaged files, and the end of the program by a signal. Internal: it has no promise of compatibility.
 
+pub mod compress;
 pub mod early_end;
 pub mod failure;
+pub mod input;
 pub mod mapping;
 pub mod output;
+pub mod recovery;
 pub mod text;

@@ -22,7 +22,7 @@ pub use crate::input::{Kind as LimitKind, Limits};
 use crate::output::Output;
 use crate::record::Symbols;
 use crate::rewrite::rewrite;
-use opened::{Opened, only_recording};
+use opened::only_recording;
 
 /// What can be converted.
 pub const INPUTS: &str = "convert takes a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
@@ -80,11 +80,11 @@ pub fn convert(options: &Options) -> Result<Outcome> {
         }
         let folder = Folder::open(&options.input, &budget)?;
         for (path, file) in only_recording(&folder)? {
-            let opened = Opened::of(&path, file, &options.limits)?;
+            let opened = opened::open_file(&path, file, &options.limits)?;
             parts.push((path, opened));
         }
     } else {
-        let opened = Opened::open(&options.input, &options.limits)?;
+        let opened = opened::open(&options.input, &options.limits)?;
         parts.push((options.input.clone(), opened));
     }
     let Some((path, bytes)) = parts.first() else {

@@ -3,72 +3,44 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use kmt_common::mapping::Mapping;
+use kmt_common::input::InputBytes;
 
 use crate::failure::{Failure, Result};
 use crate::import::Kind;
 use crate::import::text::Look;
 use crate::input::{Folder, Kind as Limit, Limits, too_large};
 
-/// Bytes of an input.
-#[derive(Debug)]
-pub enum Opened {
-    /// A file as it lies on disk.
-    Mapped(Mapping),
-    /// Read, or made of what was read.
-    Made(Vec<u8>),
+/// Opens standard input for `-`, else a file, and decompresses it.
+pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
+    if path == Path::new("-") {
+        return decoded(path, InputBytes::InMemory(read(path, io::stdin().lock(), limits)?), limits);
+    }
+    open_file(path, File::open(path).map_err(|e| Failure::io("opening", path, &e))?, limits)
 }
 
-impl Deref for Opened {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Made(bytes) => bytes,
-        }
-    }
+/// The same of a file that is open.
+pub fn open_file(path: &Path, file: File, limits: &Limits) -> Result<InputBytes> {
+    let bytes = InputBytes::of_file(path, file, |file| read(path, file, limits))?;
+    decoded(path, bytes, limits)
 }
 
-impl Opened {
-    /// Standard input for `-`, else a file.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Self> {
-        if path == Path::new("-") {
-            return Self::Made(read(path, io::stdin().lock(), limits)?).unpacked(path, limits);
-        }
-        Self::of(path, File::open(path).map_err(|e| Failure::io("opening", path, &e))?, limits)
-    }
-
-    /// A file that is open.
-    pub fn of(path: &Path, file: File, limits: &Limits) -> Result<Self> {
-        // A pipe cannot be mapped.
-        let is_regular = file.metadata().is_ok_and(|m| m.is_file());
-        let bytes = if is_regular {
-            Self::Mapped(Mapping::of(path, &file)?)
-        } else {
-            Self::Made(read(path, file, limits)?)
-        };
-        bytes.unpacked(path, limits)
-    }
-
-    fn unpacked(self, path: &Path, limits: &Limits) -> Result<Self> {
-        let self_len = self.len() as u64;
-        let bytes = match unpacked(path, &self, limits)? {
-            Some(unpacked) => Self::Made(unpacked),
-            None => self,
-        };
-        // A made text is in memory beside the one that is made of it.
-        let most = limits.of(Limit::Inflated, self_len);
-        let beside = if let Self::Made(made) = &bytes { made.len() as u64 } else { 0 };
-        match utf16(&bytes, most.saturating_sub(beside)) {
-            None => Ok(bytes),
-            Some(Some(text)) => Ok(Self::Made(text)),
-            Some(None) => Err(too_much(path, most)),
-        }
+/// The decompressed bytes, in UTF-8 where they are text in UTF-16.
+fn decoded(path: &Path, stored: InputBytes, limits: &Limits) -> Result<InputBytes> {
+    let stored_len = stored.len() as u64;
+    let bytes = match unpacked(path, &stored, limits)? {
+        Some(unpacked) => InputBytes::InMemory(unpacked),
+        None => stored,
+    };
+    // Text in UTF-16 stays in memory until the copy in UTF-8 is complete.
+    let most = limits.of(Limit::Inflated, stored_len);
+    let in_memory = if let InputBytes::InMemory(bytes) = &bytes { bytes.len() as u64 } else { 0 };
+    match utf16(&bytes, most.saturating_sub(in_memory)) {
+        None => Ok(bytes),
+        Some(Some(text)) => Ok(InputBytes::InMemory(text)),
+        Some(None) => Err(too_much(path, most)),
     }
 }
 

@@ -19,6 +19,7 @@ mod texts;
 
 use std::collections::{BTreeSet, HashMap};
 
+use kmt_common::compress::Compress;
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::{StatsTaken, Task};
 
@@ -30,7 +31,7 @@ use self::memory::{Memory, Shape};
 use self::record::Masks;
 use self::survey::Survey;
 use self::texts::{Caches, Texts};
-use super::copy::{Compress, Copy, failed};
+use super::copy::{Copy, failed};
 use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::{Selection, analyse};

@@ -8,6 +8,7 @@ mod sampled;
 
 use std::path::{Path, PathBuf};
 
+use kmt_common::input::InputBytes;
 use kmt_common::tell;
 use kmt_format::write::Loss;
 
@@ -15,7 +16,6 @@ use self::conversion::Conversion;
 use self::describe::{describe, running_kernel};
 use self::sampled::Sampling;
 use super::beside::Beside;
-use super::opened::Opened;
 use super::stacks::StackFormat;
 use super::{Converted, LimitKind, Options};
 use crate::failure::{Failure, Result};
@@ -25,7 +25,7 @@ use crate::output::Output;
 use crate::uuid::Identity;
 
 /// Converts the parts of a recording, the first one first; nearly always it is one.
-pub fn convert(options: &Options, parts: &[(PathBuf, Opened)], mut output: Output) -> Result<Converted> {
+pub fn convert(options: &Options, parts: &[(PathBuf, InputBytes)], mut output: Output) -> Result<Converted> {
     if options.verbatim {
         return Err(Failure::new(format!("{} holds samples, not sub-buffers", options.input.display()))
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
@@ -95,7 +95,7 @@ fn on(path: &Path, fault: &Fault) -> Failure {
 }
 
 /// A part, all but its records.
-fn open<'d>((path, bytes): &'d (PathBuf, Opened), options: &Options) -> Result<PerfData<'d>> {
+fn open<'d>((path, bytes): &'d (PathBuf, InputBytes), options: &Options) -> Result<PerfData<'d>> {
     let place = path.display();
     let remedy = "`perf report --header-only` says what perf thinks of it";
     let mut file =
@@ -109,7 +109,7 @@ fn open<'d>((path, bytes): &'d (PathBuf, Opened), options: &Options) -> Result<P
 }
 
 /// Events of one recording have the same ids in all of its parts.
-fn are_of_one_recording(parts: &[(PathBuf, Opened)], files: &[PerfData<'_>]) -> Result<()> {
+fn are_of_one_recording(parts: &[(PathBuf, InputBytes)], files: &[PerfData<'_>]) -> Result<()> {
     for (next, pair) in parts.iter().skip(1).zip(files.windows(2)) {
         if pair[0].order != pair[1].order || pair[0].attrs != pair[1].attrs {
             return Err(Failure::new(format!(
@@ -123,7 +123,7 @@ fn are_of_one_recording(parts: &[(PathBuf, Opened)], files: &[PerfData<'_>]) -> 
     Ok(())
 }
 
-fn identity(parts: &[(PathBuf, Opened)]) -> [u8; 16] {
+fn identity(parts: &[(PathBuf, InputBytes)]) -> [u8; 16] {
     if let [(_, bytes)] = parts {
         return Identity::of_file(bytes, "");
     }
