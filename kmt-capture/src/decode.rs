@@ -1,32 +1,36 @@
-//! Sub-buffers into a file: what `convert` and `record` share.
+//! Sub-buffers into a file: shared by `convert` and `record`.
 
 use kmt_format::kernel::{ByteOrder, HeaderPage, Item, SubBuffer};
 use kmt_format::write::{Loss, Writer, WriterStats};
 use kmt_format::{Error, Result};
 
-/// A writer, and how the sub-buffers that it is given look.
+/// Decodes the sub-buffers of one kernel.
 #[derive(Debug)]
-pub struct Decoder {
-    /// The file.
-    pub writer: Writer,
+pub struct SubBufferDecoder {
     /// Layout of sub-buffers.
     pub header_page: HeaderPage,
     /// Byte order of the target.
     pub order: ByteOrder,
-    /// Whether sub-buffers are kept as they are.
+    /// True if sub-buffers are kept as the kernel wrote them.
     pub verbatim: bool,
-    /// What the sub-buffers said was lost, all together.
-    pub flagged: Loss,
+    /// Sum of the losses that sub-buffers were marked with, and of damaged sub-buffers.
+    pub lost: Loss,
 }
 
-impl Decoder {
-    /// Takes in one sub-buffer. `see` is shown every event's time and record.
+impl SubBufferDecoder {
+    /// A decoder that has seen no loss.
+    pub fn new(header_page: HeaderPage, order: ByteOrder, verbatim: bool) -> Self {
+        Self { header_page, order, verbatim, lost: Loss::default() }
+    }
+
+    /// Adds one sub-buffer to `writer`. `see` is called with the time and the record of every event.
     ///
     /// # Errors
     ///
-    /// Returns an error where it could not be decoded to its end; what stands before that is in the file.
+    /// Returns an error if the sub-buffer cannot be decoded to its end; the events before that place are in the file.
     pub fn sub_buffer(
         &mut self,
+        writer: &mut Writer,
         cpu: u32,
         bytes: &[u8],
         stats: &mut WriterStats,
@@ -35,10 +39,10 @@ impl Decoder {
         stats.bytes += bytes.len() as u64;
         stats.sub_buffers += 1;
         if self.verbatim {
-            if let Ok(kept) = self.writer.sub_buffer_verbatim(cpu, bytes, &self.header_page) {
-                self.flagged = self.flagged.and(kept.loss);
-                stats.events += kept.events;
-                stats.discarded += kept.discarded;
+            if let Ok(found) = writer.sub_buffer_verbatim(cpu, bytes, &self.header_page) {
+                self.lost = self.lost.and(found.loss);
+                stats.events += found.events;
+                stats.discarded += found.discarded;
                 for item in SubBuffer::parse(bytes, &self.header_page, self.order)?.items() {
                     if let Item::Event { time, record, .. } = item? {
                         see(time, record);
@@ -46,18 +50,18 @@ impl Decoder {
                 }
                 return Ok(());
             }
-            // What cannot be decoded to its end is decoded as far as it goes.
+            // A sub-buffer that cannot be decoded to its end is decoded up to the damage.
         }
         let sub_buffer = SubBuffer::parse(bytes, &self.header_page, self.order)?;
         let loss = Loss::from(sub_buffer.missed());
         if !loss.is_none() {
-            self.flagged = self.flagged.and(loss);
-            self.writer.lost(cpu, loss)?;
+            self.lost = self.lost.and(loss);
+            writer.lost(cpu, loss)?;
         }
         for item in sub_buffer.items() {
             match item? {
                 Item::Event { time, record, offset } => {
-                    self.writer
+                    writer
                         .event(cpu, time, record)
                         .map_err(|e| Error::at(offset as u64, e.kind().clone()))?;
                     stats.events += 1;
@@ -69,10 +73,10 @@ impl Decoder {
         Ok(())
     }
 
-    /// Marks a place where input could not be decoded.
-    pub fn damaged(&mut self, cpu: u32) -> Result<()> {
+    /// Marks in `writer` that input could not be decoded.
+    pub fn damaged(&mut self, writer: &mut Writer, cpu: u32) -> Result<()> {
         let loss = Loss::damaged_input();
-        self.flagged = self.flagged.and(loss);
-        self.writer.lost(cpu, loss)
+        self.lost = self.lost.and(loss);
+        writer.lost(cpu, loss)
     }
 }

@@ -16,8 +16,6 @@ pub mod import;
 mod input;
 use kmt_common::output;
 pub mod record;
-#[cfg(feature = "convert")]
-mod rewrite;
 mod snippet;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

@@ -9,6 +9,10 @@ use kmt_format::{Compression, Result};
 
 use crate::record::Symbols;
 
+/// The note on an input that has no kmem events.
+pub const NO_KMEM: &str =
+    "no kmem events are in it: dump and events show it, reports on memory have nothing to say";
+
 /// A target as its recording describes it.
 #[derive(Debug, Default)]
 pub struct Description {
@@ -53,7 +57,7 @@ impl Description {
     pub fn all_notes(self) -> Vec<String> {
         let has_kmem = self.formats.iter().any(|(system, ..)| system == "kmem");
         let mut notes = self.notes;
-        notes.extend((!has_kmem).then(|| super::NO_KMEM.to_owned()));
+        notes.extend((!has_kmem).then(|| NO_KMEM.to_owned()));
         notes
     }
 

@@ -2,70 +2,31 @@
 
 use std::path::PathBuf;
 
-use kmt_common::tell;
-use kmt_format::write::{Loss, WriterStats};
 use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
+use super::driver::{self, EventSource, EventTotals, KmtFile, WRITE_LEN};
+use super::sub_buffers::SubBufferConversion;
 use super::{Converted, Options};
-use crate::decode::Decoder;
 use crate::failure::{Failure, Result};
 use crate::input::{CpuFiles, Directory, Kind, Target, too_large};
 use crate::output::Output;
 use crate::record::Symbols;
 use crate::uuid::Identity;
 
-/// Bytes read from a ring buffer at once, about.
-const READ_LEN: usize = 1 << 20;
-/// Damaged places that are told one by one for each CPU.
-const DAMAGES_TOLD: u64 = 3;
-
 /// Converts a directory.
-pub fn convert(options: &Options, directory: &Directory, mut output: Output) -> Result<Converted> {
+pub fn convert(options: &Options, directory: &Directory, output: Output) -> Result<Converted> {
     let cpus = directory.cpus()?;
     let formats = Formats::read(directory)?;
     let target = Target::read(directory, &cpus, |id| formats.ids.contains(&id))?;
-    let mut description = describe(directory, &target, &cpus, &formats)?;
-    description.symbols = options.symbols;
+    let description = describe(directory, &target, &cpus, &formats)?;
     let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
-    let mut writer = description.writer(uuid, options.compression)?;
-    description.write(&mut writer)?;
-    let (header_page, order) = (target.header_page, target.order);
-    let verbatim = options.verbatim;
-    let decoder = Decoder { writer, header_page, order, verbatim, flagged: Loss::default() };
-    let mut conversion = Conversion { decoder, directory, raw_bytes: 0 };
-    let mut stats = Vec::new();
-    for cpu in &cpus {
-        stats.push((cpu.cpu, conversion.cpu(cpu, &mut output)?));
-    }
-    let Conversion { mut decoder, .. } = conversion;
-    decoder.writer.writer_stats(&stats)?;
-    let events: u64 = stats.iter().map(|(_, s)| s.events).sum();
-    if events == 0 && decoder.flagged == Loss::default() {
-        return Err(Failure::new(format!(
-            "the ring buffers in {} hold no events",
-            directory.root().display()
-        ))
-        .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once"));
-    }
-    output.write(&decoder.writer.finish()?)?;
-    output.finish()?;
-    let bytes: u64 = stats.iter().map(|(_, s)| s.bytes).sum();
-    let what = format!(
-        "{events} events of {} CPUs from {bytes} bytes of {}-endian {}-bit ring buffers",
-        cpus.len(),
-        target.order.name(),
-        target.header_page.long_size() * 8,
-    );
-    Ok(Converted {
-        what,
-        lost: description.lost_events(),
-        flagged: decoder.flagged,
-        notes: description.all_notes(),
-    })
+    let sub_buffers = SubBufferConversion::new(target.header_page, target.order, options.verbatim);
+    let source = RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0 };
+    driver::convert(options, description, uuid, source, output)
 }
 
-/// All formats of the directory, and those that are none.
+/// All formats of the directory: system, path, text; and their ids.
 struct Formats {
     texts: Vec<(String, PathBuf, String)>,
     ids: std::collections::HashSet<u16>,
@@ -85,7 +46,7 @@ impl Formats {
     }
 }
 
-/// What the files say.
+/// The description of the target that the files give.
 fn describe(
     directory: &Directory,
     target: &Target,
@@ -141,20 +102,51 @@ fn describe(
     })
 }
 
-struct Conversion<'d> {
-    decoder: Decoder,
+/// The ring buffers of a directory.
+struct RingBuffers<'d> {
+    sub_buffers: SubBufferConversion,
     directory: &'d Directory,
+    cpus: &'d [CpuFiles],
+    target: &'d Target,
     /// Bytes of all ring buffers that were read.
     raw_bytes: u64,
 }
 
-impl Conversion<'_> {
+impl EventSource for RingBuffers<'_> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+        for files in self.cpus {
+            self.cpu(files, file)?;
+        }
+        Ok(self.sub_buffers.totals())
+    }
+
+    fn empty(&self) -> Option<Failure> {
+        let root = self.directory.root().display();
+        Some(
+            Failure::new(format!("the ring buffers in {root} hold no events"))
+                .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once"),
+        )
+    }
+
+    fn summary(&self, totals: &EventTotals) -> String {
+        format!(
+            "{} events of {} CPUs from {} bytes of {}-endian {}-bit ring buffers",
+            totals.events,
+            self.cpus.len(),
+            totals.cpus.iter().map(|(_, s)| s.bytes).sum::<u64>(),
+            self.target.order.name(),
+            self.target.header_page.long_size() * 8,
+        )
+    }
+}
+
+impl RingBuffers<'_> {
     /// Converts one CPU's ring buffer, sub-buffer by sub-buffer.
-    fn cpu(&mut self, files: &CpuFiles, output: &mut Output) -> Result<WriterStats> {
-        let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
+    fn cpu(&mut self, files: &CpuFiles, file: &mut KmtFile) -> Result<()> {
+        let sub_buffer_len = self.sub_buffers.sub_buffer_len();
         let mut raw = self.directory.raw(files, sub_buffer_len)?;
-        let mut buffer = vec![0; (READ_LEN / sub_buffer_len).max(1) * sub_buffer_len];
-        let mut stats = WriterStats::default();
+        let mut buffer = vec![0; (WRITE_LEN / sub_buffer_len).max(1) * sub_buffer_len];
+        self.sub_buffers.begin(files.cpu);
         loop {
             let (mut offset, len) =
                 raw.next(&mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;
@@ -164,45 +156,28 @@ impl Conversion<'_> {
                 return Err(too_large(&files.raw, self.raw_bytes, limits, Kind::Raw));
             }
             for sub_buffer in buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len) {
-                if let Err(error) = self.decoder.sub_buffer(files.cpu, sub_buffer, &mut stats, |_, _| {}) {
-                    self.damaged(files, offset, &error, &mut stats)?;
+                if let Err(error) = self.sub_buffers.add(file, sub_buffer) {
+                    self.undecodable(files, offset, &error, file)?;
                 }
                 offset += sub_buffer.len() as u64;
             }
-            if self.decoder.writer.pending_len() >= READ_LEN {
-                output.write(self.decoder.writer.pending())?;
-                self.decoder.writer.clear_pending();
-            }
+            file.write_if_large()?;
             if len == 0 {
-                break;
+                return self.sub_buffers.end(file);
             }
         }
-        self.decoder.writer.end_of(files.cpu)?;
-        output.write(self.decoder.writer.pending())?;
-        self.decoder.writer.clear_pending();
-        Ok(stats)
     }
 
-    /// A sub-buffer that could not be decoded to its end: told, marked in the file, and gone on from the next one.
-    fn damaged(
-        &mut self,
-        files: &CpuFiles,
-        start: u64,
-        error: &Error,
-        stats: &mut WriterStats,
-    ) -> Result<()> {
+    /// Reports a sub-buffer that could not be decoded to its end, and marks it in the file.
+    fn undecodable(&mut self, files: &CpuFiles, start: u64, error: &Error, file: &mut KmtFile) -> Result<()> {
         let offset = start + error.offset().unwrap_or(0);
-        let place = format!("{} at offset {offset}", files.raw.display());
+        let damage = format!("{} at offset {offset}", files.raw.display());
         if let ErrorKind::UnknownEventId { id } = error.kind() {
-            return Err(Failure::new(format!("{place}: event id {id} has no format in events/")).hint(
+            return Err(Failure::new(format!("{damage}: event id {id} has no format in events/")).hint(
                 "copy events/*/*/format of the same boot of the traced kernel: ids differ between kernels",
             ));
         }
-        stats.sub_buffers_damaged += 1;
-        if stats.sub_buffers_damaged <= DAMAGES_TOLD {
-            tell!("warning: {place}: {}", error.kind());
-        }
-        self.decoder.damaged(files.cpu).map_err(|e| Failure::new(e.to_string()))
+        Ok(self.sub_buffers.damaged(file, format_args!("{damage}: {}", error.kind()))?)
     }
 }
 

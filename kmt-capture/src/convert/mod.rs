@@ -3,9 +3,13 @@
 mod beside;
 mod description;
 mod directory;
+mod driver;
+mod kmt;
 mod opened;
 mod perf_data;
+mod records;
 mod stacks;
+mod sub_buffers;
 mod text;
 mod trace_dat;
 
@@ -21,16 +25,7 @@ use crate::input::{Budget, Directory, Folder};
 pub use crate::input::{Kind as LimitKind, Limits};
 use crate::output::Output;
 use crate::record::Symbols;
-use crate::rewrite::rewrite;
 use opened::only_recording;
-
-/// What can be converted.
-pub const INPUTS: &str = "convert takes a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
-    the parts that --switch-output makes), text of ftrace, trace-cmd or perf script, or a .kmt file to write anew; each also compressed (.gz, .xz, .zst)";
-
-/// The note on an input that has no kmem events.
-const NO_KMEM: &str =
-    "no kmem events are in it: dump and events show it, reports on memory have nothing to say";
 
 /// What to convert, and to where.
 #[derive(Debug, Clone)]
@@ -55,16 +50,16 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// What a conversion has to tell.
+/// Facts that are reported after a conversion.
 #[derive(Debug)]
 struct Converted {
-    /// How much of what, in words.
-    what: String,
+    /// Number of events and their source, in words.
+    summary: String,
     /// Events that counters say were lost.
     lost: u64,
-    /// What the input itself says was lost.
+    /// Losses that the input is marked with.
     flagged: Loss,
-    /// What is missing and what follows from it, a sentence each.
+    /// Missing facts and their consequences, a sentence each.
     notes: Vec<String>,
 }
 
@@ -76,7 +71,7 @@ pub fn convert(options: &Options) -> Result<Outcome> {
     if options.input.is_dir() {
         let budget = Budget::new(options.limits);
         if let Some(directory) = Directory::open(&options.input, &budget)? {
-            return Ok(told(options, &directory::convert(options, &directory, output)?));
+            return Ok(report(options, &directory::convert(options, &directory, output)?));
         }
         let folder = Folder::open(&options.input, &budget)?;
         for (path, file) in only_recording(&folder)? {
@@ -104,18 +99,18 @@ pub fn convert(options: &Options) -> Result<Outcome> {
         Kind::TraceDat => trace_dat::convert(options, bytes, output)?,
         Kind::Text => text::convert(options, bytes, output)?,
         Kind::PerfData => perf_data::convert(options, &parts, output)?,
-        Kind::Kmt | Kind::Unknown => return rewrite(options, bytes, output),
+        Kind::Kmt | Kind::Unknown => return kmt::rewrite(options, bytes, output),
     };
-    Ok(told(options, &converted))
+    Ok(report(options, &converted))
 }
 
-/// Tells what was converted, and what is missing.
-fn told(options: &Options, converted: &Converted) -> Outcome {
+/// Reports the converted events, and missing facts.
+fn report(options: &Options, converted: &Converted) -> Outcome {
     if !options.quiet {
         for note in &converted.notes {
             tell!("note: {note}");
         }
-        tell!("{}", converted.what);
+        tell!("{}", converted.summary);
     }
     report_losses(converted.lost, converted.flagged);
     let is_complete = converted.lost == 0 && converted.flagged == Loss::default();

@@ -13,6 +13,10 @@ use crate::import::Kind;
 use crate::import::text::Look;
 use crate::input::{Folder, Kind as Limit, Limits, too_large};
 
+/// The inputs that can be converted, for messages.
+pub const INPUTS: &str = "convert takes a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
+    the parts that --switch-output makes), text of ftrace, trace-cmd or perf script, or a .kmt file to write anew; each also compressed (.gz, .xz, .zst)";
+
 /// Opens standard input for `-`, else a file, and decompresses it.
 pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
     if path == Path::new("-") {

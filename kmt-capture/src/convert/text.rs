@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use kmt_format::kernel::{ByteOrder, TraceClock};
-use kmt_format::write::{Loss, Task, Writer, WriterStats};
+use kmt_format::write::{Loss, Task, Writer};
 
 use super::beside::Beside;
-use super::description::Description;
+use super::description::{Description, NO_KMEM};
+use super::driver::{self, EventSource, EventTotals, KmtFile};
+use super::opened::INPUTS;
+use super::records::RecordConversion;
 use super::stacks::StackFormat;
 use super::{Converted, Options};
 use crate::failure::{Failure, Result};
@@ -18,15 +21,11 @@ use crate::output::Output;
 use crate::record::Symbols;
 use crate::uuid::Identity;
 
-/// Bytes that are handed to the output at once, about.
-const WRITE_LEN: usize = 1 << 20;
-/// Names of tasks that are written at once.
-const TASKS_AT_ONCE: usize = 4096;
 /// Highest number of a CPU plus one.
 const CPUS_MAX: u32 = 8192;
 
 /// Converts a text.
-pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Converted> {
+pub fn convert(options: &Options, bytes: &[u8], output: Output) -> Result<Converted> {
     let place = options.input.display();
     let look = Look::at(bytes);
     if look.events == 0 {
@@ -39,14 +38,13 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
         return Err(Failure::new(format!(
             "{place} is a text without events: {first:?} is not a line of a trace"
         ))
-        .hint(super::INPUTS));
+        .hint(INPUTS));
     }
     if options.verbatim {
         return Err(Failure::new(format!("{place} is text, not sub-buffers"))
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
     }
     let mut description = describe(look);
-    description.symbols = options.symbols;
     Beside::of(&options.input, options.limits)?.complete(&mut description)?;
     if look.has_functions {
         // Functions by name get addresses of our own, which go with a table of our own.
@@ -54,27 +52,46 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
     }
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
-    let mut writer = description.writer(Identity::of_file(bytes, ""), options.compression)?;
-    description.write(&mut writer)?;
-    output.write(writer.pending())?;
-    writer.clear_pending();
-    let mut conversion = Conversion::new(writer, stack, look, options.limits.import);
-    for line in bytes.split(|&b| b == b'\n') {
-        conversion.line(line)?;
-        if conversion.writer.pending_len() >= WRITE_LEN {
-            output.write(conversion.writer.pending())?;
-            conversion.writer.clear_pending();
+    let has_symbols = description.kallsyms.is_some() || options.symbols == Symbols::None;
+    let conversion = LineConversion::new(stack, look, options.limits.import);
+    let source = TextLines { conversion, bytes, look, has_symbols };
+    driver::convert(options, description, Identity::of_file(bytes, ""), source, output)
+}
+
+/// The lines of a text.
+struct TextLines<'t> {
+    conversion: LineConversion<'t>,
+    bytes: &'t [u8],
+    look: Look,
+    /// True if the file has the kernel's symbols, or is to have none.
+    has_symbols: bool,
+}
+
+impl EventSource for TextLines<'_> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+        for line in self.bytes.split(|&b| b == b'\n') {
+            self.conversion.line(line, &mut file.writer)?;
+            file.write_if_large()?;
         }
+        Ok(self.conversion.finish(self.has_symbols, &mut file.writer)?)
     }
-    conversion.finish(description.kallsyms.is_some() || options.symbols == Symbols::None)?;
-    let mut notes = description.notes;
-    notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
-    conversion.notes(&mut notes);
-    let (events, cpus, flagged) = (conversion.events, conversion.cpus.len(), conversion.flagged);
-    output.write(&conversion.writer.finish()?)?;
-    output.finish()?;
-    let what = format!("{events} events of {cpus} CPUs from text of a {}-bit kernel", look.long_size * 8);
-    Ok(Converted { what, lost: 0, flagged, notes })
+
+    /// A text without events is refused before.
+    fn empty(&self) -> Option<Failure> {
+        None
+    }
+
+    fn summary(&self, totals: &EventTotals) -> String {
+        let bits = self.look.long_size * 8;
+        format!("{} events of {} CPUs from text of a {bits}-bit kernel", totals.events, totals.cpus.len())
+    }
+
+    fn notes(&self, description: Description) -> Vec<String> {
+        let mut notes = description.notes;
+        notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
+        self.conversion.notes(&mut notes);
+        notes
+    }
 }
 
 fn describe(look: Look) -> Description {
@@ -98,12 +115,6 @@ fn describe(look: Look) -> Description {
     }
 }
 
-/// A CPU of the text.
-#[derive(Default)]
-struct Cpu {
-    stats: WriterStats,
-}
-
 /// Where a stack belongs whose frames are being collected.
 #[derive(Clone, Copy)]
 struct Stacked {
@@ -113,14 +124,12 @@ struct Stacked {
     is_chain: bool,
 }
 
-struct Conversion<'t> {
-    writer: Writer,
+/// Conversion of the lines of a text.
+struct LineConversion<'t> {
+    records: RecordConversion,
     schema: Schema,
-    stack: StackFormat,
-    cpus: HashMap<u32, Cpu>,
     comms: HashMap<i32, (Vec<u8>, i32)>,
-    tasks: Vec<Task>,
-    pairs: Vec<crate::import::text::Arg<'t>>,
+    pairs: Vec<Arg<'t>>,
     record: Vec<u8>,
     frames: Vec<u8>,
     stacked: Option<Stacked>,
@@ -130,8 +139,6 @@ struct Conversion<'t> {
     graph: HashMap<i64, Vec<(u64, &'t [u8])>>,
     has_functions: bool,
     last: (u64, u32, u64),
-    flagged: Loss,
-    events: u64,
     lines: u64,
     other: u64,
     first_other: Option<u64>,
@@ -147,15 +154,12 @@ struct Conversion<'t> {
     bounds: Bounds,
 }
 
-impl<'t> Conversion<'t> {
-    fn new(writer: Writer, stack: StackFormat, look: Look, bounds: Bounds) -> Self {
+impl<'t> LineConversion<'t> {
+    fn new(stack: StackFormat, look: Look, bounds: Bounds) -> Self {
         Self {
-            writer,
+            records: RecordConversion::new(stack, ByteOrder::Little),
             schema: Schema::new(look.long_size, ByteOrder::Little, &bounds),
-            stack,
-            cpus: HashMap::new(),
             comms: HashMap::new(),
-            tasks: Vec::new(),
             pairs: Vec::new(),
             record: Vec::new(),
             frames: Vec::new(),
@@ -164,8 +168,6 @@ impl<'t> Conversion<'t> {
             graph: HashMap::new(),
             has_functions: look.has_functions,
             last: (0, 0, 0),
-            flagged: Loss::default(),
-            events: 0,
             lines: 0,
             other: 0,
             first_other: None,
@@ -181,22 +183,22 @@ impl<'t> Conversion<'t> {
         }
     }
 
-    fn line(&mut self, line: &'t [u8]) -> kmt_format::Result<()> {
+    fn line(&mut self, line: &'t [u8], writer: &mut Writer) -> kmt_format::Result<()> {
         self.lines += 1;
         match parse(line) {
             Line::Event(event) if event.cpu < CPUS_MAX => {
-                self.end_stack()?;
-                self.event(&event)
+                self.end_stack(writer)?;
+                self.event(&event, writer)
             }
             Line::Function(event, function, caller) if event.cpu < CPUS_MAX => {
-                self.end_stack()?;
+                self.end_stack(writer)?;
                 let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
                 let args = [arg(b"ip", function), arg(b"parent_ip", caller)];
-                self.record(&event, &args)
+                self.record(&event, &args, writer)
             }
             Line::Graph(event, graph) if event.cpu < CPUS_MAX => {
-                self.end_stack()?;
-                self.graph(&event, &graph)
+                self.end_stack(writer)?;
+                self.graph(&event, &graph, writer)
             }
             Line::Frame(frame) => {
                 if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
@@ -216,14 +218,16 @@ impl<'t> Conversion<'t> {
             }
             Line::Lost(cpu, count) if cpu < CPUS_MAX => {
                 let loss = count.map_or_else(Loss::uncounted, Loss::counted);
-                self.lose(cpu, loss)
+                self.records.lose(writer, cpu, loss)
             }
-            Line::Written(held, written) if written > held => self.lose(0, Loss::counted(written - held)),
+            Line::Written(held, written) if written > held => {
+                self.records.lose(writer, 0, Loss::counted(written - held))
+            }
             Line::Written(..) | Line::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.torn += 1;
                 self.first_torn.get_or_insert(self.lines);
-                self.lose(self.last.1, Loss::counted(1))
+                self.records.lose(writer, self.last.1, Loss::counted(1))
             }
             _ => {
                 self.other += 1;
@@ -233,7 +237,7 @@ impl<'t> Conversion<'t> {
         }
     }
 
-    fn event(&mut self, event: &Event<'t>) -> kmt_format::Result<()> {
+    fn event(&mut self, event: &Event<'t>, writer: &mut Writer) -> kmt_format::Result<()> {
         if event.name == b"kernel_stack" {
             let time = self.time(event);
             self.stack_follows(event, time, false);
@@ -242,7 +246,7 @@ impl<'t> Conversion<'t> {
         let mut pairs = std::mem::take(&mut self.pairs);
         let most = usize::try_from(self.bounds.pairs).unwrap_or(usize::MAX);
         self.cut += u64::from(!fields_of(event.name, event.text, most, &mut pairs));
-        let recorded = self.record(event, &pairs);
+        let recorded = self.record(event, &pairs, writer);
         self.pairs = pairs;
         recorded
     }
@@ -254,7 +258,7 @@ impl<'t> Conversion<'t> {
     }
 
     /// A begin or an end of a function.
-    fn graph(&mut self, event: &Event<'t>, graph: &Graph<'t>) -> kmt_format::Result<()> {
+    fn graph(&mut self, event: &Event<'t>, graph: &Graph<'t>, writer: &mut Writer) -> kmt_format::Result<()> {
         let task = if event.pid == 0 { -1 - i64::from(event.cpu) } else { event.pid.into() };
         let open = self.graph.entry(task).or_default();
         // What is as deep or deeper is over, also where its end is not in the text: depths rise.
@@ -272,7 +276,7 @@ impl<'t> Conversion<'t> {
         let depth = graph.depth.to_string();
         let begin = [arg(b"func", function), arg(b"depth", depth.as_bytes())];
         if graph.kind != GraphKind::End {
-            self.record(&Event { name: b"funcgraph_entry", ..*event }, &begin)?;
+            self.record(&Event { name: b"funcgraph_entry", ..*event }, &begin, writer)?;
         }
         let (Some(length), true) = (graph.duration_ns, graph.kind != GraphKind::Begin) else { return Ok(()) };
         let told = match event.stamp {
@@ -287,7 +291,7 @@ impl<'t> Conversion<'t> {
         let (call, ret) = (call.to_string(), ret.to_string());
         let [func, depth] = begin;
         let end = [func, depth, arg(b"calltime", call.as_bytes()), arg(b"rettime", ret.as_bytes())];
-        self.record(&Event { name: b"funcgraph_exit", ..*event }, &end)
+        self.record(&Event { name: b"funcgraph_exit", ..*event }, &end, writer)
     }
 
     /// The address of a frame: as it is printed, unless functions have addresses of our own.
@@ -301,19 +305,19 @@ impl<'t> Conversion<'t> {
     }
 
     /// Makes a record of an event and its fields, and writes it.
-    fn record(&mut self, event: &Event<'_>, args: &[Arg<'_>]) -> kmt_format::Result<()> {
+    fn record(&mut self, event: &Event<'_>, args: &[Arg<'_>], writer: &mut Writer) -> kmt_format::Result<()> {
         let time = self.time(event);
-        self.task(event, time)?;
+        self.task(event, time, writer)?;
         match self.schema.record(event, args, &mut self.record) {
             Ok(Made::Record) => {}
             Ok(Made::New(system, format)) => {
                 self.has_kmem |= system == "kmem";
-                let added = self.writer.add_format(&system, &format);
+                let added = writer.add_format(&system, &format);
                 let declared =
-                    added.and_then(|id| if system == "kmem" { self.writer.declare(id) } else { Ok(()) });
+                    added.and_then(|id| if system == "kmem" { writer.declare(id) } else { Ok(()) });
                 if declared.is_err() {
                     self.kinds_left_out += 1;
-                    return self.lose(event.cpu, Loss::counted(1));
+                    return self.records.lose(writer, event.cpu, Loss::counted(1));
                 }
             }
             Err(refusal) => {
@@ -321,17 +325,13 @@ impl<'t> Conversion<'t> {
                     Refusal::PointerNotPrinted => self.unprinted += 1,
                     Refusal::TooManyKinds => self.layouts_left_out += 1,
                 }
-                return self.lose(event.cpu, Loss::counted(1));
+                return self.records.lose(writer, event.cpu, Loss::counted(1));
             }
         }
-        if self.writer.event(event.cpu, time, &self.record).is_err() {
+        if self.records.event(writer, event.cpu, time, &self.record).is_err() {
             self.kinds_left_out += 1;
-            return self.lose(event.cpu, Loss::counted(1));
+            return self.records.lose(writer, event.cpu, Loss::counted(1));
         }
-        let cpu = self.cpus.entry(event.cpu).or_default();
-        cpu.stats.events += 1;
-        cpu.stats.bytes += self.record.len() as u64;
-        self.events += 1;
         self.stack_follows(event, time, true);
         Ok(())
     }
@@ -354,7 +354,7 @@ impl<'t> Conversion<'t> {
         told.saturating_add(step)
     }
 
-    fn task(&mut self, event: &Event<'_>, time: u64) -> kmt_format::Result<()> {
+    fn task(&mut self, event: &Event<'_>, time: u64, writer: &mut Writer) -> kmt_format::Result<()> {
         if event.comm == b"<...>" || event.pid == 0 {
             return Ok(());
         }
@@ -364,45 +364,26 @@ impl<'t> Conversion<'t> {
         }
         let comm = event.comm.to_vec();
         self.comms.insert(event.pid, (comm.clone(), tgid));
-        self.tasks.push(Task::new(event.pid, comm).tgid(tgid).since(time));
-        if self.tasks.len() >= TASKS_AT_ONCE {
-            self.writer.tasks(&std::mem::take(&mut self.tasks))?;
-        }
-        Ok(())
+        self.records.task(writer, Task::new(event.pid, comm).tgid(tgid).since(time))
     }
 
     /// Writes the stack whose frames have been collected.
-    fn end_stack(&mut self) -> kmt_format::Result<()> {
+    fn end_stack(&mut self, writer: &mut Writer) -> kmt_format::Result<()> {
         let Some(Stacked { cpu, time, .. }) = self.stacked.take() else { return Ok(()) };
         if !self.frames.is_empty() {
-            let mut stack = Vec::new();
-            self.stack.record(&mut stack, &self.common, &self.frames, ByteOrder::Little);
-            self.writer.event(cpu, time, &stack)?;
-            self.cpus.entry(cpu).or_default().stats.events += 1;
+            self.records.stack(writer, cpu, time, &self.common, &self.frames)?;
         }
         self.frames.clear();
         Ok(())
     }
 
-    fn lose(&mut self, cpu: u32, loss: Loss) -> kmt_format::Result<()> {
-        self.flagged = self.flagged.and(loss);
-        self.writer.lost(cpu, loss)
-    }
-
-    fn finish(&mut self, has_kallsyms: bool) -> kmt_format::Result<()> {
-        self.end_stack()?;
-        if !self.tasks.is_empty() {
-            self.writer.tasks(&std::mem::take(&mut self.tasks))?;
+    fn finish(&mut self, has_symbols: bool, writer: &mut Writer) -> kmt_format::Result<EventTotals> {
+        self.end_stack(writer)?;
+        self.records.flush_tasks(writer)?;
+        if !has_symbols && !self.schema.symbols.is_empty() {
+            writer.symbols(&self.schema.symbols.table(), &[])?;
         }
-        if !has_kallsyms && !self.schema.symbols.is_empty() {
-            self.writer.symbols(&self.schema.symbols.table(), &[])?;
-        }
-        let mut stats: Vec<(u32, WriterStats)> = self.cpus.iter().map(|(&cpu, c)| (cpu, c.stats)).collect();
-        stats.sort_by_key(|(cpu, _)| *cpu);
-        for (cpu, _) in &stats {
-            self.writer.end_of(*cpu)?;
-        }
-        self.writer.writer_stats(&stats)
+        self.records.end_cpus(writer)
     }
 
     /// Notes on what exceeded a bound.
@@ -437,7 +418,7 @@ impl<'t> Conversion<'t> {
             ));
         }
         if !self.has_kmem {
-            notes.push(super::NO_KMEM.to_owned());
+            notes.push(NO_KMEM.to_owned());
         }
         if let Some(line) = self.first_torn {
             notes.push(format!(

@@ -2,33 +2,29 @@
 
 use std::collections::HashSet;
 
-use kmt_common::tell;
 use kmt_format::kernel::{ByteOrder, HeaderPage, OrderVote, TraceClock, vote_byte_order};
-use kmt_format::write::{Loss, WriterStats};
 use kmt_format::{Error, ErrorKind};
 
 use super::beside::Beside;
 use super::description::{Description, format_id};
-use super::{Converted, LimitKind, Options};
-use crate::decode::Decoder;
+use super::driver::{self, EventSource, EventTotals, KmtFile};
+use super::sub_buffers::SubBufferConversion;
+use super::{Converted, Options};
 use crate::failure::{Failure, Result};
 use crate::import::Fault;
 use crate::import::trace_dat::{CpuData, Instance, TraceDat};
+use crate::input::Kind;
 use crate::output::Output;
 use crate::uuid::Identity;
 
-/// Bytes that are handed to the output at once, about.
-const WRITE_LEN: usize = 1 << 20;
-/// Damaged places that are told one by one for each CPU.
-const DAMAGES_TOLD: u64 = 3;
-/// Sub-buffers of each CPU that are asked for their layout.
+/// Sub-buffers of each CPU that are compared with a layout.
 const ORDER_SAMPLES: usize = 16;
 
 /// Converts one buffer of a `trace.dat`.
-pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Converted> {
+pub fn convert(options: &Options, bytes: &[u8], output: Output) -> Result<Converted> {
     let failed = |fault: Fault| Failure::new(format!("{}: {fault}", options.input.display()));
     let remedy = "`trace-cmd dump --validate` says what trace-cmd thinks of it; a torn recording can be put together with `trace-cmd restore`";
-    let inflated_max = options.limits.of(LimitKind::Inflated, bytes.len() as u64);
+    let inflated_max = options.limits.of(Kind::Inflated, bytes.len() as u64);
     let mut file =
         TraceDat::open(bytes, inflated_max, options.limits.import).map_err(|f| failed(f).hint(remedy))?;
     let header_page = file.data.layout().map_err(failed)?;
@@ -37,47 +33,14 @@ pub fn convert(options: &Options, bytes: &[u8], mut output: Output) -> Result<Co
     instance.check_overlaps().map_err(failed)?;
     let (header_page, order) = layout(&file, &instance, header_page);
     let mut description = describe(&mut file, &instance, header_page.long_size());
-    description.symbols = options.symbols;
     description.order = Some(order);
     description.sub_buffer_len = Some(header_page.sub_buffer_len());
     Beside::of(&options.input, options.limits)?.complete(&mut description)?;
     let uuid = Identity::of_file(bytes, &instance.name);
-    let mut writer = description.writer(uuid, options.compression)?;
-    description.write(&mut writer)?;
-    output.write(writer.pending())?;
-    writer.clear_pending();
-    let mut conversion = Conversion {
-        decoder: Decoder { writer, header_page, order, verbatim: options.verbatim, flagged: Loss::default() },
-        options,
-        file: &file,
-        instance: &instance,
-    };
-    let mut stats = Vec::new();
-    for data in &instance.cpus {
-        stats.push((data.cpu, conversion.cpu(data, &mut output)?));
-    }
-    let mut decoder = conversion.decoder;
-    decoder.writer.writer_stats(&stats)?;
-    let events: u64 = stats.iter().map(|(_, s)| s.events).sum();
-    if events == 0 && decoder.flagged == Loss::default() {
-        return Err(Failure::new(format!("{}: the buffer holds no events", options.input.display()))
-            .hint(instances_hint(&file)));
-    }
-    output.write(&decoder.writer.finish()?)?;
-    output.finish()?;
-    let what = format!(
-        "{events} events of {} CPUs from a trace.dat of version {}, {}-endian, {}-bit",
-        stats.iter().filter(|(_, s)| s.bytes > 0).count(),
-        file.start.version,
-        order.name(),
-        header_page.long_size() * 8,
-    );
-    Ok(Converted {
-        what,
-        lost: description.lost_events(),
-        flagged: decoder.flagged,
-        notes: description.all_notes(),
-    })
+    let sub_buffers = SubBufferConversion::new(header_page, order, options.verbatim);
+    let source =
+        InstanceBuffers { sub_buffers, options, file: &file, instance: &instance, header_page, order };
+    driver::convert(options, description, uuid, source, output)
 }
 
 fn instances_hint(file: &TraceDat<'_>) -> String {
@@ -217,61 +180,80 @@ fn describe(file: &mut TraceDat<'_>, instance: &Instance, long_size: usize) -> D
     }
 }
 
-struct Conversion<'a, 'd> {
-    decoder: Decoder,
+/// The ring buffers of one instance.
+struct InstanceBuffers<'a, 'd> {
+    sub_buffers: SubBufferConversion,
     options: &'a Options,
     file: &'a TraceDat<'d>,
     instance: &'a Instance,
+    header_page: HeaderPage,
+    order: ByteOrder,
 }
 
-impl Conversion<'_, '_> {
-    /// Converts the sub-buffers of one CPU.
-    fn cpu(&mut self, data: &CpuData, output: &mut Output) -> Result<WriterStats> {
-        let mut stats = WriterStats::default();
-        if data.len == 0 {
-            return Ok(stats);
+impl EventSource for InstanceBuffers<'_, '_> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+        for data in &self.instance.cpus {
+            self.cpu(data, file)?;
         }
-        let (mut sub_buffers, torn) = match self.file.sub_buffers(self.instance, data) {
+        Ok(self.sub_buffers.totals())
+    }
+
+    fn empty(&self) -> Option<Failure> {
+        let input = self.options.input.display();
+        let failure = Failure::new(format!("{input}: the buffer holds no events"));
+        Some(failure.hint(instances_hint(self.file)))
+    }
+
+    fn summary(&self, totals: &EventTotals) -> String {
+        format!(
+            "{} events of {} CPUs from a trace.dat of version {}, {}-endian, {}-bit",
+            totals.events,
+            totals.cpus.iter().filter(|(_, s)| s.bytes > 0).count(),
+            self.file.start.version,
+            self.order.name(),
+            self.header_page.long_size() * 8,
+        )
+    }
+}
+
+impl InstanceBuffers<'_, '_> {
+    /// Converts the sub-buffers of one CPU.
+    fn cpu(&mut self, data: &CpuData, file: &mut KmtFile) -> Result<()> {
+        self.sub_buffers.begin(data.cpu);
+        if data.len == 0 {
+            return Ok(());
+        }
+        let (mut pieces, torn) = match self.file.sub_buffers(self.instance, data) {
             Ok(found) => found,
-            Err(fault) => {
-                self.damaged(data.cpu, &fault, &mut stats)?;
-                return Ok(stats);
-            }
+            Err(fault) => return self.damaged(data.cpu, &fault, file),
         };
-        let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
+        let sub_buffer_len = self.sub_buffers.sub_buffer_len();
         loop {
-            match sub_buffers.next_piece() {
+            match pieces.next_piece() {
                 Ok(None) => break,
                 Ok(Some((offset, piece))) => {
                     for (number, sub_buffer) in piece.chunks(sub_buffer_len).enumerate() {
                         let start = offset + (number * sub_buffer_len) as u64;
-                        if let Err(error) =
-                            self.decoder.sub_buffer(data.cpu, sub_buffer, &mut stats, |_, _| {})
-                        {
-                            self.undecodable(data.cpu, start, &error, &mut stats)?;
+                        if let Err(error) = self.sub_buffers.add(file, sub_buffer) {
+                            self.undecodable(data.cpu, start, &error, file)?;
                         }
-                        if self.decoder.writer.pending_len() >= WRITE_LEN {
-                            output.write(self.decoder.writer.pending())?;
-                            self.decoder.writer.clear_pending();
-                        }
+                        file.write_if_large()?;
                     }
                 }
                 Err(fault) => {
-                    self.damaged(data.cpu, &fault, &mut stats)?;
+                    self.damaged(data.cpu, &fault, file)?;
                     break;
                 }
             }
         }
         if let Some(fault) = torn {
-            self.damaged(data.cpu, &fault, &mut stats)?;
+            self.damaged(data.cpu, &fault, file)?;
         }
-        self.decoder.writer.end_of(data.cpu)?;
-        output.write(self.decoder.writer.pending())?;
-        self.decoder.writer.clear_pending();
-        Ok(stats)
+        self.sub_buffers.end(file)
     }
 
-    fn undecodable(&mut self, cpu: u32, start: u64, error: &Error, stats: &mut WriterStats) -> Result<()> {
+    /// Reports a sub-buffer that could not be decoded to its end, and marks it in the file.
+    fn undecodable(&mut self, cpu: u32, start: u64, error: &Error, file: &mut KmtFile) -> Result<()> {
         let fault = Fault::at(start + error.offset().unwrap_or(0), error.kind().to_string());
         if let ErrorKind::UnknownEventId { id } = error.kind() {
             let what = format!(
@@ -281,15 +263,11 @@ impl Conversion<'_, '_> {
             );
             return Err(Failure::new(what).hint("the file's formats are of another boot than its data"));
         }
-        self.damaged(cpu, &fault, stats)
+        self.damaged(cpu, &fault, file)
     }
 
-    /// A place that could not be decoded: told, marked in the file, and gone on from the next sub-buffer.
-    fn damaged(&mut self, cpu: u32, fault: &Fault, stats: &mut WriterStats) -> Result<()> {
-        stats.sub_buffers_damaged += 1;
-        if stats.sub_buffers_damaged <= DAMAGES_TOLD {
-            tell!("warning: {}: CPU {cpu}: {fault}", self.options.input.display());
-        }
-        Ok(self.decoder.damaged(cpu)?)
+    fn damaged(&mut self, cpu: u32, fault: &Fault, file: &mut KmtFile) -> Result<()> {
+        let input = self.options.input.display();
+        Ok(self.sub_buffers.damaged(file, format_args!("{input}: CPU {cpu}: {fault}"))?)
     }
 }

@@ -10,22 +10,24 @@ use std::path::{Path, PathBuf};
 
 use kmt_common::input::InputBytes;
 use kmt_common::tell;
-use kmt_format::write::Loss;
 
-use self::conversion::Conversion;
+use self::conversion::SampleConversion;
 use self::describe::{describe, running_kernel};
 use self::sampled::Sampling;
 use super::beside::Beside;
+use super::description::Description;
+use super::driver::{self, EventSource, EventTotals, KmtFile};
 use super::stacks::StackFormat;
-use super::{Converted, LimitKind, Options};
+use super::{Converted, Options};
 use crate::failure::{Failure, Result};
 use crate::import::Fault;
 use crate::import::perf_data::{PerfData, Rounds};
+use crate::input::Kind;
 use crate::output::Output;
 use crate::uuid::Identity;
 
 /// Converts the parts of a recording, the first one first; nearly always it is one.
-pub fn convert(options: &Options, parts: &[(PathBuf, InputBytes)], mut output: Output) -> Result<Converted> {
+pub fn convert(options: &Options, parts: &[(PathBuf, InputBytes)], output: Output) -> Result<Converted> {
     if options.verbatim {
         return Err(Failure::new(format!("{} holds samples, not sub-buffers", options.input.display()))
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
@@ -45,49 +47,65 @@ pub fn convert(options: &Options, parts: &[(PathBuf, InputBytes)], mut output: O
     };
     let (first, path) = (&mut files[at], &parts[at].0);
     let mut description = describe(first, &|fault| on(path, &fault))?;
-    description.symbols = options.symbols;
     Beside::of(path, options.limits)?.complete(&mut description)?;
     running_kernel(first, &mut description);
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
-    let mut writer = description.writer(identity(parts), options.compression)?;
-    description.write(&mut writer)?;
-    output.write(writer.pending())?;
-    writer.clear_pending();
-    let mut conversion = Conversion::new(
-        writer,
-        stack,
-        Sampling::new(first, &description, options.limits.import.sampled_sites),
-        first.order,
-    );
-    for ((path, _), file) in parts.iter().zip(&files) {
-        let mut rounds = Rounds::new(file);
-        let fault = rounds.read(&mut |item| conversion.item(item, &mut output).map_err(|e| e.on(path)))?;
-        conversion.end_of_file(&rounds, fault.as_ref())?;
-        if let Some(fault) = &fault {
-            tell!("warning: {}: {fault}; what comes before it is converted", path.display());
+    let sampling = Sampling::new(first, &description, options.limits.import.sampled_sites);
+    let conversion = SampleConversion::new(stack, sampling, first.order);
+    let source = Samples { conversion, options, parts, files: &files };
+    driver::convert(options, description, identity(parts), source, output)
+}
+
+/// The samples of all parts of a recording.
+struct Samples<'a, 'd> {
+    conversion: SampleConversion,
+    options: &'a Options,
+    parts: &'a [(PathBuf, InputBytes)],
+    files: &'a [PerfData<'d>],
+}
+
+impl EventSource for Samples<'_, '_> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+        let conversion = &mut self.conversion;
+        for ((path, _), part) in self.parts.iter().zip(self.files) {
+            let mut rounds = Rounds::new(part);
+            let fault = rounds.read(&mut |item| {
+                let failed = |e| Failure::new(format!("{}: {e}", path.display()));
+                conversion.item(item, &mut file.writer).map_err(failed)?;
+                file.write_if_large()
+            })?;
+            conversion.end_of_file(&rounds, fault.as_ref(), &mut file.writer)?;
+            if let Some(fault) = &fault {
+                tell!("warning: {}: {fault}; what comes before it is converted", path.display());
+            }
         }
+        Ok(conversion.finish(&mut file.writer)?)
     }
-    conversion.finish()?;
-    let place = options.input.display();
-    if conversion.events == 0 && conversion.flagged == Loss::default() {
-        return Err(Failure::new(format!("{place} holds no samples of tracepoints"))
-            .hint("nothing that was recorded happened, or the recording was cut off"));
+
+    fn empty(&self) -> Option<Failure> {
+        let input = self.options.input.display();
+        Some(
+            Failure::new(format!("{input} holds no samples of tracepoints"))
+                .hint("nothing that was recorded happened, or the recording was cut off"),
+        )
     }
-    let (events, cpus) = (conversion.events, conversion.stats.len());
-    let mut notes = description.all_notes();
-    conversion.notes(&mut notes);
-    let flagged = conversion.flagged;
-    output.write(&conversion.writer.finish()?)?;
-    output.finish()?;
-    let source = match files.as_slice() {
-        [file] if file.is_pipe => "a perf.data in pipe mode".to_owned(),
-        [_] => "a perf.data".to_owned(),
-        parts => format!("{} parts of a perf.data", parts.len()),
-    };
-    let order = files[0].order.name();
-    let what = format!("{events} events of {cpus} CPUs from {source}, {order}-endian");
-    Ok(Converted { what, lost: 0, flagged, notes })
+
+    fn summary(&self, totals: &EventTotals) -> String {
+        let source = match self.files {
+            [file] if file.is_pipe => "a perf.data in pipe mode".to_owned(),
+            [_] => "a perf.data".to_owned(),
+            parts => format!("{} parts of a perf.data", parts.len()),
+        };
+        let order = self.files.first().map_or("", |file| file.order.name());
+        format!("{} events of {} CPUs from {source}, {order}-endian", totals.events, totals.cpus.len())
+    }
+
+    fn notes(&self, description: Description) -> Vec<String> {
+        let mut notes = description.all_notes();
+        self.conversion.notes(&mut notes);
+        notes
+    }
 }
 
 fn on(path: &Path, fault: &Fault) -> Failure {
@@ -100,7 +118,7 @@ fn open<'d>((path, bytes): &'d (PathBuf, InputBytes), options: &Options) -> Resu
     let remedy = "`perf report --header-only` says what perf thinks of it";
     let mut file =
         PerfData::open(bytes, options.limits.import).map_err(|fault| on(path, &fault).hint(remedy))?;
-    file.inflated_max = options.limits.of(LimitKind::Inflated, bytes.len() as u64);
+    file.inflated_max = options.limits.of(Kind::Inflated, bytes.len() as u64);
     if !file.attrs.iter().any(|a| a.is_tracepoint()) {
         return Err(Failure::new(format!("{place} has samples of no tracepoint"))
             .hint("record tracepoints: perf kmem record --slab --page, or perf record -e 'kmem:*'"));

@@ -18,7 +18,7 @@ impl Session {
     pub(super) fn describe(&mut self, options: &Options) -> Result<()> {
         self.formats()?;
         let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
-        let writer = &mut self.decoder.writer;
+        let writer = &mut self.writer;
         writer.clock(&TraceClock::named(&self.setup.clock))?;
         description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
         let before = writer.finished_len();
@@ -30,7 +30,7 @@ impl Session {
         self.emit()?;
         let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
         if !modules.is_empty() {
-            self.decoder.writer.file("modules", modules.as_bytes())?;
+            self.writer.file("modules", modules.as_bytes())?;
         }
         match self.symbols(options)? {
             symbols::Outcome::Zeroed => self.plan.notes.push(
@@ -47,18 +47,18 @@ impl Session {
         self.clock_pair()?;
         // Last: between this and the first event no task should change its name.
         self.names.running();
-        self.decoder.writer.tasks(&self.names.take())?;
+        self.writer.tasks(&self.names.take())?;
         self.emit()
     }
 
     /// Writes all symbols, or begins to collect those that are used.
     fn symbols(&mut self, options: &Options) -> Result<symbols::Outcome> {
-        let Self { decoder, sink, used, .. } = self;
+        let Self { writer, sink, used, .. } = self;
         match (options.symbols, kallsyms_has_addresses()) {
             (Symbols::None, _) => Ok(symbols::Outcome::Written(0)),
-            (Symbols::All, _) => symbols::write_all(&mut decoder.writer, |writer| sink.emit(writer)),
+            (Symbols::All, _) => symbols::write_all(writer, |writer| sink.emit(writer)),
             (Symbols::Used, Some(true)) => {
-                decoder.writer.collect_code_addresses();
+                writer.collect_code_addresses();
                 Ok(symbols::Outcome::Written(0))
             }
             (Symbols::Used, found) => {
@@ -74,8 +74,7 @@ impl Session {
         for event in self.plan.events.keys() {
             let name = event.file("format");
             let text = self.setup.dir.read(&name).or_else(|| self.setup.top.read(&name));
-            let id =
-                text.and_then(|text| self.decoder.writer.add_format(self.plan.system(event), &text).ok());
+            let id = text.and_then(|text| self.writer.add_format(self.plan.system(event), &text).ok());
             match id {
                 Some(id) => ids.push(id),
                 None => {
@@ -91,10 +90,10 @@ impl Session {
             let name = format!("events/ftrace/{}/format", name.to_string_lossy());
             if let Some(text) = self.setup.top.read(&name) {
                 // Whatever of these we cannot read hardly ever occurs, and is told as damage where it does.
-                let _ = self.decoder.writer.add_format("ftrace", &text);
+                let _ = self.writer.add_format("ftrace", &text);
             }
         }
-        let declared = ids.into_iter().try_for_each(|id| self.decoder.writer.declare(id));
+        let declared = ids.into_iter().try_for_each(|id| self.writer.declare(id));
         Ok(declared?)
     }
 

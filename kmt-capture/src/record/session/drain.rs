@@ -74,15 +74,15 @@ impl Session {
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
     pub(super) fn drain_turn(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
-        let Self { rings, stats, decoder, names, buffer, sink, room, .. } = self;
+        let Self { rings, stats, writer, decoder, names, buffer, sink, room, .. } = self;
         let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
             return Ok(0);
         };
         let header = decoder.header_page;
         // Where the file may end any time, no CPU may get far ahead of the others.
-        let turn = if room.is_near(&mut decoder.writer) { TURN_NEAR } else { TURN };
+        let turn = if room.is_near(writer) { TURN_NEAR } else { TURN };
         for count in 0..turn {
-            if room.is_used_up(&mut decoder.writer) {
+            if room.is_used_up(writer) {
                 return Ok(count);
             }
             let bytes = match ring.next(buffer) {
@@ -95,15 +95,16 @@ impl Session {
             };
             *drained += bytes.len() as u64;
             let is_begun = is_begun(bytes, &header);
-            if let Err(error) = decoder.sub_buffer(*cpu, bytes, stats, |time, record| names.see(time, record))
+            if let Err(error) =
+                decoder.sub_buffer(writer, *cpu, bytes, stats, |time, record| names.see(time, record))
             {
                 stats.sub_buffers_damaged += 1;
                 if stats.sub_buffers_damaged == 1 {
                     eprintln!("warning: a sub-buffer of CPU {cpu} cannot be decoded to its end: {error}");
                 }
-                decoder.damaged(*cpu)?;
+                decoder.damaged(writer, *cpu)?;
             }
-            sink.emit(&mut decoder.writer)?;
+            sink.emit(writer)?;
             // To go after the writer would be a system call for a handful of events.
             if is_begun {
                 return Ok(count);

@@ -38,20 +38,20 @@ impl Session {
         self.read_counters();
         self.command_outcome(options)?;
         if let Some(used) = &mut self.used {
-            used.collect(&mut self.decoder.writer);
+            used.collect(&mut self.writer);
             used.pass(|| Ok(()))?;
-            used.write(&mut self.decoder.writer)?;
+            used.write(&mut self.writer)?;
         }
-        let is_lossy = self.totals().lost > 0 || self.decoder.flagged != Loss::default();
+        let is_lossy = self.totals().lost > 0 || self.decoder.lost != Loss::default();
         let now = self.counters.iter().filter_map(|(_, c)| c.now_time).max();
         self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
         self.flush()?;
         self.counters(StatsTaken::After)?;
-        self.decoder.writer.writer_stats(&self.stats)?;
-        snapshot::write(&mut self.decoder.writer, When::After)?;
+        self.writer.writer_stats(&self.stats)?;
+        snapshot::write(&mut self.writer, When::After)?;
         self.room.look(self.sink.output.len());
-        if self.room.has_room_for(&mut self.decoder.writer, SLAB_STATE_LEN) {
-            snapshot::write_slab(&mut self.decoder.writer)?;
+        if self.room.has_room_for(&mut self.writer, SLAB_STATE_LEN) {
+            snapshot::write_slab(&mut self.writer)?;
         }
         self.clock_pair()?;
         self.own_cost()?;
@@ -72,10 +72,10 @@ impl Session {
             "warning: {} went away or was disabled by somebody else during the recording",
             off.join(", ")
         );
-        self.decoder.flagged.uncounted = true;
+        self.decoder.lost.uncounted = true;
         let pairs = [("record.disabled", off.join(" ").into_bytes())];
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_slice()));
-        Ok(self.decoder.writer.meta(&pairs)?)
+        Ok(self.writer.meta(&pairs)?)
     }
 
     /// How the command ended, if there was one. Ctrl-C ends it at the same time as us: it gets a moment then.
@@ -93,7 +93,7 @@ impl Session {
         let status = command.code().map(|code| code.to_string());
         let mut pairs = vec![("record.command_outcome", outcome.as_bytes())];
         pairs.extend(status.as_ref().map(|status| ("record.command_status", status.as_bytes())));
-        Ok(self.decoder.writer.meta(&pairs)?)
+        Ok(self.writer.meta(&pairs)?)
     }
 
     /// What recording took: whoever measures memory has to know what the measuring did.
@@ -116,7 +116,7 @@ impl Session {
         ];
         let pairs = pairs.map(|(key, value)| (key, value.map_or_else(String::new, |v| v.to_string())));
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_bytes()));
-        Ok(self.decoder.writer.meta(&pairs)?)
+        Ok(self.writer.meta(&pairs)?)
     }
 }
 

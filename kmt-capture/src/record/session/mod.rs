@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
-use kmt_format::write::{Loss, StatsTaken, Writer, WriterLimits, WriterOptions, WriterStats};
+use kmt_format::write::{StatsTaken, Writer, WriterLimits, WriterOptions, WriterStats};
 
 use self::end::{Ending, tell};
 use self::room::{Room, is_in_memory};
@@ -25,7 +25,7 @@ use super::status::{Status, Totals};
 use super::symbols::{Symbols, UsedSymbols};
 use super::tasks::TaskNames;
 use super::{Options, description, size, snapshot};
-use crate::decode::Decoder;
+use crate::decode::SubBufferDecoder;
 use crate::failure::{Failure, Outcome, Result};
 use crate::uuid::Identity;
 
@@ -70,7 +70,8 @@ pub fn record(options: &Options) -> Result<Outcome> {
 
 struct Session {
     plan: Plan,
-    decoder: Decoder,
+    writer: Writer,
+    decoder: SubBufferDecoder,
     names: TaskNames,
     rings: Vec<Ring>,
     /// CPUs whose buffers cannot be read.
@@ -140,13 +141,8 @@ impl Session {
             has_config: false,
             sink,
             status: Status::new(options.quiet),
-            decoder: Decoder {
-                writer,
-                header_page,
-                order: ORDER,
-                verbatim: options.verbatim,
-                flagged: Loss::default(),
-            },
+            writer,
+            decoder: SubBufferDecoder::new(header_page, ORDER, options.verbatim),
             setup,
             plan,
         })
@@ -198,9 +194,9 @@ impl Session {
     fn symbols_if_due(&mut self) -> Result<()> {
         let Some(mut used) = self.used.take() else { return Ok(()) };
         // A pass takes a tenth of a second: where buffers are nearly full at every turn, it waits for the end.
-        if self.recent_fill_percent < BUSY_PERCENT && used.is_due(&mut self.decoder.writer) {
+        if self.recent_fill_percent < BUSY_PERCENT && used.is_due(&mut self.writer) {
             used.pass(|| self.drain_round())?;
-            used.write(&mut self.decoder.writer)?;
+            used.write(&mut self.writer)?;
             self.emit()?;
         }
         self.used = Some(used);
@@ -209,7 +205,7 @@ impl Session {
 
     /// Writes what was made.
     fn emit(&mut self) -> Result<()> {
-        self.sink.emit(&mut self.decoder.writer)
+        self.sink.emit(&mut self.writer)
     }
 
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
@@ -217,7 +213,7 @@ impl Session {
         self.open_rings(options);
         if !std::mem::replace(&mut self.has_config, true) {
             // Not at the begin: a short recording is to be small.
-            snapshot::write_config(&mut self.decoder.writer)?;
+            snapshot::write_config(&mut self.writer)?;
         }
         self.flush()?;
         self.read_counters();
@@ -230,10 +226,10 @@ impl Session {
 
     fn flush(&mut self) -> Result<()> {
         for (cpu, _) in &self.stats {
-            self.decoder.writer.flush(*cpu)?;
+            self.writer.flush(*cpu)?;
         }
         if self.names.pending() > 0 {
-            self.decoder.writer.tasks(&self.names.take())?;
+            self.writer.tasks(&self.names.take())?;
         }
         self.emit()
     }
@@ -244,20 +240,20 @@ impl Session {
     }
 
     fn counters(&mut self, taken: StatsTaken) -> Result<()> {
-        Ok(self.decoder.writer.stats(taken, &self.counters)?)
+        Ok(self.writer.stats(taken, &self.counters)?)
     }
 
     fn clock_pair(&mut self) -> Result<()> {
         let cpu = online(&self.setup).first().copied().unwrap_or(0);
         let Some(pair) = description::clock_pair(&self.setup, cpu) else { return Ok(()) };
         let pairs = [("clock.pair", pair.as_bytes())];
-        Ok(self.decoder.writer.meta(&pairs)?)
+        Ok(self.writer.meta(&pairs)?)
     }
 
     fn snapshot(&mut self, start: Instant) -> Result<()> {
         let cpu = online(&self.setup).first().copied().unwrap_or(0);
         let now = || description::trace_now(&self.setup, cpu);
-        if !snapshot::write_slabinfo(&mut self.decoder.writer, now)? {
+        if !snapshot::write_slabinfo(&mut self.writer, now)? {
             self.status.clear();
             eprintln!("warning: /proc/slabinfo could not be read this time");
         }
@@ -280,11 +276,11 @@ impl Session {
         let finished = ended.and_then(|ending| self.close(options).map(|()| ending));
         let status = self.command.as_ref().and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
-        let Self { setup, decoder, mut sink, rings, counters, left, .. } = self;
+        let Self { setup, writer, decoder, mut sink, rings, counters, left, .. } = self;
         let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
         let named = match finished {
             Ok(ending) => (|| {
-                let end = decoder.writer.finish()?;
+                let end = writer.finish()?;
                 sink.write(&end)?;
                 sink.output.finish().map(|()| ending)
             })(),
@@ -308,7 +304,7 @@ impl Session {
             )),
             None => failure,
         })?;
-        let outcome = tell(path, options, &totals, &counters, decoder.flagged, (ending, left));
+        let outcome = tell(path, options, &totals, &counters, decoder.lost, (ending, left));
         Ok(match (outcome, status) {
             (Outcome::Done, Some(status)) => Outcome::Command(status),
             _ => outcome,

@@ -117,7 +117,7 @@ impl Session {
             let counted = counters.entries.unwrap_or(0);
             if counted > 0 {
                 let loss = kmt_format::Loss::counted(counted);
-                self.decoder.writer.lost(*cpu, loss)?;
+                self.writer.lost(*cpu, loss)?;
                 rest += counted;
             }
         }

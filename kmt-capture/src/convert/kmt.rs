@@ -4,7 +4,8 @@ use kmt_common::recovery::report;
 use kmt_format::edit::{Rewrite, RewriteOptions};
 use kmt_format::{Error, ErrorKind, Fault};
 
-use crate::convert::Options;
+use super::Options;
+use super::opened::INPUTS;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;
 
@@ -22,7 +23,7 @@ pub fn rewrite(options: &Options, bytes: &[u8], mut output: Output) -> Result<Ou
         };
         Failure::new(what).hint(match e.fault() {
             Fault::Limit => "--limit NAME=SIZE raises a limit, for a file that you trust",
-            _ => crate::convert::INPUTS,
+            _ => INPUTS,
         })
     };
     let rewriting = RewriteOptions::new().compression(options.compression);

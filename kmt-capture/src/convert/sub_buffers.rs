@@ -1,0 +1,67 @@
+//! Saved sub-buffers of all CPUs into the file.
+
+use std::fmt::Display;
+
+use kmt_common::tell;
+use kmt_format::Result;
+use kmt_format::kernel::{ByteOrder, HeaderPage};
+use kmt_format::write::WriterStats;
+
+use super::driver::{EventTotals, KmtFile};
+use crate::decode::SubBufferDecoder;
+
+/// Damaged places that are reported one by one for each CPU.
+const DAMAGES_REPORTED: u64 = 3;
+
+/// Conversion of sub-buffers, CPU by CPU.
+#[derive(Debug)]
+pub struct SubBufferConversion {
+    decoder: SubBufferDecoder,
+    cpus: Vec<(u32, WriterStats)>,
+}
+
+impl SubBufferConversion {
+    /// Of sub-buffers with that layout.
+    pub fn new(header_page: HeaderPage, order: ByteOrder, verbatim: bool) -> Self {
+        Self { decoder: SubBufferDecoder::new(header_page, order, verbatim), cpus: Vec::new() }
+    }
+
+    /// Size of a sub-buffer, in bytes.
+    pub fn sub_buffer_len(&self) -> usize {
+        self.decoder.header_page.sub_buffer_len()
+    }
+
+    /// Begins the sub-buffers of the next CPU.
+    pub fn begin(&mut self, cpu: u32) {
+        self.cpus.push((cpu, WriterStats::default()));
+    }
+
+    /// Adds a sub-buffer of that CPU. After an error the events before the damage are in the file.
+    pub fn add(&mut self, file: &mut KmtFile, bytes: &[u8]) -> Result<()> {
+        let Some((cpu, stats)) = self.cpus.last_mut() else { return Ok(()) };
+        self.decoder.sub_buffer(&mut file.writer, *cpu, bytes, stats, |_, _| {})
+    }
+
+    /// Reports damaged input of that CPU and marks it in the file. The next sub-buffer may follow.
+    pub fn damaged(&mut self, file: &mut KmtFile, damage: impl Display) -> Result<()> {
+        let Some((cpu, stats)) = self.cpus.last_mut() else { return Ok(()) };
+        stats.sub_buffers_damaged += 1;
+        if stats.sub_buffers_damaged <= DAMAGES_REPORTED {
+            tell!("warning: {damage}");
+        }
+        self.decoder.damaged(&mut file.writer, *cpu)
+    }
+
+    /// Ends the sub-buffers of that CPU.
+    pub fn end(&mut self, file: &mut KmtFile) -> crate::failure::Result<()> {
+        let Some((cpu, _)) = self.cpus.last() else { return Ok(()) };
+        file.writer.end_of(*cpu)?;
+        file.write()
+    }
+
+    /// Counts of all CPUs.
+    pub fn totals(&mut self) -> EventTotals {
+        let cpus = std::mem::take(&mut self.cpus);
+        EventTotals { events: cpus.iter().map(|(_, s)| s.events).sum(), cpus, lost: self.decoder.lost }
+    }
+}
