@@ -38,16 +38,17 @@ impl SubBufferDecoder {
     ) -> Result<()> {
         stats.bytes += bytes.len() as u64;
         stats.sub_buffers += 1;
+        // Events that `see` was called for.
+        let mut seen = 0;
         if self.verbatim {
-            if let Ok(found) = writer.sub_buffer_verbatim(cpu, bytes, &self.header_page) {
+            let see_once = |time, record: &[u8]| {
+                seen += 1;
+                see(time, record);
+            };
+            if let Ok(found) = writer.sub_buffer_verbatim_with(cpu, bytes, &self.header_page, see_once) {
                 self.lost = self.lost.and(found.loss);
                 stats.events += found.events;
                 stats.discarded += found.discarded;
-                for item in SubBuffer::parse(bytes, &self.header_page, self.order)?.items() {
-                    if let Item::Event { time, record, .. } = item? {
-                        see(time, record);
-                    }
-                }
                 return Ok(());
             }
             // A sub-buffer that cannot be decoded to its end is decoded up to the damage.
@@ -65,7 +66,10 @@ impl SubBufferDecoder {
                         .event(cpu, time, record)
                         .map_err(|e| Error::at(offset as u64, e.kind().clone()))?;
                     stats.events += 1;
-                    see(time, record);
+                    match seen {
+                        0 => see(time, record),
+                        _ => seen -= 1,
+                    }
                 }
                 Item::Discarded => stats.discarded += 1,
             }
@@ -78,5 +82,50 @@ impl SubBufferDecoder {
         let loss = Loss::damaged_input();
         self.lost = self.lost.and(loss);
         writer.lost(cpu, loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kmt_format::write::WriterOptions;
+
+    use super::*;
+
+    /// Times of the events that `see` is called for, and the counts.
+    fn seen(bytes: &[u8], verbatim: bool) -> (Vec<u64>, WriterStats) {
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data/x86_64-6.1/tracefs/events");
+        let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+        let header_page = HeaderPage::parse(&text("header_page")).unwrap();
+        let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8)).unwrap();
+        for system in std::fs::read_dir(&root).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+            for event in std::fs::read_dir(system.path()).unwrap().flatten() {
+                if let Ok(format) = std::fs::read_to_string(event.path().join("format")) {
+                    writer.add_format(system.file_name().to_str().unwrap(), &format).unwrap();
+                }
+            }
+        }
+        let mut decoder = SubBufferDecoder::new(header_page, ByteOrder::Little, verbatim);
+        let (mut times, mut stats) = (Vec::new(), WriterStats::default());
+        let _ = decoder.sub_buffer(&mut writer, 0, bytes, &mut stats, |time, _| times.push(time));
+        (times, stats)
+    }
+
+    #[test]
+    fn each_event_is_seen_once_also_before_damage() {
+        let path = "../kmt-format/tests/data/x86_64-6.1/tracefs/per_cpu/cpu0/trace_pipe_raw";
+        let raw = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+        let sound = &raw[..4096];
+        let (times, stats) = seen(sound, false);
+        assert!(times.len() > 20 && stats.events == times.len() as u64);
+        assert_eq!(seen(sound, true), (times.clone(), stats));
+        // The middle of the data is not a sequence of events.
+        let mut damaged = sound.to_vec();
+        damaged[2000..2400].fill(0xff);
+        let (before, stats) = seen(&damaged, false);
+        assert!(!before.is_empty() && before.len() < times.len());
+        assert_eq!(seen(&damaged, true), (before, stats));
     }
 }

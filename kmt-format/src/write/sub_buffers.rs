@@ -89,8 +89,24 @@ impl Writer {
         bytes: &[u8],
         header: &HeaderPage,
     ) -> Result<SubBufferSummary> {
+        self.sub_buffer_verbatim_with(cpu, bytes, header, |_, _| {})
+    }
+
+    /// The same, and calls `see` with the time and the record of each event, so that the caller need not decode the
+    /// sub-buffer again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`sub_buffer_verbatim`](Self::sub_buffer_verbatim); `see` was called for the events before the damage.
+    pub fn sub_buffer_verbatim_with(
+        &mut self,
+        cpu: u32,
+        bytes: &[u8],
+        header: &HeaderPage,
+        see: impl FnMut(u64, &[u8]),
+    ) -> Result<SubBufferSummary> {
         let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
-        let found = self.summarize(&sub_buffer)?;
+        let found = self.summarize(&sub_buffer, see)?;
         if found.loss != Loss::default() {
             self.lost(cpu, found.loss)?;
         }
@@ -127,8 +143,12 @@ impl Writer {
         Ok(found)
     }
 
-    /// Contents of a sub-buffer. Its classes are added to the file.
-    fn summarize(&mut self, sub_buffer: &SubBuffer<'_>) -> Result<SubBufferSummary> {
+    /// Summary of a sub-buffer, of which `see` gets each event. Its classes get into the file.
+    fn summarize(
+        &mut self,
+        sub_buffer: &SubBuffer<'_>,
+        mut see: impl FnMut(u64, &[u8]),
+    ) -> Result<SubBufferSummary> {
         let mut found = SubBufferSummary::of(sub_buffer);
         for item in sub_buffer.items() {
             match item? {
@@ -144,6 +164,7 @@ impl Writer {
                         }
                     }
                     found.add(time);
+                    see(time, record);
                 }
                 Item::Discarded => found.discarded += 1,
             }
