@@ -4,6 +4,10 @@ use kmt_format::kernel::{ByteOrder, HeaderPage, Item, SubBuffer};
 use kmt_format::write::{Loss, Writer, WriterStats};
 use kmt_format::{Error, Result};
 
+/// Byte order of this machine, and of the kernel that runs on it.
+pub const NATIVE_ORDER: ByteOrder =
+    if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+
 /// Decodes the sub-buffers of one kernel.
 #[derive(Debug)]
 pub struct SubBufferDecoder {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -19,7 +19,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 use crate::failure::{Failure, Result};
-use crate::mapping;
 use crate::text::escaped;
 
 /// A file that has no final name yet, or a directory made for one.
@@ -115,7 +114,17 @@ impl Entry {
 /// Wakes the thread; readers of its other end are told nothing but that.
 static WAKER: OnceLock<Option<UnixStream>> = OnceLock::new();
 
-/// What wakes the thread that ends the program; starts it.
+/// Finds the file of a mapping in which an access failed; the path is `None` if it is unknown.
+pub(crate) type Faulted = fn() -> Option<Option<PathBuf>>;
+
+static FAULTED: OnceLock<Faulted> = OnceLock::new();
+
+/// Has the thread that ends the program call `faulted` each time that it wakes.
+pub(crate) fn watch_faults(faulted: Faulted) {
+    let _ = FAULTED.set(faulted);
+}
+
+/// Wakes the thread that ends the program; starts it at the first call.
 pub(crate) fn waker() -> io::Result<&'static UnixStream> {
     let start = || {
         let (receiver, sender) = UnixStream::pair().ok()?;
@@ -150,7 +159,7 @@ fn wait(mut receiver: UnixStream) {
     let mut byte = [0];
     while receiver.read_exact(&mut byte).is_ok() {
         let signal = SIGNAL.get().map_or(0, |signal| signal.load(Ordering::SeqCst));
-        let fault = mapping::faulted();
+        let fault = FAULTED.get().and_then(|faulted| faulted());
         if fault.is_none() && signal == 0 {
             continue;
         }

@@ -19,7 +19,7 @@ use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use signal_hook::consts::SIGBUS;
 use signal_hook::low_level;
 
-use crate::early_end::waker;
+use crate::early_end::{waker, watch_faults};
 use crate::failure::{Failure, Result};
 
 /// Files that can be mapped at the same time: more than the parts of any recording.
@@ -105,7 +105,7 @@ fn register(path: &Path, map: &[u8]) -> Option<usize> {
 }
 
 /// The file in whose mapping an access failed, if one did.
-pub(crate) fn faulted() -> Option<Option<PathBuf>> {
+fn faulted() -> Option<Option<PathBuf>> {
     let number = FAULT.load(Ordering::SeqCst).checked_sub(1)?;
     let paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     Some(paths.get(number).cloned().flatten())
@@ -113,6 +113,7 @@ pub(crate) fn faulted() -> Option<Option<PathBuf>> {
 
 fn install_handler() -> io::Result<()> {
     static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
+    watch_faults(faulted);
     let waker = waker()?;
     let install = || {
         // SAFETY: the handler reads and writes atomics, reads the fault's address, writes a byte to a socket and waits,

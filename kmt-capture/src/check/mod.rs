@@ -6,9 +6,10 @@ mod frees;
 use std::fs;
 use std::path::Path;
 
-use kmt_format::kernel::{ByteOrder, HeaderPage};
+use kmt_format::kernel::HeaderPage;
 
 use self::facts::{Facts, State, as_json, as_text};
+use crate::decode::NATIVE_ORDER;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
 use crate::record::{can_map, function_graph, meminfo};
@@ -120,8 +121,7 @@ fn buffers(facts: &mut Facts, top: &TraceDir, dir: &TraceDir) {
         return;
     };
     facts.good("sub-buffers", format!("{} bytes, {}-bit", header.sub_buffer_len(), header.long_size() * 8));
-    let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
-    let how = if can_map(dir, &header, order) {
+    let how = if can_map(dir, &header, NATIVE_ORDER) {
         "can be read, and mapped"
     } else {
         "can be read; mapping needs Linux 6.10"

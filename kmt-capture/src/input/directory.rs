@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::budget::Budget;
 use super::folder::Folder;
-use super::limits::Kind;
+use super::limits::{Kind, Limits};
 use super::raw::Raw;
 use crate::failure::{Failure, Result};
 use crate::tracefs::CONDITIONS;
@@ -91,7 +91,7 @@ impl Directory {
     }
 
     /// Limits of its files.
-    pub fn limits(&self) -> &super::Limits {
+    pub fn limits(&self) -> &Limits {
         self.root.limits()
     }
 

@@ -1,12 +1,10 @@
 //! A file of sub-buffers, read past the holes in it: a hole is zeros, which hold no events.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom as Position};
+use std::io::{self, Read, Seek, SeekFrom as Position};
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
-
-use super::target::read_up_to;
 
 /// A `trace_pipe_raw` that was saved.
 #[derive(Debug)]
@@ -38,6 +36,20 @@ impl Raw {
         self.at += len as u64;
         Ok((start, len))
     }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    while let Some(rest) = buffer.get_mut(len..).filter(|r| !r.is_empty()) {
+        match file.read(rest) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
 }
 
 #[cfg(test)]

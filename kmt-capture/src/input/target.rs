@@ -1,14 +1,11 @@
 //! What the saved files tell of the target, and what they leave open.
 
-use std::fs::File;
-use std::io::Read;
-
 use kmt_format::kernel::{
     ByteOrder, HeaderPage, KernelVersion, OrderVote, TraceClock, Uname, page_size_from_snapshots,
     vote_byte_order,
 };
 
-use super::{CpuFiles, Directory};
+use super::directory::{CpuFiles, Directory};
 use crate::failure::{Failure, Result};
 
 /// Sub-buffers of each CPU that are asked for the byte order.
@@ -118,20 +115,6 @@ fn byte_order(
             )
         }
     })
-}
-
-/// Reads until the buffer is full or the file ends.
-pub fn read_up_to(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut len = 0;
-    while let Some(rest) = buffer.get_mut(len..).filter(|r| !r.is_empty()) {
-        match file.read(rest) {
-            Ok(0) => break,
-            Ok(n) => len += n,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(len)
 }
 
 /// The page size as the target told it; else from what follows it. Sub-buffers were pages before 6.8.

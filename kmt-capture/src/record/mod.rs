@@ -21,14 +21,12 @@ use std::time::Duration;
 
 use kmt_format::Compression;
 
-use std::io::BufRead;
-
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 
 pub use plan::Preset;
 pub use session::record;
 pub use snapshot::{kernel_config, meminfo};
-pub use symbols::Symbols;
+pub use symbols::{Symbols, kallsyms_has_addresses};
 
 use crate::tracefs::{EventSpec, TraceDir};
 
@@ -100,18 +98,4 @@ pub fn function_graph(top: &TraceDir, instance: &TraceDir) -> &'static str {
         graph::Place::TopLevel => "at the top level only",
         graph::Place::Nowhere => "",
     }
-}
-
-/// Whether /proc/kallsyms shows addresses to us; `None` if it is not there.
-pub fn kallsyms_has_addresses() -> Option<bool> {
-    let file = std::fs::File::open("/proc/kallsyms").ok()?;
-    let lines = std::io::BufReader::new(file).split(b'\n').map_while(|line| line.ok());
-    let mut any_line = false;
-    for line in lines {
-        any_line = true;
-        if line.split(|&b| b == b' ').next().is_some_and(|address| address.iter().any(|&b| b != b'0')) {
-            return Some(true);
-        }
-    }
-    any_line.then_some(false)
 }

@@ -4,13 +4,13 @@ mod parts;
 mod used;
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 
-use kmt_format::kernel::{KernelSymbols, Module, parse_kallsyms, parse_modules};
 use kmt_format::write::Writer;
 
-use crate::failure::{Failure, Result};
-use parts::Parts;
+use crate::failure::Result;
+use parts::each_part;
+pub use parts::running_modules;
 pub use used::UsedSymbols;
 
 /// Bytes of text from which one chunk is made, about.
@@ -60,29 +60,16 @@ pub fn write_all(writer: &mut Writer, mut emit: impl FnMut(&mut Writer) -> Resul
     })
 }
 
-/// /proc/modules as it is now.
-pub fn running_modules() -> Vec<Module> {
-    parse_modules(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
-}
-
-/// Shows `take` /proc/kallsyms in parts of about so many bytes, with the address at which the kernel's own symbols go on behind the part.
-/// Returns whether there is such a file.
-fn each_part(
-    part_len: usize,
-    modules: &[Module],
-    mut take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
-) -> Result<bool> {
-    let Ok(file) = File::open("/proc/kallsyms") else { return Ok(false) };
-    let page_size = rustix::param::page_size() as u64;
-    let mut parts = Parts::new(BufReader::with_capacity(part_len.min(32 << 10), file), part_len);
-    let failed = |e| Failure::new(format!("reading /proc/kallsyms: {e}"));
-    while let Some((text, beyond)) = parts.next().map_err(failed)? {
-        let mut symbols = parse_kallsyms(text, modules, page_size);
-        // The first symbol of the next part only tells where the last one of this part ends.
-        if let Some(beyond) = beyond {
-            symbols.symbols.retain(|s| s.address < beyond);
+/// True if /proc/kallsyms shows addresses to this process; `None` if the file is missing.
+pub fn kallsyms_has_addresses() -> Option<bool> {
+    let file = File::open("/proc/kallsyms").ok()?;
+    let lines = BufReader::new(file).split(b'\n').map_while(|line| line.ok());
+    let mut any_line = false;
+    for line in lines {
+        any_line = true;
+        if line.split(|&b| b == b' ').next().is_some_and(|address| address.iter().any(|&b| b != b'0')) {
+            return Some(true);
         }
-        take(&symbols, beyond)?;
     }
-    Ok(true)
+    any_line.then_some(false)
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, statat, unlinkat};
 
-use super::remedy;
 use crate::failure::{Failure, Result};
 
 /// A directory with a ring buffer: the top level of tracefs, or an instance.
@@ -173,4 +172,17 @@ impl TraceDir {
 fn open_dir(parent: BorrowedFd<'_>, path: &Path) -> Option<Arc<OwnedFd>> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(parent, path, flags, Mode::empty()).ok().map(Arc::new)
+}
+
+/// What can be done about an error of tracefs.
+pub fn remedy(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "run as root; where root is refused too, the kernel is locked down (kmt-capture check tells)"
+        }
+        std::io::ErrorKind::NotFound => "this kernel does not have it; kmt-capture check tells what it has",
+        std::io::ErrorKind::ResourceBusy => "somebody else uses it; kmt-capture check tells who",
+        std::io::ErrorKind::OutOfMemory => "give a smaller --buffer-size",
+        _ => "kmt-capture check tells what this kernel can do",
+    }
 }

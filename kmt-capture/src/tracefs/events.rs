@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::TraceDir;
+use super::dir::TraceDir;
 
 /// An event of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,8 +14,11 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::dir::TraceDir;
+use super::instance;
+use super::owner::Owner;
 use super::probe::remove_of as remove_probe_of;
-use super::{Owner, TraceDir, instance, put_back};
+use super::undo::put_back;
 
 /// First argument that makes the program a guard; the second names the recorder.
 pub const COMMAND: &str = "guard";

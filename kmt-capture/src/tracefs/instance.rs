@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use super::{Owner, TraceDir, remedy};
+use super::dir::{TraceDir, remedy};
+use super::owner::Owner;
 use crate::failure::{Failure, Result};
 
 const PREFIX: &str = "kmt-";

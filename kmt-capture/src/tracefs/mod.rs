@@ -87,16 +87,3 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
 pub fn mounted() -> Option<TraceDir> {
     PLACES.iter().map(TraceDir::at).find(|top| top.has("trace_clock"))
 }
-
-/// What can be done about an error of tracefs.
-pub fn remedy(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            "run as root; where root is refused too, the kernel is locked down (kmt-capture check tells)"
-        }
-        std::io::ErrorKind::NotFound => "this kernel does not have it; kmt-capture check tells what it has",
-        std::io::ErrorKind::ResourceBusy => "somebody else uses it; kmt-capture check tells who",
-        std::io::ErrorKind::OutOfMemory => "give a smaller --buffer-size",
-        _ => "kmt-capture check tells what this kernel can do",
-    }
-}

@@ -1,6 +1,8 @@
 //! A probe at the entry of a function: it shows what kfree_rcu is given. Probes are the whole system's, not an instance's.
 
-use super::{Event, Owner, TraceDir};
+use super::dir::TraceDir;
+use super::events::Event;
+use super::owner::Owner;
 use crate::failure::{Failure, Result};
 
 /// Where probes are made.

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use super::{Owner, TraceDir};
+use super::dir::TraceDir;
+use super::owner::Owner;
 use crate::failure::Result;
 
 /// Where notes for after a kill are kept: gone with the next boot, as the settings themselves.

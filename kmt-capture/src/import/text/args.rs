@@ -1,7 +1,5 @@
 //! What an event says: `key=value` pairs, and the text between them.
 
-use super::known::{by_template, field_of};
-
 /// One pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arg<'a> {
@@ -13,19 +11,6 @@ pub struct Arg<'a> {
     pub name: &'a [u8],
     /// Value, without blanks around it.
     pub value: &'a [u8],
-}
-
-/// The fields of an event: its pairs, or what stands at known places of a text without pairs. False if there are more
-/// than `most`, which are left out.
-pub fn fields_of<'a>(event: &[u8], text: &'a [u8], most: usize, out: &mut Vec<Arg<'a>>) -> bool {
-    if by_template(event, text, out) {
-        return true;
-    }
-    let is_whole = args(text, most, out);
-    for arg in out.iter_mut() {
-        arg.name = field_of(event, arg.key);
-    }
-    is_whole
 }
 
 /// The first `most` pairs of a text, and whether that is all. A value reaches to the blank before the next key. What precedes the first key belongs to it.

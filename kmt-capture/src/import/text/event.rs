@@ -6,10 +6,10 @@ use kmt_format::kernel::ByteOrder;
 
 use super::super::bounds::Bounds;
 use super::args::Arg;
+use super::fields::names_of;
 use super::format::{format, system};
 use super::gfp::GfpNames;
-use super::known::names_of;
-use super::line::Event;
+use super::line_types::Event;
 use super::names::Symbols;
 use super::shape::{Field, Form, Shape, Shapes};
 
@@ -345,7 +345,8 @@ fn decimal(value: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::{Line, parse};
+    use super::super::line::parse;
+    use super::super::line_types::Line;
     use super::*;
 
     /// Records of lines `kind: FIELDS`; how many layouts were tried, and how many there are.
@@ -356,7 +357,7 @@ mod tests {
             let mut args = Vec::new();
             let line = format!("  a-1 [000] .... 1.000000: kind: {fields}");
             let Line::Event(event) = parse(line.as_bytes()) else { panic!("{line}") };
-            super::super::args::fields_of(event.name, event.text, 64, &mut args);
+            super::super::fields::fields_of(event.name, event.text, 64, &mut args);
             let _ = schema.record(&event, &args, &mut record);
         }
         (schema.fills, schema.count)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::args::Arg;
 use super::gfp::GfpNames;
-use super::line::Event;
+use super::line_types::Event;
 use super::shape::{Field, Form, Shape};
 
 /// The `format` of a layout, whose `print fmt` gives the text back.

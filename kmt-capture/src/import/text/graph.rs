@@ -1,31 +1,7 @@
 //! Lines of the function graph tracer.
 
 use super::columns::{comm_and_pid, next_word, number, stamp, what};
-use super::line::{Event, Line};
-
-/// Begin or end of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Graph<'a> {
-    /// Begin, end, or both.
-    pub kind: GraphKind,
-    /// Number of traced functions around it.
-    pub depth: u64,
-    /// The function, where the line has it.
-    pub function: Option<&'a [u8]>,
-    /// Duration in nanoseconds; not of a begin.
-    pub duration_ns: Option<u64>,
-}
-
-/// Which end of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GraphKind {
-    /// `function() {`.
-    Begin,
-    /// `function();`: nothing was traced within it.
-    Leaf,
-    /// `}`.
-    End,
-}
+use super::line_types::{Event, Graph, GraphKind, Line};
 
 /// The function graph tracer, with times and tasks: `TIME |  CPU)  COMM-PID  | FLAGS |  DURATION |  CALLS`, where CALLS is
 /// `/* EVENT: TEXT */`, or a begin or an end of a function.

@@ -1,54 +1,8 @@
 //! One line: who, where, when, what.
 
 use super::columns::{Stamp, comm_and_pid, next_word, number, process, stamp, what};
-use super::graph::{Graph, graph};
-
-/// A line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line<'a> {
-    /// An event.
-    Event(Event<'a>),
-    /// A call that the function tracer saw: the function, and who called it.
-    Function(Event<'a>, &'a [u8], &'a [u8]),
-    /// The function graph tracer's begin or end of a function.
-    Graph(Event<'a>, Graph<'a>),
-    /// Events of a CPU were lost before the next one of it; `None` where they were not counted.
-    Lost(u32, Option<u64>),
-    /// How many events the buffer held and how many were written to it.
-    Written(u64, u64),
-    /// A frame of the stack that the event before has.
-    Frame(&'a [u8]),
-    /// A frame of the call chain of the event before, as perf prints it: address, 0 for frames that are not the
-    /// kernel's; symbol where it is known.
-    Chain(u64, Option<&'a [u8]>),
-    /// A comment, an annotation, an empty line.
-    Remark,
-    /// None of these.
-    Other,
-}
-
-/// An event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event<'a> {
-    /// Name of the task.
-    pub comm: &'a [u8],
-    /// Thread id.
-    pub pid: i32,
-    /// Process id, where the text has that column.
-    pub tgid: Option<i32>,
-    /// CPU.
-    pub cpu: u32,
-    /// Columns of flags: irqs-off, need-resched, hardirq/softirq, preempt-depth, migrate-disable.
-    pub flags: &'a [u8],
-    /// When.
-    pub stamp: Stamp,
-    /// System, where the text tells it.
-    pub system: Option<&'a [u8]>,
-    /// Name of the event.
-    pub name: &'a [u8],
-    /// What the event says.
-    pub text: &'a [u8],
-}
+use super::graph::graph;
+use super::line_types::{Event, Line};
 
 /// Takes a line apart.
 pub fn parse(line: &[u8]) -> Line<'_> {

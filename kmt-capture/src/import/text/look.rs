@@ -1,8 +1,9 @@
 //! A first look at a text: what its pointers tell of the machine.
 
-use super::args::fields_of;
 use super::columns::Stamp;
-use super::line::{Event, Line, parse};
+use super::fields::fields_of;
+use super::line::parse;
+use super::line_types::{Event, Line};
 
 /// What the first events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

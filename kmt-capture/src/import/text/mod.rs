@@ -5,20 +5,22 @@
 mod args;
 mod columns;
 mod event;
+mod fields;
 mod format;
 mod gfp;
 mod graph;
-mod known;
 mod line;
+mod line_types;
 mod look;
 mod names;
 mod shape;
 
-pub use args::{Arg, fields_of};
+pub use args::Arg;
 pub use columns::Stamp;
 pub use event::{Made, Refusal, Schema};
+pub use fields::fields_of;
 pub use gfp::GfpNames;
-pub use graph::{Graph, GraphKind};
-pub use line::{Event, Line, could_be_event, parse};
+pub use line::{could_be_event, parse};
+pub use line_types::{Event, Graph, GraphKind, Line};
 pub use look::Look;
 pub use names::Symbols;

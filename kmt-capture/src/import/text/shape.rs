@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::known::Names;
+use super::fields::Names;
 
 /// How a value is written, and so how a field holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,9 @@ use super::super::cursor::{Cursor, Fault, Result};
 use super::super::inflate::{Codec, Inflating};
 use super::TraceDat;
 
+/// Most CPUs of one buffer; Linux has 8,192.
+pub const CPUS_MAX: u32 = 65_536;
+
 /// A buffer: the top level, or an instance.
 #[derive(Debug, Clone)]
 pub struct Instance {

@@ -14,8 +14,7 @@ use super::inflate::{Codec, Inflating};
 use super::tracing_data::{Start, TracingData};
 use kmt_format::kernel::ByteOrder;
 
-/// Most CPUs of one buffer; Linux has 8,192.
-const CPUS_MAX: u32 = 65_536;
+use self::buffers::CPUS_MAX;
 
 /// A `trace.dat`, all but its events.
 #[derive(Debug)]
@@ -43,10 +42,6 @@ pub struct TraceDat<'d> {
     bounds: Bounds,
 }
 
-fn too_many_options(offset: u64, bounds: &Bounds) -> Fault {
-    Fault::at(offset, format!("more than {} options; {}", bounds.options, raise("options")))
-}
-
 /// What options tell.
 #[derive(Debug, Default, Clone)]
 pub struct Options {
@@ -69,6 +64,10 @@ pub struct Options {
 }
 
 impl<'d> TraceDat<'d> {
+    fn too_many_options(&self, offset: u64) -> Fault {
+        Fault::at(offset, format!("more than {} options; {}", self.bounds.options, raise("options")))
+    }
+
     /// Reads everything but the events. All compressed parts together may hold `inflated_max` bytes, those that are not
     /// events a quarter of it; other parts what `bounds` say.
     ///

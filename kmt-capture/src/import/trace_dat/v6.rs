@@ -2,8 +2,8 @@
 
 use super::super::cursor::{Cursor, Fault, Result};
 use super::super::tracing_data::TracingData;
-use super::buffers::{CpuData, Instance};
-use super::{CPUS_MAX, TraceDat, too_many_options};
+use super::TraceDat;
+use super::buffers::{CPUS_MAX, CpuData, Instance};
 
 /// What follows the metadata, or an option's offset.
 enum Tag {
@@ -73,7 +73,7 @@ impl TraceDat<'_> {
                 _ => self.option(id, data, cursor.order),
             }
         }
-        Err(too_many_options(cursor.offset(), &self.bounds))
+        Err(self.too_many_options(cursor.offset()))
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::super::cursor::{Cursor, Fault, Result};
 use super::super::inflate::Codec;
 use super::super::tracing_data::{Lines, lines};
-use super::buffers::{CpuData, Instance};
-use super::{CPUS_MAX, TraceDat, too_many_options};
+use super::TraceDat;
+use super::buffers::{CPUS_MAX, CpuData, Instance};
 
 /// A section is compressed.
 const COMPRESSED: u16 = 1;
@@ -37,7 +37,7 @@ impl<'d> TraceDat<'d> {
             while !inner.rest().is_empty() {
                 options = options.saturating_add(1);
                 if options > self.bounds.options {
-                    return Err(too_many_options(inner.offset(), &self.bounds));
+                    return Err(self.too_many_options(inner.offset()));
                 }
                 let id = inner.u16("an option")?;
                 let len = inner.u32("the size of an option")?;

@@ -5,13 +5,14 @@ use std::path::Path;
 use kmt_format::kernel::TraceClock;
 use kmt_format::write::WriterStats;
 
-use super::{ORDER, Session};
+use super::Session;
+use crate::decode::NATIVE_ORDER;
 use crate::failure::{Failure, Result};
 use crate::record::cpus::online;
 use crate::record::ring::{Access, Ring};
 use crate::record::snapshot::{self, When};
-use crate::record::symbols::{self, Symbols};
-use crate::record::{Options, description, kallsyms_has_addresses, status};
+use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
+use crate::record::{Options, description, status};
 
 impl Session {
     /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
@@ -104,7 +105,7 @@ impl Session {
             if self.refused.contains(&cpu) || self.rings.iter().any(|ring| ring.cpu == cpu) {
                 continue;
             }
-            match Ring::open(&self.setup.dir, cpu, &self.decoder.header_page, ORDER, access) {
+            match Ring::open(&self.setup.dir, cpu, &self.decoder.header_page, NATIVE_ORDER, access) {
                 Ok(ring) => {
                     self.rings.push(ring);
                     self.stats.push((cpu, WriterStats::default()));

@@ -5,7 +5,8 @@ use std::time::Duration;
 use kmt_format::kernel::HeaderPage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{ORDER, Session};
+use super::Session;
+use crate::decode::NATIVE_ORDER;
 use crate::failure::{Failure, Result};
 
 /// Sub-buffers of one CPU before the next one's turn.
@@ -117,6 +118,6 @@ impl Session {
 /// Whether the kernel has just begun to write to a sub-buffer: a quarter of it is used at most. One that it is done with
 /// has more in it, unless its next event took three quarters of a sub-buffer.
 fn is_begun(bytes: &[u8], header: &HeaderPage) -> bool {
-    let commit = ORDER.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
+    let commit = NATIVE_ORDER.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
     (commit & 0x07ff_ffff) as usize <= header.data_size / 4
 }

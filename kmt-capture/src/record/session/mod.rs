@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kmt_format::Compression;
-use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
+use kmt_format::kernel::{CpuStats, HeaderPage};
 use kmt_format::write::{StatsTaken, Writer, WriterLimits, WriterOptions, WriterStats};
 
 use self::end::{Ending, tell};
@@ -25,12 +25,10 @@ use super::status::{Status, Totals};
 use super::symbols::{Symbols, UsedSymbols};
 use super::tasks::TaskNames;
 use super::{Options, description, size, snapshot};
-use crate::decode::SubBufferDecoder;
+use crate::decode::{NATIVE_ORDER, SubBufferDecoder};
 use crate::failure::{Failure, Outcome, Result};
 use crate::uuid::Identity;
 
-/// The byte order of the machine we run on, which is the kernel's.
-const ORDER: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 /// Memory that the file needs while it is written, for each CPU and for the index.
 const LIMITS: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows(8_192);
 /// How often buffers are emptied at least, and chunks written that are not full.
@@ -110,7 +108,7 @@ impl Session {
         let header_page = HeaderPage::parse(&text)
             .map_err(|e| Failure::new(format!("{}/events/header_page: {e}", setup.top.path().display())))?;
         let long_size = header_page.long_size();
-        let writer_options = WriterOptions::new(ORDER, long_size)
+        let writer_options = WriterOptions::new(NATIVE_ORDER, long_size)
             .align_u64(if cfg!(target_arch = "x86") && long_size == 4 { 4 } else { 8 })
             .page_size(rustix::param::page_size() as u64)
             .trace_uuid(identity())
@@ -121,7 +119,7 @@ impl Session {
             writer.compress_besides(if zstd.is_available() { zstd } else { Compression::Lz4 })?;
         }
         let room = Room::new(sink.output.file().ok(), options.max_size);
-        let names = TaskNames::new(&setup.dir, ORDER, long_size, &options.pids);
+        let names = TaskNames::new(&setup.dir, NATIVE_ORDER, long_size, &options.pids);
         Ok(Self {
             names,
             rings: Vec::new(),
@@ -142,7 +140,7 @@ impl Session {
             sink,
             status: Status::new(options.quiet),
             writer,
-            decoder: SubBufferDecoder::new(header_page, ORDER, options.verbatim),
+            decoder: SubBufferDecoder::new(header_page, NATIVE_ORDER, options.verbatim),
             setup,
             plan,
         })

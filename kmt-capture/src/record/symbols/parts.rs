@@ -1,6 +1,11 @@
 //! /proc/kallsyms in parts: all of it at once would be more memory than small targets have.
 
-use std::io::{self, BufRead};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use kmt_format::kernel::{KernelSymbols, Module, parse_kallsyms, parse_modules};
+
+use crate::failure::{Failure, Result};
 
 /// Cuts kallsyms between owners, and the kernel's own part between addresses.
 pub struct Parts<R> {
@@ -55,6 +60,33 @@ fn split(line: &[u8]) -> Option<(u64, &[u8])> {
     let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
     let owner = line.split(|&b| b == b'\t').nth(1).unwrap_or_default();
     Some((address, owner))
+}
+
+/// /proc/modules as it is now.
+pub fn running_modules() -> Vec<Module> {
+    parse_modules(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
+}
+
+/// Shows `take` /proc/kallsyms in parts of about so many bytes, with the address at which the kernel's own symbols go on behind the part.
+/// Returns whether there is such a file.
+pub fn each_part(
+    part_len: usize,
+    modules: &[Module],
+    mut take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
+) -> Result<bool> {
+    let Ok(file) = File::open("/proc/kallsyms") else { return Ok(false) };
+    let page_size = rustix::param::page_size() as u64;
+    let mut parts = Parts::new(BufReader::with_capacity(part_len.min(32 << 10), file), part_len);
+    let failed = |e| Failure::new(format!("reading /proc/kallsyms: {e}"));
+    while let Some((text, beyond)) = parts.next().map_err(failed)? {
+        let mut symbols = parse_kallsyms(text, modules, page_size);
+        // The first symbol of the next part only tells where the last one of this part ends.
+        if let Some(beyond) = beyond {
+            symbols.symbols.retain(|s| s.address < beyond);
+        }
+        take(&symbols, beyond)?;
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

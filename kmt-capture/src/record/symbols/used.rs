@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
 use kmt_format::write::Writer;
 
-use super::{each_part, running_modules};
+use super::parts::{each_part, running_modules};
 use crate::failure::Result;
 
 /// Time between passes at least, and how much longer it is than a pass: passes cost 10 % of one CPU at most, and that only

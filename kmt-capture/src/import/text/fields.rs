@@ -1,8 +1,8 @@
-//! Events whose text is no list of `key=value`, or whose keys are not the names of their fields, and flags by name.
+//! Fields of an event: its pairs, texts without pairs, keys that are not the names of fields, and flags by name.
 //!
 //! Source: include/trace/events/vmscan.h, 3.1 to 7.2.
 
-use super::args::Arg;
+use super::args::{Arg, args};
 
 /// Names of numbers.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +71,19 @@ static LRU: Names = Names {
     ],
 };
 
+/// The fields of an event: its pairs, or what stands at known places of a text without pairs. False if there are more
+/// than `most`, which are left out.
+pub fn fields_of<'a>(event: &[u8], text: &'a [u8], most: usize, out: &mut Vec<Arg<'a>>) -> bool {
+    if by_template(event, text, out) {
+        return true;
+    }
+    let is_whole = args(text, most, out);
+    for arg in out.iter_mut() {
+        arg.name = field_of(event, arg.key);
+    }
+    is_whole
+}
+
 /// The names that a field's numbers have.
 pub fn names_of(field: &[u8]) -> Option<&'static Names> {
     match field {
@@ -81,7 +94,7 @@ pub fn names_of(field: &[u8]) -> Option<&'static Names> {
 }
 
 /// Name of the field that an event prints under a key.
-pub fn field_of<'a>(event: &[u8], key: &'a [u8]) -> &'a [u8] {
+fn field_of<'a>(event: &[u8], key: &'a [u8]) -> &'a [u8] {
     let is_reclaim = matches!(
         event,
         b"mm_vmscan_lru_shrink_inactive"
@@ -127,7 +140,7 @@ const TEMPLATES: [(&str, &[Part]); 2] = [
 ];
 
 /// The fields of a text that is written by a template; false if none fits.
-pub fn by_template<'a>(event: &[u8], text: &'a [u8], out: &mut Vec<Arg<'a>>) -> bool {
+fn by_template<'a>(event: &[u8], text: &'a [u8], out: &mut Vec<Arg<'a>>) -> bool {
     out.clear();
     let template = TEMPLATES.iter().find(|(name, _)| name.as_bytes() == event);
     template.is_some_and(|(_, parts)| fits(parts, text, out))
