@@ -69,10 +69,10 @@ impl Attr {
         let period = cursor.u64("an attribute")?;
         let sample_type = cursor.u64("an attribute")?;
         let read_format = cursor.u64("an attribute")?;
-        let flags = cursor.take(8, "the flags of an attribute")?;
+        let flags = bit_fields(cursor.u64("the flags of an attribute")?, cursor.order);
         let rest = cursor.take(u64::from(size) - 48, "an attribute")?;
         let clock_id = rest.get(44..48).map(|b| cursor.order.uint(b) as u32 as i32);
-        let flag = |bit: usize| flag(flags, bit, cursor.order);
+        let flag = |bit: u32| flags >> bit & 1 == 1;
         Ok(Self {
             kind,
             config,
@@ -87,11 +87,8 @@ impl Attr {
     }
 }
 
-/// Compilers fill bit fields from the lowest bit on little-endian machines, from the highest on big-endian ones.
-fn flag(flags: &[u8], bit: usize, order: ByteOrder) -> bool {
-    let within = match order {
-        ByteOrder::Little => bit % 8,
-        ByteOrder::Big => 7 - bit % 8,
-    };
-    flags.get(bit / 8).is_some_and(|byte| byte >> within & 1 == 1)
+/// The bit fields of a `u64`, the first one in the lowest bit. Compilers fill them from the lowest bit on little-endian
+/// machines, from the highest on big-endian ones.
+fn bit_fields(word: u64, order: ByteOrder) -> u64 {
+    if order == ByteOrder::Big { word.reverse_bits() } else { word }
 }

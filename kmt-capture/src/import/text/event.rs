@@ -223,13 +223,12 @@ impl Schema {
         }
         let order = self.order;
         common(record, shape.id, event, order);
-        record.resize(shape.fixed_len.next_multiple_of(4), 0);
         let whole = [Arg { before: b"", key: b"", name: b"text", value: event.text }];
         let args = if args.is_empty() { &whole[..] } else { args };
         if args.len() != shape.fields.len() {
             return false;
         }
-        let fixed_len = record.len();
+        let fixed_len = shape.fixed_len.next_multiple_of(4);
         self.dynamic.clear();
         let is_null = |v: &[u8]| v.starts_with(b"(n") || v.iter().all(|&b| b == b'0');
         let is_failure = event.name.starts_with(b"mm_page_alloc")
@@ -255,17 +254,11 @@ impl Schema {
             };
             // Old kernels print frame 0 of a failed allocation.
             let number = if is_failure && field.key == b"pfn" { u64::MAX } else { number };
-            let Some(place) = record.get_mut(field.offset..field.offset + field.size) else { return false };
-            let bytes = match order {
-                ByteOrder::Little => number.to_le_bytes(),
-                ByteOrder::Big => number.to_be_bytes(),
-            };
-            let bytes = match order {
-                ByteOrder::Little => bytes.get(..field.size),
-                ByteOrder::Big => bytes.get(8 - field.size..),
-            };
-            place.copy_from_slice(bytes.unwrap_or_default());
+            // Fields are in the order of their offsets.
+            record.resize(field.offset, 0);
+            order.push(record, number, field.size);
         }
+        record.resize(fixed_len, 0);
         record.extend_from_slice(&self.dynamic);
         true
     }
