@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use kmt_capture::convert::{Options, convert};
-use kmt_capture::tracefs::undo_note;
+use kmt_capture::tracefs::undo_step;
 use kmt_format::Compression;
 use kmt_format::read::Trace;
 
@@ -113,7 +113,7 @@ fn usual(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Made once for each process, in memory where there is such a folder.
+/// RecordLayout once for each process, in memory where there is such a folder.
 fn tree() -> &'static PathBuf {
     static TREE: OnceLock<PathBuf> = OnceLock::new();
     TREE.get_or_init(|| {
@@ -141,8 +141,8 @@ fn tree() -> &'static PathBuf {
 pub fn undo_notes(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for line in text.lines() {
-        if let Some(again) = undo_note(line) {
-            assert_eq!(undo_note(again.trim_end_matches('\n')).as_ref(), Some(&again));
+        if let Some(again) = undo_step(line) {
+            assert_eq!(undo_step(again.trim_end_matches('\n')).as_ref(), Some(&again));
         }
     }
 }

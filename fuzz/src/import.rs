@@ -1,7 +1,7 @@
 //! Any bytes as a file of trace-cmd, of perf, or as text of events.
 
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
-use kmt_capture::import::text::{Line, Look, Made, Schema, could_be_event, fields_of, parse};
+use kmt_capture::import::text::{Line, TextSurvey, RecordLayout, Schema, could_be_event, fields_of, parse};
 use kmt_capture::import::trace_dat::TraceDat;
 use kmt_capture::import::{Bounds, inflated_max};
 use kmt_format::kernel::{ByteOrder, SubBuffer};
@@ -47,17 +47,17 @@ pub fn perf_data(data: &[u8]) {
 
 /// Text: what is made of it can be written, every record in the layout that was made for it.
 pub fn ftrace_text(data: &[u8]) {
-    let look = Look::at(data);
+    let survey = TextSurvey::of(data);
     let bounds = Bounds::default();
-    let mut schema = Schema::new(look.long_size, ByteOrder::Little, &bounds);
-    let options = WriterOptions::new(ByteOrder::Little, look.long_size).trace_uuid([7; 16]);
+    let mut schema = Schema::new(survey.long_size, ByteOrder::Little, &bounds);
+    let options = WriterOptions::new(ByteOrder::Little, survey.long_size).trace_uuid([7; 16]);
     let Ok(mut writer) = Writer::new(options) else { return };
     let (mut pairs, mut record) = (Vec::new(), Vec::new());
     for line in data.split(|&b| b == b'\n') {
         let event = match parse(line) {
             Line::Event(event) => event,
             Line::Chain(address, Some(symbol)) => {
-                schema.symbols.place(symbol, address);
+                schema.symbols.set_address(symbol, address);
                 continue;
             }
             Line::Frame(frame) => {
@@ -71,17 +71,17 @@ pub fn ftrace_text(data: &[u8]) {
         };
         fields_of(event.name, event.text, bounds.pairs as usize, &mut pairs);
         match schema.record(&event, &pairs, &mut record) {
-            Ok(Made::New(system, format)) => {
+            Ok(RecordLayout::New(system, format)) => {
                 if writer.add_format(&system, &format).is_err() {
                     return;
                 }
             }
-            Ok(Made::Record) => {}
+            Ok(RecordLayout::Known) => {}
             Err(_) => continue,
         }
         let written = writer.event(event.cpu, 1, &record);
         assert!(written.is_ok() || event.cpu == u32::MAX, "{written:?}");
     }
-    let table = schema.symbols.table();
+    let table = schema.symbols.kernel_symbols();
     assert!(table.symbols.is_sorted_by_key(|s| s.address));
 }

@@ -11,13 +11,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 use kmt_common::compress::Compress;
 
 #[cfg(feature = "convert")]
-use crate::convert::{LimitKind, Limits, Options, convert};
+use crate::convert::{ConvertOptions, LimitKind, Limits, convert};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
 #[cfg(feature = "docs")]
 use crate::output::print;
-use crate::record::{self, Preset, Symbols};
+use crate::record::{self, Preset, RecordOptions, Symbols};
 use crate::tracefs::{EventSpec, guard};
 use crate::{check, clean, snippet};
 
@@ -219,7 +219,7 @@ impl From<SymbolsName> for Symbols {
     }
 }
 
-impl From<RecordArgs> for record::Options {
+impl From<RecordArgs> for RecordOptions {
     fn from(args: RecordArgs) -> Self {
         Self {
             preset: args.preset.map(Preset::from),
@@ -304,7 +304,7 @@ pub fn run() -> Result<Outcome> {
             for (kind, bytes) in limit {
                 limits.set(kind, bytes);
             }
-            convert(&Options {
+            convert(&ConvertOptions {
                 input,
                 output,
                 force,

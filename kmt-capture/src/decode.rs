@@ -43,10 +43,10 @@ impl SubBufferDecoder {
         stats.bytes += bytes.len() as u64;
         stats.sub_buffers += 1;
         // Events that `see` was called for.
-        let mut seen = 0;
+        let mut seen_events = 0;
         if self.verbatim {
             let see_once = |time, record: &[u8]| {
-                seen += 1;
+                seen_events += 1;
                 see(time, record);
             };
             if let Ok(found) = writer.sub_buffer_verbatim_with(cpu, bytes, &self.header_page, see_once) {
@@ -70,9 +70,9 @@ impl SubBufferDecoder {
                         .event(cpu, time, record)
                         .map_err(|e| Error::at(offset as u64, e.kind().clone()))?;
                     stats.events += 1;
-                    match seen {
+                    match seen_events {
                         0 => see(time, record),
-                        _ => seen -= 1,
+                        _ => seen_events -= 1,
                     }
                 }
                 Item::Discarded => stats.discarded += 1,

@@ -24,13 +24,13 @@ impl Identity {
 
     /// The identity of (a part of) a file, by its length and both its ends.
     #[cfg(feature = "convert")]
-    pub fn of_file(bytes: &[u8], part: &str) -> [u8; 16] {
-        const LOOKED_AT: usize = 65_536;
+    pub fn of_file(bytes: &[u8], instance: &str) -> [u8; 16] {
+        const END_LEN: usize = 65_536;
         let mut identity = Self::new();
         identity.add(&(bytes.len() as u64).to_le_bytes());
-        identity.add(part.as_bytes());
-        identity.add(bytes.get(..bytes.len().min(LOOKED_AT)).unwrap_or_default());
-        identity.add(bytes.get(bytes.len().saturating_sub(LOOKED_AT)..).unwrap_or_default());
+        identity.add(instance.as_bytes());
+        identity.add(bytes.get(..bytes.len().min(END_LEN)).unwrap_or_default());
+        identity.add(bytes.get(bytes.len().saturating_sub(END_LEN)..).unwrap_or_default());
         identity.finish()
     }
 

@@ -167,14 +167,14 @@ fn wait(mut receiver: UnixStream) {
         let entries = entries();
         entries.all.iter().rev().for_each(Entry::remove);
         if let Some(path) = fault {
-            tell_of_fault(path.as_deref());
+            report_fault(path.as_deref());
             low_level::exit(1);
         }
         let _ = low_level::emulate_default_handler(signal as i32);
     }
 }
 
-fn tell_of_fault(path: Option<&Path>) {
+fn report_fault(path: Option<&Path>) {
     let program = std::env::args_os().next().unwrap_or_default();
     let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = path.map_or("the input".into(), |p| escaped(p.as_os_str().as_encoded_bytes()));
@@ -186,7 +186,7 @@ fn tell_of_fault(path: Option<&Path>) {
     let _ = rustix::io::write(io::stderr(), text.as_bytes());
 }
 
-/// Whether that signal is ignored: `SigIgn` of /proc/self/status.
+/// True if that signal is ignored: `SigIgn` of /proc/self/status.
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask =

@@ -1,4 +1,4 @@
-//! What ends the program: one message that names file, fact and remedy; and the exit codes of what does not.
+//! Failures: one message that names file, fact and remedy; and exit codes.
 
 use std::fmt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::text::escaped;
 
-/// Why the program cannot go on.
+/// Reason why the program fails.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
@@ -51,7 +51,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// How a run that came to its end went.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// All is well: exit code 0.

@@ -25,7 +25,7 @@ use crate::failure::{Failure, Result};
 /// Files that can be mapped at the same time: more than the parts of any recording.
 const MAPPED_MAX: usize = 1024;
 
-/// Where a mapping begins and ends; 0 and 0 where there is none. Read by the signal handler.
+/// Start and end of a mapping; 0 and 0 if there is none. Read by the signal handler.
 struct Range {
     start: AtomicUsize,
     end: AtomicUsize,

@@ -1,6 +1,6 @@
 //! Text that comes from files, for terminals and JSON.
 //!
-//! What is printed passes two steps: each text from a file is [`escaped`] where a line is made, so that it cannot break
+//! All output passes two steps: each text from a file is [`escaped`] where a line is made, so that it cannot break
 //! that line; and every page, message and document is made harmless as a whole where it is printed, with [`tame`],
 //! [`tell`](crate::tell) or [`json_safe`], so that nothing that was forgotten reaches a terminal.
 

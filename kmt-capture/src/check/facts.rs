@@ -1,4 +1,4 @@
-//! What `check` finds, and how it is printed.
+//! Facts that `check` finds, and their output.
 
 /// How a fact is to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,13 +14,13 @@ pub enum State {
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What it is about.
+    /// Subject.
     pub name: &'static str,
     /// How it is to be taken.
     pub state: State,
-    /// What was found.
+    /// Value.
     pub value: String,
-    /// What can be done; empty: nothing needs to be.
+    /// Remedy; empty if none is needed.
     pub remedy: String,
 }
 

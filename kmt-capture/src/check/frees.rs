@@ -26,7 +26,7 @@ pub fn without_events(facts: &mut Facts) {
     let exists = |name: &str| {
         slabinfo.lines().any(|line| line.split(' ').next() == Some(name)) || slab.join(name).exists()
     };
-    let mut caches: Vec<&str> = known(version).filter(|name| exists(name)).collect();
+    let mut caches: Vec<&str> = unseen_frees(version).filter(|name| exists(name)).collect();
     // kfree_rcu frees batches by kfree_bulk (5.9), also of timerfd, epoll's own, names of files that were renamed.
     if version >= KernelVersion::new(5, 9) {
         caches.push("kmalloc by kfree_rcu");
@@ -43,7 +43,7 @@ pub fn without_events(facts: &mut Facts) {
     );
 }
 
-fn known(version: KernelVersion) -> impl Iterator<Item = &'static str> {
+fn unseen_frees(version: KernelVersion) -> impl Iterator<Item = &'static str> {
     UNSEEN
         .iter()
         .filter(move |(_, (major, minor))| version >= KernelVersion::new(*major, *minor))
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn what_is_freed_unseen_depends_on_the_kernel() {
-        let of = |major, minor| known(KernelVersion::new(major, minor)).collect::<Vec<_>>();
+        let of = |major, minor| unseen_frees(KernelVersion::new(major, minor)).collect::<Vec<_>>();
         assert!(of(4, 19).is_empty());
         assert_eq!(of(6, 1), ["maple_node", "skbuff_head_cache"]);
         assert_eq!(of(6, 18).len(), 4);

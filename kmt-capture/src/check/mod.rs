@@ -166,7 +166,7 @@ fn events(facts: &mut Facts, top: &TraceDir) {
     }
 }
 
-/// Who else uses the ring buffers.
+/// Other users of the ring buffers.
 fn others(facts: &mut Facts, top: &TraceDir) {
     let orphans = tracefs::orphans(top);
     if !orphans.is_empty() {

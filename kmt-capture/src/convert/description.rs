@@ -1,4 +1,4 @@
-//! What a source tells of its target besides events, and how that gets into a file.
+//! Facts about the target besides its events, and their chunks in a file.
 
 use kmt_format::kernel::{
     ByteOrder, CpuStats, Module, TraceClock, Uname, parse_kallsyms, parse_modules, parse_saved_cmdlines,
@@ -16,7 +16,7 @@ pub const NO_KMEM: &str =
 /// A target as its recording describes it.
 #[derive(Debug, Default)]
 pub struct Description {
-    /// What was converted, in words.
+    /// Kind of the input, in words.
     pub source: String,
     /// Byte order; little endian where nothing says.
     pub order: Option<ByteOrder>,
@@ -26,7 +26,7 @@ pub struct Description {
     pub page_size: Option<(u64, &'static str)>,
     /// Size of sub-buffers, in bytes.
     pub sub_buffer_len: Option<usize>,
-    /// What `uname -a` said.
+    /// Output of `uname -a`.
     pub uname_text: Option<String>,
     /// The trace clock.
     pub clock: Option<TraceClock>,
@@ -46,14 +46,14 @@ pub struct Description {
     pub modules: Option<String>,
     /// `/proc/kallsyms`.
     pub kallsyms: Option<Vec<u8>>,
-    /// Which symbols get into the file.
+    /// Symbols that the file gets.
     pub symbols: Symbols,
-    /// What is missing and what follows from it, a sentence each.
+    /// Missing facts and their consequences, a sentence each.
     pub notes: Vec<String>,
 }
 
 impl Description {
-    /// What is to be told, also that no format of the memory allocators is there.
+    /// Notes for the user, also that the memory allocators have no format.
     pub fn all_notes(self) -> Vec<String> {
         let has_kmem = self.formats.iter().any(|(system, ..)| system == "kmem");
         let mut notes = self.notes;
@@ -61,7 +61,7 @@ impl Description {
         notes
     }
 
-    /// What `uname` says, if it can be understood.
+    /// The parsed `uname`; `None` if it is not of a known form.
     pub fn uname(&self) -> Option<Uname> {
         self.uname_text.as_deref().and_then(Uname::parse)
     }
@@ -132,7 +132,7 @@ impl Description {
     fn pairs(&self, writer: &mut Writer) -> Result<()> {
         let version = concat!("kmt-capture ", env!("CARGO_PKG_VERSION"));
         let uname = self.uname();
-        let known = [
+        let facts = [
             ("writer", Some(version.as_bytes().to_vec())),
             ("source", Some(self.source.clone().into_bytes())),
             ("sub_buffer_size", self.sub_buffer_len.map(|len| len.to_string().into_bytes())),
@@ -141,8 +141,8 @@ impl Description {
             ("kernel.machine", uname.as_ref().map(|u| u.machine.clone().into_bytes())),
             ("page_size.source", self.page_size.map(|(_, how)| how.into())),
         ];
-        let known = known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-        let pairs: Vec<(String, Vec<u8>)> = known.chain(self.pairs.iter().cloned()).collect();
+        let facts = facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let pairs: Vec<(String, Vec<u8>)> = facts.chain(self.pairs.iter().cloned()).collect();
         let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
         writer.meta(&pairs)
     }

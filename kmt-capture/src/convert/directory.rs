@@ -7,7 +7,7 @@ use kmt_format::{Error, ErrorKind};
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource, EventTotals, KmtFile, WRITE_LEN};
 use super::sub_buffers::SubBufferConversion;
-use super::{Converted, Options};
+use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::input::{CpuFiles, Directory, Kind, Target, too_large};
 use crate::output::Output;
@@ -15,7 +15,7 @@ use crate::record::Symbols;
 use crate::uuid::Identity;
 
 /// Converts a directory.
-pub fn convert(options: &Options, directory: &Directory, output: Output) -> Result<Converted> {
+pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) -> Result<Converted> {
     let cpus = directory.cpus()?;
     let formats = Formats::read(directory)?;
     let target = Target::read(directory, &cpus, |id| formats.ids.contains(&id))?;
@@ -54,7 +54,7 @@ fn describe(
     formats: &Formats,
 ) -> Result<Description> {
     let mut pairs: Vec<(String, Vec<u8>)> = Vec::new();
-    if let Some(cmdline) = directory.beside("cmdline")? {
+    if let Some(cmdline) = directory.target_file("cmdline")? {
         pairs.push(("cmdline".into(), cmdline.trim_ascii().to_vec()));
     }
     for (name, value) in directory.conditions()? {
@@ -95,8 +95,8 @@ fn describe(
         saved_cmdlines: directory.bytes("saved_cmdlines")?,
         saved_tgids: directory.text("saved_tgids")?,
         stats: cpus.iter().map(|c| (c.cpu, c.stats.clone(), c.stats_after.clone())).collect(),
-        modules: directory.beside_text("modules")?,
-        kallsyms: directory.beside("kallsyms")?,
+        modules: directory.target_text("modules")?,
+        kallsyms: directory.target_file("kallsyms")?,
         symbols: Symbols::default(),
         notes,
     })

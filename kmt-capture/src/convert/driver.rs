@@ -3,7 +3,7 @@
 use kmt_format::write::{Loss, Writer, WriterStats};
 
 use super::description::Description;
-use super::{Converted, Options};
+use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -67,7 +67,7 @@ pub trait EventSource {
 
 /// Converts an input. The description is at the start of the file, so that every prefix of it can be read.
 pub fn convert(
-    options: &Options,
+    options: &ConvertOptions,
     mut description: Description,
     trace_uuid: [u8; 16],
     mut source: impl EventSource,

@@ -4,13 +4,13 @@ use kmt_common::recovery::report;
 use kmt_format::edit::{Rewrite, RewriteOptions};
 use kmt_format::{Error, ErrorKind, Fault};
 
-use super::Options;
+use super::ConvertOptions;
 use super::opened::INPUTS;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;
 
 /// Writes a .kmt file anew.
-pub fn rewrite(options: &Options, bytes: &[u8], mut output: Output) -> Result<Outcome> {
+pub fn rewrite(options: &ConvertOptions, bytes: &[u8], mut output: Output) -> Result<Outcome> {
     let path = &options.input;
     if options.verbatim {
         return Err(Failure::new(format!("{} is not a directory of sub-buffers", path.display()))

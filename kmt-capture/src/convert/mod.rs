@@ -1,6 +1,5 @@
 //! `convert`: what was recorded before, by whomever, to a file.
 
-mod beside;
 mod description;
 mod directory;
 mod driver;
@@ -10,6 +9,7 @@ mod perf_data;
 mod records;
 mod stacks;
 mod sub_buffers;
+mod target_files;
 mod text;
 mod trace_dat;
 
@@ -27,26 +27,29 @@ use crate::output::Output;
 use crate::record::Symbols;
 use opened::only_recording;
 
-/// What to convert, and to where.
+/// [`ConvertOptions`], as callers in other crates name it.
+pub type Options = ConvertOptions;
+
+/// Input and output of a conversion.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ConvertOptions {
     /// Directory or file; `-` is standard input.
     pub input: PathBuf,
     /// File; `-` is standard output.
     pub output: PathBuf,
-    /// Whether an existing file is overwritten.
+    /// True if an existing file is overwritten.
     pub force: bool,
-    /// How bodies are stored.
+    /// Codec of the bodies.
     pub compression: Compression,
-    /// Which symbols of the kernel get into the file.
+    /// Symbols of the kernel that the file gets.
     pub symbols: Symbols,
-    /// Whether sub-buffers are kept as they are.
+    /// True if sub-buffers are kept as the kernel wrote them.
     pub verbatim: bool,
-    /// Whether nothing but problems is told.
+    /// True if only problems are reported.
     pub quiet: bool,
     /// Which buffer of a trace.dat: the name of an instance, or "" for the top level.
     pub instance: Option<String>,
-    /// How much of the input is read.
+    /// Limits of the input.
     pub limits: Limits,
 }
 
@@ -64,7 +67,7 @@ struct Converted {
 }
 
 /// Converts a directory or a file of another tool, or writes a .kmt file anew.
-pub fn convert(options: &Options) -> Result<Outcome> {
+pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
     // First: what cannot be written is told before anything is read.
     let output = Output::create(&options.output, options.force)?;
     let mut parts = Vec::new();
@@ -94,7 +97,7 @@ pub fn convert(options: &Options) -> Result<Outcome> {
         return Err(Failure::new(format!("{} has no instances", path.display()))
             .hint("--instance chooses a buffer of a trace.dat"));
     }
-    let options = &Options { input: path.clone(), ..options.clone() };
+    let options = &ConvertOptions { input: path.clone(), ..options.clone() };
     let converted = match kind {
         Kind::TraceDat => trace_dat::convert(options, bytes, output)?,
         Kind::Text => text::convert(options, bytes, output)?,
@@ -105,7 +108,7 @@ pub fn convert(options: &Options) -> Result<Outcome> {
 }
 
 /// Reports the converted events, and missing facts.
-fn report(options: &Options, converted: &Converted) -> Outcome {
+fn report(options: &ConvertOptions, converted: &Converted) -> Outcome {
     if !options.quiet {
         for note in &converted.notes {
             tell!("note: {note}");

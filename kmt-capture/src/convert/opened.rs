@@ -10,7 +10,7 @@ use kmt_common::input::InputBytes;
 
 use crate::failure::{Failure, Result};
 use crate::import::Kind;
-use crate::import::text::Look;
+use crate::import::text::TextSurvey;
 use crate::input::{Folder, Kind as Limit, Limits, too_large};
 
 /// The inputs that can be converted, for messages.
@@ -58,7 +58,7 @@ fn read(path: &Path, from: impl Read, limits: &Limits) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a compressed file holds; `None` if it is not compressed.
+/// Content of a compressed file; `None` if it is not compressed.
 fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>>> {
     let most = limits.of(Limit::Inflated, bytes.len() as u64);
     if bytes.starts_with(&[0x1f, 0x8b]) {
@@ -94,8 +94,8 @@ fn inflate(path: &Path, reader: impl Read, most: u64) -> Result<Vec<u8>> {
 }
 
 fn too_much(path: &Path, most: u64) -> Failure {
-    let place = path.display();
-    Failure::new(format!("{place} is compressed and holds more than the limit of {most} bytes"))
+    let input = path.display();
+    Failure::new(format!("{input} is compressed and holds more than the limit of {most} bytes"))
         .hint("--limit inflated=SIZE raises the limit, or decompress it to a file and convert that")
 }
 
@@ -145,14 +145,14 @@ fn utf16(bytes: &[u8], most: u64) -> Option<Option<Vec<u8>>> {
 /// The recording of another tool that a directory holds, where it holds no ring buffers: one file, or the parts that
 /// `perf record --switch-output` makes, in their order; nothing if there is none.
 pub fn only_recording(directory: &Folder) -> Result<Vec<(PathBuf, File)>> {
-    const LOOKED_AT: u64 = 1 << 20;
+    const START_LEN: u64 = 1 << 20;
     let mut found = Vec::new();
     for name in directory.names(".")?.iter().filter_map(|name| name.to_str()) {
         // Whatever else lies there, links and pipes too, is none of ours.
         if !directory.is_regular(name) {
             continue;
         }
-        let Some((file, start)) = directory.start(name, LOOKED_AT)? else { continue };
+        let Some((file, start)) = directory.start(name, START_LEN)? else { continue };
         if is_recording(&start) {
             found.push((directory.path.join(name), file));
         }
@@ -171,7 +171,7 @@ pub fn only_recording(directory: &Folder) -> Result<Vec<(PathBuf, File)>> {
     }
 }
 
-/// Whether files are called NAME.TIME, as perf calls the parts of a recording: their order is that of time.
+/// True if files are called NAME.TIME, as perf calls the parts of a recording: their order is that of time.
 fn are_parts(paths: &[&Path]) -> bool {
     let is_time = |end: &OsStr| end.len() >= 14 && end.as_encoded_bytes().iter().all(u8::is_ascii_digit);
     let stems =
@@ -181,11 +181,11 @@ fn are_parts(paths: &[&Path]) -> bool {
     matches!(stems.as_slice(), [Some(_)])
 }
 
-/// Whether a file is one, by its beginning.
+/// True if a file is one, by its beginning.
 fn is_recording(start: &[u8]) -> bool {
     match Kind::of(start) {
         Kind::TraceDat | Kind::PerfData => true,
-        Kind::Text => Look::at(start).events > 0,
+        Kind::Text => TextSurvey::of(start).events > 0,
         Kind::Kmt | Kind::Unknown => false,
     }
 }

@@ -64,7 +64,7 @@ impl StackFormat {
 }
 
 /// The frames of a call chain that are the kernel's. Marks, which are small negative numbers, part the contexts.
-pub fn kernel_part(chain: &[u8], order: ByteOrder) -> &[u8] {
+pub fn kernel_frames(chain: &[u8], order: ByteOrder) -> &[u8] {
     const KERNEL: u64 = -128i64 as u64;
     const MARKS: u64 = -4095i64 as u64;
     let mut start = None;
@@ -79,22 +79,22 @@ pub fn kernel_part(chain: &[u8], order: ByteOrder) -> &[u8] {
     start.and_then(|start| chain.get(start..chain.len() / 8 * 8)).unwrap_or_default()
 }
 
-/// Whether perf takes a call chain for corrupt and drops it whole: within its first 16 frames stands what is neither an
+/// True if perf takes a call chain for corrupt and drops it whole: within its first 16 frames stands what is neither an
 /// address nor a context that perf knows, such as a frame pointer of user code without frame pointers (`add_callchain_ip`,
 /// tools/perf/util/machine.c 4.4 to 6.1). The kernel's part is none the worse for that.
 pub fn is_corrupt_to_perf(chain: &[u8], order: ByteOrder) -> bool {
     const CONTEXT_MAX: u64 = -4095i64 as u64;
-    const KNOWN: [u64; 3] = [-32i64 as u64, -128i64 as u64, -512i64 as u64];
-    const LOOKED_AT: usize = 16;
+    const CONTEXTS: [u64; 3] = [-32i64 as u64, -128i64 as u64, -512i64 as u64];
+    const FRAMES_CHECKED: usize = 16;
     let mut frames = 0;
     for frame in chain.chunks_exact(8) {
         let address = order.uint(frame);
         if address < CONTEXT_MAX {
             frames += 1;
-        } else if !KNOWN.contains(&address) {
+        } else if !CONTEXTS.contains(&address) {
             return true;
         }
-        if frames == LOOKED_AT {
+        if frames == FRAMES_CHECKED {
             return false;
         }
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn chains_are_parted_by_marks() {
         let bytes = |frames: &[i64]| frames.iter().flat_map(|f| f.to_le_bytes()).collect::<Vec<u8>>();
-        let kernel = |frames: &[i64]| kernel_part(&bytes(frames), ByteOrder::Little).len() / 8;
+        let kernel = |frames: &[i64]| kernel_frames(&bytes(frames), ByteOrder::Little).len() / 8;
         assert_eq!(kernel(&[-128, -100_000, -200_000, -512, 5, 6]), 2);
         assert_eq!(kernel(&[-128, -100_000]), 1);
         assert_eq!(kernel(&[-512, 5, 6]), 0);

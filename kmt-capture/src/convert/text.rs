@@ -5,17 +5,18 @@ use std::collections::HashMap;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::write::{Loss, Task, Writer};
 
-use super::beside::Beside;
 use super::description::{Description, NO_KMEM};
 use super::driver::{self, EventSource, EventTotals, KmtFile};
 use super::opened::INPUTS;
 use super::records::RecordConversion;
 use super::stacks::StackFormat;
-use super::{Converted, Options};
+use super::target_files::TargetFiles;
+use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
-    Arg, Event, Graph, GraphKind, Line, Look, Made, Refusal, Schema, Stamp, could_be_event, fields_of, parse,
+    Arg, Event, Graph, GraphKind, Line, RecordLayout, Schema, Stamp, TextSurvey, Unrecordable,
+    could_be_event, fields_of, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -25,36 +26,36 @@ use crate::uuid::Identity;
 const CPUS_MAX: u32 = 8192;
 
 /// Converts a text.
-pub fn convert(options: &Options, bytes: &[u8], output: Output) -> Result<Converted> {
-    let place = options.input.display();
-    let look = Look::at(bytes);
-    if look.events == 0 {
+pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result<Converted> {
+    let input = options.input.display();
+    let survey = TextSurvey::of(bytes);
+    if survey.events == 0 {
         if bytes.split(|&b| b == b'\n').any(could_be_event) {
-            return Err(Failure::new(format!("{place}: its lines tell neither CPU nor time of their events"))
+            return Err(Failure::new(format!("{input}: its lines tell neither CPU nor time of their events"))
                 .hint("record with `echo context-info > trace_options`; perf script with -F comm,tid,cpu,time,event,trace"));
         }
         let first = bytes.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"));
         let first = String::from_utf8_lossy(first.unwrap_or_default()).chars().take(60).collect::<String>();
         return Err(Failure::new(format!(
-            "{place} is a text without events: {first:?} is not a line of a trace"
+            "{input} is a text without events: {first:?} is not a line of a trace"
         ))
         .hint(INPUTS));
     }
     if options.verbatim {
-        return Err(Failure::new(format!("{place} is text, not sub-buffers"))
+        return Err(Failure::new(format!("{input} is text, not sub-buffers"))
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
     }
-    let mut description = describe(look);
-    Beside::of(&options.input, options.limits)?.complete(&mut description)?;
-    if look.has_functions {
+    let mut description = describe(survey);
+    TargetFiles::of(&options.input, options.limits)?.complete(&mut description)?;
+    if survey.has_functions {
         // Functions by name get addresses of our own, which go with a table of our own.
         (description.kallsyms, description.modules) = (None, None);
     }
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
     let has_symbols = description.kallsyms.is_some() || options.symbols == Symbols::None;
-    let conversion = LineConversion::new(stack, look, options.limits.import);
-    let source = TextLines { conversion, bytes, look, has_symbols };
+    let conversion = LineConversion::new(stack, survey, options.limits.import);
+    let source = TextLines { conversion, bytes, survey, has_symbols };
     driver::convert(options, description, Identity::of_file(bytes, ""), source, output)
 }
 
@@ -62,7 +63,7 @@ pub fn convert(options: &Options, bytes: &[u8], output: Output) -> Result<Conver
 struct TextLines<'t> {
     conversion: LineConversion<'t>,
     bytes: &'t [u8],
-    look: Look,
+    survey: TextSurvey,
     /// True if the file has the kernel's symbols, or is to have none.
     has_symbols: bool,
 }
@@ -82,7 +83,7 @@ impl EventSource for TextLines<'_> {
     }
 
     fn summary(&self, totals: &EventTotals) -> String {
-        let bits = self.look.long_size * 8;
+        let bits = self.survey.long_size * 8;
         format!("{} events of {} CPUs from text of a {bits}-bit kernel", totals.events, totals.cpus.len())
     }
 
@@ -94,20 +95,20 @@ impl EventSource for TextLines<'_> {
     }
 }
 
-fn describe(look: Look) -> Description {
+fn describe(survey: TextSurvey) -> Description {
     let hashed = "pointers are hashes of addresses: objects pair, but where they lie in memory cannot be told; \
                   record with `echo nohash-ptr > trace_options`, or save trace_pipe_raw";
     let mut notes =
         vec!["byte order is not in a text; little-endian is assumed, and nothing depends on it".to_owned()];
-    if look.is_hashed {
+    if survey.is_hashed {
         notes.push(hashed.to_owned());
     }
-    let pointers = if look.is_hashed { "hashed" } else { "real" };
-    let clock = look.counts.then(|| TraceClock::named("counter"));
+    let pointers = if survey.is_hashed { "hashed" } else { "real" };
+    let clock = survey.counts.then(|| TraceClock::named("counter"));
     Description {
         source: "ftrace text".to_owned(),
         order: Some(ByteOrder::Little),
-        long_size: look.long_size,
+        long_size: survey.long_size,
         clock,
         pairs: vec![("pointers".to_owned(), pointers.as_bytes().to_vec())],
         notes,
@@ -115,7 +116,7 @@ fn describe(look: Look) -> Description {
     }
 }
 
-/// Where a stack belongs whose frames are being collected.
+/// Event of the stack whose frames are being collected.
 #[derive(Clone, Copy)]
 struct Stacked {
     cpu: u32,
@@ -155,10 +156,10 @@ struct LineConversion<'t> {
 }
 
 impl<'t> LineConversion<'t> {
-    fn new(stack: StackFormat, look: Look, bounds: Bounds) -> Self {
+    fn new(stack: StackFormat, survey: TextSurvey, bounds: Bounds) -> Self {
         Self {
             records: RecordConversion::new(stack, ByteOrder::Little),
-            schema: Schema::new(look.long_size, ByteOrder::Little, &bounds),
+            schema: Schema::new(survey.long_size, ByteOrder::Little, &bounds),
             comms: HashMap::new(),
             pairs: Vec::new(),
             record: Vec::new(),
@@ -166,7 +167,7 @@ impl<'t> LineConversion<'t> {
             stacked: None,
             common: Vec::new(),
             graph: HashMap::new(),
-            has_functions: look.has_functions,
+            has_functions: survey.has_functions,
             last: (0, 0, 0),
             lines: 0,
             other: 0,
@@ -279,14 +280,14 @@ impl<'t> LineConversion<'t> {
             self.record(&Event { name: b"funcgraph_entry", ..*event }, &begin, writer)?;
         }
         let (Some(length), true) = (graph.duration_ns, graph.kind != GraphKind::Begin) else { return Ok(()) };
-        let told = match event.stamp {
+        let stamp = match event.stamp {
             Stamp::Time(time, _) => time,
             Stamp::Count(count) => count,
         };
         // A leaf's line has the time of its begin, that of an end its own.
         let (call, ret) = match graph.kind {
-            GraphKind::End => (told.saturating_sub(length), told),
-            _ => (told, told.saturating_add(length)),
+            GraphKind::End => (stamp.saturating_sub(length), stamp),
+            _ => (stamp, stamp.saturating_add(length)),
         };
         let (call, ret) = (call.to_string(), ret.to_string());
         let [func, depth] = begin;
@@ -300,7 +301,7 @@ impl<'t> LineConversion<'t> {
         if self.has_functions {
             return self.schema.symbols.address(symbol).unwrap_or(address);
         }
-        self.schema.symbols.place(symbol, address);
+        self.schema.symbols.set_address(symbol, address);
         address
     }
 
@@ -309,8 +310,8 @@ impl<'t> LineConversion<'t> {
         let time = self.time(event);
         self.task(event, time, writer)?;
         match self.schema.record(event, args, &mut self.record) {
-            Ok(Made::Record) => {}
-            Ok(Made::New(system, format)) => {
+            Ok(RecordLayout::Known) => {}
+            Ok(RecordLayout::New(system, format)) => {
                 self.has_kmem |= system == "kmem";
                 let added = writer.add_format(&system, &format);
                 let declared =
@@ -320,10 +321,10 @@ impl<'t> LineConversion<'t> {
                     return self.records.lose(writer, event.cpu, Loss::counted(1));
                 }
             }
-            Err(refusal) => {
-                match refusal {
-                    Refusal::PointerNotPrinted => self.unprinted += 1,
-                    Refusal::TooManyKinds => self.layouts_left_out += 1,
+            Err(reason) => {
+                match reason {
+                    Unrecordable::PointerNotPrinted => self.unprinted += 1,
+                    Unrecordable::TooManyKinds => self.layouts_left_out += 1,
                 }
                 return self.records.lose(writer, event.cpu, Loss::counted(1));
             }
@@ -339,19 +340,19 @@ impl<'t> LineConversion<'t> {
     /// The time of an event. A text is in order, but its times are rough: where the CPU changes within one time,
     /// the order of the lines is kept by a nanosecond each.
     fn time(&mut self, event: &Event<'_>) -> u64 {
-        let (told, finest) = match event.stamp {
+        let (stamp, finest) = match event.stamp {
             Stamp::Time(time, digits) => (time, 10u64.pow(9 - u32::from(digits))),
             Stamp::Count(count) => (count, 1),
         };
         let (last, cpu, step) = self.last;
-        let step = match (told == last, cpu == event.cpu) {
+        let step = match (stamp == last, cpu == event.cpu) {
             (true, true) => step,
             // Not so far that the time would print as the next one.
             (true, false) => (step + 1).min((finest / 2).saturating_sub(1)),
             (false, _) => 0,
         };
-        self.last = (told, event.cpu, step);
-        told.saturating_add(step)
+        self.last = (stamp, event.cpu, step);
+        stamp.saturating_add(step)
     }
 
     fn task(&mut self, event: &Event<'_>, time: u64, writer: &mut Writer) -> kmt_format::Result<()> {
@@ -381,7 +382,7 @@ impl<'t> LineConversion<'t> {
         self.end_stack(writer)?;
         self.records.flush_tasks(writer)?;
         if !has_symbols && !self.schema.symbols.is_empty() {
-            writer.symbols(&self.schema.symbols.table(), &[])?;
+            writer.symbols(&self.schema.symbols.kernel_symbols(), &[])?;
         }
         self.records.end_cpus(writer)
     }

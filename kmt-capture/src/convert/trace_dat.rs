@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use kmt_format::kernel::{ByteOrder, HeaderPage, OrderVote, TraceClock, vote_byte_order};
 use kmt_format::{Error, ErrorKind};
 
-use super::beside::Beside;
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource, EventTotals, KmtFile};
 use super::sub_buffers::SubBufferConversion;
-use super::{Converted, Options};
+use super::target_files::TargetFiles;
+use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
-use crate::import::Fault;
+use crate::import::ImportError;
 use crate::import::trace_dat::{CpuData, Instance, TraceDat};
 use crate::input::Kind;
 use crate::output::Output;
@@ -21,8 +21,8 @@ use crate::uuid::Identity;
 const ORDER_SAMPLES: usize = 16;
 
 /// Converts one buffer of a `trace.dat`.
-pub fn convert(options: &Options, bytes: &[u8], output: Output) -> Result<Converted> {
-    let failed = |fault: Fault| Failure::new(format!("{}: {fault}", options.input.display()));
+pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result<Converted> {
+    let failed = |fault: ImportError| Failure::new(format!("{}: {fault}", options.input.display()));
     let remedy = "`trace-cmd dump --validate` says what trace-cmd thinks of it; a torn recording can be put together with `trace-cmd restore`";
     let inflated_max = options.limits.of(Kind::Inflated, bytes.len() as u64);
     let mut file =
@@ -35,7 +35,7 @@ pub fn convert(options: &Options, bytes: &[u8], output: Output) -> Result<Conver
     let mut description = describe(&mut file, &instance, header_page.long_size());
     description.order = Some(order);
     description.sub_buffer_len = Some(header_page.sub_buffer_len());
-    Beside::of(&options.input, options.limits)?.complete(&mut description)?;
+    TargetFiles::of(&options.input, options.limits)?.complete(&mut description)?;
     let uuid = Identity::of_file(bytes, &instance.name);
     let sub_buffers = SubBufferConversion::new(header_page, order, options.verbatim);
     let source =
@@ -53,16 +53,16 @@ fn instances_hint(file: &TraceDat<'_>) -> String {
 
 /// The first names, and how many there are more.
 fn listed(names: impl Iterator<Item = String>) -> String {
-    const TOLD: usize = 20;
+    const LISTED_MAX: usize = 20;
     let mut names = names;
-    let mut told: Vec<String> = names.by_ref().take(TOLD).collect();
+    let mut listed: Vec<String> = names.by_ref().take(LISTED_MAX).collect();
     let more = names.count();
-    told.extend((more > 0).then(|| format!("and {more} more")));
-    told.join(", ")
+    listed.extend((more > 0).then(|| format!("and {more} more")));
+    listed.join(", ")
 }
 
 /// The buffer that was asked for; else the top level if it holds anything; else the first that does.
-fn choose(options: &Options, file: &TraceDat<'_>) -> Result<(Instance, Option<String>)> {
+fn choose(options: &ConvertOptions, file: &TraceDat<'_>) -> Result<(Instance, Option<String>)> {
     let found = match &options.instance {
         Some(name) => file.instances.iter().find(|i| i.name == *name),
         None => file.instances.iter().find(|i| i.has_data()).or(file.instances.first()),
@@ -183,7 +183,7 @@ fn describe(file: &mut TraceDat<'_>, instance: &Instance, long_size: usize) -> D
 /// The ring buffers of one instance.
 struct InstanceBuffers<'a, 'd> {
     sub_buffers: SubBufferConversion,
-    options: &'a Options,
+    options: &'a ConvertOptions,
     file: &'a TraceDat<'d>,
     instance: &'a Instance,
     header_page: HeaderPage,
@@ -254,7 +254,7 @@ impl InstanceBuffers<'_, '_> {
 
     /// Reports a sub-buffer that could not be decoded to its end, and marks it in the file.
     fn undecodable(&mut self, cpu: u32, start: u64, error: &Error, file: &mut KmtFile) -> Result<()> {
-        let fault = Fault::at(start + error.offset().unwrap_or(0), error.kind().to_string());
+        let fault = ImportError::at(start + error.offset().unwrap_or(0), error.kind().to_string());
         if let ErrorKind::UnknownEventId { id } = error.kind() {
             let what = format!(
                 "{}: offset {}: event id {id} has no format in the file",
@@ -266,7 +266,7 @@ impl InstanceBuffers<'_, '_> {
         self.damaged(cpu, &fault, file)
     }
 
-    fn damaged(&mut self, cpu: u32, fault: &Fault, file: &mut KmtFile) -> Result<()> {
+    fn damaged(&mut self, cpu: u32, fault: &ImportError, file: &mut KmtFile) -> Result<()> {
         let input = self.options.input.display();
         Ok(self.sub_buffers.damaged(file, format_args!("{input}: CPU {cpu}: {fault}"))?)
     }

@@ -6,24 +6,24 @@ use kmt_format::kernel::ByteOrder;
 
 /// Why a foreign file cannot be read (on).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ImportError {
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// What is wrong there.
+    /// The error, in words.
     pub what: String,
 }
 
 /// A result of looking at a foreign file.
-pub type Result<T> = std::result::Result<T, Fault>;
+pub type Result<T> = std::result::Result<T, ImportError>;
 
-impl Fault {
+impl ImportError {
     /// `what` is wrong at `offset`.
     pub fn at(offset: u64, what: impl Into<String>) -> Self {
         Self { offset, what: what.into() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "offset {}: {}", self.offset, self.what)
     }
@@ -52,7 +52,7 @@ impl<'d> Cursor<'d> {
             Some(position) => Ok(Self { position, ..self.clone() }),
             None => {
                 let end = self.base.saturating_add(self.bytes.len() as u64);
-                Err(Fault::at(
+                Err(ImportError::at(
                     self.offset(),
                     format!("{what} is said to be at {offset}, beyond the end at {end}"),
                 ))
@@ -80,7 +80,10 @@ impl<'d> Cursor<'d> {
             }
             None => {
                 let left = rest.len();
-                Err(Fault::at(self.offset(), format!("{what} should have {len} bytes, and {left} are left")))
+                Err(ImportError::at(
+                    self.offset(),
+                    format!("{what} should have {len} bytes, and {left} are left"),
+                ))
             }
         }
     }
@@ -117,7 +120,7 @@ impl<'d> Cursor<'d> {
         const LONGEST: usize = 4096;
         let rest = self.rest();
         let Some(len) = rest.iter().take(LONGEST).position(|&b| b == 0) else {
-            return Err(Fault::at(self.offset(), format!("{what} has no end")));
+            return Err(ImportError::at(self.offset(), format!("{what} has no end")));
         };
         let text = String::from_utf8_lossy(rest.get(..len).unwrap_or_default()).into_owned();
         self.position = self.position.saturating_add(len).saturating_add(1);

@@ -1,10 +1,10 @@
-//! What trace-cmd and perf compress with.
+//! Compression of trace-cmd and perf.
 
 use std::cell::Cell;
 use std::io::Read;
 
 use super::bounds::raise;
-use super::cursor::{Fault, Result};
+use super::cursor::{ImportError, Result};
 
 /// Most bytes that all compressed parts of a file of `len` bytes may hold by default: 256 MiB, and 100
 /// bytes more for each byte above 16 MiB.
@@ -17,7 +17,7 @@ pub fn inflated_max(len: u64) -> u64 {
 /// How much of a file was read so far, each byte as often as it was, and how much may be.
 #[derive(Debug)]
 pub struct Inflating {
-    /// What is read.
+    /// Name of the data, for messages.
     what: &'static str,
     used: Cell<u64>,
     most: u64,
@@ -35,7 +35,7 @@ impl Inflating {
         if self.used.get() > self.most {
             let (what, most) = (self.what, self.most);
             let fact = format!("{what} have more than {most} bytes; {}", raise("inflated"));
-            return Err(Fault::at(offset, fact));
+            return Err(ImportError::at(offset, fact));
         }
         Ok(())
     }
@@ -62,14 +62,16 @@ impl Codec {
             "none" | "" => Ok(None),
             "zlib" => Ok(Some(Self::Zlib)),
             "zstd" => Ok(Some(Self::Zstd)),
-            other => Err(Fault::at(offset, format!("compressed with {other:?}; zlib and zstd are known"))),
+            other => {
+                Err(ImportError::at(offset, format!("compressed with {other:?}; zlib and zstd are known")))
+            }
         }
     }
 
     /// The `len` bytes, at most `len_max`, that `packed`, at `offset` in the file, holds.
     pub fn inflate(self, packed: &[u8], len: u64, len_max: u64, offset: u64) -> Result<Vec<u8>> {
         if len > len_max {
-            return Err(Fault::at(
+            return Err(ImportError::at(
                 offset,
                 format!(
                     "{len} compressed bytes in one part: more than {len_max}; {}",
@@ -84,9 +86,9 @@ impl Codec {
             }
             Self::Zstd => zstd_reader(packed, offset)?.take(len.saturating_add(1)).read_to_end(&mut out),
         };
-        read.map_err(|e| Fault::at(offset, format!("decompressing: {e}")))?;
+        read.map_err(|e| ImportError::at(offset, format!("decompressing: {e}")))?;
         if out.len() as u64 != len {
-            return Err(Fault::at(
+            return Err(ImportError::at(
                 offset,
                 format!("decompresses to {} bytes or more, not to {len}", out.len()),
             ));
@@ -99,10 +101,10 @@ impl Codec {
 fn zstd_reader(packed: &[u8], offset: u64) -> Result<impl Read + '_> {
     zstd::stream::read::Decoder::with_buffer(packed)
         .map(zstd::stream::read::Decoder::single_frame)
-        .map_err(|e| Fault::at(offset, format!("decompressing: {e}")))
+        .map_err(|e| ImportError::at(offset, format!("decompressing: {e}")))
 }
 
 #[cfg(not(feature = "zstd"))]
 fn zstd_reader(_: &[u8], offset: u64) -> Result<std::io::Empty> {
-    Err(Fault::at(offset, "compressed with zstd, which this kmt-capture was built without"))
+    Err(ImportError::at(offset, "compressed with zstd, which this kmt-capture was built without"))
 }

@@ -1,7 +1,8 @@
 //! Files that other tools recorded, taken apart: pure functions over bytes, without I/O.
 //!
 //! Nothing here panics on what a file holds, and nothing allocates more than a file's own length gives reason for
-//! ([`Bounds`]; compressed parts together: [`inflated_max`]). Errors are a [`Fault`]: an offset, and what is wrong there.
+//! ([`Bounds`]; compressed parts together: [`inflated_max`]). Errors are an
+//! [`ImportError`]: an offset, and the error there in words.
 
 mod bounds;
 mod cursor;
@@ -14,11 +15,11 @@ pub mod trace_dat;
 mod tracing_data;
 
 pub use bounds::Bounds;
-pub use cursor::{Cursor, Fault, Result};
+pub use cursor::{Cursor, ImportError, Result};
 pub use inflate::{Codec, Inflating, inflated_max};
 pub use tracing_data::{Start, TracingData};
 
-/// What kind of file this is.
+/// Kinds of input files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// .kmt

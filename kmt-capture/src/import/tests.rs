@@ -137,7 +137,7 @@ fn with(name: &str, value: u64) -> Bounds {
 
 #[test]
 fn what_exceeds_a_bound_names_it() {
-    let is_named = |fault: &Fault, name: &str| {
+    let is_named = |fault: &ImportError, name: &str| {
         assert!(fault.what.contains("more than"), "{fault}");
         assert!(fault.what.contains(&format!("--limit {name}=SIZE raises the limit")), "{name}: {fault}");
     };

@@ -1,18 +1,18 @@
-//! What trace-cmd and perf write of a target's tracefs: formats, symbols, names of tasks, one after another.
+//! Files of a target's tracefs as trace-cmd and perf write them: formats, symbols, names of tasks, one after another.
 //!
 //! Source: trace-cmd's `Documentation/trace-cmd/trace-cmd.dat.v6.5.txt`; `tools/perf/util/trace-event-info.c` of Linux 7.2.
 
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 
 use super::bounds::{Bounds, raise};
-use super::cursor::{Cursor, Fault, Result};
+use super::cursor::{Cursor, ImportError, Result};
 
 /// The first bytes of a `trace.dat`, and of the tracing data in a `perf.data`.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Most formats of a file: events have ids of 16 bits.
 const FORMATS_MAX: usize = 65_536;
 
-/// What stands first in such a file.
+/// Start of such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     /// Version as text: 0.6, 6, 7.
@@ -64,7 +64,7 @@ pub(super) fn lines(cursor: &mut Cursor<'_>, file: &Lines, len_max: u64) -> Resu
     let bytes = cursor.take(len, name)?;
     if len > len_max {
         let what = format!("{name} has {len} bytes: more than {len_max}; {}", raise(name));
-        return Err(Fault::at(offset, what));
+        return Err(ImportError::at(offset, what));
     }
     let lines = bytes.iter().filter(|&&b| b == b'\n').count() as u64;
     let lines_max = len_max.checked_div(file.line_len).unwrap_or(len_max);
@@ -74,7 +74,7 @@ pub(super) fn lines(cursor: &mut Cursor<'_>, file: &Lines, len_max: u64) -> Resu
             file.line_len,
             raise(name)
         );
-        return Err(Fault::at(offset, what));
+        return Err(ImportError::at(offset, what));
     }
     Ok(bytes.to_vec())
 }
@@ -84,24 +84,26 @@ impl Start {
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let offset = cursor.offset();
         if cursor.take(MAGIC.len() as u64, "the magic")? != MAGIC {
-            return Err(Fault::at(offset, "this is not trace-cmd's tracing data"));
+            return Err(ImportError::at(offset, "this is not trace-cmd's tracing data"));
         }
         let version = cursor.text("the version")?;
         let offset = cursor.offset();
         cursor.order = match cursor.u8("the byte order")? {
             0 => ByteOrder::Little,
             1 => ByteOrder::Big,
-            other => return Err(Fault::at(offset, format!("{other} is no byte order: 0 is little, 1 big"))),
+            other => {
+                return Err(ImportError::at(offset, format!("{other} is no byte order: 0 is little, 1 big")));
+            }
         };
         let offset = cursor.offset();
         let user_long_size = cursor.u8("the size of long")?;
         if user_long_size != 4 && user_long_size != 8 {
-            return Err(Fault::at(offset, format!("{user_long_size} is no size of long: 4 or 8")));
+            return Err(ImportError::at(offset, format!("{user_long_size} is no size of long: 4 or 8")));
         }
         let offset = cursor.offset();
         let page_size = cursor.u32("the page size")?;
         if !page_size.is_power_of_two() || !(1024..=1 << 20).contains(&page_size) {
-            return Err(Fault::at(offset, format!("{page_size} bytes are no size of a page")));
+            return Err(ImportError::at(offset, format!("{page_size} bytes are no size of a page")));
         }
         Ok(Self { version, order: cursor.order, user_long_size, page_size })
     }
@@ -145,7 +147,7 @@ impl TracingData {
             let offset = cursor.offset();
             let found = cursor.text("the name of a header")?;
             if found != name {
-                return Err(Fault::at(offset, format!("{name} should stand here, not {found:?}")));
+                return Err(ImportError::at(offset, format!("{name} should stand here, not {found:?}")));
             }
             let len = cursor.u64(name)?;
             let bytes = cursor.take(len, name)?;
@@ -182,7 +184,7 @@ impl TracingData {
     fn read_format(&mut self, system: &str, cursor: &mut Cursor<'_>) -> Result<()> {
         let offset = cursor.offset();
         if self.formats.len() >= FORMATS_MAX {
-            return Err(Fault::at(
+            return Err(ImportError::at(
                 offset,
                 format!("more than {FORMATS_MAX} formats: event ids have 16 bits"),
             ));
@@ -193,7 +195,7 @@ impl TracingData {
         if self.formats_len > self.bounds.formats {
             let what =
                 format!("the formats have more than {} bytes; {}", self.bounds.formats, raise("formats"));
-            return Err(Fault::at(offset, what));
+            return Err(ImportError::at(offset, what));
         }
         let text = String::from_utf8_lossy(text).into_owned();
         self.formats.push((system.to_owned(), offset, text));
@@ -202,6 +204,6 @@ impl TracingData {
 
     /// The layout of sub-buffers.
     pub fn layout(&self) -> Result<HeaderPage> {
-        HeaderPage::parse(&self.header_page).map_err(|e| Fault::at(0, format!("header_page: {e}")))
+        HeaderPage::parse(&self.header_page).map_err(|e| ImportError::at(0, format!("header_page: {e}")))
     }
 }

@@ -106,7 +106,7 @@ impl Directory {
     }
 
     /// A file of the target, in the tree or beside it; files without content count as not there.
-    pub fn beside(&self, name: &str) -> Result<Option<Vec<u8>>> {
+    pub fn target_file(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let kind = if name == "kallsyms" { Kind::Kallsyms } else { Kind::File };
         for folder in std::iter::once(&self.root).chain(&self.parent) {
             if let Some(bytes) = folder.read(name, kind)?.filter(|bytes| !bytes.is_empty()) {
@@ -117,8 +117,8 @@ impl Directory {
     }
 
     /// The same as text.
-    pub fn beside_text(&self, name: &str) -> Result<Option<String>> {
-        Ok(self.beside(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
+    pub fn target_text(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.target_file(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
     }
 
     /// The CPUs that have a `trace_pipe_raw`, by number.
@@ -213,7 +213,7 @@ impl Directory {
         }
         let mut out = Vec::new();
         for name in names {
-            if let Some(bytes) = self.beside(&name)? {
+            if let Some(bytes) = self.target_file(&name)? {
                 out.push((name, bytes));
             }
         }

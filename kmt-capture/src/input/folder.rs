@@ -47,12 +47,12 @@ impl Folder {
         Ok(opened.map(|dir| Self { dir, path, budget: self.budget.clone() }))
     }
 
-    /// Whether there is something of that name, whatever it is.
+    /// True if any file has that name.
     pub fn has(&self, name: &str) -> bool {
         statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Whether that name itself, no link, is a regular file.
+    /// True if that name itself, no link, is a regular file.
     pub fn is_regular(&self, name: &str) -> bool {
         let stat = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
@@ -163,10 +163,10 @@ impl Folder {
     fn below_step_by_step(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let mut dir = None;
         let (folders, last) = name.rsplit_once('/').map_or(("", name), |(folders, last)| (folders, last));
-        for part in folders.split('/').filter(|part| !part.is_empty()) {
+        for folder in folders.split('/').filter(|name| !name.is_empty()) {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let at = dir.as_ref().unwrap_or(&self.dir);
-            let next = openat(at, part, flags, Mode::empty()).map_err(|e| self.link_or(at, part, e))?;
+            let next = openat(at, folder, flags, Mode::empty()).map_err(|e| self.link_or(at, folder, e))?;
             dir = Some(next);
         }
         let at = dir.as_ref().unwrap_or(&self.dir);

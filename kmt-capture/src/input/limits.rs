@@ -19,10 +19,10 @@ pub struct Limits {
     pub directory: u64,
     /// Standard input, or a pipe.
     pub stream: u64,
-    /// What a compressed file, or the compressed parts of one, hold; `None`: 256 MiB, and 100 bytes more for each byte
+    /// Content of a compressed file, or of the compressed parts of one; `None`: 256 MiB, and 100 bytes more for each byte
     /// that the file has above 16 MiB.
     pub inflated: Option<u64>,
-    /// What is taken in of a trace.dat, a perf.data or a text.
+    /// Limits within a trace.dat, a perf.data or a text.
     pub import: Bounds,
     /// Those of a .kmt file.
     pub kmt: kmt_format::Limits,
@@ -82,7 +82,7 @@ impl Kind {
     /// Of a limit by its name on the command line.
     pub fn named(name: &str) -> Result<Self, String> {
         let names = || Self::all().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
-        let found = Self::all().find(|(known, _)| *known == name);
+        let found = Self::all().find(|(other, _)| *other == name);
         found.map(|(_, kind)| kind).ok_or_else(|| format!("{name:?} is not one of {}", names()))
     }
 

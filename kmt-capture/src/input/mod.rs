@@ -1,4 +1,4 @@
-//! Where events come from.
+//! Input files of conversions.
 
 mod budget;
 mod directory;

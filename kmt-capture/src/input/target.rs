@@ -1,4 +1,4 @@
-//! What the saved files tell of the target, and what they leave open.
+//! The target as the saved files describe it, and missing facts.
 
 use kmt_format::kernel::{
     ByteOrder, HeaderPage, KernelVersion, OrderVote, TraceClock, Uname, page_size_from_snapshots,
@@ -18,13 +18,13 @@ pub struct Target {
     pub header_page: HeaderPage,
     /// Byte order.
     pub order: ByteOrder,
-    /// What `uname -a` said.
+    /// Output of `uname -a`.
     pub uname_text: Option<String>,
     /// Page size in bytes, and how it is known.
     pub page_size: Option<(u64, &'static str)>,
     /// The trace clock.
     pub clock: Option<TraceClock>,
-    /// What is missing and what follows from it, a sentence each.
+    /// Missing facts and their consequences, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -34,9 +34,9 @@ impl Target {
         let header_page = header_page(directory)?;
         let order = byte_order(directory, cpus, &header_page, knows_id)?;
         let mut notes = Vec::new();
-        let uname_text = match directory.beside_text("uname")? {
+        let uname_text = match directory.target_text("uname")? {
             Some(text) => Some(text),
-            None => directory.beside_text("version")?,
+            None => directory.target_text("version")?,
         };
         let uname = uname_text.as_deref().and_then(Uname::parse);
         if uname.is_none() {
@@ -123,13 +123,13 @@ fn page_size(
     header_page: &HeaderPage,
     uname: Option<&Uname>,
 ) -> Result<Option<(u64, &'static str)>> {
-    if let Some(size) = directory.beside_text("pagesize")?.and_then(|t| t.trim().parse::<u64>().ok()) {
+    if let Some(size) = directory.target_text("pagesize")?.and_then(|t| t.trim().parse::<u64>().ok()) {
         return Ok(Some((size, "pagesize")).filter(|_| size.is_power_of_two()));
     }
     for when in [".before", ".after", ""] {
         let pair = directory
-            .beside_text(&format!("meminfo{when}"))?
-            .zip(directory.beside_text(&format!("vmstat{when}"))?);
+            .target_text(&format!("meminfo{when}"))?
+            .zip(directory.target_text(&format!("vmstat{when}"))?);
         if let Some(size) = pair.and_then(|(meminfo, vmstat)| page_size_from_snapshots(&meminfo, &vmstat)) {
             return Ok(Some((size, "meminfo and vmstat")));
         }

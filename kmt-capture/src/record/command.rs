@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
+use kmt_common::early_end::is_ignored;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::failure::{Failure, Result};
@@ -50,18 +51,10 @@ impl Signals {
         self.asked
     }
 
-    /// What to wait for.
+    /// File descriptors to wait for.
     pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
         [self.stops.as_fd(), self.children.as_fd()]
     }
-}
-
-/// Whether that signal is ignored: `SigIgn` of /proc/self/status.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask =
-        status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 impl Drop for Signals {
@@ -91,7 +84,7 @@ impl Running {
         Ok(Some(Self { name, child, status: None }))
     }
 
-    /// Whether it ended.
+    /// True if it ended.
     pub fn has_ended(&mut self) -> bool {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -116,7 +109,7 @@ impl Running {
         u8::try_from(code).ok()
     }
 
-    /// Whether it ended otherwise than with status 0.
+    /// True if it ended otherwise than with status 0.
     pub fn has_failed(&self) -> bool {
         self.status.is_some_and(|status| !status.success())
     }

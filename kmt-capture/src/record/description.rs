@@ -1,4 +1,4 @@
-//! What goes into the file besides events: the target, the conditions, the clock.
+//! Facts in the file besides events: the target, the conditions, the clock.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::Writer;
 
-use super::Options;
+use super::RecordOptions;
 use super::plan::Plan;
 use super::setup::Setup;
 use super::snapshot;
@@ -17,7 +17,7 @@ pub fn write(
     writer: &mut Writer,
     setup: &Setup,
     plan: &Plan,
-    options: &Options,
+    options: &RecordOptions,
     sub_buffer_len: usize,
 ) -> kmt_format::Result<()> {
     let uname = rustix::system::uname();

@@ -9,9 +9,9 @@ use super::plan::Plan;
 use crate::failure::{Failure, Result};
 use crate::tracefs::{TraceDir, Undo};
 
-/// Where the tracer can run.
+/// Location of the function_graph tracer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum TracerLocation {
     /// In our own instance (6.9 and later, by trying).
     Instance,
     /// At the top level only.
@@ -26,7 +26,7 @@ const FILTER: &str = "set_ftrace_filter";
 const FUNCTIONS: &str = "available_filter_functions";
 const THRESHOLD_DEFAULT: Duration = Duration::from_micros(100);
 
-/// Whether the tracer is there.
+/// True if the tracer is there.
 pub fn has_tracer(dir: &TraceDir) -> bool {
     let tracers = dir.read("available_tracers").unwrap_or_default();
     tracers.split_ascii_whitespace().any(|name| name == TRACER)
@@ -35,9 +35,9 @@ pub fn has_tracer(dir: &TraceDir) -> bool {
 /// Tries where the tracer can run, with `function`, or any one that can be traced; nothing is recorded meanwhile.
 ///
 /// Without a filter the kernel would patch all of its functions: 48,469 in 6 s on arm64 6.12.
-pub fn place(top: &TraceDir, instance: &TraceDir, function: Option<&String>) -> Place {
+pub fn location(top: &TraceDir, instance: &TraceDir, function: Option<&String>) -> TracerLocation {
     if !has_tracer(top) {
-        return Place::Nowhere;
+        return TracerLocation::Nowhere;
     }
     let is_limited = || {
         let function = function.cloned().or_else(|| any_function(top))?;
@@ -45,9 +45,9 @@ pub fn place(top: &TraceDir, instance: &TraceDir, function: Option<&String>) -> 
     };
     if has_tracer(instance) && is_limited().is_some() && instance.write("current_tracer", TRACER).is_ok() {
         let _ = instance.write("current_tracer", "nop");
-        return Place::Instance;
+        return TracerLocation::Instance;
     }
-    Place::TopLevel
+    TracerLocation::TopLevel
 }
 
 /// The first function that can be traced; the list of all takes long to read.
@@ -100,7 +100,7 @@ pub fn occupy(top: &TraceDir, undo: &mut Undo) -> Result<()> {
     undo.change(top, "tracing_on", &on, "0")
 }
 
-/// Whether somebody else has set a threshold, which is one for all instances.
+/// True if somebody else has set a threshold, which is one for all instances.
 fn threshold_in_use(top: &TraceDir) -> Option<String> {
     let value = top.read("tracing_thresh")?.trim().to_owned();
     (value != "0").then_some(value)
@@ -208,14 +208,14 @@ mod tests {
     fn the_tracer_is_tried_with_one_function_or_not_at_all() {
         let (path, top, instance) = kernel("try");
         let read = |name: &str| instance.read(name).unwrap();
-        assert_eq!(place(&top, &instance, None), Place::Instance);
+        assert_eq!(location(&top, &instance, None), TracerLocation::Instance);
         assert_eq!((read("current_tracer"), read(FILTER)), ("nop".to_owned(), "run_init".to_owned()));
-        assert_eq!(place(&top, &instance, Some(&"kfree".to_owned())), Place::Instance);
+        assert_eq!(location(&top, &instance, Some(&"kfree".to_owned())), TracerLocation::Instance);
         assert_eq!(read(FILTER), "kfree");
         // The filter is first: without it the tracer is left alone.
         fs::remove_file(instance.file(FILTER)).unwrap();
         instance.write("current_tracer", "untouched").unwrap();
-        assert_eq!(place(&top, &instance, None), Place::TopLevel);
+        assert_eq!(location(&top, &instance, None), TracerLocation::TopLevel);
         assert_eq!(read("current_tracer"), "untouched");
         fs::remove_dir_all(path).unwrap();
     }

@@ -65,7 +65,7 @@ impl Mapped {
         self.order.uint_at(&self.map, at, 4).unwrap_or(0) as u32
     }
 
-    /// What was committed since the last call: the sub-buffer as `read` would give it. `None` if there is nothing.
+    /// The sub-buffer as `read` would give it, with the events committed since the last call. `None` if there is nothing.
     pub fn next<'b>(&'b mut self, file: &File, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
         if !core::mem::take(&mut self.is_asked) {
             match get_reader(file) {

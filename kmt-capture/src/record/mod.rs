@@ -30,9 +30,12 @@ pub use symbols::{Symbols, kallsyms_has_addresses};
 
 use crate::tracefs::{EventSpec, TraceDir};
 
-/// What to record, how, and to where.
+/// [`RecordOptions`], as callers in other crates name it.
+pub type Options = RecordOptions;
+
+/// Events, settings and output of a recording.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct RecordOptions {
     /// A set of events.
     pub preset: Option<Preset>,
     /// Events besides.
@@ -41,7 +44,7 @@ pub struct Options {
     pub stacks: Vec<EventSpec>,
     /// Tasks whose allocations are recorded; empty: all.
     pub pids: Vec<i32>,
-    /// Whether a probe shows what kfree_rcu is given.
+    /// True if a probe records the objects passed to kfree_rcu.
     pub kfree_rcu: bool,
     /// Functions whose latency is taken.
     pub functions: Vec<String>,
@@ -53,49 +56,49 @@ pub struct Options {
     pub buffer_size: Option<u64>,
     /// How long.
     pub duration: Option<Duration>,
-    /// Which symbols of the kernel get into the file.
+    /// Symbols of the kernel that the file gets.
     pub symbols: Symbols,
     /// Bytes that the file may have.
     pub max_size: Option<u64>,
     /// How often /proc/slabinfo is read meanwhile.
     pub snapshot_every: Option<Duration>,
-    /// Whether sub-buffers are kept as they are.
+    /// True if sub-buffers are kept as the kernel wrote them.
     pub verbatim: bool,
-    /// Whether ring buffers are mapped where the kernel offers it. Reading them takes less time (benches/record/).
+    /// True if ring buffers are mapped where the kernel offers it. Reading them takes less time (benches/record/).
     pub mmap: bool,
-    /// Whether events that tell the names of tasks are recorded along.
+    /// True if events that name tasks are recorded too.
     pub task_events: bool,
-    /// How bodies are stored.
+    /// Codec of the bodies.
     pub compression: Compression,
     /// File; `-` is standard output; `None`: a name from host and time.
     pub output: Option<PathBuf>,
-    /// Whether an existing file is overwritten.
+    /// True if an existing file is overwritten.
     pub force: bool,
-    /// Whether nothing but problems is told.
+    /// True if only problems are reported.
     pub quiet: bool,
-    /// Whether a second process puts tracefs back if this one is killed: the running program, started again with
+    /// True if a second process puts tracefs back if this one is killed: the running program, started again with
     /// [`guard::COMMAND`](crate::tracefs::guard::COMMAND), which it has to know.
     pub guard: bool,
-    /// Where tracefs is.
+    /// Mount point of tracefs.
     pub tracefs: Option<PathBuf>,
-    /// Whether the outcome is the command's status where the recording succeeded.
+    /// True if the outcome is the command's status where the recording succeeded.
     pub exit_status: bool,
-    /// What to run meanwhile.
+    /// Command to run meanwhile.
     pub command: Vec<OsString>,
 }
 
-/// Whether ring buffers of that instance can be mapped.
+/// True if ring buffers of that instance can be mapped.
 pub fn can_map(dir: &TraceDir, header: &HeaderPage, order: ByteOrder) -> bool {
     let cpu = dir.cpus().first().copied().unwrap_or(0);
     let ring = ring::Ring::open(dir, cpu, header, order, ring::Access::Mapped);
     ring.is_ok_and(|ring| ring.access() == ring::Access::Mapped)
 }
 
-/// Where latencies of functions can be taken, in words; empty: nowhere.
+/// Location of the function_graph tracer, in words; empty if there is none.
 pub fn function_graph(top: &TraceDir, instance: &TraceDir) -> &'static str {
-    match graph::place(top, instance, None) {
-        graph::Place::Instance => "in an instance",
-        graph::Place::TopLevel => "at the top level only",
-        graph::Place::Nowhere => "",
+    match graph::location(top, instance, None) {
+        graph::TracerLocation::Instance => "in an instance",
+        graph::TracerLocation::TopLevel => "at the top level only",
+        graph::TracerLocation::Nowhere => "",
     }
 }

@@ -1,8 +1,8 @@
-//! What is recorded: events with filters and stacks, functions with their latency.
+//! Selection of a recording: events with filters and stacks, functions with their latency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Options;
+use super::RecordOptions;
 use crate::failure::{Failure, Result};
 use crate::tracefs::{Event, EventSpec, Probe, TraceDir, find_events};
 
@@ -76,7 +76,7 @@ pub struct Recorded {
 /// The system that probes of ours have in the file; in the kernel its name has the recorder's number.
 pub const PROBES: &str = "kmt";
 
-/// What is recorded.
+/// Selection of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Events.
@@ -85,17 +85,17 @@ pub struct Plan {
     pub pids: BTreeSet<i32>,
     /// Functions whose latency is taken; the first that the kernel has of each row.
     pub functions: Vec<Vec<String>>,
-    /// What cannot be recorded, a sentence each.
+    /// Requested events that cannot be recorded, a sentence each.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// What `options` ask for, of what the kernel has.
+    /// The selection of `options`, as far as the kernel has it.
     ///
     /// # Errors
     ///
     /// Returns an error if nothing of it is there.
-    pub fn new(options: &Options, top: &TraceDir) -> Result<Self> {
+    pub fn new(options: &RecordOptions, top: &TraceDir) -> Result<Self> {
         let mut plan = Self::default();
         let asked = plan.asked_events(options);
         for spec in &asked {
@@ -138,7 +138,7 @@ impl Plan {
         })
     }
 
-    fn asked_events(&self, options: &Options) -> Vec<EventSpec> {
+    fn asked_events(&self, options: &RecordOptions) -> Vec<EventSpec> {
         let mut asked: Vec<EventSpec> = Vec::new();
         let mut add =
             |patterns: &[&str]| asked.extend(patterns.iter().filter_map(|p| EventSpec::parse(p).ok()));
@@ -151,7 +151,7 @@ impl Plan {
         asked
     }
 
-    fn add_stacks(&mut self, options: &Options, top: &TraceDir) -> Result<()> {
+    fn add_stacks(&mut self, options: &RecordOptions, top: &TraceDir) -> Result<()> {
         let preset = options.preset.map_or(&[][..], Preset::stacks);
         let preset = preset.iter().filter_map(|p| EventSpec::parse(p).ok());
         for spec in preset.chain(options.stacks.iter().cloned()) {
@@ -230,7 +230,7 @@ impl Plan {
         out
     }
 
-    /// What is recorded, in one line.
+    /// The selection, in one line.
     pub fn summary(&self) -> String {
         let mut systems: BTreeMap<&str, usize> = BTreeMap::new();
         self.events.keys().for_each(|event| *systems.entry(self.system(event)).or_default() += 1);
@@ -255,7 +255,7 @@ fn threads_of(pid: i32) -> Vec<i32> {
 }
 
 /// `rss_stat` comes with every page fault and has little to say; it has to be asked for.
-fn is_left_out(event: &Event, options: &Options) -> bool {
+fn is_left_out(event: &Event, options: &RecordOptions) -> bool {
     let is_asked = options.preset == Some(Preset::All)
         || options.events.iter().any(|s| s.matches(event) && s.is_exact());
     *event == Event::new("kmem", "rss_stat") && !is_asked
@@ -272,7 +272,7 @@ fn is_allocation(event: &Event) -> bool {
             .contains(&event.name.as_str())
 }
 
-fn functions(options: &Options) -> Vec<Vec<String>> {
+fn functions(options: &RecordOptions) -> Vec<Vec<String>> {
     let own = options.functions.iter().map(|name| vec![name.clone()]);
     let row = |names: &&[&str]| names.iter().map(|n| (*n).to_owned()).collect();
     if options.preset == Some(Preset::Reclaim) && options.functions.is_empty() {
@@ -315,11 +315,11 @@ mod tests {
             "vmscan:mm_shrink_slab_start",
             "task:task_rename",
         ]);
-        let plan = |options: Options| Plan::new(&options, &top);
-        let all = plan(Options::default()).unwrap();
+        let plan = |options: RecordOptions| Plan::new(&options, &top);
+        let all = plan(RecordOptions::default()).unwrap();
         assert_eq!(all.events.len(), 6, "the kmem events without rss_stat: {:?}", names(&all));
         assert!(all.notes.is_empty());
-        let slab = plan(Options { preset: Some(Preset::Slab), ..Options::default() }).unwrap();
+        let slab = plan(RecordOptions { preset: Some(Preset::Slab), ..RecordOptions::default() }).unwrap();
         assert_eq!(
             slab.events.len(),
             6,
@@ -327,20 +327,22 @@ mod tests {
         );
         assert!(slab.notes.is_empty(), "{:?}", slab.notes);
         let alone = vec![EventSpec::parse("kmem:kmalloc").unwrap(), EventSpec::parse("kmem:kfree").unwrap()];
-        let alone = plan(Options { events: alone, ..Options::default() }).unwrap();
+        let alone = plan(RecordOptions { events: alone, ..RecordOptions::default() }).unwrap();
         assert!(
             alone.notes.iter().any(|note| note.contains("mm_page_free are not recorded")),
             "{:?}",
             alone.notes
         );
-        let pages = plan(Options { preset: Some(Preset::Pages), ..Options::default() }).unwrap();
+        let pages = plan(RecordOptions { preset: Some(Preset::Pages), ..RecordOptions::default() }).unwrap();
         let alloc = &pages.events[&Event::new("kmem", "mm_page_alloc")];
         assert_eq!(alloc.stack.as_deref(), Some(""));
-        let reclaim = plan(Options { preset: Some(Preset::Reclaim), ..Options::default() }).unwrap();
+        let reclaim =
+            plan(RecordOptions { preset: Some(Preset::Reclaim), ..RecordOptions::default() }).unwrap();
         assert_eq!(names(&reclaim), ["vmscan:mm_shrink_slab_start"]);
         assert_eq!(reclaim.functions.len(), RECLAIM_FUNCTIONS.len());
         let everything =
-            plan(Options { preset: Some(Preset::All), task_events: true, ..Options::default() }).unwrap();
+            plan(RecordOptions { preset: Some(Preset::All), task_events: true, ..RecordOptions::default() })
+                .unwrap();
         assert!(names(&everything).contains(&"kmem:rss_stat".to_owned()));
         assert!(names(&everything).contains(&"task:task_rename".to_owned()));
         std::fs::remove_dir_all(path).unwrap();
@@ -353,22 +355,29 @@ mod tests {
             EventSpec::parse("kmem:kmalloc if bytes_req > 64").unwrap(),
             EventSpec::parse("kmem:kfree").unwrap(),
         ];
-        let plan =
-            Plan::new(&Options { events, pids: vec![4_194_305, 4_194_306], ..Options::default() }, &top)
-                .unwrap();
+        let plan = Plan::new(
+            &RecordOptions { events, pids: vec![4_194_305, 4_194_306], ..RecordOptions::default() },
+            &top,
+        )
+        .unwrap();
         assert_eq!(
             plan.conditions(),
             "kmem:kfree enable=1\nkmem:kmalloc enable=1\n\
              kmem:kmalloc filter=(bytes_req > 64) && (common_pid == 4194305 || common_pid == 4194306)\n"
         );
         let stacks = vec![EventSpec::parse("kmem:kmalloc if bytes_req > 99").unwrap()];
-        let plan = Plan::new(&Options { stacks, pids: vec![4_194_305], ..Options::default() }, &top).unwrap();
+        let plan =
+            Plan::new(&RecordOptions { stacks, pids: vec![4_194_305], ..RecordOptions::default() }, &top)
+                .unwrap();
         let triggers = plan.conditions();
         assert!(
             triggers.contains("trigger=stacktrace if (common_pid == 4194305) && (bytes_req > 99)\n"),
             "{triggers}"
         );
-        let missing = Options { events: vec![EventSpec::parse("kmem:gone").unwrap()], ..Options::default() };
+        let missing = RecordOptions {
+            events: vec![EventSpec::parse("kmem:gone").unwrap()],
+            ..RecordOptions::default()
+        };
         assert!(Plan::new(&missing, &top).unwrap_err().to_string().contains("kmem:gone"));
         std::fs::remove_dir_all(path).unwrap();
     }

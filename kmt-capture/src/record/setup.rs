@@ -2,7 +2,7 @@
 
 use kmt_format::kernel::HeaderPage;
 
-use super::Options;
+use super::RecordOptions;
 use super::graph;
 use super::plan::Plan;
 use crate::failure::{Failure, Result};
@@ -25,7 +25,7 @@ pub struct Setup {
     pub top: TraceDir,
     /// Name of the clock.
     pub clock: String,
-    /// What is said to the user.
+    /// Messages to the user.
     pub notes: Vec<String>,
     instance: Option<Instance>,
     probe: Option<Probe>,
@@ -44,7 +44,7 @@ impl Drop for Setup {
 
 impl Setup {
     /// Finds tracefs, and takes an instance, or the top level where function graphs need it.
-    pub fn new(options: &Options) -> Result<(Self, Plan)> {
+    pub fn new(options: &RecordOptions) -> Result<(Self, Plan)> {
         // Before anything is changed, and dropped after all is put back.
         let mut guard = options.guard.then(Guard::start).flatten();
         let (mut undo, mut notes) = (Undo::default(), Vec::new());
@@ -119,7 +119,7 @@ impl Setup {
         self.probe.as_ref().map(Probe::missed)
     }
 
-    fn graph(&mut self, options: &Options, plan: &mut Plan) -> Result<()> {
+    fn graph(&mut self, options: &RecordOptions, plan: &mut Plan) -> Result<()> {
         if !graph::has_tracer(&self.top) {
             plan.functions.clear();
             self.notes.push(
@@ -131,9 +131,9 @@ impl Setup {
         }
         let (functions, notes) = graph::choose(&self.top, &plan.functions)?;
         self.notes.extend(notes);
-        match graph::place(&self.top, &self.dir, functions.first()) {
-            graph::Place::Instance => {}
-            graph::Place::Nowhere | graph::Place::TopLevel => {
+        match graph::location(&self.top, &self.dir, functions.first()) {
+            graph::TracerLocation::Instance => {}
+            graph::TracerLocation::Nowhere | graph::TracerLocation::TopLevel => {
                 graph::occupy(&self.top, &mut self.undo)?;
                 self.notes.push(
                     "this kernel has function graphs at the top level only: that is used, and put back at the end"
@@ -161,7 +161,7 @@ impl Setup {
         self.dir.write(name, value)
     }
 
-    fn clock(&mut self, options: &Options) -> Result<()> {
+    fn clock(&mut self, options: &RecordOptions) -> Result<()> {
         let text = self.dir.must_read("trace_clock")?;
         let names: Vec<&str> = text.split_ascii_whitespace().map(|n| n.trim_matches(['[', ']'])).collect();
         let name = match &options.clock {

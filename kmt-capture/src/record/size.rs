@@ -16,7 +16,7 @@ const PROBE_KB: u64 = 512;
 const LASTS_S: u64 = 4;
 /// Buffer of each CPU at least, where there is memory: a load may start behind the probe.
 const LEN_MIN: u64 = 16 << 20;
-/// What all buffers together may take of the memory that is available.
+/// Share of the available memory for all buffers together.
 const SHARE: u64 = 16;
 
 /// Bytes for each CPU, from the bytes a second that the busiest one wrote.

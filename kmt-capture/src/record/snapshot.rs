@@ -185,8 +185,8 @@ pub fn topology() -> Vec<(String, Vec<u8>)> {
 /// The configuration of the running kernel, where a distribution leaves it as text.
 pub fn kernel_config() -> Option<String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let places = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
-    places.iter().find_map(|place| fs::read_to_string(place).ok())
+    let paths = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+    paths.iter().find_map(|path| fs::read_to_string(path).ok())
 }
 
 /// A number of /proc/meminfo, in bytes.

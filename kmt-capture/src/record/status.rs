@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// What the recording adds up to so far.
+/// Totals of the recording so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Events in the file.

@@ -1,6 +1,6 @@
 //! Names of functions out of /proc/kallsyms into the file.
 
-mod parts;
+mod slices;
 mod used;
 
 use std::fs::File;
@@ -9,14 +9,14 @@ use std::io::{BufRead, BufReader};
 use kmt_format::write::Writer;
 
 use crate::failure::Result;
-use parts::each_part;
-pub use parts::running_modules;
+use slices::for_each_slice;
+pub use slices::running_modules;
 pub use used::UsedSymbols;
 
 /// Bytes of text from which one chunk is made, about.
 const CHUNK_TEXT_LEN: usize = 96 << 10;
 
-/// Which symbols of the kernel get into the file.
+/// Symbols of the kernel that the file gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Symbols {
     /// All.
@@ -28,7 +28,7 @@ pub enum Symbols {
     None,
 }
 
-/// What became of the symbols.
+/// Result of writing the symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// So many are in the file.
@@ -39,11 +39,11 @@ pub enum Outcome {
     Missing,
 }
 
-/// Writes all symbols of the running kernel; `emit` is called after each part.
+/// Writes all symbols of the running kernel; `emit` is called after each slice.
 pub fn write_all(writer: &mut Writer, mut emit: impl FnMut(&mut Writer) -> Result<()>) -> Result<Outcome> {
     let modules = running_modules();
     let (mut count, mut zeros) = (0, 0);
-    let is_there = each_part(CHUNK_TEXT_LEN, &modules, |symbols, _| {
+    let is_there = for_each_slice(CHUNK_TEXT_LEN, &modules, |symbols, _| {
         zeros += usize::from(symbols.all_zero);
         if symbols.symbols.is_empty() {
             return Ok(());

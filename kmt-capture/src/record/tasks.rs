@@ -19,13 +19,13 @@ pub struct TaskNames {
     order: ByteOrder,
     newtask: Option<Naming>,
     rename: Option<Naming>,
-    /// Where the id of the running task is in every event, and its size.
+    /// Offset and size of the id of the running task in every event.
     pid_at: Option<(usize, usize)>,
     last_pid: i32,
     /// Tasks that had events, up to a number of them.
     occurred: HashSet<i32>,
     /// Thread group and last name of each task.
-    known: HashMap<i32, (i32, Vec<u8>)>,
+    names: HashMap<i32, (i32, Vec<u8>)>,
     /// Names that are not in the file yet.
     pending: Vec<Task>,
     /// Processes whose new threads are wanted, and those threads.
@@ -33,7 +33,7 @@ pub struct TaskNames {
     threads: Vec<i32>,
 }
 
-/// Where an event keeps what it tells.
+/// Fields of an event that names a task.
 #[derive(Debug)]
 struct Naming {
     id: u16,
@@ -68,7 +68,7 @@ impl TaskNames {
             pid_at: None,
             last_pid: -1,
             occurred: HashSet::new(),
-            known: HashMap::new(),
+            names: HashMap::new(),
             pending: Vec::new(),
             watched: watched.to_vec(),
             threads: Vec::new(),
@@ -92,8 +92,8 @@ impl TaskNames {
     }
 
     fn remember(&mut self, pid: i32, tgid: i32, comm: &[u8]) {
-        if self.known.len() < KNOWN_MAX || self.known.contains_key(&pid) {
-            self.known.insert(pid, (tgid, comm.to_vec()));
+        if self.names.len() < KNOWN_MAX || self.names.contains_key(&pid) {
+            self.names.insert(pid, (tgid, comm.to_vec()));
         }
     }
 
@@ -112,11 +112,11 @@ impl TaskNames {
         }
         let is = |naming: &Option<Naming>| naming.as_ref().is_some_and(|n| n.id == id);
         if is(&self.newtask) || is(&self.rename) {
-            self.note(time, id, record);
+            self.name_event(time, id, record);
         }
     }
 
-    fn note(&mut self, time: u64, id: u16, record: &[u8]) -> Option<()> {
+    fn name_event(&mut self, time: u64, id: u16, record: &[u8]) -> Option<()> {
         let naming = [&self.newtask, &self.rename].into_iter().flatten().find(|n| n.id == id)?;
         let number = |field: &Option<Field>| {
             let field = field.as_ref()?;
@@ -127,8 +127,8 @@ impl TaskNames {
         let pid = number(&naming.task).map_or(current, |pid| pid as i32);
         let (mut start, mut len) = (naming.comm.offset as usize, naming.comm.size as usize);
         if naming.comm.kind == FieldKind::DataLoc {
-            let place = self.order.uint_at(record, start, 4)? as usize;
-            (start, len) = (place & 0xffff, place >> 16);
+            let data_loc = self.order.uint_at(record, start, 4)? as usize;
+            (start, len) = (data_loc & 0xffff, data_loc >> 16);
         }
         let comm = record.get(start..start.checked_add(len)?)?;
         let comm = comm.split(|&b| b == 0).next().unwrap_or_default().to_vec();
@@ -147,10 +147,10 @@ impl TaskNames {
     }
 
     fn group_of(&self, pid: i32) -> i32 {
-        self.known.get(&pid).map_or(0, |(tgid, _)| *tgid)
+        self.names.get(&pid).map_or(0, |(tgid, _)| *tgid)
     }
 
-    /// Whether the task may have had an event.
+    /// True if the task may have had an event.
     fn has_occurred(&self, pid: i32) -> bool {
         self.pid_at.is_none() || self.occurred.len() >= KNOWN_MAX || self.occurred.contains(&pid)
     }
@@ -160,7 +160,7 @@ impl TaskNames {
     pub fn saved(&mut self, top: &TraceDir, lost_until: Option<u64>) {
         let Ok(saved) = top.read_bytes("saved_cmdlines") else { return };
         for task in parse_saved_cmdlines(&saved) {
-            let (time, tgid) = match (self.known.get(&task.pid), lost_until) {
+            let (time, tgid) = match (self.names.get(&task.pid), lost_until) {
                 (None, _) if !self.has_occurred(task.pid) => continue,
                 (None, _) => (0, 0),
                 (Some((tgid, comm)), Some(time)) if *comm != task.comm => (time, *tgid),
@@ -201,7 +201,7 @@ fn plain_worker_name(comm: &mut Vec<u8>) {
     comm.truncate(15);
 }
 
-/// Whether that number is a process, not one of its threads.
+/// True if that number is a process, not one of its threads.
 pub fn is_process(pid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("Tgid:").is_some_and(|t| t.trim() == pid.to_string()))
@@ -246,19 +246,19 @@ mod tests {
         names.see(3, &[8, 0, 0, 0]);
         names.see(4, &[7, 0]);
         assert_eq!((names.new_threads(), names.new_threads()), (vec![51], vec![]));
-        let told: Vec<_> = names.take().into_iter().map(|t| (t.time, t.pid, t.tgid, t.comm)).collect();
-        assert_eq!(told, [(1, 50, 50, b"sh".to_vec()), (2, 51, 50, b"worker".to_vec())]);
+        let rows: Vec<_> = names.take().into_iter().map(|t| (t.time, t.pid, t.tgid, t.comm)).collect();
+        assert_eq!(rows, [(1, 50, 50, b"sh".to_vec()), (2, 51, 50, b"worker".to_vec())]);
     }
 
     #[test]
     fn workers_have_their_own_name() {
-        for (told, own) in [
+        for (name, own) in [
             ("kworker/1:1-events_unbound", "kworker/1:1"),
             ("kworker/u8:3+flush-8:0", "kworker/u8:3"),
             ("kworker/R-netns", "kworker/R-netns"),
             ("a-b+c", "a-b+c"),
         ] {
-            let mut comm = told.as_bytes().to_vec();
+            let mut comm = name.as_bytes().to_vec();
             plain_worker_name(&mut comm);
             assert_eq!(comm, own.as_bytes());
         }

@@ -40,8 +40,8 @@ impl TraceDir {
 
     /// A directory in it.
     pub fn sub(&self, name: &str) -> Self {
-        let (parent, place) = self.place(name);
-        Self { path: self.file(name), handle: open_dir(parent, &place) }
+        let (parent, path) = self.resolve(name);
+        Self { path: self.file(name), handle: open_dir(parent, &path) }
     }
 
     /// Its path.
@@ -54,8 +54,8 @@ impl TraceDir {
         self.path.join(name)
     }
 
-    /// Where system calls find a file of it.
-    fn place(&self, name: &str) -> (BorrowedFd<'_>, PathBuf) {
+    /// Directory and path by which system calls reach a file of it.
+    fn resolve(&self, name: &str) -> (BorrowedFd<'_>, PathBuf) {
         match &self.handle {
             Some(handle) => (handle.as_fd(), PathBuf::from(name)),
             None => (CWD, self.file(name)),
@@ -64,14 +64,14 @@ impl TraceDir {
 
     /// Opens a file of it.
     pub fn open(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        let (parent, place) = self.place(name);
-        Ok(openat(parent, place, flags | OFlags::CLOEXEC, Mode::empty())?.into())
+        let (parent, path) = self.resolve(name);
+        Ok(openat(parent, path, flags | OFlags::CLOEXEC, Mode::empty())?.into())
     }
 
-    /// Whether there is such a file.
+    /// True if there is such a file.
     pub fn has(&self, name: &str) -> bool {
-        let (parent, place) = self.place(name);
-        statat(parent, place, AtFlags::empty()).is_ok()
+        let (parent, path) = self.resolve(name);
+        statat(parent, path, AtFlags::empty()).is_ok()
     }
 
     /// Names of the entries of a directory in it; none where it is not there.
@@ -85,14 +85,14 @@ impl TraceDir {
 
     /// Makes a directory in it.
     pub fn make_dir(&self, name: &str) -> io::Result<()> {
-        let (parent, place) = self.place(name);
-        Ok(mkdirat(parent, place, Mode::from_raw_mode(0o755))?)
+        let (parent, path) = self.resolve(name);
+        Ok(mkdirat(parent, path, Mode::from_raw_mode(0o755))?)
     }
 
     /// Removes a directory of it; the kernel refuses that for an instance of which a file is open.
     pub fn remove_dir(&self, name: &str) -> io::Result<()> {
-        let (parent, place) = self.place(name);
-        Ok(unlinkat(parent, place, AtFlags::REMOVEDIR)?)
+        let (parent, path) = self.resolve(name);
+        Ok(unlinkat(parent, path, AtFlags::REMOVEDIR)?)
     }
 
     /// Contents of a file; `None` where it is not there or not readable.
@@ -174,7 +174,7 @@ fn open_dir(parent: BorrowedFd<'_>, path: &Path) -> Option<Arc<OwnedFd>> {
     openat(parent, path, flags, Mode::empty()).ok().map(Arc::new)
 }
 
-/// What can be done about an error of tracefs.
+/// Remedy for an error of tracefs.
 pub fn remedy(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => {

@@ -31,7 +31,7 @@ impl std::fmt::Display for Event {
     }
 }
 
-/// What a user asks for: `SYSTEM`, `SYSTEM:EVENT` with `*` and `?`, and ` if FILTER` behind it.
+/// Events that a user selects: `SYSTEM`, `SYSTEM:EVENT` with `*` and `?`, and ` if FILTER` behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventSpec {
     /// Pattern of the system.
@@ -61,13 +61,13 @@ impl EventSpec {
         Ok(Self { system: system.to_owned(), name: name.to_owned(), filter })
     }
 
-    /// Whether the event is asked for.
+    /// True if the event is selected.
     pub fn matches(&self, event: &Event) -> bool {
         matches(self.system.as_bytes(), event.system.as_bytes())
             && matches(self.name.as_bytes(), event.name.as_bytes())
     }
 
-    /// Whether it names one event, which then must be there.
+    /// True if it names one event, which then must be there.
     pub fn is_exact(&self) -> bool {
         !self.system.contains(['*', '?']) && !self.name.contains(['*', '?'])
     }
@@ -79,7 +79,7 @@ impl std::fmt::Display for EventSpec {
     }
 }
 
-/// Whether `text` fits the pattern, in which `*` stands for any bytes and `?` for one.
+/// True if `text` fits the pattern, in which `*` stands for any bytes and `?` for one.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),

@@ -85,7 +85,7 @@ pub fn run(owner: &OsStr) {
     put_back(Some(owner), top.as_ref());
 }
 
-/// What is written up to the first zero; `None` if the recorder is gone before that.
+/// Text up to the first zero; `None` if the recorder is gone before that.
 fn path_from(pipe: &mut impl Read) -> Option<Vec<u8>> {
     let mut path = Vec::new();
     loop {

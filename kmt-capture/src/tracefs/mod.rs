@@ -16,12 +16,12 @@ pub use guard::Guard;
 pub use instance::{Instance, orphans, remove_orphan};
 pub use owner::Owner;
 pub use probe::{NAME as PROBE_NAME, Probe, orphan_probes, remove_orphan_probe};
-pub use undo::{Undo, put_back, undo_note};
+pub use undo::{Undo, put_back, undo_step};
 
 use crate::failure::{Failure, Result};
 
-/// Where tracefs is mounted: on its own since 4.1, before that only within debugfs.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Mount points of tracefs: on its own since 4.1, before that only within debugfs.
+const MOUNT_POINTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Small files of tracefs that tell under which conditions was recorded.
 pub const CONDITIONS: [&str; 17] = [
@@ -58,26 +58,26 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     if let Some(top) = mounted() {
         return Ok(top);
     }
-    let place = Path::new(PLACES[0]);
+    let mount_point = Path::new(MOUNT_POINTS[0]);
     let failure = |what: String| {
         Failure::new(what).hint(
             "run as root on a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING; \
              `mount -t tracefs none /sys/kernel/tracing` tells more, and --tracefs names another place",
         )
     };
-    if !place.is_dir() {
+    if !mount_point.is_dir() {
         return Err(failure("no tracefs mount: /sys/kernel/tracing is missing".to_owned()));
     }
     match rustix::mount::mount(
         "none",
-        place,
+        mount_point,
         "tracefs",
         rustix::mount::MountFlags::empty(),
         None::<&std::ffi::CStr>,
     ) {
         Ok(()) => {
-            undo.unmount(place);
-            Ok(TraceDir::at(place))
+            undo.unmount(mount_point);
+            Ok(TraceDir::at(mount_point))
         }
         Err(error) => Err(failure(format!("tracefs is not mounted, and mounting it failed: {error}"))),
     }
@@ -85,5 +85,5 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
 
 /// The tracefs that is mounted.
 pub fn mounted() -> Option<TraceDir> {
-    PLACES.iter().map(TraceDir::at).find(|top| top.has("trace_clock"))
+    MOUNT_POINTS.iter().map(TraceDir::at).find(|top| top.has("trace_clock"))
 }

@@ -1,4 +1,4 @@
-//! Who made something in tracefs.
+//! Owner of an instance or a probe in tracefs.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ impl Owner {
         format!("{}-{}", self.pid, self.start)
     }
 
-    /// Whether that process is still there. Where its start is not known, any process of its number is taken for it.
+    /// True if that process is still there. Where its start is not known, any process of its number is taken for it.
     pub fn is_alive(self) -> bool {
         match start_of(self.pid) {
             Some(start) if self.start != 0 => start == self.start,

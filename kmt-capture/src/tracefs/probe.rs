@@ -5,7 +5,7 @@ use super::events::Event;
 use super::owner::Owner;
 use crate::failure::{Failure, Result};
 
-/// Where probes are made.
+/// File of tracefs that makes probes.
 const PROBES: &str = "kprobe_events";
 const PREFIX: &str = "kmt_";
 /// Name of the event.
@@ -18,7 +18,7 @@ const FUNCTIONS: [&str; 2] = [NAME, "kfree_call_rcu"];
 pub struct Probe {
     top: TraceDir,
     group: String,
-    /// What was written to make it.
+    /// Definition that was written to make it.
     pub definition: String,
 }
 

@@ -12,8 +12,8 @@ use super::dir::TraceDir;
 use super::owner::Owner;
 use crate::failure::Result;
 
-/// Where notes for after a kill are kept: gone with the next boot, as the settings themselves.
-const NOTES: [&str; 3] = ["/run/kmt-capture", "/var/run/kmt-capture", "/tmp/.kmt-capture"];
+/// Directories of the files that undo changes after a kill: gone with the next boot, as the settings themselves.
+const UNDO_DIRS: [&str; 3] = ["/run/kmt-capture", "/var/run/kmt-capture", "/tmp/.kmt-capture"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
@@ -22,11 +22,11 @@ enum Step {
     Unmount(PathBuf),
 }
 
-/// What has to be put back, the last change first. It is done when this is dropped.
+/// Changes to undo, the last one first. They are undone when this is dropped.
 #[derive(Debug, Default)]
 pub struct Undo {
     steps: Vec<Step>,
-    notes: Option<PathBuf>,
+    saved: Option<PathBuf>,
     /// Directories of tracefs that the steps reach into.
     dirs: Vec<TraceDir>,
 }
@@ -49,24 +49,24 @@ impl Undo {
     }
 
     /// Remembers a mount of ours.
-    pub fn unmount(&mut self, place: &Path) {
-        self.push(Step::Unmount(place.to_owned()));
+    pub fn unmount(&mut self, dir: &Path) {
+        self.push(Step::Unmount(dir.to_owned()));
     }
 
     fn push(&mut self, step: Step) {
         self.steps.push(step);
-        if let Err(error) = self.note() {
+        if let Err(error) = self.save_steps() {
             eprintln!("warning: noting how to undo changes after a kill: {error}");
         }
     }
 
-    fn note(&mut self) -> std::io::Result<()> {
+    fn save_steps(&mut self) -> std::io::Result<()> {
         let text: String = self.steps.iter().map(Step::line).collect();
-        let path = match &self.notes {
+        let path = match &self.saved {
             Some(path) => path.clone(),
             None => {
-                let path = notes_dir()?.join(format!("{}.undo", Owner::this().name()));
-                self.notes = Some(path.clone());
+                let path = undo_dir()?.join(format!("{}.undo", Owner::this().name()));
+                self.saved = Some(path.clone());
                 path
             }
         };
@@ -85,10 +85,10 @@ impl Undo {
                 eprintln!("warning: {step:?} failed: {error}");
             }
         }
-        if let Some(notes) = self.notes.take() {
-            let _ = fs::remove_file(&notes);
+        if let Some(saved) = self.saved.take() {
+            let _ = fs::remove_file(&saved);
             // Stays if another recorder has notes in it.
-            let _ = notes.parent().map(fs::remove_dir);
+            let _ = saved.parent().map(fs::remove_dir);
         }
     }
 }
@@ -112,7 +112,7 @@ impl Step {
                     File::options().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
                 })
             }
-            Self::Unmount(place) => Ok(rustix::mount::unmount(place, rustix::mount::UnmountFlags::DETACH)?),
+            Self::Unmount(dir) => Ok(rustix::mount::unmount(dir, rustix::mount::UnmountFlags::DETACH)?),
         }
     }
 
@@ -159,7 +159,7 @@ fn unescape(text: &str) -> String {
 
 /// A line of notes as it would be written again, if it is one. For fuzz targets.
 #[doc(hidden)]
-pub fn undo_note(line: &str) -> Option<String> {
+pub fn undo_step(line: &str) -> Option<String> {
     Step::parse(line).map(|step| step.line())
 }
 
@@ -169,13 +169,13 @@ fn boot_id() -> String {
 }
 
 /// A directory that only we can have made: nobody else may tell us what to write where.
-fn notes_dir() -> std::io::Result<PathBuf> {
+fn undo_dir() -> std::io::Result<PathBuf> {
     let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
-    for place in NOTES.map(Path::new) {
-        match DirBuilder::new().mode(0o700).create(place) {
-            Ok(()) => return Ok(place.to_owned()),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && is_ours(place) => {
-                return Ok(place.to_owned());
+    for dir in UNDO_DIRS.map(Path::new) {
+        match DirBuilder::new().mode(0o700).create(dir) {
+            Ok(()) => return Ok(dir.to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && is_ours(dir) => {
+                return Ok(dir.to_owned());
             }
             Err(error) => last = error,
         }
@@ -183,8 +183,8 @@ fn notes_dir() -> std::io::Result<PathBuf> {
     Err(last)
 }
 
-fn is_ours(place: &Path) -> bool {
-    fs::symlink_metadata(place)
+fn is_ours(dir: &Path) -> bool {
+    fs::symlink_metadata(dir)
         .is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0)
 }
 
@@ -192,13 +192,13 @@ fn is_ours(place: &Path) -> bool {
 /// knows to be gone. Returns the number of settings of each. `top` is tracefs, if it is known.
 pub fn put_back(whose: Option<Owner>, top: Option<&TraceDir>) -> Vec<usize> {
     let mut counts = Vec::new();
-    for place in NOTES.map(Path::new).into_iter().filter(|place| is_ours(place)) {
-        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+    for dir in UNDO_DIRS.map(Path::new).into_iter().filter(|dir| is_ours(dir)) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let owner = path.file_stem().and_then(|n| n.to_str()).and_then(Owner::parse);
             let is_meant = |owner: Owner| whose.map_or_else(|| !owner.is_alive(), |whose| owner == whose);
             if owner.is_some_and(is_meant) {
-                counts.extend(put_back_noted(&path, top));
+                counts.extend(put_back_saved(&path, top));
             }
         }
     }
@@ -206,7 +206,7 @@ pub fn put_back(whose: Option<Owner>, top: Option<&TraceDir>) -> Vec<usize> {
 }
 
 /// Does what the notes at `path` say, unless somebody else does or has done so.
-fn put_back_noted(path: &Path, top: Option<&TraceDir>) -> Option<usize> {
+fn put_back_saved(path: &Path, top: Option<&TraceDir>) -> Option<usize> {
     let file = File::open(path).ok()?;
     lock(&file)?;
     // The process that held the lock before has done it.
@@ -220,7 +220,7 @@ fn put_back_noted(path: &Path, top: Option<&TraceDir>) -> Option<usize> {
     }
     let steps: Vec<Step> = text.lines().skip(1).filter_map(Step::parse).collect();
     let count = steps.len();
-    drop(Undo { steps, notes: Some(path.to_owned()), dirs: top.into_iter().cloned().collect() });
+    drop(Undo { steps, saved: Some(path.to_owned()), dirs: top.into_iter().cloned().collect() });
     Some(count)
 }
 
@@ -266,7 +266,7 @@ mod tests {
         undo.change(&trace_dir, "setting", "old", "first").unwrap();
         undo.change(&trace_dir, "setting", "first", "second").unwrap();
         assert_eq!(fs::read_to_string(dir.join("setting")).unwrap(), "second");
-        let notes = undo.notes.clone();
+        let notes = undo.saved.clone();
         drop(undo);
         assert_eq!(fs::read_to_string(dir.join("setting")).unwrap(), "old");
         assert!(notes.is_none_or(|path| !path.exists()));

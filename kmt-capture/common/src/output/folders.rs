@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, mkdirat};
 
-use super::place::Place;
+use super::dir_entry::DirEntry;
 use crate::early_end::Unfinished;
 use crate::failure::{Failure, Result};
 
@@ -22,9 +22,9 @@ impl Folders {
         let mut missing: Vec<&Path> = path.ancestors().take_while(|p| !p.as_os_str().is_empty()).collect();
         missing.retain(|p| fs::symlink_metadata(p).is_err());
         for folder in missing.into_iter().rev() {
-            let place = Place::of(folder)?;
-            let made = Unfinished::make(&place.dir, &place.name, || {
-                mkdirat(&place.dir, &place.name, Mode::from_raw_mode(0o777))
+            let entry = DirEntry::of(folder)?;
+            let made = Unfinished::make(&entry.dir, &entry.name, || {
+                mkdirat(&entry.dir, &entry.name, Mode::from_raw_mode(0o777))
                     .map(|()| ((), None))
                     .map_err(|e| Failure::io("creating", folder, &e.into()))
             });

@@ -1,7 +1,7 @@
 //! The output file: complete under its name, or not there at all.
 
 mod folders;
-mod place;
+mod dir_entry;
 mod special;
 mod target;
 #[cfg(test)]
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub use self::folders::Folders;
-use self::place::{Place, sync_file};
+use self::dir_entry::{DirEntry, sync_file};
 use self::special::{write_all, write_slowly};
 pub use self::target::Target;
 use self::target::already_there;
@@ -37,24 +37,24 @@ pub struct Output {
     target: Target,
     file: File,
     /// `None` for standard output, pipes and devices.
-    part: Option<Part>,
+    part: Option<PartFile>,
     /// Bytes written.
     len: u64,
 }
 
 /// The file under the name that it has until it is complete.
 #[derive(Debug)]
-struct Part {
+struct PartFile {
     /// Its last name.
-    place: Place,
-    temporary: Place,
+    entry: DirEntry,
+    temporary: DirEntry,
     id: FileId,
     /// `None` for a recording: it stays, unless nothing is in it.
     removal: Option<Unfinished>,
 }
 
 impl Output {
-    /// What is not text, in a file that goes if it is not finished: [`Target::open_binary`].
+    /// A binary output, which is removed if it is not finished: [`Target::open_binary`].
     pub fn create(path: &Path, force: bool) -> Result<Self> {
         Target { path: path.to_owned(), force }.open_binary()
     }
@@ -72,7 +72,7 @@ impl Output {
     /// The same, with the error of the system.
     pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let written = write_all(&mut self.file, bytes);
-        self.note(bytes, written)
+        self.count(bytes, written)
     }
 
     /// Appends whole chunks, unless the reader does not read and `give_up` returns true. Where it fails, a file ends
@@ -82,10 +82,10 @@ impl Output {
             Some(_) => write_all(&mut self.file, bytes),
             None => write_slowly(&mut self.file, bytes, give_up),
         };
-        self.note(bytes, written).map_err(|e| self.failed_to_write(&e))
+        self.count(bytes, written).map_err(|e| self.failed_to_write(&e))
     }
 
-    fn note(&mut self, bytes: &[u8], written: io::Result<()>) -> io::Result<()> {
+    fn count(&mut self, bytes: &[u8], written: io::Result<()>) -> io::Result<()> {
         match (&written, &self.part) {
             (Ok(()), _) => self.len += bytes.len() as u64,
             (Err(_), Some(_)) => {
@@ -101,12 +101,12 @@ impl Output {
         self.len
     }
 
-    /// Whether nothing was written.
+    /// True if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where the bytes are until the file is finished; `None` for pipes and devices.
+    /// Path of the bytes until the file is finished; `None` for pipes and devices.
     pub fn unfinished(&self) -> Option<&Path> {
         self.part.as_ref().map(|part| part.temporary.path.as_path())
     }
@@ -139,8 +139,8 @@ impl Output {
         let Some(part) = &mut self.part else { return Ok(()) };
         let synced = sync_file(&self.file);
         let removal = part.removal.take();
-        let Part { place, temporary, id, .. } = part;
-        let name = || temporary.rename(&self.file, *id, &place.name, self.target.force);
+        let PartFile { entry, temporary, id, .. } = part;
+        let name = || temporary.rename(&self.file, *id, &entry.name, self.target.force);
         let named = match (synced, removal) {
             (Err(error), removal) => {
                 drop(removal);
@@ -152,7 +152,7 @@ impl Output {
         match named {
             Ok(()) => {
                 let synced =
-                    place.sync().map_err(|e| Failure::io("writing the directory of", &place.path, &e));
+                    entry.sync().map_err(|e| Failure::io("writing the directory of", &entry.path, &e));
                 self.part = None;
                 synced
             }
@@ -167,7 +167,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         // A recording without events is worth nothing; another file is removed by its `Unfinished`.
-        if let Some(Part { temporary, id, removal: None, .. }) = self.part.as_ref().filter(|_| self.len == 0)
+        if let Some(PartFile { temporary, id, removal: None, .. }) = self.part.as_ref().filter(|_| self.len == 0)
         {
             temporary.remove(*id);
         }

@@ -8,14 +8,14 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
-use super::place::Place;
+use super::dir_entry::DirEntry;
 use crate::failure::{Failure, Result};
 
 /// Opens a device or a pipe. Another user of the directory may have replaced it by a link or a regular file since it was
 /// checked; such a file is refused.
-pub(super) fn open_special(place: &Place) -> Result<File> {
-    let path = &place.path;
-    let file = place.open(OFlags::WRONLY).map_err(|e| Failure::io("opening", path, &e.into()))?;
+pub(super) fn open_special(entry: &DirEntry) -> Result<File> {
+    let path = &entry.path;
+    let file = entry.open(OFlags::WRONLY).map_err(|e| Failure::io("opening", path, &e.into()))?;
     let kind = file.metadata().map_err(|e| Failure::io("looking at", path, &e))?.file_type();
     if kind.is_file() {
         return Err(Failure::new(format!("{} was replaced while it was opened", path.display()))

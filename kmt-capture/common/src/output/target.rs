@@ -1,4 +1,4 @@
-//! Where an output goes, and what is there already.
+//! Destination of an output, and the file that exists there.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::place::{Place, is_a_directory, is_special};
+use super::dir_entry::{DirEntry, is_a_directory, is_special};
 use super::special::{inherited, is_stdout, open_special};
-use super::{Output, Part};
+use super::{Output, PartFile};
 use crate::early_end::Unfinished;
 use crate::failure::{Failure, Result};
 
-/// Where an output goes, and whether it may replace what is there.
+/// Destination of an output, and permission to replace a file.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// File; `-` is standard output.
@@ -27,7 +27,7 @@ impl Target {
     pub fn check(&self) -> Result<()> {
         match self.find()? {
             // A file without a name.
-            Found::File(place) => place.nameless().map(drop),
+            Found::File(entry) => entry.nameless().map(drop),
             Found::Special(_) | Found::Open(_) => Ok(()),
         }
     }
@@ -38,8 +38,8 @@ impl Target {
     /// symbolic link. Devices and pipes are written to as they are.
     pub fn open(&self) -> Result<Output> {
         match self.find()? {
-            Found::File(place) => self.part(place),
-            Found::Special(place) => Ok(self.output(open_special(&place)?, None)),
+            Found::File(entry) => self.unfinished(entry),
+            Found::Special(entry) => Ok(self.output(open_special(&entry)?, None)),
             Found::Open(file) => Ok(self.output(file, None)),
         }
     }
@@ -54,30 +54,30 @@ impl Target {
     /// is cut off.
     pub fn record(&self) -> Result<Output> {
         self.refuse_terminal()?;
-        let place = match self.find()? {
-            Found::File(place) => place,
-            Found::Special(place) => return Ok(self.output(open_special(&place)?, None)),
+        let entry = match self.find()? {
+            Found::File(entry) => entry,
+            Found::Special(entry) => return Ok(self.output(open_special(&entry)?, None)),
             Found::Open(file) => return Ok(self.output(file, None)),
         };
-        let mut name = place.name.clone();
+        let mut name = entry.name.clone();
         name.push(".part");
-        let temporary = place.with_name(name);
+        let temporary = entry.with_name(name);
         let (file, id) = temporary.claim(|part| match self.force {
             true => Ok(()),
             false => Err(cut_off(part)),
         })?;
-        Ok(self.output(file, Some(Part { place, temporary, id, removal: None })))
+        Ok(self.output(file, Some(PartFile { entry, temporary, id, removal: None })))
     }
 
     /// A file without a name for what does not fit into memory, beside the output.
     pub fn scratch(&self) -> Result<File> {
         match self.find()? {
-            Found::File(place) => place.nameless(),
-            Found::Special(_) | Found::Open(_) => Place::of(&std::env::temp_dir().join("kmt"))?.nameless(),
+            Found::File(entry) => entry.nameless(),
+            Found::Special(_) | Found::Open(_) => DirEntry::of(&std::env::temp_dir().join("kmt"))?.nameless(),
         }
     }
 
-    fn output(&self, file: File, part: Option<Part>) -> Output {
+    fn output(&self, file: File, part: Option<PartFile>) -> Output {
         Output { target: self.clone(), file, part, len: 0 }
     }
 
@@ -89,7 +89,7 @@ impl Target {
         Ok(())
     }
 
-    /// What the path leads to, and whether that may be written.
+    /// Finds the file of the path, and checks that it may be written.
     fn find(&self) -> Result<Found> {
         let path = &self.path;
         if is_stdout(path) {
@@ -99,36 +99,36 @@ impl Target {
         if let Some(file) = inherited(path) {
             return file.map(Found::Open);
         }
-        let place = Place::of(path)?;
-        match place.stat()? {
-            Some(stat) if is_special(&stat) => Ok(Found::Special(place)),
+        let entry = DirEntry::of(path)?;
+        match entry.stat()? {
+            Some(stat) if is_special(&stat) => Ok(Found::Special(entry)),
             Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
                 Err(is_a_directory(path))
             }
             Some(_) if !self.force => Err(already_there(path)),
-            _ => Ok(Found::File(place)),
+            _ => Ok(Found::File(entry)),
         }
     }
 
-    fn part(&self, place: Place) -> Result<Output> {
-        let name = place.name.to_string_lossy();
-        let temporary = place.with_name(format!(".{name}.{}.part", std::process::id()).into());
+    fn unfinished(&self, entry: DirEntry) -> Result<Output> {
+        let name = entry.name.to_string_lossy();
+        let temporary = entry.with_name(format!(".{name}.{}.part", std::process::id()).into());
         let ((file, id), removal) = Unfinished::make(&temporary.dir, &temporary.name, || {
             // One that is there was left by a killed process that had our number.
             let (file, id) = temporary.claim(|_| Ok(()))?;
             Ok(((file, id), Some(id)))
         })?;
-        Ok(self.output(file, Some(Part { place, temporary, id, removal: Some(removal) })))
+        Ok(self.output(file, Some(PartFile { entry, temporary, id, removal: Some(removal) })))
     }
 }
 
-/// What a path leads to.
+/// File of a path.
 enum Found {
     /// A file that may be made or replaced.
-    File(Place),
+    File(DirEntry),
     /// A pipe or a device.
-    Special(Place),
-    /// What is open already.
+    Special(DirEntry),
+    /// A file descriptor that is open already.
     Open(File),
 }
 

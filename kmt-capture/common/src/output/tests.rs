@@ -45,11 +45,11 @@ fn what_replaced_a_pipe_is_not_written_to() {
     let (victim, link) = (scratch.0.join("victim"), scratch.0.join("link"));
     fs::write(&victim, "mine").unwrap();
     symlink(&victim, &link).unwrap();
-    assert!(open_special(&Place::of(&link).unwrap()).is_err(), "a link to a file");
-    let said = open_special(&Place::of(&victim).unwrap()).unwrap_err().to_string();
+    assert!(open_special(&DirEntry::of(&link).unwrap()).is_err(), "a link to a file");
+    let said = open_special(&DirEntry::of(&victim).unwrap()).unwrap_err().to_string();
     assert!(said.contains("was replaced while it was opened"), "{said}");
     assert_eq!(fs::read(&victim).unwrap(), b"mine");
-    assert!(open_special(&Place::of(Path::new("/dev/null")).unwrap()).is_ok());
+    assert!(open_special(&DirEntry::of(Path::new("/dev/null")).unwrap()).is_ok());
 }
 
 #[test]

@@ -9,8 +9,8 @@ use kmt_format::{Error, ErrorKind, Result};
 use super::sampled::Sampling;
 use crate::convert::driver::EventTotals;
 use crate::convert::records::RecordConversion;
-use crate::convert::stacks::{StackFormat, is_corrupt_to_perf, kernel_part};
-use crate::import::Fault;
+use crate::convert::stacks::{StackFormat, is_corrupt_to_perf, kernel_frames};
+use crate::import::ImportError;
 use crate::import::perf_data::{Item, Rounds};
 
 /// Conversion of the items of a perf.data.
@@ -82,7 +82,7 @@ impl SampleConversion {
             return self.unusable(writer, cpu, raw, &error);
         }
         self.corrupt_chains += u64::from(is_corrupt_to_perf(chain, self.order));
-        let chain = kernel_part(chain, self.order);
+        let chain = kernel_frames(chain, self.order);
         if chain.is_empty() { Ok(()) } else { self.records.stack(writer, cpu, time, raw, chain) }
     }
 
@@ -100,7 +100,7 @@ impl SampleConversion {
     pub fn end_of_file(
         &mut self,
         rounds: &Rounds<'_>,
-        fault: Option<&Fault>,
+        fault: Option<&ImportError>,
         writer: &mut Writer,
     ) -> Result<()> {
         self.lost_samples = self.lost_samples.saturating_add(rounds.lost_samples);
@@ -135,21 +135,21 @@ impl SampleConversion {
     /// Notes on what was met, a sentence each.
     pub fn notes(&self, notes: &mut Vec<String>) {
         notes.extend(self.sampling.notes());
-        let mut note = |count: u64, what: &str| {
+        let mut count_note = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("{count} {what}"));
             }
         };
-        note(self.not_traced, "samples of other events than tracepoints are left out");
-        note(
+        count_note(self.not_traced, "samples of other events than tracepoints are left out");
+        count_note(
             self.throttled,
             "times events were switched off for coming too often: what happened meanwhile is missing",
         );
-        note(
+        count_note(
             self.unknown.values().sum(),
             "samples have ids without a format in the file: they are counted as lost",
         );
-        note(self.short, "samples are too short to be records of the kernel: they are counted as lost");
+        count_note(self.short, "samples are too short to be records of the kernel: they are counted as lost");
         if self.is_forced {
             notes.push("perf marked no rounds, so events of one CPU may stand out of order; --limit waiting=SIZE lets more wait to be sorted".to_owned());
         }

@@ -1,4 +1,4 @@
-//! What a perf.data tells of its target.
+//! Description of the target of a perf.data.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use kmt_format::kernel::TraceClock;
 
 use crate::convert::description::Description;
 use crate::failure::{Failure, Result};
-use crate::import::Fault;
+use crate::import::ImportError;
 use crate::import::perf_data::PerfData;
 
-/// What the file says of the target.
-pub fn describe(file: &mut PerfData<'_>, failed: &dyn Fn(Fault) -> Failure) -> Result<Description> {
+/// The target as the file describes it.
+pub fn describe(file: &mut PerfData<'_>, failed: &dyn Fn(ImportError) -> Failure) -> Result<Description> {
     let Some((start, data)) = file.tracing.take() else { return Ok(Description::default()) };
     let header_page = data.layout().map_err(failed)?;
     let mut pairs = Vec::new();
@@ -35,7 +35,7 @@ pub fn describe(file: &mut PerfData<'_>, failed: &dyn Fn(Fault) -> Failure) -> R
     if !data.printk_formats.is_empty() {
         files.push(("printk_formats".to_owned(), data.printk_formats));
     }
-    let place = |offset| format!("the format at offset {offset}");
+    let source = |offset| format!("the format at offset {offset}");
     Ok(Description {
         source: "perf.data".to_owned(),
         order: Some(file.order),
@@ -44,7 +44,7 @@ pub fn describe(file: &mut PerfData<'_>, failed: &dyn Fn(Fault) -> Failure) -> R
         uname_text: uname,
         clock: Some(TraceClock::named(clock_name(file))),
         pairs,
-        formats: data.formats.into_iter().map(|(system, at, text)| (system, place(at), text)).collect(),
+        formats: data.formats.into_iter().map(|(system, at, text)| (system, source(at), text)).collect(),
         files,
         saved_cmdlines: kept(data.saved_cmdlines),
         kallsyms: kept(data.kallsyms),

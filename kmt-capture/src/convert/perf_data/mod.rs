@@ -14,20 +14,24 @@ use kmt_common::tell;
 use self::conversion::SampleConversion;
 use self::describe::{describe, running_kernel};
 use self::sampled::Sampling;
-use super::beside::Beside;
 use super::description::Description;
 use super::driver::{self, EventSource, EventTotals, KmtFile};
 use super::stacks::StackFormat;
-use super::{Converted, Options};
+use super::target_files::TargetFiles;
+use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
-use crate::import::Fault;
+use crate::import::ImportError;
 use crate::import::perf_data::{PerfData, Rounds};
 use crate::input::Kind;
 use crate::output::Output;
 use crate::uuid::Identity;
 
 /// Converts the parts of a recording, the first one first; nearly always it is one.
-pub fn convert(options: &Options, parts: &[(PathBuf, InputBytes)], output: Output) -> Result<Converted> {
+pub fn convert(
+    options: &ConvertOptions,
+    parts: &[(PathBuf, InputBytes)],
+    output: Output,
+) -> Result<Converted> {
     if options.verbatim {
         return Err(Failure::new(format!("{} holds samples, not sub-buffers", options.input.display()))
             .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
@@ -47,7 +51,7 @@ pub fn convert(options: &Options, parts: &[(PathBuf, InputBytes)], output: Outpu
     };
     let (first, path) = (&mut files[at], &parts[at].0);
     let mut description = describe(first, &|fault| on(path, &fault))?;
-    Beside::of(path, options.limits)?.complete(&mut description)?;
+    TargetFiles::of(path, options.limits)?.complete(&mut description)?;
     running_kernel(first, &mut description);
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
@@ -60,7 +64,7 @@ pub fn convert(options: &Options, parts: &[(PathBuf, InputBytes)], output: Outpu
 /// The samples of all parts of a recording.
 struct Samples<'a, 'd> {
     conversion: SampleConversion,
-    options: &'a Options,
+    options: &'a ConvertOptions,
     parts: &'a [(PathBuf, InputBytes)],
     files: &'a [PerfData<'d>],
 }
@@ -108,19 +112,19 @@ impl EventSource for Samples<'_, '_> {
     }
 }
 
-fn on(path: &Path, fault: &Fault) -> Failure {
+fn on(path: &Path, fault: &ImportError) -> Failure {
     Failure::new(format!("{}: {fault}", path.display()))
 }
 
 /// A part, all but its records.
-fn open<'d>((path, bytes): &'d (PathBuf, InputBytes), options: &Options) -> Result<PerfData<'d>> {
-    let place = path.display();
+fn open<'d>((path, bytes): &'d (PathBuf, InputBytes), options: &ConvertOptions) -> Result<PerfData<'d>> {
+    let input = path.display();
     let remedy = "`perf report --header-only` says what perf thinks of it";
     let mut file =
         PerfData::open(bytes, options.limits.import).map_err(|fault| on(path, &fault).hint(remedy))?;
     file.inflated_max = options.limits.of(Kind::Inflated, bytes.len() as u64);
     if !file.attrs.iter().any(|a| a.is_tracepoint()) {
-        return Err(Failure::new(format!("{place} has samples of no tracepoint"))
+        return Err(Failure::new(format!("{input} has samples of no tracepoint"))
             .hint("record tracepoints: perf kmem record --slab --page, or perf record -e 'kmem:*'"));
     }
     Ok(file)

@@ -26,7 +26,7 @@ struct Sampled {
     /// Events from one sample to the next; 0: it varies.
     period: u64,
     all: Count,
-    /// Where records of it have call_site, bytes_req and bytes_alloc: offset and size.
+    /// Offset and size of call_site, bytes_req and bytes_alloc in its records.
     fields: Option<[(usize, usize); 3]>,
     sites: BTreeMap<[u64; 3], Count>,
 }
@@ -55,11 +55,11 @@ impl Sampling {
             let Ok(format) = EventFormat::parse(text, description.long_size) else { continue };
             let Some(sampled) = events.get_mut(&format.id.into()) else { continue };
             sampled.name = format!("{system}:{}", format.name);
-            let place = |name: &str| {
+            let field = |name: &str| {
                 let field = format.fields.iter().find(|f| f.name == name)?;
                 Some((field.offset as usize, field.size as usize)).filter(|(_, size)| *size <= 8)
             };
-            let fields = (place("call_site"), place("bytes_req"), place("bytes_alloc"));
+            let fields = (field("call_site"), field("bytes_req"), field("bytes_alloc"));
             sampled.fields = if let (Some(a), Some(b), Some(c)) = fields { Some([a, b, c]) } else { None };
         }
         Self { events, sites_max, beyond: 0 }
@@ -83,7 +83,7 @@ impl Sampling {
         }
     }
 
-    /// What is kept of it in the file: by event, and by call site, bytes asked for and handed out.
+    /// Counts for the file: by event, and by call site, bytes asked for and handed out.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
         let (mut events, mut sites) = (String::new(), String::new());
         for sampled in self.events.values() {

@@ -2,7 +2,7 @@
 
 use kmt_format::kernel::ByteOrder;
 
-use super::super::cursor::{Cursor, Fault, Result};
+use super::super::cursor::{Cursor, ImportError, Result};
 
 /// One event that was measured, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,11 +13,11 @@ pub struct Attr {
     pub config: u64,
     /// Events from one sample to the next where that number is fixed; 0 where perf varies it to keep a frequency.
     pub period: u64,
-    /// What samples hold.
+    /// Contents of samples, as bits.
     pub sample_type: u64,
     /// How counts in samples look.
     pub read_format: u64,
-    /// Whether other records have a trailer like a sample.
+    /// True if other records have a trailer like a sample.
     pub sample_id_all: bool,
     /// Clock that times are of, if it is not perf's own.
     pub clock_id: Option<i32>,
@@ -44,13 +44,13 @@ pub mod bits {
 }
 
 impl Attr {
-    /// Whether samples stand for more events than one. A tracepoint whose samples tell their period is logged each time
+    /// True if samples stand for more events than one. A tracepoint whose samples tell their period is logged each time
     /// unless a frequency is asked for, whatever its period (`perf_swevent_event`, kernel/events/core.c 3.2 to 7.2).
     pub fn is_sampled(&self) -> bool {
         self.period == 0 || self.period > 1 && self.sample_type & bits::PERIOD == 0
     }
 
-    /// Whether it is a tracepoint.
+    /// True if it is a tracepoint.
     pub fn is_tracepoint(&self) -> bool {
         self.kind == TRACEPOINT
     }
@@ -63,7 +63,7 @@ impl Attr {
         // The first version had 64 bytes; a size of 0 meant that one.
         let size = if size == 0 { 64 } else { size };
         if !(64..=4096).contains(&size) {
-            return Err(Fault::at(offset, format!("{size} bytes are no size of an attribute")));
+            return Err(ImportError::at(offset, format!("{size} bytes are no size of an attribute")));
         }
         let config = cursor.u64("an attribute")?;
         let period = cursor.u64("an attribute")?;

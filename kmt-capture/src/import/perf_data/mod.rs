@@ -15,7 +15,7 @@ pub use rounds::{Item, Rounds};
 pub use sample::{Sample, Trailer};
 
 use super::bounds::{Bounds, raise};
-use super::cursor::{Cursor, Fault, Result};
+use super::cursor::{Cursor, ImportError, Result};
 use super::inflate::inflated_max;
 use super::tracing_data::{Start, TracingData};
 use kmt_format::kernel::ByteOrder;
@@ -26,19 +26,19 @@ pub struct PerfData<'d> {
     bytes: &'d [u8],
     /// Byte order of the machine that recorded.
     pub order: ByteOrder,
-    /// Whether it was written to a pipe.
+    /// True if it was written to a pipe.
     pub is_pipe: bool,
-    /// Where records begin and end.
+    /// Offsets of the first record and behind the last one.
     pub records: (u64, u64),
-    /// What was measured.
+    /// Attributes of the events.
     pub attrs: Vec<Attr>,
-    /// What the tracing data says of the target: the start of it, and the files.
+    /// Tracing data about the target: its start, and the files.
     pub tracing: Option<(Start, TracingData)>,
     /// Names and texts of the header: `hostname`, `osrelease`, `version`, `arch`, `cmdline`.
     pub facts: Vec<(&'static str, String)>,
     /// `_text` or `_stext`, by which the kernel's symbols were placed: its name, its address, where its mapping starts.
     pub kernel_text: Option<(String, u64, u64)>,
-    /// What is missing and what follows from it.
+    /// Missing facts and their consequences.
     pub notes: Vec<String>,
     /// Bytes that all compressed records together may hold.
     pub inflated_max: u64,
@@ -62,7 +62,7 @@ impl<'d> PerfData<'d> {
         let order = match bytes.get(..8) {
             Some(b"PERFILE2") => ByteOrder::Little,
             Some(b"2ELIFREP") => ByteOrder::Big,
-            _ => return Err(Fault::at(0, "this is no perf.data: it does not begin with PERFILE2")),
+            _ => return Err(ImportError::at(0, "this is no perf.data: it does not begin with PERFILE2")),
         };
         let mut cursor = Cursor::new(bytes, 0, order);
         cursor.take(8, "the magic")?;
@@ -85,7 +85,10 @@ impl<'d> PerfData<'d> {
         }
         file.read_first_records()?;
         if file.attrs.is_empty() {
-            return Err(Fault::at(bytes.len() as u64, "the file ends without saying what was measured"));
+            return Err(ImportError::at(
+                bytes.len() as u64,
+                "the file ends without saying what was measured",
+            ));
         }
         Ok(file)
     }
@@ -106,7 +109,7 @@ impl<'d> PerfData<'d> {
             features.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| word * 64 + bit));
         }
         if !(16 + 48..=4096).contains(&attr_size) {
-            return Err(Fault::at(offset, format!("{attr_size} bytes are no size of an attribute")));
+            return Err(ImportError::at(offset, format!("{attr_size} bytes are no size of an attribute")));
         }
         self.read_attrs(&whole, attrs, attr_size)?;
         let end = self.bytes.len() as u64;
@@ -152,8 +155,8 @@ impl<'d> PerfData<'d> {
         Ok(())
     }
 
-    fn too_many(&self, offset: u64, what: &str) -> Fault {
-        Fault::at(offset, format!("more than {} {what}; {}", self.bounds.ids, raise("ids")))
+    fn too_many(&self, offset: u64, what: &str) -> ImportError {
+        ImportError::at(offset, format!("more than {} {what}; {}", self.bounds.ids, raise("ids")))
     }
 
     fn feature(&mut self, number: u32, contents: &[u8], offset: u64) -> Result<()> {
@@ -235,8 +238,8 @@ impl<'d> PerfData<'d> {
     /// All records, from the first.
     pub fn records(&self) -> Records<'d> {
         let (start, end) = self.records;
-        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
-        let bytes = self.bytes.get(place(start)..place(end)).unwrap_or_default();
+        let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let bytes = self.bytes.get(position(start)..position(end)).unwrap_or_default();
         Records::new(Cursor::new(bytes, start, self.order))
     }
 

@@ -1,21 +1,21 @@
 //! Records, one after another.
 
-use super::super::cursor::{Cursor, Fault, Result};
+use super::super::cursor::{Cursor, ImportError, Result};
 
 /// One record.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'d> {
-    /// What it is.
+    /// Type of the record.
     pub kind: u32,
     /// Flags whose meaning depends on what it is.
     pub misc: u16,
-    /// Where its body is in the file (of the compressed record it comes from).
+    /// Offset of its body in the file (of the compressed record it comes from).
     pub offset: u64,
     /// All after its header.
     pub body: &'d [u8],
-    /// What follows a record that is longer than its header can say.
+    /// Data behind a record that is longer than its header can say.
     pub tail: &'d [u8],
-    /// Where that is.
+    /// Offset of that data.
     pub tail_offset: u64,
 }
 
@@ -34,7 +34,7 @@ impl Record<'_> {
     pub const SAMPLE: u32 = 9;
     /// How many samples of an event were lost.
     pub const LOST_SAMPLES: u32 = 13;
-    /// What was measured, in pipe mode.
+    /// Attributes of the events, in pipe mode.
     pub const HEADER_ATTR: u32 = 64;
     /// The target's tracefs, in pipe mode.
     pub const TRACING_DATA: u32 = 66;
@@ -78,7 +78,10 @@ impl<'d> Records<'d> {
         let misc = self.cursor.u16("a record")?;
         let size = u64::from(self.cursor.u16("a record")?);
         let Some(len) = size.checked_sub(HEADER_LEN) else {
-            return Err(Fault::at(offset, format!("a record of {size} bytes: shorter than its own header")));
+            return Err(ImportError::at(
+                offset,
+                format!("a record of {size} bytes: shorter than its own header"),
+            ));
         };
         let body_offset = self.cursor.offset();
         let body = self.cursor.take(len, "a record")?;
@@ -92,7 +95,7 @@ impl<'d> Records<'d> {
             Record::AUXTRACE => Some(self.cursor.order.uint(body.get(..8).unwrap_or_default())),
             _ => Some(0),
         };
-        let tail_len = tail_len.ok_or_else(|| Fault::at(offset, "a record of absurd length"))?;
+        let tail_len = tail_len.ok_or_else(|| ImportError::at(offset, "a record of absurd length"))?;
         let tail = self.cursor.take(tail_len, "what follows a record")?;
         Ok(Some(Record { kind, misc, offset: body_offset, body, tail, tail_offset }))
     }
@@ -102,7 +105,7 @@ impl<'d> Records<'d> {
         self.cursor.offset()
     }
 
-    /// What no record was made of yet.
+    /// Bytes that are not parsed yet.
     pub fn rest(&self) -> &'d [u8] {
         self.cursor.rest()
     }

@@ -1,6 +1,6 @@
 //! Records in the order of their times: perf writes what each CPU's buffer holds in turns, and says when a turn is over.
 
-use super::super::cursor::{Fault, Result};
+use super::super::cursor::{ImportError, Result};
 use super::PerfData;
 use super::records::{Record, Records};
 use super::sample::{Shapes, Trailer};
@@ -14,7 +14,7 @@ fn waiting_max(len: usize) -> u64 {
 /// Bytes of a task's name that are kept: the kernel has no longer ones, and each task that is made gets a copy.
 const COMM_MAX: usize = 16;
 
-/// What the records say, in the order of time.
+/// Records in the order of time.
 #[derive(Debug, Clone, Copy)]
 pub enum Item<'a> {
     /// A tracepoint was hit.
@@ -81,7 +81,7 @@ pub struct Rounds<'d> {
     waiting_max: u64,
     /// Records lost that were counted sample by sample at the end.
     pub lost_samples: u64,
-    /// Whether too much had to wait.
+    /// True if more than the limit had to wait.
     pub is_forced: bool,
 }
 
@@ -118,7 +118,7 @@ impl<'d> Rounds<'d> {
     pub fn read<E>(
         &mut self,
         see: &mut dyn FnMut(Item<'_>) -> std::result::Result<(), E>,
-    ) -> std::result::Result<Option<Fault>, E> {
+    ) -> std::result::Result<Option<ImportError>, E> {
         let fault = loop {
             match self.records.next_record() {
                 Ok(None) => break None,
@@ -139,7 +139,7 @@ impl<'d> Rounds<'d> {
         self.release(u64::MAX, see)?;
         let left = self.unpack.left();
         let torn = (left > 0).then(|| {
-            Fault::at(self.records.offset(), format!("the last record is cut off after {left} bytes"))
+            ImportError::at(self.records.offset(), format!("the last record is cut off after {left} bytes"))
         });
         Ok(fault.or(torn))
     }
@@ -241,7 +241,7 @@ impl Queue {
     }
 }
 
-/// What a record says, if it is one of those that matter.
+/// Item of a record; `None` for records of other types.
 fn item<'a>(record: &Record<'a>, time: u64, shapes: &Shapes) -> Option<Item<'a>> {
     let int = |at: usize| shapes.int(record.body, at);
     match record.kind {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kmt_format::kernel::ByteOrder;
 
-use super::super::cursor::{Cursor, Fault, Result};
+use super::super::cursor::{Cursor, ImportError, Result};
 use super::attr::{Attr, bits};
 use super::records::Record;
 
@@ -23,7 +23,7 @@ pub struct Sample<'d> {
     pub chain: &'d [u8],
 }
 
-/// What other records say of where they come from.
+/// Trailer of records other than samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trailer {
     /// Time, 0 if not told.
@@ -69,7 +69,10 @@ impl Shapes {
                 let id = self.order.uint(record.body.get(..8).unwrap_or_default());
                 let found = self.by_id.get(&id).copied();
                 found.ok_or_else(|| {
-                    Fault::at(record.offset, format!("a sample of id {id}, which nothing was measured with"))
+                    ImportError::at(
+                        record.offset,
+                        format!("a sample of id {id}, which nothing was measured with"),
+                    )
                 })?
             }
         };
@@ -102,7 +105,7 @@ impl Shapes {
             let count = cursor.u64("a call chain")?;
             let len = count
                 .checked_mul(8)
-                .ok_or_else(|| Fault::at(cursor.offset(), "a call chain of absurd length"))?;
+                .ok_or_else(|| ImportError::at(cursor.offset(), "a call chain of absurd length"))?;
             sample.chain = cursor.take(len, "a call chain")?;
         }
         if has(bits::RAW) {
@@ -122,7 +125,7 @@ impl Shapes {
         self.order.uint_at(bytes, at, 4).map(|n| n as u32 as i32)
     }
 
-    /// What the end of another record says.
+    /// Reads the trailer of another record.
     pub fn trailer(&self, record: &Record<'_>) -> Trailer {
         let body = record.body;
         let bits_of = || {

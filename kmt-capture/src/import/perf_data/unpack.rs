@@ -4,7 +4,7 @@ use kmt_format::kernel::ByteOrder;
 
 #[cfg(feature = "zstd")]
 use super::super::bounds::raise;
-use super::super::cursor::{Cursor, Fault, Result};
+use super::super::cursor::{Cursor, ImportError, Result};
 use super::super::inflate::Inflating;
 use super::records::{Record, Records};
 
@@ -15,10 +15,10 @@ const STEP: usize = 1 << 17;
 /// The stream.
 pub struct Unpack {
     order: ByteOrder,
-    /// What all of it may hold.
+    /// Budget for all compressed records, in bytes.
     #[cfg_attr(not(feature = "zstd"), allow(dead_code))]
     inflating: Inflating,
-    /// What one compressed record may hold, in bytes.
+    /// Limit for one compressed record, in bytes.
     #[cfg_attr(not(feature = "zstd"), allow(dead_code))]
     record_len_max: u64,
     #[cfg(feature = "zstd")]
@@ -48,7 +48,7 @@ impl Unpack {
         see: &mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> Result<()> {
         use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
-        let failed = |e: std::io::Error| Fault::at(record.offset, format!("decompressing: {e}"));
+        let failed = |e: std::io::Error| ImportError::at(record.offset, format!("decompressing: {e}"));
         let packed = self.packed(record)?;
         if self.decoder.is_none() {
             self.decoder = Some(zstd::stream::raw::Decoder::new().map_err(failed)?);
@@ -67,7 +67,7 @@ impl Unpack {
             if self.inflating.used().saturating_sub(before) > self.record_len_max {
                 let (most, remedy) = (self.record_len_max, raise("compressed_record"));
                 let what = format!("more than {most} bytes in one compressed record; {remedy}");
-                return Err(Fault::at(record.offset, what));
+                return Err(ImportError::at(record.offset, what));
             }
             self.held.truncate(start.saturating_add(made));
             let used = whole(&self.held, self.order, record.offset, see)?;
@@ -76,7 +76,7 @@ impl Unpack {
                 return Ok(());
             }
             if made == 0 {
-                return Err(Fault::at(record.offset, "compressed records that stop in the middle"));
+                return Err(ImportError::at(record.offset, "compressed records that stop in the middle"));
             }
         }
     }
@@ -85,7 +85,7 @@ impl Unpack {
     #[cfg(not(feature = "zstd"))]
     pub fn feed(&mut self, record: &Record<'_>, _: &mut dyn FnMut(&Record<'_>) -> Result<()>) -> Result<()> {
         let _ = (self.packed(record)?, self.order, &self.held, whole);
-        Err(Fault::at(record.offset, "compressed with zstd, which this kmt-capture was built without"))
+        Err(ImportError::at(record.offset, "compressed with zstd, which this kmt-capture was built without"))
     }
 
     fn packed<'r>(&self, record: &Record<'r>) -> Result<&'r [u8]> {
@@ -116,7 +116,7 @@ fn whole(
         let len = (size as usize).max(8);
         let Some(one) = bytes.get(used..used.saturating_add(len)) else { break };
         let mut records = Records::new(Cursor::new(one, offset, order));
-        if let Some(mut record) = records.next_record().map_err(|f| Fault::at(offset, f.what))? {
+        if let Some(mut record) = records.next_record().map_err(|f| ImportError::at(offset, f.what))? {
             record.offset = offset;
             see(&record)?;
         }

@@ -1,4 +1,4 @@
-//! What an event says: `key=value` pairs, and the text between them.
+//! Text of an event: `key=value` pairs, and the text between them.
 
 /// One pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn args<'a>(text: &'a [u8], most: usize, out: &mut Vec<Arg<'a>>) -> bool {
     true
 }
 
-/// Where the next key begins, and its equals sign: a word of letters at the start of the text or behind a blank.
+/// Offsets of the next key and of its equals sign: a word of letters at the start of the text or behind a blank.
 fn next_key(text: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut at = from;
     loop {
@@ -61,7 +61,7 @@ fn next_key(text: &[u8], from: usize) -> Option<(usize, usize)> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<(String, String, String)> {
+    fn pairs_of(text: &str) -> Vec<(String, String, String)> {
         let mut out = Vec::new();
         args(text.as_bytes(), 64, &mut out);
         let string = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
@@ -71,13 +71,16 @@ mod tests {
     #[test]
     fn pairs() {
         let pair = |b: &str, k: &str, v: &str| (b.to_owned(), k.to_owned(), v.to_owned());
-        assert_eq!(told("a=1 b=x y c=3"), [pair("", "a", "1"), pair(" ", "b", "x y"), pair(" ", "c", "3")]);
         assert_eq!(
-            told("(f+0x1) call_site=f+0x1 ptr=  (null)"),
+            pairs_of("a=1 b=x y c=3"),
+            [pair("", "a", "1"), pair(" ", "b", "x y"), pair(" ", "c", "3")]
+        );
+        assert_eq!(
+            pairs_of("(f+0x1) call_site=f+0x1 ptr=  (null)"),
             [pair("(f+0x1) ", "call_site", "f+0x1"), pair(" ", "ptr", "(null)")]
         );
-        assert_eq!(told("a==1"), [pair("", "a", "=1")]);
-        assert_eq!(told("no pairs"), []);
-        assert_eq!(told("=1 2=3"), []);
+        assert_eq!(pairs_of("a==1"), [pair("", "a", "=1")]);
+        assert_eq!(pairs_of("no pairs"), []);
+        assert_eq!(pairs_of("=1 2=3"), []);
     }
 }

@@ -10,10 +10,10 @@ pub enum Stamp {
 }
 
 /// System where the text has it, name of the event, text.
-pub(super) type What<'a> = (Option<&'a [u8]>, &'a [u8], &'a [u8]);
+pub(super) type EventColumn<'a> = (Option<&'a [u8]>, &'a [u8], &'a [u8]);
 
 /// `EVENT: TEXT`, or `SYSTEM:EVENT: TEXT`.
-pub(super) fn what(text: &[u8]) -> Option<What<'_>> {
+pub(super) fn event_column(text: &[u8]) -> Option<EventColumn<'_>> {
     let text = text.trim_ascii_start();
     if text.starts_with(b"<stack trace>") {
         return Some((None, b"kernel_stack", b""));

@@ -33,18 +33,18 @@ pub struct Schema {
     fills: u64,
 }
 
-/// What became of an event.
+/// Layout of the record that was made of an event.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Made {
-    /// A record of a known layout.
-    Record,
-    /// A record of a layout that is new: its system, and the text of its `format`.
+pub enum RecordLayout {
+    /// The layout of an earlier event.
+    Known,
+    /// A new layout: its system, and the text of its `format`.
     New(String, String),
 }
 
-/// Why no record can be made of an event.
+/// Reasons for which no record can be made of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Unrecordable {
     /// The kernel had no hash to print yet: `(____ptrval____)`.
     PointerNotPrinted,
     /// Too many events of different kinds.
@@ -84,9 +84,9 @@ impl Schema {
         event: &Event<'_>,
         args: &[Arg<'_>],
         record: &mut Vec<u8>,
-    ) -> Result<Made, Refusal> {
+    ) -> Result<RecordLayout, Unrecordable> {
         if args.iter().any(|a| a.key == b"ptr" && a.value.starts_with(b"(__")) {
-            return Err(Refusal::PointerNotPrinted);
+            return Err(Unrecordable::PointerNotPrinted);
         }
         self.key.clear();
         self.key.extend_from_slice(event.name);
@@ -97,7 +97,7 @@ impl Schema {
         let mut shapes = self.shapes.get_mut(&self.key).map(std::mem::take).unwrap_or_default();
         let made = self.record_of(event, args, record, &mut shapes);
         match self.shapes.get_mut(&self.key) {
-            Some(place) => *place = shapes,
+            Some(entry) => *entry = shapes,
             None if made.is_ok() => drop(self.shapes.insert(self.key.clone(), shapes)),
             None => {}
         }
@@ -110,26 +110,26 @@ impl Schema {
         args: &[Arg<'_>],
         record: &mut Vec<u8>,
         shapes: &mut Shapes,
-    ) -> Result<Made, Refusal> {
+    ) -> Result<RecordLayout, Unrecordable> {
         if shapes.use_first(|shape| self.fill(shape, event, args, record)) {
-            return Ok(Made::Record);
+            return Ok(RecordLayout::Known);
         }
         if shapes.is_empty() && u64::from(self.count) >= self.most {
-            return Err(Refusal::TooManyKinds);
+            return Err(Unrecordable::TooManyKinds);
         }
         let shape = self.shape(args);
         if let Some(same) = shapes.with_forms_of(&shape) {
             self.fill(same, event, args, record);
-            return Ok(Made::Record);
+            return Ok(RecordLayout::Known);
         }
         if u64::from(self.count) >= self.most {
-            return Err(Refusal::TooManyKinds);
+            return Err(Unrecordable::TooManyKinds);
         }
         self.count += 1;
         let format = format(event, args, &shape);
         self.fill(&shape, event, args, record);
         shapes.add(shape);
-        Ok(Made::New(system(event), format))
+        Ok(RecordLayout::New(system(event), format))
     }
 
     /// The layout that an event's text asks for. A text without pairs is one field.
@@ -193,7 +193,7 @@ impl Schema {
 
     /// The value as a number, if it is written in that form.
     fn number(&mut self, form: Form, value: &[u8]) -> Option<u64> {
-        if let Some(number) = told_twice(value).filter(|_| form != Form::Text) {
+        if let Some(number) = hex_and_decimal(value).filter(|_| form != Form::Text) {
             return Some(number);
         }
         match form {
@@ -307,7 +307,7 @@ fn flags(columns: &[u8]) -> (u8, u8) {
 }
 
 /// `0x40 (64)`, as kernels print all fields where the option `fields` is set (6.4 and later).
-fn told_twice(value: &[u8]) -> Option<u64> {
+fn hex_and_decimal(value: &[u8]) -> Option<u64> {
     let (hexadecimal, rest) = value.split_at_checked(value.iter().position(|&b| b == b' ')?)?;
     let is_twice = rest.starts_with(b" (") && rest.ends_with(b")");
     hex(hexadecimal, true).filter(|_| is_twice)

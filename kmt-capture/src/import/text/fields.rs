@@ -7,9 +7,9 @@ use super::args::{Arg, args};
 /// Names of numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Names {
-    /// Whether several may be set, with | between.
+    /// True if several may be set, with | between.
     pub is_flags: bool,
-    /// What is printed for 0.
+    /// Text for 0.
     pub none: Option<&'static str>,
     /// Each.
     pub rows: &'static [(&'static str, u64)],
@@ -106,35 +106,38 @@ fn field_of<'a>(event: &[u8], key: &'a [u8]) -> &'a [u8] {
 }
 
 /// One value of a text: the literals that may stand before it, its field, and whether some kernels leave it out.
-struct Part(&'static [&'static str], &'static str, bool);
+struct TemplateValue(&'static [&'static str], &'static str, bool);
 
 /// Fields that every text of a shrinker begins with.
-const SHRINKER: [Part; 3] =
-    [Part(&[""], "shrink", false), Part(&[" "], "shr", false), Part(&[": nid: "], "nid", true)];
+const SHRINKER: [TemplateValue; 3] = [
+    TemplateValue(&[""], "shrink", false),
+    TemplateValue(&[" "], "shr", false),
+    TemplateValue(&[": nid: "], "nid", true),
+];
 
 /// Texts without pairs, by event: what follows the shrinker. Before 3.12 no node is in it, before 4.16 the pages of the
 /// LRU lists are.
-const TEMPLATES: [(&str, &[Part]); 2] = [
+const TEMPLATES: [(&str, &[TemplateValue]); 2] = [
     (
         "mm_shrink_slab_start",
         &[
-            Part(&[": objects to shrink ", " objects to shrink "], "nr_objects_to_shrink", false),
-            Part(&[" gfp_flags "], "gfp_flags", false),
-            Part(&[" pgs_scanned "], "pgs_scanned", true),
-            Part(&[" lru_pgs "], "lru_pgs", true),
-            Part(&[" cache items "], "cache_items", false),
-            Part(&[" delta "], "delta", false),
-            Part(&[" total_scan "], "total_scan", false),
-            Part(&[" priority "], "priority", true),
+            TemplateValue(&[": objects to shrink ", " objects to shrink "], "nr_objects_to_shrink", false),
+            TemplateValue(&[" gfp_flags "], "gfp_flags", false),
+            TemplateValue(&[" pgs_scanned "], "pgs_scanned", true),
+            TemplateValue(&[" lru_pgs "], "lru_pgs", true),
+            TemplateValue(&[" cache items "], "cache_items", false),
+            TemplateValue(&[" delta "], "delta", false),
+            TemplateValue(&[" total_scan "], "total_scan", false),
+            TemplateValue(&[" priority "], "priority", true),
         ],
     ),
     (
         "mm_shrink_slab_end",
         &[
-            Part(&[": unused scan count ", " unused scan count "], "unused_scan", false),
-            Part(&[" new scan count "], "new_scan", false),
-            Part(&[" total_scan "], "total_scan", true),
-            Part(&[" last shrinker return val "], "retval", false),
+            TemplateValue(&[": unused scan count ", " unused scan count "], "unused_scan", false),
+            TemplateValue(&[" new scan count "], "new_scan", false),
+            TemplateValue(&[" total_scan "], "total_scan", true),
+            TemplateValue(&[" last shrinker return val "], "retval", false),
         ],
     ),
 ];
@@ -143,13 +146,13 @@ const TEMPLATES: [(&str, &[Part]); 2] = [
 fn by_template<'a>(event: &[u8], text: &'a [u8], out: &mut Vec<Arg<'a>>) -> bool {
     out.clear();
     let template = TEMPLATES.iter().find(|(name, _)| name.as_bytes() == event);
-    template.is_some_and(|(_, parts)| fits(parts, text, out))
+    template.is_some_and(|(_, values)| fits(values, text, out))
 }
 
 /// Parses a text from its end: there a literal cannot be part of the value before it.
-fn fits<'a>(parts: &[Part], text: &'a [u8], out: &mut Vec<Arg<'a>>) -> bool {
+fn fits<'a>(values: &[TemplateValue], text: &'a [u8], out: &mut Vec<Arg<'a>>) -> bool {
     let mut rest = text.trim_ascii_end();
-    for Part(literals, field, is_optional) in SHRINKER.iter().chain(parts).rev() {
+    for TemplateValue(literals, field, is_optional) in SHRINKER.iter().chain(values).rev() {
         let found = literals.iter().find_map(|literal| {
             let at = match literal.len() {
                 0 => 0,

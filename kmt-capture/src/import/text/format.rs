@@ -81,7 +81,7 @@ fn conversion(print: &mut String, values: &mut String, field: &Field) {
         Form::Name => ("%ps", format!("(void *)REC->{key}")),
         Form::Names(names) => ("%s", names.print(key)),
         Form::Gfp => {
-            let table = GfpNames::table();
+            let table = GfpNames::print_flags_rows();
             ("%s", format!("(REC->{key}) ? __print_flags(REC->{key}, \"|\", {table}) : \"none\""))
         }
         Form::Hex { prefixed: true } => (if is_long { "0x%lx" } else { "0x%llx" }, reads),

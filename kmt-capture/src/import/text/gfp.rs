@@ -109,7 +109,7 @@ const GONE: [(&str, u64); 20] = [
 /// Texts of flags as numbers, remembered.
 #[derive(Debug, Default)]
 pub struct GfpNames {
-    known: HashMap<Vec<u8>, u64>,
+    values: HashMap<Vec<u8>, u64>,
     /// A name that is not known, if there was one.
     pub unknown: Option<String>,
 }
@@ -119,13 +119,13 @@ impl GfpNames {
     pub fn value(&mut self, text: &[u8]) -> u64 {
         /// Many more combinations than any kernel uses.
         const REMEMBERED: usize = 4096;
-        if let Some(&value) = self.known.get(text) {
+        if let Some(&value) = self.values.get(text) {
             return value;
         }
         let words = text.split(|&b| b == b'|').map(|w| w.trim_ascii());
         let value = words.fold(0, |sum, word| sum | self.word(word));
-        if self.known.len() < REMEMBERED {
-            self.known.insert(text.to_vec(), value);
+        if self.values.len() < REMEMBERED {
+            self.values.insert(text.to_vec(), value);
         }
         value
     }
@@ -144,7 +144,7 @@ impl GfpNames {
     }
 
     /// The names as a `print fmt` lists them.
-    pub fn table() -> String {
+    pub fn print_flags_rows() -> String {
         let rows = NAMES.iter().filter(|(_, bits)| *bits != 0);
         let rows: Vec<String> = rows.map(|(name, bits)| format!("{{ {bits:#x}UL, \"{name}\" }}")).collect();
         rows.join(", ")

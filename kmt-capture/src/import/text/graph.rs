@@ -1,6 +1,6 @@
 //! Lines of the function graph tracer.
 
-use super::columns::{comm_and_pid, next_word, number, stamp, what};
+use super::columns::{comm_and_pid, event_column, next_word, number, stamp};
 use super::line_types::{Event, Graph, GraphKind, Line};
 
 /// The function graph tracer, with times and tasks: `TIME |  CPU)  COMM-PID  | FLAGS |  DURATION |  CALLS`, where CALLS is
@@ -22,7 +22,7 @@ pub(super) fn graph(line: &[u8]) -> Option<Line<'_>> {
     let head = Event { comm, pid, tgid: None, cpu, flags, stamp, system: None, name: b"", text: b"" };
     let code = rest.trim_ascii();
     if let Some(text) = code.strip_prefix(b"/* ").and_then(|c| c.strip_suffix(b"*/")) {
-        let (system, name, text) = what(text.trim_ascii_end())?;
+        let (system, name, text) = event_column(text.trim_ascii_end())?;
         return Some(Line::Event(Event { system, name, text, ..head }));
     }
     let indent = rest.len() - rest.trim_ascii_start().len();
@@ -33,12 +33,12 @@ pub(super) fn graph(line: &[u8]) -> Option<Line<'_>> {
 
 /// `function() {`, `function();`, `} /* function */`, `}`.
 fn calls(code: &[u8]) -> Option<Graph<'_>> {
-    let told = |kind, function| Some(Graph { kind, depth: 0, function, duration_ns: None });
+    let graph_line = |kind, function| Some(Graph { kind, depth: 0, function, duration_ns: None });
     if let Some(rest) = code.strip_prefix(b"}") {
         let comment = rest.trim_ascii().strip_prefix(b"/*").and_then(|c| c.strip_suffix(b"*/"));
         let comment = comment.unwrap_or_default().trim_ascii();
         let end = comment.windows(5).position(|w| w == b" ret=" || w == b" (ret").unwrap_or(comment.len());
-        return told(GraphKind::End, comment.get(..end).filter(|f| !f.is_empty()));
+        return graph_line(GraphKind::End, comment.get(..end).filter(|f| !f.is_empty()));
     }
     let function = code.get(..code.iter().position(|&b| b == b'(')?)?.trim_ascii_end();
     // Behind it may stand its result or its caller.
@@ -49,7 +49,7 @@ fn calls(code: &[u8]) -> Option<Graph<'_>> {
         b';' => GraphKind::Leaf,
         _ => return None,
     };
-    if function.is_empty() { None } else { told(kind, Some(function)) }
+    if function.is_empty() { None } else { graph_line(kind, Some(function)) }
 }
 
 /// `! 123.456 us`; the mark says how long that is.
@@ -63,7 +63,7 @@ fn duration_ns(text: &[u8]) -> Option<u64> {
     number(us)?.checked_mul(1000)?.checked_add(number(fraction)? * 10u64.pow(3 - digits))
 }
 
-/// What stands before the next `|`.
+/// Text before the next `|`.
 fn next_column<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let at = rest.iter().position(|&b| b == b'|')?;
     let column = rest.get(..at)?.trim_ascii();

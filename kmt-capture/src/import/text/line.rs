@@ -1,6 +1,6 @@
 //! One line: who, where, when, what.
 
-use super::columns::{Stamp, comm_and_pid, next_word, number, process, stamp, what};
+use super::columns::{Stamp, comm_and_pid, event_column, next_word, number, process, stamp};
 use super::graph::graph;
 use super::line_types::{Event, Line};
 
@@ -24,7 +24,7 @@ pub fn parse(line: &[u8]) -> Line<'_> {
     found.or_else(|| chain(line)).unwrap_or(Line::Other)
 }
 
-/// Whether a line that is [`Line::Other`] looks like a torn event of the allocators.
+/// True if a line that is [`Line::Other`] looks like a torn event of the allocators.
 pub fn could_be_event(line: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"kmalloc", b"kfree:", b"kmem_cache_", b"mm_page_"];
     let has = |text: &[u8]| line.windows(text.len()).any(|w| w == text);
@@ -99,7 +99,7 @@ fn lost(line: &[u8]) -> Option<Line<'_>> {
 
 /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
 fn brackets(line: &[u8]) -> Option<Line<'_>> {
-    /// Where the CPU stands at the latest: behind a name of 15 bytes and columns of numbers.
+    /// Last possible offset of the CPU: behind a name of 15 bytes and columns of numbers.
     const HEAD_LEN: usize = 256;
     let head = line.get(..line.len().min(HEAD_LEN))?;
     let mut from = 0;
@@ -143,7 +143,7 @@ fn around(line: &[u8], open: usize) -> Option<Line<'_>> {
 
 /// The event, or the function, behind the columns that all lines have.
 fn behind_columns<'a>(head: Event<'a>, text: &'a [u8]) -> Option<Line<'a>> {
-    if let Some((system, name, text)) = what(text) {
+    if let Some((system, name, text)) = event_column(text) {
         return Some(Line::Event(Event { system, name, text, ..head }));
     }
     let text = text.trim_ascii();
@@ -155,7 +155,7 @@ fn behind_columns<'a>(head: Event<'a>, text: &'a [u8]) -> Option<Line<'a>> {
 
 /// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has seconds there.
 fn latency(line: &[u8]) -> Option<Event<'_>> {
-    /// Where the time stands at the latest.
+    /// Last possible offset of the time.
     const HEAD_LEN: usize = 96;
     let head = line.get(..line.len().min(HEAD_LEN))?;
     // A task may be called dbus-daemon: of several places the first that is a time.
@@ -190,7 +190,7 @@ fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option
     let flags = word.get(cpu_len..)?;
     head = head.get(..last)?.trim_ascii_end();
     let (comm, pid) = comm_and_pid(head)?;
-    let (system, name, text) = what(text)?;
+    let (system, name, text) = event_column(text)?;
     Some(Event { comm, pid, tgid: None, cpu, flags, stamp, system, name, text })
 }
 
@@ -292,8 +292,8 @@ mod tests {
             ("      sh-121     2d..1. 45us+: kfree: ptr=1", "sh", 121, 2, "d..1.", Stamp::Time(45_000, 6)),
         ] {
             let found = event(line);
-            let told = (found.comm, found.pid, found.cpu, found.flags, found.stamp);
-            assert_eq!(told, (comm.as_bytes(), pid, cpu, flags.as_bytes(), stamp), "{line}");
+            let columns = (found.comm, found.pid, found.cpu, found.flags, found.stamp);
+            assert_eq!(columns, (comm.as_bytes(), pid, cpu, flags.as_bytes(), stamp), "{line}");
             assert_eq!((found.name, found.text), (&b"kfree"[..], &b"ptr=1"[..]), "{line}");
         }
         assert_eq!(event("            perf 1 [000] 1.5: kmem:kfree: ptr=1").system, Some(&b"kmem"[..]));
@@ -344,8 +344,12 @@ mod tests {
             "<6>[   12.345690]  dbus-daemon-121     2d..1. 45us+: kfree: ptr=1",
         ] {
             let found = event(line);
-            let told = (found.comm, found.pid, found.cpu, found.flags, found.stamp);
-            assert_eq!(told, (&b"dbus-daemon"[..], 121, 2, &b"d..1."[..], Stamp::Time(45_000, 6)), "{line}");
+            let columns = (found.comm, found.pid, found.cpu, found.flags, found.stamp);
+            assert_eq!(
+                columns,
+                (&b"dbus-daemon"[..], 121, 2, &b"d..1."[..], Stamp::Time(45_000, 6)),
+                "{line}"
+            );
         }
         assert_eq!(
             event("      sh-121     2d..1. 1234.500000: kfree: ptr=1").stamp,

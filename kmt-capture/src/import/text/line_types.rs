@@ -45,7 +45,7 @@ pub struct Event<'a> {
     pub system: Option<&'a [u8]>,
     /// Name of the event.
     pub name: &'a [u8],
-    /// What the event says.
+    /// Text of the event.
     pub text: &'a [u8],
 }
 

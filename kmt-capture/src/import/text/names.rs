@@ -35,7 +35,7 @@ impl Symbols {
         Self { by_name: HashMap::new(), rows: Vec::new(), next, sites: HashMap::new(), most, left_out: 0 }
     }
 
-    /// Whether there are any.
+    /// True if there are functions.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -45,18 +45,18 @@ impl Symbols {
         if let Some(&address) = self.sites.get(text) {
             return Some(address);
         }
-        let (place, owner) = match text.iter().position(|&b| b == b'[') {
+        let (symbol, owner) = match text.iter().position(|&b| b == b'[') {
             Some(at) => {
                 (text.get(..at)?.trim_ascii_end(), Some(text.get(at + 1..)?.split(|&b| b == b']').next()?))
             }
             None => (text.split(|&b| b == b' ').next()?, None),
         };
-        let plus = place.iter().rposition(|&b| b == b'+').unwrap_or(place.len());
-        let name = place.get(..plus).filter(|n| is_function(n))?;
-        let mut numbers = place.get(plus..)?.trim_ascii().split(|&b| b == b'/').map(hex);
+        let plus = symbol.iter().rposition(|&b| b == b'+').unwrap_or(symbol.len());
+        let name = symbol.get(..plus).filter(|n| is_function(n))?;
+        let mut numbers = symbol.get(plus..)?.trim_ascii().split(|&b| b == b'/').map(hex);
         let offset = match numbers.next() {
             Some(Some(offset)) => offset,
-            _ if plus == place.len() => 0,
+            _ if plus == symbol.len() => 0,
             _ => return None,
         };
         let size = numbers.next().flatten().unwrap_or(0);
@@ -69,7 +69,7 @@ impl Symbols {
     }
 
     /// A function of which the text tells an address in it: `FUNCTION+0xOFFSET`.
-    pub fn place(&mut self, text: &[u8], address: u64) {
+    pub fn set_address(&mut self, text: &[u8], address: u64) {
         let plus = text.iter().rposition(|&b| b == b'+').unwrap_or(text.len());
         let (Some(name), Some(rest)) = (text.get(..plus).filter(|n| is_function(n)), text.get(plus..)) else {
             return;
@@ -111,7 +111,7 @@ impl Symbols {
     }
 
     /// As a file wants them.
-    pub fn table(&self) -> KernelSymbols<'_> {
+    pub fn kernel_symbols(&self) -> KernelSymbols<'_> {
         let mut owners: Vec<&[u8]> = Vec::new();
         let mut numbers: HashMap<&[u8], usize> = HashMap::new();
         let mut symbols = Vec::new();
@@ -158,7 +158,7 @@ mod tests {
         assert!(other > first + 0x80);
         assert_eq!(symbols.address(b"12"), None);
         assert_eq!(symbols.address(b""), None);
-        let table = symbols.table();
+        let table = symbols.kernel_symbols();
         assert_eq!(table.symbols.len(), 2);
         assert_eq!(table.owners, [b"ext4"]);
         assert_eq!(table.symbols[0].size, 0x80);

@@ -84,14 +84,14 @@ pub(super) struct Shapes {
 const TRIED_MAX: usize = 16;
 
 impl Shapes {
-    /// Whether there is none.
+    /// True if there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// Uses the first of the latest layouts that fits, if one does.
     pub(super) fn use_first(&mut self, mut fits: impl FnMut(&Shape) -> bool) -> bool {
-        let found = self.recent.iter().position(|&place| self.all.get(place).is_some_and(&mut fits));
+        let found = self.recent.iter().position(|&index| self.all.get(index).is_some_and(&mut fits));
         if let Some(at) = found {
             self.recent.swap(0, at);
         }
@@ -100,9 +100,9 @@ impl Shapes {
 
     /// The layout whose fields have the same forms.
     pub(super) fn with_forms_of(&mut self, shape: &Shape) -> Option<&Shape> {
-        let place = *self.by_forms.get(&forms(shape))?;
-        self.latest(place);
-        self.all.get(place)
+        let index = *self.by_forms.get(&forms(shape))?;
+        self.latest(index);
+        self.all.get(index)
     }
 
     /// Adds a layout.
@@ -112,8 +112,8 @@ impl Shapes {
         self.all.push(shape);
     }
 
-    fn latest(&mut self, place: usize) {
-        self.recent.insert(0, place);
+    fn latest(&mut self, index: usize) {
+        self.recent.insert(0, index);
         self.recent.truncate(TRIED_MAX);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::cursor::{Cursor, Fault, Result};
+use super::super::cursor::{Cursor, ImportError, Result};
 use super::super::inflate::{Codec, Inflating};
 use super::TraceDat;
 
@@ -20,11 +20,11 @@ pub struct Instance {
     pub page_size: Option<u32>,
     /// Data of its CPUs.
     pub cpus: Vec<CpuData>,
-    /// Whether the data come in compressed pieces.
+    /// True if the data come in compressed pieces.
     pub is_compressed: bool,
 }
 
-/// Where the data of one CPU are.
+/// Offset and length of the data of one CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuData {
     /// Number.
@@ -45,12 +45,12 @@ pub struct SubBuffers<'a, 'd> {
 }
 
 impl Instance {
-    /// Whether it holds anything.
+    /// True if it has data.
     pub fn has_data(&self) -> bool {
         self.cpus.iter().any(|c| c.len > 0)
     }
 
-    /// Whether no bytes are said to be the data of two CPUs.
+    /// Checks that no bytes are the data of two CPUs.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Instance {
             if let [a, b] = pair {
                 if a.offset.saturating_add(a.len) > b.offset {
                     let what = format!("the data of CPU {} and of CPU {} overlap", a.cpu, b.cpu);
-                    return Err(Fault::at(b.offset, what));
+                    return Err(ImportError::at(b.offset, what));
                 }
             }
         }
@@ -76,7 +76,7 @@ impl<'d> TraceDat<'d> {
         &self,
         instance: &Instance,
         data: &CpuData,
-    ) -> Result<(SubBuffers<'_, 'd>, Option<Fault>)> {
+    ) -> Result<(SubBuffers<'_, 'd>, Option<ImportError>)> {
         self.counted(instance, data, &self.inflating)
     }
 
@@ -94,7 +94,7 @@ impl<'d> TraceDat<'d> {
         instance: &Instance,
         data: &CpuData,
         inflating: &'a Inflating,
-    ) -> Result<(SubBuffers<'a, 'd>, Option<Fault>)> {
+    ) -> Result<(SubBuffers<'a, 'd>, Option<ImportError>)> {
         /// The size of compressed data leaves out the number of pieces before them.
         const PIECES_LEN: u64 = 4;
         let end = self.bytes.len() as u64;
@@ -103,7 +103,10 @@ impl<'d> TraceDat<'d> {
         let len = data.len.saturating_add(if codec.is_some() { PIECES_LEN } else { 0 });
         let there = len.min(end.saturating_sub(data.offset));
         let torn = Some(len.saturating_sub(there)).filter(|&missing| missing > 0).map(|missing| {
-            Fault::at(end, format!("the file is cut off: {missing} bytes of CPU {} are missing", data.cpu))
+            ImportError::at(
+                end,
+                format!("the file is cut off: {missing} bytes of CPU {} are missing", data.cpu),
+            )
         });
         let here = cursor.take(there, "a CPU's data")?;
         let mut cursor = Cursor::new(here, data.offset, self.start.order);

@@ -9,7 +9,7 @@ mod v7;
 pub use buffers::{CpuData, Instance, SubBuffers};
 
 use super::bounds::{Bounds, raise};
-use super::cursor::{Cursor, Fault, Result};
+use super::cursor::{Cursor, ImportError, Result};
 use super::inflate::{Codec, Inflating};
 use super::tracing_data::{Start, TracingData};
 use kmt_format::kernel::ByteOrder;
@@ -20,17 +20,17 @@ use self::buffers::CPUS_MAX;
 #[derive(Debug)]
 pub struct TraceDat<'d> {
     bytes: &'d [u8],
-    /// What stands first.
+    /// Start of the file.
     pub start: Start,
     /// How parts are compressed, if some are.
     pub codec: Option<Codec>,
     /// The target's files.
     pub data: TracingData,
-    /// What else is known.
-    pub options: Options,
+    /// Other facts.
+    pub options: TraceDatOptions,
     /// Buffers, the top level first.
     pub instances: Vec<Instance>,
-    /// What was left out, and why.
+    /// Facts that were left out, with the reason.
     pub notes: Vec<String>,
     /// Bytes of sections read, which are held in memory.
     sections: Inflating,
@@ -42,9 +42,9 @@ pub struct TraceDat<'d> {
     bounds: Bounds,
 }
 
-/// What options tell.
+/// Facts from the options of a trace.dat.
 #[derive(Debug, Default, Clone)]
-pub struct Options {
+pub struct TraceDatOptions {
     /// `uname`.
     pub uname: Option<String>,
     /// Contents of `trace_clock`.
@@ -64,8 +64,8 @@ pub struct Options {
 }
 
 impl<'d> TraceDat<'d> {
-    fn too_many_options(&self, offset: u64) -> Fault {
-        Fault::at(offset, format!("more than {} options; {}", self.bounds.options, raise("options")))
+    fn too_many_options(&self, offset: u64) -> ImportError {
+        ImportError::at(offset, format!("more than {} options; {}", self.bounds.options, raise("options")))
     }
 
     /// Reads everything but the events. All compressed parts together may hold `inflated_max` bytes, those that are not
@@ -81,7 +81,7 @@ impl<'d> TraceDat<'d> {
             bytes,
             codec: None,
             data: TracingData::new(bounds),
-            options: Options::default(),
+            options: TraceDatOptions::default(),
             instances: Vec::new(),
             notes: Vec::new(),
             sections: Inflating::new("the file's sections", inflated_max / 4),
@@ -95,11 +95,11 @@ impl<'d> TraceDat<'d> {
             "7" => file.read_v7(cursor)?,
             other => {
                 let what = format!("version {other:?} of trace.dat; 6 and 7 are known");
-                return Err(Fault::at(super::tracing_data::MAGIC.len() as u64, what));
+                return Err(ImportError::at(super::tracing_data::MAGIC.len() as u64, what));
             }
         }
         if file.instances.is_empty() {
-            return Err(Fault::at(
+            return Err(ImportError::at(
                 bytes.len() as u64,
                 "the file ends without a buffer: its recording did not end well, or it holds text only",
             ));
@@ -114,7 +114,7 @@ impl<'d> TraceDat<'d> {
         self.cpus = self.cpus.saturating_add(count as usize);
         let most = (self.bytes.len() as u64 / CPU_LEN).max(u64::from(CPUS_MAX));
         if self.cpus as u64 > most {
-            return Err(Fault::at(
+            return Err(ImportError::at(
                 offset,
                 format!("{} CPUs of all buffers: more than fit into the file", self.cpus),
             ));

@@ -1,13 +1,13 @@
 //! Version 6: one part after another.
 
-use super::super::cursor::{Cursor, Fault, Result};
+use super::super::cursor::{Cursor, ImportError, Result};
 use super::super::tracing_data::TracingData;
 use super::TraceDat;
 use super::buffers::{CPUS_MAX, CpuData, Instance};
 
-/// What follows the metadata, or an option's offset.
+/// Sections behind the metadata, or at an option's offset.
 enum Tag {
-    Options,
+    TraceDatOptions,
     Latency,
     Flyrecord,
 }
@@ -19,14 +19,14 @@ impl TraceDat<'_> {
         let offset = cursor.offset();
         let cpus = cursor.u32("the number of CPUs")?;
         if cpus > CPUS_MAX {
-            return Err(Fault::at(offset, format!("{cpus} CPUs: more than {CPUS_MAX}")));
+            return Err(ImportError::at(offset, format!("{cpus} CPUs: more than {CPUS_MAX}")));
         }
         let mut cpus_counted = cpus;
         let mut named = Vec::new();
         loop {
             let offset = cursor.offset();
             match tag(&mut cursor)? {
-                Tag::Options => self.v6_options(&mut cursor, &mut named, &mut cpus_counted)?,
+                Tag::TraceDatOptions => self.v6_options(&mut cursor, &mut named, &mut cpus_counted)?,
                 Tag::Latency => return Err(text_only(offset)),
                 Tag::Flyrecord => break,
             }
@@ -38,7 +38,9 @@ impl TraceDat<'_> {
             let mut cursor = cursor.seek(offset, "a buffer")?;
             let offset = cursor.offset();
             match tag(&mut cursor)? {
-                Tag::Options => return Err(Fault::at(offset, "options stand where a buffer should")),
+                Tag::TraceDatOptions => {
+                    return Err(ImportError::at(offset, "options stand where a buffer should"));
+                }
                 Tag::Latency => return Err(text_only(offset)),
                 Tag::Flyrecord => {}
             }
@@ -77,20 +79,23 @@ impl TraceDat<'_> {
     }
 }
 
-fn text_only(offset: u64) -> Fault {
-    Fault::at(offset, "holds a latency trace, which is text: convert what `trace-cmd report` prints of it")
+fn text_only(offset: u64) -> ImportError {
+    ImportError::at(
+        offset,
+        "holds a latency trace, which is text: convert what `trace-cmd report` prints of it",
+    )
 }
 
 fn tag(cursor: &mut Cursor<'_>) -> Result<Tag> {
     let offset = cursor.offset();
     let bytes = cursor.take(10, "a tag")?;
     match bytes.split(|&b| b == 0).next().unwrap_or_default().trim_ascii_end() {
-        b"options" => Ok(Tag::Options),
+        b"options" => Ok(Tag::TraceDatOptions),
         b"latency" => Ok(Tag::Latency),
         b"flyrecord" => Ok(Tag::Flyrecord),
         _ => {
             let found = String::from_utf8_lossy(bytes).into_owned();
-            Err(Fault::at(offset, format!("{found:?} should be one of options, latency, flyrecord")))
+            Err(ImportError::at(offset, format!("{found:?} should be one of options, latency, flyrecord")))
         }
     }
 }

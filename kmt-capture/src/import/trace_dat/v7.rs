@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::super::cursor::{Cursor, Fault, Result};
+use super::super::cursor::{Cursor, ImportError, Result};
 use super::super::inflate::Codec;
 use super::super::tracing_data::{Lines, lines};
 use super::TraceDat;
@@ -25,11 +25,11 @@ impl<'d> TraceDat<'d> {
         let _version = cursor.text("the version of the compression")?;
         self.codec = Codec::named(&compression, offset)?;
         let mut next = cursor.u64("where the options are")?;
-        let mut seen = HashSet::new();
+        let mut offsets = HashSet::new();
         let mut options = 0u64;
         while next != 0 {
-            if !seen.insert(next) {
-                return Err(Fault::at(next, "options that follow themselves"));
+            if !offsets.insert(next) {
+                return Err(ImportError::at(next, "options that follow themselves"));
             }
             let section = self.section(&cursor, next, 0)?;
             let mut inner = Cursor::new(&section.bytes, section.offset, cursor.order);
@@ -66,7 +66,7 @@ impl<'d> TraceDat<'d> {
             16..=21 | 23..=25 => {
                 let at = option.u64("where a section is")?;
                 let section = self.section(file, at, id)?;
-                self.part(id, &section, file)
+                self.read_section(id, &section, file)
             }
             22 => {
                 self.notes.push("a latency trace, which is text, is left out".to_owned());
@@ -80,7 +80,7 @@ impl<'d> TraceDat<'d> {
         }
     }
 
-    fn part(&mut self, id: u16, section: &Section<'_>, file: &Cursor<'_>) -> Result<()> {
+    fn read_section(&mut self, id: u16, section: &Section<'_>, file: &Cursor<'_>) -> Result<()> {
         let mut cursor = Cursor::new(&section.bytes, section.offset, file.order);
         let sized = |cursor: &mut Cursor<'_>, size: usize, what: &str| -> Result<Vec<u8>> {
             let len = cursor.uint(size, what)?;
@@ -111,7 +111,7 @@ impl<'d> TraceDat<'d> {
         let offset = option.offset();
         let count = option.u32("the number of CPUs")?;
         if count > CPUS_MAX {
-            return Err(Fault::at(offset, format!("{count} CPUs: more than {CPUS_MAX}")));
+            return Err(ImportError::at(offset, format!("{count} CPUs: more than {CPUS_MAX}")));
         }
         self.count_cpus(count, offset)?;
         let mut cpus = Vec::new();
@@ -155,7 +155,7 @@ impl Header {
         let offset = cursor.offset();
         let found = cursor.u16("the kind of a section")?;
         if found != id {
-            return Err(Fault::at(
+            return Err(ImportError::at(
                 offset,
                 format!("a section of kind {found} where one of kind {id} should be"),
             ));

@@ -1,4 +1,4 @@
-//! What is written before the first event.
+//! Chunks before the first event.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::record::cpus::online;
 use crate::record::ring::{Access, Ring};
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
-use crate::record::{Options, description, status};
+use crate::record::{RecordOptions, description, status};
 
 impl Session {
     /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
-    pub(super) fn describe(&mut self, options: &Options) -> Result<()> {
+    pub(super) fn describe(&mut self, options: &RecordOptions) -> Result<()> {
         self.formats()?;
         let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
         let writer = &mut self.writer;
@@ -53,7 +53,7 @@ impl Session {
     }
 
     /// Writes all symbols, or begins to collect those that are used.
-    fn symbols(&mut self, options: &Options) -> Result<symbols::Outcome> {
+    fn symbols(&mut self, options: &RecordOptions) -> Result<symbols::Outcome> {
         let Self { writer, sink, used, .. } = self;
         match (options.symbols, kallsyms_has_addresses()) {
             (Symbols::None, _) => Ok(symbols::Outcome::Written(0)),
@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// Opens the buffers of CPUs that are there and were not before.
-    pub(super) fn open_rings(&mut self, options: &Options) {
+    pub(super) fn open_rings(&mut self, options: &RecordOptions) {
         let access = if options.mmap { Access::Mapped } else { Access::Read };
         for cpu in online(&self.setup) {
             if self.refused.contains(&cpu) || self.rings.iter().any(|ring| ring.cpu == cpu) {
@@ -119,7 +119,7 @@ impl Session {
         }
     }
 
-    pub(super) fn announce(&mut self, path: &Path, options: &Options, buffer_kb: u64) {
+    pub(super) fn announce(&mut self, path: &Path, options: &RecordOptions, buffer_kb: u64) {
         let notes: Vec<String> = self.setup.notes.drain(..).chain(self.plan.notes.drain(..)).collect();
         if !options.quiet {
             notes.iter().for_each(|note| eprintln!("note: {note}"));

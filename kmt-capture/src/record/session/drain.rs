@@ -10,9 +10,9 @@ use crate::decode::NATIVE_ORDER;
 use crate::failure::{Failure, Result};
 
 /// Sub-buffers of one CPU before the next one's turn.
-const TURN: usize = 256;
+const DRAIN_MAX: usize = 256;
 /// The same where the end of the file is near.
-const TURN_NEAR: usize = 8;
+const DRAIN_MAX_NEAR_END: usize = 8;
 
 impl Session {
     /// Waits until a buffer fills, something else happens, or the time is over. Kernels that cannot wait for a
@@ -36,12 +36,12 @@ impl Session {
     /// Empties all buffers as far as they were filled when their turn came.
     pub(super) fn drain_round(&mut self) -> Result<()> {
         let mut drained = vec![0u64; self.rings.len()];
-        self.room.look(self.sink.output.len());
+        self.room.update(self.sink.output.len());
         loop {
             let mut again = false;
             for (index, drained) in drained.iter_mut().enumerate() {
-                let count = self.drain_turn(index, drained)?;
-                again |= count == TURN;
+                let count = self.drain_ring(index, drained)?;
+                again |= count == DRAIN_MAX;
             }
             if self.room.reached.is_some() {
                 break;
@@ -74,15 +74,15 @@ impl Session {
     }
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
-    pub(super) fn drain_turn(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
+    pub(super) fn drain_ring(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
         let Self { rings, stats, writer, decoder, names, buffer, sink, room, .. } = self;
         let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
             return Ok(0);
         };
         let header = decoder.header_page;
         // Where the file may end any time, no CPU may get far ahead of the others.
-        let turn = if room.is_near(writer) { TURN_NEAR } else { TURN };
-        for count in 0..turn {
+        let most = if room.is_near(writer) { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
+        for count in 0..most {
             if room.is_used_up(writer) {
                 return Ok(count);
             }
@@ -111,11 +111,11 @@ impl Session {
                 return Ok(count);
             }
         }
-        Ok(TURN)
+        Ok(DRAIN_MAX)
     }
 }
 
-/// Whether the kernel has just begun to write to a sub-buffer: a quarter of it is used at most. One that it is done with
+/// True if the kernel has just begun to write to a sub-buffer: a quarter of it is used at most. One that it is done with
 /// has more in it, unless its next event took three quarters of a sub-buffer.
 fn is_begun(bytes: &[u8], header: &HeaderPage) -> bool {
     let commit = NATIVE_ORDER.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What is written behind the last event, and what is said at the end.
+//! Chunks behind the last event, and the report at the end.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::failure::{Outcome, Result};
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::status::{self, Totals};
-use crate::record::{Options, description};
+use crate::record::{RecordOptions, description};
 use crate::tracefs::Event;
 
 /// Length of the state of /sys/kernel/slab in the file, at most about.
@@ -21,8 +21,8 @@ const SLAB_STATE_LEN: u64 = 128 << 10;
 const ENDING: Duration = Duration::from_millis(500);
 
 impl Session {
-    /// What is written behind the last event.
-    pub(super) fn close(&mut self, options: &Options) -> Result<()> {
+    /// Writes the chunks behind the last event.
+    pub(super) fn close(&mut self, options: &RecordOptions) -> Result<()> {
         self.setup.stop()?;
         self.disturbed()?;
         self.read_counters();
@@ -49,7 +49,7 @@ impl Session {
         self.counters(StatsTaken::After)?;
         self.writer.writer_stats(&self.stats)?;
         snapshot::write(&mut self.writer, When::After)?;
-        self.room.look(self.sink.output.len());
+        self.room.update(self.sink.output.len());
         if self.room.has_room_for(&mut self.writer, SLAB_STATE_LEN) {
             snapshot::write_slab(&mut self.writer)?;
         }
@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// How the command ended, if there was one. Ctrl-C ends it at the same time as us: it gets a moment then.
-    fn command_outcome(&mut self, options: &Options) -> Result<()> {
+    fn command_outcome(&mut self, options: &RecordOptions) -> Result<()> {
         let Some(command) = &mut self.command else { return Ok(()) };
         let until = Instant::now() + if self.sink.signals.asked() > 0 { ENDING } else { Duration::ZERO };
         while !command.has_ended() && Instant::now() < until {
@@ -96,7 +96,7 @@ impl Session {
         Ok(self.writer.meta(&pairs)?)
     }
 
-    /// What recording took: whoever measures memory has to know what the measuring did.
+    /// Cost of the recording, which is part of what was measured.
     pub(super) fn own_cost(&mut self) -> Result<()> {
         let mapped: usize = self.rings.iter().map(Ring::mapped_len).sum();
         let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
@@ -132,7 +132,7 @@ pub(super) enum Ending {
 /// Says what was recorded and what to do with it.
 pub(super) fn tell(
     path: &Path,
-    options: &Options,
+    options: &RecordOptions,
     totals: &Totals,
     counters: &[(u32, CpuStats)],
     flagged: Loss,

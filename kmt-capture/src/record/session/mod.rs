@@ -24,7 +24,7 @@ use super::setup::Setup;
 use super::status::{Status, Totals};
 use super::symbols::{Symbols, UsedSymbols};
 use super::tasks::TaskNames;
-use super::{Options, description, size, snapshot};
+use super::{RecordOptions, description, size, snapshot};
 use crate::decode::{NATIVE_ORDER, SubBufferDecoder};
 use crate::failure::{Failure, Outcome, Result};
 use crate::uuid::Identity;
@@ -40,7 +40,7 @@ const BUSY_PERCENT: f64 = 30.0;
 const CLOCK_PAIR: Duration = Duration::from_secs(60);
 
 /// Records as `options` say.
-pub fn record(options: &Options) -> Result<Outcome> {
+pub fn record(options: &RecordOptions) -> Result<Outcome> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::default_name()));
     let sink = Sink::open(&path, options.force)?;
     let (mut setup, mut plan) = Setup::new(options)?;
@@ -74,7 +74,7 @@ struct Session {
     rings: Vec<Ring>,
     /// CPUs whose buffers cannot be read.
     refused: Vec<u32>,
-    /// What was read of each CPU; CPUs that went away are kept.
+    /// Counts of each CPU, also of CPUs that went offline.
     stats: Vec<(u32, WriterStats)>,
     /// The kernel's counters as they were read last.
     counters: Vec<(u32, CpuStats)>,
@@ -87,14 +87,14 @@ struct Session {
     cpu_ns_before: u64,
     /// Time that reading /proc/slabinfo took meanwhile.
     snapshots: Duration,
-    /// What runs meanwhile.
+    /// The command that runs meanwhile.
     command: Option<Running>,
     /// The symbols that events need, where only these get into the file.
     used: Option<UsedSymbols>,
     room: Room,
     /// Events that are left in the ring buffers because the file has no room for them.
     left: u64,
-    /// Whether the kernel's configuration is in the file.
+    /// True if the kernel's configuration is in the file.
     has_config: bool,
     sink: Sink,
     status: Status,
@@ -103,7 +103,7 @@ struct Session {
 }
 
 impl Session {
-    fn new(setup: Setup, plan: Plan, options: &Options, sink: Sink, buffer_kb: u64) -> Result<Self> {
+    fn new(setup: Setup, plan: Plan, options: &RecordOptions, sink: Sink, buffer_kb: u64) -> Result<Self> {
         let text = setup.header_page()?;
         let header_page = HeaderPage::parse(&text)
             .map_err(|e| Failure::new(format!("{}/events/header_page: {e}", setup.top.path().display())))?;
@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// Records until something ends it: says what, if it was no error.
-    fn run(&mut self, options: &Options) -> Result<Ending> {
+    fn run(&mut self, options: &RecordOptions) -> Result<Ending> {
         self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
         self.setup.start()?;
         let start = Instant::now();
@@ -207,7 +207,7 @@ impl Session {
     }
 
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
-    fn heartbeat(&mut self, options: &Options) -> Result<()> {
+    fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
         self.open_rings(options);
         if !std::mem::replace(&mut self.has_config, true) {
             // Not at the begin: a short recording is to be small.
@@ -269,7 +269,7 @@ impl Session {
     }
 
     /// Stops, empties the buffers, and closes the file.
-    fn finish(mut self, path: &Path, options: &Options, ended: Result<Ending>) -> Result<Outcome> {
+    fn finish(mut self, path: &Path, options: &RecordOptions, ended: Result<Ending>) -> Result<Outcome> {
         self.status.clear();
         let finished = ended.and_then(|ending| self.close(options).map(|()| ending));
         let status = self.command.as_ref().and_then(Running::code).filter(|_| options.exit_status);
@@ -321,7 +321,7 @@ fn identity() -> [u8; 16] {
 }
 
 /// A file on a tmpfs takes the memory that is being looked at.
-fn warn_of_tmpfs(path: &Path, options: &Options) {
+fn warn_of_tmpfs(path: &Path, options: &RecordOptions) {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !options.quiet && path != Path::new("-") && is_in_memory(folder) {
         eprintln!(
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_panic_leaves_nothing_in_tracefs() {
         let Some(_alone) = Alone::or_skip() else { return };
-        let options = Options { quiet: true, buffer_size: Some(64 << 10), ..Options::default() };
+        let options = RecordOptions { quiet: true, buffer_size: Some(64 << 10), ..RecordOptions::default() };
         let (mut setup, mut plan) = Setup::new(&options).unwrap();
         let path = setup.dir.path().to_owned();
         setup.enable(&mut plan).unwrap();

@@ -6,16 +6,16 @@ use kmt_format::write::Writer;
 
 use super::Session;
 use crate::failure::Result;
-use crate::record::Options;
+use crate::record::RecordOptions;
 use crate::record::snapshot::meminfo;
 use crate::record::status;
 
 /// Magic numbers of file systems in memory (include/uapi/linux/magic.h).
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
-/// What stays free behind the end of the file.
+/// Space that stays free on the file system, in bytes.
 const DISK_MARGIN: u64 = 256 << 10;
-/// What stays available of the memory where the file is in memory: an eighth, within these bounds. A system that has
+/// Memory that stays available where the file is in memory: an eighth, within these bounds. A system that has
 /// less kills tasks.
 const MEMORY_MARGIN: (u64, u64) = (4 << 20, 256 << 20);
 /// Bytes at the end of a file besides snapshots: names, symbols, counters, keys, and rows of the index for all of them.
@@ -24,7 +24,7 @@ const END_LEN: u64 = 24 << 10;
 /// From so many bytes before the end on buffers are emptied in small turns.
 const NEAR: u64 = 4 << 20;
 
-/// What ends a recording when the file gets too long.
+/// Reasons to end a recording when the file gets too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     /// --max-size.
@@ -35,7 +35,7 @@ pub(super) enum Bound {
     Memory,
 }
 
-/// Where the file has to end.
+/// Limit of the length of the file.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     /// The file that is written, if it is a regular one.
@@ -62,20 +62,20 @@ impl Room {
     }
 
     /// Looks at the room that the output has. `len` is the length of the file so far.
-    pub fn look(&mut self, len: u64) {
+    pub fn update(&mut self, len: u64) {
         let found = self.file.as_ref().and_then(room);
         let found = found.map(|(bytes, bound)| (len.saturating_add(bytes), bound));
         let asked = self.asked.map(|bytes| (bytes, Bound::Asked));
         self.bound = found.into_iter().chain(asked).min_by_key(|&(bytes, _)| bytes);
     }
 
-    /// Whether the file must end within the next megabytes.
+    /// True if the file must end within the next megabytes.
     pub fn is_near(&self, writer: &mut Writer) -> bool {
         let end = writer.finished_len().saturating_add(self.end_len).saturating_add(NEAR);
         self.bound.is_some_and(|(bytes, _)| end >= bytes)
     }
 
-    /// Whether the file must end now.
+    /// True if the file must end now.
     pub fn is_used_up(&mut self, writer: &mut Writer) -> bool {
         let Some((bytes, bound)) = self.bound else { return false };
         if self.reached.is_none() && writer.finished_len().saturating_add(self.end_len) >= bytes {
@@ -84,7 +84,7 @@ impl Room {
         self.reached.is_some()
     }
 
-    /// Whether something of so many bytes has still room at the end.
+    /// True if `len` bytes still have room at the end.
     pub fn has_room_for(&self, writer: &mut Writer, len: u64) -> bool {
         self.bound.is_none_or(|(bytes, _)| writer.finished_len().saturating_add(len) < bytes)
     }
@@ -126,7 +126,7 @@ impl Session {
 }
 
 /// Why a recording ended that a bound has ended, and what of it is not in the file.
-pub(super) fn reason(bound: Bound, left: u64, options: &Options) -> String {
+pub(super) fn reason(bound: Bound, left: u64, options: &RecordOptions) -> String {
     let max = options.max_size.map_or_else(String::new, status::bytes);
     let why = match bound {
         Bound::Asked => format!("stopped at --max-size {max}"),
@@ -143,7 +143,7 @@ pub(super) fn reason(bound: Bound, left: u64, options: &Options) -> String {
     format!("{why}{rest}")
 }
 
-/// Whether a folder is in memory.
+/// True if a folder is in memory.
 pub(super) fn is_in_memory(folder: &std::path::Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|found| [TMPFS, RAMFS].contains(&(found.f_type as u32)))
 }

@@ -1,4 +1,4 @@
-//! Where a recording is written to.
+//! Output of a recording.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -9,14 +9,14 @@ use crate::failure::Result;
 use crate::output::Output;
 use crate::record::command::Signals;
 
-/// Where the file goes, and what may interrupt a reader of it that does not read.
+/// The output, and the signals that end waiting for a reader that does not read.
 pub(super) struct Sink {
     pub output: Output,
     pub signals: Signals,
     /// Events in what was written.
     pub events: u64,
-    /// Whether the user was told why the recording does not end.
-    is_told: bool,
+    /// True if the user was warned that the output is not being read.
+    is_warned: bool,
 }
 
 impl Sink {
@@ -26,14 +26,14 @@ impl Sink {
         let early = if is_pipe(path) { None } else { Some(Signals::new()?) };
         let output = Output::record(path, force)?;
         let signals = early.map_or_else(Signals::new, Ok)?;
-        Ok(Self { output, signals, events: 0, is_told: false })
+        Ok(Self { output, signals, events: 0, is_warned: false })
     }
 
     /// Writes whole chunks.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let Self { output, signals, is_told, .. } = self;
+        let Self { output, signals, is_warned, .. } = self;
         output.write_unless(bytes, &mut || {
-            if signals.asked() == 1 && !std::mem::replace(is_told, true) {
+            if signals.asked() == 1 && !std::mem::replace(is_warned, true) {
                 eprintln!("the output is not being read; Ctrl-C again to give up the rest of the recording");
             }
             signals.asked() > 1

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
 use kmt_format::write::Writer;
 
-use super::parts::{each_part, running_modules};
+use super::slices::{for_each_slice, running_modules};
 use crate::failure::Result;
 
 /// Time between passes at least, and how much longer it is than a pass: passes cost 10 % of one CPU at most, and that only
@@ -16,7 +16,7 @@ const REST: u32 = 10;
 /// Time that ring buffers wait for a pass.
 const BETWEEN: Duration = Duration::from_millis(5);
 /// Bytes of text that are looked through at once: small ring buffers wait meanwhile.
-const PART_LEN: usize = 8 << 10;
+const SLICE_LEN: usize = 8 << 10;
 /// Symbols that are remembered as written; beyond, some are written once more.
 const WRITTEN_MAX: usize = 1 << 17;
 
@@ -27,7 +27,7 @@ pub struct UsedSymbols {
     written: BTreeMap<u64, u64>,
     wanted: Vec<u64>,
     has_bounds: bool,
-    /// What the last pass found, and where modules were then.
+    /// Result of the last pass, and the modules at that time.
     found: Option<(Vec<Found>, Vec<Module>)>,
     /// When the last pass ended, and how long it took.
     last: Option<(Instant, Duration)>,
@@ -62,8 +62,8 @@ impl UsedSymbols {
         let modules = running_modules();
         self.wanted.sort_unstable();
         let mut search = Search::new(&self.wanted, !self.has_bounds);
-        each_part(PART_LEN, &modules, |symbols, beyond| {
-            search.part(symbols, beyond);
+        for_each_slice(SLICE_LEN, &modules, |symbols, beyond| {
+            search.add_slice(symbols, beyond);
             if called.elapsed() >= BETWEEN {
                 between()?;
                 called = Instant::now();
@@ -117,8 +117,8 @@ impl<'a> Search<'a> {
         Self { wanted, best: vec![None; wanted.len()], wants_bounds, bounds: Vec::new() }
     }
 
-    /// Looks through a part; the kernel's own symbols go on at `beyond`.
-    fn part(&mut self, symbols: &KernelSymbols<'_>, beyond: Option<u64>) {
+    /// Looks through a slice; the kernel's own symbols go on at `beyond`.
+    fn add_slice(&mut self, symbols: &KernelSymbols<'_>, beyond: Option<u64>) {
         let Some(first) = symbols.symbols.first().map(|s| s.address) else { return };
         let from = self.wanted.partition_point(|&address| address < first);
         let to = beyond.map_or(self.wanted.len(), |b| self.wanted.partition_point(|&address| address < b));
@@ -143,7 +143,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What was found, sorted, without what is there twice.
+    /// The symbols found, sorted, without duplicates.
     fn finish(self) -> Vec<Found> {
         let mut found: Vec<Found> = self.bounds;
         found.extend(self.best.into_iter().flatten());
@@ -176,7 +176,7 @@ fn write(writer: &mut Writer, found: &[Found], modules: &[Module]) -> Result<()>
     let mut symbols = Vec::new();
     for Found { address, size, kind, owner, name } in found {
         let owner = owner.as_deref().map_or(SymbolOwner::Core, |owner| {
-            let at = owners.iter().rposition(|known| *known == owner).unwrap_or_else(|| {
+            let at = owners.iter().rposition(|other| *other == owner).unwrap_or_else(|| {
                 owners.push(owner);
                 owners.len() - 1
             });
@@ -197,7 +197,7 @@ mod tests {
 ffffffff81000000 T _stext\nffffffff81000000 T first\nffffffff81000100 t b\nffffffff81000100 t b_alias\n\
 ffffffff81000200 t c\nffffffff81000300 T _etext\nffffffffc0000100 t m2\t[m]\nffffffffc0000000 t m1\t[m]\n";
 
-    /// The same from one part and from parts of any length.
+    /// The same from one slice and from slices of any length.
     #[test]
     fn a_pass_finds_what_decides_for_each_address() {
         let wanted = [5, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_01f0, 0xffff_ffff_c000_0044];
@@ -205,14 +205,14 @@ ffffffff81000200 t c\nffffffff81000300 T _etext\nffffffffc0000100 t m2\t[m]\nfff
             found.into_iter().map(|f| String::from_utf8(f.name).unwrap()).collect()
         };
         let mut search = Search::new(&wanted, true);
-        search.part(&parse_kallsyms(TEXT.as_bytes(), &[], 4096), None);
+        search.add_slice(&parse_kallsyms(TEXT.as_bytes(), &[], 4096), None);
         assert_eq!(names(search.finish()), ["_stext", "b", "_etext", "m1"]);
         let mut search = Search::new(&wanted, false);
         let lines: Vec<&str> = TEXT.split_inclusive('\n').collect();
-        for (part, beyond) in
+        for (slice, beyond) in
             [(&lines[..2], Some(0xffff_ffff_8100_0100)), (&lines[2..6], None), (&lines[6..], None)]
         {
-            search.part(&parse_kallsyms(part.concat().as_bytes(), &[], 4096), beyond);
+            search.add_slice(&parse_kallsyms(slice.concat().as_bytes(), &[], 4096), beyond);
         }
         assert_eq!(names(search.finish()), ["_stext", "b", "m1"]);
     }

@@ -1,4 +1,4 @@
-//! /proc/kallsyms in parts: all of it at once would be more memory than small targets have.
+//! /proc/kallsyms in slices: all of it at once would be more memory than small targets have.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,22 +8,22 @@ use kmt_format::kernel::{KernelSymbols, Module, parse_kallsyms, parse_modules};
 use crate::failure::{Failure, Result};
 
 /// Cuts kallsyms between owners, and the kernel's own part between addresses.
-pub struct Parts<R> {
+pub struct KallsymsSlices<R> {
     lines: R,
     text: Vec<u8>,
-    /// The line that was read and belongs to the next part.
+    /// The line that was read and belongs to the next slice.
     next: Vec<u8>,
     is_done: bool,
-    part_len: usize,
+    slice_len: usize,
 }
 
-impl<R: BufRead> Parts<R> {
+impl<R: BufRead> KallsymsSlices<R> {
     /// Of these lines, of about so many bytes each.
-    pub fn new(lines: R, part_len: usize) -> Self {
-        Self { lines, text: Vec::new(), next: Vec::new(), is_done: false, part_len }
+    pub fn new(lines: R, slice_len: usize) -> Self {
+        Self { lines, text: Vec::new(), next: Vec::new(), is_done: false, slice_len }
     }
 
-    /// Text of the next part, and the address of the one line at its end that belongs to the part behind it.
+    /// Text of the next slice, and the address of the one line at its end that belongs to the slice behind it.
     pub fn next(&mut self) -> io::Result<Option<(&[u8], Option<u64>)>> {
         self.text.clear();
         self.text.append(&mut self.next);
@@ -38,7 +38,7 @@ impl<R: BufRead> Parts<R> {
             if let Some((last_address, last_owner)) = &last {
                 let same = owner == last_owner.as_slice();
                 // The kernel's own symbols are sorted; those of a module are not, and stay together.
-                let is_full = start >= self.part_len && owner.is_empty() && address > *last_address;
+                let is_full = start >= self.slice_len && owner.is_empty() && address > *last_address;
                 if !same || is_full {
                     self.next = self.text.split_off(start);
                     if same {
@@ -67,20 +67,20 @@ pub fn running_modules() -> Vec<Module> {
     parse_modules(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
 }
 
-/// Shows `take` /proc/kallsyms in parts of about so many bytes, with the address at which the kernel's own symbols go on behind the part.
-/// Returns whether there is such a file.
-pub fn each_part(
-    part_len: usize,
+/// Calls `take` with each slice of /proc/kallsyms, of about `slice_len` bytes, and the address of the kernel's next symbol
+/// behind it. Returns false if there is no such file.
+pub fn for_each_slice(
+    slice_len: usize,
     modules: &[Module],
     mut take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
 ) -> Result<bool> {
     let Ok(file) = File::open("/proc/kallsyms") else { return Ok(false) };
     let page_size = rustix::param::page_size() as u64;
-    let mut parts = Parts::new(BufReader::with_capacity(part_len.min(32 << 10), file), part_len);
+    let mut slices = KallsymsSlices::new(BufReader::with_capacity(slice_len.min(32 << 10), file), slice_len);
     let failed = |e| Failure::new(format!("reading /proc/kallsyms: {e}"));
-    while let Some((text, beyond)) = parts.next().map_err(failed)? {
+    while let Some((text, beyond)) = slices.next().map_err(failed)? {
         let mut symbols = parse_kallsyms(text, modules, page_size);
-        // The first symbol of the next part only tells where the last one of this part ends.
+        // The first symbol of the next slice only tells where the last one of this slice ends.
         if let Some(beyond) = beyond {
             symbols.symbols.retain(|s| s.address < beyond);
         }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_make_the_same_table_as_the_whole() {
+    fn slices_make_the_same_table_as_the_whole() {
         let mut text = String::new();
         for i in 0..20_000u64 {
             text.push_str(&format!("{:016x} t function_number_{i}\n", 0xffff_ffff_8100_0000u64 + i / 3 * 16));
@@ -108,12 +108,13 @@ mod tests {
             }
         }
         let whole = parse_kallsyms(text.as_bytes(), &[], 4096);
-        let mut parts = Parts::new(text.as_bytes(), 96 << 10);
+        let mut slices = KallsymsSlices::new(text.as_bytes(), 96 << 10);
         let (mut symbols, mut count) = (Vec::new(), 0);
-        while let Some((text, beyond)) = parts.next().unwrap() {
-            let part = parse_kallsyms(text, &[], 4096);
+        while let Some((text, beyond)) = slices.next().unwrap() {
+            let slice = parse_kallsyms(text, &[], 4096);
             symbols.extend(
-                part.symbols
+                slice
+                    .symbols
                     .iter()
                     .filter(|s| beyond.is_none_or(|b| s.address < b))
                     .map(|s| (s.address, s.size, s.name.to_vec())),
@@ -121,7 +122,7 @@ mod tests {
             count += 1;
         }
         let whole: Vec<_> = whole.symbols.iter().map(|s| (s.address, s.size, s.name.to_vec())).collect();
-        assert!(count > 8, "{count} parts");
+        assert!(count > 8, "{count} slices");
         assert_eq!(symbols, whole);
     }
 }

@@ -5,18 +5,18 @@ use super::fields::fields_of;
 use super::line::parse;
 use super::line_types::{Event, Line};
 
-/// What the first events tell.
+/// Properties of a text, from its first events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TextSurvey {
     /// Events among them, calls of functions too.
     pub events: u64,
     /// Size of a `long`, in bytes.
     pub long_size: usize,
-    /// Whether pointers are hashes of addresses, as kernels print them since 4.15 where nobody forbids it.
+    /// True if pointers are hashes of addresses, as kernels print them since 4.15 where nobody forbids it.
     pub is_hashed: bool,
-    /// Whether call sites are functions by name, not addresses.
+    /// True if call sites are functions by name, not addresses.
     pub has_functions: bool,
-    /// Whether times are in another unit than seconds.
+    /// True if times are in another unit than seconds.
     pub counts: bool,
 }
 
@@ -25,9 +25,9 @@ const EVENTS: u64 = 20_000;
 /// Fields of each that are looked at.
 const PAIRS: usize = 64;
 
-impl Look {
+impl TextSurvey {
     /// Looks at the first events.
-    pub fn at(text: &[u8]) -> Self {
+    pub fn of(text: &[u8]) -> Self {
         let (mut events, mut counts, mut has_functions) = (0, 0, false);
         let (mut wide, mut narrow, mut misaligned, mut low, mut pointers) = (0u64, 0u64, 0u64, 0u64, 0u64);
         let mut pairs = Vec::new();

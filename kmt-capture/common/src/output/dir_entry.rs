@@ -19,7 +19,7 @@ use crate::failure::{Failure, Result};
 
 /// A file's directory, and its name there.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct DirEntry {
     /// As it was given.
     pub path: PathBuf,
     pub dir: Arc<OwnedFd>,
@@ -28,7 +28,7 @@ pub(super) struct Place {
 
 const FILE: Mode = Mode::from_raw_mode(0o600);
 
-impl Place {
+impl DirEntry {
     /// Of a path that may not be there yet; its directory must be.
     pub fn of(path: &Path) -> Result<Self> {
         let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -50,7 +50,7 @@ impl Place {
         Ok(Self { path: path.to_owned(), dir: Arc::new(dir), name: name.to_owned() })
     }
 
-    /// What is under the name.
+    /// Status of the file under the name.
     pub fn stat(&self) -> Result<Option<Stat>> {
         match statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -70,7 +70,7 @@ impl Place {
         openat(&self.dir, &self.name, flags, Mode::empty()).map(File::from)
     }
 
-    /// Whether the name still leads to that file.
+    /// True if the name still leads to that file.
     pub fn is(&self, file: FileId) -> bool {
         statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| file_id(&stat) == file)
     }
@@ -218,7 +218,7 @@ fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
-/// Whether it is a pipe, a socket or a device.
+/// True if it is a pipe, a socket or a device.
 pub(super) fn is_special(stat: &Stat) -> bool {
     let kind = FileType::from_raw_mode(stat.st_mode);
     !matches!(kind, FileType::RegularFile | FileType::Symlink | FileType::Directory)

@@ -10,12 +10,12 @@ use super::description::Description;
 
 /// The directory of a file.
 #[derive(Debug)]
-pub struct Beside {
+pub struct TargetFiles {
     /// `None`: standard input and pipes lie beside nothing.
     directory: Option<Folder>,
 }
 
-impl Beside {
+impl TargetFiles {
     /// The directory that holds `file`.
     pub fn of(file: &Path, limits: Limits) -> Result<Self> {
         if file == Path::new("-") || !file.is_file() {
