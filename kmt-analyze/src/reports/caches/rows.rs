@@ -1,0 +1,144 @@
+//! Sums by cache and size class.
+
+use serde::Serialize;
+
+use crate::ledger::totals::Totals;
+use crate::pass::Analysis;
+use crate::pass::caches::{CacheKey, CacheRow as CacheSums, by_cache, name_of};
+use crate::pass::coverage::bounds::Live;
+use crate::pass::weights::in_order;
+use crate::render::text::escaped;
+use crate::reports::common::Context;
+use crate::reports::common::basis::Basis;
+use crate::reports::common::known::Known;
+use crate::reports::common::live_bounds::{LiveBounds, is_doubtful};
+use crate::reports::common::rows::{Estimated, LiveRange, SlabSums, text};
+use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::reports::common::sums::shown;
+use crate::stream::Api;
+use crate::trace::aliases::Aliases;
+use crate::trace::session::Session;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CacheRows {
+    /// Caches and size classes in all.
+    pub caches_total: usize,
+    /// Caches and size classes.
+    pub caches: Vec<CacheRow>,
+    /// Any cache, shown or not, has frees without events.
+    #[serde(skip)]
+    pub has_doubts: bool,
+    /// Ends of lives are known of all.
+    #[serde(skip)]
+    pub lives_are_known: bool,
+    /// Any cache, shown or not, is named by no event.
+    #[serde(skip)]
+    pub has_nameless: bool,
+    /// The file has /sys/kernel/slab.
+    #[serde(skip)]
+    pub aliases_are_known: bool,
+    /// What bounds the live figures.
+    #[serde(skip)]
+    pub bounds_legend: &'static str,
+}
+
+/// Sums of one cache or size class.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CacheRow {
+    /// Sums of its objects.
+    #[serde(flatten)]
+    pub sums: SlabSums,
+    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    pub estimated: Option<Estimated>,
+    /// Bounds of its live figures.
+    #[serde(flatten)]
+    pub live_range: LiveRange,
+    /// Name of the cache or size class.
+    pub cache: String,
+    /// `cache`, `kmalloc` for a size class, `nameless`.
+    pub kind: &'static str,
+    /// Other names of the same cache: SLUB merges caches of like size. `null`: not known.
+    pub aliases: Option<Vec<String>>,
+    /// Smallest bytes_alloc.
+    pub object_size_min: u64,
+    /// Largest bytes_alloc.
+    pub object_size_max: u64,
+    /// Allocations whose cache is known only from other objects of their call site.
+    pub alloc_events_inferred: u64,
+    /// Name for people, on one line.
+    #[serde(skip)]
+    pub name: String,
+    /// Aliases for people, on one line.
+    #[serde(skip)]
+    pub alias_names: Option<Vec<String>>,
+}
+
+/// Aliases of caches from /sys/kernel/slab, if it was recorded.
+fn aliases(session: &Session<'_>) -> Aliases {
+    let metadata = session.trace.metadata();
+    let text = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|name| metadata.attachment(name));
+    Aliases::parse(text)
+}
+
+/// Rows of the caches whose name holds `filter`.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    sort: &[SortKey],
+    filter: Option<&str>,
+) -> CacheRows {
+    let mut all: Vec<(String, CacheSums)> = by_cache(analysis)
+        .into_iter()
+        .filter(|cache| cache.totals != Totals::default())
+        .map(|cache| (name_of(&cache.key, analysis), cache))
+        .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
+        .collect();
+    sort_rows(&mut all, sort, |(name, cache)| (in_order(cache.estimate, cache.totals), name));
+    let shown = shown(Some(context.limit), all.len());
+    let aliases = aliases(context.session);
+    let basis = Basis::of(context.session, analysis);
+    let bounds = LiveBounds::of(context, analysis);
+    let live = bounds.bounds.by_cache();
+    let row = |(name, cache): &(String, CacheSums)| {
+        row(name, cache, &aliases, recorded(cache, &basis), live.get(&cache.key).copied().flatten())
+    };
+    CacheRows {
+        caches_total: all.len(),
+        has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),
+        lives_are_known: all.iter().all(|(_, cache)| recorded(cache, &basis).lives),
+        has_nameless: all.iter().any(|(_, cache)| matches!(cache.key, CacheKey::Nameless(..))),
+        aliases_are_known: aliases.is_known(),
+        bounds_legend: bounds.legend(),
+        caches: all.iter().take(shown).map(row).collect(),
+    }
+}
+
+/// Numbers of a cache whose events were recorded.
+fn recorded(cache: &CacheSums, basis: &Basis) -> Known {
+    let api = if matches!(cache.key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
+    Known::slab(basis, Some(api))
+}
+
+fn row(name: &str, cache: &CacheSums, aliases: &Aliases, known: Known, live: Option<Live>) -> CacheRow {
+    let (kind, exact_name, same) = match &cache.key {
+        CacheKey::Kmalloc(_) => ("kmalloc", name.to_owned(), None),
+        CacheKey::Named(exact) => ("cache", text(exact), aliases.of(exact)),
+        CacheKey::Nameless(..) => ("nameless", name.to_owned(), None),
+    };
+    CacheRow {
+        sums: SlabSums::of(&cache.totals, known),
+        estimated: cache.estimate.map(Estimated::from),
+        live_range: LiveRange::of(&cache.totals, live, known.lives),
+        cache: exact_name,
+        kind,
+        alias_names: same.as_ref().map(|names| names.iter().map(|name| escaped(name)).collect()),
+        aliases: same.map(|names| names.into_iter().map(text).collect()),
+        object_size_min: cache.object_size.0,
+        object_size_max: cache.object_size.1,
+        alloc_events_inferred: cache.inferred,
+        name: name.to_owned(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Sums by size class, and by the sizes asked for in it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::ledger::totals::Totals;
+use crate::pass::Analysis;
+use crate::pass::weights::{Estimate, in_order};
+use crate::reports::common::Context;
+use crate::reports::common::basis::Basis;
+use crate::reports::common::known::Known;
+use crate::reports::common::rows::{Estimated, SlabSums};
+use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::reports::common::sums::shown;
+use crate::stream::Api;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SizeRows {
+    /// Size classes in all.
+    pub sizes_total: usize,
+    /// Size classes.
+    pub sizes: Vec<SizeRow>,
+    /// Ends of lives are known.
+    #[serde(skip)]
+    pub lives_are_known: bool,
+}
+
+/// Sums of one size class.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SizeRow {
+    /// Sums of its objects.
+    #[serde(flatten)]
+    pub sums: SlabSums,
+    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    pub estimated: Option<Estimated>,
+    /// Bytes that kmalloc hands out.
+    pub size_class: u64,
+    /// Sizes asked for, those that waste most first.
+    pub requests: Vec<RequestRow>,
+}
+
+/// Sums of one size asked for.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RequestRow {
+    /// Sums of its objects.
+    #[serde(flatten)]
+    pub sums: SlabSums,
+    /// Bytes asked for.
+    pub size: u64,
+}
+
+/// A size class before it is decided which are shown.
+struct Class {
+    bytes_alloc: u64,
+    name: String,
+    totals: Totals,
+    estimate: Option<Estimate>,
+    /// Sizes asked for in it, those that waste most first.
+    requests: Vec<(u64, Totals)>,
+}
+
+/// Rows of all size classes.
+pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sort: &[SortKey]) -> SizeRows {
+    let mut all = classes(analysis);
+    sort_rows(&mut all, sort, |c| (in_order(c.estimate, c.totals), &c.name));
+    let shown = shown(Some(context.limit), all.len());
+    let known = Known::slab(&Basis::of(context.session, analysis), Some(Api::Kmalloc));
+    let request =
+        |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, known), size: *size };
+    let row = |class: &Class| SizeRow {
+        sums: SlabSums::of(&class.totals, known),
+        estimated: class.estimate.map(Estimated::from),
+        size_class: class.bytes_alloc,
+        requests: class.requests.iter().map(request).collect(),
+    };
+    SizeRows {
+        sizes_total: all.len(),
+        sizes: all.iter().take(shown).map(row).collect(),
+        lives_are_known: known.lives,
+    }
+}
+
+/// All size classes that have objects.
+fn classes(analysis: &Analysis) -> Vec<Class> {
+    let mut classes: BTreeMap<u64, BTreeMap<u64, Totals>> = BTreeMap::new();
+    let mut estimates: BTreeMap<u64, Option<Estimate>> = BTreeMap::new();
+    for (site, by_cache) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
+        if site.api == Api::Kmalloc {
+            let sum = classes.entry(site.bytes_alloc).or_default().entry(site.bytes_req).or_default();
+            let estimate = estimates.entry(site.bytes_alloc).or_default();
+            for (_, totals) in by_cache {
+                *sum += totals;
+                analysis.weights.add(site, totals, estimate);
+            }
+        }
+    }
+    let class = |(bytes_alloc, requests): (u64, BTreeMap<u64, Totals>)| {
+        let mut requests: Vec<(u64, Totals)> =
+            requests.into_iter().filter(|(_, t)| *t != Totals::default()).collect();
+        let mut totals = Totals::default();
+        requests.iter().for_each(|(_, t)| totals += t);
+        requests.sort_by_key(|(size, t)| (std::cmp::Reverse(t.bytes_wasted()), *size));
+        let estimate = estimates.get(&bytes_alloc).copied().flatten();
+        Class { bytes_alloc, name: format!("{bytes_alloc:>12}"), totals, estimate, requests }
+    };
+    classes.into_iter().map(class).filter(|class| class.totals != Totals::default()).collect()
+}
