@@ -6,6 +6,7 @@ pub mod context;
 pub mod known;
 pub mod labels;
 pub mod live_bounds;
+pub mod page_sums;
 pub mod rows;
 pub mod sorting;
 pub mod stated;

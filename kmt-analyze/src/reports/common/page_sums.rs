@@ -1,0 +1,106 @@
+//! Sums and counts of all pages.
+
+use serde::Serialize;
+
+use super::known::Known;
+use super::rows::FrameSums;
+use crate::ledger::page_totals::FrameTotals;
+use crate::pass::Analysis;
+
+/// Sums and counts of all pages; frames are pages of the target's size. `null`: the events that the number rests on
+/// were not recorded.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageSums {
+    /// Sums over allocations.
+    #[serde(flatten)]
+    pub sums: FrameSums,
+    /// frees_matched + frees_unmatched.
+    pub free_events: Option<u64>,
+    /// Frees of at least one page that was allocated in the trace.
+    pub frees_matched: Option<u64>,
+    /// Matched frees whose range is not exactly one allocation's.
+    pub frees_partial: Option<u64>,
+    /// Frees of no page that was allocated in the trace.
+    pub frees_unmatched: Option<u64>,
+    /// Pages that were freed and not allocated in the trace.
+    pub pages_free_only: Option<u64>,
+    /// Plain sums over events.
+    pub raw: RawPageSums,
+    /// The same as bytes_alloc: pages have no internal fragmentation that their events would tell.
+    pub bytes_req: Option<u64>,
+    /// 0.
+    pub bytes_wasted: Option<u64>,
+    /// 0.
+    pub bytes_wasted_live: Option<u64>,
+    /// 0.
+    pub internal_fragmentation_percent: Option<f64>,
+    /// Bytes of a page.
+    #[serde(skip)]
+    pub page_size: u64,
+    /// Live pages of allocations that cross a loss.
+    #[serde(skip)]
+    pub pages_live_uncertain: Option<u64>,
+    /// Pages freed, by plain sum.
+    #[serde(skip)]
+    pub raw_pages_freed: Option<u64>,
+    /// All numbers are known.
+    #[serde(skip)]
+    pub all_known: bool,
+    /// Nothing happened to pages.
+    #[serde(skip)]
+    pub is_empty: bool,
+}
+
+/// Plain sums over page events.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RawPageSums {
+    /// Allocations.
+    pub alloc_events: Option<u64>,
+    /// Frees.
+    pub free_events: Option<u64>,
+    /// Bytes asked for.
+    pub bytes_req: Option<u64>,
+    /// Bytes handed out, the same.
+    pub bytes_alloc: Option<u64>,
+    /// Bytes freed.
+    pub bytes_freed: Option<u64>,
+}
+
+impl PageSums {
+    /// Of a pass, as far as they are known.
+    pub fn of(analysis: &Analysis, known: Known) -> Self {
+        let (counts, page_size) = (&analysis.balance.frames.counts, analysis.page_size.0);
+        let mut all = FrameTotals::default();
+        analysis.balance.frames.sites.iter().for_each(|totals| all += totals);
+        let alloc = |number: u64| known.allocs.then_some(number);
+        let free = |number: u64| known.frees.then_some(number);
+        let life = |number: u64| known.lives.then_some(number);
+        let bytes = |frames: u64| frames.saturating_mul(page_size);
+        Self {
+            sums: FrameSums::of(&all, page_size, known),
+            free_events: free(counts.frees_matched + counts.free_only_events),
+            frees_matched: life(counts.frees_matched),
+            frees_partial: life(counts.frees_partial),
+            frees_unmatched: life(counts.free_only_events),
+            pages_free_only: life(counts.free_only_frames),
+            raw: RawPageSums {
+                alloc_events: alloc(counts.raw_alloc_events),
+                free_events: free(counts.raw_free_events),
+                bytes_req: alloc(bytes(counts.raw_frames_alloc)),
+                bytes_alloc: alloc(bytes(counts.raw_frames_alloc)),
+                bytes_freed: life(bytes(counts.raw_frames_freed)),
+            },
+            bytes_req: alloc(bytes(all.frames_alloc)),
+            bytes_wasted: alloc(0),
+            bytes_wasted_live: life(0),
+            internal_fragmentation_percent: known.allocs.then_some(0.0),
+            page_size,
+            pages_live_uncertain: life(all.frames_live_uncertain),
+            raw_pages_freed: free(counts.raw_frames_freed),
+            all_known: known.all(),
+            is_empty: all == FrameTotals::default() && *counts == Default::default(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Totals of slab objects.
+
+use serde::Serialize;
+
+use super::rows::Ranges;
+use crate::ledger::totals::{EventCounts, Totals};
+use crate::reports::common::known::Known;
+use crate::reports::common::rows::Estimated;
+
+/// Totals of one interface, or of both; `null`: the events that the number rests on were not recorded.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SlabTotals {
+    /// Successful allocations, a kmalloc that reports twice counted once.
+    pub alloc_events: Option<u64>,
+    /// Frees of objects, matched and unmatched; not those of NULL or of zero-size objects.
+    pub free_events: Option<u64>,
+    /// Allocations that returned NULL; in none of the other numbers.
+    pub alloc_failures: Option<u64>,
+    /// Bytes asked for.
+    pub bytes_req: Option<u64>,
+    /// Bytes handed out.
+    pub bytes_alloc: Option<u64>,
+    /// Bytes of the lives that ended with a free.
+    pub bytes_freed: Option<u64>,
+    /// Bytes alive at the end of the window, born in the trace.
+    pub bytes_live: Option<u64>,
+    /// bytes_alloc - bytes_req, over all allocations.
+    pub bytes_wasted: Option<u64>,
+    /// bytes_alloc - bytes_req, over live objects.
+    pub bytes_wasted_live: Option<u64>,
+    /// 100 x bytes_wasted / bytes_alloc.
+    pub internal_fragmentation_percent: Option<f64>,
+    /// Objects alive at the end of the window, born in the trace.
+    pub live: Option<u64>,
+    /// Frees that ended a life seen in the trace.
+    pub frees_matched: Option<u64>,
+    /// frees_allocated_before + frees_untraced_birth.
+    pub frees_unmatched: Option<u64>,
+    /// Frees of objects older than the trace.
+    pub frees_allocated_before: Option<u64>,
+    /// Frees of objects whose allocation has no event.
+    pub frees_untraced_birth: Option<u64>,
+    /// Lives that had ended when their address was allocated again or their page was freed; no event told their free.
+    pub freed_unseen: Option<u64>,
+    /// Bytes of those lives.
+    pub bytes_freed_unseen: Option<u64>,
+    /// Frees that the kernel logged after the object was allocated again (before 5.19).
+    pub late_frees: Option<u64>,
+    /// Second reports of one large kmalloc (6.10 and later).
+    pub double_reports: Option<u64>,
+    /// Frees of NULL.
+    pub null_frees: Option<u64>,
+    /// Frees of what kmalloc(0) returns.
+    pub zero_size_frees: Option<u64>,
+    /// Frees on another CPU than the allocation.
+    pub cross_cpu_frees: Option<u64>,
+    /// Frees by the other interface.
+    pub mixed_api_frees: Option<u64>,
+    /// Lives that cross a loss, or whose free is ambiguous.
+    pub uncertain: Option<u64>,
+    /// Live bytes of those.
+    pub bytes_live_uncertain: Option<u64>,
+}
+
+impl SlabTotals {
+    /// Of totals and counts, as far as they are known.
+    pub fn of(t: &Totals, c: &EventCounts, known: Known) -> Self {
+        let alloc = |number: u64| known.allocs.then_some(number);
+        let free = |number: u64| known.frees.then_some(number);
+        let life = |number: u64| known.lives.then_some(number);
+        Self {
+            alloc_events: alloc(t.alloc_events),
+            free_events: free(t.frees_matched + c.unmatched_frees()),
+            alloc_failures: alloc(c.alloc_failures),
+            bytes_req: alloc(t.bytes_req),
+            bytes_alloc: alloc(t.bytes_alloc),
+            bytes_freed: life(t.bytes_freed),
+            bytes_live: life(t.bytes_live),
+            bytes_wasted: alloc(t.bytes_wasted()),
+            bytes_wasted_live: life(t.bytes_wasted_live()),
+            internal_fragmentation_percent: known.allocs.then(|| t.internal_fragmentation_percent()),
+            live: life(t.live),
+            frees_matched: life(t.frees_matched),
+            frees_unmatched: life(c.unmatched_frees()),
+            frees_allocated_before: life(c.allocated_before),
+            frees_untraced_birth: life(c.untraced_birth),
+            freed_unseen: life(t.freed_unseen),
+            bytes_freed_unseen: life(t.bytes_freed_unseen),
+            late_frees: life(c.late_frees),
+            double_reports: alloc(c.double_reports),
+            null_frees: free(c.null_frees),
+            zero_size_frees: free(c.zero_size_frees),
+            cross_cpu_frees: life(c.cross_cpu_frees),
+            mixed_api_frees: life(c.mixed_api_frees),
+            uncertain: life(t.uncertain),
+            bytes_live_uncertain: life(t.bytes_live_uncertain),
+        }
+    }
+}
+
+/// Totals of one interface.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InterfaceTotals {
+    /// Its totals.
+    #[serde(flatten)]
+    pub totals: SlabTotals,
+    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    pub estimated: Option<Estimated>,
+    /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
+    /// nobody knows how much.
+    pub ranges: Option<Ranges>,
+    /// Objects live at the end: at least, at most.
+    pub live_range: Option<[u64; 2]>,
+    /// Bytes of them: at least, at most.
+    pub bytes_live_range: Option<[u64; 2]>,
+}
+
+/// Totals of both interfaces.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BothTotals {
+    /// The totals.
+    #[serde(flatten)]
+    pub totals: SlabTotals,
+    /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
+    /// nobody knows how much.
+    pub ranges: Option<Ranges>,
+    /// Objects live at the end: at least, at most.
+    pub live_range: Option<[u64; 2]>,
+    /// Bytes of them: at least, at most.
+    pub bytes_live_range: Option<[u64; 2]>,
+    /// Of kmalloc.
+    pub kmalloc: InterfaceTotals,
+    /// Of caches.
+    pub cache: InterfaceTotals,
+    /// Plain sums over events.
+    pub raw: RawTotals,
+    /// Slab events that were recorded.
+    pub recorded: RecordedEvents,
+}
+
+/// Plain sums over slab events.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RawTotals {
+    /// Allocations.
+    pub alloc_events: Option<u64>,
+    /// Frees.
+    pub free_events: Option<u64>,
+    /// Bytes asked for.
+    pub bytes_req: Option<u64>,
+    /// Bytes handed out.
+    pub bytes_alloc: Option<u64>,
+    /// For each total the lowest and highest number that it can be with the lost events.
+    pub ranges: Option<Ranges>,
+}
+
+/// Slab events, each with whether it was recorded; `null`: none was seen, and the file does not tell.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RecordedEvents {
+    /// kmem:kmalloc.
+    pub kmalloc: Option<bool>,
+    /// kmem:kfree.
+    pub kfree: Option<bool>,
+    /// kmem:kmem_cache_alloc.
+    pub kmem_cache_alloc: Option<bool>,
+    /// kmem:kmem_cache_free.
+    pub kmem_cache_free: Option<bool>,
+}
+
+impl RecordedEvents {
+    /// Names of the events, with whether they were recorded.
+    pub fn named(&self) -> [(&'static str, Option<bool>); 4] {
+        [
+            ("kmalloc", self.kmalloc),
+            ("kfree", self.kfree),
+            ("kmem_cache_alloc", self.kmem_cache_alloc),
+            ("kmem_cache_free", self.kmem_cache_free),
+        ]
+    }
+}

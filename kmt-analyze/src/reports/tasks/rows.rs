@@ -1,0 +1,236 @@
+//! Sums by the task that allocated, and its events of the page allocator.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use crate::collect::page_use::Use;
+use crate::collect::tasks::{OriginSums, TaskSums};
+use crate::int_hash::IntHash;
+use crate::ledger::page_totals::FrameTotals;
+use crate::pass::Analysis;
+use crate::render::text::escaped;
+use crate::reports::common::Context;
+use crate::reports::common::basis::Basis;
+use crate::reports::common::known::Known;
+use crate::reports::common::rows::{FrameSums, SlabSums, text};
+use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::reports::common::sums::shown;
+use crate::reports::common::trust::recorded_class;
+use crate::trace::session::{Session, task_names};
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TaskRows {
+    /// Tasks in all.
+    pub tasks_total: usize,
+    /// Tasks.
+    pub tasks: Vec<TaskRow>,
+    /// Numbers of slab objects and pages are all known.
+    #[serde(skip)]
+    pub all_known: bool,
+    /// Tasks that used the page allocator, those with most allocations first.
+    #[serde(skip)]
+    pub page_users: Vec<(String, PageAllocatorRow)>,
+    /// How many there are.
+    #[serde(skip)]
+    pub page_users_total: usize,
+    /// log2 of the pages of a pageblock, and whether that is only assumed.
+    #[serde(skip)]
+    pub pageblock_order: (u32, bool),
+}
+
+/// Sums of one task.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TaskRow {
+    /// Thread id.
+    pub pid: i32,
+    /// Its last name.
+    pub comm: Option<String>,
+    /// Slab objects that it allocated.
+    pub slab: SlabSums,
+    /// Slab objects that it freed, whoever had allocated them.
+    pub slab_frees: Option<u64>,
+    /// Bytes of those that the trace knows.
+    pub slab_bytes_freed_by_it: Option<u64>,
+    /// Slab objects that it allocated and another task freed.
+    pub slab_freed_by_others: Option<u64>,
+    /// Bytes of those.
+    pub slab_bytes_freed_by_others: Option<u64>,
+    /// Pages that it allocated.
+    pub pages: FrameSums,
+    /// Its events of the page allocator.
+    pub page_allocator: PageAllocatorRow,
+    /// Name and id.
+    #[serde(skip)]
+    pub name: String,
+}
+
+/// Events of the page allocator, as trace-pagealloc-postprocess counts them: events, not pages.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageAllocatorRow {
+    /// Allocations.
+    pub alloc_events: Option<u64>,
+    /// Allocations under the zone's lock.
+    pub zone_locked_events: Option<u64>,
+    /// Frees.
+    pub free_events: Option<u64>,
+    /// Frees in a batch; each is also a free.
+    pub free_batched_events: Option<u64>,
+    /// Pages that went from per-CPU lists back to the buddy lists.
+    pub pcpu_pages_drained: Option<u64>,
+    /// Runs of those.
+    pub pcpu_drains: Option<u64>,
+    /// Runs of allocations under the zone's lock.
+    pub pcpu_refills: Option<u64>,
+    /// Allocations from pageblocks of another migrate type.
+    pub fallbacks: Option<u64>,
+    /// Those below pageblock order, which mix types in a block.
+    pub fallbacks_causing: Option<u64>,
+    /// Fallbacks after which the pageblock has the type that was asked for.
+    pub fallbacks_type_changed: Option<u64>,
+    /// Those below pageblock order, up to order 3.
+    pub fallbacks_severe: Option<u64>,
+    /// Those below pageblock order, of a larger order.
+    pub fallbacks_moderate: Option<u64>,
+}
+
+/// Events that were recorded.
+struct Recorded {
+    slab: Known,
+    pages: Known,
+    zone_locked: bool,
+    batched: bool,
+    drained: bool,
+    fallbacks: bool,
+}
+
+impl Recorded {
+    fn of(session: &Session<'_>, analysis: &Analysis) -> Self {
+        let basis = Basis::of(session, analysis);
+        let has = |name: &str| recorded_class(session, analysis, |class| class.name == name) == Some(true);
+        Self {
+            slab: Known::slab(&basis, None),
+            pages: Known::pages(&basis),
+            zone_locked: has("mm_page_alloc_zone_locked"),
+            batched: has("mm_page_free_batched"),
+            drained: has("mm_page_pcpu_drain"),
+            fallbacks: has("mm_page_alloc_extfrag"),
+        }
+    }
+
+    fn page_allocator(&self, u: &Use) -> PageAllocatorRow {
+        let fallbacks = self.fallbacks && u.untold == 0;
+        PageAllocatorRow {
+            alloc_events: self.pages.allocs.then_some(u.allocs),
+            zone_locked_events: self.zone_locked.then_some(u.allocs_under_lock),
+            free_events: self.pages.frees.then_some(u.frees_direct),
+            free_batched_events: self.batched.then_some(u.frees_batched),
+            pcpu_pages_drained: self.drained.then_some(u.pages_drained),
+            pcpu_drains: self.drained.then_some(u.drains),
+            pcpu_refills: self.zone_locked.then_some(u.refills),
+            fallbacks: self.fallbacks.then_some(u.fallbacks),
+            fallbacks_causing: fallbacks.then_some(u.causing),
+            fallbacks_type_changed: fallbacks.then_some(u.changed),
+            fallbacks_severe: fallbacks.then_some(u.severe),
+            fallbacks_moderate: fallbacks.then_some(u.moderate),
+        }
+    }
+}
+
+/// A task before it is decided which are shown.
+struct Candidate {
+    pid: i32,
+    comm: Option<Vec<u8>>,
+    name: String,
+    sums: OriginSums,
+    /// Freed by other tasks: objects and bytes.
+    freed_elsewhere: (u64, u64),
+    page_use: Use,
+}
+
+impl Candidate {
+    fn is_active(&self) -> bool {
+        self.sums.slab.alloc_events + self.sums.freed_here + self.sums.slab.live > 0
+            || self.sums.pages != FrameTotals::default()
+            || self.page_use != Use::default()
+    }
+}
+
+/// All tasks that did anything.
+fn candidates(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    tasks: &TaskSums,
+    page_use: &HashMap<i32, Use, IntHash>,
+) -> Vec<Candidate> {
+    let mut by_pid: BTreeMap<i32, (OriginSums, (u64, u64))> = BTreeMap::new();
+    let pid = |origin: u32| analysis.interner.origins.get(origin).map_or(0, |o| o.pid);
+    for (number, sums) in (0u32..).zip(&tasks.origins) {
+        let entry = &mut by_pid.entry(pid(number)).or_default().0;
+        entry.slab += &sums.slab;
+        entry.pages += &sums.pages;
+        entry.freed_here += sums.freed_here;
+        entry.bytes_freed_here += sums.bytes_freed_here;
+    }
+    for (&(from, to), &(objects, bytes)) in &tasks.handed {
+        if pid(from) != pid(to) {
+            let entry = &mut by_pid.entry(pid(from)).or_default().1;
+            *entry = (entry.0 + objects, entry.1 + bytes);
+        }
+    }
+    for pid in page_use.keys() {
+        by_pid.entry(*pid).or_default();
+    }
+    let names = task_names(context.session);
+    let candidate = |(pid, (sums, freed_elsewhere))| {
+        let comm = names.get(&pid).map(|c| c.to_vec());
+        let name = comm.as_ref().map_or("<...>".to_owned(), |c| escaped(c));
+        let page_use = page_use.get(&pid).copied().unwrap_or_default();
+        Candidate { pid, comm, name: format!("{name}-{pid}"), sums, freed_elsewhere, page_use }
+    };
+    by_pid.into_iter().map(candidate).filter(Candidate::is_active).collect()
+}
+
+/// Rows of all tasks.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    (tasks, page_use): (&TaskSums, &HashMap<i32, Use, IntHash>),
+    sort: &[SortKey],
+) -> TaskRows {
+    let mut all = candidates(context, analysis, tasks, page_use);
+    sort_rows(&mut all, sort, |c| (c.sums.slab, &c.name));
+    let shown = shown(Some(context.limit), all.len());
+    let known = Recorded::of(context.session, analysis);
+    let rows = all.iter().take(shown).map(|c| row(c, analysis.page_size.0, &known)).collect();
+    let mut users: Vec<&Candidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();
+    users.sort_by(|a, b| (b.page_use.allocs, &a.name).cmp(&(a.page_use.allocs, &b.name)));
+    let user = |c: &&Candidate| (c.name.clone(), known.page_allocator(&c.page_use));
+    TaskRows {
+        tasks_total: all.len(),
+        tasks: rows,
+        all_known: known.slab.all() && known.pages.all(),
+        page_users_total: users.len(),
+        page_users: users.iter().take(shown).map(user).collect(),
+        pageblock_order: context.session.pageblock_order(),
+    }
+}
+
+fn row(c: &Candidate, page_size: u64, known: &Recorded) -> TaskRow {
+    TaskRow {
+        pid: c.pid,
+        comm: c.comm.as_ref().map(|comm| text(comm)),
+        slab: SlabSums::of(&c.sums.slab, known.slab),
+        slab_frees: known.slab.frees.then_some(c.sums.freed_here),
+        slab_bytes_freed_by_it: known.slab.lives.then_some(c.sums.bytes_freed_here),
+        slab_freed_by_others: known.slab.lives.then_some(c.freed_elsewhere.0),
+        slab_bytes_freed_by_others: known.slab.lives.then_some(c.freed_elsewhere.1),
+        pages: FrameSums::of(&c.sums.pages, page_size, known.pages),
+        page_allocator: known.page_allocator(&c.page_use),
+        name: c.name.clone(),
+    }
+}
