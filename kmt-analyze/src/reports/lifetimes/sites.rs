@@ -1,0 +1,39 @@
+//! Lives by call site, before the rows are sorted and limited.
+
+use crate::collect::histogram::Histogram;
+use crate::collect::lifetimes::{CallerLives, LifetimeSums};
+use crate::pass::Analysis;
+use crate::reports::common::labels::Labels;
+use crate::stream::Api;
+
+/// Lives of the objects of one call site and interface.
+pub struct AllocSite<'r> {
+    /// Address.
+    pub address: u64,
+    /// Interface.
+    pub api: Api,
+    /// Function and offset, or the address.
+    pub symbol: String,
+    /// Sums of the lives.
+    pub lives: &'r CallerLives,
+}
+
+/// The call sites that have lives.
+pub fn with_lives<'r>(
+    analysis: &Analysis,
+    sums: &'r LifetimeSums,
+    labels: &Labels<'_, '_>,
+) -> Vec<AllocSite<'r>> {
+    let callers = analysis.balance.callers.iter().zip(&sums.callers);
+    callers
+        .filter(|(_, lives)| lives.freed.count() + lives.censored + lives.unseen > 0)
+        .map(|(&(api, address), lives)| AllocSite { address, api, symbol: labels.symbol(address), lives })
+        .collect()
+}
+
+/// Lifetimes of the freed objects of all call sites.
+pub fn all_freed(sites: &[AllocSite<'_>]) -> Histogram {
+    let mut all = Histogram::default();
+    sites.iter().for_each(|site| all.merge(&site.lives.freed));
+    all
+}

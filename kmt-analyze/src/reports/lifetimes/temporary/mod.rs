@@ -1,0 +1,74 @@
+//! `temporary`: objects that are freed soon after their allocation.
+
+mod rows;
+mod text;
+
+pub use rows::TemporaryRows;
+
+use super::sorting::LifetimeKey;
+use crate::collect::{self, Collectors, Handle};
+use crate::pass::Analysis;
+use crate::pass::term::duration_of;
+use crate::reports::common::basis::Input;
+use crate::reports::common::selection::Selection;
+use crate::reports::common::{Context, View};
+use crate::reports::report::Report;
+
+/// Options of `temporary`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Lives up to this long count
+    #[arg(long, value_name = "TIME", value_parser = duration_of, default_value = "100us")]
+    within: u64,
+    /// Sort by these, the most important first
+    #[arg(short, long, value_enum, value_delimiter = ',', default_value = "temporary")]
+    sort: Vec<LifetimeKey>,
+}
+
+/// Objects that are freed soon after their allocation, by call site.
+#[derive(Debug)]
+pub struct Temporary {
+    sort: Vec<LifetimeKey>,
+    /// Longest lifetime of a temporary object, in the clock's unit.
+    bound: u64,
+}
+
+impl Report for Temporary {
+    type Options = Options;
+    type Handles = Handle<collect::Lifetimes>;
+    type Rows = TemporaryRows;
+
+    const NAME: &'static str = "temporary";
+    const KEY: &'static str = "temporary";
+    const TITLE: &'static str = "temporary";
+    const ABOUT: &'static str = "Objects that are freed almost at once";
+
+    fn new(options: Options, _: &Selection) -> Self {
+        Self { sort: options.sort, bound: options.within }
+    }
+
+    fn usual() -> Option<Self> {
+        None
+    }
+
+    fn rests_on(&self) -> Input {
+        Input::SlabLives
+    }
+
+    fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        collectors.add(collect::Lifetimes { temporary_bound: Some(self.bound) })
+    }
+
+    fn compute(
+        &self,
+        context: &Context<'_, '_>,
+        analysis: &Analysis,
+        handle: &Self::Handles,
+    ) -> TemporaryRows {
+        rows::of(context, analysis, analysis.get(*handle), &self.sort, self.bound)
+    }
+
+    fn text(&self, rows: &TemporaryRows, view: &View) -> String {
+        text::of(rows, view)
+    }
+}

@@ -1,0 +1,75 @@
+//! Temporary objects by call site and interface.
+
+use serde::Serialize;
+
+use crate::collect::lifetimes::LifetimeSums;
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::sums::shown;
+use crate::reports::lifetimes::rows::{Distribution, LifetimeRow};
+use crate::reports::lifetimes::sites::{all_freed, with_lives};
+use crate::reports::lifetimes::sorting::{LifetimeKey, sort};
+
+/// Rows of `temporary`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TemporaryRows {
+    /// Longest lifetime of a temporary object, in the clock's unit.
+    pub temporary_bound: u64,
+    /// Number of call sites and interfaces that have temporary objects, including those beyond the limit of rows.
+    pub temporary_total: usize,
+    /// Lifetimes of the freed objects of these call sites.
+    pub all: Distribution,
+    /// Call sites and interfaces that have temporary objects.
+    pub temporary: Vec<TemporaryRow>,
+    /// Temporary objects of all call sites.
+    #[serde(skip)]
+    pub objects: u64,
+    /// Bytes of those.
+    #[serde(skip)]
+    pub bytes: u64,
+}
+
+/// Temporary objects of one call site and interface.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TemporaryRow {
+    /// Lifetimes of all its objects.
+    #[serde(flatten)]
+    pub lifetimes: LifetimeRow,
+    /// Objects freed within the bound.
+    pub temporary: u64,
+    /// Bytes of those.
+    pub bytes_temporary: u64,
+    /// Those of them freed on another CPU, by another task or on another interrupt level.
+    pub temporary_freed_elsewhere: u64,
+}
+
+/// Rows of the call sites that have temporary objects, sorted by these keys.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    sums: &LifetimeSums,
+    keys: &[LifetimeKey],
+    bound: u64,
+) -> TemporaryRows {
+    let labels = Labels::new(context.session);
+    let mut sites = with_lives(analysis, sums, &labels);
+    sites.retain(|site| site.lives.temporary > 0);
+    sort(&mut sites, keys);
+    let row = |site| TemporaryRow {
+        lifetimes: LifetimeRow::of(site, analysis, &labels),
+        temporary: site.lives.temporary,
+        bytes_temporary: site.lives.bytes_temporary,
+        temporary_freed_elsewhere: site.lives.temporary_elsewhere,
+    };
+    TemporaryRows {
+        temporary_bound: bound,
+        temporary_total: sites.len(),
+        all: Distribution::from(&all_freed(&sites)),
+        temporary: sites.iter().take(shown(Some(context.limit), sites.len())).map(row).collect(),
+        objects: sites.iter().map(|site| site.lives.temporary).sum(),
+        bytes: sites.iter().map(|site| site.lives.bytes_temporary).sum(),
+    }
+}
