@@ -1,0 +1,145 @@
+//! Live objects at the peak, by call site and interface.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::collect::peak::LiveBytes;
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::live_bounds::LiveBounds;
+use crate::reports::common::rows::Address;
+use crate::reports::common::sums::shown;
+use crate::stream::Api;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PeakRows {
+    /// The peak.
+    pub peak: PeakRow,
+}
+
+/// Slab objects live when their bytes were most, of those allocated in the trace.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PeakRow {
+    /// Time of the peak, in the clock's unit; `null`: no slab object was live.
+    pub time: Option<u64>,
+    /// Live bytes.
+    pub bytes_live: Option<u64>,
+    /// Live bytes: at least, at most; `null`: no slab object was live, or events were lost.
+    pub bytes_live_range: Option<[u64; 2]>,
+    /// Live objects.
+    pub live: Option<u64>,
+    /// Live objects: at least, at most; `null` as for the bytes.
+    pub live_range: Option<[u64; 2]>,
+    /// Number of call sites and interfaces, including those beyond the limit of rows.
+    pub callers_total: usize,
+    /// Call sites and interfaces, those of most live bytes first.
+    pub callers: Vec<CallerRow>,
+}
+
+/// Live objects of one call site and interface.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallerRow {
+    /// Address of the call site.
+    pub call_site: Address,
+    /// Function and offset, or the address.
+    pub symbol: String,
+    /// `kmalloc` or `cache`.
+    pub api: &'static str,
+    /// Live bytes.
+    pub bytes_live: u64,
+    /// Live bytes: at least, at most; `null`: events were lost, or objects of the call site waited for a grace period.
+    pub bytes_live_range: Option<[u64; 2]>,
+    /// Live objects.
+    pub live: u64,
+    /// Live objects: at least, at most; `null` as for the bytes.
+    pub live_range: Option<[u64; 2]>,
+    /// Live objects at least, also of a call site without a range.
+    #[serde(skip)]
+    pub live_least: u64,
+}
+
+/// Live objects of a call site.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    bytes: u64,
+    objects: u64,
+    /// Bytes of the objects that are live for certain: frees of their kind have events.
+    bytes_least: u64,
+    /// Number of those.
+    objects_least: u64,
+    /// Other objects of the call site may wait for a grace period; their number at the peak is recorded for all call
+    /// sites together only.
+    has_waiting: bool,
+}
+
+fn by_caller(analysis: &Analysis, peak: &LiveBytes, certain: Option<&[bool]>) -> BTreeMap<(u64, Api), Sums> {
+    let mut callers: BTreeMap<(u64, Api), Sums> = BTreeMap::new();
+    for (number, bytes, objects) in peak.sites() {
+        let Some(site) = analysis.interner.sites.get(number) else { continue };
+        let sums = callers.entry((site.call_site, site.api)).or_default();
+        sums.bytes += bytes;
+        sums.objects += objects;
+        if certain.is_none_or(|certain| certain.get(number as usize) == Some(&true)) {
+            sums.bytes_least += bytes;
+            sums.objects_least += objects;
+        }
+        sums.has_waiting |= peak.has_waiting(number);
+    }
+    callers.retain(|_, sums| sums.objects > 0);
+    callers
+}
+
+/// Rows of the peak.
+pub fn of(context: &Context<'_, '_>, analysis: &Analysis, peak: &LiveBytes) -> PeakRows {
+    let labels = Labels::new(context.session);
+    // Where events were lost, more objects may be live: there is no range.
+    let is_whole = !context.session.losses.any();
+    let certain = is_whole.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
+    let callers = by_caller(analysis, peak, certain.as_deref());
+    let mut all = Sums::default();
+    for sums in callers.values() {
+        all.objects += sums.objects;
+        all.bytes_least += sums.bytes_least;
+        all.objects_least += sums.objects_least;
+    }
+    let mut callers: Vec<(u64, Api, String, Sums)> = callers
+        .into_iter()
+        .map(|((address, api), sums)| (address, api, labels.symbol(address), sums))
+        .collect();
+    callers.sort_by(|(_, _, a, of_a), (_, _, b, of_b)| of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b)));
+    let callers_total = callers.len();
+    callers.truncate(shown(Some(context.limit), callers_total));
+    let (waiting_bytes, waiting_objects) = peak.waiting_at_peak;
+    let highest = peak.highest.map(|(bytes, time)| (bytes.max(0) as u64, time));
+    let in_whole = highest.filter(|_| is_whole);
+    let peak = PeakRow {
+        time: highest.map(|(_, time)| time),
+        bytes_live: highest.map(|(bytes, _)| bytes),
+        bytes_live_range: in_whole.map(|(bytes, _)| [all.bytes_least, bytes + waiting_bytes.max(0) as u64]),
+        live: highest.map(|_| all.objects),
+        live_range: in_whole.map(|_| [all.objects_least, all.objects + waiting_objects.max(0) as u64]),
+        callers_total,
+        callers: callers.into_iter().map(|caller| row(caller, is_whole)).collect(),
+    };
+    PeakRows { peak }
+}
+
+fn row((address, api, symbol, sums): (u64, Api, String, Sums), is_whole: bool) -> CallerRow {
+    let is_bounded = is_whole && !sums.has_waiting;
+    CallerRow {
+        call_site: Address(address),
+        symbol,
+        api: api.name(),
+        bytes_live: sums.bytes,
+        bytes_live_range: is_bounded.then_some([sums.bytes_least, sums.bytes]),
+        live: sums.objects,
+        live_range: is_bounded.then_some([sums.objects_least, sums.objects]),
+        live_least: sums.objects_least,
+    }
+}
