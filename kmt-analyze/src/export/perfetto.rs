@@ -124,17 +124,18 @@ impl Trace {
         let mut collectors = Collectors::default();
         let handle = timeline.collect(&context, &mut collectors);
         let result = analyse_for(session, &options.selection, &Wants::of(&collectors));
-        for (number, line) in timeline.live(&context, &result, result.get(handle)).into_iter().enumerate() {
+        let timeline = timeline.compute(&context, &result, &handle).timeline;
+        for (number, line) in timeline.lines.iter().enumerate() {
             let uuid = COUNTERS * group + number as u64;
             self.track(TrackDescriptor {
                 uuid: Some(uuid),
-                name: Some(line.name),
+                name: Some(line.name.clone()),
                 parent_uuid: Some(group),
                 counter: Some(CounterDescriptor { unit: Some(3) }),
                 ..TrackDescriptor::default()
             })?;
             let mut last = None;
-            for (time, bytes) in line.points {
+            for (time, bytes) in timeline.points(line) {
                 if last != Some(bytes) {
                     last = Some(bytes);
                     let event = TrackEvent {

@@ -1,0 +1,127 @@
+//! Sums of sites or origins by name: the lines, the largest first.
+
+use std::collections::BTreeMap;
+
+use super::names::{Key, LineNames};
+use crate::collect::timeline::{Row, Step, TimelineSums};
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::live_bounds::LiveBounds;
+
+/// One line.
+pub struct Line {
+    /// Name.
+    pub name: String,
+    /// True for the line of pages.
+    pub is_pages: bool,
+    /// Steps; their changes are added up to levels.
+    pub steps: Vec<Step>,
+    /// Bytes that are live for certain; `None`: they are not computed by task and CPU, for pages, and where events
+    /// were lost.
+    pub least: Option<Vec<i64>>,
+}
+
+/// Steps of all sites of a line, and of those whose frees have events.
+#[derive(Default)]
+struct LineSums {
+    all: Row,
+    certain: Row,
+}
+
+impl LineSums {
+    fn add(&mut self, other: &Self, width: usize) {
+        self.all.add_all(&other.all, width);
+        self.certain.add_all(&other.certain, width);
+    }
+}
+
+/// At most that many lines by name, then the sum of the others, then by kind that of pages.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    timeline: &TimelineSums,
+    by: Key,
+    lines_max: usize,
+) -> Vec<Line> {
+    let has_certain = !by.is_of_origins() && !context.session.losses.any();
+    let certain = has_certain.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
+    let width = timeline.steps.width();
+    let names = LineNames::new(context.session, analysis);
+    let mut lines: BTreeMap<String, LineSums> = BTreeMap::new();
+    for (number, row) in timeline.slab.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
+        let sums = lines.entry(names.of(by, number as u32)).or_default();
+        sums.all.add_all(row, width);
+        if certain.as_ref().is_some_and(|certain| certain.get(number) == Some(&true)) {
+            sums.certain.add_all(row, width);
+        }
+    }
+    let line = |(name, sums): (String, LineSums)| {
+        let least = levels(&sums.certain, width, 1).iter().map(|step| step.live_change).collect();
+        let least = has_certain.then_some(least);
+        Line { name, is_pages: false, steps: levels(&sums.all, width, 1), least }
+    };
+    let mut lines: Vec<Line> = largest(lines, lines_max, width).into_iter().map(line).collect();
+    if by == Key::Kind {
+        lines.extend(pages(analysis, timeline));
+    }
+    lines
+}
+
+/// The largest lines, the largest first; the sum of the others behind them.
+fn largest(lines: BTreeMap<String, LineSums>, lines_max: usize, width: usize) -> Vec<(String, LineSums)> {
+    let mut lines: Vec<(u64, (String, LineSums))> =
+        lines.into_iter().map(|line| (most_live(&line.1.all), line)).collect();
+    lines.sort_by(|(most_a, (a, _)), (most_b, (b, _))| most_b.cmp(most_a).then_with(|| a.cmp(b)));
+    let mut lines: Vec<(String, LineSums)> = lines.into_iter().map(|(_, line)| line).collect();
+    let others = lines.split_off(lines_max.min(lines.len()));
+    if !others.is_empty() {
+        let mut sum = LineSums::default();
+        others.iter().for_each(|(_, sums)| sum.add(sums, width));
+        lines.push((format!("{} others", others.len()), sum));
+    }
+    lines
+}
+
+/// The line of pages, if there are any.
+fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<Line> {
+    if timeline.pages.iter().all(Row::is_empty) {
+        return None;
+    }
+    let width = timeline.steps.width();
+    let mut sum = Row::default();
+    timeline.pages.iter().for_each(|row| sum.add_all(row, width));
+    let steps = levels(&sum, width, analysis.page_size.0 as i64);
+    Some(Line { name: "pages".to_owned(), is_pages: true, steps, least: None })
+}
+
+/// Most bytes of a line that are live, or negative, at the end of a step.
+fn most_live(row: &Row) -> u64 {
+    let mut live = 0i64;
+    let levels = row.iter().map(|(_, step)| {
+        live = live.saturating_add(step.live_change);
+        live.unsigned_abs()
+    });
+    levels.max().unwrap_or(0)
+}
+
+/// All steps with bytes times `scale`, changes added up.
+fn levels(row: &Row, width: usize, scale: i64) -> Vec<Step> {
+    let mut steps = vec![Step::default(); width];
+    for (place, step) in row.iter() {
+        if let Some(to) = steps.get_mut(place) {
+            *to = Step {
+                live_change: step.live_change.saturating_mul(scale),
+                bytes_alloc: step.bytes_alloc.saturating_mul(scale as u64),
+                bytes_freed: step.bytes_freed.saturating_mul(scale as u64),
+                ..*step
+            };
+        }
+    }
+    let (mut live, mut waiting) = (0i64, 0i64);
+    for step in &mut steps {
+        live = step.live_change.saturating_add(live);
+        waiting = step.waiting_change.saturating_add(waiting);
+        (step.live_change, step.waiting_change) = (live, waiting);
+    }
+    steps
+}

@@ -1,0 +1,72 @@
+//! Keys of the lines, and their names.
+
+use crate::pass::Analysis;
+use crate::pass::caches::usual_names;
+use crate::render::text::escaped;
+use crate::reports::common::labels::Labels;
+use crate::stream::{Api, NameId, Site};
+use crate::trace::session::Session;
+
+/// Keys of the lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Key {
+    /// kmalloc, caches and pages
+    Kind,
+    /// Call sites
+    CallSite,
+    /// Caches and size classes
+    Cache,
+    /// Tasks
+    Task,
+    /// CPUs
+    Cpu,
+    /// Nodes asked for
+    Node,
+}
+
+impl Key {
+    /// True if lines are by the origin of the allocation, false if they are by its site.
+    pub fn is_of_origins(self) -> bool {
+        matches!(self, Self::Task | Self::Cpu)
+    }
+}
+
+/// Names of lines.
+pub struct LineNames<'r, 'd> {
+    analysis: &'r Analysis,
+    labels: Labels<'r, 'd>,
+    caches: Vec<Option<NameId>>,
+}
+
+impl<'r, 'd> LineNames<'r, 'd> {
+    /// Of a trace.
+    pub fn new(session: &'r Session<'d>, analysis: &'r Analysis) -> Self {
+        Self { analysis, labels: Labels::new(session), caches: usual_names(analysis) }
+    }
+
+    /// Name of the line of a site or origin.
+    pub fn of(&self, by: Key, number: u32) -> String {
+        let interner = &self.analysis.interner;
+        let origin = interner.origins.get(number).copied().unwrap_or_default();
+        let site = interner.sites.get(number);
+        match (by, site) {
+            (Key::Task, _) => self.labels.task(origin.pid),
+            (Key::Cpu, _) => format!("CPU {}", origin.cpu),
+            (_, None) => "?".to_owned(),
+            (Key::Kind, Some(site)) => site.api.name().to_owned(),
+            (Key::CallSite, Some(site)) => self.labels.symbol(site.call_site),
+            (Key::Node, Some(site)) if site.node < 0 => "any node".to_owned(),
+            (Key::Node, Some(site)) => format!("node {}", site.node),
+            (Key::Cache, Some(site)) => self.cache(site, number),
+        }
+    }
+
+    fn cache(&self, site: &Site, number: u32) -> String {
+        if site.api == Api::Kmalloc {
+            return self.analysis.size_classes.name(site.bytes_alloc);
+        }
+        let name = site.cache.or(self.caches.get(number as usize).copied().flatten());
+        let name = name.map(|name| escaped(self.analysis.interner.name(name)));
+        name.unwrap_or_else(|| format!("? ({} bytes)", site.bytes_req))
+    }
+}

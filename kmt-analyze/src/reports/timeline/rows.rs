@@ -1,0 +1,128 @@
+//! Live bytes and rates of each line, by step.
+
+use serde::Serialize;
+
+use super::lines::Line;
+use super::{Key, TimelineReport, lines};
+use crate::collect::timeline::{Step, TimelineSums};
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::basis::Basis;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TimelineRows {
+    /// The timeline.
+    pub timeline: TimelineRow,
+}
+
+/// Steps of equal length, and the lines.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TimelineRow {
+    /// Start of the first step, in the clock's unit.
+    pub start: u64,
+    /// Length of a step, in the clock's unit.
+    pub step: u64,
+    /// Number of steps.
+    pub steps: usize,
+    /// Share of each step, over all CPUs, in which events are missing; `null`: dropped events, which have no position.
+    pub lost_percent: Vec<Option<f64>>,
+    /// Lines.
+    pub lines: Vec<LineRow>,
+    /// Key of the lines.
+    #[serde(skip)]
+    pub by: Key,
+    /// End of the selected time, in the clock's unit; the last step may reach beyond it.
+    #[serde(skip)]
+    pub last: u64,
+    /// True if allocations of slab objects were recorded.
+    #[serde(skip)]
+    pub has_slab: bool,
+}
+
+/// One line; each list has one number for each step.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LineRow {
+    /// Name.
+    pub name: String,
+    /// Bytes live at the end of the step, of those allocated in the trace.
+    pub bytes_live: Vec<i64>,
+    /// Bytes live at least; `null`: by task and CPU, for pages, and where events were lost.
+    pub bytes_live_least: Option<Vec<i64>>,
+    /// Bytes live at most, with those that wait for a grace period; `null` as for the least.
+    pub bytes_live_most: Option<Vec<i64>>,
+    /// Allocations.
+    pub alloc_events: Vec<u64>,
+    /// Bytes of those.
+    pub bytes_alloc: Vec<u64>,
+    /// Frees of objects allocated in the trace.
+    pub frees_matched: Vec<u64>,
+    /// Bytes of those.
+    pub bytes_freed: Vec<u64>,
+    /// True for the line of pages, which include those of slab objects.
+    #[serde(skip)]
+    pub is_pages: bool,
+}
+
+impl TimelineRow {
+    /// Start of the step of that number, which is the end of the step before.
+    pub fn start_of(&self, step: usize) -> u64 {
+        start_of(self.start, self.step, step)
+    }
+
+    /// Times and live bytes at the end of each step of a line; no time is beyond the selected time.
+    pub fn points<'r>(&'r self, line: &'r LineRow) -> impl Iterator<Item = (u64, i64)> + 'r {
+        let point = |(step, bytes): (usize, &i64)| (self.start_of(step + 1).min(self.last), *bytes);
+        line.bytes_live.iter().enumerate().map(point)
+    }
+}
+
+fn start_of(start: u64, length: u64, step: usize) -> u64 {
+    start.saturating_add(length.saturating_mul(step as u64))
+}
+
+/// Rows of the lines.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    timeline: &TimelineSums,
+    options: &TimelineReport,
+) -> TimelineRows {
+    let session = context.session;
+    let steps = &timeline.steps;
+    let start_of = |step| start_of(steps.start, steps.step, step);
+    let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
+    let lines = lines::of(context, analysis, timeline, options.by, options.lines);
+    TimelineRows {
+        timeline: TimelineRow {
+            start: steps.start,
+            step: steps.step,
+            steps: steps.steps,
+            lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
+            lines: lines.into_iter().map(row).collect(),
+            by: options.by,
+            last: context.selection.span(session).1,
+            has_slab: Basis::of(session, analysis).allocs(None),
+        },
+    }
+}
+
+fn row(line: Line) -> LineRow {
+    let Line { name, is_pages, steps, least } = line;
+    let counts = |of: fn(&Step) -> u64| steps.iter().map(of).collect::<Vec<_>>();
+    let most = steps.iter().map(|step| step.live_change.saturating_add(step.waiting_change));
+    LineRow {
+        bytes_live: steps.iter().map(|step| step.live_change).collect(),
+        bytes_live_most: least.is_some().then(|| most.collect()),
+        bytes_live_least: least,
+        alloc_events: counts(|step| step.allocs),
+        bytes_alloc: counts(|step| step.bytes_alloc),
+        frees_matched: counts(|step| step.frees),
+        bytes_freed: counts(|step| step.bytes_freed),
+        name,
+        is_pages,
+    }
+}
