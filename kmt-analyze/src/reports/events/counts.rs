@@ -1,0 +1,67 @@
+//! Counts of the selected events.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kmt_format::kernel::ClockUnit;
+
+use crate::ledger::Select;
+use crate::pass::Analysis;
+use crate::pass::filter::Selector;
+use crate::reports::common::Context;
+use crate::reports::common::names::TraceNames;
+
+/// An event class, a task and a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// Number of the class.
+    pub class: u32,
+    /// Thread id.
+    pub pid: i32,
+    /// Number of the CPU.
+    pub cpu: u32,
+}
+
+/// Counts of the selected events, and the time in which they occurred.
+pub struct Counts {
+    /// By class, task and CPU.
+    pub cells: BTreeMap<Cell, u64>,
+    /// Length of the selected time; `None`: it is 0, or the clock's unit is not a part of a second.
+    seconds: Option<f64>,
+}
+
+impl Counts {
+    /// Of a pass.
+    pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
+        let (session, selection) = (context.session, context.selection);
+        let filter = selection.filter(session);
+        let names = TraceNames::new(session);
+        let selector = Selector::new(session.trace, &filter, &names, HashMap::new(), analysis.names.as_ref());
+        let mut cells = BTreeMap::new();
+        for &(class, origin, events) in &analysis.event_counts {
+            let Some(origin) = analysis.interner.origins.get(origin) else { continue };
+            if selector.origin(*origin) {
+                *cells.entry(Cell { class, pid: origin.pid, cpu: origin.cpu }).or_default() += events;
+            }
+        }
+        let (first, last) = selection.span(session);
+        let seconds = match session.unit() {
+            ClockUnit::Nanoseconds => Some(last.saturating_sub(first) as f64 / 1e9).filter(|s| *s > 0.0),
+            ClockUnit::Ticks => None,
+        };
+        Self { cells, seconds }
+    }
+
+    /// Events per second.
+    pub fn rate(&self, events: u64) -> Option<f64> {
+        self.seconds.map(|seconds| events as f64 / seconds)
+    }
+
+    /// Sums of the cells that have the same name.
+    pub fn by_name(&self, name: impl Fn(&Cell) -> String) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for (cell, events) in &self.cells {
+            *sums.entry(name(cell)).or_default() += events;
+        }
+        sums
+    }
+}
