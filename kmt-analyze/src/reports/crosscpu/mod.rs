@@ -7,8 +7,8 @@ pub use rows::CrossCpuRows;
 
 use crate::collect::{Collectors, CrossCpu, Handle};
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
 

@@ -7,8 +7,8 @@ use kmt_format::kernel::ClockUnit;
 use crate::ledger::Select;
 use crate::pass::Analysis;
 use crate::pass::filter::Selector;
+use crate::pass::names::TraceNames;
 use crate::reports::common::Context;
-use crate::reports::common::names::TraceNames;
 
 /// An event class, a task and a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

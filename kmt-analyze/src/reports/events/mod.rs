@@ -8,8 +8,8 @@ pub use rows::EventRows;
 
 use crate::collect::Collectors;
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};

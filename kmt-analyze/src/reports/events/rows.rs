@@ -10,8 +10,8 @@ use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::text;
-use crate::reports::common::selection::task_names;
 use crate::reports::common::sums::shown;
+use crate::trace::session::task_names;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]

@@ -11,8 +11,8 @@ pub use temporary::{Temporary, TemporaryRows};
 
 use crate::collect::{self, Collectors, Handle};
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 use sorting::LifetimeKey;

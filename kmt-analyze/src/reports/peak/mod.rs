@@ -8,8 +8,8 @@ pub use rows::PeakRows;
 use crate::collect::{Collectors, Handle, Peak};
 use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::reports::common::basis::{Basis, Input, too_lossy};
-use crate::reports::common::selection::Selection;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
 

@@ -10,8 +10,8 @@ pub use rows::TimelineRows;
 
 use crate::collect::{Collectors, Handle, Timeline};
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;

@@ -8,9 +8,9 @@ pub use rows::TemporaryRows;
 use super::sorting::LifetimeKey;
 use crate::collect::{self, Collectors, Handle};
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::pass::term::duration_of;
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
