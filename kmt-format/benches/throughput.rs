@@ -319,7 +319,7 @@ fn all_fields_items(trace: &Trace<'_>) -> u64 {
     events
 }
 
-/// What a small tool does: the bytes of all allocations, and the time of each event. By runs and indices.
+/// The work of a small tool: the bytes of all allocations, and the time of each event. By runs and indices.
 fn sum_runs(trace: &Trace<'_>) -> u64 {
     let (mut events, mut bytes) = (0, 0u64);
     let mut merge = trace.merge();

@@ -6,7 +6,7 @@ use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::write::{Task, Writer, WriterOptions};
 use kmt_format::{Loss, Result};
 
-/// What the kernel says of the event, in its own words: `events/kmem/kfree/format`.
+/// The kernel's description of the event: `events/kmem/kfree/format`.
 const FORMAT: &str = "name: kfree\nID: 458\nformat:\n\
     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\

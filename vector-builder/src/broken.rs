@@ -18,7 +18,7 @@ impl Broken {
         Self { file: build(ops, layout), big: layout.big }
     }
 
-    /// Where the `nth` chunk of a kind starts and ends.
+    /// Start and end of the `nth` chunk of a kind.
     pub fn chunk(&self, kind: &[u8; 4], nth: usize) -> (usize, usize) {
         let chunk = self.file.chunks.iter().filter(|c| c.kind == *kind).nth(nth).expect("the chunk is there");
         (chunk.offset, chunk.end)
@@ -78,7 +78,7 @@ impl Broken {
         self.number(offset + 64 + at, 4) as usize
     }
 
-    /// Where a slot stands in the body of the `nth` SCHM chunk: of a field of a class, in one of its three shapes.
+    /// Offset of a slot in the body of the `nth` SCHM chunk: of a field of a class, in one of its three shapes.
     pub fn slot(&self, nth: usize, class: usize, shape: usize, field: usize) -> Option<usize> {
         let (offset, _) = self.chunk(b"SCHM", nth);
         let head = |at: usize, len: usize| self.number(offset + 64 + at, len) as usize;

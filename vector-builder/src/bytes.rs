@@ -3,9 +3,9 @@
 /// Bytes in one byte order.
 #[derive(Debug, Clone, Default)]
 pub struct Bytes {
-    /// What was written so far.
+    /// The bytes written so far.
     pub data: Vec<u8>,
-    /// Whether numbers are big endian.
+    /// True if numbers are big endian.
     pub big: bool,
 }
 
@@ -49,7 +49,7 @@ impl Bytes {
         self.data.len()
     }
 
-    /// Whether nothing was written.
+    /// True if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }

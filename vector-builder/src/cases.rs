@@ -1,4 +1,4 @@
-//! What the vectors are about.
+//! Contents of the vectors.
 
 use crate::bytes::{Bytes, number};
 use crate::classes::{ARRAYS, CACHE_FREE, Class, EMPTY, EXIT, KMALLOC, PAGE_ALLOC, STACK, TAIL};
@@ -200,7 +200,7 @@ pub fn metadata(m: Maker) -> Vec<Op> {
     ]
 }
 
-/// What programs add that know more than the ring buffer tells.
+/// Tables that programs add from other sources than the ring buffer.
 pub fn added(m: Maker) -> Vec<Op> {
     let site = m.address(0x100);
     let keys: Vec<(&str, &[u8])> = vec![
@@ -296,7 +296,7 @@ pub fn sub_buffers(m: Maker) -> Vec<Op> {
     ]
 }
 
-/// What a kernel writes besides events: discarded ones, fillers, absolute times, loss bits in every combination.
+/// Contents of a kernel's sub-buffers except plain events: discarded ones, fillers, absolute times, loss bits in every combination.
 pub fn walks(m: Maker) -> Vec<Op> {
     let events = |start: u64| {
         let stack = m.stack(start + 90, 12);

@@ -1,6 +1,6 @@
 //! The event classes of the vectors: one of each kind that the format treats in its own way.
 
-/// Where a field is kept in the compact shape.
+/// Storage of a field in the compact shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Not stored.
@@ -24,13 +24,13 @@ pub struct Field {
     pub name: &'static str,
     /// C type.
     pub ctype: &'static str,
-    /// What stands behind the name in the declaration.
+    /// The text behind the name in the declaration.
     pub bracket: &'static str,
     /// Kind as the specification numbers it.
     pub kind: u8,
     /// Size in bytes; 0: long.
     pub size: usize,
-    /// Whether it is signed.
+    /// True if it is signed.
     pub signed: bool,
     /// Size of an element in bytes; 0: long.
     pub element: usize,
@@ -38,7 +38,7 @@ pub struct Field {
     pub role: u16,
     /// Place.
     pub place: Place,
-    /// Whether 8 bytes may shrink to 4 in the compact shape: not for addresses.
+    /// True if 8 bytes may shrink to 4 in the compact shape: not for addresses.
     pub shrinks: bool,
 }
 

@@ -37,11 +37,11 @@ pub fn shapes(class: &Class, long: usize) -> [(Vec<Slot>, usize, usize); 3] {
     })
 }
 
-/// What is known of a chunk when it is laid out.
+/// Facts of a chunk for its layout.
 pub struct Chunk<'a> {
     /// Events, with the number of their class.
     pub events: &'a [(usize, Event)],
-    /// What was lost before.
+    /// Loss before the chunk.
     pub loss: Loss,
     /// Events before.
     pub first_event: u64,

@@ -14,20 +14,20 @@ use crate::schema;
 pub const UUID: [u8; 16] = *b"KMT test vectors";
 const NO_STREAM: u32 = u32::MAX;
 
-/// Where a chunk is, for the index and for those who look for it.
+/// Position of a chunk, for the index and for searches.
 #[derive(Debug, Clone)]
 pub struct Placed {
     /// Kind.
     pub kind: [u8; 4],
-    /// Where it starts.
+    /// Its start.
     pub offset: usize,
-    /// Where it ends.
+    /// Its end.
     pub end: usize,
     /// t_base, t_last, first_event, lost, count, flags, classes.
     pub head: [u64; 7],
 }
 
-/// What was built.
+/// A built file.
 #[derive(Debug, Clone, Default)]
 pub struct File {
     /// The bytes.

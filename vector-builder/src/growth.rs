@@ -51,7 +51,7 @@ fn schema(file: &mut Broken) {
     }
 }
 
-/// What is expected: fields that are not understood have no value, everything else is as it was.
+/// Expected results: fields of unknown kinds have no value, everything else is unchanged.
 fn expected(json: &mut Json) {
     for class in json["classes"].as_array_mut().into_iter().flatten() {
         if class["name"] == "kmem:kmalloc" {

@@ -1,4 +1,4 @@
-//! What every reader must find in a vector, from the model and not from a reader.
+//! Expected results of every reader for a vector, from the model and not from a reader.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! What the kernel wrote: records and sub-buffers.
+//! Data of the kernel: records and sub-buffers.
 
 use crate::bytes::{Bytes, number};
 use crate::model::{End, Event, How, Layout, Loss, Value, is_stack};

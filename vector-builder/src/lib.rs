@@ -1,7 +1,7 @@
 //! Makes the conformance vectors of `format-spec/vectors`.
 //!
 //! Written from the specification alone: it shares no layout with kmt-format, so that a vector and a reader cannot be
-//! wrong in the same way. What a vector must tell its reader comes from the model it was made of, not from a reader.
+//! wrong in the same way. The expected results of a vector are made from its model, not by a reader.
 
 mod broken;
 pub mod bytes;
@@ -31,7 +31,7 @@ pub struct Vector {
     pub bytes: Vec<u8>,
     /// The .json file.
     pub json: String,
-    /// What a writer has to be told to make the same bytes; `None` if the library's writes otherwise.
+    /// The calls of a writer that make the same bytes; `None` if the library's writer makes others.
     pub script: Option<(model::Layout, Vec<model::Op>)>,
 }
 

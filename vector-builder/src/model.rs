@@ -1,4 +1,4 @@
-//! What a vector tells: events, losses, and the rest.
+//! The model of a vector: events, losses, and the rest.
 
 use crate::classes::{Class, EXIT, STACK};
 
@@ -37,11 +37,11 @@ impl Event {
 pub struct Loss {
     /// Counted events.
     pub counted: u64,
-    /// Whether more were lost.
+    /// True if more were lost.
     pub uncounted: bool,
-    /// Whether input was damaged.
+    /// True if input was damaged.
     pub damaged: bool,
-    /// Whether it was overwritten by design.
+    /// True if it was overwritten by design.
     pub overwritten: bool,
 }
 
@@ -61,20 +61,20 @@ pub type Symbol = (u64, u64, u8, u16, &'static str);
 /// Totals of a time at a call site: times, call site, function, meaning, and the three numbers.
 pub type Sums = ([u64; 2], u64, &'static str, u64, [Option<u64>; 3]);
 
-/// What a kernel writes into a sub-buffer besides events and their deltas.
+/// Contents of a sub-buffer except events and their deltas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct How {
     /// Between two events a discarded one takes half of the time.
     pub discards: bool,
     /// Each event has an absolute time before it.
     pub absolute: bool,
-    /// What is behind the last event.
+    /// The bytes behind the last event.
     pub end: End,
     /// Bit 30 of the commit word alone.
     pub stored_alone: bool,
 }
 
-/// What is behind the last event of a sub-buffer.
+/// The bytes behind the last event of a sub-buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum End {
     /// Nothing.
@@ -86,7 +86,7 @@ pub enum End {
     Filler,
 }
 
-/// What happens to a writer, in order.
+/// A call of a writer, in order.
 #[derive(Debug, Clone)]
 pub enum Op {
     /// An event of a CPU.
@@ -119,11 +119,11 @@ pub enum Op {
     Symbols(Vec<(&'static str, u64, u64)>, Vec<Symbol>, (u64, u64)),
     /// A chunk of an unknown kind: code, flags, body.
     Unknown([u8; 4], u8, &'static [u8]),
-    /// The file ends here and is gone on with.
+    /// The file ends here and is continued.
     Append,
 }
 
-/// How a file is laid out.
+/// Layout of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Byte order.
@@ -134,9 +134,9 @@ pub struct Layout {
     pub codec: u8,
     /// Every structure that may grow is longer, and the minor version higher.
     pub padded: bool,
-    /// Whether there is an index.
+    /// True if there is an index.
     pub index: bool,
-    /// Whether there is a trailer.
+    /// True if there is a trailer.
     pub trailer: bool,
     /// Tables of event chunks in another order, records first.
     pub records_first: bool,
@@ -154,18 +154,18 @@ impl Layout {
         Self { big, long, codec, padded, index, trailer, records_first, sub_buffer_len, frames }
     }
 
-    /// Whether the library's writer makes the same bytes.
+    /// True if the library's writer makes the same bytes.
     pub fn is_writers(&self) -> bool {
         self.codec == 0 && !self.padded && self.index && self.trailer && !self.records_first
     }
 }
 
-/// Whether a field's size is told by another field: a stack's.
+/// True if a field's size is in another field: a stack's.
 pub fn is_stack(class: &Class, field: &str) -> bool {
     class.name == STACK.name && field == "caller"
 }
 
-/// Whether the class keeps two times in the value word.
+/// True if the class keeps two times in the value word.
 pub fn is_timed(class: &Class, long: usize) -> bool {
     class.name == EXIT.name && long == 8
 }

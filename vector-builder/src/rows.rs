@@ -12,7 +12,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Where the string stands, and its length.
+    /// Offset of the string, and its length.
     pub fn push(&mut self, text: &[u8]) -> (usize, usize) {
         if let Some((_, at)) = self.seen.iter().find(|(known, _)| known == text) {
             return (*at, text.len());

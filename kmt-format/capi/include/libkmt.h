@@ -105,7 +105,7 @@
 #define KMT_ROLE_CALL_SITE 6
 
 /**
- * Bytes asked for.
+ * Bytes requested.
  */
 #define KMT_ROLE_BYTES_REQ 7
 
@@ -120,7 +120,7 @@
 #define KMT_ROLE_GFP_FLAGS 9
 
 /**
- * NUMA node asked for; -1 any.
+ * NUMA node requested; -1 any.
  */
 #define KMT_ROLE_NODE 10
 
@@ -130,7 +130,7 @@
 #define KMT_ROLE_CACHE_NAME 11
 
 /**
- * Whether memory-cgroup accounting was asked for.
+ * True if memory-cgroup accounting was requested.
  */
 #define KMT_ROLE_ACCOUNTED 12
 
@@ -145,7 +145,7 @@
 #define KMT_ROLE_ORDER 14
 
 /**
- * Migrate type asked for.
+ * Migrate type requested.
  */
 #define KMT_ROLE_MIGRATETYPE 15
 
@@ -208,7 +208,7 @@ typedef enum kmt_item {
 } kmt_item;
 
 /**
- * How a field is read.
+ * Type of a field's value.
  */
 typedef enum kmt_kind {
   /**
@@ -285,7 +285,7 @@ void kmt_close(struct kmt_trace *trace);
 uint64_t kmt_event_count(const struct kmt_trace *trace);
 
 /**
- * Whether the writer of the file came to its end.
+ * True if the file was finished by its writer.
  */
 bool kmt_is_finished(const struct kmt_trace *trace);
 
@@ -305,12 +305,12 @@ size_t kmt_damage_text(const struct kmt_trace *trace, size_t index, char *buffer
 uint32_t kmt_long_size(const struct kmt_trace *trace);
 
 /**
- * Whether the traced kernel is big-endian: the order of numbers in what `kmt_bytes` returns.
+ * True if the traced kernel is big-endian: the order of numbers in the bytes of `kmt_bytes`.
  */
 bool kmt_is_big_endian(const struct kmt_trace *trace);
 
 /**
- * Whether times are in nanoseconds; else they are ticks of a clock whose rate is not known.
+ * True if times are in nanoseconds; else they are ticks of a clock of unknown rate.
  */
 bool kmt_clock_is_ns(const struct kmt_trace *trace);
 
@@ -457,7 +457,7 @@ int32_t kmt_field_with(const struct kmt_events *events,
 size_t kmt_field_name(const struct kmt_events *events, int32_t field, char *buffer, size_t size);
 
 /**
- * How a field is read.
+ * Type of a field's value.
  */
 enum kmt_kind kmt_field_kind(const struct kmt_events *events, int32_t field);
 

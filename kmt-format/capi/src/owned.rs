@@ -119,7 +119,7 @@ pub struct LossItem {
 }
 
 impl LossItem {
-    /// What is missing before a run; `None` if nothing is.
+    /// The gap before a run; `None` if there is none.
     pub fn of_run(run: &Run<'_, '_>) -> Option<Self> {
         let gap = run.gap.filter(|gap| !gap.is_empty())?;
         let before = run.range.clone().next().and_then(|first| run.chunk.time(first));
@@ -135,7 +135,7 @@ impl LossItem {
     }
 }
 
-/// Where [`OwnedEvents`] stands.
+/// Position of [`OwnedEvents`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// At an event.
@@ -249,7 +249,7 @@ unsafe impl Send for OwnedEvents {}
 // SAFETY: as above.
 unsafe impl Sync for OwnedEvents {}
 
-/// What the argument above rests on: the rest may be shared by threads.
+/// Premise of the argument above: the other fields may be shared by threads.
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<Trace<'static>>();

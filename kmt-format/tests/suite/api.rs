@@ -1,4 +1,4 @@
-//! What callers may ask for and may not, beyond what a file holds.
+//! Calls that are allowed and refused, whatever the file.
 
 use std::fs;
 

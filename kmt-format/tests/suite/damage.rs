@@ -302,7 +302,7 @@ fn an_array_that_a_context_places_must_lie_in_the_heap() {
     assert_eq!(error.kind(), &ErrorKind::Malformed("an array lies outside the heap"));
 }
 
-/// Where the slots of a schema chunk's body start.
+/// Start of the slots in a schema chunk's body.
 fn slots_at(body: &[u8]) -> usize {
     let number = |offset: usize, len: usize| ByteOrder::Little.uint(&body[offset..offset + len]) as usize;
     // Classes, fields and shapes stand before them.

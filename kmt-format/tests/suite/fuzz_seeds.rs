@@ -1,4 +1,4 @@
-//! What the fuzz targets check, over their seeds and over the conformance vectors.
+//! The checks of the fuzz targets, over their seeds and over the conformance vectors.
 #![cfg(feature = "zstd")]
 
 use std::fs;

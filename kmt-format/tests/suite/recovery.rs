@@ -1,4 +1,4 @@
-//! What a damaged file still holds comes back, and what is missing is counted.
+//! The readable parts of a damaged file are recovered, and missing events are counted.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -10,7 +10,7 @@ use kmt_format::read::{Arrived, Incremental, Trace};
 use serde_json::{Value as Json, json};
 use vector_builder::Vector;
 
-/// What the builder makes, once for all tests.
+/// The vectors of the builder, made once for all tests.
 fn built() -> &'static [Vector] {
     static VECTORS: LazyLock<Vec<Vector>> = LazyLock::new(vector_builder::vectors);
     &VECTORS
@@ -36,7 +36,7 @@ fn sound() -> Vec<(String, Vec<u8>, Json)> {
     out
 }
 
-/// Whether this build of the library can read it.
+/// True if this build of the library can read it.
 fn is_readable(name: &str) -> bool {
     !name.contains("zstd") || cfg!(feature = "zstd")
 }

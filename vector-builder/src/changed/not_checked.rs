@@ -1,4 +1,4 @@
-//! What is a rule for writers only.
+//! Rules for writers only.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::cases::Maker;
 use crate::json;
 use crate::model::{Layout, Loss, Op};
 
-/// What readers do not check.
+/// Changes that readers do not check.
 pub fn not_checked(m: Maker, layout: Layout) -> Changed {
     let lost = Loss { uncounted: true, ..Loss::default() };
     let ops = [

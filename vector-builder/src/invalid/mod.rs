@@ -18,7 +18,7 @@ use crate::broken::Broken;
 use crate::cases::{self, Maker};
 use crate::model::{Layout, Loss, Op};
 
-/// What a reader must say.
+/// The error that a reader must return.
 enum Expect {
     /// The file is refused.
     Refused(&'static str, u64),

@@ -1,4 +1,4 @@
-//! What readers answer when they are asked: symbols, names, stacks. The answers are written down here, by hand.
+//! Lookups in a file: symbols, names, stacks. The expected answers are written by hand.
 
 mod rows;
 mod stacks;

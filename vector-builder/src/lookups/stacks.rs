@@ -1,4 +1,4 @@
-//! Which event a stack belongs to.
+//! The event of a stack.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Which symbol an address belongs to.
+//! The symbol of an address.
 
 use serde_json::{Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! What events and fields mean, in numbers. `kmt_format::schema` has them as constants; a test holds them equal.
+//! Meanings of events and fields, as numbers. `kmt_format::schema` has them as constants; a test holds them equal.
 // Literals: cbindgen evaluates none.
 
 /// No meaning that this library knows.
@@ -39,23 +39,23 @@ pub const KMT_ROLE_PID: u16 = 4;
 pub const KMT_ROLE_PTR: u16 = 5;
 /// Return address of the allocator's caller.
 pub const KMT_ROLE_CALL_SITE: u16 = 6;
-/// Bytes asked for.
+/// Bytes requested.
 pub const KMT_ROLE_BYTES_REQ: u16 = 7;
 /// Bytes handed out.
 pub const KMT_ROLE_BYTES_ALLOC: u16 = 8;
 /// Allocation flags of the traced kernel.
 pub const KMT_ROLE_GFP_FLAGS: u16 = 9;
-/// NUMA node asked for; -1 any.
+/// NUMA node requested; -1 any.
 pub const KMT_ROLE_NODE: u16 = 10;
 /// Name of the cache.
 pub const KMT_ROLE_CACHE_NAME: u16 = 11;
-/// Whether memory-cgroup accounting was asked for.
+/// True if memory-cgroup accounting was requested.
 pub const KMT_ROLE_ACCOUNTED: u16 = 12;
 /// Page frame number; all ones in an allocation that failed.
 pub const KMT_ROLE_PFN: u16 = 13;
 /// log2 of a number of pages.
 pub const KMT_ROLE_ORDER: u16 = 14;
-/// Migrate type asked for.
+/// Migrate type requested.
 pub const KMT_ROLE_MIGRATETYPE: u16 = 15;
 /// A size of an address space, `rss_stat`.
 pub const KMT_ROLE_RSS_SIZE: u16 = 16;

@@ -12,7 +12,7 @@ use super::events::{Events, put};
 use super::text::{fill, string};
 use super::trace::given;
 
-/// How a field is read.
+/// Type of a field's value.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn kmt_field_name(
     })
 }
 
-/// How a field is read.
+/// Type of a field's value.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_field_kind(events: Option<&Events>, field: i32) -> Kind {
     unfailing(Kind::None, || match info(events, field) {

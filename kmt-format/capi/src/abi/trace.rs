@@ -84,7 +84,7 @@ pub extern "C" fn kmt_event_count(trace: Option<&Trace>) -> u64 {
     unfailing(0, || trace.map_or(0, |t| t.inner.trace().event_count()))
 }
 
-/// Whether the writer of the file came to its end.
+/// True if the file was finished by its writer.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_is_finished(trace: Option<&Trace>) -> bool {
     unfailing(false, || trace.is_some_and(|t| t.inner.trace().is_finished()))
@@ -118,13 +118,13 @@ pub extern "C" fn kmt_long_size(trace: Option<&Trace>) -> u32 {
     unfailing(0, || trace.map_or(0, |t| u32::try_from(t.inner.trace().header().long_size).unwrap_or(0)))
 }
 
-/// Whether the traced kernel is big-endian: the order of numbers in what `kmt_bytes` returns.
+/// True if the traced kernel is big-endian: the order of numbers in the bytes of `kmt_bytes`.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_is_big_endian(trace: Option<&Trace>) -> bool {
     unfailing(false, || trace.is_some_and(|t| t.inner.trace().header().order == ByteOrder::Big))
 }
 
-/// Whether times are in nanoseconds; else they are ticks of a clock whose rate is not known.
+/// True if times are in nanoseconds; else they are ticks of a clock of unknown rate.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_clock_is_ns(trace: Option<&Trace>) -> bool {
     unfailing(false, || {

@@ -1,4 +1,4 @@
-//! What a reader found, as the conformance vectors write it.
+//! Results of a reader, in the JSON of the conformance vectors.
 
 use std::collections::BTreeMap;
 
@@ -175,7 +175,7 @@ fn loss(cpu: u32, info: &EventsInfo) -> Option<Json> {
     (info.loss != Loss::default()).then_some(row)
 }
 
-/// What a [`Trace`] holds.
+/// Contents of a [`Trace`].
 pub fn of_trace(trace: &Trace<'_>) -> Json {
     let mut out = Map::new();
     out.insert("format".into(), format(trace.header()));
@@ -214,7 +214,7 @@ fn unknown(chunks: impl Iterator<Item = ChunkRef>, out: &mut Map<String, Json>) 
     }
 }
 
-/// What an [`Incremental`] reader found.
+/// Results of an [`Incremental`] reader.
 pub fn of_incremental(
     reader: &Incremental,
     chunks: &[ChunkRef],
@@ -255,7 +255,7 @@ fn merged(events: &[Json]) -> Json {
     out.into()
 }
 
-/// What the naive reader found; it knows no classes and no print fmt, these are taken from `like`.
+/// Results of the naive reader; it reads no classes and no print fmt, these are taken from `like`.
 pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     let mut out = file.metadata.clone();
     let order = if file.big { "big" } else { "little" };

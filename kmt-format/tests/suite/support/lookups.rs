@@ -1,4 +1,4 @@
-//! What the library answers to the questions of the conformance vectors: the key `lookups` of their JSON.
+//! The library's answers to the key `lookups` in the JSON of the conformance vectors.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn text(bytes: &[u8]) -> Json {
     String::from_utf8(bytes.to_vec()).unwrap().into()
 }
 
-/// What every reader of the library has at its end.
+/// Results of a reader of the library.
 pub struct Facts<'f> {
     pub metadata: &'f Metadata<'f>,
     pub symbols: Option<&'f SymbolTable<'f>>,

@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Code shared by the integration tests.
 #![allow(dead_code)]
 
 pub mod captures;

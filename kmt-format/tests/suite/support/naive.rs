@@ -22,7 +22,7 @@ pub struct Event {
     pub system: String,
     pub name: String,
     pub fields: Vec<(String, Value)>,
-    /// Whether each field is signed.
+    /// True if each field is signed.
     pub signed: Vec<bool>,
     /// Number of the class, and what it means.
     pub class: usize,
@@ -32,7 +32,7 @@ pub struct Event {
     pub pid: u64,
 }
 
-/// What the numbering of a CPU's chunks shows.
+/// Results of the numbering of a CPU's chunks.
 #[derive(Debug, Default)]
 pub struct Stream {
     pub chunks_missing: u64,

@@ -53,7 +53,7 @@ fn rows<'f>(file: &'f File, key: &str) -> impl Iterator<Item = &'f Json> + use<'
     file.metadata.get(key).and_then(Json::as_array).into_iter().flatten()
 }
 
-/// What stands behind the name in the first row that has it.
+/// The text behind the name in the first row that has it.
 fn first(file: &File, key: &str, name: &Json) -> Json {
     rows(file, key).find(|row| row[0] == *name).map_or(Json::Null, |row| row[1].clone())
 }

@@ -12,7 +12,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Where each row of a table starts.
+/// Start of each row of a table.
 fn rows(body: Bytes<'_>) -> Vec<usize> {
     let [head_len, row_len, count] = [0, 4, 8].map(|at| body.u32(at));
     (0..count).map(|i| head_len + i * row_len).collect()

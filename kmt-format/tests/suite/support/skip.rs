@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// What a skipped test lacks.
+/// Missing requirement of a skipped test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
     /// Rights or a kernel feature of this machine.
