@@ -1,0 +1,221 @@
+//! Lives of the objects that held an address.
+
+use serde::Serialize;
+
+use crate::ledger::Closed;
+use crate::ledger::lives::{ADDRESS_BITS, End, Free};
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::rows::{Address, text};
+use crate::reports::common::sums::shown;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WhoRows {
+    /// The address.
+    pub address: Address,
+    /// Number of lives, including those beyond the limit of rows.
+    pub lives_total: usize,
+    /// Lives of the objects that held the address, by time of allocation.
+    pub lives: Vec<LifeRow>,
+}
+
+/// One life of an object.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LifeRow {
+    /// Address of the object.
+    pub address: Address,
+    /// Bytes asked for.
+    pub bytes_req: u64,
+    /// Bytes handed out.
+    pub bytes_alloc: u64,
+    /// Name of the cache; `null`: unknown, or allocated by kmalloc.
+    pub cache: Option<String>,
+    /// Time of the allocation, in the clock's unit.
+    pub born: u64,
+    /// Address of the call site of the allocation.
+    pub call_site: Address,
+    /// Function and offset of the call site, or its address.
+    pub symbol: String,
+    /// Thread id of the allocating task.
+    pub pid: i32,
+    /// CPU of the allocation.
+    pub cpu: u32,
+    /// Name and thread id of the allocating task.
+    #[serde(skip)]
+    pub task: String,
+    /// Kind of its end.
+    pub end: LifeEnd,
+    /// Time of its end, the latest possible one of an implied free; `null`: still allocated.
+    pub ended: Option<u64>,
+    /// Its free; `null`: no free event.
+    pub freed: Option<FreeRow>,
+    /// True if the life crosses a loss, or its free is ambiguous.
+    pub uncertain: bool,
+    /// Object at the next lower address, of those live at the same time.
+    pub neighbour_below: Option<Neighbour>,
+    /// Object at the next higher address, of those live at the same time.
+    pub neighbour_above: Option<Neighbour>,
+}
+
+/// Kind of the end of a life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LifeEnd {
+    /// A free event.
+    Freed,
+    /// Implied free: the address or page was reused, and no free event was recorded.
+    FreedUnseen,
+    /// Still allocated at the end of the trace.
+    Live,
+}
+
+/// A free event.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FreeRow {
+    /// Time of the event, in the clock's unit.
+    pub time: u64,
+    /// Address of the call site of the free.
+    pub call_site: Address,
+    /// Function and offset of the call site, or its address.
+    pub symbol: String,
+    /// Thread id of the freeing task.
+    pub pid: i32,
+    /// CPU of the free.
+    pub cpu: u32,
+    /// Name and thread id of the freeing task.
+    #[serde(skip)]
+    pub task: String,
+    /// True if the event was logged after the address had been allocated again.
+    pub late: bool,
+}
+
+/// An object at a nearby address: `"0xffff..."`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Neighbour {
+    /// Its address.
+    pub address: Address,
+    /// Bytes handed out.
+    #[serde(skip)]
+    pub bytes_alloc: u64,
+    /// Name of its cache.
+    #[serde(skip)]
+    pub cache: Option<String>,
+    /// Function and offset of the call site of its allocation, or its address.
+    #[serde(skip)]
+    pub symbol: String,
+    /// CPU of its allocation.
+    #[serde(skip)]
+    pub cpu: u32,
+    /// Name and thread id of the allocating task.
+    #[serde(skip)]
+    pub task: String,
+}
+
+/// Rows of the lives of an address, of those near it.
+pub fn of(context: &Context<'_, '_>, analysis: &Analysis, near: &[Closed], address: u64) -> WhoRows {
+    let low = address & ADDRESS_BITS;
+    let holds =
+        |life: &&Closed| (life.address..life.address.saturating_add(life.bytes_alloc.max(1))).contains(&low);
+    let lives: Vec<&Closed> = near.iter().filter(holds).collect();
+    let top = address & !ADDRESS_BITS;
+    let lookup = Lookup { labels: Labels::new(context.session), analysis, top };
+    let shown = shown(Some(context.limit), lives.len());
+    WhoRows {
+        address: Address(address),
+        lives_total: lives.len(),
+        lives: lives.iter().take(shown).map(|life| lookup.life(life, near)).collect(),
+    }
+}
+
+/// Names of sites, tasks and caches.
+struct Lookup<'r, 'd> {
+    labels: Labels<'r, 'd>,
+    analysis: &'r Analysis,
+    /// Upper byte of the kernel's pointers.
+    top: u64,
+}
+
+impl Lookup<'_, '_> {
+    fn life(&self, life: &Closed, near: &[Closed]) -> LifeRow {
+        let (end, freed) = match life.end {
+            End::Freed { free, late, .. } => (LifeEnd::Freed, Some(self.free(&free, late.is_some()))),
+            End::Unseen { .. } => (LifeEnd::FreedUnseen, None),
+            End::Live => (LifeEnd::Live, None),
+        };
+        let call_site = self.call_site(life);
+        let [below, above] = neighbours(life, near).map(|other| other.map(|other| self.neighbour(other)));
+        LifeRow {
+            address: self.address(life),
+            bytes_req: life.bytes_req,
+            bytes_alloc: life.bytes_alloc,
+            cache: self.cache(life),
+            born: life.life.born,
+            call_site: Address(call_site),
+            symbol: self.labels.symbol(call_site),
+            pid: life.born_at.pid,
+            cpu: life.born_at.cpu,
+            task: self.labels.task(life.born_at.pid),
+            end,
+            ended: life.end.time(),
+            freed,
+            uncertain: life.uncertain,
+            neighbour_below: below,
+            neighbour_above: above,
+        }
+    }
+
+    fn free(&self, free: &Free, late: bool) -> FreeRow {
+        let (address, symbol) = self.labels.free_site(self.analysis, free.site);
+        let origin = self.analysis.interner.origins.get(free.origin).copied().unwrap_or_default();
+        FreeRow {
+            time: free.time,
+            call_site: Address(address),
+            symbol,
+            pid: origin.pid,
+            cpu: origin.cpu,
+            task: self.labels.task(origin.pid),
+            late,
+        }
+    }
+
+    fn neighbour(&self, other: &Closed) -> Neighbour {
+        Neighbour {
+            address: self.address(other),
+            bytes_alloc: other.bytes_alloc,
+            cache: self.cache(other),
+            symbol: self.labels.symbol(self.call_site(other)),
+            cpu: other.born_at.cpu,
+            task: self.labels.task(other.born_at.pid),
+        }
+    }
+
+    fn address(&self, life: &Closed) -> Address {
+        Address(life.address | self.top)
+    }
+
+    fn call_site(&self, life: &Closed) -> u64 {
+        self.analysis.interner.sites.get(life.life.site).map_or(0, |site| site.call_site)
+    }
+
+    fn cache(&self, life: &Closed) -> Option<String> {
+        life.cache.map(|cache| text(self.analysis.interner.name(cache)))
+    }
+}
+
+/// The objects at the next lower and higher address, of those live at the same time.
+fn neighbours<'r>(life: &Closed, near: &'r [Closed]) -> [Option<&'r Closed>; 2] {
+    let end = |life: &Closed| life.end.time().unwrap_or(u64::MAX);
+    let overlaps = |other: &&Closed| other.life.born <= end(life) && end(other) >= life.life.born;
+    let below = near.iter().filter(overlaps).filter(|other| other.address < life.address);
+    let above = near.iter().filter(overlaps).filter(|other| other.address > life.address);
+    let order = |other: &&Closed| (other.address, other.life.born);
+    [below.max_by_key(order), above.min_by_key(order)]
+}
