@@ -1,9 +1,9 @@
 //! Machine-readable reports. Their shape is written down in docs/json.md; it only ever grows.
 
-use kmt_format::kernel::ClockUnit;
 use kmt_format::read::Trace;
 use serde_json::{Map, Value, json};
 
+use super::head::{CpuHead, Head};
 use super::text::escaped;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::{EventCounts, Totals};
@@ -24,47 +24,11 @@ pub fn text(bytes: &[u8]) -> Value {
 
 /// `trace` and `clock`, which every report has.
 pub fn head(trace: &Trace<'_>, losses: &Losses) -> Map<String, Value> {
-    let firsts = trace.streams().values().filter_map(|s| {
-        s.chunks.iter().map(|(_, i)| i).filter(|i| i.event_count > 0).map(|i| i.t_first).min()
-    });
-    let lasts = trace.streams().values().filter_map(|s| {
-        s.chunks.iter().map(|(_, i)| i).filter(|i| i.event_count > 0).map(|i| i.t_last).max()
-    });
-    let per_cpu: Vec<Value> = losses
-        .cpus
-        .iter()
-        .map(|c| {
-            json!({
-                "cpu": c.cpu,
-                "events": c.events,
-                "lost_events": c.lost_events(),
-                "lost_events_is_minimum": c.is_minimum(),
-            })
-        })
-        .collect();
-    let clock = trace.metadata().clock.as_ref();
-    let unit = clock.map_or(ClockUnit::Nanoseconds, |c| c.unit);
-    let mut out = Map::new();
-    out.insert(
-        "trace".into(),
-        json!({
-            "events": trace.event_count(),
-            "lost_events": losses.lost_events(),
-            "lost_events_is_minimum": losses.is_minimum(),
-            "cpus": losses.cpus.len(),
-            "first": firsts.min(),
-            "last": lasts.max(),
-            "per_cpu": per_cpu,
-        }),
-    );
-    out.insert(
-        "clock".into(),
-        json!({
-            "name": clock.map(|c| c.name.as_str()).filter(|n| !n.is_empty()),
-            "unit": if unit == ClockUnit::Nanoseconds { "ns" } else { "ticks" },
-        }),
-    );
-    out
+    match serde_json::to_value(Head::<CpuHead>::of(trace, losses)) {
+        Ok(Value::Object(head)) => head,
+        // It is a struct of numbers and texts: an object, and it does not fail.
+        _ => Map::new(),
+    }
 }
 
 /// Sums and counts of one interface, or of both.

@@ -1,5 +1,6 @@
 //! From numbers to text.
 
+pub mod head;
 pub mod json;
 pub mod kernel_line;
 pub mod out;

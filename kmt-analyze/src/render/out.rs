@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use kmt_common::text::{json_safe, tame};
+use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 use crate::stdio;
@@ -72,4 +73,13 @@ pub fn print_json(value: serde_json::Map<String, serde_json::Value>) -> Result<(
     out.write(json_safe(&text).as_bytes())?;
     out.write(b"\n")?;
     out.finish()
+}
+
+/// Writes the JSON document of rows.
+pub fn print_rows(rows: &impl Serialize) -> Result<()> {
+    match serde_json::to_value(rows) {
+        Ok(serde_json::Value::Object(document)) => print_json(document),
+        Ok(_) => Err(Failure::new("making JSON: rows are not an object")),
+        Err(error) => Err(Failure::new(format!("making JSON: {error}"))),
+    }
 }

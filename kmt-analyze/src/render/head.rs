@@ -1,0 +1,97 @@
+//! `trace` and `clock`, which the JSON of every report has.
+
+use kmt_format::kernel::ClockUnit;
+use kmt_format::read::Trace;
+use serde::Serialize;
+
+use crate::trace::losses::{CpuLosses, Losses};
+
+/// The trace and its clock; each CPU has a row of type `C`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Head<C = CpuHead> {
+    /// The trace.
+    pub trace: TraceHead<C>,
+    /// Its clock.
+    pub clock: ClockHead,
+}
+
+/// Events of a trace, and its losses.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TraceHead<C> {
+    /// Events in the file.
+    pub events: u64,
+    /// Events lost while recording.
+    pub lost_events: u64,
+    /// True if more events may be lost.
+    pub lost_events_is_minimum: bool,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// Time of the first event, in the clock's unit; `null`: no event.
+    pub first: Option<u64>,
+    /// Time of the last event.
+    pub last: Option<u64>,
+    /// Events and losses of each CPU.
+    pub per_cpu: Vec<C>,
+}
+
+/// Events of one CPU, and its losses.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CpuHead {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// Events in the file.
+    pub events: u64,
+    /// Events lost while recording.
+    pub lost_events: u64,
+    /// True if more events may be lost.
+    pub lost_events_is_minimum: bool,
+}
+
+/// The trace clock.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ClockHead {
+    /// Name; `null`: not recorded.
+    pub name: Option<String>,
+    /// Unit of all times: `ns` or `ticks`.
+    pub unit: &'static str,
+}
+
+impl From<&CpuLosses> for CpuHead {
+    fn from(losses: &CpuLosses) -> Self {
+        Self {
+            cpu: losses.cpu,
+            events: losses.events,
+            lost_events: losses.lost_events(),
+            lost_events_is_minimum: losses.is_minimum(),
+        }
+    }
+}
+
+impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
+    /// Of a trace.
+    pub fn of(trace: &Trace<'_>, losses: &Losses) -> Self {
+        let chunks = trace.streams().values().flat_map(|stream| &stream.chunks).map(|(_, info)| info);
+        let with_events = chunks.filter(|info| info.event_count > 0);
+        let clock = trace.metadata().clock.as_ref();
+        let unit = clock.map_or(ClockUnit::Nanoseconds, |clock| clock.unit);
+        Self {
+            trace: TraceHead {
+                events: trace.event_count(),
+                lost_events: losses.lost_events(),
+                lost_events_is_minimum: losses.is_minimum(),
+                cpus: losses.cpus.len(),
+                first: with_events.clone().map(|info| info.t_first).min(),
+                last: with_events.map(|info| info.t_last).max(),
+                per_cpu: losses.cpus.iter().map(C::from).collect(),
+            },
+            clock: ClockHead {
+                name: clock.map(|clock| clock.name.clone()).filter(|name| !name.is_empty()),
+                unit: if unit == ClockUnit::Nanoseconds { "ns" } else { "ticks" },
+            },
+        }
+    }
+}
