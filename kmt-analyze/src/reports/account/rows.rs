@@ -1,0 +1,136 @@
+//! The account: sums, and a row for each caller.
+
+use std::cmp::Reverse;
+
+use kmt_format::read::Damage;
+use kmt_format::schema::{Meaning, Role};
+use serde::Serialize;
+
+use super::{Options, Order};
+use crate::analysis::account::{Account, Caller};
+use crate::render::head::Head;
+use crate::render::text::escaped;
+use crate::reports::common::rows::Address;
+use crate::trace::session::Session;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AccountRows {
+    /// The trace and its clock.
+    #[serde(flatten)]
+    pub head: Head,
+    /// The account.
+    pub account: AccountRow,
+}
+
+/// Sums of all callers, by the rules of trace_analyze.py.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AccountRow {
+    /// Bytes handed out of the objects in use.
+    pub current_bytes_allocated: u64,
+    /// Bytes asked for of those.
+    pub current_bytes_requested: u64,
+    /// Bytes handed out beyond those asked for.
+    pub current_wasted_bytes: u64,
+    /// Allocations.
+    pub allocs: u64,
+    /// Frees of objects allocated in the trace.
+    pub frees: u64,
+    /// Number of callers, including those beyond the limit of rows.
+    pub callers: usize,
+    /// Allocations of a pointer in use: its free was not recorded, and the account holds both objects.
+    pub duplicate_pointers: u64,
+    /// Frees of pointers without an allocation in the trace.
+    pub unmatched_frees: u64,
+    /// Callers, the largest of the chosen order first.
+    pub rows: Vec<CallerRow>,
+}
+
+/// Sums of one caller.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallerRow {
+    /// Address of the call site.
+    pub address: Address,
+    /// Function and offset, or the address.
+    pub caller: String,
+    /// Bytes handed out by all allocations.
+    pub total: u64,
+    /// Bytes of the objects in use beyond those asked for.
+    pub waste: u64,
+    /// Bytes handed out of the objects in use.
+    pub net: u64,
+    /// Allocations.
+    pub alloc: u64,
+    /// Frees of objects that it allocated.
+    pub free: u64,
+}
+
+/// The account of a trace, and the damage found in it.
+pub fn of(session: &Session<'_>, options: &Options) -> (AccountRows, Vec<Damage>) {
+    let (account, damages) = read(session, options);
+    let mut callers: Vec<(u64, Caller)> = account.callers.iter().map(|(&site, &sums)| (site, sums)).collect();
+    callers.sort_by_key(|(_, sums)| Reverse(key(sums, options.order_by)));
+    let shown = options.lines.unwrap_or(usize::MAX);
+    let env = session.print_env();
+    let row = |(address, sums): &(u64, Caller)| {
+        let symbol = escaped(&env.symbol_with_offset(*address));
+        CallerRow {
+            address: Address(*address),
+            caller: symbol.split(['/', ' ']).next().unwrap_or_default().to_owned(),
+            total: sums.total_dynamic,
+            waste: sums.waste(),
+            net: sums.current_dynamic,
+            alloc: sums.alloc_count,
+            free: sums.free_count,
+        }
+    };
+    let sum = account.sum();
+    let account = AccountRow {
+        current_bytes_allocated: sum.current_dynamic,
+        current_bytes_requested: sum.current_req,
+        current_wasted_bytes: sum.waste(),
+        allocs: sum.alloc_count,
+        frees: sum.free_count,
+        callers: callers.len(),
+        duplicate_pointers: account.duplicates,
+        unmatched_frees: account.unmatched_frees,
+        rows: callers.iter().take(shown).map(row).collect(),
+    };
+    (AccountRows { head: Head::of(session.trace, &session.losses), account }, damages)
+}
+
+fn key(sums: &Caller, order: Order) -> u64 {
+    match order {
+        Order::TotalDynamic => sums.total_dynamic,
+        Order::CurrentDynamic => sums.current_dynamic,
+        Order::AllocCount => sums.alloc_count,
+        Order::FreeCount => sums.free_count,
+        Order::Waste => sums.waste(),
+    }
+}
+
+fn read(session: &Session<'_>, options: &Options) -> (Account, Vec<Damage>) {
+    let mut account = Account::default();
+    let mut merge = session.trace.merge();
+    while let Some(run) = merge.next_run() {
+        for event in run.events() {
+            let meaning = event.class().meaning;
+            let is_malloc = matches!(meaning, Meaning::KMALLOC | Meaning::KFREE);
+            let is_cache = matches!(meaning, Meaning::CACHE_ALLOC | Meaning::CACHE_FREE);
+            if (options.malloc && !is_malloc) || (options.cache && !is_cache) {
+                continue;
+            }
+            let number = |role| event.uint_with(role).unwrap_or(0);
+            if meaning.is_slab_alloc() {
+                let (req, alloc) = (number(Role::BYTES_REQ), number(Role::BYTES_ALLOC));
+                account.alloc(number(Role::PTR), number(Role::CALL_SITE), req, alloc);
+            } else if meaning.is_slab_free() {
+                account.free(number(Role::PTR));
+            }
+        }
+    }
+    (account, merge.damages().to_vec())
+}
