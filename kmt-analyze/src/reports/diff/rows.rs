@@ -1,0 +1,230 @@
+//! Differences of two sides, by kind and name.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::Options;
+use super::profile::{Key, Profile, Row};
+use crate::analysis::difference::{Difference, Figure, Threshold, compare};
+
+/// Changes below this share of all bytes do not matter: the allocator's own bookkeeping and the like vary by as much
+/// with the state of the machine.
+const SHARE_MIN: f64 = 0.001;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DiffRows {
+    /// The comparison.
+    pub diff: DiffRow,
+}
+
+/// A comparison of two sides.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DiffRow {
+    /// The first side.
+    pub before: SideRow,
+    /// The second side.
+    pub after: SideRow,
+    /// Unit of all figures: `bytes` or `bytes per second`.
+    pub unit: &'static str,
+    /// Source of the noise: `repeated runs` or `16 parts of each run`.
+    pub noise_from: &'static str,
+    /// True if call sites are compared by function, without the offset: the kernels are different builds.
+    pub matched_by_function: bool,
+    /// Sum of the growth of live slab bytes in rows that differ beyond noise.
+    pub live_growth_beyond_noise: f64,
+    /// The same, not rounded.
+    #[serde(skip)]
+    pub growth: f64,
+    /// Number of rows, including those beyond the limit.
+    pub rows_total: usize,
+    /// Number of rows that differ beyond noise.
+    pub rows_beyond_noise: usize,
+    /// Rows: those that differ beyond noise, then the others, the largest change first.
+    pub rows: Vec<NameRow>,
+}
+
+/// Runs of one side.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SideRow {
+    /// Name, as given.
+    pub name: String,
+    /// Runs.
+    pub runs: Vec<RunRow>,
+}
+
+/// One run, or one window of it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RunRow {
+    /// Number of events.
+    pub events: u64,
+    /// Length, in the clock's unit.
+    pub length: u64,
+    /// True if events were lost.
+    pub lost_events: bool,
+}
+
+/// Difference of one name.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NameRow {
+    /// `kmalloc`, `cache`, `slab` or `pages`.
+    pub kind: &'static str,
+    /// Name.
+    pub name: String,
+    /// Bytes allocated.
+    pub bytes_alloc: FigureRow,
+    /// Bytes live at the end, of those allocated in the trace.
+    pub bytes_live: FigureRow,
+    /// Share of the allocated bytes of its kind before: of slab objects, or of pages.
+    pub share_before_percent: f64,
+    /// The same share after.
+    pub share_after_percent: f64,
+}
+
+/// Difference of one figure; bytes are rounded.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FigureRow {
+    /// Mean of the runs of the first side.
+    pub before: f64,
+    /// Mean of the runs of the second side.
+    pub after: f64,
+    /// The second less the first.
+    pub change: f64,
+    /// Standard error of the change.
+    pub noise: f64,
+    /// The change in standard errors.
+    pub score: f64,
+    /// Smallest score of a change beyond noise.
+    pub score_needed: f64,
+    /// Changes of at most this do not matter.
+    pub least_that_matters: f64,
+    /// True if the change is beyond noise, and matters.
+    pub is_real: bool,
+    /// The difference, not rounded.
+    #[serde(skip)]
+    pub exact: Difference,
+}
+
+impl From<Difference> for FigureRow {
+    fn from(exact: Difference) -> Self {
+        Self {
+            before: exact.before.round(),
+            after: exact.after.round(),
+            change: exact.change().round(),
+            noise: exact.noise.round(),
+            score: exact.score,
+            score_needed: exact.needed,
+            least_that_matters: exact.least.round(),
+            is_real: exact.is_real(),
+            exact,
+        }
+    }
+}
+
+impl NameRow {
+    /// True if it differs beyond noise.
+    pub fn is_real(&self) -> bool {
+        self.bytes_alloc.is_real || self.bytes_live.is_real
+    }
+
+    fn weight(&self) -> f64 {
+        self.bytes_live.exact.change().abs().max(self.bytes_alloc.exact.change().abs())
+    }
+}
+
+impl DiffRow {
+    /// True if events of any run were lost.
+    pub fn is_lossy(&self) -> bool {
+        self.before.runs.iter().chain(&self.after.runs).any(|run| run.lost_events)
+    }
+}
+
+/// Rows of a comparison of the runs of two sides.
+pub fn of(before: &[Profile], after: &[Profile], options: &Options) -> DiffRows {
+    let mut rows = compared(before, after, options);
+    let growths = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real);
+    let growth = growths.map(|row| row.bytes_live.exact.change()).filter(|change| *change > 0.0).sum::<f64>();
+    let (rows_total, rows_beyond_noise) = (rows.len(), rows.iter().filter(|row| row.is_real()).count());
+    rows.truncate(options.limit.unwrap_or(usize::MAX));
+    let [name_before, name_after] = &options.names;
+    DiffRows {
+        diff: DiffRow {
+            before: side(name_before, before),
+            after: side(name_after, after),
+            unit: if options.per_second { "bytes per second" } else { "bytes" },
+            noise_from: if before.len() + after.len() > 2 { "repeated runs" } else { "16 parts of each run" },
+            matched_by_function: options.by_function,
+            live_growth_beyond_noise: growth.round(),
+            growth,
+            rows_total,
+            rows_beyond_noise,
+            rows,
+        },
+    }
+}
+
+fn side(name: &str, runs: &[Profile]) -> SideRow {
+    let run = |run: &Profile| RunRow { events: run.events, length: run.length, lost_events: run.has_losses };
+    SideRow { name: name.to_owned(), runs: runs.iter().map(run).collect() }
+}
+
+/// The row of a name in a run.
+fn row_of(profile: &Profile, key: &Key, options: &Options) -> Row {
+    let row = profile.rows.get(key).copied().unwrap_or_default();
+    let seconds = (profile.length as f64 / options.second).max(f64::MIN_POSITIVE);
+    if options.per_second { row.scaled(1.0 / seconds) } else { row }
+}
+
+/// Mean of the runs' sums of a figure. Slab objects and pages are never added up; each kind has shares of its own.
+fn mean_total(side: &[Profile], is_pages: bool, figure: fn(&Row) -> Figure, options: &Options) -> f64 {
+    let of = |profile: &Profile| {
+        let keys = profile.rows.keys().filter(|key| (key.0 == "pages") == is_pages);
+        keys.map(|key| figure(&row_of(profile, key, options)).total.abs()).sum::<f64>()
+    };
+    side.iter().map(of).sum::<f64>() / side.len().max(1) as f64
+}
+
+/// Rows of all names, in their order.
+fn compared(before: &[Profile], after: &[Profile], options: &Options) -> Vec<NameRow> {
+    let keys: BTreeSet<&Key> = before.iter().chain(after).flat_map(|profile| profile.rows.keys()).collect();
+    let runs = |side: &[Profile], key: &Key, figure: fn(&Row) -> Figure| -> Vec<Figure> {
+        side.iter().map(|profile| figure(&row_of(profile, key, options))).collect()
+    };
+    let totals = [false, true].map(|is_pages| {
+        let total = |side, figure| mean_total(side, is_pages, figure, options);
+        let both = |figure| (total(before, figure), total(after, figure));
+        [both(|row| row.alloc), both(|row| row.live)]
+    });
+    // Both figures of every row are compared.
+    let threshold = Threshold::of(before.len(), after.len(), keys.len() * 2);
+    let row = |key: &Key| {
+        let [of_alloc, of_live] = totals[usize::from(key.0 == "pages")];
+        let difference = |figure: fn(&Row) -> Figure, (a, b): (f64, f64)| {
+            compare(&runs(before, key, figure), &runs(after, key, figure), threshold)
+                .beyond(a.max(b) * SHARE_MIN)
+        };
+        let (alloc, live) = (difference(|row| row.alloc, of_alloc), difference(|row| row.live, of_live));
+        let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+        NameRow {
+            kind: key.0,
+            name: key.1.clone(),
+            share_before_percent: share(alloc.before, of_alloc.0),
+            share_after_percent: share(alloc.after, of_alloc.1),
+            bytes_alloc: FigureRow::from(alloc),
+            bytes_live: FigureRow::from(live),
+        }
+    };
+    let mut rows: Vec<NameRow> = keys.into_iter().map(row).collect();
+    rows.sort_by(|a, b| {
+        let by_weight = b.is_real().cmp(&a.is_real()).then(b.weight().total_cmp(&a.weight()));
+        by_weight.then_with(|| (a.kind, &a.name).cmp(&(b.kind, &b.name)))
+    });
+    rows
+}
