@@ -8,8 +8,8 @@ pub use rows::WhoRows;
 use crate::collect::{Collectors, Handle, Who};
 use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::reports::common::basis::Input;
-use crate::reports::common::selection::Selection;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
