@@ -8,7 +8,7 @@ use kmt_format::read::{Damage, Trace};
 use serde_json::{Map, json};
 
 use crate::failure::{Outcome, Result};
-use crate::render::out::{Out, print_json};
+use crate::render::out::{Out, Schema, print_json};
 use crate::render::text::{count, escaped};
 use crate::trace::session::Session;
 use crate::trace::unknown::{self, UnknownFields};
@@ -59,7 +59,7 @@ pub fn run(session: &Session<'_>, bytes: &[u8], as_json: bool) -> Result<Outcome
                 "damages": damages,
             }),
         );
-        print_json(out)?;
+        print_json(Schema::first("verify"), out)?;
     } else {
         let mut out = Out::stdout();
         out.page(&page(session, &found, is_sound))?;

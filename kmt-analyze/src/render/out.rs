@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use kmt_common::text::{json_safe, tame};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Result};
 use crate::stdio;
@@ -65,10 +66,29 @@ impl Out {
     }
 }
 
-/// Prints a JSON document.
-pub fn print_json(value: serde_json::Map<String, serde_json::Value>) -> Result<()> {
+/// Name and version of a document: the version rises when a key changes its meaning or goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Schema {
+    /// Name of the report.
+    pub report: &'static str,
+    /// Version of its keys.
+    pub version: u32,
+}
+
+impl Schema {
+    /// The first version of a report's keys.
+    pub const fn first(report: &'static str) -> Self {
+        Self { report, version: 1 }
+    }
+}
+
+/// Prints a JSON document, which begins with its schema.
+pub fn print_json(schema: Schema, document: Map<String, Value>) -> Result<()> {
+    let mut whole = Map::new();
+    whole.insert("schema".into(), serde_json::json!(schema));
+    whole.extend(document);
     let mut out = Out::stdout();
-    let text = serde_json::to_string_pretty(&serde_json::Value::Object(value))
+    let text = serde_json::to_string_pretty(&Value::Object(whole))
         .map_err(|e| Failure::new(format!("making JSON: {e}")))?;
     out.write(json_safe(&text).as_bytes())?;
     out.write(b"\n")?;
@@ -76,9 +96,9 @@ pub fn print_json(value: serde_json::Map<String, serde_json::Value>) -> Result<(
 }
 
 /// Writes the JSON document of rows.
-pub fn print_rows(rows: &impl Serialize) -> Result<()> {
+pub fn print_rows(schema: Schema, rows: &impl Serialize) -> Result<()> {
     match serde_json::to_value(rows) {
-        Ok(serde_json::Value::Object(document)) => print_json(document),
+        Ok(Value::Object(document)) => print_json(schema, document),
         Ok(_) => Err(Failure::new("making JSON: rows are not an object")),
         Err(error) => Err(Failure::new(format!("making JSON: {error}"))),
     }

@@ -10,7 +10,7 @@ use crate::pass;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
 use crate::render::json;
-use crate::render::out::{Out, print_json};
+use crate::render::out::{Out, Schema, print_json};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -21,8 +21,10 @@ pub struct About<'s, 'd> {
     pub session: &'s Session<'d>,
     /// What is counted; `None`: always everything.
     pub selection: Option<&'s Selection>,
-    /// Which conditions the report heeds.
+    /// Conditions that the report heeds.
     pub keys: Keys,
+    /// Its name and version.
+    pub schema: Schema,
 }
 
 /// Prints a report: either a document or a page, under the heading that all have.
@@ -33,7 +35,7 @@ pub fn emit(
     document: impl FnOnce(&mut Map<String, Value>),
     page: impl FnOnce() -> String,
 ) -> Result<Outcome> {
-    let About { session, selection, keys } = *about;
+    let About { session, selection, keys, schema } = *about;
     let all = sum_of(result, None);
     let stated = selection.and_then(|selection| Stated::of(session, selection, result));
     if as_json {
@@ -41,7 +43,7 @@ pub fn emit(
         out.insert("selection".into(), stated.as_ref().map_or(Value::Null, Stated::json));
         document(&mut out);
         out.insert("trust".into(), trust(session, result, &all));
-        print_json(out)?;
+        print_json(schema, out)?;
     } else {
         let mut text = format!("{}\n", title(session));
         text.push_str(&stated.as_ref().map_or(String::new(), Stated::text));

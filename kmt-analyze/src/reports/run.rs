@@ -11,6 +11,7 @@ use crate::failure::{Outcome, Result};
 use crate::limits::ROWS_MAX;
 use crate::pass::Analysis;
 use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::render::out::Schema;
 use crate::trace::session::Session;
 
 /// Which rows, and how.
@@ -48,7 +49,8 @@ pub fn one(
     selection.check(session, report.title(), report.keys())?;
     report.check(&context)?;
     let (analysis, pending) = pass_for(&context, &[report]);
-    let about = About { session, selection: Some(selection), keys: report.keys() };
+    let schema = Schema { report: report.name(), version: report.version() };
+    let about = About { session, selection: Some(selection), keys: report.keys(), schema };
     let Some(pending) = pending.first() else { return Ok(Outcome::Done) };
     if let Some(reason) = pending.refuses(&context, &analysis) {
         return refuse(&about, &analysis, output.json, report.title(), &reason);
@@ -87,7 +89,7 @@ pub fn several(
         report.check(&context)?;
     }
     let (analysis, pending) = pass_for(&context, reports);
-    let about = About { session, selection: Some(selection), keys: Keys::All };
+    let about = About { session, selection: Some(selection), keys: Keys::All, schema: Schema::first("all") };
     let (mut document, mut refused, mut text) = (Map::new(), Map::new(), String::new());
     for (report, pending) in reports.iter().zip(&pending) {
         let answer = match pending.refuses(&context, &analysis) {
@@ -106,6 +108,8 @@ pub fn several(
             text.push_str(&format!("== {} ==\n\n{answer}\n", report.title()));
         }
     }
+    let versions = reports.iter().map(|report| (report.key().to_owned(), report.version().into()));
+    document.insert("versions".into(), Value::Object(versions.collect()));
     if !refused.is_empty() {
         document.insert("refused".into(), refused.into());
     }

@@ -8,7 +8,7 @@ use super::Options;
 use super::fields::{ClassMask, Treatment};
 use super::record::Masks;
 use crate::failure::Result;
-use crate::render::out::print_json;
+use crate::render::out::{Schema, print_json};
 use crate::render::text::count;
 use crate::trace::session::Session;
 
@@ -66,7 +66,7 @@ impl Manifest {
         if as_json {
             let mut out = Map::new();
             out.insert("anonymize".into(), self.json(masks));
-            return print_json(out);
+            return print_json(Schema::first("anonymize"), out);
         }
         eprint!("{}", self.text(masks));
         Ok(())

@@ -8,7 +8,7 @@ pub use rows::AccountRows;
 use kmt_common::tell;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::render::out::{Out, print_rows};
+use crate::render::out::{Out, Schema, print_rows};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -59,7 +59,7 @@ pub fn run(session: &Session<'_>, options: &Options, as_json: bool) -> Result<Ou
     }
     let (rows, damages) = rows::of(session, options);
     if as_json {
-        print_rows(&rows)?;
+        print_rows(Schema::first("account"), &rows)?;
     } else {
         let mut out = Out::stdout();
         out.page(&text::of(&rows.account))?;

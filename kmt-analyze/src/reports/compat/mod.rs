@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::analysis::legacy::{Function, Legacy};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::json;
-use crate::render::out::{Out, print_json};
+use crate::render::out::{Out, Schema, print_json};
 use crate::render::text::escaped;
 use crate::stream::decode::{Decoder, Wanted};
 use crate::stream::load::Loader;
@@ -113,7 +113,7 @@ fn trace_cmd_mem(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     if options.json {
         let mut out = json::head(session.trace, &session.losses);
         out.insert("functions".into(), rows.iter().map(|(name, f)| row_json(name, f)).collect());
-        print_json(out)?;
+        print_json(Schema::first("trace-cmd-mem"), out)?;
     } else {
         let mut out = Out::stdout();
         out.page(&trace_cmd_mem_page(&rows))?;

@@ -8,6 +8,7 @@ use crate::collect::{Collectors, Reasons};
 use crate::failure::{Outcome, Result};
 use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::pass::sum_of;
+use crate::render::out::Schema;
 use crate::render::table::{Align, table};
 use crate::render::text::count;
 use crate::reports::common::stated::Keys;
@@ -117,7 +118,7 @@ pub fn reconcile(session: &Session<'_>, as_json: bool) -> Result<Outcome> {
         },
     ];
     emit(
-        &About { session, selection: None, keys: Keys::All },
+        &About { session, selection: None, keys: Keys::All, schema: Schema::first("reconcile") },
         &result,
         as_json,
         |out| document(out, &bridges, legacy),

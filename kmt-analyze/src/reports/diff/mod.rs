@@ -8,7 +8,7 @@ pub use profile::{Profile, build, of};
 pub use rows::DiffRows;
 
 use crate::failure::{Failure, Result};
-use crate::render::out::{Out, print_rows};
+use crate::render::out::{Out, Schema, print_rows};
 use crate::render::text::count;
 
 /// Keys of the comparison.
@@ -48,7 +48,7 @@ pub struct Options {
 pub fn run(before: &[Profile], after: &[Profile], options: &Options) -> Result<()> {
     let rows = rows::of(before, after, options);
     if options.json {
-        print_rows(&rows)?;
+        print_rows(Schema::first("diff"), &rows)?;
     } else {
         let mut out = Out::stdout();
         out.page(&text::of(&rows, options))?;

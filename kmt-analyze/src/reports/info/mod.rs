@@ -9,7 +9,7 @@ mod text;
 pub use rows::InfoRows;
 
 use crate::failure::{Outcome, Result};
-use crate::render::out::{Out, print_rows};
+use crate::render::out::{Out, Schema, print_rows};
 use crate::reports::common::trust::title;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -18,7 +18,7 @@ use crate::trace::session::Session;
 pub fn run(session: &Session<'_>, as_json: bool) -> Result<Outcome> {
     let (rows, damages) = rows::of(session);
     if as_json {
-        print_rows(&rows)?;
+        print_rows(Schema::first("info"), &rows)?;
     } else {
         let mut out = Out::stdout();
         out.page(&format!("{}\n\n{}", title(session), text::of(&rows, session.unit())))?;
