@@ -1,0 +1,125 @@
+//! The call graph as rows.
+
+use serde::Serialize;
+
+use super::CallGraph;
+use super::tree::{Node, Weight};
+use crate::analysis::page_callers::of_users;
+use crate::collect::calls::{CallSums, StackSums};
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::rows::Address;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallGraphRows {
+    /// The call graph; `null`: no slab allocation has a stack.
+    pub callgraph: Option<CallTree>,
+}
+
+/// The call graph.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallTree {
+    /// Weight of branches: `bytes_alloc`, `bytes_live`, `alloc_events`.
+    pub weight: &'static str,
+    /// From the outermost caller down, instead of from the allocating function up.
+    pub top_down: bool,
+    /// Objects without a stack.
+    pub without_stack: CallSumsRow,
+    /// All stacks.
+    pub root: CallNode,
+}
+
+/// Sums of slab objects.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallSumsRow {
+    /// Objects allocated.
+    pub alloc_events: u64,
+    /// Bytes of them.
+    pub bytes_alloc: u64,
+    /// Objects live at the end.
+    pub live: u64,
+    /// Bytes of those.
+    pub bytes_live: u64,
+}
+
+impl From<&StackSums> for CallSumsRow {
+    fn from(s: &StackSums) -> Self {
+        Self { alloc_events: s.allocs, bytes_alloc: s.bytes_alloc, live: s.live, bytes_live: s.bytes_live }
+    }
+}
+
+/// A function with the sums of all stacks through it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallNode {
+    /// Sums of all stacks through it.
+    #[serde(flatten)]
+    pub sums: CallSumsRow,
+    /// The next functions, the heaviest first; light ones are left out.
+    pub children: Vec<CallNode>,
+    /// Address of the call; the root has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+    /// Function and offset, or the address; the root has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
+    /// Its weight.
+    #[serde(skip)]
+    pub weight: u64,
+    /// Next functions that are left out.
+    #[serde(skip)]
+    pub light_children: usize,
+}
+
+/// The call graph of a trace.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    calls: &CallSums,
+    options: &CallGraph,
+) -> CallGraphRows {
+    if calls.stacks.is_empty() {
+        return CallGraphRows { callgraph: None };
+    }
+    let labels = Labels::new(context.session);
+    let mut root = Node::default();
+    let mut numbers: Vec<_> = calls.stacks.iter().collect();
+    numbers.sort_by_key(|(stack, _)| **stack);
+    for (stack, sums) in numbers {
+        let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
+        let mut path: Vec<u64> = of_users(addresses, |a| labels.symbol(a)).collect();
+        if options.top_down {
+            path.reverse();
+        }
+        root.add(sums, &mut path.into_iter());
+    }
+    let weight = options.weight;
+    let min = (weight.of(&root.sums) as f64 * options.min_percent / 100.0).ceil() as u64;
+    let tree = CallTree {
+        weight: weight.key(),
+        top_down: options.top_down,
+        without_stack: (&calls.without).into(),
+        root: node(&root, None, &labels, weight, min.max(1)),
+    };
+    CallGraphRows { callgraph: Some(tree) }
+}
+
+fn node(from: &Node, address: Option<u64>, labels: &Labels<'_, '_>, weight: Weight, min: u64) -> CallNode {
+    let children = from.heavy_children(weight, min);
+    CallNode {
+        sums: (&from.sums).into(),
+        light_children: from.children.len() - children.len(),
+        children: children
+            .into_iter()
+            .map(|(address, child)| node(child, Some(address), labels, weight, min))
+            .collect(),
+        address: address.map(Address),
+        symbol: address.map(|address| labels.symbol(address)),
+        weight: weight.of(&from.sums),
+    }
+}
