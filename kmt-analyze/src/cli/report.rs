@@ -24,10 +24,10 @@ pub fn with_reports(mut cli: Command) -> Command {
 
 /// Options of all reports around those of its own.
 fn command(entry: &Entry) -> Command {
-    let command = Command::new(entry.name).about(entry.about);
-    let command = SelectArgs::augment_args((entry.with_options)(command));
+    let command = SelectArgs::augment_args((entry.with_options)(Command::new(entry.name)));
     let command = if entry.has_lines { LineArgs::augment_args(command) } else { command };
-    Target::augment_args(command)
+    // Each group of options brings the description of its own.
+    Target::augment_args(command).about(entry.about).long_about(None)
 }
 
 /// The report that was asked for, if it is one without a command of its own.

@@ -1,0 +1,142 @@
+//! What each layout would have held.
+
+use serde::Serialize;
+
+use super::layouts::Found;
+use crate::collect::replay::{Played, ReplaySums};
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::stream::Api;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WhatIfRows {
+    /// Layouts, and requests.
+    pub what_if: WhatIfTable,
+}
+
+/// Layouts, and requests.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WhatIfTable {
+    /// Bytes that the kernel handed out.
+    pub bytes_alloc: u64,
+    /// Bytes that the model of the kernel's own layout handed out: the same.
+    pub bytes_alloc_of_model: u64,
+    /// Layouts; the first is the kernel's own.
+    pub layouts: Vec<LayoutRow>,
+    /// Requests that waste most, the worst first.
+    pub worst_requests: Vec<WorstRequest>,
+    /// Call sites whose objects are held for a large part of the window; `null`: not looked for.
+    pub long_lived_call_sites: Option<Vec<String>>,
+    /// Call sites that are kept apart; `null`: not looked for.
+    pub call_sites_apart: Option<Vec<String>>,
+}
+
+/// A layout, played.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LayoutRow {
+    /// Its name.
+    pub name: String,
+    /// Size classes besides the kernel's.
+    pub added: Vec<u64>,
+    /// Size classes of the kernel that it goes without.
+    pub dropped: Vec<u64>,
+    /// Bytes handed out, over all allocations.
+    pub bytes_alloc: u64,
+    /// Bytes handed out beyond those asked for, over all allocations.
+    pub bytes_wasted: u64,
+    /// Most bytes handed out at once.
+    pub bytes_live_max: u64,
+    /// Bytes handed out at the end.
+    pub bytes_live_at_end: u64,
+    /// Most bytes of slabs at once.
+    pub slab_bytes_max: u64,
+    /// Bytes of slabs at the end.
+    pub slab_bytes_at_end: u64,
+    /// Bytes of slabs on average over the window.
+    pub slab_bytes_on_average: u64,
+    /// Requests that no class holds.
+    pub requests_not_served: u64,
+}
+
+/// A size asked for.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WorstRequest {
+    /// Bytes asked for.
+    pub bytes_req: u64,
+    /// Bytes handed out.
+    pub bytes_alloc: u64,
+    /// Allocations.
+    pub alloc_events: u64,
+    /// Bytes wasted on average over the window.
+    pub bytes_wasted_on_average: u64,
+}
+
+/// Requests that are shown at most.
+const REQUESTS_MAX: usize = 10;
+
+/// Rows of a trace.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    replay: &ReplaySums,
+    found: Option<&Found>,
+) -> WhatIfRows {
+    let (first, last) = context.selection.span(context.session);
+    let length = last.saturating_sub(first);
+    // The kernel's own layout has to come out as the kernel's events have it.
+    let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
+    let small =
+        sites.filter(|(site, _)| site.api == Api::Kmalloc && site.bytes_alloc <= 2 * analysis.page_size.0);
+    let table = WhatIfTable {
+        bytes_alloc: small.flat_map(|(_, by_cache)| by_cache).map(|(_, totals)| totals.bytes_alloc).sum(),
+        bytes_alloc_of_model: replay.played.first().map_or(0, |own| own.bytes_alloc),
+        layouts: replay.played.iter().map(|played| layout(played, length)).collect(),
+        worst_requests: worst_requests(replay, length, context.limit.min(REQUESTS_MAX)),
+        long_lived_call_sites: found.map(|found| found.long_lived.clone()),
+        call_sites_apart: found.map(|found| found.split.clone()),
+    };
+    WhatIfRows { what_if: table }
+}
+
+fn average(byte_time: u128, length: u64) -> u64 {
+    u64::try_from(byte_time / u128::from(length.max(1))).unwrap_or(u64::MAX)
+}
+
+fn layout(played: &Played, length: u64) -> LayoutRow {
+    LayoutRow {
+        name: played.layout().name.clone(),
+        added: played.layout().added.clone(),
+        dropped: played.layout().dropped.clone(),
+        bytes_alloc: played.bytes_alloc,
+        bytes_wasted: played.bytes_wasted,
+        bytes_live_max: played.bytes_live_max,
+        bytes_live_at_end: played.bytes_live,
+        slab_bytes_max: played.bytes_held_max,
+        slab_bytes_at_end: played.bytes_held,
+        slab_bytes_on_average: average(played.held_time, length),
+        requests_not_served: played.not_served,
+    }
+}
+
+/// Requests by bytes wasted over time.
+fn worst_requests(replay: &ReplaySums, length: u64, limit: usize) -> Vec<WorstRequest> {
+    let wasted = |(&(req, alloc), requests): (&(u64, u64), &crate::collect::replay::Requests)| {
+        let byte_time = u128::from(alloc.saturating_sub(req)).saturating_mul(requests.held);
+        (req, alloc, requests.allocs, byte_time)
+    };
+    let mut all: Vec<(u64, u64, u64, u128)> =
+        replay.requests.iter().map(wasted).filter(|request| request.3 > 0).collect();
+    all.sort_by_key(|request| (std::cmp::Reverse(request.3), request.0, request.1));
+    let row = |(bytes_req, bytes_alloc, alloc_events, byte_time)| WorstRequest {
+        bytes_req,
+        bytes_alloc,
+        alloc_events,
+        bytes_wasted_on_average: average(byte_time, length),
+    };
+    all.into_iter().take(limit).map(row).collect()
+}
