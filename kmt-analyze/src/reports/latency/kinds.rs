@@ -1,0 +1,169 @@
+//! Stalls by kind, and shrinkers by function.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::stall_names::{StallNames, key};
+use crate::collect::amount::Amount;
+use crate::collect::histogram::Histogram;
+use crate::collect::stalls::{Stall, Waits};
+
+/// Lengths of intervals, in the clock's unit.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Lengths {
+    /// How many.
+    pub count: u64,
+    /// All together.
+    pub total: u64,
+    /// The mean.
+    pub mean: Option<u64>,
+    /// Half of them were that long at most.
+    pub p50: Option<u64>,
+    /// Nine of ten.
+    pub p90: Option<u64>,
+    /// 99 of 100.
+    pub p99: Option<u64>,
+    /// The longest.
+    pub max: Option<u64>,
+    /// Counts by power of ten.
+    pub histogram: Vec<u64>,
+}
+
+impl From<&Histogram> for Lengths {
+    fn from(lengths: &Histogram) -> Self {
+        Self {
+            count: lengths.count(),
+            total: lengths.sum(),
+            mean: lengths.mean(),
+            p50: lengths.quantile(500),
+            p90: lengths.quantile(900),
+            p99: lengths.quantile(990),
+            max: lengths.max(),
+            histogram: lengths.decades(),
+        }
+    }
+}
+
+/// One kind of stall.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StallKind {
+    /// Their lengths.
+    #[serde(flatten)]
+    pub lengths: Lengths,
+    /// `direct_reclaim`, `memcg_reclaim`, `memcg_softlimit_reclaim`, `node_reclaim`, `direct_compaction`, `compaction`,
+    /// `kswapd`, `shrinker`, `function`.
+    pub kind: &'static str,
+    /// Its name for people.
+    pub name: String,
+    /// The function, of shrinkers and functions alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<Option<String>>,
+    /// Number among the shrinkers of the same function, of shrinkers alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shrinker: Option<Option<usize>>,
+    /// Objects that it freed, of shrinkers alone; `null`: the events do not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects_freed: Option<Option<u64>>,
+    /// The node, of kswapd alone; `null`: the events do not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<Option<u64>>,
+    /// Tasks, those that waited longest first.
+    pub tasks: Vec<StalledTask>,
+}
+
+/// Stalls of one task.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StalledTask {
+    /// Thread id.
+    pub pid: i32,
+    /// Name and id.
+    pub task: String,
+    /// How many.
+    pub count: u64,
+    /// All together, in the clock's unit.
+    pub total: u64,
+    /// The longest, in the clock's unit.
+    pub max: u64,
+}
+
+/// Shrinkers of one function.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ShrinkerFunction {
+    /// Their lengths.
+    #[serde(flatten)]
+    pub lengths: Lengths,
+    /// The function.
+    pub function: String,
+}
+
+/// All kinds: shrinkers and functions by their time, the rest before them in its own order.
+pub fn of(names: &StallNames<'_, '_, '_>) -> Vec<StallKind> {
+    let mut all: Vec<(Stall, &Histogram)> = names.stalls.kinds.iter().map(|(s, h)| (*s, h)).collect();
+    all.sort_by_key(|(stall, lengths)| {
+        let group = match stall {
+            Stall::Shrinker(..) => 1,
+            Stall::Function(_) => 2,
+            _ => 0,
+        };
+        (group, std::cmp::Reverse(if group == 0 { 0 } else { lengths.sum() }), *stall)
+    });
+    all.into_iter().map(|(stall, lengths)| row(names, stall, lengths)).collect()
+}
+
+fn row(names: &StallNames<'_, '_, '_>, stall: Stall, lengths: &Histogram) -> StallKind {
+    let is_shrinker = matches!(stall, Stall::Shrinker(..));
+    let freed = || names.stalls.shrunk.get(&stall).and_then(Amount::known);
+    StallKind {
+        lengths: lengths.into(),
+        kind: key(stall),
+        name: names.name(stall),
+        function: match stall {
+            Stall::Shrinker(function, _) => Some(function.map(|f| names.labels.function(f))),
+            Stall::Function(function) => Some(Some(names.labels.function(function))),
+            _ => None,
+        },
+        shrinker: is_shrinker.then(|| names.shrinker_number(stall)),
+        objects_freed: is_shrinker.then(freed),
+        node: if let Stall::Kswapd(node) = stall { Some(node) } else { None },
+        tasks: tasks(names, stall),
+    }
+}
+
+fn tasks(names: &StallNames<'_, '_, '_>, stall: Stall) -> Vec<StalledTask> {
+    let mut all: Vec<(i32, &Waits)> = names
+        .stalls
+        .by_task
+        .iter()
+        .filter(|((other, _), _)| *other == stall)
+        .map(|((_, pid), waits)| (*pid, waits))
+        .collect();
+    all.sort_by_key(|(pid, waits)| (std::cmp::Reverse(waits.total), *pid));
+    let row = |(pid, waits): (i32, &Waits)| StalledTask {
+        pid,
+        task: names.labels.task(pid),
+        count: waits.count,
+        total: waits.total,
+        max: waits.max,
+    };
+    all.into_iter().map(row).collect()
+}
+
+/// Shrinkers by function alone, as tools have it that do not tell them apart.
+pub fn by_function(names: &StallNames<'_, '_, '_>) -> Vec<ShrinkerFunction> {
+    let mut all: BTreeMap<u64, Histogram> = BTreeMap::new();
+    for (stall, lengths) in &names.stalls.kinds {
+        if let Stall::Shrinker(Some(function), _) = stall {
+            all.entry(*function).or_default().merge(lengths);
+        }
+    }
+    let row = |(function, lengths): (&u64, &Histogram)| ShrinkerFunction {
+        lengths: lengths.into(),
+        function: names.labels.function(*function),
+    };
+    all.iter().map(row).collect()
+}

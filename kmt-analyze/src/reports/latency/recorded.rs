@@ -1,0 +1,60 @@
+//! Events that the report rests on.
+
+use kmt_format::schema::EventClass;
+
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::trust::recorded_class;
+
+/// Events that were recorded.
+pub struct Recorded {
+    pub(super) direct: bool,
+    pub(super) memcg: bool,
+    pub(super) compaction: bool,
+    pub(super) kswapd: bool,
+    pub(super) shrinkers: bool,
+    pub(super) scanned: bool,
+    pub(super) reclaimed: bool,
+    pub(super) written: bool,
+    pub(super) wakeups: bool,
+    pub(super) graph: bool,
+}
+
+impl Recorded {
+    /// Of a trace: events that were not seen and may have been recorded did not happen.
+    pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
+        let has = |start: &str| {
+            let is_it = |class: &EventClass| class.name.starts_with(start);
+            recorded_class(context.session, analysis, is_it).unwrap_or(false)
+        };
+        Self {
+            direct: has("mm_vmscan_direct_reclaim_begin"),
+            memcg: has("mm_vmscan_memcg_"),
+            compaction: has("mm_compaction_begin"),
+            kswapd: has("mm_vmscan_kswapd_wake"),
+            shrinkers: has("mm_shrink_slab_start"),
+            scanned: has("mm_vmscan_lru_isolate"),
+            reclaimed: has("mm_vmscan_lru_shrink_inactive"),
+            written: has("mm_vmscan_write"),
+            wakeups: has("mm_vmscan_wakeup_kswapd"),
+            graph: has("funcgraph_exit"),
+        }
+    }
+
+    /// Those that were not recorded, for people.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let all = [
+            (self.direct, "direct reclaim (vmscan:mm_vmscan_direct_reclaim_begin and _end)"),
+            (self.memcg, "reclaim for memory cgroups (vmscan:mm_vmscan_memcg_reclaim_begin and _end)"),
+            (self.compaction, "compaction (compaction:mm_compaction_begin and _end)"),
+            (self.kswapd, "kswapd (vmscan:mm_vmscan_kswapd_wake and _sleep)"),
+            (self.wakeups, "who woke kswapd (vmscan:mm_vmscan_wakeup_kswapd)"),
+            (self.shrinkers, "shrinkers (vmscan:mm_shrink_slab_start and _end)"),
+            (self.scanned, "pages scanned (vmscan:mm_vmscan_lru_isolate)"),
+            (self.reclaimed, "pages reclaimed (vmscan:mm_vmscan_lru_shrink_inactive)"),
+            (self.written, "pages written by reclaim (vmscan:mm_vmscan_write_folio)"),
+            (self.graph, "functions (a function graph)"),
+        ];
+        all.into_iter().filter(|(has, _)| !has).map(|(_, name)| name).collect()
+    }
+}

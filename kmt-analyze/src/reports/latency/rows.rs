@@ -1,0 +1,117 @@
+//! Stalls, the allocations that waited, and what tasks did.
+
+use serde::Serialize;
+
+use super::delayed::{self, DelayedAllocation};
+use super::intervals::{self, LongIntervals};
+use super::kinds::{self, ShrinkerFunction, StallKind};
+use super::recorded::Recorded;
+use super::stall_names::StallNames;
+use super::tasks::{self, ReclaimTask};
+use crate::collect::stalls::StallSums;
+use crate::pass::Analysis;
+use crate::pass::names::TraceNames;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LatencyRows {
+    /// Times that tasks waited.
+    pub latency: LatencyTables,
+}
+
+/// Times that tasks waited.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LatencyTables {
+    /// Stalls by kind.
+    pub kinds: Vec<StallKind>,
+    /// Shrinkers by function.
+    pub shrinker_functions: Vec<ShrinkerFunction>,
+    /// Kinds of allocations that waited, in all.
+    pub delayed_allocations_total: usize,
+    /// Allocations that waited.
+    pub delayed_allocations: Vec<DelayedAllocation>,
+    /// Tasks in all.
+    pub tasks_total: usize,
+    /// Reclaim by task.
+    pub tasks: Vec<ReclaimTask>,
+    /// Events that were not recorded.
+    pub not_recorded: Vec<&'static str>,
+    /// Ends without a beginning: it was before the trace, or lost. They are in no sum.
+    pub ends_without_begin: u64,
+    /// Beginnings without an end. They are in no sum.
+    pub begins_without_end: u64,
+    /// Stalls that were followed by no allocation of the task.
+    pub stalls_without_allocation: u64,
+    /// Intervals at least this long are listed, in the clock's unit; `null`: none is.
+    pub threshold: Option<u64>,
+    /// Intervals of that length.
+    pub intervals: Vec<IntervalRow>,
+    /// Intervals of that length that are too many to be listed.
+    pub intervals_left_out: u64,
+    /// The outermost of them with the events of their tasks, where a threshold was given.
+    #[serde(skip)]
+    pub long_intervals: Option<LongIntervals>,
+}
+
+/// One interval.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct IntervalRow {
+    /// The stall for people.
+    pub kind: String,
+    /// Thread id.
+    pub pid: i32,
+    /// CPU.
+    pub cpu: u32,
+    /// When it began.
+    pub begin: u64,
+    /// When it ended.
+    pub end: u64,
+    /// How long it took, in the clock's unit.
+    pub length: u64,
+}
+
+/// Rows of a trace.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    stalls: &StallSums,
+    threshold: Option<u64>,
+) -> LatencyRows {
+    let recorded = Recorded::of(context, analysis);
+    let labels = Labels::new(context.session);
+    let names = StallNames { labels: &labels, stalls };
+    let texts = TraceNames::new(context.session);
+    let (delayed_allocations, delayed_allocations_total) =
+        delayed::of(&names, &texts, analysis, context.limit);
+    let (tasks, tasks_total) = tasks::of(stalls, &labels, &recorded, context.limit);
+    let interval = |i: &crate::collect::stalls::Interval| IntervalRow {
+        kind: names.name(i.stall),
+        pid: i.pid,
+        cpu: i.cpu,
+        begin: i.begin,
+        end: i.end,
+        length: i.end.saturating_sub(i.begin),
+    };
+    let tables = LatencyTables {
+        kinds: kinds::of(&names),
+        shrinker_functions: kinds::by_function(&names),
+        delayed_allocations_total,
+        delayed_allocations,
+        tasks_total,
+        tasks,
+        not_recorded: recorded.missing(),
+        ends_without_begin: stalls.unopened,
+        begins_without_end: stalls.going_on,
+        stalls_without_allocation: stalls.without_allocation,
+        threshold,
+        intervals: stalls.intervals.iter().map(interval).collect(),
+        intervals_left_out: stalls.intervals_left_out,
+        long_intervals: threshold.map(|_| intervals::of(context, &names)),
+    };
+    LatencyRows { latency: tables }
+}

@@ -1,0 +1,115 @@
+//! Reclaim by task: the figures of trace-vmscan-postprocess.
+
+use serde::Serialize;
+
+use super::recorded::Recorded;
+use crate::collect::stalls::{ByOrder, StallSums, TaskStalls};
+use crate::reports::common::labels::Labels;
+
+/// Reclaim of one task; `null`: the event was not recorded, or lacks the field.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReclaimTask {
+    /// Thread id.
+    pub pid: i32,
+    /// Name and id.
+    pub task: String,
+    /// Direct reclaims that it began.
+    pub direct_reclaims: Option<u64>,
+    /// The same by order.
+    pub direct_reclaims_by_order: Vec<OrderCount>,
+    /// Time in them, in the clock's unit.
+    pub direct_reclaim_time: Option<u64>,
+    /// Pages that they freed.
+    pub direct_reclaimed: Option<u64>,
+    /// Reclaims for a memory cgroup at its limit.
+    pub memcg_reclaims: Option<u64>,
+    /// Time in them, in the clock's unit.
+    pub memcg_reclaim_time: Option<u64>,
+    /// Time in all that an allocation waits for, in the clock's unit.
+    pub waited_time: Option<u64>,
+    /// Times that it woke kswapd.
+    pub kswapd_woken: Option<u64>,
+    /// The same by order.
+    pub kswapd_woken_by_order: Vec<OrderCount>,
+    /// Pages scanned on inactive lists.
+    pub pages_scanned: Option<u64>,
+    /// Of files.
+    pub pages_scanned_file: Option<u64>,
+    /// Anonymous ones.
+    pub pages_scanned_anon: Option<u64>,
+    /// Pages reclaimed.
+    pub pages_reclaimed: Option<u64>,
+    /// Of files.
+    pub pages_reclaimed_file: Option<u64>,
+    /// Anonymous ones.
+    pub pages_reclaimed_anon: Option<u64>,
+    /// Pages written, waited for.
+    pub pages_written_sync: Option<u64>,
+    /// Pages written, not waited for.
+    pub pages_written_async: Option<u64>,
+    /// Wakes of kswapd, if it is that.
+    pub kswapd_wakes: Option<u64>,
+    /// The same by order.
+    pub kswapd_wakes_by_order: Vec<OrderCount>,
+    /// The same while it was awake.
+    pub kswapd_rewakes: Option<u64>,
+    /// The same by order.
+    pub kswapd_rewakes_by_order: Vec<OrderCount>,
+}
+
+/// Events of one order.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OrderCount {
+    /// The order; `null`: the event does not tell.
+    pub order: Option<u64>,
+    /// How many.
+    pub count: u64,
+}
+
+/// Tasks that reclaimed, those that waited longest first, `limit` of them; and how many there are.
+pub fn of(
+    stalls: &StallSums,
+    labels: &Labels<'_, '_>,
+    recorded: &Recorded,
+    limit: usize,
+) -> (Vec<ReclaimTask>, usize) {
+    let mut all: Vec<(i32, &TaskStalls)> = stalls.tasks.iter().map(|(pid, task)| (*pid, task)).collect();
+    all.sort_by_key(|(pid, task)| (std::cmp::Reverse(task.waited_time), *pid));
+    let row = |&(pid, task): &(i32, &TaskStalls)| row(pid, labels.task(pid), task, recorded);
+    (all.iter().take(limit).map(row).collect(), all.len())
+}
+
+fn row(pid: i32, task: String, t: &TaskStalls, r: &Recorded) -> ReclaimTask {
+    let all = |counts: &ByOrder| counts.values().sum::<u64>();
+    ReclaimTask {
+        pid,
+        task,
+        direct_reclaims: r.direct.then(|| all(&t.direct)),
+        direct_reclaims_by_order: by_order(&t.direct),
+        direct_reclaim_time: r.direct.then_some(t.direct_time),
+        direct_reclaimed: t.direct_reclaimed.known().filter(|_| r.direct),
+        memcg_reclaims: r.memcg.then_some(t.memcg),
+        memcg_reclaim_time: r.memcg.then_some(t.memcg_time),
+        waited_time: (r.direct || r.memcg || r.compaction).then_some(t.waited_time),
+        kswapd_woken: r.wakeups.then(|| all(&t.wakeups)),
+        kswapd_woken_by_order: by_order(&t.wakeups),
+        pages_scanned: t.scanned.all.known().filter(|_| r.scanned),
+        pages_scanned_file: t.scanned.parts[0].known().filter(|_| r.scanned),
+        pages_scanned_anon: t.scanned.parts[1].known().filter(|_| r.scanned),
+        pages_reclaimed: t.reclaimed.all.known().filter(|_| r.reclaimed),
+        pages_reclaimed_file: t.reclaimed.parts[0].known().filter(|_| r.reclaimed),
+        pages_reclaimed_anon: t.reclaimed.parts[1].known().filter(|_| r.reclaimed),
+        pages_written_sync: t.written.parts[0].known().filter(|_| r.written),
+        pages_written_async: t.written.parts[1].known().filter(|_| r.written),
+        kswapd_wakes: r.kswapd.then(|| all(&t.wakes)),
+        kswapd_wakes_by_order: by_order(&t.wakes),
+        kswapd_rewakes: r.kswapd.then(|| all(&t.rewakes)),
+        kswapd_rewakes_by_order: by_order(&t.rewakes),
+    }
+}
+
+fn by_order(counts: &ByOrder) -> Vec<OrderCount> {
+    counts.iter().map(|(order, count)| OrderCount { order: *order, count: *count }).collect()
+}
