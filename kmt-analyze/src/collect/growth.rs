@@ -147,8 +147,9 @@ pub struct Survival {
     pub holders: HashMap<i32, Steps, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
-    /// The first of the sites that share the call site, by number; of pages the kind itself.
-    pub site: Option<u32>,
+    /// Of the sites that share the call site the first one with survivors, or else the first one: whether it has none,
+    /// and its number. Of pages the kind itself.
+    pub site: Option<(bool, u32)>,
 }
 
 impl GrowthSums {
@@ -163,7 +164,7 @@ impl Receiver for GrowthSums {
     fn closed(&mut self, closed: &Closed) {
         let born = self.window.place(closed.life.born);
         let course = grown(&mut self.callers, closed.caller);
-        course.seen_at(closed.life.site);
+        course.add_site((!closed.is_live, closed.life.site));
         course.births.add(born, u64::from(closed.is_born));
         if closed.is_unseen {
             course.unseen += 1;
@@ -187,7 +188,7 @@ impl Receiver for GrowthSums {
         }
         let born = self.window.place(closed.born);
         let course = grown(&mut self.pages, closed.site);
-        course.seen_at(closed.site);
+        course.add_site((false, closed.site));
         course.add_frames(closed, born);
         if closed.stack != NO_STACK {
             self.page_stacks.entry(closed.stack).or_default().add_frames(closed, born);
@@ -197,8 +198,13 @@ impl Receiver for GrowthSums {
 
 impl Survival {
     #[inline]
-    fn seen_at(&mut self, site: u32) {
-        self.site = Some(self.site.map_or(site, |known| known.min(site)));
+    fn add_site(&mut self, site: (bool, u32)) {
+        self.site = Some(self.site.map_or(site, |first| first.min(site)));
+    }
+
+    /// Number of the first of its sites that has survivors, or else of the first one.
+    pub fn site(&self) -> Option<u32> {
+        self.site.map(|(_, number)| number)
     }
 
     /// Frames that were born in that step.
@@ -227,7 +233,7 @@ impl std::ops::AddAssign<&Survival> for Survival {
             self.holders.entry(*pid).or_default().add_all(steps);
         }
         self.uncertain = self.uncertain.saturating_add(other.uncertain);
-        other.site.into_iter().for_each(|site| self.seen_at(site));
+        other.site.into_iter().for_each(|site| self.add_site(site));
     }
 }
 

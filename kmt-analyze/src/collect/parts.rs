@@ -1,6 +1,7 @@
 //! The parts of one partition: each event goes to those that ask for it, and to no others.
 
-use super::set::AnyPart;
+use std::any::Any;
+
 use crate::ledger::lives::{Free, Life, NoLife};
 use crate::ledger::{Change, Closed, ClosedFrames, Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin};
@@ -44,6 +45,17 @@ impl Parts {
 
     pub(super) fn into_parts(self) -> Vec<Box<dyn AnyPart>> {
         self.parts
+    }
+}
+
+/// A part of any type.
+pub(super) trait AnyPart: Receiver {
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<R: Receiver + 'static> AnyPart for R {
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::collector::{Collector, Share};
-use super::parts::Parts;
-use crate::ledger::{Interests, Receiver};
+use super::parts::{AnyPart, Parts};
+use crate::ledger::Interests;
 
 /// Stands for a collector that was added to a pass: it gives the collector's result, with its type.
 pub struct Handle<C> {
@@ -92,17 +92,6 @@ impl Collected {
             Some(output) => output,
             None => panic!("the handle of a collector was given to the result of another pass"),
         }
-    }
-}
-
-/// A part of any type.
-pub(super) trait AnyPart: Receiver {
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
-}
-
-impl<R: Receiver + 'static> AnyPart for R {
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
     }
 }
 

@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
+use super::account::AccountRows;
+use super::diff::DiffRows;
+use super::info::InfoRows;
 use super::registry::REPORTS;
 
 /// The line behind which docs/json.md is made of the types.
@@ -51,7 +55,7 @@ impl<'s> Keys<'s> {
         let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let meaning = property.get("description").and_then(Value::as_str).unwrap_or_default();
         let meaning = meaning.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
-        let row = [path.clone(), type_of(property), meaning];
+        let row = [path.clone(), type_of(root, property), meaning];
         if !self.rows.contains(&row) {
             self.rows.push(row);
         }
@@ -73,8 +77,15 @@ impl<'s> Keys<'s> {
     }
 }
 
+/// The type of the definition that a schema refers to.
+fn defined_type<'s>(root: &'s Value, schema: &Value) -> &'s str {
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
+    let definition = name.and_then(|name| root.get("$defs")?.get(name));
+    definition.and_then(|definition| definition.get("type")?.as_str()).unwrap_or("object")
+}
+
 /// The type of a value, as the tables name it.
-fn type_of(schema: &Value) -> String {
+fn type_of(root: &Value, schema: &Value) -> String {
     let mut types = BTreeSet::new();
     let mut is_null = false;
     let mut add = |name: &str| match name {
@@ -92,14 +103,11 @@ fn type_of(schema: &Value) -> String {
     }
     for list in ["anyOf", "oneOf"] {
         for schema in schema.get(list).and_then(Value::as_array).into_iter().flatten() {
-            match schema.get("type").and_then(Value::as_str) {
-                Some(name) => add(name),
-                None => add("object"),
-            }
+            add(schema.get("type").and_then(Value::as_str).unwrap_or_else(|| defined_type(root, schema)));
         }
     }
     if schema.get("$ref").is_some() {
-        add("object");
+        add(defined_type(root, schema));
     }
     let text = types.into_iter().collect::<Vec<_>>().join(" or ");
     match (text.is_empty(), is_null) {
@@ -109,14 +117,33 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
+/// Name, description, version and schema of every document.
+fn documents() -> Vec<(&'static str, &'static str, u32, Value)> {
+    fn schema<R: JsonSchema>() -> Value {
+        serde_json::to_value(SchemaGenerator::default().into_root_schema_for::<R>())
+            .expect("a schema is JSON")
+    }
+    let value = |schema: Schema| serde_json::to_value(schema).expect("a schema is JSON");
+    let reports = REPORTS.iter().map(|e| (e.name, e.about, e.version, value((e.schema)())));
+    let others = [
+        ("info", "What the file holds, its losses, its integrity", 1, schema::<InfoRows>()),
+        ("diff", "Two runs, or two windows of one: what differs beyond noise", 1, schema::<DiffRows>()),
+        (
+            "account",
+            "The account file of trace_analyze.py: bytes by caller, by its rules",
+            1,
+            schema::<AccountRows>(),
+        ),
+    ];
+    reports.chain(others).collect()
+}
+
 /// The part of docs/json.md that is made of the types.
 fn made() -> String {
     let mut out = String::new();
-    for entry in &REPORTS {
-        let schema = serde_json::to_value((entry.schema)()).expect("a schema is JSON");
+    for (name, about, version, schema) in documents() {
         let rows = Keys::of(&schema);
-        write!(out, "\n## {}\n\n{}. Version {}.\n\n", entry.name, entry.about, entry.version)
-            .expect("in memory");
+        write!(out, "\n## {name}\n\n{about}. Version {version}.\n\n").expect("in memory");
         out.push_str("| key | type | meaning |\n|---|---|---|\n");
         for [path, kind, meaning] in rows {
             writeln!(out, "| {path} | {kind} | {meaning} |").expect("in memory");
@@ -147,12 +174,11 @@ fn json_keys_are_those_of_the_types() {
 /// Every key is explained.
 #[test]
 fn keys_have_meanings() {
-    for entry in &REPORTS {
-        let schema = serde_json::to_value((entry.schema)()).expect("a schema is JSON");
+    for (name, _, _, schema) in documents() {
         let rows = Keys::of(&schema);
-        assert!(!rows.is_empty(), "{} has no keys", entry.name);
+        assert!(!rows.is_empty(), "{name} has no keys");
         for [path, _, meaning] in rows {
-            assert!(!meaning.is_empty(), "{}: {path} has no meaning", entry.name);
+            assert!(!meaning.is_empty(), "{name}: {path} has no meaning");
         }
     }
 }

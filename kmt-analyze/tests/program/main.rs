@@ -16,6 +16,7 @@ mod library;
 mod model;
 mod properties;
 mod ranges;
+mod registry;
 mod reports;
 mod stacks;
 mod stalls;

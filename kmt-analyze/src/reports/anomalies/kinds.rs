@@ -1,6 +1,6 @@
 //! Each kind of anomaly: where it is found, and its meaning.
 
-use super::rows::{AnomalyKind, AnomalyRow, Site};
+use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, Site};
 use crate::collect::anomalies::AnomalySums;
 use crate::pass::Analysis;
 use crate::render::text::{count, duration};
@@ -8,8 +8,23 @@ use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 
+/// Rows of a trace.
+pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sums: &AnomalySums) -> AnomalyRows {
+    let mut kinds = kinds(context, analysis, sums);
+    for kind in &mut kinds {
+        kind.rows.sort_by(|a, b| {
+            fn names(row: &AnomalyRow) -> [Option<&str>; 2] {
+                [&row.call_site, &row.freed_by].map(|site| site.as_ref().map(|site| site.symbol.as_str()))
+            }
+            b.count.cmp(&a.count).then_with(|| names(a).cmp(&names(b)))
+        });
+        kind.rows.truncate(context.limit);
+    }
+    AnomalyRows { anomalies: kinds }
+}
+
 /// All kinds, also those that did not happen.
-pub fn kinds(context: &Context<'_, '_>, analysis: &Analysis, sums: &AnomalySums) -> Vec<AnomalyKind> {
+fn kinds(context: &Context<'_, '_>, analysis: &Analysis, sums: &AnomalySums) -> Vec<AnomalyKind> {
     let finder = Finder { context, analysis, sums, labels: Labels::new(context.session) };
     let kind = |Meaning { kind, title, may_be_a_fault, explanation, rows }: &Meaning| {
         let rows = rows(&finder);

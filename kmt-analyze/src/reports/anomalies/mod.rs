@@ -44,7 +44,7 @@ impl Report for AnomalyReport {
     }
 
     fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handle: &Self::Handles) -> AnomalyRows {
-        rows::of(context, analysis, analysis.get(*handle))
+        kinds::of(context, analysis, analysis.get(*handle))
     }
 
     fn text(&self, rows: &AnomalyRows, _: &View) -> String {

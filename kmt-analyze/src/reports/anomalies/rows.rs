@@ -2,10 +2,6 @@
 
 use serde::Serialize;
 
-use super::kinds::kinds;
-use crate::collect::anomalies::AnomalySums;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
 use crate::reports::common::rows::Address;
 
 /// Rows of the report.
@@ -59,19 +55,4 @@ pub struct Site {
     pub address: Address,
     /// Function and offset, or the address.
     pub symbol: String,
-}
-
-/// Rows of a trace.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sums: &AnomalySums) -> AnomalyRows {
-    let mut kinds = kinds(context, analysis, sums);
-    for kind in &mut kinds {
-        kind.rows.sort_by(|a, b| {
-            fn names(row: &AnomalyRow) -> [Option<&str>; 2] {
-                [&row.call_site, &row.freed_by].map(|site| site.as_ref().map(|site| site.symbol.as_str()))
-            }
-            b.count.cmp(&a.count).then_with(|| names(a).cmp(&names(b)))
-        });
-        kind.rows.truncate(context.limit);
-    }
-    AnomalyRows { anomalies: kinds }
 }

@@ -12,7 +12,7 @@ use crate::collect::{Calls, Collectors, Handle};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::reports::common::basis::{Basis, Input};
-use crate::reports::common::trust::recorded;
+use crate::reports::common::recorded::recorded;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 use tree::Weight;

@@ -2,7 +2,7 @@
 
 use kmt_format::schema::Meaning;
 
-use super::trust::{recorded, recorded_class};
+use super::recorded::{recorded, recorded_class};
 use crate::pass;
 use crate::stream::Api;
 use crate::trace::session::Session;

@@ -7,6 +7,7 @@ pub mod known;
 pub mod labels;
 pub mod live_bounds;
 pub mod page_sums;
+pub mod recorded;
 pub mod rows;
 pub mod sorting;
 pub mod stated;

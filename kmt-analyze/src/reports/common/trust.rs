@@ -1,7 +1,5 @@
 //! How far numbers can be trusted, and what they are about: the lines above every report.
 
-use kmt_format::schema::{EventClass, Meaning};
-
 use super::basis::Basis;
 use crate::ledger::totals::Totals;
 use crate::pass;
@@ -11,33 +9,6 @@ use crate::pass::coverage::{Coverage, Seen};
 use crate::render::text::{count, escaped, span};
 use crate::stream::Api;
 use crate::trace::session::Session;
-
-/// Whether events of that meaning were recorded: `None` if none was seen and the file does not tell.
-pub fn recorded(session: &Session<'_>, result: &pass::Analysis, meaning: Meaning) -> Option<bool> {
-    recorded_class(session, result, |class| class.meaning == meaning)
-}
-
-/// The same for classes that are described otherwise.
-pub fn recorded_class(
-    session: &Session<'_>,
-    result: &pass::Analysis,
-    is_it: impl Fn(&EventClass) -> bool,
-) -> Option<bool> {
-    let classes = || session.trace.schema().classes().filter(|(_, c)| is_it(c));
-    if classes().any(|(i, _)| result.classes_seen.get(i).copied().unwrap_or(false)) {
-        return Some(true);
-    }
-    let conditions = session.trace.metadata().attachment("event_conditions")?;
-    let conditions = std::str::from_utf8(conditions).ok()?;
-    let enabled = |name: String| {
-        conditions.lines().find_map(|l| l.strip_prefix(&format!("{name} enable="))).map(|v| v.trim() != "0")
-    };
-    let known: Vec<bool> =
-        classes().filter_map(|(_, c)| enabled(format!("{}:{}", c.system, c.name))).collect();
-    // A live recording describes exactly the events that it records.
-    let is_live = session.trace.metadata().text("source") == Some("live");
-    (!known.is_empty() || is_live).then(|| known.contains(&true))
-}
 
 /// How far the numbers can be trusted, a sentence each; the first one is about losses.
 pub fn trust_lines(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<String> {

@@ -14,8 +14,8 @@ use crate::pass::names::TraceNames;
 use crate::render::json;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped, percent};
+use crate::reports::common::recorded::{recorded, recorded_class};
 use crate::reports::common::sums::more;
-use crate::reports::common::trust::{recorded, recorded_class};
 use crate::trace::buddy::{self, Zone};
 
 pub(super) fn of(view: &Traced<'_, '_, '_>, mixing: &MixingSums, fallbacks: &HashMap<Fallback, u64>) -> Part {

@@ -4,7 +4,7 @@ use kmt_format::schema::EventClass;
 
 use crate::pass::Analysis;
 use crate::reports::common::Context;
-use crate::reports::common::trust::recorded_class;
+use crate::reports::common::recorded::recorded_class;
 
 /// Events that were recorded.
 pub struct Recorded {

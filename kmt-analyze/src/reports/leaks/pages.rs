@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Row, sort};
+use super::judged::{Judged, sort};
 use crate::analysis::leaks::{Verdict, judge};
 use crate::analysis::page_callers::{caller, is_allocator};
 use crate::collect::growth::GrowthSums;
@@ -19,9 +19,9 @@ pub(super) fn page_rows<'g>(
     context: &Context<'_, '_>,
     result: &pass::Analysis,
     growth: &'g GrowthSums,
-) -> Vec<Row<'g>> {
+) -> Vec<Judged<'g>> {
     let names = TraceNames::new(context.session);
-    let mut rows: Vec<Row<'g>> = (0u32..)
+    let mut rows: Vec<Judged<'g>> = (0u32..)
         .zip(&growth.pages)
         .filter(|(_, course)| course.survivors.sum() > 0)
         .map(|(number, course)| {
@@ -33,7 +33,7 @@ pub(super) fn page_rows<'g>(
                 evidence.verdict = Verdict::Reclaimable;
             }
             let name = format!("order {}, {gfp}", site.order);
-            Row {
+            Judged {
                 api: None,
                 address: 0,
                 name,
@@ -94,9 +94,9 @@ pub(super) fn page_caller_rows<'g>(
     context: &Context<'_, '_>,
     by_caller: &'g PageCallers,
     growth: &GrowthSums,
-) -> Vec<Row<'g>> {
+) -> Vec<Judged<'g>> {
     let labels = Labels::new(context.session);
-    let mut rows: Vec<Row<'g>> = by_caller
+    let mut rows: Vec<Judged<'g>> = by_caller
         .iter()
         .filter(|(_, course)| course.survivors.sum() > 0)
         .map(|(&(address, is_slab), course)| {
@@ -115,7 +115,7 @@ pub(super) fn page_caller_rows<'g>(
                 evidence.verdict = Verdict::WithSlabs;
             }
             let cache = if is_slab { "slab" } else { "" }.to_owned();
-            Row {
+            Judged {
                 api: None,
                 address,
                 name,

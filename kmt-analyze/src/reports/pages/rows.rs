@@ -17,8 +17,8 @@ use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
 use crate::reports::common::known::Known;
 use crate::reports::common::page_sums::PageSums;
+use crate::reports::common::recorded::recorded;
 use crate::reports::common::rows::{Address, FrameSums};
-use crate::reports::common::trust::recorded;
 use crate::trace::session::Session;
 
 /// Rows of the report.

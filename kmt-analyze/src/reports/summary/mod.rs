@@ -1,6 +1,7 @@
 //! `summary`: the totals of the exact ledger.
 
 mod page_text;
+mod ranges;
 mod rows;
 mod slab;
 mod text;

@@ -1,10 +1,9 @@
 //! Totals of slab objects and pages, with their ranges.
 
-use std::collections::BTreeMap;
-
 use kmt_format::schema::Meaning;
 use serde::Serialize;
 
+use super::ranges::{Ranges, ranges};
 use super::slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals};
 use crate::pass::coverage::bounds::Live;
 use crate::pass::weights::Estimate;
@@ -14,8 +13,8 @@ use crate::reports::common::basis::Basis;
 use crate::reports::common::known::Known;
 use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::page_sums::PageSums;
+use crate::reports::common::recorded::recorded;
 use crate::reports::common::rows::Estimated;
-use crate::reports::common::trust::recorded;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
@@ -45,26 +44,6 @@ pub struct PageTotals {
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
     /// nobody knows how much.
     pub ranges: Option<Ranges>,
-}
-
-/// By name of a total: its lowest and highest number; `null`: nothing bounds it.
-pub type Ranges = BTreeMap<&'static str, Option<[RangeEnd; 2]>>;
-
-/// An end of a range.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum RangeEnd {
-    /// A whole number.
-    Whole(u64),
-    /// Any other.
-    Fraction(f64),
-}
-
-impl From<f64> for RangeEnd {
-    fn from(x: f64) -> Self {
-        if x.fract() == 0.0 && x < 1e15 { Self::Whole(x as u64) } else { Self::Fraction(x) }
-    }
 }
 
 /// Title, section and name of the totals whose ranges the text shows; the JSON has all.
@@ -172,11 +151,4 @@ fn estimate(analysis: &Analysis, api: Api) -> Option<Estimate> {
         by_cache.iter().for_each(|(_, totals)| analysis.weights.add(site, totals, &mut sum));
     }
     sum
-}
-
-/// Low and high of each total of a section; nothing where nothing was lost, or nobody knows how much.
-fn ranges(analysis: &Analysis, section: &str) -> Option<Ranges> {
-    let ranges = analysis.ranges.as_ref()?;
-    let of_section = ranges.iter().filter(|((s, _), _)| *s == section);
-    Some(of_section.map(|((_, name), range)| (*name, range.map(|r| [r.low.into(), r.high.into()]))).collect())
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rows::Ranges;
+use super::ranges::Ranges;
 use crate::ledger::totals::{EventCounts, Totals};
 use crate::reports::common::known::Known;
 use crate::reports::common::rows::Estimated;

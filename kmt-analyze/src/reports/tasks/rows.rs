@@ -13,10 +13,10 @@ use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
 use crate::reports::common::known::Known;
+use crate::reports::common::recorded::recorded_class;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::sums::shown;
-use crate::reports::common::trust::recorded_class;
 use crate::trace::session::{Session, task_names};
 
 /// Rows of the report.

@@ -1,0 +1,45 @@
+//! Call sites that grow together.
+
+use std::collections::BTreeMap;
+
+use super::judged::Judged;
+use crate::collect::growth::STEPS;
+
+/// Call sites that grow together.
+pub(super) struct Family<'r> {
+    /// Old bytes of all of them.
+    pub(super) bytes: u64,
+    /// The same a second.
+    pub(super) per_second: u64,
+    /// The leader in front.
+    pub(super) rows: Vec<&'r Judged<'r>>,
+}
+
+/// Amount a second, or in 10^9 ticks, since growth began; the window has that length.
+pub(super) fn per_second(row: &Judged<'_>, length: u64) -> u64 {
+    let old = length.saturating_sub(row.evidence.old_age);
+    let before = row.evidence.began.map_or(0, |step| length / STEPS as u64 * step as u64);
+    let old_length = u128::from(old.saturating_sub(before)).max(1);
+    u64::try_from(u128::from(row.evidence.old_amount) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
+}
+
+/// Families, the largest first.
+pub(super) fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
+    let mut by_leader: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (number, row) in rows.iter().enumerate() {
+        if let Some(leader) = row.leader {
+            by_leader.entry(leader).or_default().push(number);
+        }
+    }
+    let mut families = Vec::new();
+    for (leader, mut members) in by_leader {
+        // The rows are sorted already, but for the leader.
+        members.sort_by_key(|&member| member != leader);
+        let rows: Vec<&Judged<'_>> = members.into_iter().filter_map(|member| rows.get(member)).collect();
+        let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);
+        let per_second = rows.iter().map(|r| per_second(r, length)).fold(0, u64::saturating_add);
+        families.push(Family { bytes, per_second, rows });
+    }
+    families.sort_by_key(|f| std::cmp::Reverse(f.bytes));
+    families
+}

@@ -1,0 +1,34 @@
+//! Between which numbers totals lie with the lost events.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::pass::Analysis;
+
+/// By name of a total: its lowest and highest number; `null`: nothing bounds it.
+pub type Ranges = BTreeMap<&'static str, Option<[RangeEnd; 2]>>;
+
+/// An end of a range.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum RangeEnd {
+    /// A whole number.
+    Whole(u64),
+    /// Any other.
+    Fraction(f64),
+}
+
+impl From<f64> for RangeEnd {
+    fn from(x: f64) -> Self {
+        if x.fract() == 0.0 && x < 1e15 { Self::Whole(x as u64) } else { Self::Fraction(x) }
+    }
+}
+
+/// Low and high of each total of a section; nothing where nothing was lost, or nobody knows how much.
+pub fn ranges(analysis: &Analysis, section: &str) -> Option<Ranges> {
+    let ranges = analysis.ranges.as_ref()?;
+    let of_section = ranges.iter().filter(|((s, _), _)| *s == section);
+    Some(of_section.map(|((_, name), range)| (*name, range.map(|r| [r.low.into(), r.high.into()]))).collect())
+}

@@ -1,0 +1,126 @@
+//! The registry of reports, walked: whoever adds a report has text, JSON, CSV, help, manual and docs of it, also where a
+//! trace is empty or lossy.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use kmt_analyze::reports::registry::{Entry, REPORTS};
+use serde_json::Value;
+
+use crate::support::files::{Scratch, stderr, stdout};
+
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).output().unwrap()
+}
+
+/// Captures that hold what some report needs: stacks, reclaim, and all the rest.
+fn captures() -> [PathBuf; 3] {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let sample = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1");
+    [own.join("x86_64-6.18-stacks"), own.join("x86_64-6.1-reclaim"), sample]
+}
+
+/// Arguments that a report cannot do without.
+fn needed(entry: &Entry) -> &'static [&'static str] {
+    if entry.name == "who" { &["0xffff888000010060"] } else { &[] }
+}
+
+fn report(entry: &Entry, more: &[&str], file: &str) -> Output {
+    let args = [&[entry.name], needed(entry), more, &[file]].concat();
+    run(&args)
+}
+
+fn docs() -> String {
+    fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md")).unwrap()
+}
+
+/// A report either answers, or says in one line why not, and in its document as well.
+fn check(entry: &Entry, file: &str) {
+    let text = report(entry, &[], file);
+    let json = report(entry, &["--json"], file);
+    assert_eq!(text.status.code(), json.status.code(), "{} {file}", entry.name);
+    let document: Value = serde_json::from_str(&stdout(&json)).unwrap();
+    assert_eq!(document["schema"]["report"], entry.name);
+    assert_eq!(document["schema"]["version"], entry.version);
+    match text.status.code() {
+        Some(0 | 3) => {
+            assert!(stdout(&text).lines().count() > 3, "{} {file}", entry.name);
+            assert!(document.as_object().unwrap().len() > 5 && document.get("refused").is_none());
+        }
+        Some(1) => {
+            assert!(stderr(&text).contains(&format!("no {}", document_title(entry))), "{}", stderr(&text));
+            assert!(document["refused"].as_str().is_some_and(|why| why.len() > 20), "{} {file}", entry.name);
+            assert_eq!(stdout(&text), "", "{} {file}", entry.name);
+        }
+        code => panic!("{} {file}: {code:?} {}", entry.name, stderr(&text)),
+    }
+}
+
+/// Its heading, by which it refuses.
+fn document_title(entry: &Entry) -> &'static str {
+    match entry.name {
+        "callers" => "call sites",
+        "leaks" => "not seen freed",
+        name => name,
+    }
+}
+
+#[test]
+fn every_report_answers_or_says_why_not() {
+    let scratch = Scratch::new();
+    let vectors = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
+    let vector = |name: &str| vectors.join(name).display().to_string();
+    let mut files = vec![vector("empty-le64.kmt"), vector("losses-le64.kmt")];
+    files.extend(captures().map(|capture| scratch.convert(&capture).display().to_string()));
+    for entry in &REPORTS {
+        files.iter().for_each(|file| check(entry, file));
+    }
+    // Each of them has something to say of one file at least; snapshots of /proc/slabinfo with their times come from live
+    // recordings alone (tests/live/frees).
+    for entry in REPORTS.iter().filter(|entry| entry.name != "slabinfo") {
+        let answers = |file: &&String| matches!(report(entry, &[], file).status.code(), Some(0 | 3));
+        assert!(files.iter().any(|file| answers(&file)), "{} never answers", entry.name);
+    }
+}
+
+#[test]
+fn every_report_is_in_help_manual_and_docs() {
+    let (help, manual, docs) = (stdout(&run(&["--help"])), stdout(&run(&["man"])), docs());
+    let completions = stdout(&run(&["completions", "bash"]));
+    for entry in &REPORTS {
+        let name = entry.name;
+        assert!(help.contains(&format!("  {name} ")), "{name} is not in --help");
+        assert!(manual.contains(&name.replace('-', "\\-")), "{name} is not in the manual");
+        assert!(completions.contains(name), "{name} has no completion");
+        assert!(docs.contains(&format!("\n## {name}\n")), "{name} is not in docs/json.md");
+        let own = stdout(&run(&[name, "--help"]));
+        assert!(own.starts_with(entry.about), "{name}: {own}");
+        assert!(own.contains("--json") && own.contains("--time"), "{name}: {own}");
+        assert!(own.contains("--lines") || !entry.has_lines, "{name}: {own}");
+    }
+}
+
+#[test]
+fn every_report_that_all_has_is_a_table_too() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&captures()[0]);
+    let file = file.to_str().unwrap();
+    let all: Value = serde_json::from_str(&stdout(&run(&["all", "--json", file]))).unwrap();
+    for entry in REPORTS.iter().filter(|entry| (entry.usual)().is_some()) {
+        let usual = (entry.usual)().unwrap();
+        assert_eq!(all["versions"][usual.key()], entry.version, "{}", entry.name);
+        assert!(all.get(usual.key()).is_some(), "{} is not in all", entry.name);
+        // Rows of events are called events.
+        let name = if entry.name == "events" { "event-counts" } else { entry.name };
+        let csv = run(&["export", "csv", "--of", name, file]);
+        let is_refused = all["refused"].get(usual.key()).is_some();
+        match csv.status.code() {
+            Some(0 | 3) => assert!(stdout(&csv).lines().next().is_some(), "{name}"),
+            Some(1) if is_refused => assert!(stderr(&csv).contains("no "), "{name}: {}", stderr(&csv)),
+            // Several tables: the message names them.
+            Some(1) => assert!(stderr(&csv).contains("--table"), "{name}: {}", stderr(&csv)),
+            code => panic!("{name}: {code:?}"),
+        }
+    }
+}
