@@ -141,7 +141,7 @@ impl LifeTable {
         }
     }
 
-    /// The place of `address`; [`Place::NONE`] if it had no event yet.
+    /// The place of `address`; [`Location::NONE`] if it had no event yet.
     #[inline]
     pub fn locate(&self, address: u64) -> Location {
         let (number, _) = self.find(page_of(address));
