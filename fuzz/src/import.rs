@@ -1,7 +1,7 @@
 //! Any bytes as a file of trace-cmd, of perf, or as text of events.
 
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
-use kmt_capture::import::text::{Line, TextSurvey, RecordLayout, Schema, could_be_event, fields_of, parse};
+use kmt_capture::import::text::{Line, RecordLayout, Schema, TextSurvey, could_be_event, fields_of, parse};
 use kmt_capture::import::trace_dat::TraceDat;
 use kmt_capture::import::{Bounds, inflated_max};
 use kmt_format::kernel::{ByteOrder, SubBuffer};

@@ -1,7 +1,7 @@
 //! The output file: complete under its name, or not there at all.
 
-mod folders;
 mod dir_entry;
+mod folders;
 mod special;
 mod target;
 #[cfg(test)]
@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub use self::folders::Folders;
 use self::dir_entry::{DirEntry, sync_file};
+pub use self::folders::Folders;
 use self::special::{write_all, write_slowly};
 pub use self::target::Target;
 use self::target::already_there;
@@ -167,7 +167,8 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         // A recording without events is worth nothing; another file is removed by its `Unfinished`.
-        if let Some(PartFile { temporary, id, removal: None, .. }) = self.part.as_ref().filter(|_| self.len == 0)
+        if let Some(PartFile { temporary, id, removal: None, .. }) =
+            self.part.as_ref().filter(|_| self.len == 0)
         {
             temporary.remove(*id);
         }
