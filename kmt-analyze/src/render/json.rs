@@ -7,11 +7,6 @@ use super::head::{CpuHead, Head};
 use super::text::escaped;
 use crate::trace::losses::Losses;
 
-/// An address.
-pub fn address(value: u64) -> Value {
-    Value::String(format!("{value:#x}"))
-}
-
 /// Text from the target.
 pub fn text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::common::basis::{Basis, Input};
@@ -217,30 +217,5 @@ impl<R: Report> Answer for Answered<'_, R> {
 
     fn text(&self, view: &View) -> String {
         self.report.text(&self.rows, view)
-    }
-}
-
-/// Rows of a report that still makes its document and its text at once.
-#[derive(Debug, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Page {
-    /// Keys of the document.
-    pub json: Map<String, Value>,
-    /// The page.
-    pub text: String,
-}
-
-impl Page {
-    /// Made by what fills the document, and what makes the text.
-    pub fn of(document: impl FnOnce(&mut Map<String, Value>), text: impl FnOnce() -> String) -> Self {
-        let mut json = Map::new();
-        document(&mut json);
-        Self { json, text: text() }
-    }
-}
-
-impl Serialize for Page {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        self.json.serialize(serializer)
     }
 }

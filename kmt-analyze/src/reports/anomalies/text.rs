@@ -3,7 +3,7 @@
 use super::rows::{AnomalyKind, AnomalyRows, Site};
 use crate::render::table::{Align, table};
 use crate::render::text::count;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 use Align::{Left, Right};
 
 /// Kinds that happened with their places, then those that did not.

@@ -6,7 +6,7 @@ use crate::reports::common::View;
 use crate::reports::common::cells::{live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::known::legend;
 use crate::reports::common::live_bounds;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// The table, and the meaning of its marks and names.
 pub fn of(rows: &CacheRows, view: &View) -> String {

@@ -15,8 +15,8 @@ use crate::reports::common::basis::Basis;
 use crate::reports::common::known::Known;
 use crate::reports::common::live_bounds::{LiveBounds, is_doubtful};
 use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
+use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
-use crate::reports::common::sums::shown;
 use crate::stream::{Api, Site};
 
 /// Rows of the report.

@@ -1,17 +1,12 @@
 //! What bounds live figures, for reports.
 
-use serde_json::{Map, Value, json};
-
 use super::context::Context;
 use crate::ledger::totals::Totals;
 use crate::pass;
-use crate::pass::coverage::bounds::{Bounds, Live};
+use crate::pass::coverage::bounds::Bounds;
 use crate::pass::coverage::{Coverage, Seen};
 use crate::render::table::Align;
-use crate::render::text::count;
 use crate::trace::snapshots::at_end;
-
-use super::known::cell;
 
 /// Bounds, and what they come from.
 pub struct LiveBounds {
@@ -49,21 +44,3 @@ pub fn is_doubtful(totals: &Totals) -> bool {
 
 /// The columns of bounds.
 pub const COLUMNS: [(&str, Align); 2] = [("frees seen", Align::Right), ("live at most", Align::Right)];
-
-/// The cells under [`COLUMNS`].
-pub fn cells(totals: &Totals, live: Option<Live>, lives_are_known: bool) -> [String; 2] {
-    let seen = Coverage::of(totals).seen_percent();
-    let seen = seen.map_or("?".to_owned(), |percent| format!("{percent:.1}%"));
-    let most = live.map_or("?".to_owned(), |live| count(live.objects[1]));
-    [seen, most].map(|text| cell(lives_are_known, text))
-}
-
-/// Class and bounds of a row; null where lives are not known.
-pub fn insert(out: &mut Map<String, Value>, totals: &Totals, live: Option<Live>, lives_are_known: bool) {
-    let coverage = Coverage::of(totals);
-    let live = live.filter(|_| lives_are_known);
-    out.insert("frees_seen".into(), json!(lives_are_known.then(|| coverage.seen().name())));
-    out.insert("frees_seen_percent".into(), json!(coverage.seen_percent().filter(|_| lives_are_known)));
-    out.insert("live_range".into(), json!(live.map(|l| l.objects)));
-    out.insert("bytes_live_range".into(), json!(live.map(|l| l.bytes)));
-}

@@ -9,9 +9,9 @@ pub mod live_bounds;
 pub mod page_sums;
 pub mod recorded;
 pub mod rows;
+pub mod shown;
 pub mod sorting;
 pub mod stated;
-pub mod sums;
 pub mod trust;
 
 pub use context::{Context, View};

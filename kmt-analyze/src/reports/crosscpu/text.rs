@@ -6,7 +6,7 @@ use super::rows::{CallerRow, CrossCpuRows, FreesByCpu, PairRow};
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
 use crate::reports::common::View;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// The sums, the matrices, and the table.
 pub fn of(CrossCpuRows { crosscpu: frees }: &CrossCpuRows, view: &View) -> String {

@@ -5,7 +5,7 @@ use super::rows::{DiffRow, DiffRows, FigureRow, NameRow, SideRow};
 use crate::analysis::difference::Difference;
 use crate::render::table::{Align, table};
 use crate::render::text::count;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// The page.
 pub fn of(DiffRows { diff }: &DiffRows, options: &Options) -> String {

@@ -10,7 +10,7 @@ use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::text;
-use crate::reports::common::sums::shown;
+use crate::reports::common::shown::shown;
 use crate::trace::session::task_names;
 
 /// Rows of the report.

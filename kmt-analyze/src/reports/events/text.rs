@@ -3,7 +3,7 @@
 use super::rows::{CountTable, EventRows};
 use crate::render::table::{Align, table};
 use crate::render::text::{count, escaped, percent};
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// Tables by event, task and CPU.
 pub fn of(rows: &EventRows) -> String {

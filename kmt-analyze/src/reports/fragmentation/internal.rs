@@ -3,17 +3,90 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use super::{Part, Traced, on_average};
+use super::traced::Traced;
 use crate::collect::occupancy::OccupancySums;
-use crate::render::json;
-use crate::render::table::{Align, table};
-use crate::render::text::count;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::{Known, cell};
-use crate::reports::common::sums::more;
+use crate::reports::common::known::Known;
+use crate::reports::common::rows::Address;
 use crate::stream::Api;
+
+/// Bytes handed out beyond those asked for.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InternalTables {
+    /// Size classes of kmalloc; `null`: its events were not recorded.
+    pub kmalloc: Option<Waste>,
+    /// Whole pages of kmalloc; `null`: its events were not recorded.
+    pub kmalloc_large: Option<Waste>,
+    /// Caches; `null`: their events were not recorded.
+    pub caches: Option<Waste>,
+    /// Call sites of kmalloc that waste, in all.
+    pub kmalloc_callers_total: Option<usize>,
+    /// Call sites of kmalloc that waste.
+    pub kmalloc_callers: Vec<CallerWaste>,
+    /// Caches that round up, in all.
+    pub cache_rounding_total: Option<usize>,
+    /// Caches that round up: it is charged to the cache.
+    pub cache_rounding: Vec<CacheWaste>,
+    /// Length of the window, in the clock's unit.
+    #[serde(skip)]
+    pub length: u64,
+}
+
+/// Waste beside what it is part of; `null`: frees were not recorded.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Waste {
+    /// Bytes handed out.
+    pub bytes_alloc: u64,
+    /// Bytes handed out beyond those asked for.
+    pub bytes_wasted: u64,
+    /// Bytes live at the end.
+    pub bytes_live: Option<u64>,
+    /// At least and at most; `null` where events were lost.
+    pub bytes_live_range: Option<[u64; 2]>,
+    /// Bytes of live objects beyond those asked for.
+    pub bytes_wasted_live: Option<u64>,
+    /// Bytes times the clock's unit that objects were held within the window.
+    pub byte_time: Option<String>,
+    /// The same of bytes beyond those asked for.
+    pub byte_time_wasted: Option<String>,
+    /// 100 x bytes_wasted / bytes_alloc.
+    pub percent_of_alloc: f64,
+    /// 100 x bytes_wasted_live / bytes_live.
+    pub percent_of_live: Option<f64>,
+    /// 100 x byte_time_wasted / byte_time.
+    pub percent_of_byte_time: Option<f64>,
+    /// Bytes times the clock's unit that were wasted.
+    #[serde(skip)]
+    pub waste_time: Option<u128>,
+}
+
+/// Waste of one call site.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallerWaste {
+    /// Its waste.
+    #[serde(flatten)]
+    pub waste: Waste,
+    /// Address of the call site.
+    pub call_site: Address,
+    /// Function and offset, or the address.
+    pub symbol: String,
+}
+
+/// Waste of one cache.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CacheWaste {
+    /// Its waste.
+    #[serde(flatten)]
+    pub waste: Waste,
+    /// Name of the cache.
+    pub cache: String,
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
@@ -21,7 +94,7 @@ struct Sums {
     req: u64,
     live: u64,
     req_live: u64,
-    /// Of what is live, what is for certain; `None` where events were lost.
+    /// Live bytes that are certain; `None` where events were lost.
     least: Option<u64>,
     /// Bytes of objects that wait for a grace period: they may still be held.
     waiting: u64,
@@ -48,174 +121,106 @@ impl Sums {
     fn wasted_live(&self) -> u64 {
         self.live.saturating_sub(self.req_live)
     }
+}
 
-    /// `null` where no allocation of the kind was recorded.
-    fn json(&self, known: Known) -> Value {
-        if !known.allocs {
-            return Value::Null;
+impl Sums {
+    fn waste(&self, known: Known) -> Waste {
+        let waiting = |least| [least, self.live.saturating_add(self.waiting)];
+        Waste {
+            bytes_alloc: self.alloc,
+            bytes_wasted: self.wasted(),
+            bytes_live: known.lives.then_some(self.live),
+            bytes_live_range: self.least.filter(|_| known.lives).map(waiting),
+            bytes_wasted_live: known.lives.then(|| self.wasted_live()),
+            byte_time: known.lives.then(|| self.byte_time.to_string()),
+            byte_time_wasted: known.lives.then(|| self.waste_time.to_string()),
+            percent_of_alloc: percent(self.wasted().into(), self.alloc.into()),
+            percent_of_live: known.lives.then(|| percent(self.wasted_live().into(), self.live.into())),
+            percent_of_byte_time: known.lives.then(|| percent(self.waste_time, self.byte_time)),
+            waste_time: known.lives.then_some(self.waste_time),
         }
-        let lives = |value: Value| if known.lives { value } else { Value::Null };
-        json!({
-            "bytes_alloc": self.alloc,
-            "bytes_wasted": self.wasted(),
-            "bytes_live": lives(json!(self.live)),
-            "bytes_live_range": lives(json!(self.least.map(|least| [least, self.live.saturating_add(self.waiting)]))),
-            "bytes_wasted_live": lives(json!(self.wasted_live())),
-            "byte_time": lives(json!(self.byte_time.to_string())),
-            "byte_time_wasted": lives(json!(self.waste_time.to_string())),
-            "percent_of_alloc": share(self.wasted().into(), self.alloc.into()),
-            "percent_of_live": lives(json!(share(self.wasted_live().into(), self.live.into()))),
-            "percent_of_byte_time": lives(json!(share(self.waste_time, self.byte_time))),
-        })
-    }
-
-    fn cells(&self, name: String, length: u64, known: Known) -> Vec<String> {
-        let percent = |part: u128, whole: u128| format!("{:.1}%", share(part, whole));
-        let allocs = [count(self.wasted()), percent(self.wasted().into(), self.alloc.into())];
-        let lives = [
-            count(self.wasted_live()),
-            percent(self.wasted_live().into(), self.live.into()),
-            on_average(self.waste_time, length),
-            percent(self.waste_time, self.byte_time),
-        ];
-        let allocs = allocs.map(|text| cell(known.allocs, text));
-        let lives = lives.map(|text| cell(known.lives, text));
-        std::iter::once(name).chain(allocs).chain(lives).collect()
     }
 }
 
-fn share(part: u128, whole: u128) -> f64 {
+fn percent(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-pub(super) fn of(view: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Part {
-    let result = view.result;
-    let large = 2 * result.page_size.0;
-    let empty = Sums { least: view.least(0, 0), ..Sums::default() };
-    let mut kinds = [empty; 3];
-    let mut callers: BTreeMap<u64, Sums> = BTreeMap::new();
-    let mut caches: BTreeMap<&str, Sums> = BTreeMap::new();
-    for (number, site) in (0u32..).zip(result.interner.sites.items()) {
+/// Sums by kind, by call site of kmalloc, by cache.
+struct AllSums<'t> {
+    kinds: [Sums; 3],
+    callers: BTreeMap<u64, Sums>,
+    caches: BTreeMap<&'t str, Sums>,
+}
+
+fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> AllSums<'t> {
+    let large = 2 * traced.analysis.page_size.0;
+    let empty = Sums { least: traced.least(0, 0), ..Sums::default() };
+    let mut all = AllSums { kinds: [empty; 3], callers: BTreeMap::new(), caches: BTreeMap::new() };
+    for (number, site) in (0u32..).zip(traced.analysis.interner.sites.items()) {
         let held = occupancy.object_time.get(number as usize).copied().unwrap_or(0);
         let mut sums = Sums {
             byte_time: held.saturating_mul(site.bytes_alloc.into()),
             waste_time: held.saturating_mul(site.bytes_alloc.saturating_sub(site.bytes_req).into()),
             ..empty
         };
-        for (_, totals) in result.balance.sites.get(number as usize).into_iter().flatten() {
+        for (_, totals) in traced.analysis.balance.sites.get(number as usize).into_iter().flatten() {
             sums.alloc = sums.alloc.saturating_add(totals.bytes_alloc);
             sums.req = sums.req.saturating_add(totals.bytes_req);
             sums.live = sums.live.saturating_add(totals.bytes_live);
             sums.req_live = sums.req_live.saturating_add(totals.bytes_req_live);
             sums.waiting = sums.waiting.saturating_add(totals.bytes_waiting);
         }
-        sums.least = view.least(number, sums.live);
+        sums.least = traced.least(number, sums.live);
         let kind = match site.api {
             Api::Kmalloc if site.bytes_alloc > large => 1,
             Api::Kmalloc => 0,
             Api::Cache => 2,
         };
-        if let Some(kind) = kinds.get_mut(kind) {
+        if let Some(kind) = all.kinds.get_mut(kind) {
             kind.add(&sums);
         }
         match site.api {
-            Api::Kmalloc => callers.entry(site.call_site).or_insert(empty).add(&sums),
-            Api::Cache => caches.entry(view.cache(number)).or_insert(empty).add(&sums),
+            Api::Kmalloc => all.callers.entry(site.call_site).or_insert(empty).add(&sums),
+            Api::Cache => all.caches.entry(traced.cache(number)).or_insert(empty).add(&sums),
         }
     }
-    let (first, last) = view.context.selection.span(view.context.session);
-    let length = last.saturating_sub(first);
-    let mut callers: Vec<(u64, String, Sums)> = callers
-        .into_iter()
-        .filter(|(_, s)| s.wasted() > 0)
-        .map(|(address, sums)| (address, view.labels.symbol(address), sums))
-        .collect();
-    callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
-    let mut caches: Vec<(&str, Sums)> = caches.into_iter().filter(|(_, s)| s.wasted() > 0).collect();
-    caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
-    let limit = view.context.limit;
-    let basis = Basis::of(view.context.session, result);
-    let [kmalloc, cache] = Api::ALL.map(|api| Known::slab(&basis, Some(api)));
-    let json = json!({
-        "kmalloc": kinds[0].json(kmalloc),
-        "kmalloc_large": kinds[1].json(kmalloc),
-        "caches": kinds[2].json(cache),
-        "kmalloc_callers_total": kmalloc.rows(callers.len()),
-        "kmalloc_callers": callers.iter().take(limit).map(|(address, name, sums)| {
-            let mut row = sums.json(kmalloc);
-            if let Value::Object(row) = &mut row {
-                row.insert("call_site".into(), json::address(*address));
-                row.insert("symbol".into(), json!(name));
-            }
-            row
-        }).collect::<Vec<_>>(),
-        "cache_rounding_total": cache.rows(caches.len()),
-        "cache_rounding": caches.iter().take(limit).map(|(name, sums)| {
-            let mut row = sums.json(cache);
-            if let Value::Object(row) = &mut row {
-                row.insert("cache".into(), json!(name));
-            }
-            row
-        }).collect::<Vec<_>>(),
-    });
-    Part { json, text: text(&kinds, &callers, &caches, (limit, length), (kmalloc, cache)) }
+    all
 }
 
-fn text(
-    kinds: &[Sums; 3],
-    callers: &[(u64, String, Sums)],
-    caches: &[(&str, Sums)],
-    (limit, length): (usize, u64),
-    (kmalloc, cache): (Known, Known),
-) -> String {
-    use Align::{Left, Right};
-    let columns = |first: &'static str| {
-        [
-            (first, Left),
-            ("wasted in all", Right),
-            ("", Right),
-            ("wasted live", Right),
-            ("", Right),
-            ("wasted on average", Right),
-            ("", Right),
-        ]
-    };
-    let names = ["kmalloc, size classes", "kmalloc, whole pages", "caches' own rounding"];
-    let rows: Vec<Vec<String>> = kinds
-        .iter()
-        .zip(names)
-        .zip([kmalloc, kmalloc, cache])
-        .map(|((sums, name), known)| sums.cells(name.to_owned(), length, known))
+/// Rows of a trace.
+pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTables {
+    let AllSums { kinds, callers, caches } = all_sums(traced, occupancy);
+    let (first, last) = traced.context.selection.span(traced.context.session);
+    let mut callers: Vec<(u64, String, Sums)> = callers
+        .into_iter()
+        .filter(|(_, sums)| sums.wasted() > 0)
+        .map(|(address, sums)| (address, traced.labels.symbol(address), sums))
         .collect();
-    let mut out = format!(
-        "INSIDE OBJECTS: bytes handed out beyond those asked for\n{}",
-        table(&columns("kind"), &rows)
-    );
-    let shown = limit.min(10).min(callers.len());
-    if shown > 0 {
-        let rows: Vec<Vec<String>> = callers
+    callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
+    let mut caches: Vec<(&str, Sums)> = caches.into_iter().filter(|(_, sums)| sums.wasted() > 0).collect();
+    caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
+    let limit = traced.context.limit;
+    let basis = Basis::of(traced.context.session, traced.analysis);
+    let [kmalloc, cache] = Api::ALL.map(|api| Known::slab(&basis, Some(api)));
+    let kind = |sums: &Sums, known: Known| known.allocs.then(|| sums.waste(known));
+    let caller = |(address, symbol, sums): &(u64, String, Sums)| CallerWaste {
+        waste: sums.waste(kmalloc),
+        call_site: Address(*address),
+        symbol: symbol.clone(),
+    };
+    InternalTables {
+        kmalloc: kind(&kinds[0], kmalloc),
+        kmalloc_large: kind(&kinds[1], kmalloc),
+        caches: kind(&kinds[2], cache),
+        kmalloc_callers_total: kmalloc.allocs.then_some(callers.len()),
+        kmalloc_callers: callers.iter().take(limit).map(caller).collect(),
+        cache_rounding_total: cache.allocs.then_some(caches.len()),
+        cache_rounding: caches
             .iter()
-            .take(shown)
-            .map(|(_, name, sums)| sums.cells(name.clone(), length, kmalloc))
-            .collect();
-        out.push_str(&format!(
-            "\n{}{}",
-            table(&columns("kmalloc by"), &rows),
-            more(shown, callers.len(), "call sites")
-        ));
+            .take(limit)
+            .map(|(name, sums)| CacheWaste { waste: sums.waste(cache), cache: (*name).to_owned() })
+            .collect(),
+        length: last.saturating_sub(first),
     }
-    let shown = limit.min(10).min(caches.len());
-    if shown > 0 {
-        let rows: Vec<Vec<String>> = caches
-            .iter()
-            .take(shown)
-            .map(|(name, sums)| sums.cells((*name).to_owned(), length, cache))
-            .collect();
-        out.push_str(&format!(
-            "\n{}{}",
-            table(&columns("cache"), &rows),
-            more(shown, caches.len(), "caches")
-        ));
-    }
-    out
 }

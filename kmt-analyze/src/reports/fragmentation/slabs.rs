@@ -1,125 +1,108 @@
 //! Bytes of slabs that no object can take, and what debugging adds to objects: from the snapshots.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use super::{Part, Traced};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, escaped};
-use crate::reports::common::sums::more;
+use serde::Serialize;
+
+use super::traced::Traced;
 use crate::trace::slabinfo::{self, SlabInfo};
 
-struct Row {
-    info: SlabInfo,
-    tail: u64,
-    /// Bytes that red zones, poison and tracking add to each object; `None` if the file does not tell.
-    metadata: Option<u64>,
+/// Bytes of all slabs that no object can take.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SlabTails {
+    /// Bytes of all slabs.
+    pub bytes_held: u64,
+    /// Bytes of them behind the last object.
+    pub tail_bytes: u64,
+    /// Bytes of red zones, poison and tracking; `null`: not known.
+    pub debug_metadata_bytes: Option<u64>,
+    /// Caches with slabs, in all.
+    pub caches_total: usize,
+    /// Caches, those with the largest tails first.
+    pub caches: Vec<CacheTail>,
+    /// Caches with tails.
+    #[serde(skip)]
+    pub caches_with_tails: usize,
+    /// Bytes of a page.
+    #[serde(skip)]
+    pub page_size: u64,
 }
 
-pub(super) fn of(view: &Traced<'_, '_, '_>) -> Part {
-    let Some(text) = view.attachment(&["slabinfo.after", "slabinfo.before", "slabinfo"]) else {
-        return Part {
-            json: Value::Null,
-            text: "INSIDE SLABS: not known, the file holds no /proc/slabinfo\n".to_owned(),
-        };
-    };
-    let sysfs = view.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);
-    let page_size = view.result.page_size.0;
-    let mut rows: Vec<Row> = slabinfo::parse(text)
+/// Bytes of the slabs of one cache that no object can take.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CacheTail {
+    /// Name of the cache.
+    pub cache: String,
+    /// Slabs.
+    pub num_slabs: u64,
+    /// Pages of a slab.
+    pub pages_per_slab: u64,
+    /// Objects of a slab.
+    pub objects_per_slab: u64,
+    /// Bytes of an object.
+    pub object_size: u64,
+    /// Bytes of a slab behind its last object.
+    pub tail_bytes_per_slab: u64,
+    /// The same of all its slabs.
+    pub tail_bytes: u64,
+    /// Bytes that red zones, poison and tracking add to each object; `null`: not known.
+    pub debug_metadata_bytes_per_object: Option<u64>,
+    /// Objects in use, by slabinfo.
+    pub active_objs: u64,
+    /// Objects that the slabs have room for.
+    pub num_objs: u64,
+}
+
+/// Values of /sys/kernel/slab by cache and file.
+type Sysfs = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// Rows of a trace; nothing without a snapshot.
+pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
+    let text = traced.attachment(&["slabinfo.after", "slabinfo.before", "slabinfo"])?;
+    let sysfs = traced.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);
+    let page_size = traced.analysis.page_size.0;
+    let mut caches: Vec<CacheTail> = slabinfo::parse(text)
         .into_values()
         .filter(|info| info.num_slabs > 0)
-        .map(|info| {
-            let tail = info.tail_bytes(page_size).saturating_mul(info.num_slabs);
-            let known = sysfs.as_ref().and_then(|s| s.get(&info.name));
-            let debugged = known.map(|files| {
-                let on = |name| files.get(name).is_some_and(|&v| v != 0);
-                let is_debugged = on("red_zone") || on("poison") || on("store_user");
-                let size = |name| files.get(name).copied().unwrap_or(0);
-                if is_debugged { size("slab_size").saturating_sub(size("object_size")) } else { 0 }
-            });
-            Row { info, tail, metadata: debugged }
-        })
+        .map(|info| cache(info, sysfs.as_ref(), page_size))
         .collect();
-    rows.sort_by(|a, b| (b.tail, &a.info.name).cmp(&(a.tail, &b.info.name)));
-    let held: u64 =
-        total(&rows, |r| r.info.num_slabs.saturating_mul(r.info.pagesperslab).saturating_mul(page_size));
-    let tail: u64 = total(&rows, |r| r.tail);
-    let metadata: u64 = total(&rows, |r| r.metadata.unwrap_or(0).saturating_mul(r.info.num_objs));
-    let metadata_known = rows.iter().any(|r| r.metadata.is_some());
-    let shown = view.context.limit.min(rows.len());
-    let json = json!({
-        "bytes_held": held,
-        "tail_bytes": tail,
-        "debug_metadata_bytes": metadata_known.then_some(metadata),
-        "caches_total": rows.len(),
-        "caches": rows.iter().take(shown).map(|r| json!({
-            "cache": r.info.name,
-            "num_slabs": r.info.num_slabs,
-            "pages_per_slab": r.info.pagesperslab,
-            "objects_per_slab": r.info.objperslab,
-            "object_size": r.info.objsize,
-            "tail_bytes_per_slab": r.info.tail_bytes(page_size),
-            "tail_bytes": r.tail,
-            "debug_metadata_bytes_per_object": r.metadata,
-            "active_objs": r.info.active_objs,
-            "num_objs": r.info.num_objs,
-        })).collect::<Vec<_>>(),
+    caches.sort_by(|a, b| (b.tail_bytes, &a.cache).cmp(&(a.tail_bytes, &b.cache)));
+    let total = |of: fn(&CacheTail) -> u64| caches.iter().map(of).fold(0, u64::saturating_add);
+    let pages = total(|c| c.num_slabs.saturating_mul(c.pages_per_slab));
+    let metadata = total(|c| c.debug_metadata_bytes_per_object.unwrap_or(0).saturating_mul(c.num_objs));
+    let is_told = caches.iter().any(|c| c.debug_metadata_bytes_per_object.is_some());
+    Some(SlabTails {
+        bytes_held: pages.saturating_mul(page_size),
+        tail_bytes: total(|c| c.tail_bytes),
+        debug_metadata_bytes: is_told.then_some(metadata),
+        caches_total: caches.len(),
+        caches_with_tails: caches.iter().filter(|c| c.tail_bytes > 0).count(),
+        page_size,
+        caches: caches.into_iter().take(traced.context.limit).collect(),
+    })
+}
+
+fn cache(info: SlabInfo, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTail {
+    let files = sysfs.and_then(|sysfs| sysfs.get(&info.name));
+    let metadata = files.map(|files| {
+        let on = |name| files.get(name).is_some_and(|&v| v != 0);
+        let size = |name| files.get(name).copied().unwrap_or(0);
+        let is_debugged = on("red_zone") || on("poison") || on("store_user");
+        if is_debugged { size("slab_size").saturating_sub(size("object_size")) } else { 0 }
     });
-    Part {
-        json,
-        text: text_of(&rows, held, tail, metadata_known.then_some(metadata), view.context.limit, page_size),
+    let tail = info.tail_bytes(page_size);
+    CacheTail {
+        num_slabs: info.num_slabs,
+        pages_per_slab: info.pagesperslab,
+        objects_per_slab: info.objperslab,
+        object_size: info.objsize,
+        tail_bytes_per_slab: tail,
+        tail_bytes: tail.saturating_mul(info.num_slabs),
+        debug_metadata_bytes_per_object: metadata,
+        active_objs: info.active_objs,
+        num_objs: info.num_objs,
+        cache: info.name,
     }
-}
-
-fn total(rows: &[Row], of: impl Fn(&Row) -> u64) -> u64 {
-    rows.iter().map(of).fold(0, u64::saturating_add)
-}
-
-fn text_of(
-    rows: &[Row],
-    held: u64,
-    tail: u64,
-    metadata: Option<u64>,
-    limit: usize,
-    page_size: u64,
-) -> String {
-    use Align::{Left, Right};
-    let mut out = format!(
-        "INSIDE SLABS: {} of {} bytes of all slabs, by /proc/slabinfo, fit no object\n",
-        count(tail),
-        count(held)
-    );
-    out.push_str(&match metadata {
-        Some(0) => "no cache has red zones, poison or tracking\n".to_owned(),
-        Some(bytes) => format!("{} bytes are red zones, poison and tracking\n", count(bytes)),
-        None => {
-            "whether objects carry debug metadata is not known: the file holds nothing of /sys/kernel/slab\n"
-                .to_owned()
-        }
-    });
-    let wasteful: Vec<&Row> = rows.iter().filter(|r| r.tail > 0).collect();
-    let shown = limit.min(10).min(wasteful.len());
-    let cells: Vec<Vec<String>> = wasteful
-        .iter()
-        .take(shown)
-        .map(|r| {
-            vec![
-                escaped(r.info.name.as_bytes()),
-                count(r.info.num_slabs),
-                format!("{} x {}", r.info.objperslab, r.info.objsize),
-                count(r.info.pagesperslab.saturating_mul(page_size)),
-                count(r.info.tail_bytes(page_size)),
-                count(r.tail),
-            ]
-        })
-        .collect();
-    let columns = [
-        ("cache", Left),
-        ("slabs", Right),
-        ("objects", Right),
-        ("slab bytes", Right),
-        ("tail", Right),
-        ("tails", Right),
-    ];
-    out.push_str(&format!("{}{}", table(&columns, &cells), more(shown, wasteful.len(), "caches")));
-    out
 }

@@ -8,7 +8,7 @@ use crate::render::text::{count, duration, time};
 use crate::reports::common::View;
 use crate::reports::common::cells::known;
 use crate::reports::common::known::NOT_RECORDED;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 use Align::{Left, Right};
 
 /// All tables, or the long intervals where a threshold was given.

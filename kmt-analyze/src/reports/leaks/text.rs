@@ -8,7 +8,7 @@ use crate::collect::growth::STEPS;
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
 use crate::reports::common::View;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 use Align::{Left, Right};
 
 /// Smallest share of the survivors, as 1/N, from which one task is named.

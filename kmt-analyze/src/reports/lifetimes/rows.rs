@@ -12,7 +12,7 @@ use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
-use crate::reports::common::sums::shown;
+use crate::reports::common::shown::shown;
 use crate::stream::Api;
 
 /// Rows of `lifetimes`.

@@ -4,7 +4,7 @@ use super::rows::{Distribution, LifetimeRow, LifetimeRows};
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
 use crate::reports::common::View;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// Sites of frees that a row names.
 const FREEING_SITES: usize = 2;

@@ -6,7 +6,7 @@ use crate::render::text::count;
 use crate::reports::common::View;
 use crate::reports::common::cells::known;
 use crate::reports::common::known::{NOT_RECORDED, legend};
-use crate::reports::common::sums::{more, shown};
+use crate::reports::common::shown::{more, shown};
 use Align::{Left, Right};
 
 /// All tables.

@@ -10,7 +10,7 @@ use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::rows::Address;
-use crate::reports::common::sums::shown;
+use crate::reports::common::shown::shown;
 use crate::stream::Api;
 
 /// Rows of the report.

@@ -4,7 +4,7 @@ use super::rows::{PeakRow, PeakRows};
 use crate::render::table::{Align, table};
 use crate::render::text::{count, percent, span, time};
 use crate::reports::common::View;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// The answer, its range, and the table.
 pub fn of(PeakRows { peak }: &PeakRows, view: &View) -> String {

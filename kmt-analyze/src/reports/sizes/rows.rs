@@ -11,8 +11,8 @@ use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
 use crate::reports::common::known::Known;
 use crate::reports::common::rows::{Estimated, SlabSums};
+use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
-use crate::reports::common::sums::shown;
 use crate::stream::Api;
 
 /// Rows of the report.

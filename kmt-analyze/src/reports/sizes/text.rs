@@ -6,7 +6,7 @@ use crate::render::text::{count, percent};
 use crate::reports::common::View;
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::known::legend;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// Sizes asked for that are named for each class.
 const REQUESTS: usize = 3;

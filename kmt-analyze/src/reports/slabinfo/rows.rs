@@ -9,7 +9,7 @@ use crate::pass::coverage::course::{At, Course, courses};
 use crate::reports::common::Context;
 use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::rows::text;
-use crate::reports::common::sums::shown;
+use crate::reports::common::shown::shown;
 use crate::trace::snapshots::{Snapshot, snapshots};
 
 /// Rows of the report.

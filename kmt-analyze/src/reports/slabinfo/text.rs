@@ -5,7 +5,7 @@ use crate::render::table::{Align, table};
 use crate::render::text::{count, time};
 use crate::reports::common::View;
 use crate::reports::common::cells::known;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 use Align::{Left, Right};
 
 /// The table, and the meaning of its columns.

@@ -15,8 +15,8 @@ use crate::reports::common::basis::Basis;
 use crate::reports::common::known::Known;
 use crate::reports::common::recorded::recorded_class;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
+use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
-use crate::reports::common::sums::shown;
 use crate::trace::session::{Session, task_names};
 
 /// Rows of the report.

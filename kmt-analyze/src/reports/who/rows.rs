@@ -8,7 +8,7 @@ use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::{Address, text};
-use crate::reports::common::sums::shown;
+use crate::reports::common::shown::shown;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]

@@ -3,7 +3,7 @@
 use super::rows::{LifeRow, Neighbour, WhoRows};
 use crate::render::text::{count, duration, escaped, time};
 use crate::reports::common::View;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 
 /// The number of lives, and the lives.
 pub fn of(rows: &WhoRows, view: &View) -> String {

@@ -6,7 +6,7 @@ use crate::collect::lifetimes::LifetimeSums;
 use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::sums::shown;
+use crate::reports::common::shown::shown;
 use crate::reports::lifetimes::rows::{Distribution, LifetimeRow};
 use crate::reports::lifetimes::sites::{all_freed, with_lives};
 use crate::reports::lifetimes::sorting::{LifetimeKey, sort};

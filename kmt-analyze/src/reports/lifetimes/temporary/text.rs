@@ -4,7 +4,7 @@ use super::rows::{TemporaryRow, TemporaryRows};
 use crate::render::table::{Align, table};
 use crate::render::text::{count, duration, percent};
 use crate::reports::common::View;
-use crate::reports::common::sums::more;
+use crate::reports::common::shown::more;
 use crate::reports::lifetimes::text::freeing_sites;
 
 /// The sums, and the table.

@@ -1,0 +1,120 @@
+//! Allocations from pageblocks of another migrate type, by severity and by who caused them.
+
+use std::collections::HashMap;
+
+use kmt_format::schema::EventClass;
+use serde::Serialize;
+
+use super::traced::Traced;
+use crate::collect::fallbacks::Fallback;
+use crate::collect::page_use::Severity;
+use crate::pass::filter::Names;
+use crate::pass::names::TraceNames;
+use crate::render::text::escaped;
+use crate::reports::common::recorded::recorded_class;
+use crate::reports::common::rows::Address;
+
+/// Allocations from pageblocks of another migrate type.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FallbackTable {
+    /// How many.
+    pub events: u64,
+    /// Those below pageblock order, up to order 3.
+    pub severe: u64,
+    /// Those below pageblock order, of a larger order.
+    pub moderate: u64,
+    /// Those after which the pageblock has the type that was asked for.
+    pub type_changed: u64,
+    /// log2 of the pages of a pageblock.
+    pub pageblock_order: u32,
+    /// That is only assumed.
+    pub pageblock_order_assumed: bool,
+    /// Kinds of fallbacks in all.
+    pub rows_total: usize,
+    /// Kinds of fallbacks, the most severe first.
+    pub rows: Vec<FallbackRow>,
+}
+
+/// Fallbacks that have all in common; `null`: the event lacks it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FallbackRow {
+    /// `none`, `moderate`, `severe`.
+    pub severity: Option<&'static str>,
+    /// How many.
+    pub count: u64,
+    /// Migrate type that was asked for.
+    pub alloc_migratetype: Option<String>,
+    /// Type of the pages that were taken.
+    pub fallback_migratetype: Option<String>,
+    /// Order that was asked for.
+    pub alloc_order: Option<u32>,
+    /// Order of the pages that were taken.
+    pub fallback_order: Option<u32>,
+    /// The pageblock has the type that was asked for then.
+    pub type_changed: Option<bool>,
+    /// Thread id.
+    pub pid: i32,
+    /// Name and id.
+    pub task: String,
+    /// Flags of the page allocation, where it followed.
+    pub gfp_flags_text: Option<String>,
+    /// Site of the slab allocation that the pages were for; `null`: of none.
+    pub call_site: Option<Address>,
+    /// Its function and offset.
+    pub symbol: Option<String>,
+}
+
+/// Rows of a trace; nothing where they were not recorded.
+pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Option<FallbackTable> {
+    let is_it = |class: &EventClass| class.name == "mm_page_alloc_extfrag";
+    if fallbacks.is_empty() && recorded_class(traced.context.session, traced.analysis, is_it) != Some(true) {
+        return None;
+    }
+    let (pageblock_order, pageblock_order_assumed) = traced.context.session.pageblock_order();
+    let names = TraceNames::new(traced.context.session);
+    let severity = |f: &Fallback| Some(Severity::of(f.fallback_order?.into(), pageblock_order.into()));
+    let mut all: Vec<(&Fallback, u64)> = fallbacks.iter().map(|(f, n)| (f, *n)).collect();
+    all.sort_by_key(|(f, n)| (std::cmp::Reverse(severity(f)), std::cmp::Reverse(*n), **f));
+    let sum = |is_it: &dyn Fn(&Fallback) -> bool| -> u64 {
+        all.iter().filter(|(fallback, _)| is_it(fallback)).map(|(_, count)| count).sum()
+    };
+    let rows = all.iter().take(traced.context.limit);
+    Some(FallbackTable {
+        events: sum(&|_| true),
+        severe: sum(&|f| severity(f) == Some(Severity::Severe)),
+        moderate: sum(&|f| severity(f) == Some(Severity::Moderate)),
+        type_changed: sum(&|f| f.change_ownership == Some(true)),
+        pageblock_order,
+        pageblock_order_assumed,
+        rows_total: all.len(),
+        rows: rows.map(|(f, count)| row(traced, &names, f, severity(f), *count)).collect(),
+    })
+}
+
+fn row(
+    traced: &Traced<'_, '_, '_>,
+    names: &dyn Names,
+    f: &Fallback,
+    severity: Option<Severity>,
+    count: u64,
+) -> FallbackRow {
+    let interner = &traced.analysis.interner;
+    let slab = f.slab_site.and_then(|site| interner.sites.get(site));
+    let pages = f.page_site.and_then(|site| interner.pages.get(site));
+    FallbackRow {
+        severity: severity.map(Severity::name),
+        count,
+        alloc_migratetype: f.alloc_migratetype.map(|number| names.migratetype(number)),
+        fallback_migratetype: f.fallback_migratetype.map(|number| names.migratetype(number)),
+        alloc_order: f.alloc_order,
+        fallback_order: f.fallback_order,
+        type_changed: f.change_ownership,
+        pid: f.pid,
+        task: traced.labels.task(f.pid),
+        gfp_flags_text: pages.map(|pages| escaped(&names.gfp(interner, pages.gfp_flags))),
+        call_site: slab.map(|site| Address(site.call_site)),
+        symbol: slab.map(|site| traced.labels.symbol(site.call_site)),
+    }
+}

@@ -1,0 +1,233 @@
+//! Pageblocks whose pages of the trace are of several types.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kmt_format::schema::Meaning;
+use serde::Serialize;
+
+use super::traced::Traced;
+use crate::collect::mixing::MixingSums;
+use crate::pass::filter::Names;
+use crate::pass::names::TraceNames;
+use crate::render::text::escaped;
+use crate::reports::common::recorded::recorded;
+use crate::trace::buddy;
+
+/// Pageblocks with live pages of the trace.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Pageblocks {
+    /// Pageblocks with live pages of the trace.
+    pub blocks_with_live_pages: usize,
+    /// Those with pages of several types.
+    pub blocks_mixed: u64,
+    /// Those with pages of several orders.
+    pub blocks_of_mixed_orders: u64,
+    /// Live pages by order and migrate type of their allocation.
+    pub by_order_and_migratetype: Vec<OrderPages>,
+    /// Blocks of movable pages that hold pages which cannot be moved: they are never whole again.
+    pub movable_blocks_with_unmovable_pages: u64,
+    /// Blocks and pages by migrate type.
+    pub by_migratetype: Vec<TypePages>,
+    /// Allocations of unmovable pages in movable blocks, in all.
+    pub culprits_total: usize,
+    /// Allocations of unmovable pages in movable blocks.
+    pub culprits: Vec<CulpritRow>,
+    /// All blocks by type, from /proc/pagetypeinfo before the trace; `null`: the file does not hold it.
+    pub blocks_by_type_before: Option<Vec<ZoneBlocks>>,
+    /// The same after the trace.
+    pub blocks_by_type_after: Option<Vec<ZoneBlocks>>,
+}
+
+/// Live pages of one order and migrate type.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OrderPages {
+    /// log2 of the pages of an allocation.
+    pub order: u8,
+    /// Migrate type that was asked for.
+    pub migratetype: String,
+    /// Live pages.
+    pub pages: u64,
+}
+
+/// Blocks and live pages of one migrate type.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TypePages {
+    /// Migrate type that was asked for.
+    pub migratetype: String,
+    /// Blocks with pages of it.
+    pub blocks: u64,
+    /// Live pages of it.
+    pub pages: u64,
+}
+
+/// Unmovable pages in movable blocks.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CulpritRow {
+    /// Thread id.
+    pub pid: i32,
+    /// Name and id.
+    pub task: String,
+    /// log2 of the pages of an allocation.
+    pub order: u8,
+    /// Allocation flags.
+    pub gfp_flags_text: String,
+    /// Blocks.
+    pub blocks: u64,
+    /// Pages.
+    pub pages: u64,
+}
+
+/// All pageblocks of a zone.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ZoneBlocks {
+    /// Node.
+    pub node: u32,
+    /// Zone.
+    pub zone: String,
+    /// Blocks by type.
+    pub types: Vec<TypeBlocks>,
+}
+
+/// Pageblocks of one type.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TypeBlocks {
+    /// The type.
+    pub migratetype: String,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+/// Live pages of a pageblock.
+#[derive(Debug, Default)]
+struct Block {
+    by_type: BTreeMap<i32, u64>,
+    /// Orders of their allocations.
+    orders: BTreeSet<u8>,
+    /// Pages by kind of allocation and task.
+    by_maker: BTreeMap<(u32, i32), u64>,
+}
+
+/// Migrate type UNMOVABLE (enum migratetype, include/linux/mmzone.h 4.4 to 7.2); MOVABLE is 1.
+const UNMOVABLE: i32 = 0;
+const MOVABLE: usize = 1;
+
+/// Rows of a trace; nothing where page events were not recorded.
+pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks> {
+    if recorded(traced.context.session, traced.analysis, Meaning::PAGE_ALLOC) != Some(true) {
+        return None;
+    }
+    let names = TraceNames::new(traced.context.session);
+    let (blocks, by_order) = blocks(traced, mixing);
+    let (polluted, culprits) = culprits(traced, mixing, &blocks);
+    let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (migratetype, pages) in blocks.values().flat_map(|block| &block.by_type) {
+        let sums = types.entry(names.migratetype(*migratetype)).or_default();
+        *sums = (sums.0 + 1, sums.1 + pages);
+    }
+    let order = |((order, migratetype), pages): ((u8, i32), u64)| OrderPages {
+        order,
+        migratetype: names.migratetype(migratetype),
+        pages,
+    };
+    let of_type =
+        |(migratetype, (blocks, pages)): (String, (u64, u64))| TypePages { migratetype, blocks, pages };
+    let culprit = |&(key, sums): &(Maker, (u64, u64))| culprit(traced, &names, key, sums);
+    Some(Pageblocks {
+        blocks_with_live_pages: blocks.len(),
+        blocks_mixed: blocks.values().filter(|b| b.by_type.len() > 1).count() as u64,
+        blocks_of_mixed_orders: blocks.values().filter(|b| b.orders.len() > 1).count() as u64,
+        by_order_and_migratetype: by_order.into_iter().map(order).collect(),
+        movable_blocks_with_unmovable_pages: polluted,
+        by_migratetype: types.into_iter().map(of_type).collect(),
+        culprits_total: culprits.len(),
+        culprits: culprits.iter().take(traced.context.limit).map(culprit).collect(),
+        blocks_by_type_before: traced.attachment(&["pagetypeinfo.before"]).map(zone_blocks),
+        blocks_by_type_after: traced.attachment(&["pagetypeinfo.after"]).map(zone_blocks),
+    })
+}
+
+/// Live pages by block, and by order and migrate type.
+fn blocks(
+    traced: &Traced<'_, '_, '_>,
+    mixing: &MixingSums,
+) -> (BTreeMap<u64, Block>, BTreeMap<(u8, i32), u64>) {
+    let interner = &traced.analysis.interner;
+    let mut blocks: BTreeMap<u64, Block> = BTreeMap::new();
+    let mut by_order: BTreeMap<(u8, i32), u64> = BTreeMap::new();
+    for live in &mixing.live {
+        let site = interner.pages.get(live.site).copied().unwrap_or_default();
+        let pid = interner.origins.get(live.origin).map_or(0, |origin| origin.pid);
+        let block = blocks.entry(live.block).or_default();
+        *block.by_type.entry(site.migratetype).or_default() += live.frames;
+        block.orders.insert(site.order);
+        *by_order.entry((site.order, site.migratetype)).or_default() += live.frames;
+        *block.by_maker.entry((live.site, pid)).or_default() += live.frames;
+    }
+    (blocks, by_order)
+}
+
+/// Kind of an allocation, and task.
+type Maker = (u32, i32);
+/// With its blocks and pages.
+type Made = (Maker, (u64, u64));
+
+/// Movable blocks that hold unmovable pages, and by maker the blocks and pages; those with most blocks first.
+fn culprits(
+    traced: &Traced<'_, '_, '_>,
+    mixing: &MixingSums,
+    blocks: &BTreeMap<u64, Block>,
+) -> (u64, Vec<Made>) {
+    let pages = &traced.analysis.interner.pages;
+    let is_unmovable = |site: u32| pages.get(site).is_some_and(|site| site.migratetype == UNMOVABLE);
+    let mut polluted = 0;
+    let mut culprits: BTreeMap<Maker, (u64, u64)> = BTreeMap::new();
+    for (number, block) in blocks {
+        if mixing.block_type(*number) != Some(MOVABLE) || !block.by_type.contains_key(&UNMOVABLE) {
+            continue;
+        }
+        polluted += 1;
+        for (maker, frames) in block.by_maker.iter().filter(|((site, _), _)| is_unmovable(*site)) {
+            let sums = culprits.entry(*maker).or_default();
+            *sums = (sums.0 + 1, sums.1 + frames);
+        }
+    }
+    let mut culprits: Vec<_> = culprits.into_iter().collect();
+    culprits.sort_by_key(|((site, pid), (blocks, frames))| {
+        (std::cmp::Reverse(*blocks), std::cmp::Reverse(*frames), *site, *pid)
+    });
+    (polluted, culprits)
+}
+
+fn culprit(
+    traced: &Traced<'_, '_, '_>,
+    names: &dyn Names,
+    (site, pid): Maker,
+    (blocks, pages): (u64, u64),
+) -> CulpritRow {
+    let interner = &traced.analysis.interner;
+    let site = interner.pages.get(site).copied().unwrap_or_default();
+    CulpritRow {
+        pid,
+        task: traced.labels.task(pid),
+        order: site.order,
+        gfp_flags_text: escaped(&names.gfp(interner, site.gfp_flags)),
+        blocks,
+        pages,
+    }
+}
+
+fn zone_blocks(text: &[u8]) -> Vec<ZoneBlocks> {
+    let of_type = |(migratetype, blocks): (String, u64)| TypeBlocks { migratetype, blocks };
+    let zone = |zone: buddy::Blocks| ZoneBlocks {
+        node: zone.node,
+        zone: zone.name,
+        types: zone.types.into_iter().map(of_type).collect(),
+    };
+    buddy::parse_blocks(text).into_iter().map(zone).collect()
+}

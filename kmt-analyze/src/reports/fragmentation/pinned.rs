@@ -1,0 +1,76 @@
+//! Call sites whose survivors hold slabs that are nearly empty.
+
+use serde::Serialize;
+
+use super::traced::Traced;
+use crate::collect::occupancy::{OccupancySums, Pins};
+use crate::reports::common::rows::Address;
+
+/// Survivors of one call site on slab pages of the trace.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PinRow {
+    /// `kmalloc` or `cache`.
+    pub api: &'static str,
+    /// Address of the call site.
+    pub call_site: Address,
+    /// Function and offset, or the address.
+    pub symbol: String,
+    /// Survivors.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of their slabs that are not in use, shared equally among the objects of a slab.
+    pub pinned_bytes: u64,
+    /// The same of sparse slabs: a quarter or less of the bytes that were once live there is.
+    pub pinned_sparse_bytes: u64,
+    /// Share in sparse slabs.
+    pub sparse_slabs: f64,
+    /// Survivors on sparse slabs.
+    pub sparse_objects: u64,
+    /// Their mean age, in the clock's unit.
+    pub sparse_age_mean: Option<u64>,
+    /// It pins slabs: 65,536 bytes of 16 slabs or more.
+    pub is_pinner: bool,
+}
+
+/// Bytes that a call site has to pin to be named for it, and the slabs that they must be of.
+pub const PINNED_BYTES_MIN: f64 = 65_536.0;
+/// The same in slabs.
+pub const PINNED_SLABS_MIN: f64 = 16.0;
+
+fn is_pinner(pins: &Pins) -> bool {
+    pins.sparse_bytes() >= PINNED_BYTES_MIN && pins.sparse_slabs() >= PINNED_SLABS_MIN
+}
+
+/// Call sites with survivors on slab pages, those that pin most first, as many as are shown; how many there are, and
+/// how many of them pin.
+pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow>, usize, usize) {
+    let mut all: Vec<(u32, &Pins)> = (0..).zip(&occupancy.pins).filter(|(_, p)| p.objects > 0).collect();
+    all.sort_by(|a, b| {
+        b.1.sparse_bytes()
+            .total_cmp(&a.1.sparse_bytes())
+            .then(b.1.pinned_bytes().total_cmp(&a.1.pinned_bytes()))
+            .then(a.0.cmp(&b.0))
+    });
+    let pinners = all.iter().filter(|(_, pins)| is_pinner(pins)).count();
+    let rows = all.iter().take(traced.context.limit).map(|(caller, pins)| row(traced, *caller, pins));
+    (rows.collect(), all.len(), pinners)
+}
+
+fn row(traced: &Traced<'_, '_, '_>, caller: u32, pins: &Pins) -> PinRow {
+    let (api, address, symbol) = traced.labels.caller(traced.analysis, caller);
+    PinRow {
+        api: api.name(),
+        call_site: Address(address),
+        symbol,
+        objects: pins.objects,
+        bytes: pins.bytes,
+        pinned_bytes: pins.pinned_bytes().round() as u64,
+        pinned_sparse_bytes: pins.sparse_bytes().round() as u64,
+        sparse_slabs: pins.sparse_slabs(),
+        sparse_objects: pins.sparse_objects,
+        sparse_age_mean: pins.sparse_age.checked_div(pins.sparse_objects.into()).map(|age| age as u64),
+        is_pinner: is_pinner(pins),
+    }
+}
