@@ -15,6 +15,7 @@ pub mod lifetimes;
 pub mod mixing;
 pub mod moments;
 pub mod occupancy;
+mod occupancy_sums;
 pub mod page_stacks;
 pub mod page_use;
 mod parts;
