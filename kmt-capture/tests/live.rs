@@ -962,7 +962,7 @@ fn recordings_of_others_are_met_and_our_own_are_not() {
     let child = bench.start(&["-d", "1s", "-b", "1M"]);
     std::thread::sleep(Duration::from_millis(900));
     assert!(recordings_of_others().is_empty(), "{:?}", recordings_of_others());
-    assert!(child.wait_with_output().unwrap().status.success());
+    recorded(&child.wait_with_output().unwrap());
     bench.assert_untouched();
 }
 

@@ -37,6 +37,7 @@ impl Session {
     pub(super) fn drain_round(&mut self) -> Result<()> {
         let mut drained = vec![0u64; self.rings.len()];
         self.room.update(self.sink.output.len());
+        self.keep_room_for_symbols();
         loop {
             let mut again = false;
             for (index, drained) in drained.iter_mut().enumerate() {
@@ -56,6 +57,15 @@ impl Session {
         self.fill_percent = self.fill_percent.max(fill.min(100.0));
         self.recent_fill_percent = fill.max(self.recent_fill_percent * 0.95);
         Ok(())
+    }
+
+    /// Keeps room at the end for symbols that are still to be found: a pass over kallsyms waits while events come fast.
+    fn keep_room_for_symbols(&mut self) {
+        let Self { room, used, writer, .. } = self;
+        if let Some(used) = used.as_mut().filter(|_| room.is_near(writer)) {
+            used.collect(writer);
+            room.symbols_len = used.wanted_len();
+        }
     }
 
     /// Lets in the allocations of threads that the tasks of --pid have started.

@@ -31,6 +31,8 @@ use crate::uuid::Identity;
 
 /// Memory that the file needs while it is written, for each CPU and for the index.
 const LIMITS: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows(8_192);
+/// Length of the configuration of the kernel in the file, at most about.
+const CONFIG_LEN: u64 = 256 << 10;
 /// How often buffers are emptied at least, and chunks written that are not full.
 const ROUND: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_secs(1);
@@ -167,10 +169,11 @@ impl Session {
             if left.is_some_and(|left| left.is_zero()) {
                 break Ending::Time;
             }
+            self.symbols_if_due()?;
+            // Buffers are read also while symbols are looked for.
             if let Some(bound) = self.room.reached {
                 break Ending::Size(bound);
             }
-            self.symbols_if_due()?;
             let now = Instant::now();
             if now - flushed >= FLUSH {
                 flushed = now;
@@ -180,7 +183,8 @@ impl Session {
                 paired = now;
                 self.clock_pair()?;
             }
-            if options.snapshot_every.is_some_and(|every| now - looked >= every) {
+            let is_due = options.snapshot_every.is_some_and(|every| now - looked >= every);
+            if is_due && self.room.has_room_before_end(&mut self.writer, self.room.end_len) {
                 looked = now;
                 self.snapshot(now)?;
             }
@@ -209,7 +213,8 @@ impl Session {
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
     fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
         self.open_rings(options);
-        if !std::mem::replace(&mut self.has_config, true) {
+        if !self.has_config && self.room.has_room_before_end(&mut self.writer, CONFIG_LEN) {
+            self.has_config = true;
             // Not at the begin: a short recording is to be small.
             snapshot::write_config(&mut self.writer)?;
         }

@@ -42,6 +42,8 @@ pub(super) struct Room {
     file: Option<File>,
     /// Bytes that are kept for the end of the file.
     pub end_len: u64,
+    /// Bytes of these for symbols whose addresses are known, and not yet their names.
+    pub symbols_len: u64,
     asked: Option<u64>,
     /// Length of the file at which there is no more room, as it was looked at last.
     bound: Option<(u64, Bound)>,
@@ -53,7 +55,7 @@ impl Room {
     /// For a file that may have so many bytes.
     pub fn new(file: Option<File>, asked: Option<u64>) -> Self {
         let file = file.filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()));
-        Self { file, end_len: END_LEN, asked, bound: None, reached: None }
+        Self { file, end_len: END_LEN, symbols_len: 0, asked, bound: None, reached: None }
     }
 
     /// Keeps room for snapshots at the end that are as long as those at the begin.
@@ -69,19 +71,29 @@ impl Room {
         self.bound = found.into_iter().chain(asked).min_by_key(|&(bytes, _)| bytes);
     }
 
+    /// Length of the file if it ended now.
+    fn end(&self, writer: &mut Writer) -> u64 {
+        writer.finished_len().saturating_add(self.end_len).saturating_add(self.symbols_len)
+    }
+
     /// True if the file must end within the next megabytes.
     pub fn is_near(&self, writer: &mut Writer) -> bool {
-        let end = writer.finished_len().saturating_add(self.end_len).saturating_add(NEAR);
+        let end = self.end(writer).saturating_add(NEAR);
         self.bound.is_some_and(|(bytes, _)| end >= bytes)
     }
 
     /// True if the file must end now.
     pub fn is_used_up(&mut self, writer: &mut Writer) -> bool {
         let Some((bytes, bound)) = self.bound else { return false };
-        if self.reached.is_none() && writer.finished_len().saturating_add(self.end_len) >= bytes {
+        if self.reached.is_none() && self.end(writer) >= bytes {
             self.reached = Some(bound);
         }
         self.reached.is_some()
+    }
+
+    /// True if `len` bytes have room in front of the end and what belongs there.
+    pub fn has_room_before_end(&self, writer: &mut Writer, len: u64) -> bool {
+        self.bound.is_none_or(|(bytes, _)| self.end(writer).saturating_add(len) < bytes)
     }
 
     /// True if `len` bytes still have room at the end.

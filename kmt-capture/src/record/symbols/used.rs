@@ -17,6 +17,8 @@ const REST: u32 = 10;
 const BETWEEN: Duration = Duration::from_millis(5);
 /// Bytes of text that are looked through at once: small ring buffers wait meanwhile.
 const SLICE_LEN: usize = 8 << 10;
+/// Bytes of a symbol in the file, at most about: address, size, kind, module, and a name of 40 bytes.
+const SYMBOL_LEN: u64 = 64;
 /// Symbols that are remembered as written; beyond, some are written once more.
 const WRITTEN_MAX: usize = 1 << 17;
 
@@ -90,6 +92,11 @@ impl UsedSymbols {
             Some((found, modules)) if !found.is_empty() => write(writer, &found, &modules),
             _ => Ok(()),
         }
+    }
+
+    /// Bytes of the file that symbols still to be found will take, at most about.
+    pub fn wanted_len(&self) -> u64 {
+        self.wanted.len() as u64 * SYMBOL_LEN
     }
 
     /// Takes the addresses over that `writer` collected.
