@@ -14,7 +14,7 @@ from kmt import Kmt
 MASK = (1 << 64) - 1
 EVENT_LEN_MAX = 65_536
 # Defects of files that are sound but for a rule that is checked here.
-REFUSED = {"invalid-schema-field-end-*.kmt": "a field lies behind any event"}
+REFUSED = {"invalid-schema-field-end-*.kmt": "a field is beyond the end of any event"}
 
 
 def number_of(value):
@@ -93,7 +93,7 @@ class Reader:
         for i, row in enumerate(body.classes):
             fields = []
             for f in body.fields[row.first_field : row.first_field + row.field_count]:
-                assert f.offset + f.size <= EVENT_LEN_MAX, "a field lies behind any event"
+                assert f.offset + f.size <= EVENT_LEN_MAX, "a field is beyond the end of any event"
                 fields.append([text(f.name), text(f.type_text), f.offset, f.size, number_of(f.kind), f.signed != 0, f.element_size, f.role])
             name = f"{text(row.system)}:{text(row.name)}"
             told = {"number": body.first_class + i, "id": row.id, "name": name, "meaning": row.meaning,

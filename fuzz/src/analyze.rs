@@ -101,7 +101,7 @@ const EDITS: [&[&str]; 10] = [
 ];
 
 /// Choices and the file.
-fn input(data: &[u8]) -> Option<([u8; 2], Vec<u8>)> {
+pub fn input(data: &[u8]) -> Option<([u8; 2], Vec<u8>)> {
     if data.starts_with(b"KMT") || data.starts_with(b"\x89KMT") {
         let mut file = data.to_vec();
         repair::repair(&mut file);

@@ -6,12 +6,14 @@
 pub mod analyze;
 pub mod capture;
 pub mod codec;
+pub mod counted;
 pub mod cutting;
 pub mod event_format;
 
 pub mod import;
 pub mod index;
 pub mod kernel_text;
+pub mod library;
 pub mod look;
 pub mod made;
 pub mod made_texts;

@@ -1,19 +1,19 @@
-//! Command lines run in this process, on files in memory, with their output kept: for fuzz targets and tests. It is no
+//! Runs command lines in this process, on files in memory, and captures their output: for fuzz targets and tests. Not a
 //! public API.
 //!
-//! What a thread runs here reads the files that were given by name, and writes to memory instead of standard output.
+//! A thread in [`run`] reads the given files by name, and writes to memory instead of standard output.
 
 use crate::cli;
 use crate::failure::Outcome;
-use crate::pass::term::Term;
+use crate::pass::condition::Condition;
 use crate::stdio::{Held, hold};
 
 /// Result of a command line.
 #[derive(Debug)]
 pub struct Ran {
-    /// How it ended; a failure by its message.
+    /// Outcome, or the message of the failure.
     pub ended: Result<Outcome, String>,
-    /// What it wrote to standard output.
+    /// Captured standard output.
     pub written: Vec<u8>,
 }
 
@@ -27,12 +27,12 @@ pub fn run(args: &[&str], files: &[(&str, &[u8])]) -> Ran {
     Ran { ended, written }
 }
 
-/// Whether a text is a condition for `--where`.
+/// True if a text is a valid condition for `--where`.
 pub fn is_condition(text: &str) -> bool {
-    Term::parse(text).is_ok()
+    Condition::parse(text).is_ok()
 }
 
-/// Puts back what was there before, also when the run panics.
+/// Restores the previous state, also if the run panics.
 struct Restored(Option<Held>);
 
 impl Drop for Restored {

@@ -1,6 +1,6 @@
-//! Hashing of numbers that come from files: by secrets of this run, so that no file can be made to collide.
+//! Hashes of numbers from files, keyed by a secret of this run, so that a file cannot be made to collide.
 //!
-//! No output depends on it: what is printed is sorted by what it says.
+//! No output depends on it: all output is sorted by its contents.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ pub struct Seed {
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Seed {
-    /// The same all through a run.
+    /// The seed of this run, always the same.
     pub fn of_this_run() -> Self {
         static SEED: OnceLock<Seed> = OnceLock::new();
         *SEED.get_or_init(|| {
@@ -26,7 +26,7 @@ impl Seed {
         })
     }
 
-    /// One number, spread over all bits.
+    /// Spreads a number over all bits.
     #[inline]
     pub fn spread(self, value: u64) -> u64 {
         let product = u128::from(value ^ self.mask) * u128::from(self.factor);
@@ -34,13 +34,13 @@ impl Seed {
     }
 }
 
-/// One number, spread over all bits, the same in every run: for choices that outputs depend on.
+/// Spreads a number over all bits, the same in every run: for choices that affect outputs.
 #[inline]
 pub fn spread(value: u64) -> u64 {
     Seed { mask: 0, factor: SPREAD }.spread(value)
 }
 
-/// Hashes integers: multiply and fold, one after the other.
+/// Hashes integers in sequence: multiply and fold.
 #[derive(Debug, Clone, Copy)]
 pub struct IntHasher {
     seed: Seed,
@@ -106,7 +106,7 @@ impl Hasher for IntHasher {
 mod tests {
     use super::*;
 
-    /// Multiples of a step that collide by the known factor.
+    /// Multiples of a step that collide by the fixed factor.
     fn colliding() -> Vec<u64> {
         let wanted = spread(0) & 0xfff;
         (0..u64::MAX).step_by(1 << 12).filter(|&v| spread(v) & 0xfff == wanted).take(4_000).collect()

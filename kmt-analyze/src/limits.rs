@@ -1,32 +1,32 @@
-//! How much a file may ask for, and what the command line says of it.
+//! Limits on what a file may claim, and the option that changes them.
 
 use std::sync::OnceLock;
 
 use kmt_format::Limits;
 use kmt_format::print::PrintLimits;
 
-/// Rows of a table without `-l`: a hostile file can name more call sites or tasks than fit into memory as text.
+/// Largest number of rows of a table without `-l`: a hostile file can name more call sites or tasks than fit into
+/// memory as text.
 pub const ROWS_MAX: usize = 20_000;
 
-/// How a limit is raised, for messages.
+/// Advice in messages about limits.
 pub const REMEDY: &str = "--limit NAME=SIZE raises a limit, for a file that you trust";
 
-/// `NAME=SIZE` as the command line has it.
+/// `NAME=SIZE` of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     name: String,
     value: u64,
 }
 
-/// Of this name there is a limit that is not the format's: bytes of distinct cache names and call stacks that a pass
-/// keeps.
+/// A limit of this program, not of the format: bytes of distinct cache names and call stacks in a pass.
 const TEXTS: &str = "texts";
 const TEXTS_DEFAULT: u64 = 64 << 20;
 
-/// Those of [`PrintLimits`].
+/// The limit of [`PrintLimits`].
 const PRINT_FMT: &str = "print_fmt";
 const PRINT_FMTS: &str = "print_fmts";
-/// Rows of each table of a report that is exported: they are in memory together, with all their columns.
+/// Rows of each table of an exported report: they are in memory together, with all columns.
 const ROWS: &str = "rows";
 
 #[derive(Debug, Clone, Copy)]
@@ -79,18 +79,18 @@ pub fn parse(text: &str) -> Result<Limit, String> {
     };
     let digits = if shift > 0 { &value[..value.len() - 1] } else { value };
     let number: Option<u64> = digits.parse().ok();
-    let value = number.and_then(|n| n.checked_mul(1 << shift)).ok_or("the size is no number")?;
+    let value = number.and_then(|n| n.checked_mul(1 << shift)).ok_or("the size is not a number")?;
     let limit = Limit { name: name.to_owned(), value };
     if InForce::default().set(&limit) { Ok(limit) } else { Err(format!("no such limit; {}", names())) }
 }
 
-/// Puts limits in force, for this run; once, before anything is read.
+/// Sets the limits of this run; called once, before anything is read.
 pub fn put_in_force(limits: &[Limit]) {
     let mut in_force = InForce::default();
     for limit in limits {
         in_force.set(limit);
     }
-    // Only a second command line of one process could find them set, and there is one.
+    // Set once: a process has one command line.
     let _ = IN_FORCE.set(in_force);
 }
 
@@ -98,22 +98,22 @@ fn in_force() -> InForce {
     IN_FORCE.get().copied().unwrap_or_default()
 }
 
-/// Those of a file.
+/// Limits of a file.
 pub fn of_file() -> Limits {
     in_force().file
 }
 
-/// Bytes of print fmts.
+/// Limits of print fmts.
 pub fn of_print_fmts() -> PrintLimits {
     in_force().print
 }
 
-/// Rows of a table.
+/// Limit of the rows of a table.
 pub fn rows() -> u64 {
     in_force().rows
 }
 
-/// Bytes of names and stacks.
+/// Limit of the bytes of names and stacks.
 pub fn texts() -> u64 {
     in_force().texts
 }

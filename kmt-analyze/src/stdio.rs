@@ -1,4 +1,4 @@
-//! Files and standard output, or what is held in memory instead of them (`in_process`).
+//! Files and standard output, or buffers in memory instead of them (`in_process`).
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -8,21 +8,21 @@ thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Files by name, and what was written.
+/// Files by name, and the output.
 #[derive(Debug, Default)]
 pub struct Held {
     /// Files by name.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What was written to standard output.
+    /// Captured standard output.
     pub written: Vec<u8>,
 }
 
-/// Holds files and output of this thread in memory from now on, or no longer; returns what was held before.
+/// Replaces files and output of this thread by buffers, or restores them; returns the previous ones.
 pub fn hold(held: Option<Held>) -> Option<Held> {
     HELD.replace(held)
 }
 
-/// A file that is held in memory.
+/// Contents of a file in memory.
 pub fn file(path: &Path) -> Option<Vec<u8>> {
     HELD.with_borrow(|held| {
         let found = held.as_ref()?.files.iter().find(|(name, _)| Path::new(name) == path);
@@ -30,17 +30,17 @@ pub fn file(path: &Path) -> Option<Vec<u8>> {
     })
 }
 
-/// Whether what is written is kept in memory.
+/// True if output is captured in memory.
 pub fn is_held() -> bool {
     HELD.with_borrow(Option::is_some)
 }
 
-/// Standard output, or what is held instead.
+/// Standard output, or its buffer.
 pub fn stdout() -> Box<dyn Write> {
     if is_held() { Box::new(Sink) } else { Box::new(io::stdout()) }
 }
 
-/// Whether standard output is a terminal.
+/// True if standard output is a terminal.
 pub fn stdout_is_terminal() -> bool {
     !is_held() && io::stdout().is_terminal()
 }

@@ -1,12 +1,13 @@
-//! `clean`: removes what a recorder left that was killed.
+//! `clean`: removes the remains of killed recorders.
 
 use std::path::Path;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
 use crate::tracefs::{self, TraceDir};
+use kmt_common::text::count;
 
-/// Puts settings back and removes instances of recorders that are gone; says what was done.
+/// Restores settings and removes instances of recorders that ended; prints each action.
 pub fn clean(given: Option<&Path>) -> Result<Outcome> {
     let top = match given {
         Some(path) => Some(TraceDir::at(path)),
@@ -32,7 +33,7 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
     // Last: the mount of tracefs may be among it.
     let settings: usize = tracefs::put_back(None, top.as_ref()).iter().sum();
     if settings > 0 {
-        done.push(format!("put {settings} settings back"));
+        done.push(format!("restored {}", count(settings as u64, "setting")));
     }
     if done.is_empty() && stuck.is_empty() {
         done.push("nothing to clean".to_owned());
@@ -43,5 +44,5 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     Err(Failure::new(format!("{} cannot be removed", stuck.join(", ")))
-        .hint("something has it open: `fuser -v` on its files tells what; or this is not root"))
+        .hint("run as root; `fuser -v` on its files lists the processes that use it"))
 }

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[cfg(any(feature = "docs", test))]
-use clap::CommandFactory;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use kmt_common::compress::Compress;
+#[cfg(feature = "docs")]
+use kmt_common::manual;
 
 #[cfg(feature = "convert")]
 use crate::convert::{ConvertOptions, LimitKind, Limits, convert};
@@ -32,12 +32,12 @@ use crate::{check, clean, snippet};
         kmt-capture record                           every kmem event until Ctrl-C\n  \
         kmt-capture record -o boot.kmt -- make -j8   while a command runs\n  \
         kmt-capture record -o - | ssh host 'cat > trace.kmt'\n  \
-        kmt-capture convert saved/ -o trace.kmt      from files copied off a target\n  \
+        kmt-capture convert saved/ -o trace.kmt      from files copied from a target\n  \
         kmt-capture convert saved/ -o - | ssh host 'cat > trace.kmt'\n  \
-        kmt-capture convert broken.kmt -o whole.kmt  what a damaged file still holds\n  \
+        kmt-capture convert broken.kmt -o whole.kmt  the readable parts of a damaged file\n  \
         kmt-capture convert big.kmt -o small.kmt --compress zstd\n  \
         kmt-capture completions bash > /etc/bash_completion.d/kmt-capture\n\n\
-        EXIT CODES: 0 done, 1 failed, 2 usage, 3 done but events were lost or input was damaged"
+        EXIT CODES: 0 done, 1 failed, 2 usage, 3 done, but events were lost or input was damaged"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -48,16 +48,16 @@ struct Cli {
 enum Command {
     /// Record kernel memory events of the running system
     ///
-    /// Records the kmem events but rss_stat, of all CPUs, in a ring buffer of its own, until Ctrl-C, or until COMMAND
-    /// ends. What was lost is counted and told, CPU by CPU. Nothing stays behind in tracefs.
+    /// Records all kmem events except rss_stat, on all CPUs, in its own ring buffer, until Ctrl-C or until COMMAND ends.
+    /// Lost events are counted and reported per CPU. All changes in tracefs are undone at the end.
     ///
-    /// Ctrl-C, SIGTERM and SIGHUP end a recording in order: the file is complete, the exit code 0 or 3. A second one changes
-    /// nothing, except where the output is a pipe that is not read: then the recording fails.
+    /// Ctrl-C, SIGTERM and SIGHUP end a recording normally: the file is complete, and the exit code is 0 or 3. Further
+    /// signals have no effect, unless the output is a pipe without a reading process: then the recording fails.
     ///
-    /// COMMAND's status is printed and kept in the file. The exit code is that of the recording, or of COMMAND with
-    /// --exit-status, unless the recording failed (1) or lost events (3).
+    /// The exit status of COMMAND is printed and recorded in the file. The exit code is that of the recording. With
+    /// --exit-status it is that of COMMAND, unless the recording failed (1) or lost events (3).
     Record(Box<RecordArgs>),
-    /// Tell what this system can record, each fact with its remedy
+    /// Show if this system can record, with a remedy for each problem
     Check {
         /// Machine-readable output
         #[arg(long)]
@@ -66,9 +66,9 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         tracefs: Option<PathBuf>,
     },
-    /// Print a shell script that records on a target without kmt-capture, for `convert`
+    /// Print a shell script for targets without kmt-capture; `convert` reads its output
     Snippet,
-    /// Remove what a recorder left in tracefs that was killed
+    /// Restore tracefs after a recorder was killed
     Clean {
         /// Where tracefs is mounted, if not at /sys/kernel/tracing
         #[arg(long, value_name = "DIR")]
@@ -76,29 +76,30 @@ enum Command {
     },
     /// Convert saved ring buffers, or a recording of another tool, to a .kmt file
     ///
-    /// INPUT is one of: a directory of ring buffers; a trace.dat of trace-cmd; a perf.data of perf; text that ftrace,
-    /// trace-cmd or perf script printed; a .kmt file; a directory that holds one of these, or the parts that perf record --switch-output makes;
-    /// each also compressed (.gz, .xz, .zst); or - for standard input.
+    /// INPUT is one of: a directory of ring buffers; a trace.dat of trace-cmd; a perf.data of perf; text printed by ftrace,
+    /// trace-cmd or perf script; a .kmt file; a directory with one of these, or with the parts of perf record --switch-output.
+    /// Each can be compressed (.gz, .xz, .zst). - is standard input.
     ///
-    /// A directory of ring buffers is laid out like tracefs (events/header_page, events/SYSTEM/EVENT/format,
-    /// per_cpu/cpuN/trace_pipe_raw; with stats, trace_clock, trace_options, saved_cmdlines, saved_tgids and
-    /// printk_formats where there are such), or the directory that holds it as tracefs/. The files kallsyms, modules,
-    /// uname, cmdline, pagesize, slabinfo.before, slabinfo.after and so on are looked for in it and beside it.
+    /// A directory of ring buffers has the layout of tracefs: events/header_page, events/SYSTEM/EVENT/format,
+    /// per_cpu/cpuN/trace_pipe_raw, and, if available, stats, trace_clock, trace_options, saved_cmdlines, saved_tgids and
+    /// printk_formats. It can also be a subdirectory tracefs/ of INPUT. Files about the target (kallsyms, modules, uname,
+    /// cmdline, pagesize, slabinfo.before, slabinfo.after and others) are read from the same directory or the one above.
     ///
-    /// A .kmt file is written anew, with the codec asked for. What is damaged is left out, what
-    /// was torn is used as far as it goes, and what is missing is counted.
+    /// A .kmt file is rewritten with the requested codec. Damaged chunks are left out, incomplete chunks are used up to the
+    /// damage, and missing events are counted.
     #[cfg(feature = "convert")]
     Convert(ConvertArgs),
     /// Print a completion script
     #[cfg(feature = "docs")]
     Completions {
-        /// The shell that it is for
+        /// Shell
         shell: clap_complete::Shell,
     },
-    /// Print a manual page: of the program, or of one of its commands
+    /// Print the manual page of the program, or of one command
     #[cfg(feature = "docs")]
     Man {
         /// Command, such as record
+        #[arg(value_name = "COMMAND")]
         command: Option<String>,
     },
 }
@@ -114,61 +115,61 @@ struct RecordArgs {
     /// A set of events instead of the default ones
     #[arg(short, long, value_enum, value_name = "NAME")]
     preset: Option<PresetName>,
-    /// Events: SYSTEM, SYSTEM:EVENT, with * and ?; 'SYSTEM:EVENT if FILTER' takes a filter of the kernel
+    /// Events: SYSTEM or SYSTEM:EVENT, with * and ?; 'SYSTEM:EVENT if FILTER' adds a filter in the kernel's syntax
     #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse)]
     event: Vec<EventSpec>,
-    /// Take the stack at each such event; also 'EVENT if FILTER'
+    /// Record the kernel stack with each of these events; also 'EVENT if FILTER'
     #[arg(long, value_name = "EVENT", value_parser = EventSpec::parse)]
     stack: Vec<EventSpec>,
-    /// Allocations of this process (with its threads) or thread only; frees are recorded all. May be given several times
+    /// Record allocations of this process or thread only, but all frees. A process includes its threads. May be given several times
     #[arg(long, value_name = "PID")]
     pid: Vec<i32>,
-    /// Record objects passed to kfree_rcu, with a probe: most frees without an event. Needs kprobe_events
+    /// Record objects passed to kfree_rcu with a kprobe: most frees without an event. Needs kprobe_events
     #[arg(long)]
     kfree_rcu: bool,
-    /// Take the latency of this function; may be given several times
+    /// Record the latency of this function; may be given several times
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
-    /// Calls of functions that take at least so long: 100us, 5ms
+    /// Record function calls that take at least this time: 100us, 5ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     threshold: Option<Duration>,
-    /// Trace clock. Default: mono, or another one that is comparable across CPUs
+    /// Trace clock. Default: mono, or another clock that is comparable across CPUs
     #[arg(long, value_name = "NAME")]
     clock: Option<String>,
-    /// Ring buffer of each CPU: 512K, 64M. Default: from the rate of events, at most 1/16 of the memory in all
+    /// Ring buffer of each CPU: 512K, 64M. Default: by the event rate, at most 1/16 of the memory for all CPUs
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     buffer_size: Option<u64>,
-    /// Stop after so long: 10s, 5m
+    /// Stop after this time: 10s, 5m
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Stop so that the file has at most this size: 100M, 2G. What is still in the ring buffers then is counted as lost
+    /// Stop before the file exceeds this size: 100M, 2G. Events left in the ring buffers are counted as lost
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
-    /// Symbols of the kernel that the file gets: those that its events need, all, or none
+    /// Kernel symbols to store
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = SymbolsName::Used)]
     symbols: SymbolsName,
-    /// Read /proc/slabinfo at begin and end only, or also every so often: 5s. Bounds what is live where frees have no event
+    /// Also read /proc/slabinfo at this interval: 5s. Limits the error of live figures if frees have no event
     #[arg(long, value_name = "TIME", value_parser = duration)]
     snapshot_every: Option<Duration>,
-    /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
+    /// Compression of the file: none, lz4 (a third of the size) or zstd (a quarter)
     #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
-    /// Keep sub-buffers as the kernel wrote them: three times the bytes, least work
+    /// Keep sub-buffers as the kernel wrote them: less CPU time, three times the size
     #[arg(long)]
     raw: bool,
-    /// Map ring buffers instead of reading them, where the kernel can (Linux 6.10): another way, not a faster one
+    /// Map the ring buffers instead of reading them (Linux 6.10); not faster
     #[arg(long)]
     mmap: bool,
-    /// Do not record the events that tell the names of tasks
+    /// Do not record events with names of tasks
     #[arg(long)]
     no_task_events: bool,
     /// Where tracefs is mounted, if not at /sys/kernel/tracing
     #[arg(long, value_name = "DIR")]
     tracefs: Option<PathBuf>,
-    /// Print nothing but problems
+    /// Print only warnings and errors
     #[arg(short, long)]
     quiet: bool,
-    /// Return COMMAND's status, 128 + N where signal N ended it, if the recording itself succeeded
+    /// Exit with the status of COMMAND (128 + N if signal N ended it) if the recording succeeded
     #[arg(long, requires = "command")]
     exit_status: bool,
     /// Record while this command runs, on all CPUs
@@ -182,9 +183,9 @@ enum PresetName {
     Slab,
     /// Page allocations, with their stacks
     Pages,
-    /// Reclaim and compaction: tracepoints, and functions that take long
+    /// Reclaim and compaction: tracepoints, and slow calls of their functions
     Reclaim,
-    /// All about kernel memory: kmem, vmalloc, percpu, cma, page_pool
+    /// All events of kernel memory: kmem, vmalloc, percpu, cma, page_pool
     All,
 }
 
@@ -201,11 +202,11 @@ impl From<PresetName> for Preset {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SymbolsName {
-    /// All of /proc/kallsyms: 2 to 5 MB
+    /// All symbols of /proc/kallsyms: 2 to 5 MB
     All,
-    /// Those that hold addresses of events
+    /// Symbols of addresses in the events
     Used,
-    /// None: call sites print as addresses
+    /// No symbols: call sites are printed as addresses
     None,
 }
 
@@ -253,7 +254,7 @@ impl From<RecordArgs> for RecordOptions {
 #[cfg(feature = "convert")]
 #[derive(clap::Args)]
 struct ConvertArgs {
-    /// Directory with saved ring buffers, or a .kmt file
+    /// Directory or file to convert; - is standard input
     input: PathBuf,
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE.kmt")]
@@ -261,29 +262,29 @@ struct ConvertArgs {
     /// Overwrite FILE.kmt if it exists
     #[arg(long)]
     force: bool,
-    /// How to store the file: as it is, to be read in place; lz4, a third; zstd, a quarter
+    /// Compression of the file: none, lz4 (a third of the size) or zstd (a quarter)
     #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
-    /// Symbols of the kernel that the file gets: those that its events need, all, or none. A .kmt file keeps those it has
+    /// Kernel symbols to store; a .kmt input keeps its symbols
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = SymbolsName::Used)]
     symbols: SymbolsName,
-    /// Keep sub-buffers as the kernel wrote them: three times the bytes, hardly any work
+    /// Keep sub-buffers as the kernel wrote them: less CPU time, three times the size
     #[arg(long)]
     verbatim: bool,
-    /// Which buffer of a trace.dat: the name of an instance, "" is the top level. Default: the first that holds events
+    /// Buffer of a trace.dat: name of an instance, or "" for the top level. Default: the first buffer with events
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
-    /// Read more of the input: raw (ring buffers), kallsyms, format, file (any other), directory (all but ring buffers),
-    /// stream (standard input, pipes), inflated (of compressed files and parts), and other limits by the names that messages
-    /// give; --limit kallsyms=1G. May be given several times
+    /// Raise or lower a limit on the input, such as kallsyms=1G. Names: raw (ring buffers), kallsyms, format, file (each other
+    /// file), directory (all files but ring buffers), stream (standard input, pipes), inflated (decompressed bytes), and
+    /// those in messages. May be given several times
     #[arg(long, value_name = "NAME=SIZE", value_parser = limit)]
     limit: Vec<(LimitKind, u64)>,
-    /// Do not print what was converted
+    /// Print only warnings and errors
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Parses the command line and does what it says.
+/// Parses the command line and runs the command.
 pub fn run() -> Result<Outcome> {
     // Not a command for users, and not worth the memory of a parser.
     let mut args = std::env::args_os().skip(1);
@@ -291,7 +292,8 @@ pub fn run() -> Result<Outcome> {
         args.next().iter().for_each(|owner| guard::run(owner));
         return Ok(Outcome::Done);
     }
-    match Cli::parse().command {
+    let cli = Cli::from_arg_matches(&whole().get_matches()).unwrap_or_else(|error| error.exit());
+    match cli.command {
         Command::Record(args) => record::record(&(*args).into()),
         Command::Check { json, tracefs } => check::check(tracefs.as_deref(), json),
         Command::Snippet => snippet::snippet(),
@@ -319,38 +321,32 @@ pub fn run() -> Result<Outcome> {
         #[cfg(feature = "docs")]
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "kmt-capture", &mut script);
+            clap_complete::generate(shell, &mut whole(), "kmt-capture", &mut script);
             print(&script)
         }
         #[cfg(feature = "docs")]
-        Command::Man { command } => print(&manual(command.as_deref())?),
+        Command::Man { command } => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(manual::subject(whole(), command.as_deref()))
+                .render(&mut page)
+                .map_err(|e| Failure::new(format!("cannot write the manual page: {e}")))?;
+            print(&page)
+        }
     }
 }
 
-#[cfg(feature = "docs")]
-fn manual(command: Option<&str>) -> Result<Vec<u8>> {
-    let mut program = Cli::command();
-    program.build();
-    let subject = match command {
-        None => program,
-        Some(name) => {
-            let found = program.find_subcommand(name).cloned();
-            found.ok_or_else(|| {
-                Failure::new(format!("there is no command {name:?}")).hint("kmt-capture --help lists them")
-            })?
-        }
-    };
-    let mut page = Vec::new();
-    clap_mangen::Man::new(subject)
-        .render(&mut page)
-        .map_err(|e| Failure::new(format!("rendering the manual page: {e}")))?;
-    Ok(page)
+/// The command line; `man` accepts the names of its commands.
+fn whole() -> clap::Command {
+    let cli = Cli::command();
+    #[cfg(feature = "docs")]
+    let cli = manual::with_names(cli);
+    cli
 }
 
 /// `10s`, `250ms`, `5m`, `2h`; a number alone is seconds.
 fn duration(text: &str) -> std::result::Result<Duration, String> {
     let (number, unit) = split_unit(text);
-    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is no time, such as 10s"))?;
+    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is not a time, such as 10s"))?;
     let factor = match unit {
         "us" => 1e-6,
         "ms" => 1e-3,
@@ -370,14 +366,14 @@ fn limit(text: &str) -> std::result::Result<(LimitKind, u64), String> {
     if Limits::default().set(kind, bytes) {
         Ok((kind, bytes))
     } else {
-        Err(format!("{name} cannot be so large"))
+        Err(format!("the limit {name} cannot be that large"))
     }
 }
 
 /// `64M`, `512K`, `2G`; a number alone is bytes.
 fn size(text: &str) -> std::result::Result<u64, String> {
     let (number, unit) = split_unit(text);
-    let count: u64 = number.parse().map_err(|_| format!("{text:?} is no size, such as 64M"))?;
+    let count: u64 = number.parse().map_err(|_| format!("{text:?} is not a size, such as 64M"))?;
     let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
         "" => 0,
         "k" | "K" => 10,
@@ -386,7 +382,7 @@ fn size(text: &str) -> std::result::Result<u64, String> {
         _ => return Err(format!("{unit:?} is not one of K, M, G")),
     };
     let bytes = count.checked_mul(1 << shift).filter(|&bytes| bytes > 0);
-    bytes.ok_or_else(|| format!("{text:?} is no size that can be had"))
+    bytes.ok_or_else(|| format!("{text:?} is out of range: sizes are from 1 byte to 16 EiB"))
 }
 
 fn split_unit(text: &str) -> (&str, &str) {
@@ -399,7 +395,7 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        whole().debug_assert();
     }
 
     #[test]

@@ -1,18 +1,31 @@
 #!/bin/sh
-# Saves kernel memory events of this system for `kmt-capture convert DIR -o FILE.kmt` on another machine.
-# For BusyBox sh; needs root, tracefs, and of the tools: cat cp dd mkdir mv rmdir sed sleep kill uname.
-#
-#   sh snippet.sh DIR [SECONDS]        default: until Ctrl-C
-#
-# It records into a ring buffer of its own and copies it at the end: a buffer that is too small overwrites its oldest
-# events, which is counted. Settings, from the environment:
-#   BUFKB=4096      ring buffer of each CPU in KiB
-#   EVENTS="kmem"   systems, or SYSTEM/EVENT
-#   CLOCK=mono      trace clock (another one where the kernel does not have it)
-#   T=/sys/kernel/tracing
+# Saves kernel memory events of this system for `kmt-capture convert` on another machine.
+# Works with BusyBox sh; needs root, tracefs, and the tools cat dd kill mkdir mv rmdir sed sleep uname.
 set -u
-out=${1:-}; seconds=${2:-}
-[ -n "$out" ] || { echo "usage: sh $0 DIR [SECONDS]" >&2; exit 2; }
+usage() { cat << END
+usage: sh $0 DIR [SECONDS]
+
+Saves kernel memory events of this system in the new directory DIR, until Ctrl-C or for SECONDS.
+On another machine: kmt-capture convert DIR -o FILE.kmt
+
+The events are recorded in a separate ring buffer, which is copied at the end. If the buffer is too
+small, its oldest events are overwritten; lost events are counted and printed per CPU.
+
+Environment:
+  BUFKB=4096                ring buffer of each CPU, in KiB
+  EVENTS=kmem               systems or SYSTEM/EVENT, separated by spaces
+  CLOCK=mono                trace clock; the kernel's current clock if it is not available
+  T=/sys/kernel/tracing     mount point of tracefs
+
+Exit codes: 0 done, 1 failed, 2 usage
+END
+}
+case ${1:-} in
+    -h | --help) usage; exit 0 ;;
+    '' | -*) usage >&2; exit 2 ;;
+esac
+out=$1; seconds=${2:-}
+case $seconds in *[!0-9]*) echo "$0: SECONDS is not a number: $seconds" >&2; exit 2 ;; esac
 BUFKB=${BUFKB:-4096}; EVENTS=${EVENTS:-kmem}; CLOCK=${CLOCK:-mono}
 die() { echo "$0: $*" >&2; exit 1; }
 
@@ -21,21 +34,21 @@ if [ -z "${T:-}" ]; then
     for T in /sys/kernel/tracing /sys/kernel/debug/tracing; do [ -e $T/trace_clock ] && break; done
     if [ ! -e $T/trace_clock ]; then
         T=/sys/kernel/tracing
-        mount -t tracefs none $T || die "no tracefs: run as root on a kernel with CONFIG_FTRACE"
+        mount -t tracefs none $T || die "cannot mount tracefs: run as root on a kernel with CONFIG_FTRACE"
         mounted=1
     fi
 fi
-mkdir "$out" || die "$out: give a folder that is not there yet"
+mkdir "$out" || die "cannot create $out: give a directory that does not exist yet"
 chmod 700 "$out"
 O=$out/tracefs; mkdir "$O"
 I=$T/instances/kmt-snippet-$$
-mkdir "$I" || die "$I cannot be made"
+mkdir "$I" || die "cannot create $I: run as root"
 
 finish() {
     trap '' INT TERM HUP
     echo 0 > "$I/tracing_on"
-    for e in $EVENTS; do echo 0 > "$I/events/$e/enable"; done
-    n=0; until rmdir "$I" 2> /dev/null; do n=$((n + 1)); [ $n -gt 20 ] && { echo "$I is left behind: rmdir it" >&2; break; }; sleep 1; done
+    for e in $EVENTS; do [ -e "$I/events/$e/enable" ] && echo 0 > "$I/events/$e/enable"; done
+    n=0; until rmdir "$I" 2> /dev/null; do n=$((n + 1)); [ $n -gt 20 ] && { echo "$0: cannot remove $I: remove it with rmdir" >&2; break; }; sleep 1; done
     [ -n "$mounted" ] && umount "$T"
 }
 trap 'finish; exit 1' TERM HUP
@@ -49,14 +62,14 @@ done; done; }
 of() { sed -n "s/^$2: *//p" "$I/per_cpu/$1/stats"; }
 
 echo 0 > "$I/tracing_on"
-echo "$CLOCK" > "$I/trace_clock" 2> /dev/null || echo "no clock $CLOCK; see trace_clock" >&2
-echo "$BUFKB" > "$I/buffer_size_kb" || { finish; die "no memory for BUFKB=$BUFKB"; }
+echo "$CLOCK" > "$I/trace_clock" 2> /dev/null || echo "$0: this kernel has no clock $CLOCK, the clock is $(sed 's/.*\[\(.*\)\].*/\1/' "$I/trace_clock")" >&2
+echo "$BUFKB" > "$I/buffer_size_kb" || { finish; die "cannot allocate BUFKB=$BUFKB KiB per CPU: set a smaller BUFKB"; }
 echo 1 > "$I/options/overwrite"
-for e in $EVENTS; do echo 1 > "$I/events/$e/enable" || { finish; die "this kernel has no events/$e"; }; done
+for e in $EVENTS; do { [ -e "$I/events/$e/enable" ] && echo 1 > "$I/events/$e/enable"; } || { finish; die "this kernel has no events/$e: set other EVENTS"; }; done
 state before
 stop=
 trap 'stop=1' INT
-echo "recording $EVENTS, $BUFKB KiB a CPU${seconds:+, for $seconds s}; Ctrl-C stops" >&2
+echo "recording $EVENTS, $BUFKB KiB per CPU${seconds:+, for $seconds s}; Ctrl-C stops" >&2
 echo 1 > "$I/tracing_on"
 n=0
 while [ -z "$stop" ]; do
@@ -65,7 +78,7 @@ while [ -z "$stop" ]; do
 done
 echo 0 > "$I/tracing_on"
 trap '' INT
-# Its name tells when it was read: between those times of the trace clock.
+# The name has the times of the trace clock before and after it was read.
 now() { for d in "$I"/per_cpu/cpu*; do
     v=$(of "${d##*/}" "now ts")
     case $v in *.*) echo "${v%.*}${v#*.}000" ;; *) echo "$v" ;; esac
@@ -79,13 +92,18 @@ sub=$(sed -n 's/.*field: char data;.*offset:\([0-9]*\);.*size:\([0-9]*\);.*/\1 \
 [ -n "$sub" ] || sub=$(sed -n 's/.*field: char data;.*offset:\([0-9]*\);.*size:\([0-9]*\);.*/\1 \2/p' "$T/events/header_page")
 sub=$((${sub% *} + ${sub#* }))
 
+cpus=0; overrun=0; dropped=0; commit=0
 for d in "$I"/per_cpu/cpu*; do
     c=${d##*/}
     mkdir -p "$O/per_cpu/$c"
     cat "$d/stats" > "$O/per_cpu/$c/stats"
+    o=$(of "$c" overrun); r=$(of "$c" "dropped events"); m=$(of "$c" "commit overrun")
+    o=${o:-0}; r=${r:-0}; m=${m:-0}
+    [ "$o$r$m" = 000 ] || echo "$c: lost $((o + r + m)) events: $o overrun, $r dropped, $m commit overrun" >&2
+    cpus=$((cpus + 1)); overrun=$((overrun + o)); dropped=$((dropped + r)); commit=$((commit + m))
     : > "$O/per_cpu/$c/trace_pipe_raw"
     [ "$(of "$c" entries)" = 0 ] && continue
-    # Kernels before 6.12 wait at the end of the buffer: dd is ended once nothing is left in it.
+    # Kernels before 6.12 wait at the end of the buffer: dd is killed once the buffer is empty.
     dd if="$d/trace_pipe_raw" of="$O/per_cpu/$c/trace_pipe_raw" bs=$sub 2> /dev/null &
     p=$!; same=0; last=
     while left=$(of "$c" entries); [ "$left" != 0 ] && [ $same -lt 30 ]; do
@@ -110,4 +128,7 @@ uname -a > "$out/uname"
 k=$(sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps 2> /dev/null | sed -n 1p)
 [ -n "$k" ] && echo $((k * 1024)) > "$out/pagesize"
 finish
+lost=$((overrun + dropped + commit))
+echo "lost $lost events on $cpus CPUs: $overrun overrun, $dropped dropped, $commit commit overrun" >&2
+[ $lost -gt 0 ] && echo "to lose fewer events: set a larger BUFKB, or fewer EVENTS" >&2
 echo "saved in $out; on another machine: kmt-capture convert $out -o trace.kmt" >&2

@@ -160,7 +160,7 @@ fn missing_formats_and_header() {
         &["trace_pipe_raw at offset ", "event id ", "has no format", "copy events/*/*/format"],
     );
     fs::remove_dir_all(tracefs.join("events/kmem")).unwrap();
-    fails(&scratch, &capture, &["holds no SYSTEM/EVENT/format"]);
+    fails(&scratch, &capture, &["has no SYSTEM/EVENT/format"]);
     fs::remove_file(tracefs.join("events/header_page")).unwrap();
     let capture = scratch.capture("armhf-6.1");
     fs::remove_file(capture.join("tracefs/events/header_page")).unwrap();
@@ -177,9 +177,9 @@ fn empty_buffers() {
     (0..3).for_each(|cpu| fs::write(raw(cpu), "").unwrap());
     fails(&scratch, &capture, &["the ring buffers are empty"]);
     (0..3).for_each(|cpu| fs::write(raw(cpu), vec![0; 8192]).unwrap());
-    fails(&scratch, &capture, &["no sub-buffer holds events"]);
+    fails(&scratch, &capture, &["no sub-buffer has events"]);
     (0..3).for_each(|cpu| fs::remove_file(raw(cpu)).unwrap());
-    fails(&scratch, &capture, &["holds no cpuN/trace_pipe_raw"]);
+    fails(&scratch, &capture, &["has no cpuN/trace_pipe_raw"]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn existing_files_are_kept_unless_forced() {
     symlink(&precious, &out).unwrap();
     let refused = convert(&data("armhf-6.1"), &out);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("is already there\nhint: --force"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("already exists\nhint: --force"), "{}", stderr(&refused));
     let forced = run(&[&"convert", &data("armhf-6.1"), &"--force", &"-q", &"-o", &out]);
     assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
     assert_eq!(stderr(&forced), "");
@@ -247,7 +247,7 @@ fn losses_end_with_exit_code_3() {
     fs::write(&path, stats.replace("dropped events: 0", "dropped events: 17")).unwrap();
     let output = convert(&capture, &scratch.path("out.kmt"));
     assert_eq!(output.status.code(), Some(3));
-    assert!(stderr(&output).contains("17 by the kernel's stats"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("17 counted in the kernel's stats"), "{}", stderr(&output));
 }
 
 #[test]
@@ -258,6 +258,17 @@ fn usage_errors_and_help() {
     assert_eq!(run(&[&"--help"]).status.code(), Some(0));
     assert!(String::from_utf8(run(&[&"completions", &"bash"]).stdout).unwrap().contains("kmt-capture"));
     assert!(String::from_utf8(run(&[&"man"]).stdout).unwrap().contains(".TH"));
+    let page = String::from_utf8(run(&[&"man", &"record"]).stdout).unwrap();
+    assert!(page.contains("kmt-capture-record") && page.contains("snapshot"), "{page}");
+    let mistyped = run(&[&"man", &"recrod"]);
+    assert_eq!(mistyped.status.code(), Some(2));
+    assert!(stderr(&mistyped).contains("commands are record, check, snippet"), "{}", stderr(&mistyped));
+    for command in ["record", "check", "snippet", "clean", "convert", "completions", "man"] {
+        for args in [[command, "--help"], ["man", command]] {
+            let output = run(&[&args[0], &args[1]]);
+            assert!(output.status.success() && output.stdout.len() > 100, "{args:?}: {}", stderr(&output));
+        }
+    }
 }
 
 #[test]
@@ -337,7 +348,7 @@ fn compressed_files_standard_input_and_directories_of_one_recording() {
     // Cut short, it says so.
     fs::write(scratch.path("cut.gz"), &gz[..gz.len() / 2]).unwrap();
     let output = convert(&scratch.path("cut.gz"), &scratch.path("out.kmt"));
-    assert!(stderr(&output).contains("the file is damaged, or not all of it"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the file is damaged or incomplete"), "{}", stderr(&output));
     fs::write(alone.join("other.txt"), &text).unwrap();
     let output = convert(&alone, &scratch.path("out.kmt"));
     assert!(stderr(&output).contains("holds 2 recordings"), "{}", stderr(&output));
@@ -355,6 +366,6 @@ fn a_file_without_events_of_the_allocators_says_so() {
         fs::write(&input, text).unwrap();
         let output = run(&[&"convert", &input, &"-o", &scratch.path("out.kmt"), &"--force"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert_eq!(stderr(&output).contains("no kmem events are in it"), says, "{}", stderr(&output));
+        assert_eq!(stderr(&output).contains("the input has no kmem events"), says, "{}", stderr(&output));
     }
 }

@@ -586,8 +586,7 @@ fn a_full_disk_keeps_what_was_recorded() {
     let text = stderr(&filled);
     assert_eq!(filled.status.code(), Some(1), "{text}");
     assert!(text.contains("No space left"), "{text}");
-    let hint =
-        format!("out.kmt.part holds what was recorded until then, {events_filled} events: kmt-analyze");
+    let hint = format!("out.kmt.part has the {events_filled} events recorded until then: kmt-analyze");
     assert!(events_filled == 0 || text.contains(&hint), "not {events_filled}: {text}");
     bench.assert_untouched();
 }
@@ -656,7 +655,7 @@ fn what_is_missing_is_named_and_the_rest_is_recorded() {
     assert!(stacks > 100 && stacks == allocations, "{stacks} stacks of {allocations} allocations");
     for (args, told) in [
         (&["-e", "kmem:gone"][..], "none of the events kmem:gone"),
-        (&["-e", "kmem:kmalloc if nonsense > 1"], "the kernel says"),
+        (&["-e", "kmem:kmalloc if nonsense > 1"], "the kernel's message"),
         (&["--clock", "sundial"], "no trace clock \"sundial\""),
         (&["--tracefs", "/proc"], "no trace_clock"),
         (&["--", "/no/such/program"], "starting /no/such/program"),
@@ -666,7 +665,10 @@ fn what_is_missing_is_named_and_the_rest_is_recorded() {
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(told) && stderr(&output).contains("hint: "), "{}", stderr(&output));
         // Nothing was recorded, so nothing is left, and the remedy is that of the failure.
-        assert!(!bench.path("out.kmt.part").exists() && !stderr(&output).contains("holds what"), "{args:?}");
+        assert!(
+            !bench.path("out.kmt.part").exists() && !stderr(&output).contains("recorded until then"),
+            "{args:?}"
+        );
         bench.assert_untouched();
     }
 }
@@ -681,7 +683,11 @@ fn an_event_that_is_switched_off_meanwhile_is_told() {
     fs::write(ours.join("events/kmem/kfree/enable"), "0").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(stderr(&output).contains("kmem:kfree went away or was disabled"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("kmem:kfree: disabled or removed by another process"),
+        "{}",
+        stderr(&output)
+    );
     bench.assert_untouched();
 }
 
@@ -699,11 +705,15 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     recorded(&output);
     let again = bench.record(&["-d", "200ms"]);
     assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("is already there"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("already exists"), "{}", stderr(&again));
     fs::write(bench.path("out.kmt.part"), "left").unwrap();
     fs::remove_file(bench.path("out.kmt")).unwrap();
     let left = bench.record(&["-d", "200ms"]);
-    assert!(stderr(&left).contains("cut off") && stderr(&left).contains("convert"), "{}", stderr(&left));
+    assert!(
+        stderr(&left).contains("interrupted recording") && stderr(&left).contains("convert"),
+        "{}",
+        stderr(&left)
+    );
     let named = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
         .args(["record", "-q", "-d", "700ms", "-b", "1M", "--snapshot-every", "200ms"])
         .current_dir(&bench.folder)
@@ -1003,6 +1013,7 @@ fn what_the_snippet_saves_is_converted() {
     fs::remove_file(bench.path("endless")).unwrap();
     load.wait().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("lost 0 events on "), "{}", stderr(&output));
     bench.assert_untouched();
     let converted = Command::new(env!("CARGO_BIN_EXE_kmt-capture"))
         .args(["convert", "-o"])

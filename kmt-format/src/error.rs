@@ -214,14 +214,14 @@ impl fmt::Display for ErrorKind {
             Self::IncompatibleFeatures { bits } => {
                 write!(
                     f,
-                    "the file uses features this program does not know (bits {bits:#x}); a newer kmt reads it"
+                    "the file uses features that this program does not support (bits {bits:#x}); a newer kmt reads it"
                 )
             }
             Self::Truncated { needed, available } => {
-                write!(f, "needs {needed} bytes, {available} are there")
+                write!(f, "needs {needed} bytes, {available} are available")
             }
             Self::Checksum { what, stored, computed } => {
-                write!(f, "checksum of the {what} is {computed:08x}, the file says {stored:08x}")
+                write!(f, "checksum of the {what} is {computed:08x}, the file has {stored:08x}")
             }
             Self::NotAChunk => write!(f, "no chunk starts here"),
             Self::Malformed(what) => write!(f, "{what}"),
@@ -236,11 +236,11 @@ impl fmt::Display for ErrorKind {
             Self::CodecNotBuilt { codec } => {
                 write!(
                     f,
-                    "stored with {codec}, which this build leaves out; build kmt with the feature `{codec}`"
+                    "compressed with {codec}, which this build does not support; build kmt with the feature `{codec}`"
                 )
             }
             Self::Codec(what) => write!(f, "{what}"),
-            Self::Index(what) => write!(f, "the index lies: {what}"),
+            Self::Index(what) => write!(f, "index mismatch: {what}"),
             Self::LimitExceeded { name, what, found, limit } => {
                 write!(f, "{what} is {found}, the limit `{name}` is {limit}")
             }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn display_names_offset_and_fact() {
         let error = Error::at(64, ErrorKind::Truncated { needed: 64, available: 3 });
-        assert_eq!(error.to_string(), "offset 64: needs 64 bytes, 3 are there");
+        assert_eq!(error.to_string(), "offset 64: needs 64 bytes, 3 are available");
         assert_eq!(error.fault(), Fault::Input);
         assert_eq!(error.code(), "truncated");
     }

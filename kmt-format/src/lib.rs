@@ -138,7 +138,7 @@
 //! | a finished file and more to add | [`write::Writer::append_to`] |
 //!
 //! [`kernel`] has what the *kernel* wrote (any version from 4.4 to 7.2, any word size, byte order and page size), [`schema`] and
-//! [`raw`] what the *file* holds, [`write`](mod@write), [`read`] and [`edit`] make files, use them, and make them anew. None of
+//! [`raw`] what the *file* holds, [`write`](mod@write), [`read`] and [`edit`] make files, use them, and rewrite them. None of
 //! them does I/O.
 //!
 //! Files may be stored with a codec ([`Compression`]); reading them needs no other calls. Zstandard is there with the feature

@@ -1,52 +1,66 @@
-//! Options that several commands have.
+//! Options of several commands.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use crate::pass::condition::Condition;
 use crate::pass::selection::Selection;
-use crate::pass::term::Term;
 use crate::reports::diff::By;
 use crate::trace::time_range::TimeRange;
 
-/// What is printed, and of which file.
+/// The file, and the form of the output.
 #[derive(Clone, clap::Args)]
 pub struct Target {
-    /// Machine-readable output; docs/json.md tells its shape
+    /// Print JSON (docs/json.md)
     #[arg(long)]
     pub json: bool,
     /// The .kmt file; - is standard input
     pub file: PathBuf,
 }
 
-/// What is counted.
+/// A table of a report as CSV.
 #[derive(Clone, clap::Args)]
+pub struct TableArgs {
+    /// Print a table as CSV: that of --by, or the largest
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// With --csv: the name of another table, as in docs/json.md
+    #[arg(long, value_name = "NAME", requires = "csv")]
+    pub table: Option<String>,
+}
+
+/// Heading of the options that select events.
+pub const SELECTION: &str = "Selection";
+
+/// Selection of events.
+#[derive(Clone, clap::Args)]
+#[command(next_help_heading = SELECTION)]
 pub struct SelectArgs {
-    /// Count what happened from A to B: seconds as the dump prints them, or +seconds from the start. What was allocated
-    /// before still matches
+    /// Count events from A to B: +seconds from the start, or seconds as dump prints them. Earlier allocations still match
     #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
     time: Option<TimeRange>,
-    /// What is live at that instant
+    /// Show the memory that is allocated at this instant
     #[arg(long, value_name = "T", value_parser = TimeRange::parse_instant, conflicts_with = "time")]
     at: Option<TimeRange>,
-    /// Allocations of this task (thread id); may be given several times
+    /// Allocations of this task (thread id); can be repeated
     #[arg(long, value_name = "PID")]
     pid: Vec<i32>,
-    /// Allocations of tasks of this name; may be given several times
+    /// Allocations of tasks of this name; can be repeated
     #[arg(long, value_name = "NAME")]
     comm: Vec<String>,
-    /// Allocations on this CPU; may be given several times
+    /// Allocations on this CPU; can be repeated
     #[arg(long, value_name = "CPU")]
     cpu: Vec<u32>,
-    /// Allocations that meet a condition, such as size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm,
-    /// cpu, node, event, call_site, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype. Operators:
-    /// = != < <= > >= and ~ !~ for regular expressions. Given several times, all have to hold
-    #[arg(long = "where", value_name = "CONDITION", value_parser = Term::parse)]
-    terms: Vec<Term>,
-    /// Leave out what the recorder itself allocated
+    /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cpu, node,
+    /// event, call_site, module, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype. Operators: = != <
+    /// <= > >=, ~ and !~ for regular expressions. If repeated, all conditions must hold
+    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
+    terms: Vec<Condition>,
+    /// Leave out memory that the recorder itself allocated
     #[arg(long)]
     without_recorder: bool,
-    /// Use so many cores; the output is the same whatever their number
+    /// Use at most N cores; the output is the same for any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
@@ -66,12 +80,30 @@ impl From<SelectArgs> for Selection {
     }
 }
 
-/// How many rows.
+/// Number of rows.
 #[derive(Clone, clap::Args)]
 pub struct LineArgs {
-    /// Print so many rows
+    /// Show at most N rows of a table; 0: all [default: 20, all with --json]
     #[arg(short, long = "lines", value_name = "N")]
     pub lines: Option<usize>,
+}
+
+/// Options of `info`.
+#[derive(clap::Args)]
+pub struct InfoArgs {
+    /// Print a file of the target that the recording keeps, such as slabinfo.after
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "diff"])]
+    pub show: Option<String>,
+    /// With --show, of several of that name: the last one that was read until this instant
+    #[arg(long, value_name = "T", value_parser = TimeRange::parse_instant, requires = "show")]
+    pub at: Option<TimeRange>,
+    /// Print what changed from begin to end by the kernel's own counts: meminfo, slabinfo, buddyinfo, vmstat
+    #[arg(long)]
+    pub diff: bool,
+    #[command(flatten)]
+    pub lines: LineArgs,
+    #[command(flatten)]
+    pub target: Target,
 }
 
 /// Options of `diff`.
@@ -79,22 +111,22 @@ pub struct LineArgs {
 pub struct DiffArgs {
     #[command(flatten)]
     select: SelectArgs,
-    /// The second window; --time is the first one. Without a second file both are of the same
+    /// The second window; --time is the first one. Without a second file both are windows of the same file
     #[arg(long, value_name = "A..B", value_parser = TimeRange::parse, requires = "time")]
     against: Option<TimeRange>,
-    /// What is compared
+    /// Key of the comparison
     #[arg(long, value_enum, default_value = "call-site")]
     pub by: By,
-    /// Another run of the first side, to tell noise by; may be given several times
+    /// Another run of the first side, to measure noise; may be given several times
     #[arg(long, value_name = "FILE")]
     pub repeat_before: Vec<PathBuf>,
-    /// Another run of the second side
+    /// Another run of the second side; may be given several times
     #[arg(long, value_name = "FILE")]
     pub repeat_after: Vec<PathBuf>,
     /// Compare rates, for runs of different length
     #[arg(long)]
     pub per_second: bool,
-    /// Print rows of noise, too
+    /// Show also rows within noise
     #[arg(long)]
     pub all: bool,
     /// Exit with 1 if live slab memory grows by more than this beyond noise
@@ -102,18 +134,18 @@ pub struct DiffArgs {
     pub fail_over: Option<u64>,
     #[command(flatten)]
     pub lines: LineArgs,
-    /// Machine-readable output; docs/json.md tells its shape
+    /// Machine-readable output; docs/json.md describes it
     #[arg(long)]
     pub json: bool,
     /// The first .kmt file
     pub before: PathBuf,
-    /// The second one
+    /// The second .kmt file
     #[arg(required_unless_present = "against")]
     pub after: Option<PathBuf>,
 }
 
 impl DiffArgs {
-    /// What is counted of the first side, and of the second.
+    /// Selections of the first and of the second side.
     pub fn selections(&self) -> (Selection, Selection) {
         let first = Selection::from(self.select.clone());
         let mut second = first.clone();
@@ -123,18 +155,32 @@ impl DiffArgs {
         (first, second)
     }
 
+    /// Files and windows of both sides, as a command line has them.
+    pub fn arguments(&self) -> String {
+        let windows =
+            [("--time", self.time_text()), ("--against", self.against.as_ref().map(ToString::to_string))];
+        let windows =
+            windows.into_iter().filter_map(|(option, window)| Some(format!("{option} {}", window?)));
+        let repeats = [("--repeat-before", &self.repeat_before), ("--repeat-after", &self.repeat_after)];
+        let repeats =
+            repeats.into_iter().flat_map(|(option, files)| files.iter().map(move |file| (option, file)));
+        let repeats = repeats.map(|(option, file)| format!("{option} {}", file.display()));
+        let files = std::iter::once(&self.before).chain(&self.after).map(|file| file.display().to_string());
+        windows.chain(repeats).chain(files).collect::<Vec<_>>().join(" ")
+    }
+
     /// The window of the first side, for people.
     pub fn time_text(&self) -> Option<String> {
         self.select.time.as_ref().map(ToString::to_string)
     }
 
-    /// That of the second side.
+    /// Time window of the second side, as given.
     pub fn against_text(&self) -> Option<String> {
         self.against.as_ref().or(self.select.time.as_ref()).map(ToString::to_string)
     }
 }
 
-/// How `dump` prints.
+/// Output format of `dump`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DumpFormat {
     /// As the kernel's trace file with nohash-ptr
@@ -146,13 +192,13 @@ pub enum DumpFormat {
 /// Options of `dump`.
 #[derive(clap::Args)]
 pub struct DumpArgs {
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = DumpFormat::Kernel)]
     pub format: DumpFormat,
     /// The same as --format jsonl
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Events from A to B: seconds as the dump prints them, or +seconds from the start
+    /// Events from A to B: seconds as `dump` prints them, or +seconds from the start
     #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
     pub time: Option<TimeRange>,
     /// Events on this CPU; may be given several times
@@ -161,13 +207,17 @@ pub struct DumpArgs {
     /// Events of this task (thread id); may be given several times
     #[arg(long, value_name = "PID")]
     pub pid: Vec<i32>,
-    /// Events: SYSTEM, EVENT, SYSTEM:EVENT, with * and ?; may be given several times. Stacks go with their events
+    /// Events: SYSTEM, EVENT or SYSTEM:EVENT, with * and ?; may be given several times. Includes their stacks
     #[arg(short, long = "event", value_name = "EVENT")]
     pub event: Vec<String>,
+    /// Events whose own fields meet a condition: size>4096, call_site~^ext4_, comm=dd. Keys and operators: `kmt-analyze
+    /// callers --help`; lifetime is not one of an event. If repeated, all conditions must hold. Includes their stacks
+    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
+    pub conditions: Vec<Condition>,
     /// Print at most N events
     #[arg(short, long = "lines", value_name = "N")]
     pub lines: Option<u64>,
-    /// Print events while they come: of a file that is being written, or of a stream
+    /// Print events as they arrive, from a file that is being written or from a stream
     #[arg(short, long, conflicts_with = "time")]
     pub follow: bool,
     /// The .kmt file; - is standard input

@@ -2,26 +2,35 @@
 
 mod args;
 mod command;
+mod help;
+mod mistakes;
 mod report;
 
 use std::path::{Path, PathBuf};
 
-use args::{DiffArgs, DumpArgs, DumpFormat};
+use args::{DiffArgs, DumpArgs, DumpFormat, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
-use command::{AnonymizeArgs, Command, ExportArgs, MadeArgs, SliceArgs, SummaryArgs};
+use command::{AnonymizeArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
+use help::grouped;
+use kmt_common::manual;
 use kmt_format::kernel::ClockUnit;
+use mistakes::corrected;
 use report::with_reports;
 
-use crate::dump::{self, follow};
+use crate::dump::{self, live};
 use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::{self, Limit};
 use crate::pass::progress;
 use crate::pass::selection::Selection;
+use crate::render::look_args::LookArgs;
 use crate::render::out::Out;
 use crate::reports::common::stated::Keys;
-use crate::reports::run::{Output, one};
+use crate::reports::findings::Findings;
+use crate::reports::output::{Output, Show};
+use crate::reports::report::AnyReport;
+use crate::reports::run::one;
 use crate::reports::summary::Summary;
 use crate::reports::{account, all, compat, diff, info};
 use crate::trace::session::Session;
@@ -35,39 +44,43 @@ use crate::trace::{open, unknown};
     about,
     arg_required_else_help = true,
     args_conflicts_with_subcommands = true,
-    after_help = "EXAMPLES:\n  \
-        kmt-analyze trace.kmt                          totals\n  \
-        kmt-analyze callers -l 20 --sort waste trace.kmt\n  \
-        kmt-analyze lifetimes -l 20 --where 'cache~^dentry' trace.kmt\n  \
-        kmt-analyze callers --at +2.5 trace.kmt        what was live then\n  \
-        kmt-analyze dump --time +1.0..+1.1 trace.kmt   as the kernel's trace file prints it\n\n\
-        EXIT CODES: 0 done, 1 failed, 2 usage, 3 done but events were lost or input was damaged"
+    after_help = "Examples:
+  kmt-analyze trace.kmt
+  kmt-analyze callers --sort wasted trace.kmt
+  kmt-analyze lifetimes --where 'cache~^dentry' trace.kmt
+  kmt-analyze callers --at +2.5 trace.kmt
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 done, but events were lost or input was damaged"
 )]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    // Without a command the options are those of summary.
+    // Without a command, the options are those of summary.
     #[command(flatten)]
     summary: SummaryArgs,
-    /// Let a file ask for more than it may by default, such as metadata=1G; the error names the limit
-    #[arg(long = "limit", value_name = "NAME=SIZE", value_parser = limits::parse, global = true)]
+    /// Raise a limit on what a file may use, such as metadata=1G; errors name the limit
+    #[arg(long = "limit", value_name = "NAME=SIZE", value_parser = limits::parse, global = true, help_heading = "Display")]
     limits: Vec<Limit>,
+    #[command(flatten)]
+    look: LookArgs,
     /// Without a command: the .kmt file to summarise; - is standard input
     file: Option<PathBuf>,
 }
 
-/// Parses the command line and does what it says.
+/// Parses the command line and runs its command.
 pub fn run() -> Result<Outcome> {
     progress::show();
-    execute(&whole().get_matches())
+    let cli = whole();
+    let args = corrected(&cli, std::env::args_os().collect()).unwrap_or_else(|error| error.exit());
+    execute(&cli.get_matches_from(args))
 }
 
-/// The command line: the commands of this module, and those of the reports.
+/// The command line: commands of this module, and those of the reports.
 fn whole() -> clap::Command {
-    with_reports(Cli::command())
+    manual::with_names(grouped(with_reports(Cli::command())))
 }
 
-/// Does what a command line says that is not this process's own.
+/// Runs a command line other than that of this process.
 pub(crate) fn run_line<'a>(args: impl Iterator<Item = &'a str>) -> Result<Outcome> {
     match whole().try_get_matches_from(std::iter::once("kmt-analyze").chain(args)) {
         Ok(matches) => execute(&matches),
@@ -78,25 +91,32 @@ pub(crate) fn run_line<'a>(args: impl Iterator<Item = &'a str>) -> Result<Outcom
 fn execute(matches: &ArgMatches) -> Result<Outcome> {
     let limits: Vec<Limit> = matches.get_many("limits").unwrap_or_default().cloned().collect();
     limits::put_in_force(&limits);
+    let show = show(matches)?;
     if let Some((entry, matches)) = report::asked(matches) {
-        return report::run(entry, matches);
+        return report::run(entry, matches, show);
     }
     let cli = Cli::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))?;
     match (cli.command, cli.file) {
-        (Some(command), _) => dispatch(command),
-        (None, Some(file)) => summarise(&file, cli.summary),
+        (Some(command), _) => dispatch(command, show),
+        (None, Some(file)) => summarise(&file, cli.summary, show, &Findings::default()),
         (None, None) => {
             Err(Failure::new("no file to summarise").hint("kmt-analyze --help lists the commands"))
         }
     }
 }
 
-fn summarise(file: &Path, args: SummaryArgs) -> Result<Outcome> {
+/// Display options that a command line asks for.
+fn show(matches: &ArgMatches) -> Result<Show> {
+    let args = LookArgs::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))?;
+    Ok(Show { look: args.look(), pager: !args.no_pager })
+}
+
+fn summarise(file: &Path, args: SummaryArgs, show: Show, report: &dyn AnyReport) -> Result<Outcome> {
     let selection = Selection::from(args.select);
     match args.compat {
         None => {
-            let output = Output { limit: None, json: args.json };
-            with(file, |session| one(session, &selection, output, &Summary))
+            let output = Output { limit: None, json: args.json, show };
+            with(file, |session| one(session, &selection, output, report))
         }
         Some(tool) => {
             let SummaryArgs { slab, page, caller, alloc, lines: limit, json, .. } = args;
@@ -106,18 +126,26 @@ fn summarise(file: &Path, args: SummaryArgs) -> Result<Outcome> {
     }
 }
 
-fn dispatch(command: Command) -> Result<Outcome> {
+fn dispatch(command: Command, show: Show) -> Result<Outcome> {
     match command {
-        Command::Summary { summary, file } => summarise(&file, summary),
-        Command::Info { target } => shown(&target.file, |session| info::run(session, target.json)),
+        Command::Summary { summary, file } => summarise(&file, summary, show, &Summary),
+        Command::Info(args) => {
+            let InfoArgs { show: name, at, diff, lines, target } = args;
+            let output = Output { limit: lines.lines, json: target.json, show };
+            shown(&target.file, |session| match (name, diff) {
+                (Some(name), _) => info::show(session, &name, at.as_ref()),
+                (None, true) => info::diff(session, &output),
+                (None, false) => info::run(session, &output),
+            })
+        }
         Command::Dump(args) => dump(args),
         Command::All { select, lines, target } => {
-            let output = Output { limit: Some(lines), json: target.json };
+            let output = Output { limit: Some(lines), json: target.json, show };
             with(&target.file, |session| all::run(session, &select.into(), output))
         }
-        Command::Diff(args) => diff(*args),
+        Command::Diff(args) => diff(*args, show),
         Command::Account { options, target } => {
-            with(&target.file, |session| account::run(session, &options, target.json))
+            with(&target.file, |session| account::run(session, &options, &plain(target.json, show)))
         }
         Command::Export(args) => export(*args),
         Command::Slice(args) => {
@@ -136,7 +164,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Verify { target } => {
             let bytes = open::bytes(&target.file)?;
             let trace = open::trace(&target.file, &bytes)?;
-            edit::verify(&Session::new(&target.file, &trace), &bytes, target.json)
+            edit::verify(&Session::new(&target.file, &trace), &bytes, &plain(target.json, show))
         }
         Command::Anonymize(args) => {
             let AnonymizeArgs { made, hide_symbols, hide_caches, audience, seed, json } = args;
@@ -148,24 +176,29 @@ fn dispatch(command: Command) -> Result<Outcome> {
             copied(&made.file, |session| edit::anonymize(session, &options))
         }
         Command::Reconcile { target } => {
-            with(&target.file, |session| compat::reconcile(session, target.json))
+            with(&target.file, |session| compat::reconcile(session, &plain(target.json, show)))
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut whole(), "kmt-analyze", &mut script);
             print(&script)
         }
-        Command::Man => {
+        Command::Man { command } => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(whole())
+            clap_mangen::Man::new(manual::subject(whole(), command.as_deref()))
                 .render(&mut page)
-                .map_err(|e| Failure::new(format!("rendering the manual page: {e}")))?;
+                .map_err(|e| Failure::new(format!("cannot write the manual page: {e}")))?;
             print(&page)
         }
     }
 }
 
-fn made_target(made: &MadeArgs) -> export::Target {
+/// Output of a command without `-l`.
+fn plain(json: bool, show: Show) -> Output {
+    Output { limit: None, json, show }
+}
+
+fn made_target(made: &OutputArgs) -> export::Target {
     export::Target { path: made.output.clone(), force: made.force }
 }
 
@@ -176,7 +209,7 @@ fn export(args: ExportArgs) -> Result<Outcome> {
         "call-sites" => Of::CallSites,
         name => Of::Report(all::report(name)?),
     };
-    let options = export::Options {
+    let options = export::ExportOptions {
         format: args.format,
         target: export::Target { path: args.output, force: args.force },
         selection: args.select.into(),
@@ -184,6 +217,7 @@ fn export(args: ExportArgs) -> Result<Outcome> {
         table: args.table,
         weight: args.by,
         events: args.events,
+        pages: args.pages,
         name: args.target,
         lines: args.lines,
     };
@@ -196,21 +230,22 @@ fn dump(args: DumpArgs) -> Result<Outcome> {
         DumpFormat::Kernel if !args.json => dump::Format::Kernel,
         DumpFormat::Kernel | DumpFormat::Jsonl => dump::Format::Jsonl,
     };
-    let options = dump::Options {
+    let options = dump::DumpOptions {
         format,
         time: args.time,
         cpus: args.cpu,
         pids: args.pid,
         events: args.event,
+        conditions: args.conditions,
         limit: args.lines,
     };
     if args.follow {
-        return follow::run(&args.file, &options);
+        return live::run(&args.file, &options);
     }
     shown(&args.file, |session| dump::run(session, &options))
 }
 
-fn diff(args: DiffArgs) -> Result<Outcome> {
+fn diff(args: DiffArgs, show: Show) -> Result<Outcome> {
     let (first, second) = args.selections();
     let DiffArgs { before, after, .. } = &args;
     let after = after.as_deref().unwrap_or(before);
@@ -230,7 +265,7 @@ fn diff(args: DiffArgs) -> Result<Outcome> {
             Ok(Outcome::Done)
         })?;
     }
-    // Files that do not tell their build may be of different ones.
+    // Files without a build may be of different ones.
     let exact = before == after || builds.iter().all(|b| b.is_some() && *b == builds[0]);
     let mut outcome = Outcome::Done;
     let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::Profile>> {
@@ -254,21 +289,23 @@ fn diff(args: DiffArgs) -> Result<Outcome> {
         let time = time.as_ref().map_or(String::new(), |t| format!(" at {t}"));
         format!("{}{time}", names.join(" + "))
     };
-    let options = diff::Options {
+    let options = diff::DiffOptions {
         names: [name(&before, &args.time_text()), name(&after, &args.against_text())],
+        arguments: args.arguments(),
+        placeholders: if args.after.is_some() { "A B" } else { "--time A --against B FILE" },
+        by: args.by,
         per_second: args.per_second,
         second: second_length,
-        limit: args.lines.lines,
         all: args.all,
         fail_over: args.fail_over,
-        json: args.json,
+        output: Output { limit: args.lines.lines, json: args.json, show },
         by_function: !exact,
     };
     diff::run(&a, &b, &options)?;
     Ok(outcome)
 }
 
-/// Runs what accounts for memory: refused where this program cannot read the fields that it takes.
+/// Runs a command that accounts for memory: refused if this program cannot read the fields that it needs.
 fn with(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
     shown(file, |session| {
         unknown::check_accounting(file, session.trace)?;
@@ -276,7 +313,7 @@ fn with(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Resul
     })
 }
 
-/// Runs what writes events anew.
+/// Runs a command that rewrites events.
 fn copied(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
     shown(file, |session| {
         unknown::check_copying(file, session.trace)?;
@@ -284,7 +321,7 @@ fn copied(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Res
     })
 }
 
-/// Runs what shows a file as it is.
+/// Runs a command that shows a file without accounting.
 fn shown(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
     let bytes = open::bytes(file)?;
     bytes.without_growing(|| {
@@ -307,5 +344,21 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         whole().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_a_manual_page() {
+        for command in whole().get_subcommands() {
+            let name = command.get_name();
+            let mut page = Vec::new();
+            clap_mangen::Man::new(manual::subject(whole(), Some(name))).render(&mut page).unwrap();
+            let title = format!(".TH kmt-analyze-{name} 1");
+            assert!(String::from_utf8(page).unwrap().contains(&title), "{name}");
+            assert!(whole().try_get_matches_from(["kmt-analyze", "man", name]).is_ok(), "{name}");
+        }
+        let mistyped = whole().try_get_matches_from(["kmt-analyze", "man", "leeks"]).unwrap_err();
+        assert_eq!(mistyped.exit_code(), 2);
+        let text = mistyped.to_string();
+        assert!(text.contains("commands are ") && text.contains(" leaks"), "{text}");
     }
 }

@@ -1,17 +1,21 @@
-//! Commands of the reports, made of their registry.
+//! Commands of the reports, generated from the registry.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::args::{LineArgs, SelectArgs, Target};
+use super::args::{LineArgs, SelectArgs, TableArgs, Target};
+use crate::export::{self, ReportTable};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
+use crate::reports::latency::{Latency, Options, live};
+use crate::reports::output::{Output, Show};
 use crate::reports::registry::{Entry, REPORTS, named};
-use crate::reports::run::{Output, one};
+use crate::reports::report::Report;
+use crate::reports::run::one;
 use crate::trace::session::Session;
 
-/// Adds a command for each report that has none of its own, behind the first ones.
+/// Adds a command for each report without its own, after the first ones.
 pub fn with_reports(mut cli: Command) -> Command {
-    /// Commands before the reports: summary, info, dump.
+    /// Number of commands before the reports: summary, info, dump.
     const FIRST: usize = 3;
     let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for (place, name) in names.iter().enumerate() {
@@ -22,23 +26,24 @@ pub fn with_reports(mut cli: Command) -> Command {
     cli.subcommands(own.enumerate().map(|(place, entry)| command(entry).display_order(FIRST + place)))
 }
 
-/// Options of all reports around those of its own.
+/// Its own options first, then those that all reports have.
 fn command(entry: &Entry) -> Command {
-    let command = SelectArgs::augment_args((entry.with_options)(Command::new(entry.name)));
+    let command = (entry.with_options)(Command::new(entry.name));
     let command = if entry.has_lines { LineArgs::augment_args(command) } else { command };
+    let command = SelectArgs::augment_args(TableArgs::augment_args(Target::augment_args(command)));
     // Each group of options brings the description of its own.
-    Target::augment_args(command).about(entry.about).long_about(None)
+    command.about(entry.about).long_about(None).next_help_heading(None)
 }
 
-/// The report that was asked for, if it is one without a command of its own.
+/// The report of a command line, if its command is in the registry.
 pub fn asked(matches: &ArgMatches) -> Option<(&'static Entry, &ArgMatches)> {
     let (name, matches) = matches.subcommand()?;
-    // summary has options that are no report's.
+    // The command summary has options besides the report's.
     named(name).filter(|entry| entry.name != "summary").map(|entry| (entry, matches))
 }
 
 /// Prints a report.
-pub fn run(entry: &Entry, matches: &ArgMatches) -> Result<Outcome> {
+pub fn run(entry: &Entry, matches: &ArgMatches, show: Show) -> Result<Outcome> {
     let wrong = |error: clap::Error| Failure::new(error.to_string());
     let selection = Selection::from(SelectArgs::from_arg_matches(matches).map_err(wrong)?);
     let target = Target::from_arg_matches(matches).map_err(wrong)?;
@@ -46,8 +51,21 @@ pub fn run(entry: &Entry, matches: &ArgMatches) -> Result<Outcome> {
         true => LineArgs::from_arg_matches(matches).map_err(wrong)?.lines,
         false => None,
     };
+    if entry.name == Latency::NAME && matches.get_flag("follow") {
+        let options = Options::from_arg_matches(matches).map_err(wrong)?;
+        let threshold = options.threshold.unwrap_or(0);
+        let options = live::LiveOptions { threshold, pids: selection.pids, json: target.json };
+        return live::run(&target.file, &options);
+    }
     let report = (entry.parse)(matches, &selection).map_err(wrong)?;
-    let output = Output { limit, json: target.json };
-    let print = |session: &Session<'_>| one(session, &selection, output, &*report);
+    let TableArgs { csv, table } = TableArgs::from_arg_matches(matches).map_err(wrong)?;
+    let output = Output { limit, json: target.json, show };
+    let print = |session: &Session<'_>| match csv {
+        true => {
+            let table = ReportTable { report: &*report, name: table.as_deref(), lines: limit };
+            export::csv(session, &selection, &table)
+        }
+        false => one(session, &selection, output, &*report),
+    };
     if entry.accounts { super::with(&target.file, print) } else { super::shown(&target.file, print) }
 }

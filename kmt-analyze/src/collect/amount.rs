@@ -1,4 +1,4 @@
-//! Sums of numbers that some events may lack: then the sum is unknown, not too small.
+//! Sums of numbers that some events lack: then the sum is unknown, not too small.
 
 use super::sums::Sums;
 
@@ -6,7 +6,7 @@ use super::sums::Sums;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
     sum: u64,
-    /// Events that did not tell their number.
+    /// Number of events without the number.
     missing: u64,
 }
 
@@ -19,13 +19,13 @@ impl Amount {
         }
     }
 
-    /// The sum, if every event told its number.
-    pub fn known(&self) -> Option<u64> {
+    /// The sum; `None`: some event lacks the number.
+    pub fn recorded(&self) -> Option<u64> {
         (self.missing == 0).then_some(self.sum)
     }
 }
 
-/// A sum of two parts; of which part a number is may be unknown too.
+/// A sum of two parts; the part of a number may be unknown too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Split {
     /// Both.
@@ -59,16 +59,16 @@ mod tests {
     #[test]
     fn what_an_event_lacks_makes_the_sum_unknown() {
         let mut amount = Amount::default();
-        assert_eq!(amount.known(), Some(0));
+        assert_eq!(amount.recorded(), Some(0));
         amount.add(Some(3));
-        assert_eq!(amount.known(), Some(3));
+        assert_eq!(amount.recorded(), Some(3));
         amount.add(None);
         amount.add(Some(3));
-        assert_eq!(amount.known(), None);
+        assert_eq!(amount.recorded(), None);
         let mut split = Split::default();
         split.add(Some(true), Some(5));
-        assert_eq!((split.all.known(), split.parts.map(|p| p.known())), (Some(5), [Some(0), Some(5)]));
+        assert_eq!((split.all.recorded(), split.parts.map(|p| p.recorded())), (Some(5), [Some(0), Some(5)]));
         split.add(None, Some(2));
-        assert_eq!((split.all.known(), split.parts.map(|p| p.known())), (Some(7), [None, None]));
+        assert_eq!((split.all.recorded(), split.parts.map(|p| p.recorded())), (Some(7), [None, None]));
     }
 }

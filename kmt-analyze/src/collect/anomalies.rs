@@ -1,4 +1,4 @@
-//! Lives and frees that should not be so, or look so: objects freed by another interface, frees of nothing, frees logged late.
+//! Lives and frees that are wrong or look wrong: mixed API, frees without a life, late free events.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::sums::{Sums, merged};
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
 use crate::ledger::{Closed, Interests, Receiver};
 
-/// Lives and frees that should not be so.
+/// Collects lives and frees that are wrong or look wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anomalies;
 
@@ -28,28 +28,28 @@ impl Collector for Anomalies {
     }
 }
 
-/// Anomalies, counted.
+/// Counts of anomalies.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AnomalySums {
-    /// Objects freed by the other interface, by call site and freeing site.
+    /// Objects freed through the other API, by call site and freeing site.
     pub mixed: BTreeMap<(u32, u32), (u64, u64)>,
-    /// Frees that were logged after the address or its page had another use, by freeing site.
+    /// Late free events, logged after the address or its page was reused, by freeing site.
     pub late: BTreeMap<u32, LateFrees>,
-    /// Lives whose free could be one of two, by call site.
+    /// Lives with an ambiguous free, by call site.
     pub ambiguous: BTreeMap<u32, u64>,
-    /// Lives that ended unseen, by call site: replaced by an object, by a page event, and of these with a free behind.
-    pub unseen: BTreeMap<u32, [u64; 3]>,
-    /// Frees that ended no life, by freeing site: of objects older than the trace, on pages of the trace, at addresses
-    /// that are known.
+    /// Implied frees by call site: by an object, by a page event, and by a page event with a later free.
+    pub implied_frees: BTreeMap<u32, [u64; 3]>,
+    /// Frees without a life, by freeing site: of objects older than the trace, on pages of the trace, at addresses with
+    /// events.
     pub unmatched: BTreeMap<u32, [u64; 3]>,
-    /// Lives that end before they begin, by call site: the clock of two CPUs disagrees.
+    /// Lives that end before their birth, by call site: the clocks of two CPUs differ.
     pub inverted: BTreeMap<u32, u64>,
 }
 
-/// Frees that were logged late.
+/// Late free events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LateFrees {
-    /// How many.
+    /// Number of frees.
     pub frees: u64,
     /// Longest delay in the clock's unit.
     pub delay_max: u64,
@@ -67,7 +67,7 @@ impl Sums for AnomalySums {
         self.mixed.absorb(other.mixed);
         self.late.absorb(other.late);
         self.ambiguous.absorb(other.ambiguous);
-        self.unseen.absorb(other.unseen);
+        self.implied_frees.absorb(other.implied_frees);
         self.unmatched.absorb(other.unmatched);
         self.inverted.absorb(other.inverted);
     }
@@ -78,7 +78,7 @@ impl Receiver for AnomalySums {
     fn closed(&mut self, closed: &Closed) {
         match closed.end {
             End::Freed { free, end, late } if closed.is_freed => {
-                // Mixing is rare, so the branch is cheap; the interface of the life is its call site's.
+                // Mixed API is rare, so the branch is cheap; the API of the life is that of its call site.
                 if late.is_some() {
                     let entry = self.late.entry(free.site).or_default();
                     entry.frees += 1;
@@ -92,7 +92,7 @@ impl Receiver for AnomalySums {
                     *entry = (entry.0 + 1, entry.1.saturating_add(closed.bytes_alloc));
                 }
             }
-            End::Unseen { ambiguous, by, .. } if closed.is_unseen => {
+            End::ImpliedFree { ambiguous, by, .. } if closed.is_implied_free => {
                 if ambiguous {
                     *self.ambiguous.entry(closed.caller).or_default() += 1;
                 }
@@ -101,9 +101,9 @@ impl Receiver for AnomalySums {
                     Replacement::Page => 1,
                     Replacement::PageThenFree => 2,
                 };
-                self.unseen.entry(closed.caller).or_default()[slot] += 1;
+                self.implied_frees.entry(closed.caller).or_default()[slot] += 1;
             }
-            End::Freed { .. } | End::Unseen { .. } | End::Live => {}
+            End::Freed { .. } | End::ImpliedFree { .. } | End::Live => {}
         }
     }
 

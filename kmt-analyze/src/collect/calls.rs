@@ -1,4 +1,4 @@
-//! Slab objects by the call stack that allocated them, where stacks were recorded.
+//! Slab objects by their allocation stack, if stacks were recorded.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::int_hash::IntHash;
 use crate::ledger::{Closed, Interests, Receiver};
 use crate::stream::{Op, Origin};
 
-/// Slab objects by call stack.
+/// Collects slab objects by allocation stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calls;
 
@@ -21,7 +21,7 @@ impl Collector for Calls {
         Interests { lives: true, slab_stacks: true, ..Interests::default() }
     }
 
-    /// A stack follows its allocation on a task, and a life is of an address.
+    /// A stack follows its allocation on the same task; lives are routed by address.
     fn route(&self) -> Route {
         Route::All
     }
@@ -107,7 +107,7 @@ impl Sums for StackSums {
         self.bytes_alloc.absorb(other.bytes_alloc);
         self.live.absorb(other.live);
         self.bytes_live.absorb(other.bytes_live);
-        // The last one by number: `None` is before all.
+        // The caller with the highest number; `None` is lower than any.
         self.caller = self.caller.max(other.caller);
     }
 }
@@ -141,7 +141,7 @@ mod tests {
             is_born: true,
             is_freed: !is_live,
             is_waiting: false,
-            is_unseen: false,
+            is_implied_free: false,
             is_live,
             uncertain: false,
         }

@@ -1,11 +1,11 @@
-//! A collector: what is to be gathered beside sums by site, in as many parts as there are partitions.
+//! Collectors gather more than sums by site, in one part for each partition of the events.
 
 use crate::ledger::{Interests, Receiver, Rules};
 
-/// Describes what is to be gathered in a pass.
+/// Description of data to collect in a pass.
 ///
 /// A pass makes one part for each partition of its events, feeds them, and merges them: the result is the same for any
-/// number of parts. Two collectors of one type that are equal ask for the same, and share their parts.
+/// number of parts. Equal collectors of one type share their parts.
 pub trait Collector: PartialEq + 'static {
     /// Receives the events of one partition.
     type Part: Receiver + 'static;
@@ -15,7 +15,7 @@ pub trait Collector: PartialEq + 'static {
     /// Events that its parts receive.
     fn interests(&self) -> Interests;
 
-    /// Which partition receives which event.
+    /// Partition that receives an event.
     fn route(&self) -> Route {
         Route::Any
     }
@@ -23,29 +23,30 @@ pub trait Collector: PartialEq + 'static {
     /// An empty part.
     fn partition(&self, share: &Share) -> Self::Part;
 
-    /// The result of all parts, which are one or more.
+    /// Merges the parts, at least one, to the result.
     fn merge(&self, first: Self::Part, others: Vec<Self::Part>) -> Self::Output;
 }
 
-/// Which partition receives which event.
+/// Distribution of events to partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// Each event goes to one part, whichever: they add up in any order. Changes of one address go to one part, in order.
+    /// Each event goes to any one part: sums do not depend on the order. Changes of one address go to one part, in
+    /// order.
     Any,
     /// Each event goes to the part of its task, in order.
     Task,
-    /// Each part receives every event in order, and counts its [`Share`] of them.
+    /// Each part receives all events in order, and counts its [`Share`] of them.
     All,
     /// One part receives every event: its result is a sequence, not a sum.
     Whole,
 }
 
-/// A part among its like, and what the rules of the ledger depend on.
+/// Number of a part, and the parameters of the pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
     /// Rules of the pass.
     pub rules: Rules,
-    /// The trace has call stacks.
+    /// True if the trace has call stacks.
     pub has_stacks: bool,
     /// Number of the part, from 0.
     pub index: u32,
@@ -59,17 +60,17 @@ impl Share {
         Self { rules, has_stacks, index: 0, of: 1 }
     }
 
-    /// True if this part counts what has that key.
+    /// True if this part counts items with that key.
     #[inline]
     pub fn owns(&self, key: u64) -> bool {
         self.of == 1 || part_of(key, self.of) == self.index
     }
 }
 
-/// Number of the part of a key, of so many.
+/// Number of the part of a key, of `of` parts.
 #[inline]
 pub fn part_of(key: u64, of: u32) -> u32 {
-    // Multiplied by 2^64 divided by the golden ratio: neighbours go to different parts.
+    // Multiplied by 2^64 divided by the golden ratio: neighbouring keys go to different parts.
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((mixed * u64::from(of)) >> 32) as u32
 }

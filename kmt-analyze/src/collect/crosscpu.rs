@@ -1,4 +1,4 @@
-//! Objects that are freed on another CPU than they were allocated on (rule R11).
+//! Objects freed on another CPU than the allocation (rule R11).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::sums::{Sums, grown, merge_counts, merged};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 
-/// Frees by the CPU of the allocation and the CPU of the free.
+/// Collects frees by the CPU of the allocation and the CPU of the free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CrossCpu;
 
@@ -36,7 +36,7 @@ impl Collector for CrossCpu {
 /// Sums by CPU and by call site.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CrossCpuSums {
-    /// By CPU that allocated and CPU that freed, also where they are the same: objects, bytes.
+    /// Objects and bytes by CPU of the allocation and CPU of the free, which may be the same.
     pub matrix: BTreeMap<(u32, u32), (u64, u64)>,
     /// By number of the call site and interface.
     pub callers: Vec<CallerCrossCpu>,
@@ -45,9 +45,9 @@ pub struct CrossCpuSums {
 /// Frees of objects of one call site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallerCrossCpu {
-    /// Objects that were freed, on any CPU.
+    /// Objects freed on any CPU.
     pub freed: u64,
-    /// Lifetimes of those that were freed on another CPU.
+    /// Lifetimes of those freed on another CPU.
     pub delay: Histogram,
     /// Bytes of those.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Page allocations that were served from pageblocks of another migrate type, and for whom.
+//! Page allocations from pageblocks of another migrate type, and the slab allocations that caused them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,28 +10,28 @@ use crate::ledger::direct_map::DirectMap;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin, SideEventKind};
 
-/// What fallbacks have in common; `None` where the event lacks it.
+/// Properties of a fallback; `None`: not in the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fallback {
-    /// Migrate type that was asked for.
+    /// Requested migrate type.
     pub alloc_migratetype: Option<i32>,
-    /// Type of the pages that were taken.
+    /// Type of the allocated pages.
     pub fallback_migratetype: Option<i32>,
-    /// Order that was asked for.
+    /// Requested order.
     pub alloc_order: Option<u32>,
-    /// Order of the pages that were taken.
+    /// Order of the allocated pages.
     pub fallback_order: Option<u32>,
-    /// Whether the pageblock then has the type that was asked for.
+    /// True if the pageblock then has the requested type.
     pub change_ownership: Option<bool>,
     /// Task.
     pub pid: i32,
-    /// Number of the page allocation's kind, where it followed.
+    /// Number of the kind of the page allocation that followed.
     pub page_site: Option<u32>,
-    /// Number of the site of the slab object that the page was for.
+    /// Number of the site of the slab allocation that needed the page.
     pub slab_site: Option<u32>,
 }
 
-/// Fallbacks and the allocations that they were for.
+/// Collects fallbacks with the allocations that caused them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallbacks;
 
@@ -59,14 +59,15 @@ impl Collector for Fallbacks {
     }
 }
 
-/// Fallbacks, counted.
+/// Counts of fallbacks.
 #[derive(Debug, Default)]
 pub struct FallbackSums {
-    /// By what they have in common.
+    /// By properties.
     counts: HashMap<Fallback, u64>,
-    /// For each task one whose page allocation, or slab allocation behind it, may still come; and the frames of that.
+    /// Last fallback of each task, until its page allocation and slab allocation are known; and the frames of the page
+    /// allocation.
     open: HashMap<i32, (Fallback, Range<u64>), IntHash>,
-    /// Where page frames are mapped, and log2 of the page size.
+    /// Base of the direct map, and log2 of the page size.
     map: Option<(DirectMap, u32)>,
 }
 
@@ -77,7 +78,7 @@ impl FallbackSums {
         }
     }
 
-    /// Counts those that are still open.
+    /// Counts undecided fallbacks.
     fn finish(mut self) -> HashMap<Fallback, u64> {
         let open: Vec<i32> = self.open.keys().copied().collect();
         open.into_iter().for_each(|pid| self.settle(pid));
@@ -108,8 +109,8 @@ impl Receiver for FallbackSums {
         self.open.insert(pid, (fallback, pfn..pfn));
     }
 
-    /// Pages were allocated: what the task asked for when it fell back. The page that it gets may be another, since
-    /// fallbacks fill per-CPU lists.
+    /// Matches the page allocation of a fallback by its migrate type. Its page may be another one, since fallbacks fill
+    /// per-CPU lists.
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
         let pid = event.place.pid;
         let Some((fallback, frames)) = self.open.get_mut(&pid) else { return };
@@ -124,7 +125,7 @@ impl Receiver for FallbackSums {
         }
     }
 
-    /// A slab object was allocated: the first one on a new slab page is what that was for.
+    /// Matches the slab allocation: the first object on a new slab page is what the page was for.
     fn slab_alloc(&mut self, op: &Op, place: Origin, _: bool) {
         if self.open.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What stays: when those were born that are still there at the end, and how long the others of their kind live.
+//! Survivors: the births of objects that are live at the end, and the lifetimes of others of their kind.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
-/// Steps of time that a window is cut into.
+/// Number of time steps of a window.
 pub const STEPS: usize = 32;
 
-/// Births and survivors over a window of time.
+/// Collects births and survivors over a window of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Growth {
     start: u64,
@@ -20,7 +20,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// From `first` to `last`.
+    /// For the window from `first` to `last`.
     pub fn new(first: u64, last: u64) -> Self {
         Self { start: first, step: (last.saturating_sub(first) / STEPS as u64 + 1).max(1) }
     }
@@ -53,7 +53,7 @@ impl Collector for Growth {
     }
 }
 
-/// Births and survivors by what they have in common.
+/// Births and survivors by call site, kind of pages and stack.
 #[derive(Debug, PartialEq, Eq)]
 pub struct GrowthSums {
     window: Growth,
@@ -61,16 +61,16 @@ pub struct GrowthSums {
     pub callers: Vec<Survival>,
     /// Pages by number of their kind.
     pub pages: Vec<Survival>,
-    /// Pages that are live and hold slab objects: they are in no other number.
+    /// Live pages that hold slab objects; they are in no other number.
     pub slab_pages: u64,
-    /// Pages by number of their stack, where they have one.
+    /// Pages by number of their stack.
     pub page_stacks: HashMap<u32, Survival, IntHash>,
 }
 
 /// A number for each step.
 pub type Numbers = [u64; STEPS];
 
-/// The same, kept of the steps that have one: most call sites and tasks have few.
+/// The same, with only non-zero steps stored: most call sites and tasks have few.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Steps(Vec<(u8, u64)>);
 
@@ -82,28 +82,30 @@ impl Steps {
             return;
         }
         let at = match self.0.get(step) {
-            // With all steps there, each stands at its own number.
-            Some((known, _)) if usize::from(*known) == step => step,
-            _ => self.0.binary_search_by_key(&step, |(known, _)| usize::from(*known)).unwrap_or_else(|at| {
-                // Many have one alone.
-                if self.0.is_empty() {
-                    self.0.reserve_exact(1);
-                }
-                self.0.insert(at, (step as u8, 0));
-                at
-            }),
+            // If all steps are stored, the index is the step.
+            Some((stored, _)) if usize::from(*stored) == step => step,
+            _ => {
+                self.0.binary_search_by_key(&step, |(stored, _)| usize::from(*stored)).unwrap_or_else(|at| {
+                    // Many have one step only.
+                    if self.0.is_empty() {
+                        self.0.reserve_exact(1);
+                    }
+                    self.0.insert(at, (step as u8, 0));
+                    at
+                })
+            }
         };
-        if let Some((_, known)) = self.0.get_mut(at) {
-            *known = known.saturating_add(number);
+        if let Some((_, stored)) = self.0.get_mut(at) {
+            *stored = stored.saturating_add(number);
         }
     }
 
-    /// Adds those of another.
+    /// Adds the numbers of another.
     pub fn add_all(&mut self, other: &Self) {
         other.0.iter().for_each(|&(step, number)| self.add(step.into(), number));
     }
 
-    /// The number of every step.
+    /// The numbers of all steps.
     pub fn all(&self) -> Numbers {
         let mut out = [0; STEPS];
         for &(step, number) in &self.0 {
@@ -114,7 +116,7 @@ impl Steps {
         out
     }
 
-    /// All together.
+    /// The sum of all steps.
     pub fn sum(&self) -> u64 {
         self.0.iter().fold(0, |sum, (_, number)| sum.saturating_add(*number))
     }
@@ -133,22 +135,24 @@ impl From<&Numbers> for Steps {
 pub struct Survival {
     /// Allocations by step.
     pub births: Steps,
-    /// Those of them that are live at the end.
+    /// Those still live at the end.
     pub survivors: Steps,
     /// Bytes, or pages, of those.
     pub survivor_amount: Steps,
-    /// Lives that ended by a free within the window, also of what was allocated before.
+    /// Lifetimes of lives that ended by a free in the window, including those allocated before it.
     pub lifetimes: Histogram,
-    /// Lives that ended unseen.
-    pub unseen: u64,
-    /// How old they were when they were found to be over.
-    pub unseen_ages: Histogram,
-    /// Survivors by the task that allocated them, and by step.
+    /// Implied frees.
+    pub implied_frees: u64,
+    /// Ages at the implied frees.
+    pub implied_free_ages: Histogram,
+    /// Survivors by allocating task and step.
     pub holders: HashMap<i32, Steps, IntHash>,
+    /// Surviving pages by number of the CPU and task that allocated them, and step.
+    pub page_holders: HashMap<u32, Steps, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
-    /// Of the sites that share the call site the first one with survivors, or else the first one: whether it has none,
-    /// and its number. Of pages the kind itself.
+    /// First site of the call site with survivors, or else the first site: true if it has no survivors, and its number.
+    /// For pages the kind itself.
     pub site: Option<(bool, u32)>,
 }
 
@@ -163,33 +167,33 @@ impl Receiver for GrowthSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
         let born = self.window.place(closed.life.born);
-        let course = grown(&mut self.callers, closed.caller);
-        course.add_site((!closed.is_live, closed.life.site));
-        course.births.add(born, u64::from(closed.is_born));
-        if closed.is_unseen {
-            course.unseen += 1;
-            course.unseen_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
+        let survival = grown(&mut self.callers, closed.caller);
+        survival.add_site((!closed.is_live, closed.life.site));
+        survival.births.add(born, u64::from(closed.is_born));
+        if closed.is_implied_free {
+            survival.implied_frees += 1;
+            survival.implied_free_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
         if closed.is_live {
-            course.holders.entry(closed.born_at.pid).or_default().add(born, 1);
-            course.survivors.add(born, 1);
-            course.survivor_amount.add(born, closed.bytes_alloc);
-            course.uncertain += u64::from(closed.uncertain);
+            survival.holders.entry(closed.born_at.pid).or_default().add(born, 1);
+            survival.survivors.add(born, 1);
+            survival.survivor_amount.add(born, closed.bytes_alloc);
+            survival.uncertain += u64::from(closed.uncertain);
         } else if let Some(end) = closed.end.time().filter(|_| closed.is_freed) {
-            course.lifetimes.add(end.saturating_sub(closed.life.born));
+            survival.lifetimes.add(end.saturating_sub(closed.life.born));
         }
     }
 
-    /// Frames are added up; those of slabs are what their objects are.
+    /// Slab pages are only summed up: their objects have their own survival.
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         if closed.is_slab {
             self.slab_pages += closed.sums.frames_live;
             return;
         }
         let born = self.window.place(closed.born);
-        let course = grown(&mut self.pages, closed.site);
-        course.add_site((false, closed.site));
-        course.add_frames(closed, born);
+        let survival = grown(&mut self.pages, closed.site);
+        survival.add_site((false, closed.site));
+        survival.add_frames(closed, born);
         if closed.stack != NO_STACK {
             self.page_stacks.entry(closed.stack).or_default().add_frames(closed, born);
         }
@@ -202,21 +206,24 @@ impl Survival {
         self.site = Some(self.site.map_or(site, |first| first.min(site)));
     }
 
-    /// Number of the first of its sites that has survivors, or else of the first one.
+    /// Number of the first site with survivors, or else of the first site.
     pub fn site(&self) -> Option<u32> {
         self.site.map(|(_, number)| number)
     }
 
-    /// Frames that were born in that step.
+    /// Adds frames allocated in step `born`.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
-        let (course, live) = (self, closed.sums.frames_live);
-        course.births.add(born, if closed.is_born { closed.frames } else { 0 });
-        course.unseen = course.unseen.saturating_add(closed.sums.frames_freed_unseen);
-        course.survivors.add(born, live);
-        course.survivor_amount.add(born, live);
-        course.uncertain = course.uncertain.saturating_add(closed.sums.frames_live_uncertain);
+        let (survival, live) = (self, closed.sums.frames_live);
+        survival.births.add(born, if closed.is_born { closed.frames } else { 0 });
+        survival.implied_frees = survival.implied_frees.saturating_add(closed.sums.frames_freed_implied);
+        survival.survivors.add(born, live);
+        survival.survivor_amount.add(born, live);
+        if live > 0 {
+            survival.page_holders.entry(closed.origin).or_default().add(born, live);
+        }
+        survival.uncertain = survival.uncertain.saturating_add(closed.sums.frames_live_uncertain);
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
-            course.lifetimes.add(end.saturating_sub(closed.born));
+            survival.lifetimes.add(end.saturating_sub(closed.born));
         }
     }
 }
@@ -227,10 +234,13 @@ impl std::ops::AddAssign<&Survival> for Survival {
         self.survivors.add_all(&other.survivors);
         self.survivor_amount.add_all(&other.survivor_amount);
         self.lifetimes.merge(&other.lifetimes);
-        self.unseen = self.unseen.saturating_add(other.unseen);
-        self.unseen_ages.merge(&other.unseen_ages);
+        self.implied_frees = self.implied_frees.saturating_add(other.implied_frees);
+        self.implied_free_ages.merge(&other.implied_free_ages);
         for (pid, steps) in &other.holders {
             self.holders.entry(*pid).or_default().add_all(steps);
+        }
+        for (origin, steps) in &other.page_holders {
+            self.page_holders.entry(*origin).or_default().add_all(steps);
         }
         self.uncertain = self.uncertain.saturating_add(other.uncertain);
         other.site.into_iter().for_each(|site| self.add_site(site));

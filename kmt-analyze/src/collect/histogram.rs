@@ -1,22 +1,22 @@
-//! Counts of numbers of any size, exact to 1.6 %.
+//! Histograms of integers, exact to 1.6 %.
 
 use super::sums::Sums;
 
-/// Buckets of one power of two: numbers within a bucket differ by 1/32 at most.
+/// log2 of the buckets of each power of two: numbers in a bucket differ by at most 1/32.
 const PARTS_LOG2: u32 = 5;
 const PARTS: usize = 1 << PARTS_LOG2;
-/// Up to this number of used buckets only those are stored.
+/// Up to this number of used buckets, only used ones are stored.
 const FEW: usize = 64;
 
-/// A histogram whose buckets grow with the numbers: each power of two has 32.
+/// A histogram with 32 buckets for each power of two.
 ///
-/// Numbers below 32 have buckets of their own. Of few buckets only those that are used are kept; of more all up to the
-/// largest number: 256 bytes for each power of two.
+/// Numbers below 32 have their own buckets. If few buckets are used, only these are stored; else all up to the largest
+/// number, 256 bytes for each power of two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Place and count of the buckets that are used, by place, while they are few.
+    /// Index and count of used buckets, sorted, while they are few.
     few: Vec<(u16, u64)>,
-    /// All, once they are more.
+    /// All buckets, if many are used.
     buckets: Vec<u64>,
     sum: u128,
     max: u64,
@@ -40,8 +40,8 @@ impl Histogram {
         if self.buckets.is_empty() {
             match self.few.binary_search_by_key(&place, |&(place, _)| place.into()) {
                 Ok(at) => {
-                    if let Some((_, known)) = self.few.get_mut(at) {
-                        *known += count;
+                    if let Some((_, stored)) = self.few.get_mut(at) {
+                        *stored += count;
                     }
                     return;
                 }
@@ -64,13 +64,13 @@ impl Histogram {
         }
     }
 
-    /// Places and counts, by place.
+    /// Indices and counts, sorted by index.
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let few = self.few.iter().map(|&(place, count)| (usize::from(place), count));
         few.chain(self.buckets.iter().copied().enumerate())
     }
 
-    /// Adds another one.
+    /// Adds another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (place, count) in other.counts().filter(|(_, count)| *count > 0) {
             self.add_to(place, count);
@@ -79,33 +79,33 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many numbers were counted.
+    /// Number of counted numbers.
     pub fn count(&self) -> u64 {
         self.counts().map(|(_, count)| count).sum()
     }
 
-    /// The sum of all, exactly, but for what 64 bits do not hold.
+    /// The exact sum; it saturates at 64 bits.
     pub fn sum(&self) -> u64 {
         u64::try_from(self.sum).unwrap_or(u64::MAX)
     }
 
-    /// The largest one, exactly.
+    /// The exact maximum.
     pub fn max(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max)
     }
 
-    /// The mean, exactly.
+    /// The exact mean.
     pub fn mean(&self) -> Option<u64> {
         u64::try_from(self.sum.checked_div(self.count().into())?).ok()
     }
 
-    /// The number below which `per_mille` of all lie, the nearest rank: exact below 64, within 1.6 % above.
+    /// Quantile at `per_mille`, by nearest rank: exact below 64, within 1.6 % above.
     pub fn quantile(&self, per_mille: u64) -> Option<u64> {
         let rank = (u128::from(self.count()) * u128::from(per_mille)).div_ceil(1000).max(1) as u64;
-        let mut seen = 0;
+        let mut counted = 0;
         for (low, width, count) in self.buckets() {
-            seen += count;
-            if seen >= rank {
+            counted += count;
+            if counted >= rank {
                 return Some((low + (width - 1) / 2).min(self.max));
             }
         }
@@ -120,7 +120,7 @@ impl Histogram {
         })
     }
 
-    /// Counts by power of ten: how many numbers lie in 1..10, 10..100 and so on; 0 counts as 1.
+    /// Counts by power of ten, for 1..10, 10..100 and so on; 0 counts as 1.
     pub fn decades(&self) -> Vec<u64> {
         let mut out = Vec::new();
         for (low, width, count) in self.buckets() {
@@ -142,7 +142,7 @@ impl Sums for Histogram {
     }
 }
 
-/// The bucket of a number: first those below 32, then 32 for each power of two.
+/// Bucket index of a number: first those below 32, then 32 for each power of two.
 #[inline]
 fn place(value: u64) -> usize {
     let bits = 64 - value.leading_zeros();

@@ -1,4 +1,4 @@
-//! How long objects live, by the call site that allocated them, and where they are freed.
+//! Lifetimes of objects by call site, with the sites of their frees.
 
 use super::collector::{Collector, Share};
 use super::histogram::Histogram;
@@ -6,10 +6,10 @@ use super::sums::{Sums, grown, merge_counts, merged};
 use crate::ledger::lives::{End, Free, Life, NoLife};
 use crate::ledger::{Closed, Interests, Receiver};
 
-/// Lifetimes by call site.
+/// Collects lifetimes by call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// Lives that end this soon after their birth count as temporary; in the clock's unit. `None`: none does.
+    /// Longest lifetime of a temporary object, in the clock's unit; `None`: no object is temporary.
     pub temporary_bound: Option<u64>,
 }
 
@@ -27,43 +27,43 @@ impl Collector for Lifetimes {
 
     fn merge(&self, first: LifetimeSums, others: Vec<LifetimeSums>) -> LifetimeSums {
         let mut out = merged(first, others);
-        out.callers.iter_mut().for_each(|caller| caller.merge_freed_by(Vec::new()));
+        out.callers.iter_mut().for_each(CallerLives::sort_freed_by);
         out
     }
 }
 
-/// Lifetimes, added up.
+/// Lifetimes of all call sites.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LifetimeSums {
     /// By number of the call site and interface.
     pub callers: Vec<CallerLives>,
-    /// Frees that ended no life of the trace, by number of the free's site.
+    /// Frees without a life in the trace, by number of the freeing site.
     pub unmatched: Vec<u64>,
     temporary_bound: Option<u64>,
 }
 
-/// Lives that began at one call site.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// Lives of the objects of one call site.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallerLives {
-    /// Lifetimes of those that were freed in the window, in the clock's unit.
+    /// Lifetimes of objects freed in the window, in the clock's unit.
     pub freed: Histogram,
-    /// Those that go on at its end: censored, their lifetimes are at least their ages.
+    /// Objects still allocated at the end: censored, their lifetimes are at least their ages.
     pub censored: u64,
-    /// Those that were found gone: freed unseen, at an unknown time.
-    pub unseen: u64,
-    /// Those of all these that cross a loss, or whose free is ambiguous.
+    /// Implied frees, at an unknown time.
+    pub implied_frees: u64,
+    /// Those that cross a loss, or whose free is ambiguous.
     pub uncertain: u64,
-    /// Bytes of those that were freed.
+    /// Bytes of the freed objects.
     pub bytes_freed: u64,
-    /// Freed at once.
+    /// Temporary objects.
     pub temporary: u64,
     /// Bytes of those.
     pub bytes_temporary: u64,
-    /// Freed at once, and on another CPU than allocated.
+    /// Temporary objects freed on another CPU, by another task or on another interrupt level.
     pub temporary_elsewhere: u64,
-    /// Bytes times the clock's unit that the freed ones were held.
+    /// Sum of bytes x lifetime of the freed objects, in bytes x the clock's unit.
     pub byte_time: u128,
-    /// Number of the free's site, frees, sum of lifetimes.
+    /// Number of the freeing site, frees, sum of lifetimes.
     pub freed_by: Vec<(u32, (u64, u128))>,
 }
 
@@ -77,15 +77,11 @@ impl Sums for LifetimeSums {
 impl Receiver for LifetimeSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        let caller = grown(&mut self.callers, closed.caller);
-        caller.uncertain += u64::from(closed.uncertain);
-        caller.censored += u64::from(closed.is_live);
-        caller.unseen += u64::from(closed.is_unseen);
+        grown(&mut self.callers, closed.caller).count(closed);
         let End::Freed { free, end, .. } = closed.end else { return };
-        if !closed.is_freed {
-            return;
+        if closed.is_freed {
+            self.freed(closed.caller, &closed.life, &free, end, closed.bytes_alloc);
         }
-        self.freed(closed.caller, &closed.life, &free, end, closed.bytes_alloc);
     }
 
     #[inline]
@@ -96,9 +92,9 @@ impl Receiver for LifetimeSums {
         }
     }
 
-    fn gone_plainly(&mut self, caller: u32, uncertain: bool) {
+    fn implied_free_plainly(&mut self, caller: u32, uncertain: bool) {
         let caller = grown(&mut self.callers, caller);
-        caller.unseen += 1;
+        caller.implied_frees += 1;
         caller.uncertain += u64::from(uncertain);
     }
 
@@ -108,24 +104,52 @@ impl Receiver for LifetimeSums {
 }
 
 impl LifetimeSums {
-    /// A life was freed, and ended at `end`.
+    /// Adds a freed life that ended at `end`.
     #[inline]
     fn freed(&mut self, caller: u32, life: &Life, free: &Free, end: u64, bytes: u64) {
         let lifetime = end.saturating_sub(life.born);
         let caller = grown(&mut self.callers, caller);
-        caller.freed.add(lifetime);
-        caller.bytes_freed += bytes;
-        caller.byte_time += u128::from(bytes) * u128::from(lifetime);
+        caller.freed(lifetime, free, bytes);
         if self.temporary_bound.is_some_and(|bound| lifetime <= bound) {
             caller.temporary += 1;
             caller.bytes_temporary += bytes;
             caller.temporary_elsewhere += u64::from(free.origin != life.origin);
         }
-        caller.freed_at(free.site, lifetime);
     }
 }
 
 impl CallerLives {
+    /// True if a life ended in the window, or had not ended.
+    pub fn any(&self) -> bool {
+        self.freed.count() + self.censored + self.implied_frees > 0
+    }
+
+    /// Adds a life; it is not counted as temporary.
+    #[inline]
+    pub(super) fn add(&mut self, closed: &Closed) {
+        self.count(closed);
+        if let End::Freed { free, end, .. } = closed.end {
+            if closed.is_freed {
+                self.freed(end.saturating_sub(closed.life.born), &free, closed.bytes_alloc);
+            }
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, closed: &Closed) {
+        self.uncertain += u64::from(closed.uncertain);
+        self.censored += u64::from(closed.is_live);
+        self.implied_frees += u64::from(closed.is_implied_free);
+    }
+
+    #[inline]
+    fn freed(&mut self, lifetime: u64, free: &Free, bytes: u64) {
+        self.freed.add(lifetime);
+        self.bytes_freed += bytes;
+        self.byte_time += u128::from(bytes) * u128::from(lifetime);
+        self.freed_at(free.site, lifetime);
+    }
+
     #[inline]
     fn freed_at(&mut self, site: u32, lifetime: u64) {
         match self.freed_by.first_mut() {
@@ -147,7 +171,7 @@ impl CallerLives {
             *frees += 1;
             *time += u128::from(lifetime);
         }
-        // Sites that are often looked for move forward.
+        // Frequent sites move to the front.
         if found > 0 {
             self.freed_by.swap(found, found - 1);
         }
@@ -155,7 +179,12 @@ impl CallerLives {
 }
 
 impl CallerLives {
-    /// Adds frees by their sites, and puts them in the order of the sites.
+    /// The order of the partitions does not matter.
+    pub(super) fn sort_freed_by(&mut self) {
+        self.merge_freed_by(Vec::new());
+    }
+
+    /// Adds frees by site, and sorts them by site.
     fn merge_freed_by(&mut self, other: Vec<(u32, (u64, u128))>) {
         merge_counts(&mut self.freed_by, other, |own, other| own.absorb(other));
     }
@@ -165,7 +194,7 @@ impl Sums for CallerLives {
     fn absorb(&mut self, other: Self) {
         Sums::absorb(&mut self.freed, other.freed);
         self.censored.absorb(other.censored);
-        self.unseen.absorb(other.unseen);
+        self.implied_frees.absorb(other.implied_frees);
         self.uncertain.absorb(other.uncertain);
         self.bytes_freed.absorb(other.bytes_freed);
         self.temporary.absorb(other.temporary);

@@ -1,4 +1,4 @@
-//! Which pageblocks hold live pages of which migrate types.
+//! Migrate types of the live pages of each pageblock.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use crate::int_hash::IntHash;
 use crate::ledger::{ClosedFrames, Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::SideEventKind;
 
-/// Migrate types that are told apart: all that kernels of 4.4 to 7.2 have.
+/// Number of migrate types, the most of kernels 4.4 to 7.2.
 pub const TYPES: usize = 8;
 
-/// Pages by pageblock.
+/// Collects pages by pageblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mixing {
     /// log2 of the pages of a pageblock.
@@ -25,7 +25,7 @@ impl Collector for Mixing {
         Interests { pages: true, frames: true, page_side_events: true, ..Interests::default() }
     }
 
-    /// The fallback before an allocation is one of its CPU, on any block.
+    /// A fallback precedes its allocation on the same CPU, and can be on any block.
     fn route(&self) -> Route {
         Route::All
     }
@@ -52,7 +52,7 @@ impl Collector for Mixing {
 pub struct MixingPart {
     share: Share,
     sums: MixingSums,
-    /// Frame of the last fallback, by CPU: the allocation that follows tells nothing of its block's type.
+    /// Frame of the last fallback of each CPU: the next allocation there is no vote for the type of its block.
     fallback: HashMap<u32, u64, IntHash>,
 }
 
@@ -61,9 +61,9 @@ pub struct MixingPart {
 pub struct MixingSums {
     /// log2 of the pages of a pageblock.
     pub pageblock_order: u32,
-    /// By block: allocations that were served from it without falling back, by type. The type of most is the block's.
+    /// Allocations without fallback, by block and type. The most frequent type is the block's.
     votes: HashMap<u64, [u32; TYPES], IntHash>,
-    /// Allocations of which pages are live: block, kind, CPU and task, pages.
+    /// Allocations with live pages: block, kind, CPU and task, pages.
     pub live: Vec<LivePages>,
 }
 
@@ -101,7 +101,7 @@ impl Receiver for MixingPart {
         }
     }
 
-    /// A fallback: the allocation that follows is no vote, unless the block changes hands.
+    /// Records a fallback: the next allocation is no vote, unless the block changes its type.
     fn side_event(&mut self, event: &SideEvent) {
         if event.kind != SideEventKind::Fallback {
             return;
@@ -133,7 +133,7 @@ impl Receiver for MixingPart {
 }
 
 impl MixingSums {
-    /// The type of a block by most of what was served from it; `None` if nothing was, or it is a draw.
+    /// Type of most allocations from a block; `None`: no allocation, or a tie.
     pub fn block_type(&self, block: u64) -> Option<usize> {
         let votes = self.votes.get(&block)?;
         let most = *votes.iter().max()?;

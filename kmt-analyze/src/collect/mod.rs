@@ -1,7 +1,7 @@
-//! Collectors: sums beside those by site, gathered in one pass.
+//! Collectors: gather more than sums by site, in one pass.
 //!
-//! A [`Collector`] says what is to be gathered; [`Collectors::add`] gives a [`Handle`] for it, and [`Collected::get`]
-//! its result. Events that no collector asks for cost nothing.
+//! A [`Collector`] describes the data; [`Collectors::add`] returns a [`Handle`] for it, and [`Collected::get`] its
+//! result. Events that no collector needs cost nothing.
 
 pub mod amount;
 pub mod anomalies;
@@ -9,13 +9,16 @@ pub mod calls;
 mod collector;
 pub mod crosscpu;
 pub mod fallbacks;
+pub mod groups;
 pub mod growth;
 pub mod histogram;
+pub mod life_groups;
 pub mod lifetimes;
 pub mod mixing;
 pub mod moments;
 pub mod occupancy;
 mod occupancy_sums;
+pub mod page_groups;
 pub mod page_stacks;
 pub mod page_use;
 mod parts;
@@ -26,9 +29,11 @@ mod set;
 pub mod spool;
 mod stack_join;
 pub mod stalls;
-mod sums;
+pub(crate) mod sums;
+pub mod task_kmalloc;
 pub mod tasks;
 pub mod timeline;
+pub mod unmatched;
 pub mod who;
 
 pub use anomalies::Anomalies;
@@ -36,21 +41,26 @@ pub use calls::Calls;
 pub use collector::{Collector, Route, Share};
 pub use crosscpu::CrossCpu;
 pub use fallbacks::Fallbacks;
+pub use groups::Groups;
 pub use growth::Growth;
+pub use life_groups::LifeGroups;
 pub use lifetimes::Lifetimes;
 pub use mixing::Mixing;
 pub use moments::Moments;
 pub use occupancy::Occupancy;
+pub use page_groups::PageGroups;
 pub use page_stacks::PageStacks;
 pub use page_use::PageUse;
 pub use peak::Peak;
 pub use reasons::Reasons;
 pub use replay::Replay;
 pub use set::{Collected, Collectors, Handle};
-pub use spool::{KeptLives, Object, Objects};
+pub use spool::{LifeSpool, Object, Objects};
 pub use stalls::Stalls;
+pub use task_kmalloc::TaskKmalloc;
 pub use tasks::Tasks;
 pub use timeline::Timeline;
+pub use unmatched::Unmatched;
 pub use who::Who;
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
-//! How many objects of each site live at given times.
+//! Number of live objects of each site at given times.
 
 use super::collector::{Collector, Share};
 use super::sums::{Sums, grown, merged};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 
-/// Changes between a time and the one before it, that time included.
+/// Changes from the previous time up to and including a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Between {
-    /// Lives that began.
+    /// Births.
     pub born: u64,
-    /// Lives that ended with an event.
+    /// Ends with a free event.
     pub freed: u64,
-    /// Lives that were found to be over.
+    /// Implied frees.
     pub gone: u64,
-    /// Objects that were handed to kfree_rcu.
+    /// Objects passed to kfree_rcu.
     pub deferred: u64,
-    /// Objects that were handed to kfree_rcu so long ago that they are free.
+    /// Objects passed to kfree_rcu that are freed by now: the longest wait is over.
     pub released: u64,
 }
 
-/// Live objects at given times.
+/// Collects live objects at given times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moments {
     /// Sorted.
@@ -44,12 +44,12 @@ impl Collector for Moments {
     }
 }
 
-/// Lives counted between times.
+/// Changes of lives between times.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MomentSums {
     /// Sorted.
     times: Vec<u64>,
-    /// By number of the site; one more than there are times, or none.
+    /// By number of the site: one element more than times, or empty.
     sites: Vec<Vec<Between>>,
     deferred_max: u64,
 }
@@ -75,7 +75,7 @@ impl MomentSums {
         self.times.partition_point(|&t| t < time)
     }
 
-    /// Changes until each time since the one before, of a site; empty: none.
+    /// Changes of a site up to each time, since the one before; empty: no changes.
     pub fn of_site(&self, site: u32) -> &[Between] {
         let row = self.sites.get(site as usize).map_or(&[][..], Vec::as_slice);
         row.get(..self.times.len()).unwrap_or_default()
@@ -99,7 +99,7 @@ impl Receiver for MomentSums {
         match (ended.and_then(|place| row.get_mut(place)), closed.end) {
             (Some(between), End::Freed { free, .. }) if free.is_deferred => between.deferred += 1,
             (Some(between), End::Freed { .. }) => between.freed += 1,
-            (Some(between), End::Unseen { .. }) => between.gone += 1,
+            (Some(between), End::ImpliedFree { .. }) => between.gone += 1,
             _ => {}
         }
         if let Some(between) = released.and_then(|place| row.get_mut(place)) {

@@ -1,8 +1,8 @@
-//! Slab objects on their pages: which pages hold how much, when pages come and go, and whose survivors hold them.
+//! Occupancy of slab pages: bytes on each page, allocation and free of pages, and the survivors that pin them.
 //!
-//! Objects are placed on page frames by the direct map (rule R8); without it nothing is known. A page allocation on
-//! which an object is then allocated is a slab page, of the cache of that object. Of slab pages that are older than
-//! the trace only what happens on them is seen.
+//! Page frames of objects are found by the direct map (rule R8); without it nothing is known. A page allocation on
+//! which an object is allocated later is a slab page, of the cache of that object. Slab pages older than the trace are
+//! known only by the events on them.
 
 use super::collector::{Collector, Route, Share};
 pub use super::occupancy_sums::{Holds, OccupancySums, Pins, SPARSE, SlabPage, StepChange, Turnover};
@@ -10,16 +10,16 @@ use super::sums::{Sums, grown};
 use crate::ledger::arena::Arena;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::frames::ORDER_MAX;
-use crate::ledger::lives::Free;
+use crate::ledger::lives::{Free, ZERO_SIZE_PTR};
 use crate::ledger::owners::Owners;
 use crate::ledger::{Change, Closed, Interests, PageEvent, Receiver};
 
-/// Slab objects on their pages, in steps of time.
+/// Collects the occupancy of slab pages, in time steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupancy {
     /// First and last time.
     pub window: (u64, u64),
-    /// Steps of time, at least one.
+    /// Number of time steps, at least one.
     pub steps: usize,
 }
 
@@ -38,7 +38,7 @@ impl Collector for Occupancy {
         Interests { lives: true, changes: true, unmatched: true, pages: true, ..Interests::default() }
     }
 
-    /// Objects and page events of the same frames belong together.
+    /// Objects and page events of the same frames go to the same part.
     fn route(&self) -> Route {
         Route::All
     }
@@ -68,7 +68,7 @@ impl Collector for Occupancy {
 pub struct OccupancyPart {
     share: Share,
     owners: Owners,
-    /// Owners of the frames that an event takes; empty between events.
+    /// Owners of the frames of an event; empty between events.
     runs: Vec<(u32, u32)>,
     pages: Arena<SlabPage>,
     map: Option<DirectMap>,
@@ -106,13 +106,13 @@ impl OccupancyPart {
         }
     }
 
-    /// True if this part follows a frame: blocks of the largest order go to one part.
+    /// True if this part counts a frame: a block of the largest order belongs to one part.
     fn owns(&self, frame: u64) -> bool {
         self.share.owns(frame >> ORDER_MAX)
     }
 
     fn finish(self) -> OccupancySums {
-        // Numbers are given out again: a page is there if its frame says so.
+        // Numbers are reused: a page exists if its frame has its number.
         let number = |page: &SlabPage| self.owners.get(page.pfn).checked_sub(1);
         let is_there = |page: &&SlabPage| {
             number(page).and_then(|n| self.pages.get(n)).is_some_and(|p| std::ptr::eq(p, *page))
@@ -144,7 +144,7 @@ impl OccupancyPart {
         1u64 << (self.page_shift + u32::from(order)).min(63)
     }
 
-    /// Number of the largest block that holds an address; of addresses themselves without a direct map.
+    /// Number of the largest block with an address; without a direct map, address bits are used.
     fn block_of(&self, address: u64) -> u64 {
         self.map.map_or(address, |map| map.frame(address, self.page_shift)) >> ORDER_MAX
     }
@@ -154,13 +154,13 @@ impl OccupancyPart {
         self.owners.get(frame).checked_sub(1)
     }
 
-    /// The page of an address; one that is older than the trace is made.
+    /// The page of an address; a page older than the trace is added.
     fn page_or_old(&mut self, address: u64) -> Option<u32> {
         let frame = self.map?.frame(address, self.page_shift);
         if let Some(number) = self.owners.get(frame).checked_sub(1) {
             return Some(number);
         }
-        // Outside of any memory: no object of the direct map.
+        // Beyond any memory: not an object of the direct map.
         if frame >> 40 != 0 || !self.owns(frame) {
             return None;
         }
@@ -177,7 +177,7 @@ impl OccupancyPart {
         Some(number)
     }
 
-    /// Whatever was on these frames is gone.
+    /// Ends all pages on the frames of an event.
     fn clear(&mut self, event: &PageEvent<'_>) {
         let order = event.site.order.min(ORDER_MAX);
         let frames = 1u64 << order;
@@ -207,10 +207,12 @@ impl OccupancyPart {
         turnover.old_frames_died = turnover.old_frames_died.saturating_add(frames);
     }
 
-    /// A page of the trace is over.
+    /// Ends a page.
     fn died(&mut self, page: &SlabPage, number: u32, time: u64) {
-        // Its other frames: no two pages of the trace overlap.
-        self.owners.take(page.pfn, page.order.min(ORDER_MAX), &mut Vec::new());
+        // Its other frames: pages of the trace do not overlap.
+        if page.order > 0 {
+            self.owners.take(page.pfn, page.order.min(ORDER_MAX), &mut Vec::new());
+        }
         self.pages.take(number);
         if let Holds::Site(site) = page.holds {
             let turnover = grown(&mut self.turnover, site);
@@ -266,9 +268,9 @@ impl Receiver for OccupancyPart {
         self.change(time, held, bytes as i64);
     }
 
-    /// A free that ended no life tells that its page is a slab page, too.
+    /// A free without a life shows that its page is a slab page, too.
     fn freed_unknown(&mut self, address: u64, free: &Free) {
-        if free.time > self.end || address <= 16 {
+        if free.time > self.end || address <= ZERO_SIZE_PTR {
             return;
         }
         let number = self.page_or_old(address);
@@ -306,7 +308,7 @@ impl Receiver for OccupancyPart {
         }
     }
 
-    /// A life is added up: how long it held its bytes, and what its survivors hold.
+    /// Adds up the time for which a life held its bytes, and what survivors pin.
     fn closed(&mut self, closed: &Closed) {
         if !self.share.owns(self.block_of(closed.address)) {
             return;

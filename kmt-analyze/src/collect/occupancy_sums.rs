@@ -1,37 +1,37 @@
-//! Slab pages, who holds them, and when they come and go: sums of [`super::occupancy`].
+//! Sums of [`super::occupancy`]: slab pages, call sites that pin them, allocations and frees of pages.
 
 use std::collections::BTreeMap;
 
 use super::sums::Sums;
 
-/// A page is sparse if its live bytes are at most its highest ones divided by this.
+/// A page is sparse if its live bytes are at most its highest live bytes divided by this.
 pub const SPARSE: u64 = 4;
 
-/// A page allocation that may be a slab page, or a frame that is older than the trace and holds objects.
+/// A page allocation that may be a slab page, or a frame older than the trace that holds objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlabPage {
     /// First frame.
     pub pfn: u64,
-    /// log2 of its frames; 0 for one that is older than the trace.
+    /// log2 of its frames; 0 for a frame older than the trace.
     pub order: u8,
-    /// Whether it is older than the trace.
+    /// True if older than the trace.
     pub is_old: bool,
-    /// What is known of its cache.
+    /// Evidence of its cache.
     pub holds: Holds,
-    /// Live objects on it that the trace has seen the birth of.
+    /// Live objects on it, of those allocated in the trace.
     pub live: u32,
     /// Their bytes.
     pub live_bytes: u64,
-    /// Most bytes that were live at once.
+    /// Highest live bytes.
     pub peak_bytes: u64,
 }
 
-/// What tells the cache of a slab page.
+/// Evidence of the cache of a slab page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holds {
-    /// Nothing yet.
+    /// None yet.
     Nothing,
-    /// One large kmalloc, which is no slab.
+    /// One large kmalloc, not a slab.
     Large,
     /// Objects of that site.
     Site(u32),
@@ -39,14 +39,14 @@ pub enum Holds {
     FreeSite(u32),
 }
 
-/// Frames of slab pages that came and went.
+/// Allocated and freed slab pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turnover {
-    /// Slabs that were allocated.
+    /// Slabs allocated in the trace.
     pub slabs_born: u64,
     /// Frames of them.
     pub frames_born: u64,
-    /// Slabs of those that were freed.
+    /// Those that were freed.
     pub slabs_died: u64,
     /// Frames of them.
     pub frames_died: u64,
@@ -67,14 +67,14 @@ impl std::ops::AddAssign<&Turnover> for Turnover {
     }
 }
 
-/// What one call site's survivors hold.
+/// Memory pinned by the survivors of one call site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
-    /// Objects that are live at the end on slab pages of the trace.
+    /// Objects live at the end on slab pages of the trace.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// By live objects of their page: objects that share it with so many.
+    /// Objects by the number of live objects on their page.
     pages: BTreeMap<u32, SharedPages>,
     /// Ages of objects on sparse pages, summed.
     pub sparse_age: u128,
@@ -82,12 +82,12 @@ pub struct Pins {
     pub sparse_objects: u64,
 }
 
-/// Objects on pages with one number of live objects.
+/// Objects on pages with the same number of live objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct SharedPages {
-    /// Unused bytes of their pages, the page counted once for each of the objects.
+    /// Unused bytes of their pages, counted once for each of the objects.
     unused: u64,
-    /// The same of sparse pages.
+    /// The same for sparse pages.
     sparse_unused: u64,
     /// Objects on sparse pages.
     sparse_objects: u64,
@@ -112,7 +112,7 @@ impl Sums for Pins {
 }
 
 impl Pins {
-    /// One more object that is live at the end, of that age, on a page with that many unused bytes.
+    /// Adds a survivor of this age, on a page with `unused` bytes.
     pub(super) fn survivor(&mut self, bytes_alloc: u64, age: u64, page: &SlabPage, unused: u64) {
         self.objects += 1;
         self.bytes = self.bytes.saturating_add(bytes_alloc);
@@ -130,12 +130,12 @@ impl Pins {
         self.pages.iter().map(|(&live, pages)| of(pages) as f64 / f64::from(live)).sum()
     }
 
-    /// Bytes of their pages that are not in use, shared equally among the objects of a page.
+    /// Unused bytes of their pages, shared equally among the objects of a page.
     pub fn pinned_bytes(&self) -> f64 {
         self.share(|pages| pages.unused)
     }
 
-    /// The same on sparse pages: a quarter or less of the bytes that were once live there is.
+    /// The same for sparse pages, with at most a quarter of their highest live bytes.
     pub fn sparse_bytes(&self) -> f64 {
         self.share(|pages| pages.sparse_unused)
     }
@@ -146,7 +146,7 @@ impl Pins {
     }
 }
 
-/// A step of time: changes in it.
+/// Changes in a time step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StepChange {
     /// Bytes of slab pages.
@@ -168,22 +168,22 @@ impl Sums for Turnover {
     }
 }
 
-/// Slab pages, and what they hold.
+/// Slab pages and their occupancy.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OccupancySums {
-    /// Slab pages that are there at the end, by their first frame.
+    /// Slab pages at the end, by first frame.
     pub pages: Vec<SlabPage>,
     /// Time of the first step.
     pub start: u64,
     /// Length of a step, in the clock's unit.
     pub step: u64,
-    /// Changes of slab pages that are of the trace, in equal steps of time.
+    /// Changes of slab pages allocated in the trace, in equal time steps.
     pub steps: Vec<StepChange>,
     /// By site of the first object of a page.
     pub turnover: Vec<Turnover>,
-    /// Old pages freed whose objects only frees have told, by free site.
+    /// Freed pages older than the trace, of which only frees are recorded, by freeing site.
     pub turnover_by_free: Vec<Turnover>,
-    /// How long objects were held within the window, all together, in the clock's unit; by site.
+    /// Sum of the times for which objects were held in the window, in the clock's unit; by site.
     pub object_time: Vec<u128>,
     /// By call site.
     pub pins: Vec<Pins>,

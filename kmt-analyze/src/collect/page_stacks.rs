@@ -1,4 +1,4 @@
-//! Pages by the call stack that allocated them.
+//! Pages by allocation stack.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::{ClosedFrames, Interests, Receiver};
 
-/// Pages by call stack; nothing where the trace has no stacks.
+/// Collects pages by stack; empty if the trace has no stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageStacks;
 

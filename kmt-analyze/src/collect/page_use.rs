@@ -1,5 +1,5 @@
-//! What tasks did to the page allocator: the figures of trace-pagealloc-postprocess (Mel Gorman,
-//! Documentation/trace/postprocess/trace-pagealloc-postprocess.pl). All of them count events, not pages.
+//! Use of the page allocator by task: the figures of trace-pagealloc-postprocess (Mel Gorman,
+//! Documentation/trace/postprocess/trace-pagealloc-postprocess.pl). They count events, not pages.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::int_hash::IntHash;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::SideEventKind;
 
-/// Events of one task.
+/// Counts of one task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Use {
     /// mm_page_alloc, failures included.
@@ -26,22 +26,22 @@ pub struct Use {
     pub drains: u64,
     /// Runs of mm_page_alloc_zone_locked.
     pub refills: u64,
-    /// mm_page_alloc_extfrag: pages of another migrate type were taken.
+    /// mm_page_alloc_extfrag: pages of another migrate type were allocated.
     pub fallbacks: u64,
-    /// Those of less than a pageblock, which mix types in a block.
+    /// Those below pageblock order, which mix types in a block.
     pub causing: u64,
-    /// Those of them of order 3 or less.
+    /// Those below pageblock order, up to order 3.
     pub severe: u64,
-    /// Those of them of a larger order.
+    /// Those below pageblock order, of a larger order.
     pub moderate: u64,
-    /// Fallbacks after which the pageblock has the type that was asked for.
+    /// Fallbacks after which the pageblock has the requested type.
     pub changed: u64,
-    /// Fallbacks that do not tell their order, or whether the block's type changed.
-    pub untold: u64,
+    /// Fallbacks without their order, or without the change of the block's type.
+    pub incomplete_fallbacks: u64,
     run: Run,
 }
 
-/// What a task's last event was.
+/// Kind of a task's last event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Run {
     #[default]
@@ -53,7 +53,7 @@ enum Run {
 /// Fallbacks of this order or less are severe.
 const SEVERE_ORDER_MAX: u64 = 3;
 
-/// Events of the page allocator by task.
+/// Collects page allocator events by task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageUse {
     /// log2 of the pages of a pageblock.
@@ -100,7 +100,7 @@ pub struct PageUseSums {
 impl PageUseSums {
     fn at(&mut self, pid: i32, run: Run) -> &mut Use {
         let task = self.tasks.entry(pid).or_default();
-        // A run counts when something else ends it.
+        // A run is counted when another event ends it.
         if task.run != run {
             task.drains += u64::from(task.run == Run::Drain);
             task.refills += u64::from(task.run == Run::Refill);
@@ -138,26 +138,26 @@ impl Receiver for PageUseSums {
                 task.severe += u64::from(severity == Some(Severity::Severe));
                 task.moderate += u64::from(severity == Some(Severity::Moderate));
                 task.changed += u64::from(change_ownership.is_some_and(|c| c != 0));
-                task.untold += u64::from(severity.is_none() || change_ownership.is_none());
+                task.incomplete_fallbacks += u64::from(severity.is_none() || change_ownership.is_none());
             }
             _ => {}
         }
     }
 }
 
-/// How much a fallback mixes.
+/// Severity of a fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// A whole pageblock or more was taken: nothing is mixed.
+    /// A whole pageblock or more was allocated: types are not mixed.
     None,
-    /// A part of a block, of an order above 3.
+    /// Part of a block, of an order above 3.
     Moderate,
-    /// A small part of a block.
+    /// Part of a block, of order 3 or less.
     Severe,
 }
 
 impl Severity {
-    /// As trace-pagealloc-postprocess has it.
+    /// Severity by the rules of trace-pagealloc-postprocess.
     pub fn of(fallback_order: u64, pageblock_order: u64) -> Self {
         match fallback_order {
             order if order >= pageblock_order => Self::None,
@@ -166,7 +166,7 @@ impl Severity {
         }
     }
 
-    /// As reports print it.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",

@@ -1,4 +1,4 @@
-//! Every collector gives the same whole and in partitions, on random events of a real ledger.
+//! Every collector gives the same result in one part and in several, on random events of a real ledger.
 
 use std::fmt::Debug;
 
@@ -18,12 +18,12 @@ use crate::stream::{
 };
 use crate::trace::losses::Losses;
 
-/// An event of the ledger that is kept.
+/// A recorded event of the ledger.
 #[derive(Debug, Clone)]
-enum Kept {
+enum Logged {
     Closed(Closed),
     FreedPlainly(u32, Life, Free, u64, bool),
-    GonePlainly(u32, bool),
+    ImpliedFreePlainly(u32, bool),
     Frames(ClosedFrames),
     Unmatched(Free, NoLife),
     FreedUnknown(u64, Free),
@@ -50,42 +50,42 @@ enum Kept {
     Side(SideEvent),
 }
 
-/// Keeps all events.
+/// Records all events.
 #[derive(Debug, Default)]
-struct Log(Vec<Kept>);
+struct Log(Vec<Logged>);
 
 impl Receiver for Log {
     fn closed(&mut self, closed: &Closed) {
-        self.0.push(Kept::Closed(*closed));
+        self.0.push(Logged::Closed(*closed));
     }
     fn freed_plainly(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
-        self.0.push(Kept::FreedPlainly(caller, *life, *free, bytes_alloc, uncertain));
+        self.0.push(Logged::FreedPlainly(caller, *life, *free, bytes_alloc, uncertain));
     }
-    fn gone_plainly(&mut self, caller: u32, uncertain: bool) {
-        self.0.push(Kept::GonePlainly(caller, uncertain));
+    fn implied_free_plainly(&mut self, caller: u32, uncertain: bool) {
+        self.0.push(Logged::ImpliedFreePlainly(caller, uncertain));
     }
     fn closed_frames(&mut self, closed: &ClosedFrames) {
-        self.0.push(Kept::Frames(*closed));
+        self.0.push(Logged::Frames(*closed));
     }
     fn unmatched(&mut self, free: &Free, no_life: NoLife) {
-        self.0.push(Kept::Unmatched(*free, no_life));
+        self.0.push(Logged::Unmatched(*free, no_life));
     }
     fn freed_unknown(&mut self, address: u64, free: &Free) {
-        self.0.push(Kept::FreedUnknown(address, *free));
+        self.0.push(Logged::FreedUnknown(address, *free));
     }
     fn changed(&mut self, change: &Change<'_>) {
         let Change { address, time, is_birth, is_deferred, order, .. } = *change;
         let (life, site) = (*change.life, *change.site);
-        self.0.push(Kept::Changed { address, life, site, time, is_birth, is_deferred, order });
+        self.0.push(Logged::Changed { address, life, site, time, is_birth, is_deferred, order });
     }
     fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
-        self.0.push(Kept::SlabAlloc(*op, place, counted));
+        self.0.push(Logged::SlabAlloc(*op, place, counted));
     }
     fn slab_stack(&mut self, op: &Op) {
-        self.0.push(Kept::SlabStack(*op));
+        self.0.push(Logged::SlabStack(*op));
     }
     fn folded(&mut self, op: &Op) {
-        self.0.push(Kept::Folded(*op));
+        self.0.push(Logged::Folded(*op));
     }
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
         self.pages(event, false);
@@ -94,22 +94,22 @@ impl Receiver for Log {
         self.pages(event, true);
     }
     fn side_event(&mut self, event: &SideEvent) {
-        self.0.push(Kept::Side(*event));
+        self.0.push(Logged::Side(*event));
     }
 }
 
 impl Log {
     fn pages(&mut self, event: &PageEvent<'_>, is_free: bool) {
         let PageEvent { op, site, place, failed, counted } = *event;
-        self.0.push(Kept::Pages { op: *op, site, place, failed, counted, is_free });
+        self.0.push(Logged::Pages { op: *op, site, place, failed, counted, is_free });
     }
 }
 
-impl Kept {
+impl Logged {
     fn is_wanted(&self, wanted: &Interests) -> bool {
         match self {
             Self::Closed(_) => wanted.any_lives(),
-            Self::FreedPlainly(..) | Self::GonePlainly(..) => wanted.plain_lives,
+            Self::FreedPlainly(..) | Self::ImpliedFreePlainly(..) => wanted.plain_lives,
             Self::Frames(_) => wanted.frames,
             Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.unmatched,
             Self::Changed { .. } => wanted.changes,
@@ -126,7 +126,7 @@ impl Kept {
             Self::FreedPlainly(caller, life, free, bytes, uncertain) => {
                 part.freed_plainly(*caller, life, free, *bytes, *uncertain);
             }
-            Self::GonePlainly(caller, uncertain) => part.gone_plainly(*caller, *uncertain),
+            Self::ImpliedFreePlainly(caller, uncertain) => part.implied_free_plainly(*caller, *uncertain),
             Self::Frames(closed) => part.closed_frames(closed),
             Self::Unmatched(free, no_life) => part.unmatched(free, *no_life),
             Self::FreedUnknown(address, free) => part.freed_unknown(*address, free),
@@ -148,13 +148,13 @@ impl Kept {
         }
     }
 
-    /// The part that gets it, of so many; `None`: all of them.
+    /// The part that gets it, of `of` parts; `None`: all of them.
     fn part(&self, route: Route, number: usize, of: u32) -> Option<u32> {
         match (route, self) {
             (Route::All, _) => None,
             (Route::Whole, _) => Some(0),
             (Route::Any, Self::Changed { address, .. }) => Some(part_of(*address, of)),
-            // Whichever: not even by address.
+            // Any part: not even by address.
             (Route::Any, _) => Some(part_of(number as u64, of)),
             (Route::Task, Self::SlabAlloc(_, place, _) | Self::Pages { place, .. }) => {
                 Some(part_of(place.pid as u64, of))
@@ -165,8 +165,8 @@ impl Kept {
     }
 }
 
-/// The result of a collector in so many parts.
-fn in_parts<C: Collector>(collector: &C, log: &[Kept], of: u32) -> C::Output {
+/// The result of a collector in `of` parts.
+fn in_parts<C: Collector>(collector: &C, log: &[Logged], of: u32) -> C::Output {
     let share = |index| Share { rules: rules_here(), has_stacks: true, index, of };
     let mut parts: Vec<C::Part> = (0..of).map(|index| collector.partition(&share(index))).collect();
     let wanted = collector.interests();
@@ -180,7 +180,7 @@ fn in_parts<C: Collector>(collector: &C, log: &[Kept], of: u32) -> C::Output {
     collector.merge(first, parts)
 }
 
-fn check<C: Collector>(collector: &C, log: &[Kept])
+fn check<C: Collector>(collector: &C, log: &[Logged])
 where
     C::Output: PartialEq + Debug,
 {
@@ -305,11 +305,11 @@ fn op(interner: &mut Interner, time: u64, (kind, a, b, c): (u8, u8, u8, u8)) -> 
     }
 }
 
-/// Time to the next operation, and the numbers that it is made of.
+/// Time to the next operation, and the numbers that determine it.
 type Numbers = (u8, (u8, u8, u8, u8));
 
-/// Events that a ledger decides of random operations; `lives`: each life is wanted.
-fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Kept> {
+/// Events of a ledger for random operations; `lives`: with each life.
+fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Logged> {
     let mut interner = interner();
     let mut time = 0;
     let ops: Vec<Op> = numbers
@@ -360,11 +360,14 @@ proptest! {
         check(&Calls, &log);
         check(&CrossCpu, &log);
         check(&Fallbacks, &log);
+        check(&Groups, &log);
         check(&Growth::new(window.0, window.1), &log);
+        check(&LifeGroups, &log);
         check(&Lifetimes { temporary_bound: Some(50) }, &log);
         check(&Mixing { pageblock_order: 9 }, &log);
         check(&Moments { times: vec![300, 900, 2_000] }, &log);
         check(&Occupancy { window, steps: 10 }, &log);
+        check(&PageGroups, &log);
         check(&PageStacks, &log);
         check(&PageUse { pageblock_order: 9 }, &log);
         check(&Peak { window }, &log);
@@ -376,12 +379,13 @@ proptest! {
         check(&Tasks, &log);
         check(&Timeline::new(window.0, window.1, 7, false), &log);
         check(&Timeline { keeps_before: true, ..Timeline::new(window.0, window.1, 7, true) }, &log);
+        check(&Unmatched, &log);
         check(&Who { address: BASE + (0x48 << 12) }, &log);
         check(&Lifetimes::default(), &log_of(&numbers, false));
     }
 }
 
-/// The random events reach every collector: a test of the test.
+/// Random events are of all kinds: a check of the test.
 #[test]
 fn random_events_are_of_all_kinds() {
     let mut seed = 1u64;
@@ -392,13 +396,13 @@ fn random_events_are_of_all_kinds() {
     let numbers: Vec<Numbers> = (0..5_000).map(|_| (next(), (next(), next(), next(), next()))).collect();
     let numbers: Vec<_> = numbers.into_iter().map(|(step, rest)| (step % 2, rest)).collect();
     let log = log_of(&numbers, true);
-    let has = |is: fn(&Kept) -> bool| log.iter().filter(|event| is(event)).count() > 10;
-    assert!(has(|e| matches!(e, Kept::Closed(c) if c.is_freed)));
-    assert!(has(|e| matches!(e, Kept::Closed(c) if c.is_unseen)));
-    assert!(has(|e| matches!(e, Kept::Closed(c) if c.deferred_at().is_some())));
-    assert!(has(|e| matches!(e, Kept::Frames(f) if f.stack != crate::ledger::frames::NO_STACK)));
-    assert!(has(|e| matches!(e, Kept::Unmatched(..))) && has(|e| matches!(e, Kept::Changed { .. })));
-    assert!(has(|e| matches!(e, Kept::Side(_))) && has(|e| matches!(e, Kept::SlabStack(_))));
+    let has = |is: fn(&Logged) -> bool| log.iter().filter(|event| is(event)).count() > 10;
+    assert!(has(|e| matches!(e, Logged::Closed(c) if c.is_freed)));
+    assert!(has(|e| matches!(e, Logged::Closed(c) if c.is_implied_free)));
+    assert!(has(|e| matches!(e, Logged::Closed(c) if c.deferred_at().is_some())));
+    assert!(has(|e| matches!(e, Logged::Frames(f) if f.stack != crate::ledger::frames::NO_STACK)));
+    assert!(has(|e| matches!(e, Logged::Unmatched(..))) && has(|e| matches!(e, Logged::Changed { .. })));
+    assert!(has(|e| matches!(e, Logged::Side(_))) && has(|e| matches!(e, Logged::SlabStack(_))));
     let stalls = in_parts(&Stalls::default(), &log, 7);
     assert!(stalls.kinds.len() > 5 && stalls.delayed.len() > 5, "{:?}", stalls.kinds.keys());
     assert!(in_parts(&Calls, &log, 7).stacks.len() > 3);

@@ -1,4 +1,4 @@
-//! The parts of one partition: each event goes to those that ask for it, and to no others.
+//! Parts of one partition: each event goes only to the parts that need it.
 
 use std::any::Any;
 
@@ -6,7 +6,7 @@ use crate::ledger::lives::{Free, Life, NoLife};
 use crate::ledger::{Change, Closed, ClosedFrames, Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin};
 
-/// Parts, and for each kind of event the places of those that receive it.
+/// Parts, and for each kind of event the indices of its receivers.
 #[derive(Default)]
 pub struct Parts {
     parts: Vec<Box<dyn AnyPart>>,
@@ -22,7 +22,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Parts with the events that each receives.
+    /// Parts with their events.
     pub(super) fn new(parts: impl Iterator<Item = (Interests, Box<dyn AnyPart>)>) -> Self {
         let mut out = Self::default();
         for (place, (interests, part)) in parts.enumerate() {
@@ -59,7 +59,7 @@ impl<R: Receiver + 'static> AnyPart for R {
     }
 }
 
-/// Hands an event to the parts of a list.
+/// Passes an event to the parts of a list.
 macro_rules! hand {
     ($self:ident, $list:ident, $($call:tt)+) => {
         for &place in &$self.$list {
@@ -81,8 +81,8 @@ impl Receiver for Parts {
         hand!(self, plain_lives, freed_plainly(caller, life, free, bytes_alloc, uncertain));
     }
 
-    fn gone_plainly(&mut self, caller: u32, uncertain: bool) {
-        hand!(self, plain_lives, gone_plainly(caller, uncertain));
+    fn implied_free_plainly(&mut self, caller: u32, uncertain: bool) {
+        hand!(self, plain_lives, implied_free_plainly(caller, uncertain));
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {

@@ -1,4 +1,4 @@
-//! When most bytes were live, and whose they were then.
+//! Peak of live bytes, and live bytes of each site at the peak.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::collector::{Collector, Share};
 use super::sums::grown;
 use crate::ledger::{Change, Interests, Receiver};
 
-/// The highest live bytes in a window of time.
+/// Collects the highest live bytes in a window of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peak {
     /// First and last time.
@@ -30,14 +30,14 @@ impl Collector for Peak {
         let PeakPart { mut live, changes } = first;
         let mut changes = changes.unwrap_or_default();
         others.into_iter().for_each(|other| changes.extend(other.changes.unwrap_or_default()));
-        // Changes of one event are of one part, or all of them ends: their order does not matter then.
+        // Changes of one event are in one part, or are all ends, whose order does not matter.
         changes.sort_by_key(|change| change.order);
-        changes.iter().for_each(|change| live.apply(change));
+        changes.iter().for_each(|c| live.apply(c.time, c.site, c.bytes, c.is_deferred));
         live
     }
 }
 
-/// Follows the live bytes, or where there are other parts keeps what happened.
+/// Tracks live bytes; records the changes instead if there are other parts.
 #[derive(Debug)]
 pub struct PeakPart {
     live: LiveBytes,
@@ -51,21 +51,16 @@ impl Receiver for PeakPart {
             return;
         }
         let bytes = change.site.bytes_alloc as i64;
-        let change = LiveChange {
-            order: change.order,
-            time: change.time,
-            site: change.life.site,
-            bytes: if change.is_birth { bytes } else { bytes.wrapping_neg() },
-            is_deferred: change.is_deferred,
-        };
+        let bytes = if change.is_birth { bytes } else { bytes.wrapping_neg() };
+        let (time, site, is_deferred) = (change.time, change.life.site, change.is_deferred);
         match &mut self.changes {
-            Some(changes) => changes.push(change),
-            None => self.live.apply(&change),
+            Some(changes) => changes.push(LiveChange { order: change.order, time, site, bytes, is_deferred }),
+            None => self.live.apply(time, site, bytes, is_deferred),
         }
     }
 }
 
-/// The live bytes of a site change.
+/// Change of the live bytes of a site.
 #[derive(Debug, Clone, Copy)]
 struct LiveChange {
     order: u64,
@@ -75,10 +70,10 @@ struct LiveChange {
     is_deferred: bool,
 }
 
-/// Follows the live bytes.
+/// Tracks live bytes.
 ///
-/// The bytes of each site at the peak are known without a copy of all at every new peak: a site remembers what it
-/// had when it first changes after one.
+/// The bytes of each site at the peak need no copy of all sites at each new peak: a site stores its bytes at its first
+/// change after a peak.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LiveBytes {
     window: (u64, u64),
@@ -87,14 +82,14 @@ pub struct LiveBytes {
     pub highest: Option<(i64, u64)>,
     peaks: u64,
     sites: Vec<SiteLive>,
-    /// Whether the window has begun, so that what was live at its start is taken for a first peak.
+    /// True if the window has begun: bytes live at its start are the first peak.
     began: bool,
     last_time: u64,
     deferred_max: u64,
-    /// What waits for a grace period: since when, and bytes and objects of it.
+    /// Objects that wait for a grace period: begin of the wait, bytes.
     waiting: VecDeque<(u64, i64)>,
     waiting_sum: (i64, i64),
-    /// Whether objects of a site ever waited so.
+    /// True for sites with objects that waited, by number.
     has_waiting: Vec<bool>,
     /// Bytes and objects that may have waited for a grace period at the peak.
     pub waiting_at_peak: (i64, i64),
@@ -112,14 +107,15 @@ impl LiveBytes {
         Self { window, deferred_max, ..Self::default() }
     }
 
-    fn apply(&mut self, change: &LiveChange) {
-        self.change(change.time, change.site, change.bytes);
-        if change.is_deferred {
-            self.waits(change.time, change.site, change.bytes.wrapping_neg());
+    #[inline]
+    fn apply(&mut self, time: u64, site: u32, bytes: i64, is_deferred: bool) {
+        self.change(time, site, bytes);
+        if is_deferred {
+            self.waits(time, site, bytes.wrapping_neg());
         }
     }
 
-    /// Bytes of an object that its owner gave up wait for a grace period.
+    /// Adds an object that waits for a grace period.
     fn waits(&mut self, time: u64, site: u32, bytes: i64) {
         self.release(time);
         *grown(&mut self.has_waiting, site) = true;
@@ -127,7 +123,7 @@ impl LiveBytes {
         self.waiting_sum = (self.waiting_sum.0 + bytes, self.waiting_sum.1 + 1);
     }
 
-    /// What waited too long is free.
+    /// Removes objects whose longest wait is over.
     fn release(&mut self, now: u64) {
         while let Some(&(_, bytes)) =
             self.waiting.front().filter(|(time, _)| time.saturating_add(self.deferred_max) < now)
@@ -137,7 +133,7 @@ impl LiveBytes {
         }
     }
 
-    /// The live bytes of a site change.
+    /// Applies a change of the live bytes of a site.
     #[inline]
     fn change(&mut self, time: u64, site: u32, bytes: i64) {
         if time > self.window.1 {
@@ -171,7 +167,7 @@ impl LiveBytes {
         self.peaks += 1;
     }
 
-    /// Whether objects of that site ever waited for a grace period.
+    /// True if objects of that site waited for a grace period.
     pub fn has_waiting(&self, site: u32) -> bool {
         self.has_waiting.get(site as usize) == Some(&true)
     }

@@ -1,4 +1,4 @@
-//! Bytes by what showed that their life was over, where that was no plain free.
+//! Ends of lives other than by a plain free, by evidence.
 
 use super::collector::{Collector, Share};
 use super::sums::{Sums, merged};
@@ -8,7 +8,7 @@ use crate::ledger::{Closed, Interests, Receiver};
 /// Objects and bytes.
 pub type Amount = (u64, u64);
 
-/// Ends that set the exact ledger apart from tools that only pair pointers.
+/// Collects ends that tools which only pair pointers report differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reasons;
 
@@ -29,16 +29,16 @@ impl Collector for Reasons {
     }
 }
 
-/// Objects and bytes by what showed their end.
+/// Objects and bytes by evidence of their end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReasonSums {
-    /// Freed unseen: the address was allocated again.
+    /// Implied frees: the address was reused.
     pub replaced: Amount,
-    /// Freed unseen: the page was freed or allocated.
+    /// Implied frees: the page was freed or allocated.
     pub page_gone: Amount,
-    /// The same, and a free of the address came too late to be its own.
+    /// The same, with a free of the address that is too late to be its own.
     pub page_gone_then_freed: Amount,
-    /// Freed, but logged after the address was allocated again.
+    /// Frees logged after the address was reused.
     pub late: Amount,
 }
 
@@ -54,9 +54,9 @@ impl Sums for ReasonSums {
 impl Receiver for ReasonSums {
     fn closed(&mut self, closed: &Closed) {
         let amount = match closed.end {
-            End::Unseen { by: Replacement::Object, .. } => &mut self.replaced,
-            End::Unseen { by: Replacement::Page, .. } => &mut self.page_gone,
-            End::Unseen { by: Replacement::PageThenFree, .. } => &mut self.page_gone_then_freed,
+            End::ImpliedFree { by: Replacement::Object, .. } => &mut self.replaced,
+            End::ImpliedFree { by: Replacement::Page, .. } => &mut self.page_gone,
+            End::ImpliedFree { by: Replacement::PageThenFree, .. } => &mut self.page_gone_then_freed,
             End::Freed { late: Some(Replacement::Object), .. } => &mut self.late,
             End::Freed { .. } | End::Live => return,
         };

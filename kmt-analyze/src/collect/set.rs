@@ -1,4 +1,4 @@
-//! The collectors of a pass, their handles, and what they came to.
+//! The collectors of a pass, their handles and results.
 
 use std::any::Any;
 use std::fmt;
@@ -8,7 +8,7 @@ use super::collector::{Collector, Share};
 use super::parts::{AnyPart, Parts};
 use crate::ledger::Interests;
 
-/// Stands for a collector that was added to a pass: it gives the collector's result, with its type.
+/// Typed key to the result of a collector that was added to a pass.
 pub struct Handle<C> {
     place: usize,
     collector: PhantomData<fn() -> C>,
@@ -35,7 +35,7 @@ pub struct Collectors {
 }
 
 impl Collectors {
-    /// Adds a collector. One that asks for the same as one that is there shares its result.
+    /// Adds a collector. An equal one shares its result.
     pub fn add<C: Collector>(&mut self, collector: C) -> Handle<C> {
         let is_equal = |other: &dyn AnyCollector| other.as_any().downcast_ref() == Some(&collector);
         let place = self.all.iter().position(|other| is_equal(&**other)).unwrap_or_else(|| {
@@ -45,7 +45,7 @@ impl Collectors {
         Handle { place, collector: PhantomData }
     }
 
-    /// Events that any of them asks for.
+    /// Events that the collectors need.
     pub fn interests(&self, has_stacks: bool) -> Interests {
         let own = self.all.iter().map(|collector| collector.interests());
         let all = own.fold(Interests::default(), Interests::and);
@@ -85,7 +85,7 @@ impl Collected {
     ///
     /// # Panics
     ///
-    /// If the handle is of another pass: results belong to the [`Collectors`] that gave the handle.
+    /// If the handle is of another pass: a handle belongs to the [`Collectors`] that returned it.
     pub fn get<C: Collector>(&self, handle: Handle<C>) -> &C::Output {
         let output = self.outputs.get(handle.place).and_then(|output| output.downcast_ref());
         match output {
@@ -123,7 +123,7 @@ impl<C: Collector> AnyCollector for C {
     }
 
     fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any> {
-        // Parts come back from where they were made: they are of this type, and at least one.
+        // All parts were made by this collector: they have this type, and there is at least one.
         let mut parts = parts.into_iter().filter_map(|part| part.into_any().downcast().ok().map(|p| *p));
         match parts.next() {
             Some(first) => Box::new(self.merge(first, parts.collect())),

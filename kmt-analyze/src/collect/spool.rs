@@ -1,5 +1,5 @@
-//! Lives, one after another, in a file without a name: exports take them from there when all names are known, so that
-//! memory does not grow with their number.
+//! Lives in an unnamed file: exports read them back when all names are known, so memory does not grow with their
+//! number.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -18,17 +18,17 @@ pub struct Object {
     pub address: u64,
     /// Time of its birth.
     pub born: u64,
-    /// Time of its end, if it had one.
+    /// Time of its end; `None`: still allocated.
     pub end: Option<u64>,
     /// Number of its site.
     pub site: u32,
-    /// Number of the free's site, if a free was seen.
+    /// Number of the freeing site; `None`: no free event.
     pub free_site: Option<u32>,
     /// CPU and task that allocated it.
     pub born_at: Origin,
     /// CPU and task that freed it.
     pub freed_at: Option<Origin>,
-    /// Cache, where an event tells it.
+    /// Cache, if an event names it.
     pub cache: Option<NameId>,
     /// Number of its stack.
     pub stack: Option<u32>,
@@ -36,38 +36,38 @@ pub struct Object {
     pub is_born: bool,
     /// Freed in the window.
     pub is_freed: bool,
-    /// Found gone in the window.
-    pub is_unseen: bool,
+    /// Implied free in the window.
+    pub is_implied_free: bool,
     /// Alive at the window's end.
     pub is_live: bool,
     /// Crosses a loss, or its free is ambiguous.
     pub uncertain: bool,
-    /// Its free was logged late.
+    /// True if its free was logged late.
     pub is_late: bool,
     /// Interface that allocated it.
     pub api: Api,
 }
 
-/// Keeps every life in a file.
-pub struct KeptLives {
+/// Writes every life to a file.
+pub struct LifeSpool {
     file: Rc<dyn Fn() -> io::Result<File>>,
 }
 
-impl KeptLives {
-    /// In a file without a name, which `file` makes.
+impl LifeSpool {
+    /// Writes to an unnamed file, which `file` makes.
     pub fn new(file: impl Fn() -> io::Result<File> + 'static) -> Self {
         Self { file: Rc::new(file) }
     }
 }
 
-/// No two share their file.
-impl PartialEq for KeptLives {
+/// Never equal: each needs its own file.
+impl PartialEq for LifeSpool {
     fn eq(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.file, &other.file)
     }
 }
 
-impl Collector for KeptLives {
+impl Collector for LifeSpool {
     type Part = Spool;
     type Output = Spool;
 
@@ -75,7 +75,7 @@ impl Collector for KeptLives {
         Interests { lives: true, slab_stacks: true, ..Interests::default() }
     }
 
-    /// Lives are in the order in which they ended.
+    /// Lives in the order of their ends.
     fn route(&self) -> Route {
         Route::Whole
     }
@@ -101,7 +101,7 @@ const NONE: u32 = u32::MAX;
 pub struct Spool {
     file: Option<BufWriter<File>>,
     join: StackJoin,
-    /// Lives in it.
+    /// Number of lives in it.
     pub len: u64,
     error: Option<io::Error>,
 }
@@ -149,7 +149,7 @@ impl Spool {
             stack,
             is_born: closed.is_born,
             is_freed: closed.is_freed,
-            is_unseen: closed.is_unseen,
+            is_implied_free: closed.is_implied_free,
             is_live: closed.is_live,
             uncertain: closed.uncertain,
             is_late,
@@ -165,7 +165,7 @@ impl Spool {
         }
     }
 
-    /// All lives, in the order in which they ended; those that did not are the last.
+    /// All lives, in the order of their ends; those without an end are last.
     pub fn read(&self) -> io::Result<Objects> {
         if let Some(error) = &self.error {
             return Err(io::Error::new(error.kind(), error.to_string()));
@@ -177,7 +177,7 @@ impl Spool {
     }
 }
 
-/// Lives that are read back.
+/// Reads lives back.
 #[derive(Debug)]
 pub struct Objects {
     file: BufReader<File>,
@@ -196,12 +196,12 @@ impl Objects {
 }
 
 impl Object {
-    /// How long it lived, if it ended.
+    /// Lifetime, if it ended.
     pub fn lifetime(&self) -> Option<u64> {
         self.end.map(|end| end.saturating_sub(self.born))
     }
 
-    /// How it ended, as exports call it.
+    /// Kind of its end, in exports.
     pub fn fate(&self) -> &'static str {
         match (self.end, self.free_site) {
             (None, _) => "live",
@@ -216,7 +216,7 @@ impl Object {
             self.end.is_some(),
             self.is_born,
             self.is_freed,
-            self.is_unseen,
+            self.is_implied_free,
             self.is_live,
             self.uncertain,
             self.is_late,
@@ -272,7 +272,7 @@ impl Object {
             stack: some(half(7)),
             is_born: flag(1),
             is_freed: flag(2),
-            is_unseen: flag(3),
+            is_implied_free: flag(3),
             is_live: flag(4),
             uncertain: flag(5),
             is_late: flag(6),
@@ -299,7 +299,7 @@ mod tests {
             stack: None,
             is_born: true,
             is_freed: false,
-            is_unseen: true,
+            is_implied_free: true,
             is_live: false,
             uncertain: true,
             is_late: false,

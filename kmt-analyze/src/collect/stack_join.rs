@@ -1,4 +1,4 @@
-//! Joins slab allocations with the call stacks that follow them.
+//! Joins slab allocations to the call stacks that follow them.
 
 use std::collections::HashMap;
 
@@ -10,38 +10,38 @@ use crate::stream::Op;
 /// Stacks of objects whose lives are not added up yet.
 #[derive(Debug, Default)]
 pub struct StackJoin {
-    /// By number of the origin: address and birth of its last allocation, which may get a stack.
+    /// Address and birth of the last allocation of each origin, which may get a stack.
     waiting: HashMap<u32, (u64, u64), IntHash>,
-    /// By address and birth: the stack. An address may have a next life before the end of the last one is known.
-    joined: HashMap<(u64, u64), u32, IntHash>,
+    /// Stacks by address and birth. An address may be reused before the end of its last life is known.
+    stacks: HashMap<(u64, u64), u32, IntHash>,
 }
 
 impl StackJoin {
-    /// A slab object is allocated.
+    /// Records a slab allocation.
     pub fn alloc(&mut self, op: &Op) {
         self.waiting.insert(op.origin, (op.value & ADDRESS_BITS, op.time));
     }
 
-    /// The stack of the last allocation of its origin; kept for the addresses that `keeps` names.
+    /// Records the stack of the last allocation of its origin, if `keeps` is true for the address.
     pub fn stack(&mut self, op: &Op, keeps: impl Fn(u64) -> bool) {
         if let Some(object) = self.waiting.remove(&op.origin).filter(|(address, _)| keeps(*address)) {
-            self.joined.insert(object, op.code.number());
+            self.stacks.insert(object, op.code.number());
         }
     }
 
-    /// The last allocation of the origin reported another one again: it has no life of its own.
+    /// The last allocation of the origin was a duplicate event: it has no life.
     pub fn folded(&mut self, op: &Op) {
         self.waiting.remove(&op.origin);
     }
 
-    /// The number of the stack of a life, once.
+    /// Removes and returns the stack of a life.
     pub fn take(&mut self, closed: &Closed) -> Option<u32> {
-        self.joined.remove(&(closed.address, closed.life.born))
+        self.stacks.remove(&(closed.address, closed.life.born))
     }
 
-    /// True if no life is left.
+    /// True if no stack is left.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        self.joined.is_empty()
+        self.stacks.is_empty()
     }
 }

@@ -1,5 +1,5 @@
-//! How long tasks waited for memory: reclaim, compaction, kswapd, shrinkers, traced functions; and which allocation
-//! it was that had to wait.
+//! Stalls of tasks that wait for memory: reclaim, compaction, kswapd, shrinkers, traced functions; and the allocations
+//! that waited.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,68 +12,68 @@ use crate::ledger::direct_map::DirectMap;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin, SideEventKind};
 
-/// What takes the time.
+/// Kind of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stall {
-    /// A task reclaims pages itself, because an allocation finds none.
+    /// Direct reclaim of pages by a task whose allocation finds none.
     Direct,
     /// The same for a memory cgroup at its limit.
     Memcg,
-    /// The same for one beyond its soft limit.
+    /// The same for a memory cgroup beyond its soft limit.
     SoftLimit,
-    /// A task reclaims pages of its own node first (vm.zone_reclaim_mode).
+    /// Reclaim of pages of the task's own node first (vm.zone_reclaim_mode).
     Node,
-    /// A task compacts a zone for an allocation of its own.
+    /// Compaction of a zone by a task for its own allocation.
     DirectCompaction,
-    /// kcompactd, or a compaction that /proc asked for.
+    /// kcompactd, or a compaction requested through /proc.
     Compaction,
     /// kswapd of that node is awake.
     Kswapd(Option<u64>),
-    /// A shrinker: its function, and which of those that share it.
+    /// A shrinker: its function, and its address among shrinkers that share the function.
     Shrinker(Option<u64>, Option<u64>),
-    /// A function that was traced with the function graph tracer.
+    /// A function of the function graph tracer.
     Function(u64),
 }
 
 impl Stall {
-    /// Whether an allocation of the task waits for it.
+    /// True if an allocation of the task waits for it.
     pub fn delays(self) -> bool {
         matches!(self, Self::Direct | Self::Memcg | Self::SoftLimit | Self::Node | Self::DirectCompaction)
     }
 }
 
-/// One interval that is over.
+/// A complete interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// What it was.
+    /// Kind.
     pub stall: Stall,
     /// Task.
     pub pid: i32,
     /// CPU where it ended.
     pub cpu: u32,
-    /// First time.
+    /// Time of its begin.
     pub begin: u64,
-    /// Last time.
+    /// Time of its end.
     pub end: u64,
 }
 
-/// An allocation that had to wait.
+/// An allocation that waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Delayed {
-    /// What it waited for.
+    /// Stall that it waited for.
     pub stall: Stall,
-    /// Number of the page allocation's kind.
+    /// Number of the kind of the page allocation.
     pub page_site: u32,
-    /// Number of the slab allocation's site that the page was for.
+    /// Number of the site of the slab allocation that needed the page.
     pub slab_site: Option<u32>,
-    /// The allocation failed after all.
+    /// True if the allocation failed.
     pub failed: bool,
 }
 
-/// What one task did: the columns of trace-vmscan-postprocess.
+/// Figures of one task: the columns of trace-vmscan-postprocess.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskStalls {
-    /// Direct reclaims begun, by order.
+    /// Direct reclaims, by order.
     pub direct: ByOrder,
     /// Times that it woke kswapd, by order.
     pub wakeups: ByOrder,
@@ -89,26 +89,26 @@ pub struct TaskStalls {
     pub memcg: u64,
     /// Time in them.
     pub memcg_time: u64,
-    /// Time in all that an allocation waits for: reclaim of any kind, direct compaction.
+    /// Sum of all times that allocations wait for: reclaim of any kind, direct compaction.
     pub waited_time: u64,
-    /// kswapd woken, by order.
+    /// Wakes of kswapd, by order.
     pub wakes: ByOrder,
     /// The same while it was awake.
     pub rewakes: ByOrder,
-    /// Pages that its direct reclaims freed, as their ends tell.
+    /// Pages freed by its direct reclaims, from their end events.
     pub direct_reclaimed: Amount,
 }
 
-/// Counts by order, where the event tells it.
+/// Counts by order; `None`: not in the event.
 pub type ByOrder = BTreeMap<Option<u64>, u64>;
 
-/// Stalls of an allocation with their lengths, and its frames.
+/// Stalls of an allocation with their lengths, and the frames of the allocation.
 type Answered = (Vec<(Delayed, u64)>, std::ops::Range<u64>);
 
-/// Times that tasks waited, and the allocations that they waited for.
+/// Collects stalls, and the allocations that waited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// Intervals at least this long are kept, in the clock's unit.
+    /// Smallest length of recorded intervals, in the clock's unit.
     pub threshold: Option<u64>,
 }
 
@@ -137,14 +137,14 @@ impl Collector for Stalls {
     }
 }
 
-/// Number, time and longest of waits.
+/// Number, sum and maximum of waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// All together, in the clock's unit.
+    /// Sum, in the clock's unit.
     pub total: u64,
-    /// The longest.
+    /// Longest.
     pub max: u64,
 }
 
@@ -162,7 +162,7 @@ impl Sums for Waits {
     }
 }
 
-/// Waits, added up.
+/// Sums of stalls.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StallSums {
     /// Lengths by kind.
@@ -171,44 +171,44 @@ pub struct StallSums {
     pub by_task: HashMap<(Stall, i32), Waits>,
     /// Objects freed by each shrinker.
     pub shrunk: BTreeMap<Stall, Amount>,
-    /// Allocations that had to wait.
+    /// Allocations that waited.
     pub delayed: BTreeMap<Delayed, Waits>,
     /// By task.
     pub tasks: HashMap<i32, TaskStalls, IntHash>,
     threshold: Option<u64>,
-    /// Intervals of the threshold and more, by time: the longest if there are too many.
+    /// Intervals beyond the threshold, by time; the longest ones if there are too many.
     pub intervals: Vec<Interval>,
-    /// Intervals beyond the threshold that were not kept.
+    /// Number of dropped intervals beyond the threshold.
     pub intervals_left_out: u64,
-    /// Ends without a beginning: it was before the trace, or lost.
-    pub unopened: u64,
-    /// Intervals that go on at the end.
-    pub going_on: u64,
-    /// Delayed allocations that were not seen.
+    /// Ends without a begin: before the trace, or lost.
+    pub ends_without_begin: u64,
+    /// Intervals without an end.
+    pub begins_without_end: u64,
+    /// Stalls without an allocation after them.
     pub without_allocation: u64,
     open: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
     graph: HashMap<i32, Vec<(u64, u64, u64)>, IntHash>,
-    /// Stalls that were too many to wait for their allocation.
-    unanswered: u64,
-    /// By task: stalls whose allocation is not seen yet.
+    /// Stalls dropped beyond the limit of undecided ones.
+    dropped_stalls: u64,
+    /// Stalls of each task, until its allocation.
     waiting: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
-    /// By task: the allocation of pages that may be for a slab object, and its frames.
+    /// Page allocation of each task that may be for a slab object, and its frames.
     answered: HashMap<i32, Answered, IntHash>,
-    /// Where page frames are mapped, and log2 of the page size.
+    /// Base of the direct map, and log2 of the page size.
     map: Option<(DirectMap, u32)>,
-    /// Tasks that are compacting for an allocation.
+    /// Tasks that compact for their own allocation.
     compacting: HashMap<i32, u64, IntHash>,
 }
 
-/// Stalls of one task that wait for its allocation at most: it may be that page allocations were not recorded.
+/// Largest number of undecided stalls of one task: page allocations may not be recorded.
 const WAITING_MAX: usize = 64;
 
-/// The stack of functions that an event belongs to: a task's, or for the idle task its CPU's.
+/// Key of the function stack of an event: its task, or its CPU for the idle task.
 fn stack_of(place: Origin) -> i32 {
     if place.pid == 0 { -1 - i32::try_from(place.cpu).unwrap_or(0) } else { place.pid }
 }
 
-/// Intervals that are kept at most.
+/// Largest number of recorded intervals.
 const INTERVALS_MAX: usize = 100_000;
 
 /// Bits of reclaim_flags (include/trace/events/vmscan.h, 4.4 to 7.2).
@@ -216,9 +216,27 @@ const RECLAIM_WB_FILE: u64 = 0x2;
 const RECLAIM_WB_SYNC: u64 = 0x4;
 
 impl StallSums {
+    /// Sums that keep intervals of at least this length.
+    pub fn over(threshold: u64) -> Self {
+        Self { threshold: Some(threshold), ..Self::default() }
+    }
+
+    /// Adds an event; returns the intervals that it ended, in the order of their begins.
+    pub fn ended_by(&mut self, event: &SideEvent) -> Vec<Interval> {
+        self.event(event);
+        let mut ended = std::mem::take(&mut self.intervals);
+        ended.sort_by_key(|i| (i.begin, std::cmp::Reverse(i.end)));
+        ended
+    }
+
+    /// Number of stalls of the task that have not ended.
+    pub fn open_stalls(&self, pid: i32) -> usize {
+        self.open.get(&pid).map_or(0, Vec::len)
+    }
+
     fn begin(&mut self, stall: Stall, event: &SideEvent) {
         let open = self.open.entry(event.place.pid).or_default();
-        // Nothing begins twice: what seems to go on had its end lost.
+        // A stall cannot begin twice: the end of an open one was lost.
         open.retain(|(other, _)| *other != stall);
         open.push((stall, event.time));
     }
@@ -226,7 +244,7 @@ impl StallSums {
     fn end(&mut self, stall: Stall, event: &SideEvent) -> Option<u64> {
         let open = self.open.entry(event.place.pid).or_default();
         let Some(at) = open.iter().rposition(|(other, _)| *other == stall) else {
-            self.unopened += 1;
+            self.ends_without_begin += 1;
             return None;
         };
         let (_, begin) = open.remove(at);
@@ -246,7 +264,7 @@ impl StallSums {
                 task.memcg_time = task.memcg_time.saturating_add(length);
             }
             let waiting = self.waiting.entry(place.pid).or_default();
-            if waiting.len() < WAITING_MAX { waiting.push((stall, length)) } else { self.unanswered += 1 }
+            if waiting.len() < WAITING_MAX { waiting.push((stall, length)) } else { self.dropped_stalls += 1 }
         }
         if self.threshold.is_some_and(|t| length >= t) {
             self.keep(Interval { stall, pid: place.pid, cpu: place.cpu, begin, end });
@@ -260,7 +278,7 @@ impl StallSums {
         }
     }
 
-    /// Lets go of the shortest intervals that are too many, and puts the rest in their order.
+    /// Drops the shortest intervals beyond the limit, and sorts the rest.
     fn cut(&mut self) {
         self.intervals
             .sort_by_key(|i| (std::cmp::Reverse(i.end.saturating_sub(i.begin)), i.begin, i.pid, i.stall));
@@ -270,7 +288,7 @@ impl StallSums {
         self.intervals.sort_by_key(|i| (i.begin, std::cmp::Reverse(i.end), i.pid, i.stall));
     }
 
-    /// An event of reclaim, compaction or a function graph.
+    /// Adds a side event.
     fn event(&mut self, event: &SideEvent) {
         let n = event.numbers;
         let pid = event.place.pid;
@@ -309,7 +327,7 @@ impl StallSums {
             SideEventKind::ShrinkEnd => {
                 let stall = Stall::Shrinker(n[1], n[0]);
                 self.end(stall, event);
-                // A shrinker may answer SHRINK_STOP, ~0UL.
+                // A shrinker may return SHRINK_STOP, ~0UL.
                 let objects = n[2].map(|objects| u64::try_from(objects as i64).unwrap_or(0));
                 self.shrunk.entry(stall).or_default().add(objects);
             }
@@ -328,7 +346,7 @@ impl StallSums {
             SideEventKind::GraphEntry => {
                 let (Some(func), Some(depth)) = (n[0], n[1]) else { return };
                 let open = self.graph.entry(stack_of(event.place)).or_default();
-                // What is as deep or deeper is over, and its end was lost.
+                // Functions at this depth or deeper have ended, and their exits were lost.
                 open.retain(|(_, other, _)| *other < depth);
                 open.push((func, depth, event.time));
             }
@@ -340,7 +358,7 @@ impl StallSums {
         }
     }
 
-    /// Scanned counts inactive lists only, as vmstat does; active ones are rotated.
+    /// Scanned pages of inactive lists only, as vmstat counts; active ones are rotated.
     fn isolate(&mut self, pid: i32, n: &crate::stream::SideNumbers) {
         let [scanned, isolate_mode, lru, file, ..] = *n;
         let (is_inactive, is_anon) = match lru {
@@ -356,16 +374,16 @@ impl StallSums {
         }
     }
 
-    /// Whether a task compacts for itself: it said so before. kcompactd says no such thing.
+    /// Kind of a compaction: direct if the task announced it, which kcompactd does not do.
     fn compaction(&self, pid: i32) -> Stall {
         if self.compacting.contains_key(&pid) { Stall::DirectCompaction } else { Stall::Compaction }
     }
 
-    /// The end of a function: it tells its times itself.
+    /// Adds the exit of a function, which has both of its times.
     fn graph_exit(&mut self, event: &SideEvent) {
         let [func, depth, call, ret, ..] = event.numbers;
         let (Some(func), Some(depth)) = (func, depth) else {
-            self.unopened += 1;
+            self.ends_without_begin += 1;
             return;
         };
         let times = call.zip(ret).filter(|&(call, ret)| call != 0 && ret >= call);
@@ -373,13 +391,13 @@ impl StallSums {
         let entered = open.iter().rposition(|e| (e.0, e.1) == (func, depth));
         let entered = entered.and_then(|at| open.drain(at..).next());
         let Some((begin, end)) = times.or(entered.map(|(.., time)| (time, event.time))) else {
-            self.unopened += 1;
+            self.ends_without_begin += 1;
             return;
         };
         self.add(Stall::Function(func), event.place, begin, end);
     }
 
-    /// Pages were allocated, or could not be: the task may have waited for them.
+    /// Adds a page allocation, or its failure: the task may have waited for it.
     fn delayed_pages(&mut self, event: &PageEvent<'_>) {
         let pid = event.place.pid;
         self.compacting.remove(&pid);
@@ -398,7 +416,7 @@ impl StallSums {
         }
     }
 
-    /// A slab object: the first behind a page is what that was for.
+    /// Adds a slab allocation: the first object on a page is what the page was for.
     fn delayed_slab(&mut self, op: &Op, place: Origin) {
         if self.answered.is_empty() {
             return;
@@ -418,13 +436,13 @@ impl StallSums {
         }
     }
 
-    /// Counts stalls that are still undecided.
+    /// Counts undecided stalls.
     fn finish(mut self) -> Self {
         let pids: Vec<i32> = self.answered.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.settle(pid));
-        self.going_on = std::mem::take(&mut self.open).values().map(Vec::len).sum::<usize>() as u64;
+        self.begins_without_end = std::mem::take(&mut self.open).values().map(Vec::len).sum::<usize>() as u64;
         let waiting = std::mem::take(&mut self.waiting).values().map(Vec::len).sum::<usize>() as u64;
-        self.without_allocation = waiting + self.unanswered;
+        self.without_allocation = waiting + self.dropped_stalls;
         Self { graph: HashMap::default(), compacting: HashMap::default(), ..self }
     }
 }
@@ -457,9 +475,9 @@ impl Sums for StallSums {
         self.tasks.extend(other.tasks);
         self.intervals.extend(other.intervals);
         self.intervals_left_out.absorb(other.intervals_left_out);
-        self.unopened.absorb(other.unopened);
-        self.unanswered.absorb(other.unanswered);
-        self.going_on.absorb(other.going_on);
+        self.ends_without_begin.absorb(other.ends_without_begin);
+        self.dropped_stalls.absorb(other.dropped_stalls);
+        self.begins_without_end.absorb(other.begins_without_end);
         self.without_allocation.absorb(other.without_allocation);
     }
 }

@@ -1,15 +1,15 @@
-//! Sums that add up: those of two parts make those of both.
+//! Sums of several parts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
-/// A sum, or many.
+/// A sum, or a collection of sums.
 pub trait Sums {
-    /// Adds those of another part.
+    /// Adds the sums of another part.
     fn absorb(&mut self, other: Self);
 }
 
-/// The sums of several parts.
+/// Sum of several parts.
 pub fn merged<S: Sums>(mut first: S, others: Vec<S>) -> S {
     others.into_iter().for_each(|other| first.absorb(other));
     first
@@ -46,7 +46,7 @@ impl<T: Sums, const N: usize> Sums for [T; N] {
     }
 }
 
-/// By number; the shorter one has nothing behind its end.
+/// By index; missing elements of the shorter one are empty.
 impl<T: Sums + Default> Sums for Vec<T> {
     fn absorb(&mut self, mut other: Self) {
         if self.len() < other.len() {
@@ -72,7 +72,7 @@ impl<K: Hash + Eq, V: Sums + Default, H: BuildHasher> Sums for HashMap<K, V, H> 
     }
 }
 
-/// Adds counts by number of a list that has few, and brings it into the one order that it has.
+/// Adds counts by number to a short list, and sorts it by number.
 pub fn merge_counts<T>(own: &mut Vec<(u32, T)>, other: Vec<(u32, T)>, mut add: impl FnMut(&mut T, T))
 where
     T: Default,
@@ -84,7 +84,7 @@ where
     own.extend(all);
 }
 
-/// The element of that number of a vector that grows with the numbers; room that it has beyond them is not touched.
+/// Element of a vector that grows with its indices; spare capacity is not touched.
 #[inline]
 pub fn grown<T: Default>(items: &mut Vec<T>, number: u32) -> &mut T {
     let number = number as usize;

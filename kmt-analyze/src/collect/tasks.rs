@@ -1,4 +1,4 @@
-//! Sums by task: of the objects and pages that it allocated, and of what it freed.
+//! Sums by task: allocated objects and pages, and freed objects.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
-/// Sums by CPU, task and level.
+/// Collects sums by CPU, task and level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tasks;
 
@@ -34,9 +34,9 @@ impl Collector for Tasks {
 /// Sums of all origins.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TaskSums {
-    /// By number of the origin that allocated.
+    /// By number of the allocating origin.
     pub origins: Vec<OriginSums>,
-    /// Bytes handed from one task to another: allocating and freeing origin, objects, bytes.
+    /// Objects that another origin freed: allocating and freeing origin, objects, bytes.
     pub handed: HashMap<(u32, u32), (u64, u64), IntHash>,
 }
 
@@ -47,9 +47,9 @@ pub struct OriginSums {
     pub slab: Totals,
     /// Pages that it allocated.
     pub pages: FrameTotals,
-    /// Slab objects that it freed, whoever had allocated them.
+    /// Slab objects that it freed, allocated by any task.
     pub freed_here: u64,
-    /// Bytes of those that the trace knows.
+    /// Bytes of those allocated in the trace.
     pub bytes_freed_here: u64,
 }
 
@@ -74,25 +74,7 @@ impl Receiver for TaskSums {
     fn closed(&mut self, closed: &Closed) {
         let sums = grown(&mut self.origins, closed.life.origin);
         let bytes = closed.bytes_alloc;
-        let if_so = |is: bool, number: u64| if is { number } else { 0 };
-        sums.slab += &Totals {
-            alloc_events: closed.is_born.into(),
-            bytes_req: if_so(closed.is_born, closed.bytes_req),
-            bytes_alloc: if_so(closed.is_born, bytes),
-            frees_matched: closed.is_freed.into(),
-            bytes_freed: if_so(closed.is_freed, bytes),
-            freed_unseen: closed.is_unseen.into(),
-            bytes_freed_unseen: if_so(closed.is_unseen, bytes),
-            live: closed.is_live.into(),
-            bytes_live: if_so(closed.is_live, bytes),
-            bytes_req_live: if_so(closed.is_live, closed.bytes_req),
-            waiting: closed.is_waiting.into(),
-            bytes_waiting: if_so(closed.is_waiting, bytes),
-            uncertain: closed.uncertain.into(),
-            live_uncertain: (closed.uncertain && closed.is_live).into(),
-            bytes_live_uncertain: if_so(closed.uncertain && closed.is_live, bytes),
-            freed_unseen_uncertain: (closed.uncertain && closed.is_unseen).into(),
-        };
+        sums.slab += &closed.totals();
         if let End::Freed { free, .. } = closed.end {
             if closed.is_freed {
                 let freer = grown(&mut self.origins, free.origin);

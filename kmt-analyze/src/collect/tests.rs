@@ -1,4 +1,4 @@
-//! Parts of collectors fed by hand.
+//! Collectors with events made by hand.
 
 use super::fallbacks::Fallback;
 use super::occupancy::{Holds, OccupancyPart};
@@ -73,12 +73,12 @@ fn shrinkers_that_share_a_function_are_told_apart() {
             lengths.count(),
             lengths.sum(),
             lengths.max(),
-            stalls.shrunk[&Stall::Shrinker(Some(function), Some(shrinker))].known(),
+            stalls.shrunk[&Stall::Shrinker(Some(function), Some(shrinker))].recorded(),
         )
     };
     assert_eq!(of(one), (2, 150, Some(100), Some(9)), "the end without a beginning frees, and takes no time");
     assert_eq!(of(other), (1, 5, Some(5), Some(0)), "SHRINK_STOP is no number of objects");
-    assert_eq!(stalls.unopened, 1);
+    assert_eq!(stalls.ends_without_begin, 1);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn kswapd_wakes_once_until_it_sleeps() {
     assert_eq!((task.wakes[&Some(0)], task.rewakes[&Some(3)]), (2, 1));
     assert_eq!(stalls.kinds[&Stall::Kswapd(Some(0))].sum(), 65);
     let stalls = collector.merge(stalls, Vec::new());
-    assert_eq!((stalls.going_on, stalls.without_allocation), (0, 0));
+    assert_eq!((stalls.begins_without_end, stalls.without_allocation), (0, 0));
     assert_eq!(stalls.intervals.len(), 1, "60 is beyond the threshold, 5 is not");
 }
 
@@ -115,14 +115,18 @@ fn a_stall_is_charged_to_the_allocation_behind_it() {
     let op = page_op(0x100, 4, 110);
     stalls.page_alloc(&page(&op, 1, 3, 0));
     stalls.slab_alloc(&slab_op(BASE + (0x103 << 12) + 64, 6), place(1), true);
-    // The next page is for nothing of slab: its object lies elsewhere.
+    // The next page is not for a slab object: the object is on another page.
     stalls.side_event(&noted(SideEventKind::DirectBegin, 1, 200, &[0]));
     stalls.side_event(&noted(SideEventKind::DirectEnd, 1, 201, &[1]));
     let op = page_op(0x200, 5, 210);
     stalls.page_alloc(&page(&op, 1, 0, 0));
     stalls.slab_alloc(&slab_op(BASE + (0x999 << 12), 7), place(1), true);
     let stalls = Stalls::default().merge(stalls, Vec::new());
-    assert_eq!((stalls.going_on, stalls.without_allocation), (0, 0), "background compaction delays nobody");
+    assert_eq!(
+        (stalls.begins_without_end, stalls.without_allocation),
+        (0, 0),
+        "background compaction delays nobody"
+    );
     let rows: Vec<_> = stalls
         .delayed
         .iter()
@@ -149,7 +153,7 @@ fn what_never_ends_does_not_pile_up() {
         stalls.side_event(&noted(SideEventKind::DirectEnd, 1, time, &[0]));
     }
     let stalls = Stalls::default().merge(stalls, Vec::new());
-    assert_eq!((stalls.going_on, stalls.without_allocation), (0, 1_000));
+    assert_eq!((stalls.begins_without_end, stalls.without_allocation), (0, 1_000));
     assert!(stalls.delayed.is_empty());
 }
 
@@ -183,7 +187,7 @@ fn a_fallback_has_its_page_and_its_object() {
     let op = page_op(0x103, 7, 11);
     fallbacks.page_alloc(&page(&op, 1, 0, 0));
     fallbacks.slab_alloc(&slab_op(BASE + (0x103 << 12), 5), place(1), true);
-    // One whose page is for something else than slab, and one behind which the task asks for another type.
+    // One whose page is not for slab, and one after which the task requests another type.
     fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 15, &[0x180, 0, 4, 0, 2, 0]));
     let op = page_op(0x700, 8, 16);
     fallbacks.page_alloc(&page(&op, 1, 0, 0));
@@ -225,7 +229,7 @@ fn a_block_has_the_type_of_what_did_not_fall_back() {
     assert_eq!(collector.merge(mixing, Vec::new()).block_type(0), Some(2), "it changed hands");
 }
 
-/// An object of 512 bytes at a place of a page.
+/// An object of 512 bytes at a position in a page.
 fn object(part: &mut OccupancyPart, pfn: u64, number: u64, time: u64, is_birth: bool) {
     let site = SiteInfo {
         bytes_req: 500,
@@ -258,7 +262,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
     part.page_alloc(&page(&op, 1, 1, 0));
     (0..16).for_each(|n| object(&mut part, 0x50, n, 150, true));
     (1..16).for_each(|n| object(&mut part, 0x50, n, 250, false));
-    // One that goes again, one of users, and one that is older than the trace.
+    // A page that is freed, one of user memory, and one older than the trace.
     let op = page_op(0x60, 0, 100);
     part.page_alloc(&page(&op, 1, 0, 0));
     object(&mut part, 0x60, 0, 160, true);
@@ -280,7 +284,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
     let held: Vec<i64> = sums.steps.iter().map(|s| s.held).collect();
     assert_eq!((held[1], held[3], held.iter().sum::<i64>()), (12_288, -4096, 8192));
     assert_eq!(sums.steps.iter().map(|s| s.live).sum::<i64>(), 512);
-    // The survivor pins what it does not use.
+    // The survivor pins the unused bytes.
     part.closed(&Closed {
         address: BASE + (0x50 << 12),
         life: Life { born: 150, site: 2, origin: 0 },
@@ -294,7 +298,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
         freed_at: None,
         is_born: true,
         is_freed: false,
-        is_unseen: false,
+        is_implied_free: false,
         is_live: true,
         is_waiting: false,
         uncertain: false,
@@ -303,7 +307,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
     let pins = &sums.pins[3];
     assert_eq!((pins.objects, pins.sparse_objects, pins.sparse_bytes()), (1, 1, 7680.0));
     assert_eq!(sums.object_time[2], 849);
-    // Old pages that go are counted by what they held.
+    // Freed pages older than the trace are counted by their objects.
     let free = page_op(0x80, 0, 500);
     part.page_free(&page(&free, 1, 0, 0));
     assert_eq!(collector.merge(part, Vec::new()).turnover[2].old_frames_died, 1);

@@ -1,10 +1,10 @@
-//! Live bytes and rates over time, by site or by origin; what a key is made of them is the report's business.
+//! Live bytes and rates over time, by site or by origin; reports choose the key.
 
 use super::collector::{Collector, Share};
 use super::sums::{Sums, grown, merged};
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
-/// Changes in equal steps of time.
+/// Collects changes in equal time steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeline {
     /// Time of the first step.
@@ -13,9 +13,9 @@ pub struct Timeline {
     pub step: u64,
     /// Number of steps.
     pub steps: usize,
-    /// Whether lives are kept by origin, instead of by site.
+    /// True: by origin; false: by site.
     pub by_origin: bool,
-    /// Lives born before the first step have one of their own, behind the last.
+    /// True if lives born before the first step have a slot after the last step.
     pub keeps_before: bool,
 }
 
@@ -37,7 +37,7 @@ impl Collector for Timeline {
     }
 }
 
-/// Changes, added up.
+/// Changes in all steps.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TimelineSums {
     /// The steps.
@@ -52,22 +52,22 @@ pub struct TimelineSums {
 /// Changes in a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Live bytes at its end, less those at its start.
+    /// Live bytes at its end minus those at its start.
     pub live_change: i64,
     /// Allocations.
     pub allocs: u64,
     /// Bytes of them.
     pub bytes_alloc: u64,
-    /// Frees, seen ones.
+    /// Free events.
     pub frees: u64,
     /// Bytes of them.
     pub bytes_freed: u64,
-    /// Bytes that wait for a grace period at its end, at most, less those at its start.
+    /// Largest number of bytes waiting for a grace period at its end, minus that at its start.
     pub waiting_change: i64,
 }
 
 impl Step {
-    /// Adds another.
+    /// Adds another step.
     pub fn add(&mut self, other: &Self) {
         self.live_change = self.live_change.saturating_add(other.live_change);
         self.allocs = self.allocs.saturating_add(other.allocs);
@@ -78,7 +78,7 @@ impl Step {
     }
 }
 
-/// The steps of one row: those in which something happened, or all once they are many.
+/// The steps of one row: only those with changes, or all if there are many.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     /// By number, while they are few.
@@ -87,7 +87,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The step of that number, of `width` in all.
+    /// The step with that number, of `width`.
     #[inline]
     pub fn at(&mut self, place: usize, width: usize) -> Option<&mut Step> {
         if self.all.is_empty() {
@@ -97,8 +97,8 @@ impl Row {
     }
 
     fn at_few(&mut self, place: usize, width: usize) -> Option<&mut Step> {
-        let known = self.few.binary_search_by_key(&place, |&(place, _)| place as usize);
-        if known.is_err() && self.few.len() >= width / 4 {
+        let found = self.few.binary_search_by_key(&place, |&(place, _)| place as usize);
+        if found.is_err() && self.few.len() >= width / 4 {
             self.all.resize(width, Step::default());
             for (place, step) in std::mem::take(&mut self.few) {
                 if let Some(slot) = self.all.get_mut(place as usize) {
@@ -107,8 +107,8 @@ impl Row {
             }
             return self.all.get_mut(place);
         }
-        let at = known.unwrap_or_else(|at| {
-            // Many have one alone.
+        let at = found.unwrap_or_else(|at| {
+            // Many have one step only.
             if self.few.is_empty() {
                 self.few.reserve_exact(1);
             }
@@ -118,7 +118,7 @@ impl Row {
         self.few.get_mut(at).map(|(_, step)| step)
     }
 
-    /// Adds another, of as many steps.
+    /// Adds another row with as many steps.
     pub fn add_all(&mut self, other: &Self, width: usize) {
         for (place, step) in other.iter() {
             if let Some(own) = self.at(place, width) {
@@ -127,19 +127,19 @@ impl Row {
         }
     }
 
-    /// Whether nothing happened.
+    /// True if there is no change.
     pub fn is_empty(&self) -> bool {
         self.few.is_empty() && self.all.is_empty()
     }
 
-    /// Steps with their numbers, in their order; those in which nothing happened may be left out.
+    /// Steps with their numbers, in order; steps without changes may be left out.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Step)> {
         let few = self.few.iter().map(|(place, step)| (*place as usize, step));
         few.chain(self.all.iter().enumerate())
     }
 }
 
-/// Equal where the same happened in each step.
+/// Equal if all steps have the same changes.
 impl PartialEq for Row {
     fn eq(&self, other: &Self) -> bool {
         let happened = |row: &Self| -> Vec<(usize, Step)> {
@@ -155,14 +155,14 @@ impl PartialEq for Row {
 impl Eq for Row {}
 
 impl Timeline {
-    /// For `steps` steps from `first` to `last`.
+    /// A timeline of `steps` steps from `first` to `last`.
     pub fn new(first: u64, last: u64, steps: usize, by_origin: bool) -> Self {
         let steps = steps.max(1);
         let step = (last.saturating_sub(first) / steps as u64 + 1).max(1);
         Self { start: first, step, steps, by_origin, keeps_before: false }
     }
 
-    /// The step of a time; what was before the first one belongs to it.
+    /// The step of a time; earlier times belong to the first step.
     fn place(&self, time: u64) -> usize {
         (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
     }
@@ -177,14 +177,14 @@ impl Timeline {
         self.steps + usize::from(self.keeps_before)
     }
 
-    /// The step of an end, unless it is behind the last.
+    /// The step of an end; `None`: after the last step.
     fn end(&self, time: u64) -> Option<usize> {
         Some(self.place(time)).filter(|&place| place < self.steps)
     }
 }
 
 impl TimelineSums {
-    /// Bytes wait for a grace period from that time on.
+    /// Adds bytes that wait for a grace period from `time` on.
     fn waits(&mut self, number: u32, bytes: i64, time: u64) {
         let until = self.steps.end(time.saturating_add(self.deferred_max));
         let (from, width) = (self.steps.end(time), self.steps.width());
@@ -233,7 +233,7 @@ impl Receiver for TimelineSums {
         }
     }
 
-    /// The unit of frames is the page here.
+    /// Frames are counted in pages here.
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         let number = if self.steps.by_origin { closed.origin } else { closed.site };
         let (born, ended) = (self.steps.birth(closed.born), closed.end.and_then(|(t, _)| self.steps.end(t)));

@@ -1,16 +1,16 @@
-//! Every life of one address, and of those around it.
+//! Lives of one address and of its neighbours.
 
 use super::collector::{Collector, Share};
 use crate::ledger::lives::ADDRESS_BITS;
 use crate::ledger::{Closed, Interests, Receiver};
 
-/// How far away neighbours are looked for: two pages of 4 KiB, as lives there are kept.
+/// Distance of the search for neighbours: two pages of 4 KiB of the life table.
 const REACH: u64 = 8 << 10;
 
-/// Lives near an address.
+/// Collects lives near an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Who {
-    /// The address; of it the low 56 bits count.
+    /// The address; its low 56 bits are used.
     pub address: u64,
 }
 
@@ -26,20 +26,23 @@ impl Collector for Who {
         WhoLives { address: self.address & ADDRESS_BITS, lives: Vec::new() }
     }
 
-    /// By time of birth, then by address.
+    /// By time of birth, then by address; lives of one address that begin at the same time by their ends.
     fn merge(&self, first: WhoLives, others: Vec<WhoLives>) -> Vec<Closed> {
         let mut lives = first.lives;
         others.into_iter().for_each(|other| lives.extend(other.lives));
-        lives.sort_by_key(|c| (c.life.born, c.address));
+        lives.sort_by_key(|c| {
+            let end = c.end.time().unwrap_or(u64::MAX);
+            (c.life.born, c.address, end, c.life.site, c.life.origin)
+        });
         lives
     }
 }
 
-/// Lives near an address, as they are added up.
+/// Lives near an address, when they are added up.
 #[derive(Debug)]
 pub struct WhoLives {
     address: u64,
-    /// Lives at addresses within reach.
+    /// Lives at addresses in reach.
     lives: Vec<Closed>,
 }
 
@@ -49,5 +52,39 @@ impl Receiver for WhoLives {
         if closed.address.abs_diff(self.address) < REACH {
             self.lives.push(*closed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::lives::{End, Life, Replacement};
+    use crate::stream::{Api, Origin};
+
+    #[test]
+    fn lives_that_begin_together_are_in_one_order() {
+        let life = |end| Closed {
+            address: 64,
+            life: Life { born: 460, site: 0, origin: 0 },
+            end: End::ImpliedFree { end, ambiguous: false, by: Replacement::Object },
+            cache: None,
+            caller: 0,
+            api: Api::Cache,
+            bytes_req: 8,
+            bytes_alloc: 8,
+            born_at: Origin::default(),
+            freed_at: None,
+            is_born: true,
+            is_freed: false,
+            is_implied_free: true,
+            is_live: false,
+            is_waiting: false,
+            uncertain: false,
+        };
+        let part = |end| WhoLives { address: 64, lives: vec![life(end)] };
+        let who = Who { address: 64 };
+        let merged = who.merge(part(2767), vec![part(460)]);
+        assert_eq!(merged, who.merge(part(460), vec![part(2767)]));
+        assert_eq!(merged[0].end.time(), Some(460));
     }
 }

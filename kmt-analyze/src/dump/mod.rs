@@ -1,9 +1,11 @@
-//! `dump`: the events as the kernel's own `trace` file prints them, or as JSON lines.
+//! `dump`: prints events as the kernel's `trace` file does, or as JSON lines.
 
-pub mod follow;
+mod conditions;
+pub mod live;
 
 use std::collections::HashMap;
 
+use conditions::Conditions;
 use kmt_common::tell;
 use kmt_common::text::json_safe;
 use kmt_format::kernel::FieldKind;
@@ -13,6 +15,8 @@ use kmt_format::schema::{EventClass, Meaning, Role};
 
 use crate::failure::{Outcome, Result};
 use crate::limits;
+use crate::pass::condition::Condition;
+use crate::pass::progress::ByTime;
 use crate::render::kernel_line::LineStart;
 use crate::render::out::Out;
 use crate::render::text::escaped;
@@ -22,7 +26,7 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
-/// How events are printed.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// As the kernel prints them.
@@ -31,43 +35,60 @@ pub enum Format {
     Jsonl,
 }
 
-/// What to print.
+/// Selection and format of the output.
 #[derive(Debug)]
-pub struct Options {
-    /// How.
+pub struct DumpOptions {
+    /// Output format.
     pub format: Format,
-    /// When.
+    /// Time window.
     pub time: Option<TimeRange>,
-    /// On which CPUs; empty: all.
+    /// CPUs; empty: all.
     pub cpus: Vec<u32>,
-    /// Of which tasks; empty: all.
+    /// Tasks; empty: all.
     pub pids: Vec<i32>,
-    /// Which events, SYSTEM:EVENT with * and ?; empty: all. Stacks go with their events.
+    /// Events as SYSTEM:EVENT with * and ?; empty: all. Includes their stacks.
     pub events: Vec<String>,
-    /// At most this many.
+    /// Conditions on the fields of an event; all must hold. Includes their stacks.
+    pub conditions: Vec<Condition>,
+    /// Largest number of events.
     pub limit: Option<u64>,
 }
 
-impl Options {
-    /// Whether the event is to be printed, times apart. `of` is the class of the event that a stack belongs to.
-    pub(super) fn selects(
-        &self,
-        event: &Event<'_>,
-        of: Option<usize>,
-        selected: &mut Selected<'_>,
-        schema: &Schema,
-    ) -> bool {
+impl DumpOptions {
+    /// True if CPU, task and name of the event are selected.
+    pub(super) fn selects(&self, event: &Event<'_>, selected: &mut Selected<'_>, schema: &Schema) -> bool {
         (self.cpus.is_empty() || self.cpus.contains(&event.cpu()))
             && (self.pids.is_empty() || self.pids.contains(&event.pid()))
-            && selected.has(schema, of.unwrap_or(event.class_index()))
+            && selected.has(schema, event.class_index())
+    }
+}
+
+/// An event to which a stack may belong.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    class: usize,
+    time: u64,
+    /// True if it is selected, and then its stack is.
+    pub(super) is_selected: bool,
+}
+
+impl Owner {
+    pub(super) fn of(event: &Event<'_>, is_selected: bool) -> Self {
+        Self { class: event.class_index(), time: event.time(), is_selected }
+    }
+
+    /// Its class and time.
+    pub(super) fn named(self, schema: &Schema) -> Option<(&EventClass, u64)> {
+        Some((schema.class(self.class)?, self.time))
     }
 }
 
 /// Prints events.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
+    conditions::check(&options.conditions)?;
     let trace = session.trace;
     if session.version().is_none() {
-        tell!("note: the file does not tell the kernel's version; columns follow the newest kernel");
+        tell!("note: the kernel's version is not recorded; columns follow the newest kernel");
     }
     let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env());
     let mut out = Out::stdout();
@@ -75,6 +96,9 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let window = options.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
     let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
     let mut stacks = StackJoiner::default();
+    let mut conditions = Conditions::new(&options.conditions, trace.metadata());
+    // On a terminal, the events themselves show it.
+    let progress = (!Out::is_terminal()).then(|| ByTime::of(session, window));
     let mut left = options.limit.unwrap_or(u64::MAX);
     'all: while let Some(run) = merge.next_run() {
         if run.gap.is_some_and(|gap| !gap.is_empty()) {
@@ -83,9 +107,17 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         if !options.cpus.is_empty() && !options.cpus.contains(&run.cpu) {
             continue;
         }
+        if let (Some(progress), Some(event)) = (&progress, run.events().next()) {
+            progress.at(event.time());
+        }
         for event in run.events() {
-            let of = stacks.see(&event, (event.class_index(), event.time()));
-            if !options.selects(&event, of.map(|(class, _)| class), &mut selected, trace.schema()) {
+            let own = Owner::of(
+                &event,
+                options.selects(&event, &mut selected, trace.schema())
+                    && printer.meets(&event, &mut conditions),
+            );
+            let of = stacks.see(&event, own);
+            if !of.unwrap_or(own).is_selected {
                 continue;
             }
             if left == 0 {
@@ -94,9 +126,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             left -= 1;
             let line = match options.format {
                 Format::Kernel => printer.kernel(&event),
-                Format::Jsonl => {
-                    printer.json(&event, of.and_then(|(i, time)| Some((trace.schema().class(i)?, time))))
-                }
+                Format::Jsonl => printer.json(&event, of.and_then(|of| of.named(trace.schema()))),
             };
             if !out.write(line)? {
                 break 'all;
@@ -104,12 +134,14 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
         }
     }
     let damages = merge.damages().to_vec();
+    drop(progress);
     out.finish()?;
+    conditions.tell();
     tell_losses(session);
     let unresolved = printer.env.unresolved();
     if !unresolved.is_empty() {
         let list: Vec<String> = unresolved.iter().take(8).map(|u| escaped(u.as_bytes())).collect();
-        tell!("note: printed as ?, because the file does not tell: {}", list.join("; "));
+        tell!("note: printed as ?, because the file does not contain: {}", list.join("; "));
         if unresolved.iter().any(|what| what.contains("the limit `print_fmt")) {
             tell!("hint: {}", limits::REMEDY);
         }
@@ -128,26 +160,32 @@ fn tell_losses(session: &Session<'_>) {
             (lost, true) => format!("at least {lost} events were lost while recording"),
             (lost, false) => format!("{lost} events were lost while recording"),
         };
-        tell!("warning: {name}: {lost}; kmt-analyze info tells where");
+        tell!("warning: {name}: {lost}; kmt-analyze info shows where");
     }
 }
 
-/// Prints events, with what it needs of the file.
+/// Prints events, with the metadata that it needs.
 pub(super) struct Printer<'d> {
     env: PrintEnv<'d>,
     start: LineStart<'d>,
     texts: HashMap<usize, EventText>,
     line: Vec<u8>,
-    /// The output is a terminal, which text from the target must not steer.
-    tame: bool,
+    /// True if the output is a terminal: text from the target must not contain control characters.
+    is_terminal: bool,
 }
 
 impl<'d> Printer<'d> {
-    /// A printer for the classes that are known so far.
+    /// A printer for the current classes of `schema`.
     pub(super) fn new(schema: &Schema, metadata: &'d Metadata<'d>, env: PrintEnv<'d>) -> Self {
         let texts = schema.classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
         let start = LineStart::new(metadata, version(metadata));
-        Self { env, start, texts, line: Vec::new(), tame: Out::is_terminal() }
+        Self { env, start, texts, line: Vec::new(), is_terminal: Out::is_terminal() }
+    }
+
+    /// True if the event meets the conditions.
+    pub(super) fn meets(&self, event: &Event<'_>, conditions: &mut Conditions<'_>) -> bool {
+        let text = self.texts.get(&event.class_index());
+        conditions.is_empty() || conditions.meets(event, text, &self.env, self.start.comm(event.pid()))
     }
 
     pub(super) fn kernel(&mut self, event: &Event<'_>) -> &[u8] {
@@ -157,10 +195,20 @@ impl<'d> Printer<'d> {
         if let Some(text) = self.texts.get(&event.class_index()) {
             text.write(&mut self.line, event, &self.env);
         }
-        if self.tame {
-            self.line = tamed(&self.line, start_len, event.class()).into_bytes();
+        if self.is_terminal {
+            self.line = terminal_line(&self.line, start_len, event.class()).into_bytes();
         }
         &self.line
+    }
+
+    /// Text of the event behind its time, on one line; the frames of a stack behind arrows.
+    pub(super) fn text(&mut self, event: &Event<'_>) -> String {
+        self.line.clear();
+        if let Some(text) = self.texts.get(&event.class_index()) {
+            text.write(&mut self.line, event, &self.env);
+        }
+        let text = escaped(self.line.strip_suffix(b"\n").unwrap_or(&self.line));
+        text.replace("\\x0a => ", " <- ").replace("\\x09", " ")
     }
 
     /// `of` is the event whose stack this one is, and when it was.
@@ -256,8 +304,8 @@ fn field(out: &mut Vec<u8>, event: &Event<'_>, index: usize, text: Option<&Event
     out.push(b']');
 }
 
-/// A line for a terminal: only stacks have more lines than one, each with an arrow.
-fn tamed(line: &[u8], start_len: usize, class: &EventClass) -> String {
+/// A line for a terminal: only stacks have several lines, each with an arrow.
+fn terminal_line(line: &[u8], start_len: usize, class: &EventClass) -> String {
     const FRAME: &str = "\\x0a => ";
     let (start, text) = line.split_at(start_len.min(line.len()));
     let text = escaped(text.strip_suffix(b"\n").unwrap_or(text)).replace("\\x09", "\t");
@@ -266,7 +314,7 @@ fn tamed(line: &[u8], start_len: usize, class: &EventClass) -> String {
     format!("{}{text}\n", escaped(start))
 }
 
-/// A JSON string; bytes that are not UTF-8 as `\xNN`.
+/// A JSON string; bytes that are not UTF-8 become `\xNN`.
 fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     let plain = bytes.iter().all(|&b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\');
     if plain {

@@ -1,4 +1,4 @@
-//! A file made anew of another one's parts.
+//! A new file from parts of another one.
 
 use kmt_common::compress::Compress;
 use kmt_format::Error;
@@ -10,24 +10,24 @@ use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Result};
 use crate::trace::session::Session;
 
-/// Bytes that are handed to the output at once, about.
+/// Approximate size of a write to the output, in bytes.
 const WRITE_LEN: usize = 1 << 20;
 
 /// A file being written.
 pub struct Copy {
-    /// What makes it.
+    /// Its writer.
     pub writer: Writer,
     output: Export,
     stats: std::collections::BTreeMap<u32, WriterStats>,
 }
 
-/// An error of the format where there should be none.
+/// Failure for an unexpected error of the format.
 pub fn failed(error: &Error) -> Failure {
     Failure::new(format!("writing the file: {error}"))
 }
 
 impl Copy {
-    /// Begins a file for the same machine, with the classes of events that the other one has.
+    /// Begins a file for the same machine and the same event classes.
     pub fn new(
         session: &Session<'_>,
         target: &Target,
@@ -39,7 +39,7 @@ impl Copy {
         Self::with_classes(session, target, trace_uuid, compress, classes)
     }
 
-    /// Begins a file for the same machine, with these classes: system, and the kernel's description.
+    /// Begins a file for the same machine with these classes: system, and the kernel's description.
     pub fn with_classes<'c>(
         session: &Session<'_>,
         target: &Target,
@@ -61,7 +61,7 @@ impl Copy {
         Ok(Self { writer, output: Export::open_binary(target)?, stats: std::collections::BTreeMap::new() })
     }
 
-    /// The clock, as it is.
+    /// Copies the clock.
     pub fn clock(&mut self, session: &Session<'_>) -> Result<()> {
         match &session.trace.metadata().clock {
             Some(clock) => self.writer.clock(clock).map_err(|e| failed(&e)),
@@ -69,7 +69,7 @@ impl Copy {
         }
     }
 
-    /// The kernel's counters of the CPUs that `keeps` wants.
+    /// Copies the kernel's counters of CPUs for which `keeps` is true.
     pub fn counters(&mut self, session: &Session<'_>, keeps: impl Fn(u32) -> bool) -> Result<()> {
         type Pick = fn(&kmt_format::read::CpuCounters) -> Option<CpuStats>;
         let picks: [(StatsTaken, Pick); 2] =
@@ -87,7 +87,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Names of tasks, changed by `name`.
+    /// Copies names of tasks, changed by `name`.
     pub fn tasks(&mut self, session: &Session<'_>, mut name: impl FnMut(&[u8]) -> Vec<u8>) -> Result<()> {
         let tasks: Vec<Task> = session
             .trace
@@ -99,7 +99,7 @@ impl Copy {
         if tasks.is_empty() { Ok(()) } else { self.writer.tasks(&tasks).map_err(|e| failed(&e)) }
     }
 
-    /// Symbols, changed by `change`: address, name, owner.
+    /// Copies symbols, changed by `change`: address, name, owner.
     pub fn symbols(
         &mut self,
         session: &Session<'_>,
@@ -128,7 +128,7 @@ impl Copy {
         self.writer.symbols(&table, &modules).map_err(|e| failed(&e))
     }
 
-    /// What was lost before the next event of a CPU.
+    /// Adds a loss before the next event of a CPU.
     pub fn gap(&mut self, cpu: u32, gap: &Gap) -> Result<()> {
         let mut loss = gap.loss;
         loss.counted = gap.counted();
@@ -136,7 +136,7 @@ impl Copy {
         self.writer.lost(cpu, loss).map_err(|e| failed(&e))
     }
 
-    /// An event.
+    /// Adds an event.
     pub fn event(&mut self, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
         self.writer.event(cpu, time, record).map_err(|e| failed(&e))?;
         let stats = self.stats.entry(cpu).or_default();

@@ -1,4 +1,4 @@
-//! Commands that make another .kmt file of one, or look whether one is whole.
+//! Commands that write a new .kmt file from another one, or check one.
 
 mod anonymize;
 mod copy;
@@ -9,5 +9,11 @@ mod verify;
 pub use anonymize::{Audience, Options as AnonymizeOptions, run as anonymize};
 pub use kmt_common::compress::Compress;
 pub use recover::run as recover;
-pub use slice::{Options as SliceOptions, run as slice};
+pub use slice::{SliceOptions, run as slice};
 pub use verify::run as verify;
+
+// docs/json.md is checked against them.
+#[cfg(test)]
+pub use anonymize::AnonymizeRows;
+#[cfg(test)]
+pub use verify::VerifyRows;

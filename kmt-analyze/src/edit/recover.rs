@@ -1,4 +1,4 @@
-//! `recover`: what a damaged or torn file still holds.
+//! `recover`: the intact contents of a damaged or torn file.
 
 use kmt_common::compress::Compress;
 use kmt_common::recovery::report;
@@ -9,7 +9,7 @@ use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 
-/// Writes a sound file of what is there.
+/// Writes the intact contents as a sound file.
 pub fn run(path: &std::path::Path, bytes: &[u8], target: &Target, compress: Compress) -> Result<Outcome> {
     let failed = |e: kmt_format::Error| {
         let failure = Failure::new(format!("{}: {e}", path.display()));

@@ -13,25 +13,25 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
-/// What to keep.
+/// Options of `slice`.
 #[derive(Debug)]
-pub struct Options {
-    /// Where to.
+pub struct SliceOptions {
+    /// Output.
     pub target: Target,
-    /// When.
+    /// Time window.
     pub time: Option<TimeRange>,
-    /// On which CPUs; empty: all.
+    /// CPUs; empty: all.
     pub cpus: Vec<u32>,
-    /// Of which tasks; empty: all.
+    /// Tasks; empty: all.
     pub pids: Vec<i32>,
-    /// Which events, SYSTEM:EVENT with * and ?; empty: all. Stacks go with their events.
+    /// Events as SYSTEM:EVENT with * and ?; empty: all. Includes their stacks.
     pub events: Vec<String>,
-    /// How the file is stored.
+    /// Compression of the file.
     pub compress: Compress,
 }
 
-/// Writes a part of the trace.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+/// Writes the selected part of the trace.
+pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let trace = session.trace;
     let window = options.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
     let mut classes = Selected::of(session, &options.events)?;
@@ -44,12 +44,12 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     pairs.push(("slice", note.as_bytes()));
     copy.writer.meta(&pairs).map_err(|e| failed(&e))?;
     for file in &trace.metadata().attachments {
-        // Snapshots tell of the ends of the whole recording, and are kept as what they are.
+        // Snapshots are of the whole recording, and are copied with their times.
         copy.writer.file_at(&file.name, &file.contents, file.times).map_err(|e| failed(&e))?;
     }
     copy.tasks(session, <[u8]>::to_vec)?;
     if window.is_none() {
-        // Counters are of all the time.
+        // Counters are of the whole recording.
         copy.counters(session, keeps_cpu)?;
     }
     copy.symbols(session, |address, name, owner| (address, name.to_vec(), owner.map(<[u8]>::to_vec)), true)?;
@@ -87,7 +87,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }
 
-fn describe(options: &Options) -> String {
+fn describe(options: &SliceOptions) -> String {
     let mut parts = Vec::new();
     parts.extend(options.time.as_ref().map(|t| format!("time {t}")));
     let list = |numbers: Vec<String>| numbers.join(",");
@@ -103,8 +103,8 @@ fn describe(options: &Options) -> String {
     if parts.is_empty() { "all".to_owned() } else { parts.join("; ") }
 }
 
-/// The same part of the same trace has the same identity.
-fn identity(session: &Session<'_>, options: &Options) -> [u8; 16] {
+/// Identity of the part: the same for the same part of the same trace.
+fn identity(session: &Session<'_>, options: &SliceOptions) -> [u8; 16] {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let bytes = session.trace.header().trace_uuid.into_iter().chain(describe(options).into_bytes());
     let hash = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {

@@ -6,7 +6,7 @@ use kmt_common::text::json_safe;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
 
-use super::Options;
+use super::ExportOptions;
 use super::objects::{Resolver, lives};
 use super::output::Export;
 use super::points::{Points, frames};
@@ -15,7 +15,7 @@ use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Most of one place: bytes and objects, now, at its own peak, at the global one.
+/// Peaks of one place: bytes and objects, at the end, at its own peak, at the global peak.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     now: (i64, i64),
@@ -23,8 +23,8 @@ struct Held {
     at_peak: (i64, i64),
 }
 
-/// Writes it. Needs 24 bytes of memory for each birth and each end, since peaks are found in the order of time.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+/// Writes the file. Needs 24 bytes of memory for each birth and each end, since peaks are found in time order.
+pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut out = Export::open(&options.target)?;
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabLives)?;
     let names = Resolver::new(session, &lives.result);
@@ -40,7 +40,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             let name = format!("{address:#x}: {}", names.symbol(address));
             path.push(number(&mut table, &mut numbers, (address, name)));
         }
-        // The outermost frame parts caches where no stack does.
+        // The outermost frame is the cache: one stack may allocate from several.
         path.push(number(&mut table, &mut numbers, (0, format!("[{}]", place.3))));
         rows.push(json!({
             "tb": point.bytes_alloc, "tbk": point.allocs,
@@ -88,7 +88,7 @@ fn number(
     })
 }
 
-/// The most that each place held, what it held when all together held most, and when that was.
+/// Own peak of each place, its memory at the global peak, and the time of that.
 fn peaks(points: &Points) -> (Vec<Held>, u64) {
     let mut held = vec![Held::default(); points.points.len()];
     let add = |held: &mut Held, bytes: i64| {

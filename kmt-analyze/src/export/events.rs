@@ -10,12 +10,13 @@ use kmt_format::schema::Role;
 
 use super::rows::{Cell, Kind};
 use crate::failure::{Failure, Result};
+use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
 use crate::render::text::escaped;
 use crate::trace::comms::Comms;
 use crate::trace::session::Session;
 
-/// Columns of events: those that roles fill, then all of the event in the kernel's own words.
+/// Columns of events: fields by role, then the whole event in the kernel's format.
 pub const EVENT: [(&str, Kind); 18] = [
     ("ts", Kind::Uint),
     ("cpu", Kind::Uint),
@@ -37,8 +38,8 @@ pub const EVENT: [(&str, Kind); 18] = [
     ("text", Kind::Text),
 ];
 
-/// Shows each selected event as a row of [`EVENT`], until `see` wants no more. Conditions are for allocations, so
-/// events heed only time, CPU, task and name.
+/// Calls `see` with each selected event as a row of [`EVENT`], until it returns false. Conditions are about
+/// allocations, so events are selected by time, CPU, task and name only.
 pub fn each(
     session: &Session<'_>,
     selection: &Selection,
@@ -54,16 +55,19 @@ pub fn each(
         trace.schema().classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
     let names = Comms::of(trace);
     let symbols: RefCell<HashMap<u64, String>> = RefCell::default();
-    let mut merge = match &selection.time {
-        Some(range) => {
-            let (first, last) = range.resolve(session.unit(), session.first_time().unwrap_or(0));
-            trace.merge_between(first, last)
-        }
+    let start = session.first_time().unwrap_or(0);
+    let window = selection.time.as_ref().map(|range| range.resolve(session.unit(), start));
+    let progress = ByTime::of(session, window);
+    let mut merge = match window {
+        Some((first, last)) => trace.merge_between(first, last),
         None => trace.merge(),
     };
     while let Some(run) = merge.next_run() {
         if !selection.cpus.is_empty() && !selection.cpus.contains(&run.cpu) {
             continue;
+        }
+        if let Some(event) = run.events().next() {
+            progress.at(event.time());
         }
         for event in run.events() {
             let pid = event.pid();

@@ -1,22 +1,26 @@
-//! `export`: the trace in the formats of other tools.
+//! `export`: writes the trace in formats of other tools.
 
 mod dhat;
 mod events;
 mod folded;
 mod objects;
 pub mod output;
+mod page_points;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
 mod points;
 mod pprof;
 mod proto;
+mod report_table;
 mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod table_writer;
 mod tables;
 
 pub use output::Target;
+pub use report_table::{ReportTable, csv};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
@@ -27,7 +31,7 @@ use crate::trace::session::Session;
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Perfetto UI: live bytes by cache and call site, stalls, with --events the events
+    /// Perfetto UI: live bytes by cache and call site, stalls; with --events also events
     Perfetto,
     /// pprof: allocated, live and wasted objects and bytes by call stack
     Pprof,
@@ -35,53 +39,55 @@ pub enum Format {
     Dhat,
     /// Lines of frames and a number: flamegraph.pl, inferno, speedscope
     Folded,
-    /// Comma-separated values: events, or objects, or call sites, or a table of a report
+    /// Comma-separated values of events, objects, call sites, or a table of a report
     Csv,
-    /// One JSON object a line: the same
+    /// The same rows, one JSON object a line
     Ndjson,
-    /// An SQLite database: objects, sites, stacks, tasks, with --events the events
+    /// An SQLite database of objects, sites, stacks and tasks; with --events also events
     Sqlite,
-    /// A Parquet data set: objects, call sites, events, in folders of target, boot and build
+    /// A Parquet data set of objects, call sites and events, in folders by target, boot and build
     Parquet,
 }
 
-/// What `folded` counts.
+/// Weight of a folded stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Weight {
     /// Bytes allocated
     Alloc,
     /// Bytes live at the end
     Live,
-    /// Bytes allocated that nobody asked for
+    /// Bytes allocated beyond those requested
     Waste,
-    /// Allocations
+    /// Allocations; with --pages pages
     Count,
 }
 
-/// What to export.
-pub struct Options {
+/// Options of `export`.
+pub struct ExportOptions {
     /// Format.
     pub format: Format,
-    /// Where to.
+    /// Output.
     pub target: Target,
-    /// What is counted.
+    /// Selection.
     pub selection: Selection,
-    /// With csv and ndjson: objects, call-sites, events, or the report that is given.
+    /// With csv and ndjson: objects, call sites, events, or a report.
     pub of: Of,
-    /// With a report: which of its tables.
+    /// With a report: name of the table.
     pub table: Option<String>,
-    /// With folded: what is counted.
+    /// With folded: weight of a stack.
     pub weight: Weight,
-    /// Events too, where they are not the export itself.
+    /// True to include events, if they are not the export itself.
     pub events: bool,
     /// With parquet: name of the target.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub name: Option<String>,
-    /// Lines of the largest caches and call sites.
+    /// With folded and pprof: pages, not slab objects.
+    pub pages: bool,
+    /// Largest number of caches and call sites.
     pub lines: usize,
 }
 
-/// What rows are made of.
+/// Rows of a table.
 pub enum Of {
     /// Events.
     Events,
@@ -93,8 +99,8 @@ pub enum Of {
     Report(Box<dyn AnyReport>),
 }
 
-/// Fails where the export could not be written, before any work is done.
-pub fn check(options: &Options) -> Result<()> {
+/// Fails early if the output cannot be written.
+pub fn check(options: &ExportOptions) -> Result<()> {
     let path = &options.target.path;
     if options.format != Format::Parquet {
         return options.target.check();
@@ -107,17 +113,22 @@ pub fn check(options: &Options) -> Result<()> {
     }
 }
 
-/// Exports.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+/// Writes the export.
+pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let keys = match (options.format, &options.of) {
         (Format::Csv | Format::Ndjson, Of::Report(report)) => report.keys(),
         (Format::Csv | Format::Ndjson, Of::Events) | (Format::Perfetto, _) => Keys::All,
+        (Format::Folded | Format::Pprof, _) if options.pages => Keys::Pages,
         _ => Keys::Slab,
     };
     options.selection.check(session, "this export", keys)?;
     if options.format == Format::Dhat && options.selection.at.is_some() {
-        return Err(Failure::new("dhat tells of whole lives, and --at of one instant")
-            .hint("folded and pprof tell what is live at an instant"));
+        return Err(Failure::new("dhat needs whole lifetimes, and --at selects one instant")
+            .hint("folded and pprof export live memory at an instant"));
+    }
+    if options.pages && !matches!(options.format, Format::Folded | Format::Pprof) {
+        return Err(Failure::new("--pages is for folded and pprof")
+            .hint("sqlite, parquet, csv and ndjson have events; `pages --csv` has sums"));
     }
     match options.format {
         Format::Csv | Format::Ndjson => tables::run(session, options),

@@ -1,4 +1,4 @@
-//! A pass that keeps every life, and the names of what it found.
+//! A pass that stores every life, and names for its results.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use kmt_format::print::PrintEnv;
 use kmt_format::schema::Role;
 
 use super::output::Target;
-use crate::collect::{Collectors, KeptLives, Object, Objects};
+use crate::collect::{Collectors, LifeSpool, Object, Objects};
 use crate::failure::{Failure, Result};
 use crate::pass;
 use crate::pass::caches::usual_names;
@@ -25,7 +25,7 @@ use crate::stream::{Api, Site};
 use crate::trace::session::Session;
 use crate::trace::session::task_names;
 
-/// What a pass came to, with all lives.
+/// Results of a pass, with all lives.
 pub struct Lives {
     /// Sums and tables.
     pub result: pass::Analysis,
@@ -33,7 +33,7 @@ pub struct Lives {
     pub objects: Objects,
 }
 
-/// Runs the ledger and keeps all lives in a file beside the output, which has no name. Refuses where an export rests on
+/// Runs the ledger and stores all lives in an unnamed file in the output's directory. Refuses if the export needs
 /// events that were not recorded.
 pub fn lives(
     session: &Session<'_>,
@@ -50,44 +50,49 @@ pub fn lives(
         })
     };
     let mut collectors = Collectors::default();
-    let lives = collectors.add(KeptLives::new(file));
+    let lives = collectors.add(LifeSpool::new(file));
     let result = analyse_for(session, selection, &Wants::of(&collectors));
     if let Some(failure) = failure.borrow_mut().take() {
         return Err(failure);
     }
     let basis = Basis::of(session, &result);
     if let Some(reason) = basis.lacks(rests_on) {
-        return Err(Failure::new(format!("{}: no export: {reason}", session.path.display())));
+        let failure = Failure::new(format!("{}: no export: {reason}", session.path.display()));
+        let has_pages = basis.lacks(Input::SlabAllocs).is_some() && basis.lacks(Input::Pages).is_none();
+        return Err(match has_pages {
+            true => failure.hint("the file has pages: folded and pprof export them with --pages"),
+            false => failure,
+        });
     }
-    // What is not in the rows stands beside them.
+    // Missing events are reported on standard error, since rows cannot contain them.
     basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
     let nothing = Stated::of(session, selection, &result).and_then(|stated| stated.nothing(Keys::Slab));
-    nothing.iter().flat_map(|text| text.lines()).for_each(|line| tell!("note: {line}"));
+    nothing.iter().flat_map(|screen| screen.texts()).for_each(|line| tell!("note: {line}"));
     let objects =
         result.get(lives).read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;
     Ok(Lives { result, objects })
 }
 
-/// The next life; a failure of the file is one of the export.
+/// The next life; an error of the file fails the export.
 pub fn next(objects: &mut Objects) -> Result<Option<Object>> {
     objects.next_object().map_err(|e| Failure::new(format!("reading lives back: {e}")))
 }
 
-/// The upper byte that addresses of the kernel's objects have: all ones on most 64-bit machines, none on others.
+/// Upper byte of the addresses of kernel objects: all ones on most 64-bit machines, zero on others.
 fn top_byte(session: &Session<'_>) -> u64 {
-    /// Events that are asked.
+    /// Largest number of inspected events without a pointer.
     const EVENTS: u32 = 10_000;
     let trace = session.trace;
     let mut merge = trace.merge();
-    let mut asked = 0;
+    let mut inspected = 0;
     while let Some(run) = merge.next_run() {
         for event in run.events() {
             match event.uint_with(Role::PTR).filter(|&ptr| ptr > 16) {
                 Some(ptr) if ptr >> 56 != 0 => return 0xff << 56,
                 Some(_) => return 0,
-                None => asked += 1,
+                None => inspected += 1,
             }
-            if asked > EVENTS {
+            if inspected > EVENTS {
                 return 0;
             }
         }
@@ -95,7 +100,7 @@ fn top_byte(session: &Session<'_>) -> u64 {
     0
 }
 
-/// What a site is called.
+/// Names of a site.
 #[derive(Debug, Clone, Default)]
 pub struct SiteText {
     /// Function and offset.
@@ -106,7 +111,7 @@ pub struct SiteText {
     pub gfp: String,
 }
 
-/// Names of everything.
+/// Names for all items of a pass.
 pub struct Resolver<'s, 'd> {
     env: PrintEnv<'d>,
     symbols: std::cell::RefCell<HashMap<u64, String>>,
@@ -114,12 +119,12 @@ pub struct Resolver<'s, 'd> {
     pub sites: Vec<SiteText>,
     tasks: HashMap<i32, &'s [u8]>,
     caches: Vec<String>,
-    /// The upper byte of addresses of objects.
+    /// Upper byte of the addresses of objects.
     pub top: u64,
 }
 
 impl<'s, 'd> Resolver<'s, 'd> {
-    /// Of a trace and a pass over it.
+    /// Names for a trace and a pass over it.
     pub fn new(session: &'s Session<'d>, result: &pass::Analysis) -> Self {
         let interner = &result.interner;
         let names = TraceNames::new(session);
@@ -152,19 +157,19 @@ impl<'s, 'd> Resolver<'s, 'd> {
         }
     }
 
-    /// A function and an offset in it.
+    /// Function and offset.
     pub fn symbol(&self, address: u64) -> String {
         let mut symbols = self.symbols.borrow_mut();
         symbols.entry(address).or_insert_with(|| escaped(&self.env.symbol_with_offset(address))).clone()
     }
 
-    /// Texts of a site.
+    /// Names of a site.
     pub fn site(&self, number: u32) -> &SiteText {
         static NONE: SiteText = SiteText { symbol: String::new(), cache: String::new(), gfp: String::new() };
         self.sites.get(number as usize).unwrap_or(&NONE)
     }
 
-    /// The cache of an object: as an event of its own tells, else as those of its site do.
+    /// Cache of an object: from its own event, else from its site.
     pub fn cache(&self, object: &Object) -> &str {
         let own = object.cache.filter(|_| object.api == Api::Cache);
         let own = own.and_then(|name| self.caches.get(name.0 as usize));
@@ -176,7 +181,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
         self.tasks.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm))
     }
 
-    /// All tasks that have names.
+    /// All tasks with names.
     #[cfg(feature = "sqlite")]
     pub fn tasks(&self) -> Vec<(i32, String)> {
         let mut tasks: Vec<(i32, String)> =

@@ -1,4 +1,4 @@
-//! Where exports go: buffered, and a reader that goes away ends them.
+//! Output of exports: buffered; ends when the reader is gone.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ pub use kmt_common::output::Target;
 use crate::failure::Result;
 use crate::stdio;
 
-/// Bytes that are handed to the output at once, about.
+/// Approximate size of a write to the output, in bytes.
 const BUFFER_LEN: usize = 1 << 18;
 
 /// An export being written.
@@ -20,12 +20,12 @@ pub struct Export {
 
 enum Sink {
     Output(Output),
-    /// In memory, instead of standard output.
+    /// Captured in memory instead of standard output.
     Held(Box<dyn Write>),
 }
 
 impl Export {
-    /// Opens a text.
+    /// Opens a text output.
     pub fn open(target: &Target) -> Result<Self> {
         Ok(Self::new(Self::held(target).map_or_else(|| target.open().map(Sink::Output), Ok)?))
     }
@@ -35,7 +35,7 @@ impl Export {
         is_held.then(|| Sink::Held(stdio::stdout()))
     }
 
-    /// Opens what is not text, and so does not go to a terminal.
+    /// Opens a binary output, which must not be a terminal.
     pub fn open_binary(target: &Target) -> Result<Self> {
         Ok(Self::new(Self::held(target).map_or_else(|| target.open_binary().map(Sink::Output), Ok)?))
     }
@@ -44,7 +44,7 @@ impl Export {
         Self { sink, buffer: Vec::with_capacity(BUFFER_LEN), closed: false }
     }
 
-    /// Appends bytes; false once nobody reads any more.
+    /// Appends bytes; false if the reader is gone.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool> {
         if !self.closed {
             self.buffer.extend_from_slice(bytes);

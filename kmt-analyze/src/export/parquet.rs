@@ -1,4 +1,5 @@
-//! A Parquet data set, laid out so that captures of a fleet fall into one: TABLE/target=…/build=…/boot=…/FILE.parquet.
+//! A Parquet data set, laid out so that the captures of a fleet are one data set:
+//! TABLE/target=…/build=…/boot=…/FILE.parquet.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use parquet::schema::types::Type;
 
 use super::objects::{Resolver, lives, next};
 use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
-use super::{Options, events};
+use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
@@ -24,8 +25,8 @@ use crate::trace::session::Session;
 /// Rows of a row group.
 const GROUP: usize = 1 << 18;
 
-/// Writes one file a table.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+/// Writes one file for each table.
+pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     if options.target.path == Path::new("-") {
         return Err(Failure::new("a data set is a directory, not a stream").hint("give a directory with -o"));
     }
@@ -40,7 +41,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
 
 fn write(
     session: &Session<'_>,
-    options: &Options,
+    options: &ExportOptions,
     place: &Location,
     made: &mut Vec<PathBuf>,
 ) -> Result<Vec<kmt_format::read::Damage>> {
@@ -109,7 +110,7 @@ fn about(session: &Session<'_>) -> Vec<Cell> {
     ]
 }
 
-/// Where a trace's files go.
+/// Folder and name of a trace's files.
 struct Location {
     root: PathBuf,
     partition: PathBuf,
@@ -117,7 +118,7 @@ struct Location {
 }
 
 impl Location {
-    fn of(session: &Session<'_>, options: &Options) -> Self {
+    fn of(session: &Session<'_>, options: &ExportOptions) -> Self {
         let metadata = session.trace.metadata();
         let uname = metadata.text("uname").map(str::to_owned);
         let host = uname.as_deref().and_then(|u| u.split_ascii_whitespace().nth(1));
@@ -132,7 +133,7 @@ impl Location {
     }
 }
 
-/// A value in the name of a folder, as Hive writes it: everything else than letters, digits and a few marks as %XX.
+/// A value in the name of a folder, as Hive writes it: %XX except for letters, digits and some marks.
 fn escaped_value(value: &str) -> String {
     let mut out = String::new();
     for byte in value.bytes() {
@@ -142,7 +143,7 @@ fn escaped_value(value: &str) -> String {
             out.push_str(&format!("%{byte:02X}"));
         }
     }
-    // Folders of these names mean something else.
+    // These names have another meaning for folders.
     if out.is_empty() || out == "." || out == ".." { "unknown".to_owned() } else { out }
 }
 
@@ -151,7 +152,7 @@ struct Table {
     columns: &'static [(&'static str, Kind)],
     writer: SerializedFileWriter<File>,
     rows: Vec<Vec<Cell>>,
-    // Before its folders, which can be removed when it is.
+    // Before `folders`: these can be removed after the output.
     output: Output,
     folders: Folders,
     path: PathBuf,
@@ -225,7 +226,7 @@ impl Table {
         write().map_err(|e| failed(&self.path, &e))
     }
 
-    /// Completes the file; it gets its name when all tables are complete.
+    /// Completes the file; it is renamed when all tables are complete.
     fn finish(mut self) -> Result<(Output, PathBuf, Folders)> {
         if !self.rows.is_empty() {
             self.group()?;
@@ -251,7 +252,7 @@ fn number_of(cell: &Cell) -> Option<i64> {
 fn column_type(name: &str, kind: Kind) -> std::result::Result<Type, ParquetError> {
     let integer = |is_signed| Some(LogicalType::Integer { bit_width: 64, is_signed });
     let (physical, logical) = match kind {
-        // Amounts stay far below 2^63, and signed numbers are what every engine has.
+        // Amounts are far below 2^63, and every engine has signed integers.
         Kind::Int | Kind::Uint => (Physical::INT64, integer(true)),
         Kind::Address => (Physical::INT64, integer(false)),
         Kind::Bool => (Physical::BOOLEAN, None),

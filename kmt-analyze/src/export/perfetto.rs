@@ -12,7 +12,7 @@ use super::proto::perfetto::{
     ProcessDescriptor, ProcessTree, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent, TreeThread,
 };
 use super::rows::Cell;
-use super::{Options, events};
+use super::{ExportOptions, events};
 use crate::collect::stalls::{Interval, Stall};
 use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
@@ -26,24 +26,24 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use crate::trace::session::task_names;
 
-/// All packets are of one writer.
+/// All packets have one writer.
 const SEQUENCE: u32 = 1;
-/// Steps of counters.
+/// Number of time steps of counters.
 const STEPS: usize = 1000;
 /// Events of one packet.
 const BUNDLE: usize = 512;
-/// Tracks above those of counters.
+/// Parent tracks of counters.
 const GROUPS: [(Key, u64, &str); 3] = [
     (Key::Kind, 1, "kernel memory: live bytes"),
     (Key::Cache, 2, "kernel memory: live bytes by cache"),
     (Key::CallSite, 3, "kernel memory: live bytes by call site"),
 ];
-/// Numbers of other tracks begin here.
+/// First number of other tracks.
 const COUNTERS: u64 = 1 << 20;
 const THREADS: u64 = 1 << 32;
 
 /// Writes a trace.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut trace = Trace { out: Export::open_binary(&options.target)? };
     trace.tasks(session)?;
     for (key, uuid, name) in GROUPS {
@@ -117,8 +117,14 @@ impl Trace {
         })
     }
 
-    /// One counter a line of the timeline, written where it changes.
-    fn counters(&mut self, session: &Session<'_>, options: &Options, key: Key, group: u64) -> Result<()> {
+    /// Writes one counter for each line of the timeline, at its changes.
+    fn counters(
+        &mut self,
+        session: &Session<'_>,
+        options: &ExportOptions,
+        key: Key,
+        group: u64,
+    ) -> Result<()> {
         let timeline = TimelineReport { by: key, steps: STEPS, lines: options.lines };
         let context = Context { session, selection: &options.selection, limit: usize::MAX };
         let mut collectors = Collectors::default();
@@ -151,15 +157,19 @@ impl Trace {
         Ok(())
     }
 
-    /// Slices on the tracks of tasks; kswapd's on that of its thread as well.
-    fn stalls(&mut self, session: &Session<'_>, options: &Options) -> Result<Vec<kmt_format::read::Damage>> {
+    /// Writes slices on the tracks of tasks; those of kswapd also on its thread.
+    fn stalls(
+        &mut self,
+        session: &Session<'_>,
+        options: &ExportOptions,
+    ) -> Result<Vec<kmt_format::read::Damage>> {
         let mut collectors = Collectors::default();
         let stalls = collectors.add(Stalls { threshold: Some(0) });
         let result = analyse_for(session, &options.selection, &Wants::of(&collectors));
         let stalls = result.get(stalls);
         let labels = Labels::new(session);
         let mut intervals = stalls.intervals.clone();
-        // Slices of a track nest: the longer of two that begin together is the outer one.
+        // Slices of a track must nest: of two with the same begin, the longer one is the outer.
         intervals.sort_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
         let pids: BTreeSet<i32> = intervals.iter().map(|i| i.pid).collect();
         let names = task_names(session);
@@ -196,7 +206,7 @@ impl Trace {
                 ..TrackEvent::default()
             };
             self.event(interval.begin, begin)?;
-            // One that reaches beyond the slice that it begins in ends with it.
+            // A slice that exceeds its outer one is cut.
             let end = open.last().map_or(interval.end, |o| interval.end.min(o.end));
             open.push(Interval { end, ..*interval });
         }
@@ -214,7 +224,7 @@ impl Trace {
         self.event(interval.end, TrackEvent { kind: Some(2), track_uuid: uuid, ..TrackEvent::default() })
     }
 
-    fn events(&mut self, session: &Session<'_>, options: &Options) -> Result<()> {
+    fn events(&mut self, session: &Session<'_>, options: &ExportOptions) -> Result<()> {
         let mut bundles: std::collections::BTreeMap<u32, Vec<FtraceEvent>> =
             std::collections::BTreeMap::new();
         events::each(session, &options.selection, &mut |row| {

@@ -1,23 +1,23 @@
-//! Lives summed up by where they were allocated: stacks where there are stacks, call sites elsewhere.
+//! Lives summed up by allocation stack, or by call site without a stack.
 
 use std::collections::BTreeMap;
 
 use super::objects::{Lives, Resolver, next};
-use crate::analysis::page_callers::of_users;
 use crate::failure::Result;
+use crate::reports::common::page_callers::of_users;
 use crate::stream::Api;
 
-/// Where: number of the stack or none, call site, interface, cache.
+/// Key of a sum: number of the stack, call site, interface, cache.
 pub type Place = (Option<u32>, u64, Api, String);
 
-/// What was allocated at one place, in the window.
+/// Allocations of one place in the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Point {
     /// Allocations.
     pub allocs: u64,
     /// Bytes of them.
     pub bytes_alloc: u64,
-    /// Bytes that they asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
     /// Those live at the end.
     pub live: u64,
@@ -27,21 +27,21 @@ pub struct Point {
     pub lifetimes: u64,
 }
 
-/// A change at a place: when, which, by how many bytes.
+/// A change at a place: time, index of the place, bytes.
 pub type Change = (u64, u32, i64);
 
-/// All places, and if wanted every birth and end in the order of time.
+/// Sums of all places, and if requested each birth and end in time order.
 #[derive(Debug, Default)]
 pub struct Points {
     /// Sums by place.
     pub points: Vec<(Place, Point)>,
-    /// Births and ends; in the order of time, ends first.
+    /// Births and ends in time order, ends first.
     pub changes: Vec<Change>,
 }
 
 impl Points {
-    /// Of all lives that were born in the window, whose last time is `last`, and of those from before it that are live
-    /// at its end; with changes only of the former.
+    /// Sums of all lives born in the window, whose last time is `last`, and of older ones that are live at its end;
+    /// changes are of the former only.
     pub fn of(lives: &mut Lives, names: &Resolver<'_, '_>, last: u64, with_changes: bool) -> Result<Self> {
         let mut numbers: BTreeMap<Place, u32> = BTreeMap::new();
         let mut points: Vec<Point> = Vec::new();
@@ -67,7 +67,7 @@ impl Points {
             point.bytes_live += if object.is_live { site.bytes_alloc } else { 0 };
             let lived = end.unwrap_or(last).saturating_sub(object.born);
             point.lifetimes = point.lifetimes.saturating_add(lived);
-            // What ends in the instant of its birth is never there.
+            // A life that ends at the time of its birth is never live.
             if with_changes && end != Some(object.born) {
                 let bytes = site.bytes_alloc.min(i64::MAX as u64) as i64;
                 changes.push((object.born, number, bytes));
@@ -82,8 +82,8 @@ impl Points {
     }
 }
 
-/// Frames of a place, innermost first, without those of the tracer and the allocator: the call site where nothing
-/// else is known.
+/// Frames of a place, innermost first, without those of the tracer and the allocator: the call site if there is no
+/// stack.
 pub fn frames(place: &Place, lives: &Lives, names: &Resolver<'_, '_>) -> Vec<u64> {
     let stack = place.0.and_then(|number| lives.result.interner.stacks.get(number));
     let frames: Vec<u64> = stack.map_or(Vec::new(), |stack| of_users(stack, |a| names.symbol(a)).collect());

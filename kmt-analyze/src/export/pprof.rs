@@ -5,20 +5,22 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use kmt_format::read::Damage;
 use prost::Message as _;
 
-use super::Options;
 use super::objects::{Resolver, lives};
 use super::output::Export;
-use super::points::{Points, frames};
+use super::points::{Point, Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use crate::analysis::page_callers::TRACER;
+use super::{ExportOptions, page_points};
 use crate::failure::{Failure, Outcome, Result};
+use crate::render::text::escaped;
 use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::page_callers::TRACER;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Values of a sample; the names of the first four are those that pprof knows of heap profiles.
+/// Values of a sample; the first four have the names of pprof's heap profiles.
 const VALUES: [(&str, &str); 5] = [
     ("alloc_objects", "count"),
     ("alloc_space", "bytes"),
@@ -28,33 +30,82 @@ const VALUES: [(&str, &str); 5] = [
 ];
 
 /// Writes a gzipped profile.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut out = Export::open_binary(&options.target)?;
+    let damages =
+        if options.pages { pages(session, options, &mut out)? } else { slab(session, options, &mut out)? };
+    out.finish()?;
+    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+}
+
+fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Vec<Damage>> {
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
-    let (first, last) = options.selection.span(session);
+    let (_, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;
-    // Without frees nothing is known to be in use.
+    // Without frees, objects in use are unknown.
     let ends_known = Basis::of(session, &lives.result).ends(None);
-    let mut texts = Texts::default();
-    let mut code = Code::default();
-    let mut profile = Profile {
-        sample_type: VALUES
-            .iter()
-            .filter(|(kind, _)| ends_known || !kind.starts_with("inuse"))
-            .map(|(kind, unit)| ValueType { kind: texts.number(kind), unit: texts.number(unit) })
-            .collect(),
-        mapping: vec![Mapping { id: 1, filename: texts.number("[kernel]"), has_functions: true }],
-        drop_frames: texts.number(TRACER),
-        time_nanos: session.time_of_day(first).unwrap_or(0),
-        duration_nanos: last.saturating_sub(first).min(i64::MAX as u64) as i64,
-        default_sample_type: texts.number("alloc_space"),
-        ..Profile::default()
-    };
-    let (cache_key, api_key) = (texts.number("cache"), texts.number("api"));
+    let mut made = Making::new(session, options, ends_known);
     for (place, point) in &points.points {
-        let location_id =
-            frames(place, &lives, &names).iter().map(|&a| code.location(a, &names, &mut texts)).collect();
+        let labels = [("cache", place.3.as_str()), ("api", place.2.name())];
+        made.sample(&frames(place, &lives, &names), point, &labels, |address| names.symbol(address));
+    }
+    out.write(&made.packed(session)?)?;
+    Ok(lives.result.damages)
+}
+
+/// Objects are pages.
+fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Vec<Damage>> {
+    let pages = page_points::of(session, &options.selection)?;
+    let env = session.print_env();
+    let mut made = Making::new(session, options, pages.ends_known);
+    for page in &pages.points {
+        let symbol = |address| escaped(&env.symbol_with_offset(address));
+        made.sample(&page.frames, &page.point, &[("pages", page.kind.as_str())], symbol);
+    }
+    out.write(&made.packed(session)?)?;
+    Ok(pages.result.damages)
+}
+
+/// A profile that is made.
+struct Making {
+    profile: Profile,
+    texts: Texts,
+    code: Code,
+    /// False if values in use are left out.
+    ends_known: bool,
+}
+
+impl Making {
+    fn new(session: &Session<'_>, options: &ExportOptions, ends_known: bool) -> Self {
+        let (first, last) = options.selection.span(session);
+        let mut texts = Texts::default();
+        let profile = Profile {
+            sample_type: VALUES
+                .iter()
+                .filter(|(kind, _)| ends_known || !kind.starts_with("inuse"))
+                .filter(|(kind, _)| !options.pages || !kind.starts_with("waste"))
+                .map(|(kind, unit)| ValueType { kind: texts.number(kind), unit: texts.number(unit) })
+                .collect(),
+            mapping: vec![Mapping { id: 1, filename: texts.number("[kernel]"), has_functions: true }],
+            drop_frames: texts.number(TRACER),
+            time_nanos: session.time_of_day(first).unwrap_or(0),
+            duration_nanos: last.saturating_sub(first).min(i64::MAX as u64) as i64,
+            default_sample_type: texts.number("alloc_space"),
+            ..Profile::default()
+        };
+        Self { profile, texts, code: Code::default(), ends_known }
+    }
+
+    /// Adds a stack, innermost frame first.
+    fn sample(
+        &mut self,
+        frames: &[u64],
+        point: &Point,
+        labels: &[(&str, &str)],
+        symbol: impl Fn(u64) -> String,
+    ) {
+        let location_id = frames.iter().map(|&a| self.code.location(a, &symbol, &mut self.texts)).collect();
         let value = [
             point.allocs,
             point.bytes_alloc,
@@ -62,35 +113,36 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             point.bytes_live,
             point.bytes_alloc.saturating_sub(point.bytes_req),
         ];
-        profile.sample.push(Sample {
-            location_id,
-            value: value
-                .iter()
-                .zip(VALUES)
-                .filter(|(_, (kind, _))| ends_known || !kind.starts_with("inuse"))
-                .map(|(v, _)| v)
-                .map(|&v| v.min(i64::MAX as u64) as i64)
-                .collect(),
-            label: vec![
-                Label { key: cache_key, text: texts.number(&place.3) },
-                Label { key: api_key, text: texts.number(place.2.name()) },
-            ],
-        });
+        let types = self.profile.sample_type.len() + if self.ends_known { 0 } else { 2 };
+        let value = value
+            .iter()
+            .zip(VALUES)
+            .take(types)
+            .filter(|(_, (kind, _))| self.ends_known || !kind.starts_with("inuse"))
+            .map(|(&v, _)| v.min(i64::MAX as u64) as i64)
+            .collect();
+        let texts = &mut self.texts;
+        let label = labels
+            .iter()
+            .map(|(key, text)| Label { key: texts.number(key), text: texts.number(text) })
+            .collect();
+        self.profile.sample.push(Sample { location_id, value, label });
     }
-    if session.losses.any() {
-        let note = format!("{} events were lost: these are lower bounds", session.losses.lost_events());
-        profile.comment.push(texts.number(&note));
+
+    fn packed(mut self, session: &Session<'_>) -> Result<Vec<u8>> {
+        if session.losses.any() {
+            let note = format!("{} events were lost: these are lower bounds", session.losses.lost_events());
+            self.profile.comment.push(self.texts.number(&note));
+        }
+        (self.profile.location, self.profile.function) = (self.code.locations, self.code.functions);
+        self.profile.string_table = self.texts.texts;
+        let mut gz = GzEncoder::new(Vec::new(), Compression::default());
+        let packed = gz.write_all(&self.profile.encode_to_vec()).and_then(|()| gz.finish());
+        packed.map_err(|e| Failure::new(format!("compressing the profile: {e}")))
     }
-    (profile.location, profile.function) = (code.locations, code.functions);
-    profile.string_table = texts.texts;
-    let mut gz = GzEncoder::new(Vec::new(), Compression::default());
-    let packed = gz.write_all(&profile.encode_to_vec()).and_then(|()| gz.finish());
-    out.write(&packed.map_err(|e| Failure::new(format!("compressing the profile: {e}")))?)?;
-    out.finish()?;
-    Ok(outcome(&session.path, session.trace, &lives.result.damages, session.losses.any()))
 }
 
-/// Texts by number; 0 is the empty one.
+/// Texts by number; 0 is the empty text.
 struct Texts {
     texts: Vec<String>,
     numbers: HashMap<String, i64>,
@@ -114,7 +166,7 @@ impl Texts {
     }
 }
 
-/// Places in code and functions, numbered from 1.
+/// Locations and functions, numbered from 1.
 #[derive(Default)]
 struct Code {
     locations: Vec<Location>,
@@ -124,11 +176,11 @@ struct Code {
 }
 
 impl Code {
-    fn location(&mut self, address: u64, names: &Resolver<'_, '_>, texts: &mut Texts) -> u64 {
+    fn location(&mut self, address: u64, symbol: &impl Fn(u64) -> String, texts: &mut Texts) -> u64 {
         if let Some(&id) = self.by_address.get(&address) {
             return id;
         }
-        let symbol = names.symbol(address);
+        let symbol = symbol(address);
         let name = texts.number(symbol.split("+0x").next().unwrap_or(&symbol));
         let function_id = match self.by_name.get(&name) {
             Some(&id) => id,

@@ -1,4 +1,4 @@
-//! Rows of named values: what all tabular formats are made of.
+//! Rows of named values, for all tabular formats.
 
 use super::objects::Resolver;
 use crate::collect::Object;
@@ -11,21 +11,21 @@ use crate::stream::Api;
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Nothing.
+    /// No value.
     Null,
-    /// A number below zero, maybe.
+    /// A signed number.
     Int(i64),
-    /// A number or an amount.
+    /// An unsigned number.
     Uint(u64),
     /// An address.
     Address(u64),
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
     /// Text.
     Text(String),
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// [`Cell::Int`].
@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 impl Cell {
-    /// A text, or nothing where it is empty.
+    /// A text, or null if it is empty.
     pub fn text(text: &str) -> Self {
         if text.is_empty() { Self::Null } else { Self::Text(text.to_owned()) }
     }
@@ -76,7 +76,7 @@ pub const OBJECT: [(&str, Kind); 25] = [
     ("stack", Kind::Uint),
 ];
 
-/// A life as a row of [`OBJECT`].
+/// A row of [`OBJECT`] for a life.
 pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>) -> Vec<Cell> {
     let interner = &result.interner;
     let site = interner.sites.get(object.site);
@@ -112,7 +112,7 @@ pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>
     ]
 }
 
-/// An address with its upper byte, which the ledger leaves out for arm64's tags.
+/// An address with its upper byte, which the ledger drops because of arm64's tags.
 pub fn full_address(address: u64, top: u64) -> u64 {
     if address > 16 { address | top } else { address }
 }
@@ -144,7 +144,7 @@ pub const CALL_SITE: [(&str, Kind); 19] = [
 pub fn call_sites(result: &pass::Analysis, names: &Resolver<'_, '_>, has_losses: bool) -> Vec<Vec<Cell>> {
     use std::collections::BTreeMap;
     let certain = Bounds::of(result, None, has_losses).certain_sites();
-    // Totals, failures, and what is live for certain.
+    // Totals, failed allocations, and certain live objects.
     let mut sums: BTreeMap<(u64, Api, String), (Totals, u64, u64)> = BTreeMap::new();
     let sites = result.interner.sites.items().iter().zip(&result.balance.sites).zip(&result.balance.failures);
     for (number, ((site, parts), failures)) in sites.enumerate() {
@@ -175,14 +175,14 @@ pub fn call_sites(result: &pass::Analysis, names: &Resolver<'_, '_>, has_losses:
             Cell::Uint(t.bytes_wasted()),
             Cell::Uint(t.frees_matched),
             Cell::Uint(t.bytes_freed),
-            Cell::Uint(t.freed_unseen),
-            Cell::Uint(t.bytes_freed_unseen),
+            Cell::Uint(t.implied_frees),
+            Cell::Uint(t.bytes_freed_implied),
             Cell::Uint(t.live),
             Cell::Uint(t.bytes_live),
             Cell::Uint(t.bytes_wasted_live()),
             Cell::Uint(t.uncertain),
             Cell::Uint(least),
-            Cell::Text(Coverage::of(&t).seen().name().to_owned()),
+            Cell::Text(Coverage::of(&t).free_events().name().to_owned()),
         ]
     };
     sums.into_iter()

@@ -1,4 +1,4 @@
-//! An SQLite database; docs/export.md tells its tables.
+//! An SQLite database; docs/export.md describes its tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use rusqlite::{Connection, OpenFlags, ToSql, params};
 
 use super::objects::{Lives, Resolver, lives, next};
 use super::rows::{CALL_SITE, Cell, call_sites, full_address};
-use super::{Options, events};
+use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Tables, made before rows.
+/// Tables, created before rows are inserted.
 const TABLES: &str = include_str!("tables.sql");
-/// Indices and views, made after them.
+/// Indices and views, created after that.
 const VIEWS: &str = include_str!("views.sql");
 
 /// Writes a database.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     if options.target.path == Path::new("-") {
         return Err(
             Failure::new("a database cannot be written to standard output").hint("give a file name with -o")
@@ -37,21 +37,25 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
 }
 
-/// The same path without links: with the flag below SQLite takes none in the directories either.
+/// The same path without symbolic links: with the flag below SQLite follows none in the directories either.
 fn real_path(path: &Path) -> Result<PathBuf> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(|e| Failure::io("opening", folder, &e))?;
     Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
-fn write(session: &Session<'_>, options: &Options, path: &Path) -> Result<Vec<kmt_format::read::Damage>> {
+fn write(
+    session: &Session<'_>,
+    options: &ExportOptions,
+    path: &Path,
+) -> Result<Vec<kmt_format::read::Damage>> {
     let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.target.path.display()));
-    // Not through a symbolic link that somebody puts into the place of the file.
+    // A symbolic link that replaces the file in the meantime is not followed.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut database = Connection::open_with_flags(path, flags).map_err(failed)?;
-    // A file that is not complete is not kept, so nothing has to survive a crash.
+    // An incomplete file is removed, so it need not survive a crash.
     database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;").map_err(failed)?;
     let transaction = database.transaction().map_err(failed)?;
     transaction.execute_batch(TABLES).map_err(failed)?;
@@ -74,7 +78,7 @@ fn write(session: &Session<'_>, options: &Options, path: &Path) -> Result<Vec<km
     Ok(lives.result.damages)
 }
 
-/// What the numbers rest on.
+/// Writes the properties of the trace.
 fn about(database: &Connection, session: &Session<'_>) -> rusqlite::Result<()> {
     let mut pair = database.prepare("INSERT INTO trace VALUES (?, ?)")?;
     let metadata = session.trace.metadata();
@@ -200,7 +204,7 @@ fn rows(
 }
 
 impl ToSql for Cell {
-    /// Numbers beyond 2^63, which only addresses are, keep their bits: `printf('0x%x', address)` shows them.
+    /// Numbers above 2^63, which only addresses are, keep their bits: `printf('0x%x', address)` shows them.
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Null => rusqlite::types::Null.into(),

@@ -1,6 +1,6 @@
-//! Items with numbers that are given out again.
+//! Storage for items by number, with reuse of numbers.
 
-/// Keeps items under numbers; those of items that were taken out are used again, so that it grows with what is kept at
+/// Stores items by number and reuses the numbers of removed items, so that it grows with the number of items present at
 /// once.
 #[derive(Clone, Debug)]
 pub struct Arena<T> {
@@ -15,7 +15,7 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T: Copy> Arena<T> {
-    /// Keeps an item; returns its number.
+    /// Stores an item; returns its number.
     #[inline]
     pub fn put(&mut self, item: T) -> u32 {
         if let Some(number) = self.unused.pop() {
@@ -28,7 +28,7 @@ impl<T: Copy> Arena<T> {
         self.items.len() as u32 - 1
     }
 
-    /// Gives an item up.
+    /// Removes an item.
     #[inline]
     pub fn take(&mut self, number: u32) -> Option<T> {
         let item = self.items.get(number as usize).copied()?;
@@ -36,25 +36,25 @@ impl<T: Copy> Arena<T> {
         Some(item)
     }
 
-    /// The item of that number; of one that was given up, what it was.
+    /// The item of that number; the last value if it was removed.
     #[inline]
     pub fn get(&self, number: u32) -> Option<&T> {
         self.items.get(number as usize)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     #[inline]
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.items.get_mut(number as usize)
     }
 
-    /// The item of that number, or the last one there is.
+    /// The item of that number, or the last item.
     #[inline]
     pub fn get_or_last(&self, number: u32) -> Option<&T> {
         self.items.get((number as usize).min(self.items.len().wrapping_sub(1)))
     }
 
-    /// All items, also those that were given up.
+    /// All items, including removed ones.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter()
     }

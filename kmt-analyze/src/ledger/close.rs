@@ -1,4 +1,4 @@
-//! Adding up lives when their end is known, and events that are no lives.
+//! Sums of lives when their end is known, and of events without a life.
 
 use super::Ledger;
 use super::events::{Change, Closed};
@@ -10,25 +10,25 @@ use super::table::PAGE_SHIFT;
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::{Api, Op};
 
-/// What the ledger came to.
+/// Results of the ledger.
 #[derive(Debug, Default)]
 pub struct Balance {
     /// By site.
     pub sites: Vec<SiteTotals>,
-    /// Allocations that failed, by site.
+    /// Failed allocations, by site.
     pub failures: Vec<u64>,
     /// By interface: kmalloc, cache.
     pub counts: [EventCounts; 2],
     /// Plain sums.
     pub raw: RawSums,
-    /// The pages.
+    /// Results for pages.
     pub frames: FrameBalance,
     /// Call sites and interfaces, by number.
     pub callers: Vec<(Api, u64)>,
 }
 
 impl<R: Receiver> Ledger<'_, R> {
-    /// Makes room for the sites that are known.
+    /// Makes room for new sites.
     #[inline]
     pub(super) fn follow_sites(&mut self) {
         for number in self.sites.len()..self.tables.site_count() {
@@ -36,19 +36,19 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// Whether an event counts that belongs to no life.
+    /// True if an event without a life is counted.
     pub(super) fn counts_event(&self, op: &Op) -> bool {
         self.tables.selects_events() && self.in_window(op.time) && self.tables.origin(op.origin).selected
     }
 
-    /// Whether an allocation event counts.
+    /// True if an allocation event is counted.
     fn counts_alloc(&self, op: &Op) -> bool {
         self.tables.site(op.code.number()).selected
             && self.in_window(op.time)
             && self.tables.origin(op.origin).selected
     }
 
-    /// An allocation that failed (R2).
+    /// Counts a failed allocation (R2).
     pub(super) fn failed(&mut self, op: &Op) {
         if self.counts_alloc(op) {
             if let Some(site) = self.sites.get_mut(op.code.number() as usize) {
@@ -58,8 +58,8 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// A kmalloc was reported a second time (R4).
-    pub(super) fn double_reported(&mut self, op: &Op) {
+    /// Counts a duplicate kmalloc event (R4).
+    pub(super) fn duplicate_kmalloc(&mut self, op: &Op) {
         if self.counts_alloc(op) {
             let site = self.tables.site(op.code.number());
             self.raw.alloc_events += 1;
@@ -69,7 +69,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// A free that ends no life (R10).
+    /// Counts a free without a life (R10).
     pub(super) fn unmatched(&mut self, address: u64, free: &Free, no_life: NoLife, counted: bool) {
         if self.interests.unmatched {
             self.receiver.freed_unknown(address, free);
@@ -84,19 +84,19 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// A life begins.
+    /// Reports the begin of a life.
     #[inline]
     pub(super) fn born(&mut self, address: u64, life: &Life) {
         self.change(address, life, life.born, true, false);
     }
 
-    /// A life is over, as far as its bytes go.
+    /// Reports the end of a life in memory.
     #[inline]
     pub(super) fn gone(&mut self, address: u64, life: &Life, time: u64) {
         self.change(address, life, time, false, false);
     }
 
-    /// A life is over for its owner (R13).
+    /// Reports that the owner gave up an object (R13).
     #[inline]
     pub(super) fn handed_over(&mut self, address: u64, life: &Life, time: u64) {
         self.change(address, life, time, false, true);
@@ -119,20 +119,18 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// A life goes on at another site (R4).
+    /// Moves a life to another site (R4).
     pub(super) fn renamed(&mut self, address: u64, life: &Life, site: u32) {
         self.gone(address, life, life.born);
         self.born(address, &Life { site, ..*life });
     }
 
-    /// Adds up a life of which nothing more can be said than that it was freed, where nothing is left out.
+    /// Adds up a freed life without pending decisions, where nothing is filtered out.
     #[inline]
     pub(super) fn close_plainly(&mut self, life: &Life, free: &Free) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
-        let uncertain = self.has_losses && {
-            let until = self.losses.missing_until(free.time, &mut self.loss_cursor);
-            until > 0 && until >= life.born
-        };
+        let uncertain =
+            self.has_losses && self.losses.overlaps_rising(life.born, free.time, &mut self.loss_cursor);
         if site.is_one_cache {
             site.plain += 1;
             site.plain_uncertain += u64::from(uncertain);
@@ -155,23 +153,23 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// The same for a life that was replaced (R5), and whose free is not coming any more.
-    pub(super) fn close_unseen_plainly(&mut self, life: &Life, end: u64) {
+    /// The same for a life whose address was reused (R5) and that can have no late free any more.
+    pub(super) fn close_implied_free_plainly(&mut self, life: &Life, end: u64) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
         let cache = if site.is_one_cache { site.cache } else { None };
         let caller = site.caller;
         let uncertain = self.has_losses && self.losses.overlaps(life.born, end);
         let lives = site.of(cache);
         lives.born += 1;
-        lives.unseen += 1;
+        lives.implied_frees += 1;
         lives.uncertain += u64::from(uncertain);
-        lives.uncertain_unseen += u64::from(uncertain);
+        lives.implied_frees_uncertain += u64::from(uncertain);
         if self.interests.plain_lives {
-            self.receiver.gone_plainly(caller, uncertain);
+            self.receiver.implied_free_plainly(caller, uncertain);
         }
     }
 
-    /// Adds a life up.
+    /// Adds up a life.
     pub(super) fn close(&mut self, address: u64, life: &Life, end: End) {
         let site = *self.tables.site(life.site);
         let born_at = *self.tables.origin(life.origin);
@@ -187,11 +185,11 @@ impl<R: Receiver> Ledger<'_, R> {
         let is_live = life.born <= window_end && last.is_none_or(|l| l > window_end);
         let mut uncertain = self.losses.overlaps(life.born, last.unwrap_or(u64::MAX));
         let mut cache = site.cache;
-        let (mut is_freed, mut is_unseen, mut is_waiting) = (false, false, false);
+        let (mut is_freed, mut is_implied_free, mut is_waiting) = (false, false, false);
         match end {
             End::Freed { free, late, .. } => {
                 cache = cache.or_else(|| self.tables.free_site(free.site).cache);
-                // A late free may be logged in the window though the life ended before it.
+                // A late free may be logged in the window although the life ended before it.
                 is_freed = self.in_window(free.time);
                 is_waiting = free.is_deferred && self.rules.is_waiting(free.time);
                 let freed_at = self.tables.origin(free.origin).place;
@@ -200,25 +198,25 @@ impl<R: Receiver> Ledger<'_, R> {
                 counts.mixed_api_frees += u64::from(is_freed && free.api != site.api);
                 counts.late_frees += u64::from(is_freed && late.is_some());
             }
-            End::Unseen { end, ambiguous, .. } => {
+            End::ImpliedFree { end, ambiguous, .. } => {
                 uncertain |= ambiguous;
-                is_unseen = self.in_window(end);
+                is_implied_free = self.in_window(end);
             }
             End::Live => {}
         }
-        if !(is_born || is_live || is_freed || is_unseen) {
+        if !(is_born || is_live || is_freed || is_implied_free) {
             return;
         }
         if let Some(lives) = self.sites.get_mut(life.site as usize) {
             let lives = lives.of(cache);
             lives.born += u64::from(is_born);
             lives.freed += u64::from(is_freed);
-            lives.unseen += u64::from(is_unseen);
+            lives.implied_frees += u64::from(is_implied_free);
             lives.live += u64::from(is_live);
             lives.waiting += u64::from(is_waiting);
             lives.uncertain += u64::from(uncertain);
             lives.uncertain_live += u64::from(uncertain && is_live);
-            lives.uncertain_unseen += u64::from(uncertain && is_unseen);
+            lives.implied_frees_uncertain += u64::from(uncertain && is_implied_free);
         }
         if self.interests.any_lives() {
             let closed = Closed {
@@ -233,11 +231,11 @@ impl<R: Receiver> Ledger<'_, R> {
                 born_at: born_at.place,
                 freed_at: match end {
                     End::Freed { free, .. } => Some(self.tables.origin(free.origin).place),
-                    End::Unseen { .. } | End::Live => None,
+                    End::ImpliedFree { .. } | End::Live => None,
                 },
                 is_born,
                 is_freed,
-                is_unseen,
+                is_implied_free,
                 is_live,
                 is_waiting,
                 uncertain,
@@ -246,7 +244,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// Closes all lives that go on, and decides what was left open.
+    /// Closes all lives that are still allocated, and takes pending decisions.
     pub fn finish(mut self) -> (Balance, R) {
         let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
         for (address, slot) in slots {
@@ -256,11 +254,15 @@ impl<R: Receiver> Ledger<'_, R> {
                     self.close(
                         address,
                         &old,
-                        End::Unseen { end: slot.life.born, ambiguous: false, by: Replacement::Object },
+                        End::ImpliedFree { end: slot.life.born, ambiguous: false, by: Replacement::Object },
                     );
                 }
                 Some(Pending::PageGone { old, end }) => {
-                    self.close(address, &old, End::Unseen { end, ambiguous: false, by: Replacement::Page });
+                    self.close(
+                        address,
+                        &old,
+                        End::ImpliedFree { end, ambiguous: false, by: Replacement::Page },
+                    );
                 }
                 Some(Pending::FreedOnce(number)) => {
                     let at = self.table.locate(address);
@@ -288,7 +290,7 @@ impl<R: Receiver> Ledger<'_, R> {
         for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {
             let site = self.tables.site(number as u32);
             let parts = lives.totals(site);
-            // Plain sums: of lives, failures and, added already, second reports.
+            // Plain sums: of lives and failures; duplicate events are added already.
             let born = parts.iter().map(|(_, t)| t.alloc_events).sum::<u64>();
             let count = born.saturating_add(lives.failures);
             self.raw.alloc_events += count;

@@ -1,4 +1,4 @@
-//! Where the kernel maps page frames: learned from the trace by vote (rule R8 of the ledger).
+//! Base of the kernel's direct map, found by votes from the trace (rule R8 of the ledger).
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use crate::ledger::lives::ADDRESS_BITS;
 use crate::stream::op::{Kind, Op};
 use crate::stream::{Origin, PageSite};
 
-/// The direct map's base, and how sure it is.
+/// Base of the direct map, and its votes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectMap {
     /// Address of page frame 0, in the low 56 bits.
     pub base: u64,
-    /// The same as the kernel's pointers have it, upper byte included.
+    /// The same with the upper byte of the kernel's pointers.
     pub base_address: u64,
     /// Votes for it.
     pub votes: u64,
@@ -32,31 +32,31 @@ impl DirectMap {
     }
 }
 
-/// Collects votes: the last page allocation that is not MOVABLE is likely the new slab page of the next slab allocation
+/// Collects votes: the last page allocation that is not MOVABLE is probably the slab page of the next slab allocation
 /// of the same task on the same CPU.
 #[derive(Debug, Default)]
 pub struct Election {
-    /// By base: votes, and the base with the upper byte of the pointers that voted.
+    /// Votes by base, and the base with the upper byte of the pointers that voted.
     votes: HashMap<u64, (u64, u64)>,
     votes_all: u64,
-    /// Of each CPU the last page allocation since its last slab event: CPU, task, page frame, order.
+    /// Last page allocation of each CPU since its last slab event: CPU, task, page frame, order.
     pending: Vec<(u32, i32, u64, u8)>,
     page_shift: u32,
 }
 
-/// Bases are multiples of this.
+/// Alignment of bases.
 const BASE_STEP: u64 = 2 << 20;
-/// Fewest votes that decide anything.
+/// Smallest number of votes for a decision.
 const VOTES_MIN: u64 = 5;
 
 impl Election {
-    /// For a target with pages of 2^`page_shift` bytes.
+    /// An election for a target with pages of 2^`page_shift` bytes.
     pub fn new(page_shift: u32) -> Self {
         Self { page_shift, ..Self::default() }
     }
 
-    /// Looks at operations in their order; `no_frame` is the frame number of a failure.
-    pub fn see(
+    /// Adds operations in their order; `no_frame` is the frame number of a failure.
+    pub fn add(
         &mut self,
         ops: &[Op],
         no_frame: u64,
@@ -81,14 +81,14 @@ impl Election {
         }
     }
 
-    /// A page allocation that is not MOVABLE and did not fail.
+    /// Adds a page allocation that is not MOVABLE and did not fail.
     fn page_alloc(&mut self, pfn: u64, order: u8, place: Origin) {
-        // Of several only the last one is likely the slab page.
+        // Only the last of several can be the slab page.
         self.pending.retain(|waiting| waiting.0 != place.cpu);
         self.pending.push((place.cpu, place.pid, pfn, order));
     }
 
-    /// The next slab event there; `ptr` of a successful allocation.
+    /// Adds the next slab event; `ptr` is the address of a successful allocation.
     fn slab_event(&mut self, ptr: Option<u64>, place: Origin) {
         let page_shift = self.page_shift;
         let (votes, votes_all) = (&mut self.votes, &mut self.votes_all);
@@ -108,7 +108,7 @@ impl Election {
         });
     }
 
-    /// What comes next does not follow what came before.
+    /// Discards pending page allocations: the next event does not follow the last one.
     pub fn forget_waiting(&mut self) {
         self.pending.clear();
     }
@@ -118,7 +118,7 @@ impl Election {
         self.votes_all
     }
 
-    /// The winner: more than half of five or more votes.
+    /// The base with more than half of at least five votes.
     pub fn result(&self) -> Option<DirectMap> {
         let best = self.votes.iter().max_by_key(|&(&base, &(votes, _))| (votes, std::cmp::Reverse(base)))?;
         let (&base, &(votes, base_address)) = best;
@@ -143,14 +143,14 @@ mod tests {
             election.slab_event(Some(base_address + ((1000 + i) << 12) + 64), at(0, 7));
             assert_eq!(election.result().is_some(), i == 4);
         }
-        // Another task's allocation, a free, or an odd distance is no vote.
+        // Another task's allocation, a free, or an unaligned distance gives no vote.
         election.page_alloc(1, 0, at(0, 7));
         election.slab_event(Some(base_address), at(0, 8));
         election.page_alloc(1, 0, at(0, 7));
         election.slab_event(None, at(0, 7));
         election.page_alloc(1, 0, at(0, 7));
         election.slab_event(Some(base_address + (5 << 12)), at(0, 7));
-        // Of two page allocations the last one.
+        // Of two page allocations the last one votes.
         election.page_alloc(2, 0, at(0, 7));
         election.page_alloc(3, 0, at(0, 8));
         election.slab_event(Some(base_address + (2 << 12)), at(0, 7));

@@ -1,8 +1,9 @@
-//! Events of the ledger: what it tells those who collect more than sums by site.
+//! Events of the ledger, for collectors that need more than sums by site.
 
 use super::SiteInfo;
 use super::lives::{End, Life};
 use super::page_totals::FrameTotals;
+use super::totals::Totals;
 use crate::stream::{Api, NameId, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
 /// A slab life that is added up.
@@ -14,15 +15,15 @@ pub struct Closed {
     pub life: Life,
     /// Its end.
     pub end: End,
-    /// Cache, where an event tells it.
+    /// Cache, if an event names it.
     pub cache: Option<NameId>,
     /// Number of the call site and interface.
     pub caller: u32,
     /// Interface that allocated it.
     pub api: Api,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// CPU and task that allocated it.
     pub born_at: Origin,
@@ -32,18 +33,43 @@ pub struct Closed {
     pub is_born: bool,
     /// Freed in the window.
     pub is_freed: bool,
-    /// Found gone in the window.
-    pub is_unseen: bool,
+    /// True if its implied free is in the window.
+    pub is_implied_free: bool,
     /// Alive at the window's end.
     pub is_live: bool,
-    /// Handed to kfree_rcu shortly before it: perhaps not freed yet.
+    /// True if it was passed to kfree_rcu at the end and may not be freed yet.
     pub is_waiting: bool,
-    /// Crosses a loss, or its free is ambiguous.
+    /// True if it crosses a loss, or its free is ambiguous.
     pub uncertain: bool,
 }
 
 impl Closed {
-    /// When an object was handed to kfree_rcu, if that is how its life ended.
+    /// Sums of this life alone.
+    #[inline]
+    pub fn totals(&self) -> Totals {
+        let if_so = |is: bool, number: u64| if is { number } else { 0 };
+        let (bytes, bytes_req) = (self.bytes_alloc, self.bytes_req);
+        Totals {
+            alloc_events: self.is_born.into(),
+            bytes_req: if_so(self.is_born, bytes_req),
+            bytes_alloc: if_so(self.is_born, bytes),
+            frees_matched: self.is_freed.into(),
+            bytes_freed: if_so(self.is_freed, bytes),
+            implied_frees: self.is_implied_free.into(),
+            bytes_freed_implied: if_so(self.is_implied_free, bytes),
+            live: self.is_live.into(),
+            bytes_live: if_so(self.is_live, bytes),
+            bytes_req_live: if_so(self.is_live, bytes_req),
+            waiting: self.is_waiting.into(),
+            bytes_waiting: if_so(self.is_waiting, bytes),
+            uncertain: self.uncertain.into(),
+            live_uncertain: (self.uncertain && self.is_live).into(),
+            bytes_live_uncertain: if_so(self.uncertain && self.is_live, bytes),
+            implied_frees_uncertain: (self.uncertain && self.is_implied_free).into(),
+        }
+    }
+
+    /// Time of kfree_rcu, if it ended the life.
     pub fn deferred_at(&self) -> Option<u64> {
         match self.end {
             End::Freed { free, end, .. } if free.is_deferred => Some(end),
@@ -65,19 +91,22 @@ pub struct ClosedFrames {
     pub origin: u32,
     /// Number of its stack; `u32::MAX` for none.
     pub stack: u32,
-    /// They go on and hold slab objects, as far as the trace shows; of those that ended it is not asked.
+    /// True if they are still allocated and hold slab objects, as far as the trace shows; not determined for freed
+    /// ones.
     pub is_slab: bool,
-    /// When they ended, and whether by a free; `None` if they did not.
+    /// Time of their end, and true if by a free; `None`: still allocated.
     pub end: Option<(u64, bool)>,
     /// Allocated in the window.
     pub is_born: bool,
-    /// How many.
+    /// True if no frame of the allocation is left: exactly once for each allocation.
+    pub is_last: bool,
+    /// Number of frames.
     pub frames: u64,
-    /// What counts of them.
+    /// Their sums.
     pub sums: FrameTotals,
 }
 
-/// A slab object begins or ends, at once and before anything is decided about its end.
+/// Begin or end of a slab object, reported at once, before late frees are decided.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'c> {
     /// Address, low 56 bits.
@@ -86,41 +115,41 @@ pub struct Change<'c> {
     pub life: &'c Life,
     /// Its site.
     pub site: &'c SiteInfo,
-    /// Whether it is selected.
+    /// True if it is selected.
     pub selected: bool,
-    /// When.
+    /// Time.
     pub time: u64,
-    /// It begins.
+    /// True for a begin.
     pub is_birth: bool,
-    /// It ends for its owner: the kernel frees it after a grace period.
+    /// True if the owner gave it up: the kernel frees it after a grace period.
     pub is_deferred: bool,
-    /// Place of the event in merge order: changes of several partitions are put in order by it.
+    /// Position of the event in merge order, by which changes of several partitions are ordered.
     pub order: u64,
 }
 
-/// Pages are allocated or freed.
+/// Allocation or free of pages.
 #[derive(Debug, Clone, Copy)]
 pub struct PageEvent<'p> {
     /// The event; its value is the first frame.
     pub op: &'p Op,
-    /// Order, and the rest of an allocation.
+    /// Order; for an allocation also its other properties.
     pub site: PageSite,
     /// CPU and task.
     pub place: Origin,
-    /// The allocation failed.
+    /// True if the allocation failed.
     pub failed: bool,
-    /// Selected, and in the window.
+    /// True if selected and in the window.
     pub counted: bool,
 }
 
-/// An event beside the ledger, in the window: of reclaim, compaction, fallbacks, function graphs.
+/// A side event in the window: reclaim, compaction, fallbacks, function graphs.
 #[derive(Debug, Clone, Copy)]
 pub struct SideEvent {
     /// Its kind.
     pub kind: SideEventKind,
     /// Its numbers.
     pub numbers: SideNumbers,
-    /// When.
+    /// Time.
     pub time: u64,
     /// CPU and task.
     pub place: Origin,

@@ -1,8 +1,8 @@
 //! The ledger of pages: one owner for every page frame (rule R12).
 //!
-//! A page free frees the live frames of its range; none live: free-only; partial unless its range is exactly one
-//! allocation's. Frames allocated while live end as freed unseen, one by one. So what is split after it was
-//! allocated, or freed in parts, adds up.
+//! A page free frees the live frames of its range: free-only if none is live; partial unless the range is exactly one
+//! allocation. Frames allocated while live are implied frees, one by one. So allocations that are split later, or freed
+//! in parts, add up.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ use crate::ledger::page_totals::{FrameCounts, FrameTotals};
 use crate::stream::{Op, PageSite};
 use crate::trace::losses::Losses;
 
-/// Orders above this are counted and not followed frame by frame: no kernel has them (MAX_PAGE_ORDER is 13 at most,
-/// arm64 with pages of 64 KiB), but a file may say anything.
+/// Largest order that is followed frame by frame: no kernel has larger ones (MAX_PAGE_ORDER is 13 at most, arm64 with
+/// pages of 64 KiB), but a file may contain any order.
 pub const ORDER_MAX: u8 = 15;
 
-/// An allocation of which frames are left.
+/// An allocation with live frames.
 #[derive(Debug, Clone, Copy)]
 struct Allocation {
     born: u64,
@@ -34,25 +34,25 @@ struct Allocation {
     selected: bool,
 }
 
-/// No stack is known.
+/// Number of an unknown stack.
 pub const NO_STACK: u32 = u32::MAX;
 
-/// The ledger.
+/// The ledger of pages.
 #[derive(Debug)]
 pub struct Frames {
     rules: Rules,
     interests: Interests,
     owners: Owners,
-    /// Owners of the frames that an event takes, and how many each had; empty between events.
+    /// Owners of the frames of an event, and the number of frames of each; empty between events.
     runs: Vec<(u32, u32)>,
     allocations: Arena<Allocation>,
     totals: Vec<FrameTotals>,
     counts: FrameCounts,
-    /// By number of the origin its last allocation, which may get a stack, and its birth.
+    /// Last allocation of each origin, which may get a stack, and its birth.
     waiting: HashMap<u32, (u32, u64), IntHash>,
 }
 
-/// What the ledger came to.
+/// Results of the ledger.
 #[derive(Debug, Default)]
 pub struct FrameBalance {
     /// By kind of allocation.
@@ -76,7 +76,7 @@ impl Frames {
         }
     }
 
-    /// Whether the frame was allocated in the trace and is not yet freed.
+    /// True if the frame was allocated in the trace and not freed.
     pub fn is_allocated(&self, pfn: u64) -> bool {
         self.owners.get(pfn) != 0
     }
@@ -85,7 +85,7 @@ impl Frames {
         (self.rules.window.0..=self.rules.window.1).contains(&time)
     }
 
-    /// An allocation of 2^order pages, or a failure.
+    /// Adds an allocation of 2^order pages, or a failure.
     pub fn alloc(
         &mut self,
         op: &Op,
@@ -136,7 +136,7 @@ impl Frames {
         }
     }
 
-    /// The stack of the last allocation of its origin.
+    /// Adds the stack of the last allocation of its origin.
     pub fn stack(&mut self, op: &Op) {
         let Some((owner, born)) = self.waiting.remove(&op.origin) else { return };
         if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
@@ -144,7 +144,7 @@ impl Frames {
         }
     }
 
-    /// A free of 2^order pages.
+    /// Adds a free of 2^order pages.
     pub fn free(
         &mut self,
         op: &Op,
@@ -182,13 +182,13 @@ impl Frames {
         }
     }
 
-    /// `count` frames of an allocation are over.
+    /// Ends `count` frames of an allocation.
     fn end(
         &mut self,
         number: u32,
         count: u32,
         time: u64,
-        seen: bool,
+        has_event: bool,
         losses: &Losses,
         receiver: &mut impl Receiver,
     ) {
@@ -204,13 +204,13 @@ impl Frames {
         let (in_window, count) = (self.in_window(time), u64::from(count));
         let is_live = allocation.born <= self.rules.window.1 && time > self.rules.window.1;
         let mut sums = FrameTotals::default();
-        *(if seen { &mut sums.frames_freed } else { &mut sums.frames_freed_unseen }) =
+        *(if has_event { &mut sums.frames_freed } else { &mut sums.frames_freed_implied }) =
             if in_window { count } else { 0 };
         sums.frames_live = if is_live { count } else { 0 };
         let uncertain = losses.overlaps(allocation.born, time);
         sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
         sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
-        self.add(&allocation, sums, count, Some((time, seen)), false, receiver);
+        self.add(&allocation, sums, count, Some((time, has_event)), false, receiver);
     }
 
     fn add(
@@ -236,13 +236,14 @@ impl Frames {
                 is_slab,
                 end,
                 is_born,
+                is_last: end.is_none() || allocation.frames_left == 0,
                 frames,
                 sums,
             });
         }
     }
 
-    /// Closes what is left; `is_slab` says whether an allocation, by its first frame, order and birth, holds slab
+    /// Closes live allocations; `is_slab` is true if an allocation, by its first frame, order and birth, holds slab
     /// objects.
     pub fn finish(
         mut self,

@@ -1,18 +1,21 @@
-//! Lives at addresses: what was seen of them, and what the next event there will decide.
+//! Lives at addresses: their events, and decisions that wait for the next event.
 
 use crate::stream::Api;
 
 /// Addresses are compared without their upper byte, where arm64 keeps tags (rule R1).
 pub const ADDRESS_BITS: u64 = (1 << 56) - 1;
 
+/// Highest address that is none of an object (rule R3): ZERO_SIZE_PTR, what kmalloc(0) returns (include/linux/slab.h).
+pub const ZERO_SIZE_PTR: u64 = 16;
+
 /// One life of a slab object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// Time of the first report.
+    /// Time of the first event.
     pub born: u64,
-    /// Number of the site; of the last report, where there were two.
+    /// Number of the site; of the last event, if there was a duplicate.
     pub site: u32,
-    /// CPU and task of the first report.
+    /// CPU and task of the first event.
     pub origin: u32,
 }
 
@@ -27,107 +30,107 @@ pub struct Free {
     pub site: u32,
     /// CPU and task.
     pub origin: u32,
-    /// The object was handed over, to be freed after a grace period (R13).
+    /// True if the object is freed after a grace period (R13).
     pub is_deferred: bool,
 }
 
-/// What shows that a life is over though no free was seen.
+/// Evidence of an implied free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replacement {
     /// An allocation of its address (R5).
     Object,
-    /// A page event under it (R7).
+    /// A page event for its page (R7).
     Page,
-    /// The same, and then a free of its address that came too late to be its own.
+    /// The same, and then a free of its address that is too late to be its own.
     PageThenFree,
 }
 
-/// How a life ended.
+/// End of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// By this free, at `end`; `late` if it was logged after the address had its next life (R6, R7).
+    /// By this free, at `end`; `late` if it was logged after the address was reused (R6, R7).
     Freed {
         /// The free.
         free: Free,
-        /// When the life ended.
+        /// Time of the end.
         end: u64,
-        /// Logged late, and what had come first.
+        /// Earlier evidence, if the free was logged late.
         late: Option<Replacement>,
     },
-    /// Unseen, at `end` at the latest; `ambiguous` if a free that came behind may have been its own (R6).
-    Unseen {
-        /// The latest time of its end.
+    /// Implied free, at `end` at the latest; `ambiguous` if a later free may be its own (R6).
+    ImpliedFree {
+        /// Latest possible time of the end.
         end: u64,
-        /// Whether that is uncertain.
+        /// True if that is uncertain.
         ambiguous: bool,
-        /// What showed it.
+        /// Evidence.
         by: Replacement,
     },
-    /// Not within the trace.
+    /// Still allocated at the end of the trace.
     Live,
 }
 
 impl End {
-    /// When the life ended; at the latest, where nobody saw it.
+    /// Time of the end; the latest possible one for an implied free.
     pub fn time(&self) -> Option<u64> {
         match *self {
-            Self::Freed { end, .. } | Self::Unseen { end, .. } => Some(end),
+            Self::Freed { end, .. } | Self::ImpliedFree { end, .. } => Some(end),
             Self::Live => None,
         }
     }
 }
 
-/// What is known of an address whose free ends no life of the trace (R10).
+/// Cause of a free without a life in the trace (R10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoLife {
-    /// Nothing: the object was allocated before the trace.
+    /// No earlier event: the object was allocated before the trace.
     Before,
-    /// The page under it was allocated in the trace: the object was born unseen.
+    /// Its page was allocated in the trace: the allocation of the object has no event.
     NewPage,
-    /// The address had events, and nothing lives there: born unseen, or freed twice.
+    /// The address had events, and no object is live there: an allocation without an event, or a double free.
     UsedAddress,
 }
 
-/// What an address is in besides a life or none.
+/// Decision at an address that waits for the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pending {
-    /// Its life is of a kmalloc that reported twice, the last time at this time (R4).
+    /// Its life is of a kmalloc with a duplicate event, the last one at this time (R4).
     Folded(u64),
-    /// Its life replaced another that seemed to go on (R5), which ended when the new one was born at the latest; the
-    /// next event there decides whether the free of the old one only is late.
+    /// Its life replaced another one (R5), which ended at the birth of the new one at the latest; the next event
+    /// decides whether its free is only late.
     Replaced {
-        /// The life that ended unseen.
+        /// The life with the implied free.
         old: Life,
-        /// See [`Pending::Folded`]; the birth where there was one report.
+        /// See [`Pending::Folded`]; the birth if there was one event.
         last_report: u64,
     },
-    /// After that a kmem_cache_free came in time (R6). If the next event is a free too, the first one was `old`'s.
+    /// Then a kmem_cache_free followed in time (R6). If the next event is a free too, the first one belongs to `old`.
     FreedOnce(u32),
-    /// Its page was freed or allocated under it (R7). A kmem_cache_free in time is its own, logged late.
+    /// Its page was freed or allocated (R7). A kmem_cache_free in time is its own, logged late.
     PageGone {
         /// The life that ended.
         old: Life,
-        /// When its page went.
+        /// Time of the page event.
         end: u64,
     },
-    /// Its life ended when it was handed over at this time, to be freed after a grace period (R13). A free is that one.
+    /// Its life ended at this time by kfree_rcu; a free after the grace period belongs to it (R13).
     Deferred(u64),
 }
 
 /// See [`Pending::FreedOnce`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreedOnce {
-    /// The life that ended unseen.
+    /// The life with the implied free.
     pub old: Life,
     /// The life that replaced it, at whose birth it had ended at the latest.
     pub second: Life,
-    /// The free that is one of the two's.
+    /// The free of one of the two.
     pub free: Free,
-    /// When its page went, if it did: the end of the second life, should the free have been the old one's (R7).
+    /// Time of a page event since: the end of the second life if the free belongs to the old one (R7).
     pub page_gone: Option<u64>,
 }
 
-/// How something pending is kept: in one form, so that touching it takes no look at what it is.
+/// A [`Pending`] in one layout, so that loading it does not depend on its kind.
 #[derive(Debug, Clone, Copy)]
 pub struct PackedPending {
     kind: u32,
@@ -143,14 +146,13 @@ impl PackedPending {
     const PAGE_GONE: u32 = 3;
     const DEFERRED: u32 = 4;
 
-    /// Any word of it.
+    /// Any word of it, to load its cache line.
     #[inline]
     pub fn word(&self) -> u64 {
         self.time
     }
 
-    /// If it is [`Pending::Replaced`]: the life that ended there, for which the one that replaced it is put in, last
-    /// reported at `time`.
+    /// For [`Pending::Replaced`]: returns the old life and stores `life` instead, with its last event at `time`.
     #[inline]
     pub fn replace(&mut self, life: Life, time: u64) -> Option<Life> {
         if self.kind != Self::REPLACED {

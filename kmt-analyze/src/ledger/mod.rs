@@ -2,18 +2,18 @@
 //!
 //! - R1 Events count in merge order; addresses are compared by their low 56 bits.
 //! - R2 An allocation of address 0 is a failure. R3 Frees of 0 and of 1 to 16 are no frees of objects.
-//! - R4 A large kmalloc that reports twice is one life.
-//! - R5 An allocation of a live address ends the old life as freed unseen; R6 unless its free was only logged late.
-//! - R7 A page free or allocation under a live object ends it likewise.
-//! - R9 A free matches the life of its address by whichever interface it came.
-//! - R10 A free without a life is an untraced birth if anything is known of its address or page, else of an object
+//! - R4 A large kmalloc with two events is one life.
+//! - R5 An allocation of a live address is an implied free of the old life; R6 unless a late free event follows.
+//! - R7 A page free or allocation under a live object is an implied free likewise.
+//! - R9 A free matches the life of its address, whichever API it used.
+//! - R10 A free without a life is of an untraced allocation if its address or page had events, else of an object
 //!   allocated before the trace. R11 A free on another CPU than the allocation is a cross-CPU free.
-//! - R12 Pages go by frame, in a ledger of their own ([`frames`]).
-//! - R13 An object passed to kfree_rcu, where that was recorded, is over for its owner; the kernel frees it within
-//!   [`Rules::deferred_max`], without an event or with one, which is then no free of its own.
+//! - R12 Pages have a ledger of their own, by frame ([`frames`]).
+//! - R13 An object passed to kfree_rcu, if that was recorded, ends for its owner; the kernel frees it within
+//!   [`Rules::deferred_max`], with or without an event, which then is not a free of its own.
 //!
-//! A life is added up when its end is known, by the times of its events, so that a window of time selects what is
-//! counted and never what is matched.
+//! A life is added up when its end is known, by the times of its events, so that a time window selects which lives are
+//! counted, not which events are matched.
 
 pub mod arena;
 mod close;
@@ -42,24 +42,24 @@ use crate::stream::op::{Kind, Op};
 use crate::stream::{Api, Interner, PageSite, SharedInterner, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
 use frames::Frames;
-use lives::{ADDRESS_BITS, Free, Life};
+use lives::{ADDRESS_BITS, Free, Life, ZERO_SIZE_PTR};
 use site_lives::SiteLives;
 use table::{LifeTable, Location};
 
-/// What the rules depend on.
+/// Parameters of the rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Page size of the target in bytes.
     pub page_size: u64,
-    /// One millisecond in the clock's unit: the bound of late frees and double reports.
+    /// One millisecond in the clock's unit: the bound of late frees and duplicate events.
     pub late_bound: u64,
-    /// Whether the kernel logs kmem_cache_free after the fact: before 5.19, or where the version is unknown.
+    /// True if the kernel logs kmem_cache_free after the free: before 5.19, or unknown version.
     pub late_frees: bool,
-    /// Where page frames are mapped, if it was learned.
+    /// Base of the direct map, if found.
     pub direct_map: Option<DirectMap>,
-    /// First and last time of what is counted.
+    /// First and last counted time.
     pub window: (u64, u64),
-    /// The frame number of a page allocation that failed: all bits of the kernel's long.
+    /// Frame number of a failed page allocation: all bits of the kernel's long.
     pub no_frame: u64,
     /// Time of the last event.
     pub last: u64,
@@ -72,8 +72,8 @@ pub struct Rules {
 /// (mm/slub.c of 6.18 and later) keep a few objects a CPU for longer.
 pub const DEFERRED_MS_MAX: u64 = 15_000;
 
-/// Bytes of the largest block that is looked through: no kernel has larger ones (512 MiB: MAX_PAGE_ORDER is 13 on arm64
-/// with pages of 64 KiB, 4.4 to 7.2), but a file may give any page size and order.
+/// Largest scanned block in bytes: no kernel has larger ones (512 MiB: MAX_PAGE_ORDER is 13 on arm64 with pages of 64
+/// KiB, 4.4 to 7.2), but a file may contain any page size and order.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 impl Rules {
@@ -82,7 +82,7 @@ impl Rules {
         (self.page_size << order.min(frames::ORDER_MAX)).min(BLOCK_BYTES_MAX)
     }
 
-    /// Whether an object passed to kfree_rcu then may still be there at the end of the window.
+    /// True if an object passed to kfree_rcu at `time` may not be freed yet at the end of the window.
     fn is_waiting(&self, time: u64) -> bool {
         let end = self.window.1.min(self.last);
         time <= end && end - time <= self.deferred_max
@@ -94,13 +94,13 @@ pub struct Ledger<'l, R> {
     rules: Rules,
     losses: &'l Losses,
     tables: Tables<'l>,
-    /// Nothing is left out, and no report wants to see each life.
+    /// True if nothing is filtered out and no report needs each life.
     is_plain: bool,
     has_losses: bool,
     loss_cursor: LossCursor,
     table: LifeTable,
     places: Vec<Location>,
-    /// Lives that ended in this batch and are not added up yet.
+    /// Lives that ended in this batch, to be added up.
     ended: Vec<(Life, Free)>,
     ended_count: usize,
     frames: Frames,
@@ -109,16 +109,16 @@ pub struct Ledger<'l, R> {
     raw: RawSums,
     interests: Interests,
     receiver: R,
-    /// Operations so far, the one at work included.
+    /// Operations so far, including the current one.
     entered: u64,
     election: Option<Election>,
 }
 
-/// Up to this number of pages each one is looked up.
+/// Up to this number of pages, each page is looked up.
 const FEW_PAGES: u64 = 64;
 
 impl<'l, R: Receiver> Ledger<'l, R> {
-    /// An empty ledger. `select` says what is counted; the receiver gets the events of `interests`.
+    /// An empty ledger. `select` selects what is counted; the receiver gets the events of `interests`.
     pub fn new(
         rules: Rules,
         losses: &'l Losses,
@@ -153,20 +153,19 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         }
     }
 
-    /// Where page frames are mapped, by all votes so far (R8).
+    /// Base of the direct map, by all votes so far (R8).
     pub fn elected(&self) -> Option<DirectMap> {
         self.election.as_ref().and_then(Election::result)
     }
 
-    /// Enters operations, in their order. `interner` tells what their numbers mean; they name `interned` items of it
-    /// at most.
+    /// Enters operations in their order. `interner` resolves their numbers, which are below `interned`.
     pub fn enter(&mut self, ops: &[Op], interner: &SharedInterner, interned: usize) {
         if self.tables.item_count() < interned {
             self.tables.update(&Interner::lock(interner));
             self.follow_sites();
         }
         if let Some(election) = &mut self.election {
-            election.see(
+            election.add(
                 ops,
                 self.rules.no_frame,
                 |number| self.tables.origin(number).place,
@@ -211,11 +210,14 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         self.close_ended();
     }
 
-    /// The common case without a guess: see [`LifeTable::exchange`].
+    /// Fast path for the common case: see [`LifeTable::exchange`].
     #[inline]
     fn exchange(&mut self, op: &Op, place: Location) -> bool {
         let is_free = op.code.is_slab_free();
         let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
+        if op.value & ADDRESS_BITS <= ZERO_SIZE_PTR {
+            return false;
+        }
         let Some(old) = self.table.exchange(place, is_free, new) else { return false };
         let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
         let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
@@ -226,7 +228,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         true
     }
 
-    /// Adds up what [`Ledger::exchange`] ended.
+    /// Adds up the lives that [`Ledger::exchange`] ended.
     fn close_ended(&mut self) {
         let ended = std::mem::take(&mut self.ended);
         let count = std::mem::take(&mut self.ended_count);
@@ -237,7 +239,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         self.ended = ended;
     }
 
-    /// What is far in memory is asked for early, many at once, instead of waited for one by one.
+    /// Loads slots and pending decisions of the whole batch early, so that cache misses overlap.
     fn locate(&mut self, ops: &[Op]) {
         if self.places.len() < ops.len() {
             self.places.resize(ops.len(), Location::NONE);
@@ -257,14 +259,14 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         (self.rules.window.0..=self.rules.window.1).contains(&time)
     }
 
-    /// Hands a slab allocation to the receiver before the ledger enters it.
+    /// Passes a slab allocation to the receiver before it is entered.
     fn hand_alloc(&mut self, op: &Op) {
         let origin = self.tables.origin(op.origin);
         let counted = origin.selected && self.in_window(op.time);
         self.receiver.slab_alloc(op, origin.place, counted);
     }
 
-    /// The stack of an allocation.
+    /// Adds the stack of an allocation.
     fn stack(&mut self, op: &Op) {
         match StackOf::of(op.value) {
             StackOf::Slab if self.interests.slab_stacks => self.receiver.slab_stack(op),
@@ -273,7 +275,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         }
     }
 
-    /// An event beside the ledger.
+    /// Passes a side event to the receiver.
     fn side_event(&mut self, op: &Op, interner: &SharedInterner) {
         let Some(kind) = SideEventKind::of(op.code.number()) else { return };
         let numbers = if kind.has_fields() {
@@ -287,7 +289,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         }
     }
 
-    /// 2^order pages were allocated.
+    /// Enters an allocation of 2^order pages.
     fn page_alloc(&mut self, op: &Op) {
         let site = *self.tables.page_site(op.code.number());
         let origin = *self.tables.origin(op.origin);
@@ -309,7 +311,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         self.frames.alloc(op, site.site, selected, self.losses, &mut self.receiver);
     }
 
-    /// 2^order pages were freed.
+    /// Enters a free of 2^order pages.
     fn page_free(&mut self, op: &Op) {
         let order = op.code.number() as u8;
         self.page_event(op.value, order, op.time);
@@ -323,7 +325,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         self.frames.free(op, order, selected, self.losses, &mut self.receiver);
     }
 
-    /// Rule R7: whatever lives on these frames is gone.
+    /// Rule R7: ends the lives on these frames.
     fn page_event(&mut self, pfn: u64, order: u8, time: u64) {
         let Some(map) = self.rules.direct_map else { return };
         let bytes = self.rules.block_bytes(order);
@@ -332,7 +334,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let mut left = bytes >> table::PAGE_SHIFT;
         while left > 0 {
             let region = (table::REGION_PAGES - (at >> table::PAGE_SHIFT) % table::REGION_PAGES).min(left);
-            // Of many pages, regions are passed over where nothing was born since they were looked at.
+            // In large ranges, regions without births since the last scan are skipped.
             if bytes >> table::PAGE_SHIFT <= FEW_PAGES
                 || self.table.may_live_in(at, region == table::REGION_PAGES)
             {

@@ -1,61 +1,55 @@
-//! The allocation that each page frame belongs to: in pieces of 1, 16, 256 or 4096 frames, so that memory follows the
-//! number of allocations and not their sizes.
+//! Owner of each page frame, in pieces of 1, 16, 256 or 4096 frames, so that memory follows the number of allocations
+//! and not their sizes.
 //!
-//! A piece is the largest aligned one that an allocation covers whole. No frame is in two pieces; a piece of which a
-//! part changes hands becomes sixteen smaller ones.
+//! A piece is the largest aligned one that lies in one allocation. A node has sixteen pieces of one size; a piece that
+//! changes owner in part gets a node of its own, with sixteen smaller ones. A frame is found from the node of its 65,536
+//! frames downwards, at most four nodes of one cache line each.
 
 use std::collections::HashMap;
 
 use crate::int_hash::IntHash;
 
-/// A node has 2^4 pieces.
+/// log2 of the pieces of a node.
 const BITS: u32 = 4;
 const PIECES: usize = 1 << BITS;
-/// Sizes of pieces.
+/// Number of sizes of pieces.
 const LEVELS: u32 = 4;
-/// The largest.
+/// Largest size.
 const TOP: u32 = LEVELS - 1;
+/// A piece with a node of smaller ones: the bits below are the number of the node.
+const DIVIDED: u32 = 1 << 31;
 
-/// For each frame the number of its allocation and one; 0 for none.
+/// Number of its allocation plus 1, below 2^31, for each frame; 0: none. 2^31 live allocations of 40 bytes each would take 86 GB.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
-    /// Number of a node and one, by level and first frame.
-    index: HashMap<u64, u32, IntHash>,
+    /// Number of the node of 65,536 frames.
+    roots: HashMap<u64, u32, IntHash>,
     nodes: Vec<[u32; PIECES]>,
-    /// By level, pieces that have an owner: levels without any are not looked at.
-    owned: [u64; LEVELS as usize],
-    /// By level and first frame of pieces, how many smaller ones in them have an owner: kept from the first time that one
-    /// of the largest pieces is taken.
-    small: Option<HashMap<u64, u32, IntHash>>,
+    /// Nodes to be used again.
+    unused: Vec<u32>,
 }
 
-/// Frames of a piece.
+/// Number of frames of a piece.
 const fn frames(level: u32) -> u64 {
     1 << (BITS * level)
 }
 
-fn key(pfn: u64, level: u32) -> u64 {
-    // Below the number of the node there is room for the level.
-    (pfn >> (BITS * (level + 1))) << BITS | u64::from(level)
-}
-
-/// A piece by level and first frame.
-const fn whole(pfn: u64, level: u32) -> u64 {
-    (pfn >> (BITS * level)) << BITS | level as u64
-}
-
-fn piece(pfn: u64, level: u32) -> usize {
+const fn piece(pfn: u64, level: u32) -> usize {
     (pfn >> (BITS * level)) as usize & (PIECES - 1)
 }
 
-/// The pieces of 2^order frames.
+/// The node of a divided piece.
+fn node_of(piece: u32) -> Option<u32> {
+    (piece & DIVIDED != 0).then_some(piece & !DIVIDED)
+}
+
+/// The pieces of 2^order frames, with their levels.
 fn pieces(pfn: u64, order: u8) -> impl Iterator<Item = (u64, u32)> {
     let mut left = 1u64 << order;
     let mut at = pfn;
     std::iter::from_fn(move || {
-        let fits = |level: &u32| at % frames(*level) == 0 && left >= frames(*level);
-        let level = (0..LEVELS).rev().find(fits).filter(|_| left > 0)?;
         let here = at;
+        let level = (left.checked_ilog2()? / BITS).min(at.trailing_zeros() / BITS).min(TOP);
         at = at.wrapping_add(frames(level));
         left -= frames(level);
         Some((here, level))
@@ -63,123 +57,116 @@ fn pieces(pfn: u64, order: u8) -> impl Iterator<Item = (u64, u32)> {
 }
 
 impl Owners {
-    fn at(&self, pfn: u64, level: u32) -> u32 {
-        let node = self.index.get(&key(pfn, level)).and_then(|n| self.nodes.get(*n as usize));
-        node.and_then(|n| n.get(piece(pfn, level))).copied().unwrap_or(0)
+    fn at(&self, node: u32, pfn: u64, level: u32) -> u32 {
+        let node = self.nodes.get(node as usize);
+        node.and_then(|node| node.get(piece(pfn, level))).copied().unwrap_or(0)
     }
 
-    /// Whether pieces of that size have owners.
-    fn any(&self, level: u32) -> bool {
-        self.owned.get(level as usize).is_some_and(|n| *n > 0)
+    fn put(&mut self, node: u32, pfn: u64, level: u32, value: u32) {
+        let node = self.nodes.get_mut(node as usize);
+        if let Some(slot) = node.and_then(|node| node.get_mut(piece(pfn, level))) {
+            *slot = value;
+        }
     }
 
-    /// What the frame has.
+    /// Owner of a frame.
     #[inline]
     pub fn get(&self, pfn: u64) -> u32 {
-        for level in 0..LEVELS {
-            if self.any(level) {
-                let owner = self.at(pfn, level);
-                if owner != 0 {
-                    return owner;
-                }
-            }
+        let Some(mut node) = self.roots.get(&(pfn >> (BITS * LEVELS))).copied() else { return 0 };
+        for level in (0..LEVELS).rev() {
+            let value = self.at(node, pfn, level);
+            let Some(below) = node_of(value) else { return value };
+            node = below;
         }
         0
     }
 
-    /// Gives 2^order frames an owner; they have none.
+    /// Sets the owner of 2^order frames without owners.
     pub fn set(&mut self, pfn: u64, order: u8, owner: u32) {
         for (at, level) in pieces(pfn, order) {
-            self.put(at, level, owner);
-        }
-    }
-
-    fn put(&mut self, pfn: u64, level: u32, owner: u32) {
-        let nodes = &mut self.nodes;
-        let number = *self.index.entry(key(pfn, level)).or_insert_with(|| {
-            nodes.push([0; PIECES]);
-            nodes.len() as u32 - 1
-        });
-        let Some(slot) = self.nodes.get_mut(number as usize).and_then(|n| n.get_mut(piece(pfn, level)))
-        else {
-            return;
-        };
-        let (was, is) = (*slot != 0, owner != 0);
-        *slot = owner;
-        if was == is {
-            return;
-        }
-        if let Some(count) = self.owned.get_mut(level as usize) {
-            *count = if is { *count + 1 } else { *count - 1 };
-        }
-        if let Some(small) = self.small.as_mut() {
-            for above in level + 1..LEVELS {
-                let count = small.entry(whole(pfn, above)).or_default();
-                *count = if is { *count + 1 } else { count.saturating_sub(1) };
+            let mut node = self.root(at);
+            for above in (level + 1..LEVELS).rev() {
+                let value = self.at(node, at, above);
+                node = node_of(value).unwrap_or_else(|| self.divide(node, at, above));
             }
+            if let Some(below) = node_of(self.at(node, at, level)) {
+                self.drop_node(below, level, &mut Vec::new());
+            }
+            self.put(node, at, level, owner);
         }
     }
 
-    /// Takes 2^order frames from their owners: adds to `runs` who had how many, in the order of frames.
+    /// Removes 2^order frames from their owners; appends each owner and its number of frames to `runs`, in frame order.
     pub fn take(&mut self, pfn: u64, order: u8, runs: &mut Vec<(u32, u32)>) {
         for (at, level) in pieces(pfn, order) {
-            self.split_above(at, level);
-            self.take_piece(at, level, runs);
+            let Some((node, value)) = self.owned(at, level) else { continue };
+            self.put(node, at, level, 0);
+            match node_of(value) {
+                Some(below) => self.drop_node(below, level, runs),
+                None => append(runs, value, level),
+            }
         }
     }
 
-    /// If the piece is a part of a larger one that has an owner, that becomes smaller ones.
-    fn split_above(&mut self, pfn: u64, level: u32) {
+    /// Node and value of a piece with an owner or smaller pieces; a larger piece around it is divided.
+    fn owned(&mut self, pfn: u64, level: u32) -> Option<(u32, u32)> {
+        let mut node = self.roots.get(&(pfn >> (BITS * LEVELS))).copied()?;
+        let mut value = self.at(node, pfn, TOP);
         for above in (level + 1..LEVELS).rev() {
-            let owner = if self.any(above) { self.at(pfn, above) } else { 0 };
-            if owner == 0 {
-                continue;
+            if value == 0 {
+                return None;
             }
-            self.put(pfn, above, 0);
-            let first = pfn & !(frames(above) - 1);
-            for part in 0..PIECES as u64 {
-                self.put(first + part * frames(above - 1), above - 1, owner);
+            node = node_of(value).unwrap_or_else(|| self.divide(node, pfn, above));
+            value = self.at(node, pfn, above - 1);
+        }
+        (value != 0).then_some((node, value))
+    }
+
+    fn root(&mut self, pfn: u64) -> u32 {
+        let key = pfn >> (BITS * LEVELS);
+        if let Some(node) = self.roots.get(&key) {
+            return *node;
+        }
+        let node = self.new_node(0);
+        self.roots.insert(key, node);
+        node
+    }
+
+    /// Divides a piece into sixteen of its owner.
+    fn divide(&mut self, node: u32, pfn: u64, level: u32) -> u32 {
+        let below = self.new_node(self.at(node, pfn, level));
+        self.put(node, pfn, level, DIVIDED | below);
+        below
+    }
+
+    fn new_node(&mut self, owner: u32) -> u32 {
+        let node = self.unused.pop().unwrap_or(self.nodes.len() as u32);
+        match self.nodes.get_mut(node as usize) {
+            Some(used) => *used = [owner; PIECES],
+            None => self.nodes.push([owner; PIECES]),
+        }
+        node
+    }
+
+    /// Removes the node of a piece; appends its owners to `runs`.
+    fn drop_node(&mut self, node: u32, level: u32, runs: &mut Vec<(u32, u32)>) {
+        let Some(values) = self.nodes.get(node as usize).copied() else { return };
+        self.unused.push(node);
+        let Some(smaller) = level.checked_sub(1) else { return };
+        for value in values.into_iter().filter(|value| *value != 0) {
+            match node_of(value) {
+                Some(below) => self.drop_node(below, smaller, runs),
+                None => append(runs, value, smaller),
             }
         }
     }
+}
 
-    fn take_piece(&mut self, pfn: u64, level: u32, runs: &mut Vec<(u32, u32)>) {
-        let owner = if self.any(level) { self.at(pfn, level) } else { 0 };
-        if owner != 0 {
-            self.put(pfn, level, 0);
-            match runs.last_mut() {
-                Some((last, count)) if *last == owner => *count += frames(level) as u32,
-                _ => runs.push((owner, frames(level) as u32)),
-            }
-            return;
-        }
-        let Some(below) = level.checked_sub(1).filter(|_| (0..level).any(|l| self.any(l))) else { return };
-        if level == TOP {
-            self.count_small();
-        }
-        if self.small.as_ref().is_some_and(|small| small.get(&whole(pfn, level)).is_none_or(|n| *n == 0)) {
-            return;
-        }
-        for part in 0..PIECES as u64 {
-            self.take_piece(pfn + part * frames(below), below, runs);
-        }
-    }
-
-    /// Begins to count how many smaller pieces of a piece have an owner.
-    fn count_small(&mut self) {
-        let (index, nodes) = (&self.index, &self.nodes);
-        self.small.get_or_insert_with(|| {
-            let mut small = HashMap::<u64, u32, IntHash>::default();
-            for (key, node) in index {
-                let level = (key & (PIECES as u64 - 1)) as u32;
-                let owned = nodes.get(*node as usize).map_or(0, |n| n.iter().filter(|o| **o != 0).count());
-                let first = key >> BITS << (BITS * (level + 1));
-                for above in (level + 1..LEVELS).filter(|_| owned > 0) {
-                    *small.entry(whole(first, above)).or_default() += owned as u32;
-                }
-            }
-            small
-        });
+/// Appends a piece to the runs of owners.
+fn append(runs: &mut Vec<(u32, u32)>, owner: u32, level: u32) {
+    match runs.last_mut() {
+        Some((last, count)) if *last == owner => *count += frames(level) as u32,
+        _ => runs.push((owner, frames(level) as u32)),
     }
 }
 
@@ -187,7 +174,7 @@ impl Owners {
 mod tests {
     use super::*;
 
-    /// Frames one by one.
+    /// Reference implementation: frames one by one.
     #[derive(Default)]
     struct Plain(HashMap<u64, u32>);
 
@@ -242,7 +229,21 @@ mod tests {
         for number in 0..1000u32 {
             owners.set(u64::from(number) << 15, 15, number + 1);
         }
-        assert!(owners.nodes.len() <= 1000, "{} nodes", owners.nodes.len());
+        assert!(owners.nodes.len() <= 500, "{} nodes", owners.nodes.len());
         assert_eq!(owners.get(999 << 15 | 0x7fff), 1000);
+    }
+
+    #[test]
+    fn nodes_of_pieces_that_are_whole_again_are_used_again() {
+        let mut owners = Owners::default();
+        for number in 1..100u32 {
+            for frame in 0..4096 {
+                owners.set(frame, 0, number);
+            }
+            let mut runs = Vec::new();
+            owners.take(0, 12, &mut runs);
+            assert_eq!(runs, [(number, 4096)]);
+        }
+        assert_eq!(owners.nodes.len(), 1 + 1 + 16 + 256);
     }
 }

@@ -1,4 +1,4 @@
-//! What is added up of pages.
+//! Sums of pages.
 
 use std::ops::AddAssign;
 
@@ -9,13 +9,13 @@ pub struct FrameTotals {
     pub alloc_events: u64,
     /// Allocations that failed.
     pub alloc_failures: u64,
-    /// Frames that were allocated.
+    /// Frames allocated.
     pub frames_alloc: u64,
-    /// Frames of them that were freed.
+    /// Those that were freed.
     pub frames_freed: u64,
-    /// Frames that were allocated again while they seemed live.
-    pub frames_freed_unseen: u64,
-    /// Frames that stay allocated at the end of the window.
+    /// Implied frees: frames allocated again while they seemed live.
+    pub frames_freed_implied: u64,
+    /// Frames still allocated at the end of the window.
     pub frames_live: u64,
     /// Frames whose life crosses a loss.
     pub frames_uncertain: u64,
@@ -29,7 +29,7 @@ impl AddAssign<&FrameTotals> for FrameTotals {
         self.alloc_failures += other.alloc_failures;
         self.frames_alloc += other.frames_alloc;
         self.frames_freed += other.frames_freed;
-        self.frames_freed_unseen += other.frames_freed_unseen;
+        self.frames_freed_implied += other.frames_freed_implied;
         self.frames_live += other.frames_live;
         self.frames_uncertain += other.frames_uncertain;
         self.frames_live_uncertain += other.frames_live_uncertain;
@@ -41,7 +41,7 @@ impl AddAssign<&FrameTotals> for FrameTotals {
 pub struct FrameCounts {
     /// Allocation events, failures included.
     pub raw_alloc_events: u64,
-    /// Pages that they asked for.
+    /// Pages requested by them.
     pub raw_frames_alloc: u64,
     /// Free events.
     pub raw_free_events: u64,
@@ -49,10 +49,10 @@ pub struct FrameCounts {
     pub raw_frames_freed: u64,
     /// Frees of at least one frame that was live.
     pub frees_matched: u64,
-    /// Those of them whose range is not exactly one allocation's.
+    /// Those whose range is not exactly one allocation.
     pub frees_partial: u64,
-    /// Frees of no frame that was live.
+    /// Frees of no live frame.
     pub free_only_events: u64,
-    /// Frames that were freed and not live: allocated before the trace, or without an event.
+    /// Freed frames that were not live: allocated before the trace, or without an event.
     pub free_only_frames: u64,
 }

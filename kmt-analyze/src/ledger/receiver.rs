@@ -1,33 +1,33 @@
-//! The interface of whatever receives the events of the ledger, and the list of those that it asks for.
+//! Interface of the receivers of ledger events, and the list of events that they need.
 
 use super::events::{Change, Closed, ClosedFrames, PageEvent, SideEvent};
 use super::lives::{Free, Life, NoLife};
 use crate::stream::{Op, Origin};
 
-/// Events that a receiver asks for; the others never reach it, and cost nothing.
+/// Events that a receiver needs; the others are not delivered and cost nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Interests {
-    /// Each life as it is added up: [`Receiver::closed`].
+    /// Each life when it is added up: [`Receiver::closed`].
     pub lives: bool,
-    /// The same, where the few numbers of [`Receiver::freed_plainly`] and [`Receiver::gone_plainly`] are enough for a
-    /// plain life: the ledger adds those up faster.
+    /// The same, if [`Receiver::freed_plainly`] and [`Receiver::implied_free_plainly`] are enough for a plain life: the ledger
+    /// adds those up faster.
     pub plain_lives: bool,
     /// Births and ends at once: [`Receiver::changed`].
     pub changes: bool,
     /// Slab allocations before the ledger enters them: [`Receiver::slab_alloc`].
     pub slab_allocs: bool,
-    /// Slab allocations with their stacks: [`Receiver::slab_alloc`], [`Receiver::slab_stack`], [`Receiver::folded`].
-    /// Nothing where the trace has no stacks.
+    /// Slab allocations with their stacks: [`Receiver::slab_alloc`], [`Receiver::slab_stack`], [`Receiver::folded`]. No
+    /// effect if the trace has no stacks.
     pub slab_stacks: bool,
-    /// Frees that ended no life: [`Receiver::unmatched`], [`Receiver::freed_unknown`].
+    /// Frees without a life: [`Receiver::unmatched`], [`Receiver::freed_unknown`].
     pub unmatched: bool,
-    /// Page events as they come: [`Receiver::page_alloc`], [`Receiver::page_free`].
+    /// Page events as they occur: [`Receiver::page_alloc`], [`Receiver::page_free`].
     pub pages: bool,
-    /// Frames as they are added up: [`Receiver::closed_frames`].
+    /// Frames when they are added up: [`Receiver::closed_frames`].
     pub frames: bool,
-    /// Frames that are live at the end are marked where they hold slab objects.
+    /// Live frames with slab objects are marked.
     pub slab_frames: bool,
-    /// Frames have the number of their stack. Nothing where the trace has no stacks.
+    /// Frames have the number of their stack. No effect if the trace has no stacks.
     pub page_stacks: bool,
     /// Other events of the page allocator: [`Receiver::side_event`].
     pub page_side_events: bool,
@@ -36,7 +36,7 @@ pub struct Interests {
 }
 
 impl Interests {
-    /// All that either asks for.
+    /// Events that either needs.
     pub fn and(self, other: Self) -> Self {
         Self {
             lives: self.lives || other.lives,
@@ -54,22 +54,22 @@ impl Interests {
         }
     }
 
-    /// Those that a trace without stacks can serve.
+    /// Those that a trace without stacks can have.
     pub fn without_stacks(self) -> Self {
         Self { slab_stacks: false, page_stacks: false, ..self }
     }
 
-    /// True if [`Receiver::closed`] is to be called.
+    /// True if [`Receiver::closed`] is called.
     pub fn any_lives(&self) -> bool {
         self.lives || self.plain_lives
     }
 
-    /// True if [`Receiver::slab_alloc`] is to be called.
+    /// True if [`Receiver::slab_alloc`] is called.
     pub fn any_slab_allocs(&self) -> bool {
         self.slab_allocs || self.slab_stacks
     }
 
-    /// True if [`Receiver::side_event`] is to be called.
+    /// True if [`Receiver::side_event`] is called.
     pub fn any_side_events(&self) -> bool {
         self.page_side_events || self.stalls
     }
@@ -77,13 +77,13 @@ impl Interests {
 
 /// Receives the events of the ledger, in the order in which they are decided.
 ///
-/// Only events named by [`Interests`] come. A receiver of nothing is `()`.
+/// Only events in [`Interests`] are delivered. `()` receives none.
 pub trait Receiver {
     /// A life is added up.
     fn closed(&mut self, _closed: &Closed) {}
 
-    /// A life ended by its free, where nothing is left out and [`Interests::lives`] is false. `caller` is the number of
-    /// its call site.
+    /// A life ended by its free, if nothing is filtered out and [`Interests::lives`] is false. `caller` is the number
+    /// of its call site.
     fn freed_plainly(
         &mut self,
         _caller: u32,
@@ -94,37 +94,37 @@ pub trait Receiver {
     ) {
     }
 
-    /// The same for a life whose end no event showed.
-    fn gone_plainly(&mut self, _caller: u32, _uncertain: bool) {}
+    /// The same for an implied free.
+    fn implied_free_plainly(&mut self, _caller: u32, _uncertain: bool) {}
 
     /// Frames are added up.
     fn closed_frames(&mut self, _closed: &ClosedFrames) {}
 
-    /// A free that counts ended no life that the trace knows.
+    /// A counted free without a life in the trace.
     fn unmatched(&mut self, _free: &Free, _no_life: NoLife) {}
 
-    /// Any free, also outside the window, that ended no life.
+    /// Any free without a life, also outside the window.
     fn freed_unknown(&mut self, _address: u64, _free: &Free) {}
 
     /// An object begins or ends.
     fn changed(&mut self, _change: &Change<'_>) {}
 
-    /// A slab object is about to be allocated, or could not be. `counted`: selected, and in the window.
+    /// A slab object is about to be allocated, or the allocation failed. `counted`: selected, and in the window.
     fn slab_alloc(&mut self, _op: &Op, _place: Origin, _counted: bool) {}
 
     /// The call stack of the last slab allocation of its origin.
     fn slab_stack(&mut self, _op: &Op) {}
 
-    /// The slab allocation before was a second report of one object.
+    /// The last slab allocation was a duplicate event of one object.
     fn folded(&mut self, _op: &Op) {}
 
-    /// Pages were allocated, or could not be.
+    /// Pages were allocated, or the allocation failed.
     fn page_alloc(&mut self, _event: &PageEvent<'_>) {}
 
     /// Pages are freed.
     fn page_free(&mut self, _event: &PageEvent<'_>) {}
 
-    /// An event beside the ledger.
+    /// A side event.
     fn side_event(&mut self, _event: &SideEvent) {}
 }
 

@@ -1,4 +1,4 @@
-//! Lives counted by site.
+//! Counts of lives by site.
 
 use std::collections::HashMap;
 
@@ -7,60 +7,60 @@ use crate::int_hash::IntHash;
 use crate::ledger::totals::Totals;
 use crate::stream::{Api, NameId};
 
-/// Caches of one site that are searched one by one.
+/// Largest number of caches of a site for a linear search.
 const FEW: usize = 8;
 
-/// Sums of one site, apart for each cache that a free has shown its objects to belong to.
+/// Sums of one site, by the cache that a free named for its objects.
 pub type SiteTotals = Vec<(Option<NameId>, Totals)>;
 
-/// Counts of lives of one site and cache; bytes follow from them, since all lives of a site are of one size.
+/// Counts of lives of one site and cache; bytes follow, since all lives of a site have one size.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lives {
     /// Born in the window.
     pub born: u64,
-    /// Freed in it.
+    /// Freed in the window.
     pub freed: u64,
-    /// Found gone in it.
-    pub unseen: u64,
-    /// Alive at its end.
+    /// Implied frees in the window.
+    pub implied_frees: u64,
+    /// Live at its end.
     pub live: u64,
-    /// Handed over shortly before its end, to be freed after a grace period.
+    /// Passed to kfree_rcu at its end, not freed yet.
     pub waiting: u64,
-    /// Of all of these, uncertain.
+    /// Uncertain ones of all of these.
     pub uncertain: u64,
-    /// Of those alive.
+    /// Uncertain ones of the live ones.
     pub uncertain_live: u64,
-    /// Of those found gone.
-    pub uncertain_unseen: u64,
+    /// Uncertain ones of the implied frees.
+    pub implied_frees_uncertain: u64,
 }
 
-/// The lives of one site, apart by the cache that a free has shown.
+/// Lives of one site, by the cache that a free named.
 #[derive(Debug, Clone)]
 pub struct SiteLives {
-    /// Lives that began and were freed with nothing more to say of them.
+    /// Freed lives without pending decisions.
     pub plain: u64,
-    /// Those of them that crossed a loss.
+    /// Those that crossed a loss.
     pub plain_uncertain: u64,
     /// Interface.
     pub api: Api,
-    /// All lives are of one cache: the allocation tells it, or there is none.
+    /// True if all lives have one cache: the allocation names it, or there is none.
     pub is_one_cache: bool,
     /// Number of the call site and interface.
     pub caller: u32,
-    /// Whether `first` has a cache yet.
+    /// True if `first` has a cache.
     is_used: bool,
-    /// Most sites have one cache.
+    /// The first cache: most sites have one.
     pub cache: Option<NameId>,
     first: Lives,
     others: Vec<(Option<NameId>, Lives)>,
-    /// Where in `others` a cache is, once they are many.
+    /// Index in `others` of a cache, if there are many.
     places: HashMap<Option<NameId>, usize, IntHash>,
-    /// Allocations that failed.
+    /// Failed allocations.
     pub failures: u64,
 }
 
 impl SiteLives {
-    /// None yet.
+    /// A site without lives.
     pub fn new(site: &SiteInfo) -> Self {
         Self {
             plain: 0,
@@ -77,7 +77,7 @@ impl SiteLives {
         }
     }
 
-    /// The lives of that cache.
+    /// Lives with that cache.
     #[inline]
     pub fn of(&mut self, cache: Option<NameId>) -> &mut Lives {
         if !self.is_used {
@@ -86,11 +86,11 @@ impl SiteLives {
         if self.cache == cache || self.is_one_cache {
             return &mut self.first;
         }
-        let known = match self.others.len() {
+        let found = match self.others.len() {
             0..=FEW => self.others.iter().position(|(c, _)| *c == cache),
             _ => self.places.get(&cache).copied(),
         };
-        let place = known.unwrap_or_else(|| self.add(cache));
+        let place = found.unwrap_or_else(|| self.add(cache));
         match self.others.get_mut(place) {
             Some((_, lives)) => lives,
             None => &mut self.first,
@@ -101,14 +101,14 @@ impl SiteLives {
     fn add(&mut self, cache: Option<NameId>) -> usize {
         self.others.push((cache, Lives::default()));
         if self.others.len() > FEW {
-            let known = self.places.len();
-            let new = self.others.iter().enumerate().skip(known);
+            let indexed = self.places.len();
+            let new = self.others.iter().enumerate().skip(indexed);
             self.places.extend(new.map(|(place, (cache, _))| (*cache, place)));
         }
         self.others.len() - 1
     }
 
-    /// The sums, by cache; those of no life are left out.
+    /// Sums by cache; caches without lives are left out.
     pub fn totals(&self, site: &SiteInfo) -> SiteTotals {
         let mut first = self.first;
         first.born += self.plain;
@@ -117,7 +117,7 @@ impl SiteLives {
         let parts = [(self.cache, first)].into_iter().chain(self.others.iter().copied());
         let parts = parts.map(|(cache, lives)| (cache, totals(&lives, site.bytes_req, site.bytes_alloc)));
         let mut totals: SiteTotals = parts.filter(|(_, totals)| *totals != Totals::default()).collect();
-        // Most sites have one cache, and a list grows to four at once.
+        // Most sites have one cache, and a list grows to four elements at once.
         totals.shrink_to_fit();
         totals
     }
@@ -131,8 +131,8 @@ fn totals(lives: &Lives, bytes_req: u64, bytes_alloc: u64) -> Totals {
         bytes_alloc: times(lives.born, bytes_alloc),
         frees_matched: lives.freed,
         bytes_freed: times(lives.freed, bytes_alloc),
-        freed_unseen: lives.unseen,
-        bytes_freed_unseen: times(lives.unseen, bytes_alloc),
+        implied_frees: lives.implied_frees,
+        bytes_freed_implied: times(lives.implied_frees, bytes_alloc),
         live: lives.live,
         bytes_live: times(lives.live, bytes_alloc),
         bytes_req_live: times(lives.live, bytes_req),
@@ -141,6 +141,6 @@ fn totals(lives: &Lives, bytes_req: u64, bytes_alloc: u64) -> Totals {
         uncertain: lives.uncertain,
         live_uncertain: lives.uncertain_live,
         bytes_live_uncertain: times(lives.uncertain_live, bytes_alloc),
-        freed_unseen_uncertain: lives.uncertain_unseen,
+        implied_frees_uncertain: lives.implied_frees_uncertain,
     }
 }

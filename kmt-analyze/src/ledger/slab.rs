@@ -1,13 +1,13 @@
-//! Allocations, frees and vanishing pages, rule by rule.
+//! Allocations, frees and page events of slab objects, by the rules.
 
 use super::Ledger;
-use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement};
+use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement, ZERO_SIZE_PTR};
 use super::receiver::Receiver;
 use super::table::Location;
 use crate::stream::{Api, Op};
 
 impl<R: Receiver> Ledger<'_, R> {
-    /// An allocation event.
+    /// Enters an allocation event.
     #[inline]
     pub(super) fn alloc(&mut self, op: &Op, place: Location) {
         let address = op.value & ADDRESS_BITS;
@@ -28,16 +28,16 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// An allocation of an address where something lives, or is undecided.
+    /// Enters an allocation at an address with a live object or a pending decision.
     fn alloc_again(&mut self, op: &Op, address: u64, at: Location) {
         let Some(slot) = self.table.slot_mut(at) else { return };
         let (life, was_live) = (slot.life, slot.is_live);
         if self.is_plain && was_live && !self.tables.site(op.code.number()).is_large {
             if let Some(old) = self.table.replace(at, op) {
-                return self.close_unseen_plainly(&old, life.born);
+                return self.close_implied_free_plainly(&old, life.born);
             }
         }
-        if was_live && self.is_double_report(at, &life, op) {
+        if was_live && self.is_duplicate(at, &life, op) {
             return;
         }
         match self.table.take_pending(at) {
@@ -46,11 +46,11 @@ impl<R: Receiver> Ledger<'_, R> {
                 self.close(
                     address,
                     &old,
-                    End::Unseen { end: life.born, ambiguous: false, by: Replacement::Object },
+                    End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
                 );
             }
             Some(Pending::PageGone { old, end }) => {
-                self.close(address, &old, End::Unseen { end, ambiguous: false, by: Replacement::Page });
+                self.close(address, &old, End::ImpliedFree { end, ambiguous: false, by: Replacement::Page });
             }
             Some(Pending::FreedOnce(number)) => self.only_one_free(address, at, number),
         }
@@ -68,8 +68,8 @@ impl<R: Receiver> Ledger<'_, R> {
         self.born(address, &new);
     }
 
-    /// Rule R4: the inner and the outer function of one large kmalloc, 6.10 and later. Folds the second report.
-    fn is_double_report(&mut self, at: Location, life: &Life, op: &Op) -> bool {
+    /// Rule R4: inner and outer function of one large kmalloc, 6.10 and later. Folds the duplicate event.
+    fn is_duplicate(&mut self, at: Location, life: &Life, op: &Op) -> bool {
         let second = self.tables.site(op.code.number());
         if !second.is_large {
             return false;
@@ -86,7 +86,7 @@ impl<R: Receiver> Ledger<'_, R> {
             && (here.cpu, here.pid) == (there.cpu, there.pid)
             && op.time.saturating_sub(last_report) <= self.rules.late_bound;
         if is_double {
-            self.double_reported(op);
+            self.duplicate_kmalloc(op);
             if self.interests.slab_stacks {
                 self.receiver.folded(op);
             }
@@ -103,13 +103,13 @@ impl<R: Receiver> Ledger<'_, R> {
         is_double
     }
 
-    /// A free event.
+    /// Enters a free event.
     #[inline]
     pub(super) fn free(&mut self, op: &Op, api: Api, at: Location) {
         let counted = self.is_plain || self.counts_event(op);
         self.raw.free_events += u64::from(counted);
         let address = op.value & ADDRESS_BITS;
-        if address <= 16 {
+        if address <= ZERO_SIZE_PTR {
             let counts = &mut self.counts[api as usize];
             let slot = if address == 0 { &mut counts.null_frees } else { &mut counts.zero_size_frees };
             *slot += u64::from(counted);
@@ -117,7 +117,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
         if at == Location::NONE {
-            return self.free_unheard_of(address, &free, counted);
+            return self.free_at_new_address(address, &free, counted);
         }
         let Some(slot) = self.table.slot_mut(at) else { return };
         let (life, was_live) = (slot.life, std::mem::replace(&mut slot.is_live, false));
@@ -138,18 +138,18 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// A free at an address that had no event yet.
+    /// Enters a free at an address without earlier events.
     #[cold]
-    fn free_unheard_of(&mut self, address: u64, free: &Free, counted: bool) {
+    fn free_at_new_address(&mut self, address: u64, free: &Free, counted: bool) {
         let page_shift = self.rules.page_size.trailing_zeros();
-        let is_known =
+        let page_is_traced =
             self.rules.direct_map.is_some_and(|map| self.frames.is_allocated(map.frame(address, page_shift)));
         self.table.add(address);
-        let no_life = if is_known { NoLife::NewPage } else { NoLife::Before };
+        let no_life = if page_is_traced { NoLife::NewPage } else { NoLife::Before };
         self.unmatched(address, free, no_life, counted);
     }
 
-    /// A free at an address where something is undecided.
+    /// Enters a free at an address with a pending decision.
     fn free_pending(
         &mut self,
         address: u64,
@@ -167,12 +167,12 @@ impl<R: Receiver> Ledger<'_, R> {
                 self.close(
                     address,
                     &old,
-                    End::Unseen { end: life.born, ambiguous: false, by: Replacement::Object },
+                    End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
                 );
                 self.close(address, &life, now);
             }
             Some(Pending::FreedOnce(number)) => {
-                // Two frees behind two allocations: the first one was the old life's, logged late (R6).
+                // Two frees after two allocations: the first free belongs to the old life, logged late (R6).
                 let Some(once) = self.table.take_freed_once(at, number) else { return };
                 let late = Some(Replacement::Object);
                 self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
@@ -188,18 +188,18 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// A free behind the page event that ended a life: the life's own, logged late, or none (R7).
+    /// Enters a free after the page event that ended a life: its own, logged late, or unmatched (R7).
     fn freed_behind_page(&mut self, address: u64, life: &Life, end: u64, free: Free, counted: bool) {
         if self.is_late(end, &free) {
             self.close(address, life, End::Freed { free, end, late: Some(Replacement::Page) });
         } else {
             let by = Replacement::PageThenFree;
-            self.close(address, life, End::Unseen { end, ambiguous: false, by });
+            self.close(address, life, End::ImpliedFree { end, ambiguous: false, by });
             self.unmatched(address, &free, NoLife::UsedAddress, counted);
         }
     }
 
-    /// Rule R13: an object is handed over, to be freed after a grace period. What is not known may be of vmalloc.
+    /// Rule R13: enters a kfree_rcu. Unknown addresses are ignored, they may be of vmalloc.
     pub(super) fn free_rcu(&mut self, op: &Op) {
         let address = op.value & ADDRESS_BITS;
         let at = self.table.locate(address);
@@ -209,7 +209,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         // Of the pending states only this one has a live object.
         if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
-            let end = End::Unseen { end: slot.life.born, ambiguous: false, by: Replacement::Object };
+            let end = End::ImpliedFree { end: slot.life.born, ambiguous: false, by: Replacement::Object };
             self.close(address, &old, end);
         }
         if let Some(slot) = self.table.slot_mut(at) {
@@ -220,7 +220,7 @@ impl<R: Receiver> Ledger<'_, R> {
         self.close_handed_over(op, address, at, &slot.life);
     }
 
-    /// One free and then this, behind two allocations: the free was the old life's, logged late (R6).
+    /// Enters a kfree_rcu after two allocations and one free: the free belongs to the old life, logged late (R6).
     fn free_rcu_behind_free(&mut self, op: &Op, address: u64, at: Location) {
         let pending = self.table.slot_mut(at).copied().and_then(|slot| self.table.pending(&slot));
         let Some(Pending::FreedOnce(number)) = pending else { return };
@@ -231,7 +231,7 @@ impl<R: Receiver> Ledger<'_, R> {
         match once.page_gone {
             None => self.close_handed_over(op, address, at, &once.second),
             Some(end) => {
-                let end = End::Unseen { end, ambiguous: false, by: Replacement::Page };
+                let end = End::ImpliedFree { end, ambiguous: false, by: Replacement::Page };
                 self.close(address, &once.second, end);
             }
         }
@@ -250,12 +250,16 @@ impl<R: Receiver> Ledger<'_, R> {
             && free.time.saturating_sub(end) <= self.rules.late_bound
     }
 
-    /// The one free behind two allocations was the second's; the first stays freed unseen, and uncertain.
+    /// One free after two allocations belongs to the second; the first is an implied free, and uncertain.
     pub(super) fn only_one_free(&mut self, address: u64, at: Location, number: u32) {
         let Some(FreedOnce { old, second, free, .. }) = self.table.take_freed_once(at, number) else {
             return;
         };
-        self.close(address, &old, End::Unseen { end: second.born, ambiguous: true, by: Replacement::Object });
+        self.close(
+            address,
+            &old,
+            End::ImpliedFree { end: second.born, ambiguous: true, by: Replacement::Object },
+        );
         self.close(address, &second, End::Freed { free, end: free.time, late: None });
     }
 
@@ -265,7 +269,7 @@ impl<R: Receiver> Ledger<'_, R> {
         if let Some(Pending::FreedOnce(number)) =
             self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s))
         {
-            return self.table.note_page_gone(number, time);
+            return self.table.record_page_gone(number, time);
         }
         let Some(slot) = self.table.slot_mut(at).filter(|s| s.is_live) else { return };
         slot.is_live = false;
@@ -276,7 +280,7 @@ impl<R: Receiver> Ledger<'_, R> {
             self.close(
                 address,
                 &old,
-                End::Unseen { end: life.born, ambiguous: false, by: Replacement::Object },
+                End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
             );
         }
         self.table.set_pending(at, Pending::PageGone { old: life, end: time });

@@ -1,11 +1,10 @@
-//! Where lives are kept: by page of 4 KiB, and within it by offset.
+//! Table of lives: by page of 4 KiB, and in it by offset.
 //!
-//! Objects of one page are of one size, so that their offsets, shifted by its zero bits, are a perfect hash nearly
-//! always. One small head a page is what stays in the caches: an event costs one look at a head, mostly near, and one
-//! at a slot, which may be far; the ledger locates a whole batch before it enters it, so that many such looks wait at
-//! once. A page event finds what lives on its frame without an index of its own. An address that had an event keeps
-//! its slot (rule R10 asks for it), so memory is bounded by the addresses that the target's allocator uses, not by the
-//! length of the trace.
+//! Objects of one page have one size, so their offsets, shifted by its zero bits, are nearly always a perfect hash. The
+//! small head of a page stays in the processor's caches: an event reads one head, mostly near, and one slot, which may
+//! be far. The ledger locates a whole batch before it enters it, so that cache misses overlap. A page event finds the
+//! lives on its frame without another index. An address with an event keeps its slot (rule R10 needs it), so memory is
+//! bounded by the addresses that the target's allocator uses, not by the length of the trace.
 
 use std::collections::HashMap;
 
@@ -14,29 +13,29 @@ use super::lives::{ADDRESS_BITS, FreedOnce, Life, PackedPending, Pending};
 use crate::int_hash::{IntHash, Seed};
 use crate::stream::Op;
 
-/// Pages of the table; what the target calls a page may be larger.
+/// log2 of the page size of the table; the target's pages may be larger.
 pub const PAGE_SHIFT: u32 = 12;
 
-/// Pages of a region: large ranges of pages are looked through by these.
+/// Pages of a region: large ranges are scanned by regions.
 pub const REGION_PAGES: u64 = 512;
-/// Regions that share a mark.
+/// Number of birth marks; regions share them by hash.
 const MARKS: usize = 1 << 12;
 
-/// What is known of one address.
+/// State of one address.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// The life there; of no meaning without one.
+    /// Its life; meaningless without one.
     pub life: Life,
     /// Offset in the page, or [`UNUSED`].
     offset: u16,
-    /// Whether an object lives there.
+    /// True if an object is live there.
     pub is_live: bool,
-    /// Number of what is pending, or [`NOTHING`].
+    /// Number of the pending decision, or [`NOTHING`].
     pending: u32,
 }
 
 impl Slot {
-    /// Whether nothing is undecided there.
+    /// True if no decision is pending.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.pending == NOTHING
@@ -49,7 +48,7 @@ const NOTHING: u32 = u32::MAX;
 const EMPTY: Slot =
     Slot { life: Life { born: 0, site: 0, origin: 0 }, offset: UNUSED, is_live: false, pending: NOTHING };
 
-/// One page: its number, its slots, and how many objects live there.
+/// One page: its number, its slots, and the number of live objects.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     page: u64,
@@ -62,13 +61,13 @@ struct Head {
 
 /// No head in the index.
 const NONE: u32 = u32::MAX;
-/// The index has at least so many places for each head: hardly any two meet, which a processor could not guess.
+/// Smallest number of index places for each head: collisions are rare, which keeps branches predictable.
 const SPARSE: usize = 8;
 
-/// Slots of a new page: 2^1.
+/// log2 of the slots of a new page.
 const FIRST_LOG2: u8 = 1;
 
-/// Where a page's head and a slot lie; good until an address is added.
+/// Position of a page's head and of a slot; valid until an address is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
     head: u32,
@@ -76,30 +75,30 @@ pub struct Location {
 }
 
 impl Location {
-    /// Nowhere: the address had no event yet.
+    /// The address had no event.
     pub const NONE: Self = Self { head: u32::MAX, slot: u32::MAX };
 }
 
-/// All addresses that had an event.
+/// All addresses with events.
 #[derive(Debug)]
 pub struct LifeTable {
     heads: Vec<Head>,
     /// Numbers of heads, by the hash of their page.
     index: Vec<u32>,
     slots: Vec<Slot>,
-    /// Blocks of slots that are not used any more, by log2 of their length.
+    /// Unused blocks of slots, by log2 of their length.
     spare: [Vec<u32>; 16],
     pending: Arena<PackedPending>,
     freed_once: Arena<FreedOnce>,
-    /// Rises when an address is added.
+    /// Incremented when an address is added.
     generation: u32,
     seed: Seed,
-    /// By region that has pages: when it was looked through last.
+    /// Last scan of each region that has pages.
     regions: HashMap<u64, u32, IntHash>,
-    /// By the low bits of a region's number: when an object was born there last.
+    /// Last scan before the latest birth, by the low bits of a region's number.
     births: Box<[u32; MARKS]>,
-    /// Rises when a region is looked through.
-    looks: u32,
+    /// Number of scans.
+    scans: u32,
 }
 
 impl Default for LifeTable {
@@ -115,19 +114,19 @@ impl Default for LifeTable {
             seed: Seed::of_this_run(),
             regions: HashMap::default(),
             births: Box::new([0; MARKS]),
-            looks: 0,
+            scans: 0,
         }
     }
 }
 
 impl LifeTable {
-    /// Rises when an address is added: places found before may be wrong then.
+    /// Incremented when an address is added: locations found before may be invalid.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The number of a page's head, and where in the index it stands or would stand.
+    /// Number of a page's head, and its position in the index.
     #[inline]
     fn find(&self, page: u64) -> (u32, usize) {
         let mask = self.index.len() - 1;
@@ -141,7 +140,7 @@ impl LifeTable {
         }
     }
 
-    /// The place of `address`; [`Location::NONE`] if it had no event yet.
+    /// Location of `address`; [`Location::NONE`] if it had no event.
     #[inline]
     pub fn locate(&self, address: u64) -> Location {
         let (number, _) = self.find(page_of(address));
@@ -166,7 +165,7 @@ impl LifeTable {
         Location::NONE
     }
 
-    /// Adds an address that had no event yet.
+    /// Adds an address without earlier events.
     #[cold]
     pub fn add(&mut self, address: u64) -> Location {
         self.generation = self.generation.wrapping_add(1);
@@ -187,8 +186,8 @@ impl LifeTable {
         }
         let Some(head) = self.heads.get(number as usize).copied() else { return Location::NONE };
         let used = self.page_slots(&head).iter().filter(|s| s.offset != UNUSED).count();
-        // Where every offset has a slot of its own, all may be used; else three quarters. A smaller zero count would
-        // break up long runs of probes.
+        // If every offset has its own slot, all slots may be used; else three quarters. A smaller shift would break up
+        // long runs of probes.
         let offsets = (1usize << PAGE_SHIFT) >> head.offset_shift.min(zeros);
         let slots = 1usize << head.slots_log2;
         let is_full = if slots >= offsets { used >= slots } else { (used + 1) * 4 > 3 * slots };
@@ -205,7 +204,7 @@ impl LifeTable {
         self.slots.get(first..first + (1usize << head.slots_log2)).unwrap_or_default()
     }
 
-    /// Puts a slot into the first free place behind its home.
+    /// Stores a slot in the first free place after its home.
     fn put(&mut self, head: &Head, slot: Slot) -> usize {
         let mask = (1usize << head.slots_log2) - 1;
         let first = head.first_slot as usize;
@@ -219,7 +218,7 @@ impl LifeTable {
         first + at
     }
 
-    /// A block of 2^log2 empty slots.
+    /// Allocates a block of 2^log2 empty slots.
     fn block(&mut self, log2: u8) -> u32 {
         if let Some(first) = self.spare.get_mut(usize::from(log2)).and_then(Vec::pop) {
             return first;
@@ -229,7 +228,7 @@ impl LifeTable {
         first as u32
     }
 
-    /// Gives a page another number of slots, or another shift.
+    /// Rebuilds a page with another number of slots, or another shift.
     fn rebuild(&mut self, number: u32, log2: u8, offset_shift: u8) {
         let Some(old) = self.heads.get(number as usize).copied() else { return };
         let first_slot = self.block(log2);
@@ -263,34 +262,34 @@ impl LifeTable {
         }
     }
 
-    /// That slot.
+    /// The slot at a location.
     #[inline]
     pub fn slot_mut(&mut self, at: Location) -> Option<&mut Slot> {
         self.slots.get_mut(at.slot as usize)
     }
 
-    /// Counts an object of a page more, or one less.
+    /// Increments or decrements the live objects of a page.
     #[inline]
     pub fn count_live(&mut self, at: Location, born: bool) {
         if let Some(head) = self.heads.get_mut(at.head as usize) {
             head.live = if born { head.live.saturating_add(1) } else { head.live.saturating_sub(1) };
-            self.births[mark_of(head.page)] = self.looks;
+            self.births[mark_of(head.page)] = self.scans;
         }
     }
 
-    /// Whether objects may live in the region of `address`; with `is_whole` it is looked through next, all of it.
+    /// True if the region of `address` may have live objects; with `is_whole` the caller scans all of it next.
     pub fn may_live_in(&mut self, address: u64, is_whole: bool) -> bool {
         let page = page_of(address);
         let Some(last) = self.regions.get_mut(&(page / REGION_PAGES)) else { return false };
         let may_live = self.births[mark_of(page)] >= *last;
         if may_live && is_whole {
-            self.looks = self.looks.saturating_add(1);
-            *last = self.looks;
+            self.scans = self.scans.saturating_add(1);
+            *last = self.scans;
         }
         may_live
     }
 
-    /// Addresses at which objects live, or may live, in the page of `address`.
+    /// Addresses with live objects, or possibly live ones, in the page of `address`.
     pub fn living_in_page(&self, address: u64) -> Vec<u64> {
         let page = page_of(address);
         let head = self.heads.get(self.find(page).0 as usize).filter(|h| h.live > 0);
@@ -299,7 +298,7 @@ impl LifeTable {
         slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
     }
 
-    /// Pages on which objects were born, and when the last one was; by page.
+    /// Pages with births, and the time of the last birth, by page.
     pub fn last_births(&self) -> Vec<(u64, u64)> {
         let last = |head: &Head| {
             let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
@@ -320,10 +319,10 @@ impl LifeTable {
         })
     }
 
-    /// What nearly every event does: an object is born where none lives, or one that lives is freed, and nothing is
-    /// undecided there. Returns the life that was there and the new state; `None` if the event is of another kind.
+    /// Fast path of most events: a birth at an address without a life, or a free of a live object, and no pending
+    /// decision. Returns the previous life, with the new state stored; `None`: another kind of event.
     ///
-    /// Which of the two it is cannot be guessed, so there is no branch on it.
+    /// No branch depends on the kind of event, since it is unpredictable.
     #[inline]
     pub fn exchange(&mut self, at: Location, is_free: bool, new: Life) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
@@ -334,13 +333,13 @@ impl LifeTable {
         slot.is_live = !is_free;
         if let Some(head) = self.heads.get_mut(at.head as usize) {
             head.live = head.live.wrapping_add(1).wrapping_sub(2 * u16::from(is_free));
-            self.births[mark_of(head.page)] = self.looks;
+            self.births[mark_of(head.page)] = self.scans;
         }
         Some(old)
     }
 
-    /// An object is born where one lives that had replaced another (R5), and nothing else is undecided: the caches that
-    /// free in bulk do so all the time. Returns the oldest of the three, whose end is settled.
+    /// Fast path for a birth at a live address whose life had replaced another one (R5), without other pending
+    /// decisions: frequent with caches that free in bulk. Returns the oldest of the three lives, whose end is decided.
     #[inline]
     pub fn replace(&mut self, at: Location, op: &Op) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
@@ -349,47 +348,47 @@ impl LifeTable {
         Some(settled)
     }
 
-    /// What is pending in a slot, which has nothing pending from then on.
+    /// Removes and returns the pending decision of a slot.
     #[inline]
     pub fn take_pending(&mut self, at: Location) -> Option<Pending> {
         let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
         self.pending.take(std::mem::replace(&mut slot.pending, NOTHING)).map(Pending::from)
     }
 
-    /// Starts loading what is pending at a place; the number is there to keep the load alive.
+    /// Starts to load the pending decision of a location; the result keeps the load alive.
     #[inline]
     pub fn touch_pending(&self, at: Location) -> u64 {
         let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
-        // Most have nothing pending and look at the last one, which is near.
+        // Most have none and read the last one, which is near.
         self.pending.get_or_last(number).map_or(0, PackedPending::word)
     }
 
-    /// Keeps what two allocations and a free leave undecided.
+    /// Stores the pending decision after two allocations and a free.
     pub fn set_freed_once(&mut self, at: Location, freed_once: FreedOnce) {
         let number = self.freed_once.put(freed_once);
         self.set_pending(at, Pending::FreedOnce(number));
         self.count_live(at, true);
     }
 
-    /// Notes that the page of an object went that may have been freed already.
-    pub fn note_page_gone(&mut self, number: u32, time: u64) {
+    /// Records a page event for an object that may have been freed already.
+    pub fn record_page_gone(&mut self, number: u32, time: u64) {
         if let Some(freed_once) = self.freed_once.get_mut(number) {
             freed_once.page_gone = freed_once.page_gone.or(Some(time));
         }
     }
 
-    /// What was kept so, which is given up.
+    /// Removes and returns a [`FreedOnce`].
     pub fn take_freed_once(&mut self, at: Location, number: u32) -> Option<FreedOnce> {
         self.count_live(at, false);
         self.freed_once.take(number)
     }
 
-    /// What is pending in a slot.
+    /// The pending decision of a slot.
     pub fn pending(&self, slot: &Slot) -> Option<Pending> {
         self.pending.get(slot.pending).copied().map(Pending::from)
     }
 
-    /// Makes something pending in a slot that has nothing pending.
+    /// Sets the pending decision of a slot that has none.
     pub fn set_pending(&mut self, at: Location, pending: Pending) {
         let number = self.pending.put(pending.into());
         if let Some(slot) = self.slots.get_mut(at.slot as usize) {
@@ -398,7 +397,7 @@ impl LifeTable {
     }
 }
 
-/// Which mark a page's region has.
+/// Index of the birth mark of a page's region.
 #[inline]
 fn mark_of(page: u64) -> usize {
     (page / REGION_PAGES) as usize & (MARKS - 1)
@@ -414,7 +413,7 @@ fn offset_of(address: u64) -> u16 {
     (address & ((1 << PAGE_SHIFT) - 1)) as u16
 }
 
-/// Where a slot is looked for first.
+/// First probed slot.
 #[inline]
 fn home(head: &Head, offset: u16) -> usize {
     let mask = (1usize << head.slots_log2) - 1;

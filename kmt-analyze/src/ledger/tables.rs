@@ -1,64 +1,64 @@
-//! What the ledger knows of the numbers in operations: a copy of the interned tables, and what is selected.
+//! The ledger's copy of the interned tables, with the selection.
 
 use crate::stream::intern::InternTable;
 use crate::stream::{Api, FreeSite, Interner, NameId, Origin, PageSite, Site};
 
-/// Says what is counted. Filters select allocations; what was allocated is followed wherever it is freed.
+/// Selects what is counted. Filters select allocations, which are followed to their frees.
 pub trait Select {
-    /// Whether allocations at a site count.
+    /// True if allocations at a site count.
     fn site(&self, interner: &Interner, site: &Site) -> bool;
-    /// Whether page allocations of a kind count.
+    /// True if page allocations of a kind count.
     fn page_site(&self, interner: &Interner, site: &PageSite) -> bool;
-    /// Whether what happens there counts.
+    /// True if events of an origin count.
     fn origin(&self, origin: Origin) -> bool;
-    /// Whether events count that belong to no allocation: there are no filters for allocations.
+    /// True if events without an allocation count: there is no filter on allocations.
     fn events(&self) -> bool;
-    /// Whether anything but a window of time is left out.
+    /// True if there is no filter except a time window.
     fn is_open(&self) -> bool;
-    /// Whether lifetimes matter.
+    /// True if there is a filter on lifetimes.
     fn lifetimes(&self) -> bool;
-    /// Whether a life counts that was that long; `None`: it goes on.
+    /// True if a life of that length counts; `None`: still allocated.
     fn lifetime(&self, lifetime: Option<u64>) -> bool;
 }
 
-/// What the ledger needs of a site.
+/// A site in the ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct SiteInfo {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
-    /// Cache, where the allocation itself tells it.
+    /// Cache, if the allocation names it.
     pub cache: Option<NameId>,
     /// Number of its call site and interface.
     pub caller: u32,
     /// Interface.
     pub api: Api,
-    /// A kmalloc that takes whole pages: the kind that may report twice.
+    /// True for a kmalloc of whole pages, which may have two events.
     pub is_large: bool,
-    /// Whether it counts.
+    /// True if it counts.
     pub selected: bool,
 }
 
-/// What the ledger needs of a page allocation.
+/// A kind of page allocation in the ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct PageSiteInfo {
     /// Its kind.
     pub site: PageSite,
-    /// Whether it counts.
+    /// True if it counts.
     pub selected: bool,
 }
 
-/// What the ledger needs of a place.
+/// An origin in the ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct OriginInfo {
     /// CPU, task and level.
     pub place: Origin,
-    /// Whether it counts.
+    /// True if it counts.
     pub selected: bool,
 }
 
-/// What the ledger needs of the interned tables, brought up to date before each batch of operations.
+/// The ledger's copy of the interned tables, updated before each batch of operations.
 pub struct Tables<'l> {
     select: &'l dyn Select,
     page_size: u64,
@@ -88,7 +88,7 @@ const NO_ORIGIN: OriginInfo =
 
 macro_rules! look_up {
     ($name:ident, $table:ident, $item:ty, $none:ident) => {
-        /// What is known of that number.
+        /// The item of that number, or an empty one.
         #[inline]
         pub fn $name(&self, number: u32) -> &$item {
             self.$table.get(number as usize).unwrap_or(&$none)
@@ -97,7 +97,7 @@ macro_rules! look_up {
 }
 
 impl<'l> Tables<'l> {
-    /// Knows nothing yet.
+    /// Empty tables.
     pub fn new(select: &'l dyn Select, page_size: u64) -> Self {
         Self {
             select,
@@ -127,25 +127,25 @@ impl<'l> Tables<'l> {
         self.callers.items().to_vec()
     }
 
-    /// Whether events count that belong to no allocation.
+    /// True if events without an allocation count.
     #[inline]
     pub fn selects_events(&self) -> bool {
         self.selects_events
     }
 
-    /// Whether a life of that length counts; `None`: it goes on.
+    /// True if a life of that length counts; `None`: still allocated.
     #[inline]
     pub fn selects_lifetime(&self, lifetime: Option<u64>) -> bool {
         !self.selects_lifetimes || self.select.lifetime(lifetime)
     }
 
-    /// Number of items that are known.
+    /// Number of items.
     #[inline]
     pub fn item_count(&self) -> usize {
         self.sites.len() + self.frees.len() + self.page_sites.len() + self.origins.len()
     }
 
-    /// Takes over what was interned since.
+    /// Copies new interned items.
     #[cold]
     pub fn update(&mut self, interner: &Interner) {
         let select = self.select;

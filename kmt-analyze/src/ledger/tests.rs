@@ -62,13 +62,13 @@ fn r4_double_report_is_one_life_at_the_outer_site() {
         |b| {
             b.alloc(LARGE_INNER, PTR, 10).alloc(LARGE_OUTER, PTR, 11 + MS);
         },
-        |t, c, _| assert_eq!((t.alloc_events, c.double_reports, t.freed_unseen), (2, 0, 1)),
+        |t, c, _| assert_eq!((t.alloc_events, c.double_reports, t.implied_frees), (2, 0, 1)),
     );
     check(
         |b| {
             b.alloc(SMALL, PTR, 10).alloc(SMALL, PTR, 11);
         },
-        |t, c, _| assert_eq!((t.alloc_events, c.double_reports, t.freed_unseen), (2, 0, 1)),
+        |t, c, _| assert_eq!((t.alloc_events, c.double_reports, t.implied_frees), (2, 0, 1)),
     );
     check(
         |b| {
@@ -80,13 +80,13 @@ fn r4_double_report_is_one_life_at_the_outer_site() {
 }
 
 #[test]
-fn r5_allocation_of_a_live_address_ends_the_old_life_unseen() {
+fn r5_allocation_of_a_live_address_is_an_implied_free_of_the_old_life() {
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).alloc(SMALL, PTR, 5).kfree(PTR, 9);
         },
         |t, c, _| {
-            assert_eq!((t.freed_unseen, t.bytes_freed_unseen), (1, 256));
+            assert_eq!((t.implied_frees, t.bytes_freed_implied), (1, 256));
             assert_eq!((t.frees_matched, t.bytes_freed), (1, 128));
             assert_eq!((t.uncertain, c.late_frees), (0, 0));
         },
@@ -99,39 +99,39 @@ fn r6_two_frees_behind_two_allocations_are_a_late_free() {
         |b| {
             b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6).cache_free(PTR, 90);
         },
-        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, t.uncertain, c.late_frees), (2, 0, 0, 1)),
+        |t, c, _| assert_eq!((t.frees_matched, t.implied_frees, t.uncertain, c.late_frees), (2, 0, 0, 1)),
     );
-    // Without the second free the first one is the new life's; the old one is uncertain.
+    // Without the second free, the first one belongs to the new life; the old one is uncertain.
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6);
         },
-        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, t.uncertain, c.late_frees), (1, 1, 1, 0)),
+        |t, c, _| assert_eq!((t.frees_matched, t.implied_frees, t.uncertain, c.late_frees), (1, 1, 1, 0)),
     );
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6).alloc(CACHE, PTR, 7);
         },
-        |t, _, _| assert_eq!((t.frees_matched, t.freed_unseen, t.live, t.uncertain), (1, 1, 1, 1)),
+        |t, _, _| assert_eq!((t.frees_matched, t.implied_frees, t.live, t.uncertain), (1, 1, 1, 1)),
     );
-    // Too late for a late free, or a kfree: plainly unseen, and the second free has no life.
+    // Too late for a late free, or a kfree: an implied free, and the second free has no life.
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6 + MS).cache_free(PTR, 7 + MS);
         },
-        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, t.uncertain, c.untraced_birth), (1, 1, 0, 1)),
+        |t, c, _| assert_eq!((t.frees_matched, t.implied_frees, t.uncertain, c.untraced_birth), (1, 1, 0, 1)),
     );
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).kfree(PTR, 6).cache_free(PTR, 7);
         },
-        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, c.untraced_birth), (1, 1, 1)),
+        |t, c, _| assert_eq!((t.frees_matched, t.implied_frees, c.untraced_birth), (1, 1, 1)),
     );
 }
 
 #[test]
 fn r13_what_is_handed_over_is_over() {
-    // Freed without an event and reused; freed with one; never heard of; handed over just before the end.
+    // Freed after the grace period without an event, and with one; an unknown address; too near to the end.
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).free_rcu(PTR, 5).alloc(CACHE, PTR, 9).cache_free(PTR, 10);
@@ -140,12 +140,12 @@ fn r13_what_is_handed_over_is_over() {
             b.alloc(CACHE, PTR + 2048, 22).free_rcu(PTR + 2048, 990 * MS);
         },
         |t, c, _| {
-            assert_eq!((t.alloc_events, t.frees_matched, t.freed_unseen, t.live), (4, 4, 0, 0));
+            assert_eq!((t.alloc_events, t.frees_matched, t.implied_frees, t.live), (4, 4, 0, 0));
             assert_eq!((t.waiting, t.bytes_waiting), (1, 256), "the others had time to be freed");
             assert_eq!((c.unmatched_frees(), c.mixed_api_frees), (0, 0));
         },
     );
-    // A second free behind the first one is one too many.
+    // A second free after the first one has no life.
     check(
         |b| {
             b.alloc(SMALL, PTR, 1).free_rcu(PTR, 2).kfree(PTR, 3).kfree(PTR, 4);
@@ -154,7 +154,8 @@ fn r13_what_is_handed_over_is_over() {
     );
 }
 
-/// Since 5.19 kmem_cache_free is logged before the object can be another's: what seems late is a free without an event.
+/// Since 5.19 kmem_cache_free is logged before the address can be reused: a free that seems late is a free without a
+/// life.
 #[test]
 fn r6_and_r7_know_no_late_frees_on_later_kernels() {
     let losses = Losses::default();
@@ -163,7 +164,7 @@ fn r6_and_r7_know_no_late_frees_on_later_kernels() {
         let mut bench = bench_by(rules, &losses, &LONG_WAY);
         events(&mut bench);
         let (t, c, _) = balance(bench);
-        (t.frees_matched, t.freed_unseen, t.uncertain, c.late_frees, c.untraced_birth)
+        (t.frees_matched, t.implied_frees, t.uncertain, c.late_frees, c.untraced_birth)
     };
     let recycled = counts(&|b| {
         b.alloc(CACHE, PTR, 1).alloc(CACHE, PTR, 5).cache_free(PTR, 6);
@@ -191,29 +192,29 @@ fn r7_a_page_event_under_an_object_ends_it() {
                     b.page_free(PTR, 5)
                 };
             },
-            |t, _, _| assert_eq!((t.freed_unseen, t.live, t.uncertain), (1, 1, 0)),
+            |t, _, _| assert_eq!((t.implied_frees, t.live, t.uncertain), (1, 1, 0)),
         );
     }
-    // Kernels that log late free the page first.
+    // Kernels with late free events free the page first.
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).page_free(PTR, 5).cache_free(PTR, 6);
         },
-        |t, c, _| assert_eq!((t.frees_matched, t.freed_unseen, c.late_frees), (1, 0, 1)),
+        |t, c, _| assert_eq!((t.frees_matched, t.implied_frees, c.late_frees), (1, 0, 1)),
     );
     check(
         |b| {
             b.alloc(CACHE, PTR, 1).page_free(PTR, 5).cache_free(PTR, 6 + MS);
         },
-        |t, c, _| assert_eq!((t.freed_unseen, c.late_frees, c.untraced_birth), (1, 0, 1)),
+        |t, c, _| assert_eq!((t.implied_frees, c.late_frees, c.untraced_birth), (1, 0, 1)),
     );
-    // A page of 2^2 frames ends what lies in its last frame.
+    // A page of 2^2 frames ends the lives in its last frame.
     check(
         |b| {
             b.alloc(CACHE, BASE + (7 << 12), 1);
             b.enter(Kind::PageFree, 2, 4, 5, here());
         },
-        |t, _, _| assert_eq!(t.freed_unseen, 1),
+        |t, _, _| assert_eq!(t.implied_frees, 1),
     );
 }
 
@@ -277,7 +278,7 @@ fn a_window_selects_what_counts_and_not_what_matches() {
     assert_eq!((t.bytes_freed, t.bytes_live, c.unmatched_frees()), (128, 256, 0));
 }
 
-/// Random events against a model that knows only allocations, frees and addresses in use.
+/// Random events against a model with allocations, frees and addresses in use only.
 #[test]
 fn without_overlaps_the_ledger_is_a_plain_map() {
     let losses = Losses::default();
@@ -309,30 +310,30 @@ fn r12_pages_go_by_frame() {
     bench.enter(Kind::PageAlloc, 3, 64, 1, here());
     bench.enter(Kind::PageFree, 0, 65, 2, here()).enter(Kind::PageFree, 1, 66, 3, here());
     bench.enter(Kind::PageFree, 3, 64, 4, here());
-    // Frees of what is not allocated, and of exactly one allocation.
+    // Frees of pages that are not allocated, and of exactly one allocation.
     bench.enter(Kind::PageFree, 0, 64, 5, here());
     bench.enter(Kind::PageAlloc, 1, 128, 6, here()).enter(Kind::PageFree, 1, 128, 7, here());
-    // Allocated while live: two of four frames end unseen, the others stay.
+    // Allocated while live: two of four frames have implied frees, the others stay.
     bench.enter(Kind::PageAlloc, 2, 256, 8, here()).enter(Kind::PageAlloc, 1, 258, 9, here());
-    // A failure is no allocation.
+    // A failure is not an allocation.
     bench.enter(Kind::PageAlloc, 2, u64::MAX, 10, here());
     let frames = bench.ledger.finish().0.frames;
     let mut sum = crate::ledger::page_totals::FrameTotals::default();
     frames.sites.iter().for_each(|t| sum += t);
     assert_eq!((sum.alloc_events, sum.alloc_failures, sum.frames_alloc), (4, 1, 8 + 2 + 4 + 2));
-    assert_eq!((sum.frames_freed, sum.frames_freed_unseen, sum.frames_live), (8 + 2, 2, 2 + 2));
+    assert_eq!((sum.frames_freed, sum.frames_freed_implied, sum.frames_live), (8 + 2, 2, 2 + 2));
     let counts = frames.counts;
     assert_eq!((counts.frees_matched, counts.frees_partial), (4, 2));
     assert_eq!((counts.free_only_events, counts.free_only_frames), (1, 1 + 3));
     assert_eq!((counts.raw_alloc_events, counts.raw_frames_alloc), (5, 8 + 2 + 4 + 2 + 4));
 }
 
-/// Asks which frames hold slab objects.
+/// Receives the frames that hold slab objects.
 struct SlabFrames;
 
 impl Receiver for SlabFrames {}
 
-/// A header may give pages of 1 GiB, and an event order 15: no kernel has such blocks, and going through one page by page
+/// A header may have pages of 1 GiB, and an event order 15: no kernel has blocks of this size, and scanning each page
 /// would not end.
 #[test]
 fn blocks_larger_than_any_kernel_has_take_no_time() {
@@ -353,6 +354,6 @@ fn blocks_larger_than_any_kernel_has_take_no_time() {
         bench.enter(Kind::PageAlloc, largest, n << 20, 300 + n, here());
     }
     let (totals, ..) = balance(bench);
-    assert_eq!((totals.freed_unseen, totals.live), (2, 1));
+    assert_eq!((totals.implied_frees, totals.live), (2, 1));
     assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
 }

@@ -1,57 +1,57 @@
-//! What is added up.
+//! Sums of slab objects.
 
 use std::ops::AddAssign;
 
 /// Sums over lives of slab objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Successful allocations, double reports folded.
+    /// Successful allocations; duplicate events count once.
     pub alloc_events: u64,
-    /// Bytes that they asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
-    /// Bytes that they were given.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Frees that ended a life.
     pub frees_matched: u64,
     /// Bytes of the lives that they ended.
     pub bytes_freed: u64,
-    /// Lives whose end was not seen, only that they had ended.
-    pub freed_unseen: u64,
+    /// Implied frees.
+    pub implied_frees: u64,
     /// Bytes of those.
-    pub bytes_freed_unseen: u64,
-    /// Lives that go on at the end of the window.
+    pub bytes_freed_implied: u64,
+    /// Lives still allocated at the end of the window.
     pub live: u64,
     /// Bytes of those.
     pub bytes_live: u64,
-    /// Bytes that those asked for.
+    /// Bytes requested of those.
     pub bytes_req_live: u64,
-    /// Lives that ended shortly before the end of the window, of objects that are freed after a grace period (R13): they may
-    /// still be there.
+    /// Lives that ended by kfree_rcu shortly before the end of the window (R13): the kernel may not have freed them
+    /// yet.
     pub waiting: u64,
     /// Bytes of those.
     pub bytes_waiting: u64,
-    /// Lives of which it is uncertain whether they are what they seem: across a loss, or an ambiguous free.
+    /// Uncertain lives: across a loss, or with an ambiguous free.
     pub uncertain: u64,
     /// Those of them that seem live.
     pub live_uncertain: u64,
     /// Bytes of those.
     pub bytes_live_uncertain: u64,
-    /// Those of them that seem freed unseen.
-    pub freed_unseen_uncertain: u64,
+    /// Those that are implied frees.
+    pub implied_frees_uncertain: u64,
 }
 
 impl Totals {
-    /// Bytes given beyond those asked for, over all allocations.
+    /// Bytes allocated beyond those requested, over all allocations.
     pub fn bytes_wasted(&self) -> u64 {
         self.bytes_alloc.saturating_sub(self.bytes_req)
     }
 
-    /// The same over the lives that go on.
+    /// The same over live objects.
     pub fn bytes_wasted_live(&self) -> u64 {
         self.bytes_live.saturating_sub(self.bytes_req_live)
     }
 
-    /// Internal fragmentation: the share of the bytes given that nobody asked for, in percent.
+    /// Internal fragmentation: share of the allocated bytes that were not requested, in percent.
     pub fn internal_fragmentation_percent(&self) -> f64 {
         if self.bytes_alloc == 0 {
             return 0.0;
@@ -67,8 +67,8 @@ impl AddAssign<&Totals> for Totals {
         self.bytes_alloc += other.bytes_alloc;
         self.frees_matched += other.frees_matched;
         self.bytes_freed += other.bytes_freed;
-        self.freed_unseen += other.freed_unseen;
-        self.bytes_freed_unseen += other.bytes_freed_unseen;
+        self.implied_frees += other.implied_frees;
+        self.bytes_freed_implied += other.bytes_freed_implied;
         self.live += other.live;
         self.bytes_live += other.bytes_live;
         self.bytes_req_live += other.bytes_req_live;
@@ -77,35 +77,35 @@ impl AddAssign<&Totals> for Totals {
         self.uncertain += other.uncertain;
         self.live_uncertain += other.live_uncertain;
         self.bytes_live_uncertain += other.bytes_live_uncertain;
-        self.freed_unseen_uncertain += other.freed_unseen_uncertain;
+        self.implied_frees_uncertain += other.implied_frees_uncertain;
     }
 }
 
-/// Counts of events of one interface that are no lives.
+/// Counts of events without a life, of one interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventCounts {
     /// Allocations that failed.
     pub alloc_failures: u64,
     /// Frees of objects allocated before the trace.
     pub allocated_before: u64,
-    /// Frees of objects whose birth was not traced.
+    /// Frees without a traced allocation.
     pub untraced_birth: u64,
     /// Frees of NULL.
     pub null_frees: u64,
-    /// Frees of what kmalloc(0) returns.
+    /// Frees of the result of kmalloc(0).
     pub zero_size_frees: u64,
-    /// Second reports of one allocation.
+    /// Duplicate events of one allocation.
     pub double_reports: u64,
     /// Frees logged on another CPU than the allocation.
     pub cross_cpu_frees: u64,
-    /// Frees by the other interface than the allocation's.
+    /// Frees through the other API than the allocation.
     pub mixed_api_frees: u64,
-    /// Frees logged after the object's next life had begun.
+    /// Frees logged after the address was reused.
     pub late_frees: u64,
 }
 
 impl EventCounts {
-    /// Frees that ended no life known to the trace.
+    /// Frees without a life in the trace.
     pub fn unmatched_frees(&self) -> u64 {
         self.allocated_before + self.untraced_birth
     }
@@ -125,12 +125,12 @@ impl AddAssign<&EventCounts> for EventCounts {
     }
 }
 
-/// Plain sums over events, with no rule applied.
+/// Plain sums over events, without rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RawSums {
-    /// Allocation events, failures and double reports included.
+    /// Allocation events, including failures and duplicates.
     pub alloc_events: u64,
-    /// Free events, those of NULL included.
+    /// Free events, including those of NULL.
     pub free_events: u64,
     /// Sum of bytes_req.
     pub bytes_req: u64,

@@ -1,4 +1,4 @@
-//! Sums by cache: by name where an event tells it, by size class for kmalloc.
+//! Sums by cache: by name if an event names it, by size class for kmalloc.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use crate::pass::weights::Estimate;
 use crate::render::text::{count, escaped};
 use crate::stream::{Api, NameId, Site};
 
-/// What the objects of a row have in common.
+/// Key of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CacheKey {
     /// A size class of kmalloc, by bytes_alloc.
@@ -22,22 +22,22 @@ pub enum CacheKey {
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheRow {
-    /// What the objects have in common.
+    /// Its key.
     pub key: CacheKey,
     /// Sums.
     pub totals: Totals,
-    /// What they stand for, where they are samples.
+    /// Estimate for all events, if they are samples.
     pub estimate: Option<Estimate>,
     /// Smallest and largest bytes_alloc.
     pub object_size: (u64, u64),
-    /// Allocations whose cache is known from other objects of the same call site, not from their own events.
+    /// Allocations whose cache is inferred from other objects of the same call site, not named by their own events.
     pub inferred: u64,
 }
 
 /// Sums by cache.
 ///
-/// Before 6.18 an allocation does not tell its cache; its free does (5.12 and later). Objects without either take the
-/// name that most objects of their site were freed under.
+/// Before 6.18 the event of an allocation does not name its cache; that of its free does (5.12 and later). Objects
+/// without either get the name of most frees of their site.
 pub fn by_cache(result: &Analysis) -> Vec<CacheRow> {
     let mut rows: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
     for part in parts_of(result) {
@@ -58,7 +58,7 @@ pub fn by_cache(result: &Analysis) -> Vec<CacheRow> {
     rows.into_values().collect()
 }
 
-/// What a site brought to a cache.
+/// Sums of one site in one cache.
 #[derive(Debug, Clone)]
 pub struct Part<'r> {
     /// Number of the site.
@@ -67,13 +67,13 @@ pub struct Part<'r> {
     pub site: &'r Site,
     /// The cache.
     pub key: CacheKey,
-    /// Whether other objects of the site tell the cache, not their own events.
+    /// True if the cache is inferred from other objects of the site.
     pub is_inferred: bool,
     /// Sums.
     pub totals: &'r Totals,
 }
 
-/// The sums of all sites, cache by cache.
+/// Sums of all sites and caches.
 pub fn parts_of(result: &Analysis) -> impl Iterator<Item = Part<'_>> {
     let usual = usual_names(result);
     let sites = result.balance.sites.iter().enumerate();
@@ -94,7 +94,7 @@ pub fn parts_of(result: &Analysis) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// For each site the cache that most objects of its place and size were freed to; flags and node do not matter for it.
+/// Cache of most freed objects of the call site and size of each site; flags and node are ignored.
 pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
     let interner = &result.interner;
     let place = |s: &Site| (s.api, s.call_site, s.bytes_req, s.bytes_alloc);
@@ -107,7 +107,7 @@ pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
             }
         }
     }
-    // Names decide a tie.
+    // A tie is decided by name.
     let best = |counts: &BTreeMap<NameId, u64>| {
         let best = counts.iter().max_by_key(|&(&id, &count)| (count, std::cmp::Reverse(interner.name(id))));
         best.map(|(id, _)| *id)
@@ -115,7 +115,7 @@ pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
     interner.sites.items().iter().map(|site| counts.get(&place(site)).and_then(best)).collect()
 }
 
-/// Name of a cache or size class. Beyond two pages kmalloc takes whole pages (KMALLOC_MAX_CACHE_SIZE,
+/// Name of a cache or size class. Above two pages kmalloc uses whole pages (KMALLOC_MAX_CACHE_SIZE,
 /// include/linux/slab.h, SLUB).
 pub fn name_of(key: &CacheKey, result: &Analysis) -> String {
     match key {

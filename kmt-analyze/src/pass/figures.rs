@@ -1,28 +1,28 @@
-//! The named totals of a summary, as numbers that can be compared between passes.
+//! Named totals of a summary, as numbers that can be compared between passes.
 
 use crate::ledger::Balance;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::{EventCounts, Totals};
 use crate::stream::{Api, Interner};
 
-/// What losses do to a total.
+/// Effect of losses on a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It counts events: losses take away their own share.
+    /// Count of events: falls by the lost share.
     Falls,
-    /// It counts pairs of events: losses take away up to twice their share.
+    /// Count of pairs of events: falls by up to twice the lost share.
     Pairs,
-    /// It counts what no event contradicted: losses take away and add.
+    /// Count of lives that no event contradicts: falls or rises.
     Either,
-    /// It counts what later events contradict: losses make more of it, so that all but what is certain may be theirs.
+    /// Count of contradictions by later events: losses add to it, so all but the certain part may be due to them.
     Contradicted,
-    /// It counts events whose partner is missing: losses take away, and add where they took the partner.
+    /// Count of events without their partner: falls, and rises where the partner was lost.
     Unpaired,
-    /// A sum that falls, of which few events make most: losing one of them is losing much.
+    /// A falling sum dominated by few events: losing one of them changes it much.
     FallsUnevenly,
-    /// A sum of which few events make most, and what no event contradicted.
+    /// A sum dominated by few events, of lives that no event contradicts.
     EitherUnevenly,
-    /// It counts events that come in clumps, under the same pressure that makes losses: nothing bounds what was lost.
+    /// Count of events that cluster under the pressure that causes losses: the lost part has no bound.
     Clumped,
 }
 
@@ -33,11 +33,11 @@ pub struct Figure {
     pub section: &'static str,
     /// Name in the JSON of the section.
     pub name: &'static str,
-    /// What was counted.
+    /// Value in this pass.
     pub value: f64,
-    /// The part of it that no loss can have touched.
+    /// Part that no loss can affect.
     pub certain: f64,
-    /// What losses do to it.
+    /// Effect of losses.
     pub effect: Effect,
 }
 
@@ -89,8 +89,7 @@ fn contradicted(section: &'static str, name: &'static str, value: u64, certain: 
     Figure { section, name, value: value as f64, certain: certain as f64, effect: Effect::Contradicted }
 }
 
-/// Waste, of which one allocation just above a size class brings as much as hundreds of others. What is
-/// alive of it is never certain.
+/// Waste: one allocation just above a size class adds as much as hundreds of others. Live waste is never certain.
 fn unevenly(section: &'static str, name: &'static str, value: u64, effect: Effect) -> Figure {
     let certain = if effect == Effect::FallsUnevenly { value as f64 } else { 0.0 };
     Figure { section, name, value: value as f64, certain, effect }
@@ -123,10 +122,10 @@ fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCount
         contradicted(
             section,
             "freed_unseen",
-            t.freed_unseen,
-            t.freed_unseen - t.freed_unseen_uncertain.min(t.freed_unseen),
+            t.implied_frees,
+            t.implied_frees - t.implied_frees_uncertain.min(t.implied_frees),
         ),
-        contradicted(section, "bytes_freed_unseen", t.bytes_freed_unseen, 0),
+        contradicted(section, "bytes_freed_unseen", t.bytes_freed_implied, 0),
         unpaired(section, "frees_unmatched", c.unmatched_frees()),
         unpaired(section, "frees_allocated_before", c.allocated_before),
         unpaired(section, "frees_untraced_birth", c.untraced_birth),
@@ -156,8 +155,8 @@ fn pages(out: &mut Vec<Figure>, balance: &Balance, page_size: u64) {
         pairs("pages", "frees_matched", c.frees_matched),
         pairs("pages", "pages_freed", t.frames_freed),
         pairs("pages", "bytes_freed", bytes(t.frames_freed)),
-        contradicted("pages", "pages_freed_unseen", t.frames_freed_unseen, 0),
-        contradicted("pages", "bytes_freed_unseen", bytes(t.frames_freed_unseen), 0),
+        contradicted("pages", "pages_freed_unseen", t.frames_freed_implied, 0),
+        contradicted("pages", "bytes_freed_unseen", bytes(t.frames_freed_implied), 0),
         unpaired("pages", "frees_unmatched", c.free_only_events),
         unpaired("pages", "pages_free_only", c.free_only_frames),
         either("pages", "pages_live", t.frames_live, live_certain),

@@ -1,4 +1,4 @@
-//! What is counted: tasks, CPUs, conditions on allocations, a window of time.
+//! Selection of events: tasks, CPUs, conditions on allocations, a time window.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use kmt_format::read::Trace;
 
 use crate::ledger::Select;
-use crate::pass::size_classes::in_k;
-use crate::pass::term::{Key, Term};
+use crate::pass::condition::{Condition, Key};
+use crate::pass::modules::{module_of, names_of_module};
+use crate::pass::size_classes::names_of_size;
 use crate::stream::{Api, Interner, Origin, PageSite, Site};
 use crate::trace::comms::Comms;
 
-/// Which events count. Filters select allocations; what was allocated is followed wherever it is freed.
+/// Events to count. Filters select allocations, which are followed to their frees.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Tasks, by thread id; empty: all.
@@ -24,33 +25,33 @@ pub struct Filter {
     pub without: Option<i32>,
     /// First and last time in the clock's unit.
     pub window: Option<(u64, u64)>,
-    /// Conditions, all of which have to hold.
-    pub terms: Vec<Term>,
+    /// Conditions; all must hold.
+    pub terms: Vec<Condition>,
 }
 
 impl Filter {
-    /// Whether a condition is about the allocation itself, so that events without one cannot meet it.
+    /// True if a condition is about the allocation itself, which events without one cannot meet.
     pub fn is_about_allocations(&self) -> bool {
         self.terms.iter().any(|t| !matches!(t.key, Key::Pid | Key::Comm | Key::Cpu))
     }
 
-    /// Whether a condition is about names of tasks.
+    /// True if a condition is about names of tasks.
     pub fn is_about_names(&self) -> bool {
         !self.comms.is_empty() || self.terms.iter().any(|t| t.key == Key::Comm)
     }
 
-    /// Whether a condition is about caches.
+    /// True if a condition is about caches.
     pub fn is_about_caches(&self) -> bool {
         self.terms.iter().any(|t| t.key == Key::Cache)
     }
 
-    /// Whether a condition is about lifetimes, which are known only at the end of a life.
+    /// True if a condition is about lifetimes, which are known only at the end of a life.
     pub fn is_about_lifetimes(&self) -> bool {
         self.terms.iter().any(|t| t.key == Key::Lifetime)
     }
 }
 
-/// Texts of what is only a number in events.
+/// Texts for numbers in events.
 pub trait Names {
     /// Symbol and offset of a code address.
     fn symbol(&self, address: u64) -> Vec<u8>;
@@ -60,21 +61,21 @@ pub trait Names {
     fn migratetype(&self, number: i32) -> String;
 }
 
-/// A filter, made ready for a trace.
+/// A filter prepared for a trace.
 pub struct Selector<'s> {
     filter: &'s Filter,
     names: &'s dyn Names,
-    /// Names of tasks over time, where a condition asks for them.
+    /// Names of tasks over time, if a condition uses them.
     comms: Option<&'s Comms>,
     /// Names of event classes: with and without the system.
     classes: Vec<(String, String)>,
-    /// Caches of sites whose events do not tell them, by what their frees said.
+    /// Caches, by their frees, of sites whose events do not name them.
     usual_caches: HashMap<Site, Vec<u8>>,
     symbols: RefCell<HashMap<u64, Vec<u8>>>,
 }
 
 impl<'s> Selector<'s> {
-    /// For a trace; `usual_caches` tells the caches of sites whose events do not.
+    /// A filter for a trace; `usual_caches` has the caches of sites whose events do not name them.
     pub fn new(
         trace: &Trace<'_>,
         filter: &'s Filter,
@@ -88,12 +89,12 @@ impl<'s> Selector<'s> {
         Self { filter, names, comms, classes, usual_caches, symbols: RefCell::default() }
     }
 
-    /// Names of tasks over time, where a condition asks for them.
+    /// Names of tasks over time, if a condition uses them.
     pub fn names_of_tasks(&self) -> Option<&'s Comms> {
         self.comms
     }
 
-    /// Whether a task is one of those that --pid and --comm name.
+    /// True if --pid or --comm selects the task.
     fn is_named(&self, pid: i32, name: &[u8]) -> bool {
         let filter = self.filter;
         filter.pids.is_empty() && filter.comms.is_empty()
@@ -101,80 +102,78 @@ impl<'s> Selector<'s> {
             || filter.comms.iter().any(|comm| comm == name)
     }
 
-    fn is_event(&self, term: &Term, class: u32) -> bool {
+    fn is_event(&self, condition: &Condition, class: u32) -> bool {
         let names = self.classes.get(class as usize);
         names.is_some_and(|(short, long)| {
-            // A negation has to hold for both.
-            let (short, long) = (term.holds_text(short.as_bytes()), term.holds_text(long.as_bytes()));
-            if term.is_negated() { short && long } else { short || long }
+            // A negated condition must hold for both.
+            let (short, long) =
+                (condition.holds_text(short.as_bytes()), condition.holds_text(long.as_bytes()));
+            if condition.is_negated() { short && long } else { short || long }
         })
     }
 
-    /// Whether a size class of kmalloc is meant: `kmalloc-1024`, or as kernels call it, `kmalloc-1k`,
-    /// `kmalloc-cg-1k`, `kmalloc-rcl-1k` or `dma-kmalloc-1k` by the flags (kmalloc_type(), include/linux/slab.h).
-    fn is_size_class(&self, interner: &Interner, term: &Term, site: &Site) -> bool {
-        let size = site.bytes_alloc;
-        let kernel = in_k(size);
+    /// True if the condition names the size class of the site.
+    fn is_size_class(&self, interner: &Interner, condition: &Condition, site: &Site) -> bool {
         let flags = self.names.gfp(interner, site.gfp_flags);
-        let has = |name: &str| flags.split(|&b| b == b'|').any(|flag| flag == name.as_bytes());
-        let mut names = vec![format!("kmalloc-{size}"), format!("kmalloc-{kernel}")];
-        if has("__GFP_ACCOUNT") || has("GFP_KERNEL_ACCOUNT") {
-            names.push(format!("kmalloc-cg-{kernel}"));
-        }
-        if has("__GFP_RECLAIMABLE") {
-            names.push(format!("kmalloc-rcl-{kernel}"));
-        }
-        if has("GFP_DMA") || has("__GFP_DMA") {
-            names.push(format!("dma-kmalloc-{kernel}"));
-        }
-        let mut holds = names.iter().map(|name| term.holds_text(name.as_bytes()));
-        // A negation has to hold for all names.
-        if term.is_negated() { holds.all(|h| h) } else { holds.any(|h| h) }
+        condition.holds_for_any(&names_of_size(site.bytes_alloc, &flags))
     }
 
-    fn call_site(&self, term: &Term, address: u64) -> bool {
+    fn call_site(&self, condition: &Condition, address: u64) -> bool {
         let mut symbols = self.symbols.borrow_mut();
-        term.holds_text(symbols.entry(address).or_insert_with(|| self.names.symbol(address)))
+        condition.holds_text(symbols.entry(address).or_insert_with(|| self.names.symbol(address)))
     }
 
-    fn gfp(&self, interner: &Interner, term: &Term, gfp_flags: u64) -> bool {
-        term.holds(gfp_flags as i64, Some(&self.names.gfp(interner, gfp_flags)))
+    fn module(&self, condition: &Condition, address: u64) -> bool {
+        let mut symbols = self.symbols.borrow_mut();
+        let symbol = symbols.entry(address).or_insert_with(|| self.names.symbol(address));
+        module_of(symbol).is_some_and(|module| condition.holds_for_any(&names_of_module(module)))
+    }
+
+    fn gfp(&self, interner: &Interner, condition: &Condition, gfp_flags: u64) -> bool {
+        condition.holds(gfp_flags as i64, Some(&self.names.gfp(interner, gfp_flags)))
     }
 }
 
 impl Select for Selector<'_> {
     fn site(&self, interner: &Interner, site: &Site) -> bool {
-        self.filter.terms.iter().all(|term| match term.key {
+        self.filter.terms.iter().all(|condition| match condition.key {
             Key::Pid | Key::Comm | Key::Cpu | Key::Lifetime => true,
-            Key::Node => term.holds_number(site.node.into()),
-            Key::Event => self.is_event(term, site.class),
-            Key::CallSite => self.call_site(term, site.call_site),
+            Key::Node => condition.holds_number(site.node.into()),
+            Key::Event => self.is_event(condition, site.class),
+            Key::CallSite => self.call_site(condition, site.call_site),
+            Key::Module => self.module(condition, site.call_site),
             Key::Cache => {
                 if site.api == Api::Kmalloc {
-                    return self.is_size_class(interner, term, site);
+                    return self.is_size_class(interner, condition, site);
                 }
-                let told = site.cache.map(|c| interner.name(c));
-                let name = told.or_else(|| self.usual_caches.get(site).map(Vec::as_slice));
-                name.is_some_and(|name| term.holds_text(name))
+                let from_event = site.cache.map(|c| interner.name(c));
+                let name = from_event.or_else(|| self.usual_caches.get(site).map(Vec::as_slice));
+                name.is_some_and(|name| condition.holds_text(name))
             }
-            Key::BytesReq => term.holds_number(site.bytes_req as i64),
-            Key::BytesAlloc => term.holds_number(site.bytes_alloc as i64),
-            Key::Gfp => self.gfp(interner, term, site.gfp_flags),
+            Key::BytesReq => condition.holds_number(site.bytes_req as i64),
+            Key::BytesAlloc => condition.holds_number(site.bytes_alloc as i64),
+            Key::Gfp => self.gfp(interner, condition, site.gfp_flags),
             Key::Order | Key::Migratetype => false,
         })
     }
 
     fn page_site(&self, interner: &Interner, site: &PageSite) -> bool {
-        self.filter.terms.iter().all(|term| match term.key {
+        self.filter.terms.iter().all(|condition| match condition.key {
             Key::Pid | Key::Comm | Key::Cpu => true,
-            Key::Event => self.is_event(term, site.class),
-            Key::Gfp => self.gfp(interner, term, site.gfp_flags),
-            Key::Order => term.holds_number(site.order.into()),
+            Key::Event => self.is_event(condition, site.class),
+            Key::Gfp => self.gfp(interner, condition, site.gfp_flags),
+            Key::Order => condition.holds_number(site.order.into()),
             Key::Migratetype => {
                 let name = self.names.migratetype(site.migratetype);
-                term.holds(site.migratetype.into(), Some(name.as_bytes()))
+                condition.holds(site.migratetype.into(), Some(name.as_bytes()))
             }
-            Key::Node | Key::CallSite | Key::Cache | Key::BytesReq | Key::BytesAlloc | Key::Lifetime => false,
+            Key::Node
+            | Key::CallSite
+            | Key::Module
+            | Key::Cache
+            | Key::BytesReq
+            | Key::BytesAlloc
+            | Key::Lifetime => false,
         })
     }
 
@@ -185,10 +184,10 @@ impl Select for Selector<'_> {
         filter.without != Some(origin.pid)
             && self.is_named(origin.pid, name)
             && (filter.cpus.is_empty() || filter.cpus.contains(&origin.cpu))
-            && filter.terms.iter().all(|term| match term.key {
-                Key::Pid => term.holds_number(origin.pid.into()),
-                Key::Cpu => term.holds_number(origin.cpu.into()),
-                Key::Comm => term.holds_text(name),
+            && filter.terms.iter().all(|condition| match condition.key {
+                Key::Pid => condition.holds_number(origin.pid.into()),
+                Key::Cpu => condition.holds_number(origin.cpu.into()),
+                Key::Comm => condition.holds_text(name),
                 _ => true,
             })
     }
@@ -215,7 +214,7 @@ impl Select for Selector<'_> {
     }
 }
 
-/// What a selector says of everything that was interned, so that other cores can ask.
+/// Results of a selector for all interned items, to be used on other cores.
 #[derive(Debug)]
 pub struct Chosen {
     sites: HashMap<Site, bool>,
@@ -223,11 +222,11 @@ pub struct Chosen {
     origins: HashMap<Origin, bool>,
     events: bool,
     is_open: bool,
-    lifetimes: Vec<Term>,
+    lifetimes: Vec<Condition>,
 }
 
 impl Chosen {
-    /// What `selector` says.
+    /// Results of `selector`.
     pub fn of(selector: &Selector<'_>, interner: &Interner) -> Self {
         let terms = selector.filter.terms.iter().filter(|t| t.key == Key::Lifetime);
         Self {
@@ -276,7 +275,9 @@ impl Select for Chosen {
     }
 }
 
-/// What goes on has no lifetime yet, and meets no condition on it.
-fn meets<'t>(mut terms: impl Iterator<Item = &'t Term>, lifetime: Option<u64>) -> bool {
-    terms.all(|term| lifetime.is_some_and(|l| term.holds_number(i64::try_from(l).unwrap_or(i64::MAX))))
+/// A life without an end has no lifetime, and meets no condition on it.
+fn meets<'t>(mut terms: impl Iterator<Item = &'t Condition>, lifetime: Option<u64>) -> bool {
+    terms.all(|condition| {
+        lifetime.is_some_and(|l| condition.holds_number(i64::try_from(l).unwrap_or(i64::MAX)))
+    })
 }

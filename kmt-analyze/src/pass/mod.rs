@@ -1,15 +1,16 @@
-//! One pass over the merged events, feeding the ledger and whatever reports want besides.
+//! One pass over the merged events, feeding the ledger and the collectors.
 
 pub mod caches;
+pub mod condition;
 pub mod coverage;
 pub mod figures;
 pub mod filter;
+pub mod modules;
 pub mod names;
 pub mod progress;
 pub mod ranges;
 pub mod selection;
 pub mod size_classes;
-pub mod term;
 pub mod weights;
 
 use std::collections::HashMap;
@@ -38,54 +39,56 @@ use crate::trace::comms::Comms;
 use crate::trace::kernel::version;
 use crate::trace::losses::Losses;
 
-/// Operations that the ledger looks up at a time: they, and what they touch, stay in a first-level cache.
+/// Operations that the ledger looks up at a time: they and their slots stay in a first-level cache.
 const BATCH: usize = 128;
 
-/// What a pass is to do.
+/// Options of a pass.
 pub struct Task<'t> {
-    /// What is counted.
+    /// Selection.
     pub filter: &'t Filter,
-    /// Texts that conditions compare with.
+    /// Texts for conditions.
     pub names: &'t dyn Names,
-    /// Gathers more than sums by site.
+    /// Collectors besides sums by site.
     pub collectors: &'t Collectors,
-    /// Counts of all events by class and origin are wanted.
+    /// True to count all events by class and origin.
     pub event_counts: bool,
-    /// Totals as ranges, where events were lost.
+    /// True to compute totals as ranges, if events were lost.
     pub ranges: bool,
-    /// Cores to use; `None`: as many as there are.
+    /// True to number the names of tasks over time, without a condition on names too.
+    pub task_names: bool,
+    /// Cores to use; `None`: all.
     pub threads: Option<usize>,
-    /// Told how many events are done, of how many.
+    /// Called with the number of processed events and of all.
     pub progress: &'t dyn Fn(u64, u64),
 }
 
 /// Results of a pass.
 #[derive(Debug)]
 pub struct Analysis {
-    /// What events have in common, by number.
+    /// Interned properties of events.
     pub interner: Interner,
     /// Sums.
     pub balance: Balance,
     collected: Collected,
-    /// Where page frames are mapped, if it was learned.
+    /// Base of the direct map, if found.
     pub direct_map: Option<DirectMap>,
-    /// What samples stand for.
+    /// Weights of samples.
     pub weights: Weights,
-    /// What the target calls size classes.
+    /// Names of the target's size classes.
     pub size_classes: SizeClasses,
-    /// Page size that the rules used, and whether it is only assumed.
+    /// Page size, and true if it is assumed, not recorded.
     pub page_size: (u64, bool),
-    /// One millisecond in the clock's unit, where that is only an assumption.
+    /// One millisecond in the clock's unit, if it is only assumed.
     pub late_bound_assumed: Option<u64>,
-    /// By class index, whether events of it were seen, also outside the window as far as was read.
+    /// By class index, whether events of it were seen before the end of the window, or in a sample of all chunks.
     pub classes_seen: Vec<bool>,
-    /// If wanted: class, origin, number of events.
+    /// Class, origin and number of events, if requested.
     pub event_counts: Vec<(u32, u32, u64)>,
     /// Damaged chunks.
     pub damages: Vec<Damage>,
-    /// Totals as ranges, if wanted and known.
+    /// Totals as ranges, if requested and known.
     pub ranges: Option<Ranges>,
-    /// Names of tasks over time, where a condition asked for them.
+    /// Names of tasks over time, if a condition or a report uses them.
     pub names: Option<Comms>,
 }
 
@@ -100,7 +103,7 @@ impl Analysis {
     }
 }
 
-/// The sums of all sites of one interface.
+/// Sums of all sites of one interface.
 pub fn sum_of(result: &Analysis, api: Option<Api>) -> Totals {
     let mut sum = Totals::default();
     for (number, parts) in result.balance.sites.iter().enumerate() {
@@ -123,19 +126,20 @@ pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Analysis {
 }
 
 fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Analysis {
-    let names = task.filter.is_about_names().then(|| Comms::of(trace));
+    let needs_names = task.task_names || task.filter.is_about_names();
+    let names = needs_names.then(|| Comms::of(trace));
     let selector = Selector::new(trace, task.filter, task.names, usual, names.as_ref());
     let Sample { direct_map: first, classes_seen } = sample(trace);
     let (mut result, elected) = pass(trace, losses, task, &selector, first);
-    // The first few votes are nearly always right; where all of them say otherwise, their word counts.
+    // The sample's votes are nearly always right; if all votes differ, they decide.
     let same = elected.map(|m| m.base) == first.map(|m| m.base);
     let is_part = task.filter.window.is_some() && elected.is_none();
     if !same && !is_part {
         result = pass(trace, losses, task, &selector, elected).0;
     }
-    // A window may end before anything was read.
-    for (seen, in_sample) in result.classes_seen.iter_mut().zip(classes_seen) {
-        *seen |= in_sample;
+    // A window may end before any event is read.
+    for (present, in_sample) in result.classes_seen.iter_mut().zip(classes_seen) {
+        *present |= in_sample;
     }
     result.names = names;
     result
@@ -172,7 +176,7 @@ fn pass(
         side_events: SideEventsWanted { pages: interests.page_side_events, stalls: interests.stalls },
         event_counts: task.event_counts.then_some(window),
     };
-    // A free in the window may be logged late, and a life of it reported twice, by so much.
+    // A free in the window may be logged late, and a kmalloc may have a duplicate event, by at most this bound.
     let last = window.1.saturating_add(late_bound);
     let loader = Loader::new(trace, last);
     let threads = task.threads.unwrap_or_else(cores);
@@ -233,13 +237,13 @@ fn has_stacks(trace: &Trace<'_>) -> bool {
     trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK)
 }
 
-/// Whether allocations from caches tell the cache (6.18 and later).
+/// True if allocations from caches name the cache (6.18 and later).
 fn allocations_tell_caches(trace: &Trace<'_>) -> bool {
     let mut classes = trace.schema().classes().filter(|(_, c)| c.meaning == Meaning::CACHE_ALLOC);
     classes.all(|(_, c)| c.field_with(kmt_format::schema::Role::CACHE_NAME).is_some())
 }
 
-/// One millisecond in the clock's unit, and whether that is an assumption: cycle counters have no known rate.
+/// One millisecond in the clock's unit, and true if assumed: cycle counters have no known rate.
 fn late_bound(trace: &Trace<'_>) -> (u64, bool) {
     match &trace.metadata().clock {
         Some(clock) if clock.unit == ClockUnit::Ticks => {
@@ -263,7 +267,7 @@ fn last_time(trace: &Trace<'_>) -> u64 {
     chunks.filter(|(_, info)| info.event_count > 0).map(|(_, info)| info.t_last).max().unwrap_or(0)
 }
 
-/// The caches of sites whose allocations do not tell them: as most of their frees do.
+/// Caches, by most of their frees, of sites whose allocations do not name them.
 fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<Site, Vec<u8>> {
     let filter = Filter::default();
     let all = Task {
@@ -271,6 +275,7 @@ fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<
         collectors: &Collectors::default(),
         event_counts: false,
         ranges: false,
+        task_names: false,
         ..*task
     };
     let result = run_with(trace, losses, &all, HashMap::new());
@@ -279,19 +284,19 @@ fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<
     sites.filter_map(|(site, name)| Some((*site, result.interner.name(name?).to_vec()))).collect()
 }
 
-/// Votes that a sample is content with.
+/// Number of votes at which a sample ends.
 const SAMPLE_VOTES: u64 = 32;
-/// Chunks of each CPU that a sample looks at, all over the trace: a CPU may go on for long without a new slab page.
+/// Number of sampled chunks of each CPU, spread over the trace: a CPU may allocate no slab page for long.
 const SAMPLE_CHUNKS: usize = 64;
 
-/// What some chunks tell.
+/// Result of a sample of chunks.
 struct Sample {
     direct_map: Option<DirectMap>,
-    /// By class index, whether there are events of it.
+    /// True for classes with events, by class index.
     classes_seen: Vec<bool>,
 }
 
-/// Learns the direct map from some chunks of each CPU; order across CPUs does not matter for it.
+/// Finds the direct map from some chunks of each CPU; the order across CPUs does not matter for it.
 fn sample(trace: &Trace<'_>) -> Sample {
     let interner = SharedInterner::default();
     let mut decoder = Decoder::new(trace, &interner, Wanted::default());
@@ -301,7 +306,7 @@ fn sample(trace: &Trace<'_>) -> Sample {
     let mut ops = Vec::new();
     for number in 0..SAMPLE_CHUNKS {
         for stream in trace.streams().values() {
-            // Bits of the number reversed: the first few lie far apart already.
+            // Bits of the number reversed: the first few are already far apart.
             let place = (number as u32).reverse_bits() as usize >> (32 - SAMPLE_CHUNKS.ilog2());
             let index = match stream.chunks.len() {
                 few if few <= SAMPLE_CHUNKS => number,
@@ -313,7 +318,7 @@ fn sample(trace: &Trace<'_>) -> Sample {
             let len = decoder.decode(&mut Open::new(*at, chunk, false), &mut ops);
             election.forget_waiting();
             let interner = Interner::lock(&interner);
-            election.see(
+            election.add(
                 ops.get(..len).unwrap_or_default(),
                 no_frame,
                 |number| interner.origins.get(number).copied().unwrap_or_default(),

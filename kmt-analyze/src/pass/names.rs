@@ -1,29 +1,32 @@
-//! Texts of what is only a number in events.
+//! Texts for numbers in events.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::Event;
+use kmt_format::read::{Event, Metadata};
 use kmt_format::schema::Role;
 
 use crate::pass::filter::Names;
 use crate::stream::Interner;
 use crate::trace::session::Session;
 
-/// Names as the trace tells them.
+/// Names from a trace.
 pub struct TraceNames<'s, 'd> {
     session: &'s Session<'d>,
     env: PrintEnv<'d>,
     gfp: RefCell<HashMap<u64, Vec<u8>>>,
+    /// Print formats of event classes, by class_index: parsing one costs far more than using it.
+    templates: RefCell<HashMap<usize, EventText>>,
     migratetypes: Vec<String>,
 }
 
 impl<'s, 'd> TraceNames<'s, 'd> {
-    /// Of a trace.
+    /// Names of a trace.
     pub fn new(session: &'s Session<'d>) -> Self {
-        let migratetypes = migratetypes(session);
-        Self { session, env: session.print_env(), gfp: RefCell::default(), migratetypes }
+        let migratetypes = migratetypes(session.trace.metadata());
+        let (gfp, templates) = Default::default();
+        Self { session, env: session.print_env(), gfp, templates, migratetypes }
     }
 
     fn gfp_text(&self, interner: &Interner, gfp_flags: u64) -> Option<Vec<u8>> {
@@ -32,7 +35,10 @@ impl<'s, 'd> TraceNames<'s, 'd> {
         let chunk = trace.read(chunk).ok()?;
         let event = Event::new(trace.schema(), &chunk, *index)?;
         let field = event.class().field_with(Role::GFP_FLAGS)?;
-        EventText::new(event.class(), &self.env).field_text(field, &event, &self.env)
+        let mut templates = self.templates.borrow_mut();
+        let template =
+            templates.entry(event.class_index()).or_insert_with(|| EventText::new(event.class(), &self.env));
+        template.field_text(field, &event, &self.env)
     }
 }
 
@@ -42,8 +48,8 @@ impl Names for TraceNames<'_, '_> {
     }
 
     fn gfp(&self, interner: &Interner, gfp_flags: u64) -> Vec<u8> {
-        if let Some(known) = self.gfp.borrow().get(&gfp_flags) {
-            return known.clone();
+        if let Some(found) = self.gfp.borrow().get(&gfp_flags) {
+            return found.clone();
         }
         let text =
             self.gfp_text(interner, gfp_flags).unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes());
@@ -52,15 +58,14 @@ impl Names for TraceNames<'_, '_> {
     }
 
     fn migratetype(&self, number: i32) -> String {
-        let known = usize::try_from(number).ok().and_then(|n| self.migratetypes.get(n));
-        known.cloned().unwrap_or_else(|| number.to_string())
+        let found = usize::try_from(number).ok().and_then(|n| self.migratetypes.get(n));
+        found.cloned().unwrap_or_else(|| number.to_string())
     }
 }
 
-/// The kernel's own names in the order of its numbers: /proc/pagetypeinfo lists each zone's types so. Without it the
-/// four that all kernels since 4.4 have (enum migratetype, include/linux/mmzone.h).
-fn migratetypes(session: &Session<'_>) -> Vec<String> {
-    let metadata = session.trace.metadata();
+/// Names of migrate types in the order of their numbers: /proc/pagetypeinfo lists the types of each zone in this order.
+/// Without it, the four of all kernels since 4.4 (enum migratetype, include/linux/mmzone.h).
+pub fn migratetypes(metadata: &Metadata<'_>) -> Vec<String> {
     let files = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
     let text = files.iter().find_map(|n| metadata.attachment(n)).unwrap_or_default();
     let mut names: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Prints how far a pass is, on a terminal and if it takes long.
+//! Prints the progress of a pass, on a terminal and if it takes long.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -6,17 +6,49 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::render::text::count;
+use crate::trace::session::Session;
 
-/// Passes of this process print how far they are.
+/// True if passes of this process print their progress.
 static IS_SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Lets all passes of this process print how far they are, on standard error, if that is a terminal. A program asks for
-/// this, a library does not.
+/// Lets all passes of this process print their progress on standard error, if that is a terminal. Called by programs,
+/// not by libraries.
 pub fn show() {
     IS_SHOWN.store(true, Ordering::Relaxed);
 }
 
-/// How far a pass is.
+/// Progress of reading events in the order of their time.
+pub(crate) struct ByTime {
+    progress: Progress,
+    first: u64,
+    last: u64,
+    events: u64,
+}
+
+impl ByTime {
+    /// Progress over the trace, or over a window of it.
+    pub(crate) fn of(session: &Session<'_>, window: Option<(u64, u64)>) -> Self {
+        let (start, end) = (session.first_time().unwrap_or(0), session.last_time().unwrap_or(0));
+        let (first, last) = window.unwrap_or((start, end));
+        let (first, last) = (first.max(start), last.min(end));
+        Self { progress: Progress::new(), first, last, events: session.trace.event_count() }
+    }
+
+    /// Events until this time are done.
+    pub(crate) fn at(&self, time: u64) {
+        let share =
+            time.saturating_sub(self.first) as f64 / self.last.saturating_sub(self.first).max(1) as f64;
+        self.progress.print((self.events as f64 * share.min(1.0)) as u64, self.events);
+    }
+}
+
+impl Drop for ByTime {
+    fn drop(&mut self) {
+        self.progress.clear();
+    }
+}
+
+/// Progress of a pass.
 pub(super) struct Progress {
     started: Instant,
     printed: Cell<Option<Instant>>,
@@ -24,7 +56,7 @@ pub(super) struct Progress {
     is_terminal: bool,
 }
 
-/// Shorter passes print nothing.
+/// Shortest duration of a pass that prints its progress.
 const PATIENCE: Duration = Duration::from_millis(700);
 /// Time between two lines.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -36,7 +68,7 @@ impl Progress {
     }
 
     pub(super) fn print(&self, done: u64, all: u64) {
-        // The clock is asked once in a while only.
+        // The clock is read only once in many calls.
         self.calls.set(self.calls.get().wrapping_add(1));
         if !self.is_terminal || self.calls.get() % 32 != 0 {
             return;

@@ -1,20 +1,20 @@
-//! What is counted, and running the ledger over it.
+//! Selection of a command, and running the ledger over it.
 
 use super::names::TraceNames;
 use super::progress::Progress;
 use crate::collect::Collectors;
+use crate::pass::condition::Condition;
 use crate::pass::filter::Filter;
-use crate::pass::term::Term;
 use crate::pass::{self, Task};
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
-/// What is counted.
+/// Selection of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// When.
+    /// Time window.
     pub time: Option<TimeRange>,
-    /// At one instant: what is live then.
+    /// An instant: objects live at that time.
     pub at: Option<TimeRange>,
     /// Allocations of these tasks.
     pub pids: Vec<i32>,
@@ -22,15 +22,22 @@ pub struct Selection {
     pub comms: Vec<String>,
     /// Allocations on these CPUs.
     pub cpus: Vec<u32>,
-    /// Conditions, all of which have to hold.
-    pub terms: Vec<Term>,
-    /// Whether what the recorder itself allocated is left out.
+    /// Conditions; all must hold.
+    pub terms: Vec<Condition>,
+    /// True to leave out allocations of the recorder.
     pub without_recorder: bool,
     /// Cores to use.
     pub threads: Option<usize>,
 }
 
 impl Selection {
+    /// True if all objects are selected, at whatever time.
+    pub fn is_all(&self) -> bool {
+        let Self { time: _, at: _, pids, comms, cpus, terms, without_recorder, threads: _ } = self;
+        let any = !pids.is_empty() || !comms.is_empty() || !cpus.is_empty() || !terms.is_empty();
+        !any && !without_recorder
+    }
+
     /// The filter for a trace.
     pub fn filter(&self, session: &Session<'_>) -> Filter {
         let start = session.first_time().unwrap_or(0);
@@ -45,7 +52,7 @@ impl Selection {
         }
     }
 
-    /// First and last time of what is counted, within the trace.
+    /// First and last time of the window, within the trace.
     pub fn span(&self, session: &Session<'_>) -> (u64, u64) {
         let (first, last) = self.filter(session).window.unwrap_or((0, u64::MAX));
         // A damaged file may have chunks that end before they begin.
@@ -55,29 +62,31 @@ impl Selection {
     }
 }
 
-/// What a report wants of a pass besides sums by site.
+/// Needs of a report besides sums by site.
 pub struct Wants<'w> {
-    /// Sums that are gathered besides.
+    /// Collectors.
     pub collectors: &'w Collectors,
     /// Counts of all events by class and origin.
     pub event_counts: bool,
     /// Totals as ranges, where events were lost.
     pub ranges: bool,
+    /// Names of tasks over time.
+    pub task_names: bool,
 }
 
 impl<'w> Wants<'w> {
-    /// Collectors alone.
+    /// Collectors only.
     pub fn of(collectors: &'w Collectors) -> Self {
-        Self { collectors, event_counts: false, ranges: false }
+        Self { collectors, event_counts: false, ranges: false, task_names: false }
     }
 }
 
-/// Runs the ledger over what is selected, for sums by site alone.
+/// Runs the ledger over the selection, for sums by site only.
 pub fn analyse(session: &Session<'_>, selection: &Selection) -> pass::Analysis {
     analyse_for(session, selection, &Wants::of(&Collectors::default()))
 }
 
-/// Runs the ledger over what is selected.
+/// Runs the ledger over the selection.
 pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'_>) -> pass::Analysis {
     let filter = selection.filter(session);
     let names = TraceNames::new(session);
@@ -88,6 +97,7 @@ pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'
         collectors: wants.collectors,
         event_counts: wants.event_counts,
         ranges: wants.ranges,
+        task_names: wants.task_names,
         threads: selection.threads,
         progress: &|done, all| progress.print(done, all),
     };
@@ -96,7 +106,7 @@ pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'
     result
 }
 
-/// The task that recorded; `None` if the file was not recorded live.
-fn recorder(session: &Session<'_>) -> Option<i32> {
+/// Thread id of the recorder; `None` if the file was not recorded live.
+pub fn recorder(session: &Session<'_>) -> Option<i32> {
     session.trace.metadata().text("recorder.pid")?.parse().ok()
 }

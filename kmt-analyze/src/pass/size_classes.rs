@@ -1,18 +1,18 @@
-//! What the target calls the size classes of kmalloc.
+//! Names of the target's kmalloc size classes.
 
 use kmt_format::kernel::KernelVersion;
 use kmt_format::read::Trace;
 
 use crate::trace::kernel::version;
 
-/// How large size classes are written: `kmalloc-1k` since Linux 4.19 (mm/slab_common.c, kmalloc_info), `kmalloc-1024`
+/// Style of names of large size classes: `kmalloc-1k` since Linux 4.19 (mm/slab_common.c, kmalloc_info), `kmalloc-1024`
 /// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeClasses {
     in_k: bool,
 }
 
-/// As kernels write them today.
+/// Style of current kernels.
 impl Default for SizeClasses {
     fn default() -> Self {
         Self { in_k: true }
@@ -20,7 +20,7 @@ impl Default for SizeClasses {
 }
 
 impl SizeClasses {
-    /// As /proc/slabinfo of the target has them; without it, as kernels of its release do.
+    /// Style in the target's /proc/slabinfo; without it, that of its release.
     pub fn of(trace: &Trace<'_>) -> Self {
         let metadata = trace.metadata();
         let slabinfo =
@@ -35,7 +35,7 @@ impl SizeClasses {
         in_k.map_or(Self::default(), |in_k| Self { in_k })
     }
 
-    /// The class of objects of that many bytes.
+    /// Class of objects of this size.
     pub fn name(self, bytes_alloc: u64) -> String {
         format!("kmalloc-{}", if self.in_k { in_k(bytes_alloc) } else { bytes_alloc.to_string() })
     }
@@ -48,6 +48,24 @@ pub fn in_k(bytes: u64) -> String {
         _ if bytes >= 1024 && bytes % 1024 == 0 => format!("{}k", bytes >> 10),
         _ => bytes.to_string(),
     }
+}
+
+/// Names of the cache of a kmalloc: `kmalloc-1024`, or as kernels print it, `kmalloc-1k`, `kmalloc-cg-1k`,
+/// `kmalloc-rcl-1k` or `dma-kmalloc-1k` by the flags, as the kernel prints them (kmalloc_type(), include/linux/slab.h).
+pub fn names_of_size(bytes_alloc: u64, gfp_flags: &[u8]) -> Vec<String> {
+    let kernel = in_k(bytes_alloc);
+    let has = |name: &str| gfp_flags.split(|&b| b == b'|').any(|flag| flag == name.as_bytes());
+    let mut names = vec![format!("kmalloc-{bytes_alloc}"), format!("kmalloc-{kernel}")];
+    if has("__GFP_ACCOUNT") || has("GFP_KERNEL_ACCOUNT") {
+        names.push(format!("kmalloc-cg-{kernel}"));
+    }
+    if has("__GFP_RECLAIMABLE") {
+        names.push(format!("kmalloc-rcl-{kernel}"));
+    }
+    if has("GFP_DMA") || has("__GFP_DMA") {
+        names.push(format!("dma-kmalloc-{kernel}"));
+    }
+    names
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What samples stand for, where perf recorded only some of an event.
+//! Estimates from samples, where perf recorded only some events.
 //!
-//! Each sample tells its period: how many events it stands for. Sums of samples weighted by them estimate sums of all events
-//! (Horvitz and Thompson, JASA 47, 1952). `convert` keeps the periods by call site and size; under a condition that leaves
-//! part of a site, its mean is taken.
+//! Each sample has its period: the number of events that it stands for. Sums of samples weighted by them estimate sums
+//! of all events (Horvitz and Thompson, JASA 47, 1952). `convert` stores the periods by call site and size; if a
+//! condition selects part of a site, its mean is used.
 
 use std::collections::HashMap;
 
@@ -14,17 +14,17 @@ use crate::stream::{Api, Site};
 /// Names of the events, by interface.
 const NAMES: [&str; 2] = ["kmem:kmalloc", "kmem:kmem_cache_alloc"];
 
-/// How many allocations a sample stands for.
+/// Numbers of allocations that samples stand for.
 #[derive(Debug, Clone, Default)]
 pub struct Weights {
-    /// By interface, call site, bytes asked for and handed out.
+    /// By interface, call site, bytes requested and allocated.
     sites: HashMap<(Api, u64, u64, u64), f64>,
-    /// By interface; `None`: all were recorded.
+    /// By interface; `None`: all events were recorded.
     mean: [Option<f64>; 2],
 }
 
 impl Weights {
-    /// Of a trace.
+    /// Weights of a trace.
     pub fn of(metadata: &Metadata<'_>) -> Self {
         let lines = |key| metadata.text(key).unwrap_or_default().lines().map(|l| l.split(' '));
         let mut sums = [(0.0, 0.0); 2];
@@ -56,14 +56,14 @@ impl Weights {
         Self { sites: sites.map(|(site, (samples, events))| (site, events / samples)).collect(), mean }
     }
 
-    /// How many allocations a sample of a site stands for; `None` where all were recorded.
+    /// Weight of the samples of a site; `None`: all events were recorded.
     fn of_site(&self, site: &Site) -> Option<f64> {
         let mean = self.mean[site.api as usize]?;
         let key = (site.api, site.call_site, site.bytes_req, site.bytes_alloc);
         Some(self.sites.get(&key).copied().unwrap_or(mean))
     }
 
-    /// Adds what a site's samples stand for, if it was sampled.
+    /// Adds the estimate of a site, if it was sampled.
     pub fn add(&self, site: &Site, totals: &Totals, to: &mut Option<Estimate>) {
         let Some(times) = self.of_site(site) else { return };
         let sum = to.get_or_insert_default();
@@ -77,7 +77,7 @@ fn number(word: Option<&str>) -> Option<f64> {
     word?.parse::<u64>().ok().map(|n| n as f64)
 }
 
-/// The interface of an event, also of those for a node (before 6.1).
+/// Interface of an event, including those with a node (before 6.1).
 fn api_of(name: &str) -> Option<Api> {
     let name = name.strip_suffix("_node").unwrap_or(name);
     Api::ALL.into_iter().find(|&api| NAMES[api as usize] == name)
@@ -88,13 +88,13 @@ fn api_of(name: &str) -> Option<Api> {
 pub struct Estimate {
     /// Allocations.
     pub alloc_events: f64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: f64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: f64,
 }
 
-/// Sums by which a row is sorted: those of samples as what they stand for.
+/// Sums for the order of rows: estimates for samples.
 pub fn in_order(estimate: Option<Estimate>, totals: Totals) -> Totals {
     let Some(estimate) = estimate else { return totals };
     let whole = |number: f64| number.round() as u64;

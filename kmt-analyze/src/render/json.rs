@@ -1,11 +1,9 @@
 //! Machine-readable reports. Their shape is written down in docs/json.md; it only ever grows.
 
-use kmt_format::read::Trace;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::head::{CpuHead, Head};
 use super::text::escaped;
-use crate::trace::losses::Losses;
 
 /// Text from the target.
 pub fn text(bytes: &[u8]) -> Value {
@@ -15,11 +13,11 @@ pub fn text(bytes: &[u8]) -> Value {
     }
 }
 
-/// `trace` and `clock`, which every report has.
-pub fn head(trace: &Trace<'_>, losses: &Losses) -> Map<String, Value> {
-    match serde_json::to_value(Head::<CpuHead>::of(trace, losses)) {
-        Ok(Value::Object(head)) => head,
-        // It is a struct of numbers and texts: an object, and it does not fail.
+/// Rows as an object, in the order of their keys.
+pub fn object(rows: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(rows) {
+        Ok(Value::Object(object)) => object,
+        // Rows are structs of numbers, texts and lists: they are objects, and none of them fails.
         _ => Map::new(),
     }
 }

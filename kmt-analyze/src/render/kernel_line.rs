@@ -11,6 +11,8 @@ use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::read::{Event, Metadata, TaskRecord};
 use kmt_format::schema::{EventClass, Role};
 
+use crate::trace::session::{clock_unit, last_names};
+
 /// How lines start, for one trace.
 #[derive(Debug)]
 pub struct LineStart<'d> {
@@ -23,19 +25,6 @@ pub struct LineStart<'d> {
     flags: FlagStyle,
     lazy_resched: bool,
     pid_max: Option<i32>,
-}
-
-/// The last name of each task, as the kernel prints it: of several rows the one with the latest time, and of those with
-/// the same time the last one.
-fn last_names<'d>(metadata: &'d Metadata<'d>) -> HashMap<i32, &'d TaskRecord<'d>> {
-    let mut names: HashMap<i32, &TaskRecord<'_>> = HashMap::new();
-    for task in &metadata.tasks {
-        let name = names.entry(task.pid).or_insert(task);
-        if task.time >= name.time {
-            *name = task;
-        }
-    }
-    names
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +61,7 @@ impl<'d> LineStart<'d> {
         let since = |major, minor| version.is_none_or(|v| v >= KernelVersion::new(major, minor));
         Self {
             tasks: last_names(metadata),
-            unit: metadata.clock.as_ref().map_or(ClockUnit::Nanoseconds, |c| c.unit),
+            unit: clock_unit(metadata),
             pid_width: if since(5, 4) { 7 } else { 5 },
             with_tgid: option("record-tgid", false),
             with_flags: option("irq-info", true),

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use kmt_common::text::{json_safe, tame};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
+use super::terminal::Pager;
 use crate::failure::{Failure, Result};
 use crate::stdio;
 
@@ -19,6 +19,15 @@ impl Out {
     /// Standard output.
     pub fn stdout() -> Self {
         Self { inner: io::BufWriter::with_capacity(1 << 18, stdio::stdout()), closed: false }
+    }
+
+    /// Standard output through a pager, if it is a terminal.
+    pub fn paged() -> Self {
+        let inner: Box<dyn Write> = match Pager::start() {
+            Some(pager) => Box::new(pager),
+            None => stdio::stdout(),
+        };
+        Self { inner: io::BufWriter::with_capacity(1 << 18, inner), closed: false }
     }
 
     /// Whether it is a terminal.
@@ -68,6 +77,7 @@ impl Out {
 
 /// Name and version of a document: the version rises when a key changes its meaning or goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Schema {
     /// Name of the report.
     pub report: &'static str,
@@ -82,24 +92,31 @@ impl Schema {
     }
 }
 
-/// Prints a JSON document, which begins with its schema.
-pub fn print_json(schema: Schema, document: Map<String, Value>) -> Result<()> {
-    let mut whole = Map::new();
-    whole.insert("schema".into(), serde_json::json!(schema));
-    whole.extend(document);
+/// A JSON document: its schema, then its own keys.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Document<D> {
+    /// Name and version of the document.
+    pub schema: Schema,
+    /// Its own keys.
+    #[serde(flatten)]
+    pub keys: D,
+}
+
+/// Prints a JSON document, which begins with its schema. No key may occur twice.
+pub fn print_json(schema: Schema, keys: &impl Serialize) -> Result<()> {
     let mut out = Out::stdout();
-    let text = serde_json::to_string_pretty(&Value::Object(whole))
-        .map_err(|e| Failure::new(format!("making JSON: {e}")))?;
+    let text = serde_json::to_string_pretty(&Document { schema, keys }).map_err(|e| failed(&e))?;
     out.write(json_safe(&text).as_bytes())?;
     out.write(b"\n")?;
     out.finish()
 }
 
-/// Writes the JSON document of rows.
+/// Prints the JSON document of rows. Of a key that a file has twice, the last value is printed.
 pub fn print_rows(schema: Schema, rows: &impl Serialize) -> Result<()> {
-    match serde_json::to_value(rows) {
-        Ok(Value::Object(document)) => print_json(schema, document),
-        Ok(_) => Err(Failure::new("making JSON: rows are not an object")),
-        Err(error) => Err(Failure::new(format!("making JSON: {error}"))),
-    }
+    print_json(schema, &serde_json::to_value(rows).map_err(|e| failed(&e))?)
+}
+
+fn failed(error: &serde_json::Error) -> Failure {
+    Failure::new(format!("making JSON: {error}"))
 }

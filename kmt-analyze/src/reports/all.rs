@@ -1,35 +1,37 @@
-//! `all`: every report over one pass.
+//! `all`: every report, with one pass over the trace.
 
+use super::output::Output;
 use super::registry::REPORTS;
 use super::report::AnyReport;
-use super::run::{Output, several};
+use super::run::several;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::trace::session::Session;
 
-/// Prints every report that answers without options.
+/// Prints every report that needs no options.
 pub fn run(session: &Session<'_>, selection: &Selection, output: Output) -> Result<Outcome> {
     if selection.filter(session).is_about_lifetimes() {
         return Err(Failure::new(
-            "not all reports can select by lifetime: what is live at an instant has none yet",
+            "not all reports can select by lifetime: objects that are still allocated have none",
         )
         .hint("lifetimes, callers, caches and timeline can"));
     }
-    let reports: Vec<Box<dyn AnyReport>> = REPORTS.iter().filter_map(|entry| (entry.usual)()).collect();
+    let reports: Vec<Box<dyn AnyReport>> =
+        REPORTS.iter().filter_map(|entry| (entry.with_defaults)()).collect();
     let reports: Vec<&dyn AnyReport> = reports.iter().map(|report| &**report).collect();
     several(session, selection, output, &reports)
 }
 
-/// The report of that name, as it is among others.
+/// The report of that name, with its usual options.
 pub fn report(name: &str) -> Result<Box<dyn AnyReport>> {
-    // Rows of events are called events.
+    // An export of `events` has one row for each event; the report is `event-counts` there.
     let command = if name == "event-counts" { "events" } else { name };
     let found = REPORTS.iter().find(|entry| entry.name == command && name != "events");
-    found.and_then(|entry| (entry.usual)()).ok_or_else(|| {
-        let names = REPORTS.iter().filter(|entry| (entry.usual)().is_some()).map(|entry| entry.name);
+    found.and_then(|entry| (entry.with_defaults)()).ok_or_else(|| {
+        let names = REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some()).map(|entry| entry.name);
         let names: Vec<&str> =
             names.map(|name| if name == "events" { "event-counts" } else { name }).collect();
-        Failure::new(format!("there is no report {name:?}"))
+        Failure::new(format!("no report has the name {name:?}"))
             .hint(format!("one of events, objects, call-sites, {}", names.join(", ")))
     })
 }

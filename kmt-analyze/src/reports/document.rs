@@ -1,16 +1,21 @@
 //! The frame of every report: heading, selection, trust, schema, and where it is printed.
 
-use serde_json::{Map, Value, json};
+use std::path::Path;
 
-use super::common::stated::{Keys, Stated};
-use super::common::trust::{title, trust_lines};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::common::stated::{Keys, SelectionRow, Stated};
+use super::common::trust::{TrustRow, warnings};
+use super::output::{Output, Show};
 use crate::failure::{Failure, Outcome, Result};
-use crate::ledger::totals::Totals;
 use crate::pass;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
-use crate::render::json;
+use crate::render::head::Head;
 use crate::render::out::{Out, Schema, print_json};
+use crate::render::screen::{Ink, Screen, page, paint};
+use crate::render::text::escaped;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -27,65 +32,91 @@ pub struct About<'s, 'd> {
     pub schema: Schema,
 }
 
-/// Prints a report: either a document or a page, under the heading that all have.
+/// Keys that every report has, and its own between them.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReportDocument {
+    /// The trace and its clock.
+    #[serde(flatten)]
+    pub head: Head,
+    /// Selection of the command line; `null`: everything is counted.
+    pub selection: Option<SelectionRow>,
+    /// The report's own keys.
+    #[serde(flatten)]
+    #[cfg_attr(test, schemars(skip))]
+    pub rows: Map<String, Value>,
+    /// How far the numbers can be trusted.
+    pub trust: TrustRow,
+}
+
+/// A screen, and its heading among others.
+type Titled = (String, Screen);
+
+/// Prints a report: either a document or screens.
 pub fn emit(
     about: &About<'_, '_>,
     result: &pass::Analysis,
-    as_json: bool,
+    output: &Output,
     document: impl FnOnce(&mut Map<String, Value>),
-    page: impl FnOnce() -> String,
+    screens: impl FnOnce() -> Vec<Titled>,
 ) -> Result<Outcome> {
     let About { session, selection, keys, schema } = *about;
     let all = sum_of(result, None);
     let stated = selection.and_then(|selection| Stated::of(session, selection, result));
-    if as_json {
-        let mut out = json::head(session.trace, &session.losses);
-        out.insert("selection".into(), stated.as_ref().map_or(Value::Null, Stated::json));
-        document(&mut out);
-        out.insert("trust".into(), trust(session, result, &all));
-        print_json(schema, out)?;
+    if output.json {
+        let mut rows = Map::new();
+        document(&mut rows);
+        let head = Head::of(session.trace, &session.losses);
+        let trust = TrustRow::of(session, result, &all);
+        let selection = stated.map(|stated| stated.row);
+        print_json(schema, &ReportDocument { head, selection, rows, trust })?;
     } else {
-        let mut text = format!("{}\n", title(session));
-        text.push_str(&stated.as_ref().map_or(String::new(), Stated::text));
-        for line in trust_lines(session, result, &all) {
-            text.push_str(&format!("{line}\n"));
-        }
-        text.push('\n');
-        match stated.as_ref().and_then(|s| s.nothing(keys)) {
-            Some(nothing) => text.push_str(&nothing),
-            None => text.push_str(&page()),
-        }
-        let mut out = Out::stdout();
-        out.page(&text)?;
-        out.finish()?;
+        let screens = match stated.as_ref().and_then(|s| s.nothing(keys)) {
+            Some(nothing) => vec![(String::new(), nothing)],
+            None => screens(),
+        };
+        let mut trust = stated.as_ref().map_or(Vec::new(), Stated::lines);
+        trust.extend(warnings(session, result, &all));
+        print(&session.path, &screens, &trust, &output.show)?;
     }
     Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))
 }
 
-/// What the numbers rest on, for machines and for people.
-fn trust(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Value {
-    json!({
-        "notes": trust_lines(session, result, all),
-        "direct_map_base": result.direct_map.map(|m| format!("{:#x}", m.base_address)),
-        "direct_map_votes": result.direct_map.map(|m| m.votes),
-        "direct_map_votes_all": result.direct_map.map(|m| m.votes_all),
-        "page_size": result.page_size.0,
-        "page_size_assumed": result.page_size.1,
-        "damaged_chunks": result.damages.len(),
-    })
+/// Prints a screen about a file, of a command that needs no pass.
+pub fn print_screen(path: &Path, screen: Screen, show: &Show) -> Result<()> {
+    print(path, &[(String::new(), screen)], &[], show)
+}
+
+/// Prints screens, each under its heading, and below them how far they can be trusted.
+fn print(path: &Path, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
+    let file = escaped(path.as_os_str().as_encoded_bytes());
+    let mut text = String::new();
+    for (place, (title, screen)) in screens.iter().enumerate() {
+        let is_last = place + 1 == screens.len();
+        let heading = format!("== {title} ==");
+        if !title.is_empty() {
+            text.push_str(&format!("{}\n\n", paint(&heading, Ink::Heading, show.look.colour)));
+        }
+        text.push_str(&page(screen, if is_last { trust } else { &[] }, &file, &show.look));
+        text.push_str(if is_last { "" } else { "\n" });
+    }
+    let mut out = if show.pager { Out::paged() } else { Out::stdout() };
+    // Each line was made harmless before colour was added.
+    out.write(text.as_bytes())?;
+    out.finish()
 }
 
 /// A report that cannot answer: a document that says so, one line on standard error, exit code 1.
 pub fn refuse(
     about: &About<'_, '_>,
     result: &pass::Analysis,
-    as_json: bool,
+    output: &Output,
     title: &str,
     reason: &str,
 ) -> Result<Outcome> {
-    if as_json {
+    if output.json {
         let document = |out: &mut Map<String, Value>| drop(out.insert("refused".into(), reason.into()));
-        emit(about, result, true, document, String::new)?;
+        emit(about, result, output, document, Vec::new)?;
     }
     Err(Failure::new(format!("{}: no {title}: {reason}", about.session.path.display())))
 }

@@ -1,4 +1,4 @@
-//! docs/json.md against the types: its tables of keys are made of them.
+//! docs/json.md against the types: its tables of keys are generated from them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,18 +8,27 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::account::AccountRows;
+use super::compat::{ReconcileRows, TraceCmdMemRows};
 use super::diff::DiffRows;
-use super::info::InfoRows;
+use super::document::ReportDocument;
+use super::info::{ChangeRows, InfoRows};
 use super::registry::REPORTS;
+use crate::edit::{AnonymizeRows, VerifyRows};
+use crate::render::out::Document;
 
-/// The line behind which docs/json.md is made of the types.
+/// Line after which docs/json.md is generated.
 const MARK: &str =
     "<!-- Made of the types from here on: KMT_WRITE=1 cargo test -p kmt-analyze --lib json_keys -->";
+
+/// Description of the keys that are not repeated for each report.
+const ABOUT_EVERY_REPORT: &str = "Keys of `all`, of `reconcile` and of every report that can be given a selection, beside \
+    their own. The other documents (info, info-diff, diff, account, trace-cmd-mem, verify, anonymize) have `schema` and the keys of \
+    their own tables";
 
 /// The table of keys of one document.
 #[derive(Default)]
 struct Keys<'s> {
-    /// Definitions on the way to where the walk is: those that hold themselves are not walked again.
+    /// Definitions on the path of the walk: recursive ones are not walked again.
     open: Vec<&'s str>,
     rows: Vec<[String; 3]>,
 }
@@ -37,7 +46,7 @@ impl<'s> Keys<'s> {
                 self.property(root, name, property, path);
             }
         }
-        // Alternatives, and parts that are written into the same object.
+        // Alternatives, and parts flattened into the same object.
         for list in ["anyOf", "oneOf", "allOf"] {
             for schema in schema.get(list).and_then(Value::as_array).into_iter().flatten() {
                 self.follow(root, schema, path);
@@ -62,7 +71,7 @@ impl<'s> Keys<'s> {
         self.follow(root, property, &path);
     }
 
-    /// Walks what a schema refers to, or itself.
+    /// Walks the target of a reference, or the schema itself.
     fn follow(&mut self, root: &'s Value, schema: &'s Value, path: &str) {
         let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix("#/$defs/"))
         else {
@@ -77,14 +86,14 @@ impl<'s> Keys<'s> {
     }
 }
 
-/// The type of the definition that a schema refers to.
+/// Type of the definition that a schema refers to.
 fn defined_type<'s>(root: &'s Value, schema: &Value) -> &'s str {
     let name = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
     let definition = name.and_then(|name| root.get("$defs")?.get(name));
     definition.and_then(|definition| definition.get("type")?.as_str()).unwrap_or("object")
 }
 
-/// The type of a value, as the tables name it.
+/// Type of a value, as the tables name it.
 fn type_of(root: &Value, schema: &Value) -> String {
     let mut types = BTreeSet::new();
     let mut is_null = false;
@@ -117,35 +126,84 @@ fn type_of(root: &Value, schema: &Value) -> String {
     }
 }
 
-/// Name, description, version and schema of every document.
-fn documents() -> Vec<(&'static str, &'static str, u32, Value)> {
-    fn schema<R: JsonSchema>() -> Value {
-        serde_json::to_value(SchemaGenerator::default().into_root_schema_for::<R>())
-            .expect("a schema is JSON")
-    }
-    let value = |schema: Schema| serde_json::to_value(schema).expect("a schema is JSON");
-    let reports = REPORTS.iter().map(|e| (e.name, e.about, e.version, value((e.schema)())));
-    let others = [
-        ("info", "What the file holds, its losses, its integrity", 1, schema::<InfoRows>()),
-        ("diff", "Two runs, or two windows of one: what differs beyond noise", 1, schema::<DiffRows>()),
-        (
-            "account",
-            "The account file of trace_analyze.py: bytes by caller, by its rules",
-            1,
-            schema::<AccountRows>(),
-        ),
-    ];
-    reports.chain(others).collect()
+/// A document, or keys that several documents have.
+struct Described {
+    name: &'static str,
+    about: &'static str,
+    /// `None`: keys that several documents have.
+    version: Option<u32>,
+    schema: Value,
 }
 
-/// The part of docs/json.md that is made of the types.
+impl Described {
+    /// A document that is not in the registry.
+    fn of<R: JsonSchema>(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, version: Some(1), schema: schema::<R>() }
+    }
+}
+
+fn schema<R: JsonSchema>() -> Value {
+    value(SchemaGenerator::default().into_root_schema_for::<R>())
+}
+
+fn value(schema: Schema) -> Value {
+    serde_json::to_value(schema).expect("a schema is JSON")
+}
+
+/// Documents that are not in the registry.
+fn others() -> [Described; 8] {
+    [
+        Described::of::<InfoRows>("info", "What the file holds, its losses, its integrity"),
+        Described::of::<ChangeRows>(
+            "info-diff",
+            "Output of `info --diff`: changes of the kernel's own counts",
+        ),
+        Described::of::<DiffRows>("diff", "Two runs, or two windows of one: what differs beyond noise"),
+        Described::of::<AccountRows>(
+            "account",
+            "The account file of trace_analyze.py: bytes by caller, by its rules",
+        ),
+        Described::of::<TraceCmdMemRows>(
+            "trace-cmd-mem",
+            "Output of `summary --compat trace-cmd-mem`: sums by function, by the rules of trace-cmd mem",
+        ),
+        Described::of::<ReconcileRows>(
+            "reconcile",
+            "Differences of the totals of trace-cmd mem and perf kmem from the exact ones, term by term",
+        ),
+        Described::of::<VerifyRows>("verify", "Checks of every chunk, every checksum and every event"),
+        Described::of::<AnonymizeRows>(
+            "anonymize",
+            "The manifest: counts of the contents that were kept, replaced and left out",
+        ),
+    ]
+}
+
+/// Every document.
+fn documents() -> Vec<Described> {
+    let every = Described {
+        name: "every report",
+        about: ABOUT_EVERY_REPORT,
+        version: None,
+        schema: schema::<Document<ReportDocument>>(),
+    };
+    let reports = REPORTS.iter().map(|e| Described {
+        name: e.name,
+        about: e.about,
+        version: Some(e.version),
+        schema: value((e.schema)()),
+    });
+    std::iter::once(every).chain(reports).chain(others()).collect()
+}
+
+/// Generated part of docs/json.md.
 fn made() -> String {
     let mut out = String::new();
-    for (name, about, version, schema) in documents() {
-        let rows = Keys::of(&schema);
-        write!(out, "\n## {name}\n\n{about}. Version {version}.\n\n").expect("in memory");
+    for Described { name, about, version, schema } in documents() {
+        let version = version.map_or(String::new(), |version| format!(" Version {version}."));
+        write!(out, "\n## {name}\n\n{about}.{version}\n\n").expect("in memory");
         out.push_str("| key | type | meaning |\n|---|---|---|\n");
-        for [path, kind, meaning] in rows {
+        for [path, kind, meaning] in Keys::of(&schema) {
             writeln!(out, "| {path} | {kind} | {meaning} |").expect("in memory");
         }
     }
@@ -167,14 +225,14 @@ fn json_keys_are_those_of_the_types() {
     }
     assert!(
         tables.trim_start_matches('\n') == made.trim_start_matches('\n'),
-        "docs/json.md is not what the types say; write it anew with KMT_WRITE=1"
+        "docs/json.md differs from the types: KMT_WRITE=1 writes it again"
     );
 }
 
 /// Every key is explained.
 #[test]
 fn keys_have_meanings() {
-    for (name, _, _, schema) in documents() {
+    for Described { name, schema, .. } in documents() {
         let rows = Keys::of(&schema);
         assert!(!rows.is_empty(), "{name} has no keys");
         for [path, _, meaning] in rows {

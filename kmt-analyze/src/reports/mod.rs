@@ -12,13 +12,16 @@ pub mod crosscpu;
 pub mod diff;
 pub mod document;
 pub mod events;
+pub mod findings;
 pub mod fragmentation;
+pub mod grouped;
 pub mod info;
 #[cfg(test)]
 mod keys_doc;
 pub mod latency;
 pub mod leaks;
 pub mod lifetimes;
+pub mod output;
 pub mod pages;
 pub mod peak;
 pub mod registry;

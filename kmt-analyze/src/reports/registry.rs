@@ -8,7 +8,9 @@ use super::callers::Callers;
 use super::callgraph::CallGraph;
 use super::crosscpu::CrossCpuReport;
 use super::events::Events;
+use super::findings::Findings;
 use super::fragmentation::Fragmentation;
+use super::grouped::Grouped;
 use super::latency::Latency;
 use super::leaks::Leaks;
 use super::lifetimes::{Lifetimes, Temporary};
@@ -24,38 +26,78 @@ use super::what_if::WhatIf;
 use super::who::WhoReport;
 use crate::pass::selection::Selection;
 
+/// Question that a command answers: the help lists commands by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Holders and kinds of memory.
+    Memory,
+    /// Growth and lifetimes.
+    Grows,
+    /// Time that tasks wait.
+    Waits,
+    /// Two runs, or other layouts.
+    Compare,
+    /// Single events, and the file itself.
+    Events,
+    /// Files for other tools and people.
+    Exchange,
+}
+
+impl Group {
+    /// All groups, in the order of the help.
+    pub const ALL: [Self; 6] =
+        [Self::Memory, Self::Grows, Self::Waits, Self::Compare, Self::Events, Self::Exchange];
+
+    /// Its heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Memory => "Where memory is",
+            Self::Grows => "What grows",
+            Self::Waits => "What waits",
+            Self::Compare => "Compare",
+            Self::Events => "Events and files",
+            Self::Exchange => "Exchange",
+        }
+    }
+}
+
 /// All reports, in the order in which `all` and the help have them.
-pub static REPORTS: [Entry; 20] = [
-    Entry::of::<Summary>(),
-    Entry::of::<Callers>(),
-    Entry::of::<Caches>(),
-    Entry::of::<Sizes>(),
-    Entry::of::<SlabInfo>(),
-    Entry::of::<TaskReport>(),
-    Entry::of::<Pages>(),
-    Entry::of::<Lifetimes>(),
-    Entry::of::<Temporary>(),
-    Entry::of::<PeakReport>(),
-    Entry::of::<TimelineReport>(),
-    Entry::of::<Leaks>(),
-    Entry::of::<Fragmentation>(),
-    Entry::of::<Latency>(),
-    Entry::of::<CrossCpuReport>(),
-    Entry::of::<AnomalyReport>(),
-    Entry::of::<CallGraph>(),
-    Entry::of::<WhatIf>(),
-    Entry::of::<Events>(),
-    Entry::of::<WhoReport>(),
+pub static REPORTS: [Entry; 21] = [
+    Entry::of::<Findings>(Group::Memory),
+    Entry::of::<Summary>(Group::Memory),
+    Entry::of::<Grouped<Callers>>(Group::Memory),
+    Entry::of::<Grouped<Caches>>(Group::Memory),
+    Entry::of::<Grouped<Sizes>>(Group::Memory),
+    Entry::of::<SlabInfo>(Group::Grows),
+    Entry::of::<Grouped<TaskReport>>(Group::Memory),
+    Entry::of::<Pages>(Group::Memory),
+    Entry::of::<Lifetimes>(Group::Grows),
+    Entry::of::<Temporary>(Group::Grows),
+    Entry::of::<PeakReport>(Group::Grows),
+    Entry::of::<TimelineReport>(Group::Grows),
+    Entry::of::<Leaks>(Group::Grows),
+    Entry::of::<Fragmentation>(Group::Memory),
+    Entry::of::<Latency>(Group::Waits),
+    Entry::of::<CrossCpuReport>(Group::Waits),
+    Entry::of::<AnomalyReport>(Group::Events),
+    Entry::of::<CallGraph>(Group::Memory),
+    Entry::of::<WhatIf>(Group::Compare),
+    Entry::of::<Events>(Group::Events),
+    Entry::of::<WhoReport>(Group::Events),
 ];
 
-/// The report that a command line asks for, or what is wrong with it.
+/// The report of a command line, or its error.
 pub type Parsed = Result<Box<dyn AnyReport>, clap::Error>;
 
-/// A report as the command line knows it.
+/// A report on the command line.
 #[derive(Debug)]
 pub struct Entry {
     /// See [`Report::NAME`].
     pub name: &'static str,
+    /// Its group in the help.
+    pub group: Group,
+    /// See [`Report::TITLE`].
+    pub title: &'static str,
     /// See [`Report::ABOUT`].
     pub about: &'static str,
     /// See [`Report::VERSION`].
@@ -66,19 +108,21 @@ pub struct Entry {
     pub accounts: bool,
     /// Adds its own options to a command.
     pub with_options: fn(Command) -> Command,
-    /// The report that a command line asks for.
+    /// Parses the report's options.
     pub parse: fn(&ArgMatches, &Selection) -> Parsed,
-    /// The report as it is among others, if it is.
-    pub usual: fn() -> Option<Box<dyn AnyReport>>,
+    /// The report with default options; `None`: it needs options.
+    pub with_defaults: fn() -> Option<Box<dyn AnyReport>>,
     /// Keys of its JSON with their types and meanings.
     #[cfg(test)]
     pub schema: fn() -> schemars::Schema,
 }
 
 impl Entry {
-    const fn of<R: Report>() -> Self {
+    const fn of<R: Report>(group: Group) -> Self {
         Self {
             name: R::NAME,
+            group,
+            title: R::TITLE,
             about: R::ABOUT,
             version: R::VERSION,
             has_lines: R::HAS_LINES,
@@ -88,14 +132,14 @@ impl Entry {
                 let options = R::Options::from_arg_matches(matches)?;
                 Ok(Box::new(R::new(options, selection)))
             },
-            usual: || R::usual().map(|report| Box::new(report) as Box<dyn AnyReport>),
+            with_defaults: || R::with_defaults().map(|report| Box::new(report) as Box<dyn AnyReport>),
             #[cfg(test)]
             schema: || schemars::SchemaGenerator::default().into_root_schema_for::<R::Rows>(),
         }
     }
 }
 
-/// The report of that command.
+/// The report with this command name.
 pub fn named(name: &str) -> Option<&'static Entry> {
     REPORTS.iter().find(|entry| entry.name == name)
 }

@@ -12,93 +12,99 @@ use crate::collect::Collectors;
 use crate::failure::Result;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 
-/// A question to a trace, and its answer in rows.
+/// A report: computes rows from a trace, and prints them.
 ///
 /// Numbers are computed by [`Report::compute`] alone. JSON is the rows as they are serialized; CSV is made of the same;
-/// text is made by [`Report::text`] of rows and a [`View`], which hold no trace.
+/// text is made by [`Report::screen`] of rows and a [`View`], which hold no trace.
 pub trait Report: Sized + 'static {
-    /// Options on the command line, besides those that all reports have.
+    /// Options of this report alone.
     type Options: clap::Args;
-    /// Handles of the collectors whose results it computes with.
+    /// Handles of its collectors.
     type Handles: 'static;
-    /// The answer: plain numbers and texts. Field names are the keys of its JSON.
+    /// Rows: plain numbers and texts. Field names are JSON keys.
     type Rows: Serialize + Described + 'static;
 
     /// The command: `what-if`.
     const NAME: &'static str;
-    /// Its key in the JSON of `all`.
+    /// Key in the JSON of `all`.
     const KEY: &'static str;
-    /// Its heading in the text of `all`.
+    /// Heading in the text of `all`.
     const TITLE: &'static str;
-    /// One line for the list of commands.
+    /// Description in the list of commands.
     const ABOUT: &'static str;
-    /// Version of its rows; raised when a key changes its meaning.
+    /// Version of the rows; raised when the meaning of a key changes.
     const VERSION: u32 = 1;
-    /// `-l` limits its rows.
+    /// True if `-l` limits its rows.
     const HAS_LINES: bool = true;
-    /// It accounts for memory: refused where the file has fields of a later version of the format.
+    /// True if it accounts for memory: refused where the file has fields of a later version of the format.
     const ACCOUNTS: bool = true;
 
-    /// As the command line asks for it.
+    /// Report with the options of the command line.
     fn new(options: Self::Options, selection: &Selection) -> Self;
 
-    /// As it is among others; `None`: it has no answer without options.
-    fn usual() -> Option<Self>;
+    /// Report with default options; `None`: it needs options.
+    fn with_defaults() -> Option<Self>;
 
-    /// Events that it cannot do without.
+    /// Events that it needs.
     fn rests_on(&self) -> Input;
 
-    /// Conditions that it can heed.
+    /// Conditions that it supports.
     fn keys(&self) -> Keys {
         Keys::Slab
     }
 
-    /// Fails before any work where the selection makes no sense for it.
+    /// Fails early if the selection is not valid for this report.
     fn check(&self, _context: &Context<'_, '_>) -> Result<()> {
         Ok(())
     }
 
-    /// Counts of all events by class and origin are needed.
+    /// True if it needs counts of all events by class and origin.
     fn needs_event_counts(&self) -> bool {
         false
     }
 
-    /// Totals as ranges are needed, where events were lost.
+    /// True if it needs totals as ranges, where events were lost.
     fn needs_ranges(&self) -> bool {
+        false
+    }
+
+    /// True if it needs names of tasks over time.
+    fn needs_task_names(&self) -> bool {
         false
     }
 
     /// Adds its collectors to a pass.
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles;
 
-    /// Why it does not answer, if so.
+    /// Reason to refuse, if any.
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
         Basis::of(context.session, analysis).lacks(self.rests_on())
     }
 
-    /// The answer.
+    /// Computes the rows.
     fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> Self::Rows;
 
     /// The answer for people.
-    fn text(&self, rows: &Self::Rows, view: &View) -> String;
+    fn screen(&self, rows: &Self::Rows, view: &View) -> Screen;
 }
 
-/// Rows that describe themselves: docs/json.md is checked against them in tests.
+/// Rows with a schema: tests check docs/json.md against it.
 #[cfg(test)]
 pub trait Described: schemars::JsonSchema {}
 
 #[cfg(test)]
 impl<T: schemars::JsonSchema> Described for T {}
 
-/// Rows that describe themselves: docs/json.md is checked against them in tests.
+/// Rows with a schema: tests check docs/json.md against it.
 #[cfg(not(test))]
 pub trait Described {}
 
 #[cfg(not(test))]
 impl<T> Described for T {}
 
-/// Options of a report that has none of its own.
+/// Options of a report without options.
 #[derive(Debug, Default, clap::Args)]
 pub struct NoOptions {}
 
@@ -120,27 +126,41 @@ pub trait AnyReport {
     fn needs_event_counts(&self) -> bool;
     /// See [`Report::needs_ranges`].
     fn needs_ranges(&self) -> bool;
+    /// See [`Report::needs_task_names`].
+    fn needs_task_names(&self) -> bool;
     /// See [`Report::collect`].
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_>;
 }
 
-/// A report whose pass is to come.
+/// A report whose pass has not run.
 pub trait Pending {
     /// See [`Report::refuses`].
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String>;
     /// See [`Report::compute`].
     fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Box<dyn Answer + '_>;
+
+    /// Rows of the report, or the reason why it refuses. `analysis` is the result of the pass that has its collectors.
+    fn answer(
+        &self,
+        context: &Context<'_, '_>,
+        analysis: &Analysis,
+    ) -> std::result::Result<Box<dyn Answer + '_>, String> {
+        match self.refuses(context, analysis) {
+            Some(reason) => Err(reason),
+            None => Ok(self.compute(context, analysis)),
+        }
+    }
 }
 
 /// Rows of any type.
 pub trait Answer {
-    /// Their JSON.
+    /// The rows as JSON.
     fn document(&self) -> Map<String, Value>;
-    /// Their text.
-    fn text(&self, view: &View) -> String;
+    /// Their screen.
+    fn screen(&self, view: &View) -> Screen;
 }
 
-impl fmt::Debug for dyn AnyReport {
+impl fmt::Debug for dyn AnyReport + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -179,6 +199,10 @@ impl<R: Report> AnyReport for R {
         Report::needs_ranges(self)
     }
 
+    fn needs_task_names(&self) -> bool {
+        Report::needs_task_names(self)
+    }
+
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_> {
         let handles = Report::collect(self, context, collectors);
         Box::new(Collecting { report: self, handles })
@@ -210,12 +234,12 @@ impl<R: Report> Answer for Answered<'_, R> {
     fn document(&self) -> Map<String, Value> {
         match serde_json::to_value(&self.rows) {
             Ok(Value::Object(document)) => document,
-            // Rows are structs of numbers, texts and lists: they are objects, and none of them fails.
+            // Rows are structs of numbers, texts and lists: they serialize to objects, and without errors.
             _ => Map::new(),
         }
     }
 
-    fn text(&self, view: &View) -> String {
-        self.report.text(&self.rows, view)
+    fn screen(&self, view: &View) -> Screen {
+        self.report.screen(&self.rows, view)
     }
 }

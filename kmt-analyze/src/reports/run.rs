@@ -5,22 +5,36 @@ use serde_json::{Map, Value};
 use super::common::Context;
 use super::common::stated::Keys;
 use super::document::{About, emit, refuse};
+use super::output::Output;
 use super::report::{AnyReport, Pending};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
-use crate::limits::ROWS_MAX;
 use crate::pass::Analysis;
 use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::render::out::Schema;
+use crate::render::screen::Screen;
 use crate::trace::session::Session;
 
-/// Which rows, and how.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Output {
-    /// At most so many rows of each table.
-    pub limit: Option<usize>,
-    /// As JSON.
-    pub json: bool,
+/// Adds the collectors of several reports to those of one pass.
+///
+/// A tool adds its own collectors to the same [`Collectors`], runs [`analyse_for`] with [`wants`], and gets the rows of
+/// each report from [`Pending::answer`]. Nothing is printed.
+pub fn collect<'r>(
+    context: &Context<'_, '_>,
+    reports: &[&'r dyn AnyReport],
+    collectors: &mut Collectors,
+) -> Vec<Box<dyn Pending + 'r>> {
+    reports.iter().map(|report| report.collect(context, collectors)).collect()
+}
+
+/// Input of a pass for these reports: the collectors, with event counts and ranges if a report needs them.
+pub fn wants<'w>(reports: &[&dyn AnyReport], collectors: &'w Collectors) -> Wants<'w> {
+    Wants {
+        collectors,
+        event_counts: reports.iter().any(|report| report.needs_event_counts()),
+        ranges: reports.iter().any(|report| report.needs_ranges()),
+        task_names: reports.iter().any(|report| report.needs_task_names()),
+    }
 }
 
 /// Runs reports over one pass.
@@ -29,13 +43,8 @@ fn pass_for<'r>(
     reports: &[&'r dyn AnyReport],
 ) -> (Analysis, Vec<Box<dyn Pending + 'r>>) {
     let mut collectors = Collectors::default();
-    let pending = reports.iter().map(|report| report.collect(context, &mut collectors)).collect();
-    let wants = Wants {
-        collectors: &collectors,
-        event_counts: reports.iter().any(|r| r.needs_event_counts()),
-        ranges: reports.iter().any(|r| r.needs_ranges()),
-    };
-    (analyse_for(context.session, context.selection, &wants), pending)
+    let pending = collect(context, reports, &mut collectors);
+    (analyse_for(context.session, context.selection, &wants(reports, &collectors)), pending)
 }
 
 /// Prints one report.
@@ -45,18 +54,24 @@ pub fn one(
     output: Output,
     report: &dyn AnyReport,
 ) -> Result<Outcome> {
-    let context = Context { session, selection, limit: output.limit.unwrap_or(ROWS_MAX) };
+    let context = Context { session, selection, limit: output.rows() };
     selection.check(session, report.title(), report.keys())?;
     report.check(&context)?;
     let (analysis, pending) = pass_for(&context, &[report]);
     let schema = Schema { report: report.name(), version: report.version() };
     let about = About { session, selection: Some(selection), keys: report.keys(), schema };
     let Some(pending) = pending.first() else { return Ok(Outcome::Done) };
-    if let Some(reason) = pending.refuses(&context, &analysis) {
-        return refuse(&about, &analysis, output.json, report.title(), &reason);
-    }
-    let answer = pending.compute(&context, &analysis);
-    emit(&about, &analysis, output.json, |out| out.extend(answer.document()), || answer.text(&context.view()))
+    let answer = match pending.answer(&context, &analysis) {
+        Err(reason) => return refuse(&about, &analysis, &output, report.title(), &reason),
+        Ok(answer) => answer,
+    };
+    emit(
+        &about,
+        &analysis,
+        &output,
+        |out| out.extend(answer.document()),
+        || vec![(String::new(), answer.screen(&context.view(output.show.look)))],
+    )
 }
 
 /// The rows of one report, for those who print them otherwise; why there are none, if so.
@@ -67,10 +82,7 @@ pub fn rows_of(
     let (analysis, pending) = pass_for(context, &[report]);
     let answer = match pending.first() {
         None => Ok(Map::new()),
-        Some(pending) => match pending.refuses(context, &analysis) {
-            Some(reason) => Err(reason),
-            None => Ok(pending.compute(context, &analysis).document()),
-        },
+        Some(pending) => pending.answer(context, &analysis).map(|answer| answer.document()),
     };
     (analysis, answer)
 }
@@ -82,7 +94,7 @@ pub fn several(
     output: Output,
     reports: &[&dyn AnyReport],
 ) -> Result<Outcome> {
-    let context = Context { session, selection, limit: output.limit.unwrap_or(ROWS_MAX) };
+    let context = Context { session, selection, limit: output.rows() };
     // Several reports heed what they know.
     selection.check(session, "all", Keys::All)?;
     for report in reports {
@@ -90,12 +102,9 @@ pub fn several(
     }
     let (analysis, pending) = pass_for(&context, reports);
     let about = About { session, selection: Some(selection), keys: Keys::All, schema: Schema::first("all") };
-    let (mut document, mut refused, mut text) = (Map::new(), Map::new(), String::new());
+    let (mut document, mut refused, mut screens) = (Map::new(), Map::new(), Vec::new());
     for (report, pending) in reports.iter().zip(&pending) {
-        let answer = match pending.refuses(&context, &analysis) {
-            Some(reason) => Err(reason),
-            None => Ok(pending.compute(&context, &analysis)),
-        };
+        let answer = pending.answer(&context, &analysis);
         if output.json {
             let answer = answer.map(|answer| Value::from(answer.document())).unwrap_or_else(|reason| {
                 refused.insert(report.key().into(), reason.into());
@@ -103,9 +112,9 @@ pub fn several(
             });
             document.insert(report.key().into(), answer);
         } else {
-            let answer = answer.map(|answer| answer.text(&context.view()));
-            let answer = answer.unwrap_or_else(|reason| format!("not answered: {reason}\n"));
-            text.push_str(&format!("== {} ==\n\n{answer}\n", report.title()));
+            let answer = answer.map(|answer| answer.screen(&context.view(output.show.look)));
+            let answer = answer.unwrap_or_else(|reason| Screen::new(format!("No answer: {reason}.")));
+            screens.push((report.title().to_owned(), answer));
         }
     }
     let versions = reports.iter().map(|report| (report.key().to_owned(), report.version().into()));
@@ -113,5 +122,5 @@ pub fn several(
     if !refused.is_empty() {
         document.insert("refused".into(), refused.into());
     }
-    emit(&about, &analysis, output.json, |out| out.extend(document), || text)
+    emit(&about, &analysis, &output, |out| out.extend(document), || screens)
 }

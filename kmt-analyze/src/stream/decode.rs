@@ -1,4 +1,4 @@
-//! From the records of a chunk to operations.
+//! Decodes records of chunks to operations.
 
 use std::collections::HashMap;
 
@@ -13,63 +13,68 @@ use super::side_events::SideEventsWanted;
 use crate::int_hash::IntHash;
 use crate::trace::comms::Comms;
 
-/// What the reports want beyond slab and page events.
+/// Events needed besides slab and page events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted<'t> {
     /// Call stacks.
     pub stacks: bool,
-    /// Events beside the ledger.
+    /// Side events.
     pub side_events: SideEventsWanted,
-    /// Names of tasks over time, where a condition asks for them.
+    /// Names of tasks over time, if a condition uses them.
     pub names: Option<&'t Comms>,
     /// Counts of all events by class, task and CPU between two times.
     pub event_counts: Option<(u64, u64)>,
 }
 
-/// Decodes chunks, and interns what it comes across.
+/// Decodes chunks and interns properties of their events.
 #[derive(Debug)]
 pub struct Decoder<'t> {
     schema: &'t Schema,
     plans: Vec<DecodePlan>,
     wanted: Wanted<'t>,
-    /// What events have in common.
+    /// Interned properties of events.
     interner: &'t SharedInterner,
-    /// Items of its tables.
+    /// Number of items in its tables.
     pub interned: usize,
+    /// Events after this time do not count as seen: how many of them are decoded depends on what is wanted.
+    pub last: u64,
+    /// Events that are nothing to the ledger are operations too, as marks: where a clock steps back, the order in which
+    /// CPUs are merged depends on them.
+    pub keeps_marks: bool,
     /// By class index, whether there are events of it.
     pub classes_seen: Vec<bool>,
-    /// If wanted: class and origin, number of events.
+    /// Number of events by class and origin, if needed.
     pub event_counts: HashMap<(u32, u32), u64, IntHash>,
-    /// Which stacks go on, where stacks are wanted.
+    /// Joins stacks to allocations, if stacks are needed.
     join: Option<StackJoin>,
-    /// By number of the origin, as far as it was seen; where stacks are wanted.
+    /// Origins by number, as far as they are interned; if stacks are needed.
     places: Vec<Origin>,
 }
 
-/// A chunk that is being decoded, block by block.
+/// A chunk that is decoded block by block.
 #[derive(Debug)]
 pub struct Open<'d> {
     at: ChunkRef,
     chunk: EventChunk<'d>,
-    /// Events of its CPU are missing just before it.
+    /// True if events of its CPU are missing just before it.
     pub behind_gap: bool,
-    /// Record that comes next.
+    /// Number of the next record.
     next: usize,
-    /// What its descriptors and contexts mean, as far as was seen.
-    whats: Vec<OpCode>,
+    /// Operation code of each descriptor, [`OpCode::UNKNOWN`] until it is resolved.
+    codes: Vec<OpCode>,
     origins: Vec<u32>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
 
 impl<'d> Open<'d> {
-    /// A chunk of which nothing is decoded yet.
+    /// A chunk of which nothing is decoded.
     pub fn new(at: ChunkRef, chunk: EventChunk<'d>, behind_gap: bool) -> Self {
-        let whats = vec![OpCode::UNKNOWN; chunk.descriptor_count()];
-        Self { at, chunk, behind_gap, next: 0, whats, origins: Vec::new() }
+        let codes = vec![OpCode::UNKNOWN; chunk.descriptor_count()];
+        Self { at, chunk, behind_gap, next: 0, codes, origins: Vec::new() }
     }
 
-    /// Whether all of it is decoded.
+    /// True if all of it is decoded.
     pub fn is_done(&self) -> bool {
         self.next >= self.chunk.records().len()
     }
@@ -85,6 +90,8 @@ impl<'t> Decoder<'t> {
             wanted,
             interner,
             interned: 0,
+            last: u64::MAX,
+            keeps_marks: false,
             classes_seen: vec![false; schema.class_count()],
             event_counts: HashMap::default(),
             join: wanted.stacks.then(StackJoin::default),
@@ -92,7 +99,7 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// Decodes as many more records as `ops` has room for; returns how many operations came of them.
+    /// Decodes at most `ops.len()` records; returns the number of operations.
     pub fn decode(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
         if self.join.is_some() {
             self.decode_as::<true>(open, ops)
@@ -101,9 +108,9 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// With stacks joined or without: what is not wanted costs nothing.
+    /// The loop, compiled with and without stacks, so that stacks cost nothing if they are not needed.
     fn decode_as<const JOIN: bool>(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
-        let Open { at, chunk, behind_gap, next, whats, origins } = open;
+        let Open { at, chunk, behind_gap, next, codes, origins } = open;
         let range = *next..chunk.records().len().min(*next + ops.len());
         *next = range.end;
         if self.wanted.event_counts.is_some() {
@@ -113,47 +120,54 @@ impl<'t> Decoder<'t> {
             join.gap(chunk.cpu());
         }
         let (mut index, mut len) = (range.start, 0);
+        let keeps_marks = self.keeps_marks;
         chunk.for_each_in(range, |time, record| {
-            let mut code = whats.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::OTHER);
+            let mut code = codes.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::OTHER);
             let mut origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
             let mut value = record.value;
-            if code.is_question() || origin == UNKNOWN {
-                if let Some(resolved) = self.resolve(at, chunk, index, whats, origins) {
+            if code.needs_event() || origin == UNKNOWN {
+                if let Some(resolved) = self.resolve(at, chunk, index, codes, origins) {
                     (code, value, origin) = resolved;
                 }
             }
-            // Written always, kept if it is something: no branch to guess wrong.
+            // Always stored, and kept if it is an operation: avoids an unpredictable branch.
             if let Some(op) = ops.get_mut(len) {
                 *op = Op { time, value, code, origin };
             }
-            len += usize::from(!code.is_mark());
+            len += usize::from(!code.is_mark() | keeps_marks);
             if JOIN {
-                len -= usize::from(!self.joined(code, origin, ops.get_mut(len.wrapping_sub(1))));
+                let op = ops.get_mut(len.wrapping_sub(1));
+                len -= usize::from(!self.join_stack(code, origin, op) && !keeps_marks);
             }
             index += 1;
         });
         len
     }
 
-    /// Sees an event where stacks are wanted; `op` is the operation for it. Whether that is to be kept: of stacks only
-    /// those of allocations are.
-    fn joined(&mut self, code: OpCode, origin: u32, op: Option<&mut Op>) -> bool {
+    /// Joins stacks to allocations; `op` is the operation of the event. False for stacks of other events, which are
+    /// dropped.
+    fn join_stack(&mut self, code: OpCode, origin: u32, op: Option<&mut Op>) -> bool {
         let place = self.places.get(origin as usize).copied();
         let of = self.join.as_mut().zip(place).and_then(|(join, place)| join.see(code, place));
-        if let Some((of, op)) = of.zip(op) {
-            op.value = of.value();
+        let is_kept = code.kind() != Kind::Stack || of.is_some();
+        if let Some(op) = op {
+            match of {
+                Some(of) => op.value = of.value(),
+                None if !is_kept => op.code = OpCode::OTHER,
+                None => {}
+            }
         }
-        code.kind() != Kind::Stack || of.is_some()
+        is_kept
     }
 
-    /// The slow way: the event itself is asked, and the answer kept where it holds for others.
+    /// Slow path: decodes the event, and caches the result where it holds for other events.
     #[cold]
     fn resolve(
         &mut self,
         at: &ChunkRef,
         chunk: &EventChunk<'_>,
         index: usize,
-        whats: &mut [OpCode],
+        codes: &mut [OpCode],
         origins: &mut Vec<u32>,
     ) -> Option<(OpCode, u64, u32)> {
         let event = Event::new(self.schema, chunk, index)?;
@@ -170,7 +184,7 @@ impl<'t> Decoder<'t> {
         if self.join.is_some() && self.places.len() < interned.len() {
             self.places.extend_from_slice(interned.get(self.places.len()..).unwrap_or_default());
         }
-        // Of a task that changes its name each event is asked.
+        // A task with several names needs a look-up for each event.
         let changes = names.is_some_and(|names| names.changes(event.pid()));
         if let Some(slot) = origins.get_mut(place).filter(|_| !changes) {
             *slot = origin;
@@ -204,10 +218,11 @@ impl<'t> Decoder<'t> {
             Kind::FreeRcu => false,
             _ => plan.is_value(self.schema, shape, role, chunk.long_size()),
         };
+        // Times do not fall within a chunk: the first event of a kind comes here.
         if let Some(seen) = self.classes_seen.get_mut(event.class_index()) {
-            *seen = true;
+            *seen |= event.time() <= self.last;
         }
-        *whats.get_mut(usize::from(record.descriptor))? = if is_plain { code } else { OpCode::BY_EVENT };
+        *codes.get_mut(usize::from(record.descriptor))? = if is_plain { code } else { OpCode::BY_EVENT };
         let value = side_number.or(handed_over).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
         Some((code, value, origin))
     }
@@ -217,7 +232,7 @@ impl<'t> Decoder<'t> {
         let Some((first, last)) = self.wanted.event_counts else { return };
         let mut counts = HashMap::<(u16, u16, usize), (usize, u64), IntHash>::default();
         let mut index = range.start;
-        // With names, each event for itself: its context does not tell them.
+        // With task names each event is counted by itself: its context has no name.
         let by_event = self.wanted.names.is_some();
         chunk.for_each_in(range, |time, record| {
             if (first..=last).contains(&time) {

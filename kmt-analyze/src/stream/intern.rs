@@ -1,4 +1,4 @@
-//! Numbers for what events have in common, over the whole trace.
+//! Numbers for the common properties of events, over the whole trace.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,7 +15,7 @@ use crate::int_hash::IntHash;
 use crate::limits;
 use crate::trace::comms::Comms;
 
-/// By which interface an object was allocated or freed.
+/// Interface of an allocation or a free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Api {
     /// By size: kmalloc and kfree.
@@ -25,10 +25,10 @@ pub enum Api {
 }
 
 impl Api {
-    /// Both.
+    /// Both interfaces.
     pub const ALL: [Self; 2] = [Self::Kmalloc, Self::Cache];
 
-    /// As reports print it.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kmalloc => "kmalloc",
@@ -37,15 +37,15 @@ impl Api {
     }
 }
 
-/// A cache name, interned.
+/// Number of a cache name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// Largest size of an object in bytes: more than any allocator hands out (MAX_PAGE_ORDER, include/linux/mmzone.h), and
-/// so little that no sum over the events of a file overflows.
+/// Largest size of an object in bytes: more than any allocator returns (MAX_PAGE_ORDER, include/linux/mmzone.h), and
+/// small enough that no sum over the events of a file overflows.
 const BYTES_MAX: u64 = 1 << 32;
 
-/// What all allocations of one kind at one place have in common.
+/// Common properties of slab allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Site {
     /// Interface.
@@ -54,19 +54,19 @@ pub struct Site {
     pub class: u32,
     /// Return address of the allocator's caller.
     pub call_site: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Allocation flags.
     pub gfp_flags: u64,
-    /// Node asked for; -1 any.
+    /// Requested node; -1: any.
     pub node: i32,
-    /// Cache, where the allocation itself tells it.
+    /// Cache, if the allocation names it.
     pub cache: Option<NameId>,
 }
 
-/// What all frees of one kind at one place have in common.
+/// Common properties of slab frees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FreeSite {
     /// Interface.
@@ -75,16 +75,16 @@ pub struct FreeSite {
     pub class: u32,
     /// Return address of the caller.
     pub call_site: u64,
-    /// Cache, where the event tells it.
+    /// Cache, if the event names it.
     pub cache: Option<NameId>,
 }
 
-/// What page allocations have in common.
+/// Common properties of page allocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PageSite {
     /// log2 of the number of pages.
     pub order: u8,
-    /// Migrate type asked for.
+    /// Requested migrate type.
     pub migratetype: i32,
     /// Allocation flags.
     pub gfp_flags: u64,
@@ -93,29 +93,29 @@ pub struct PageSite {
 }
 
 impl PageSite {
-    /// Whether pages were asked for that can be moved.
+    /// True for requests of movable pages.
     pub fn is_movable(&self) -> bool {
         self.migratetype == MOVABLE
     }
 }
 
-/// Where something was logged.
+/// CPU, task and context of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
     /// CPU.
     pub cpu: u32,
     /// Task.
     pub pid: i32,
-    /// Bits of common_flags that tell the level: hard interrupt, soft interrupt, NMI.
+    /// Context bits of common_flags: hard interrupt, soft interrupt, NMI.
     pub level: u8,
-    /// Which of the task's names it had, where a condition asks for names; else 0.
+    /// Number among the task's names, if a condition or a report uses names; else 0.
     pub name: u16,
 }
 
 /// Migrate type MOVABLE (enum migratetype, include/linux/mmzone.h 4.4 to 7.2).
 const MOVABLE: i32 = 1;
 
-/// A table that numbers what is put into it.
+/// A table that numbers its items.
 #[derive(Debug)]
 pub struct InternTable<T> {
     items: Vec<T>,
@@ -140,8 +140,8 @@ impl<T: Clone + Eq + Hash> InternTable<T> {
         number
     }
 
-    /// The number of `item`, if it has one.
-    pub fn known(&self, item: &T) -> Option<u32> {
+    /// The number of `item`, if it is in the table.
+    pub fn find(&self, item: &T) -> Option<u32> {
         self.numbers.get(item).copied()
     }
 
@@ -156,12 +156,12 @@ impl<T: Clone + Eq + Hash> InternTable<T> {
     }
 }
 
-/// Addresses of a stack that are told apart. Kernel stacks of 16 KiB are less deep.
+/// Largest number of compared addresses of a stack. Kernel stacks of 16 KiB are less deep.
 const STACK_MAX: usize = 512;
-/// Bytes of a cache's name that are.
+/// Largest number of compared bytes of a cache's name.
 const NAME_MAX: usize = 255;
 
-/// All tables of a trace. Numbers follow the order in which things come up, which is the same in every run.
+/// All tables of a trace. Numbers follow the order of events, so they are the same in every run.
 #[derive(Debug, Default)]
 pub struct Interner {
     /// Sites of slab allocations.
@@ -176,40 +176,40 @@ pub struct Interner {
     pub names: InternTable<Vec<u8>>,
     /// Call stacks, the innermost address first.
     pub stacks: InternTable<Vec<u64>>,
-    /// Bytes of names and stacks; beyond the limit they are not told apart.
+    /// Bytes of names and stacks; beyond the limit, new ones share one number.
     texts_len: u64,
-    /// Bytes with the longest one that was left out; 0 if there was none.
+    /// Bytes including the longest one that was left out; 0: none.
     texts_over: u64,
-    /// Numbers of side events that the ledger has not come to yet.
+    /// Fields of side events that the ledger has not read yet.
     side_numbers: HashMap<u64, SideNumbers, IntHash>,
-    /// Number of the next one.
+    /// Next number.
     next_side_number: u64,
-    /// For each value of gfp_flags an event that has it: chunk and index.
+    /// An event with this value of gfp_flags: chunk and index.
     pub gfp: HashMap<u64, (ChunkRef, usize)>,
 }
 
-/// The tables, filled on one core and looked at on another.
+/// Tables that are filled on one core and read on another.
 pub type SharedInterner = Mutex<Interner>;
 
 impl Interner {
-    /// Locks shared tables.
+    /// Locks the tables.
     pub fn lock(shared: &SharedInterner) -> MutexGuard<'_, Self> {
         shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Items of all tables that operations name: rises with every new one.
+    /// Number of items in the tables used by operations; it only grows.
     pub fn item_count(&self) -> usize {
         self.sites.items.len() + self.frees.items.len() + self.pages.items.len() + self.origins.items.len()
     }
 
-    /// Keeps the numbers of a side event until they are taken; returns their number.
+    /// Stores the fields of a side event; returns their number.
     pub fn put_side_numbers(&mut self, numbers: SideNumbers) -> u64 {
         self.next_side_number += 1;
         self.side_numbers.insert(self.next_side_number, numbers);
         self.next_side_number
     }
 
-    /// The numbers of a side event, once.
+    /// Removes and returns the fields of a side event.
     pub fn take_side_numbers(&mut self, number: u64) -> SideNumbers {
         self.side_numbers.remove(&number).unwrap_or_default()
     }
@@ -219,7 +219,7 @@ impl Interner {
         self.names.get(id.0).map_or(b"", Vec::as_slice)
     }
 
-    /// What an event is. Depends on its descriptor alone, unless its class keeps fields in the payload.
+    /// Operation code of an event. It depends on the descriptor alone, unless its class has fields in the payload.
     pub fn code_of(&mut self, plan: &DecodePlan, event: &Event<'_>) -> OpCode {
         let class = event.class_index() as u32;
         let number = |role| plan.uint(event, role).unwrap_or(0);
@@ -249,7 +249,7 @@ impl Interner {
             }
             Some(Meaning::FREE_RCU) => {
                 let call_site = number(Role::CALL_SITE);
-                // The interface is that of whatever lives there.
+                // The interface is that of the freed object.
                 let free = FreeSite { api: Api::Kmalloc, class, call_site, cache: None };
                 OpCode::new(Kind::FreeRcu, self.frees.number(&free))
             }
@@ -266,7 +266,7 @@ impl Interner {
             Some(Meaning::KERNEL_STACK) => {
                 let addresses = event.stack().map(|s| s.addresses().take(STACK_MAX).collect());
                 let stack: Vec<u64> = addresses.unwrap_or_default();
-                let number = match self.stacks.known(&stack) {
+                let number = match self.stacks.find(&stack) {
                     Some(number) => number,
                     None if self.has_room(stack.len() * size_of::<u64>()) => self.stacks.number(&stack),
                     None => self.stacks.number(&Vec::new()),
@@ -280,7 +280,7 @@ impl Interner {
     fn cache(&mut self, plan: &DecodePlan, event: &Event<'_>) -> Option<NameId> {
         let text = plan.text(event, Role::CACHE_NAME)?;
         let text = text.get(..NAME_MAX).unwrap_or(text).to_vec();
-        let number = match self.names.known(&text) {
+        let number = match self.names.find(&text) {
             Some(number) => number,
             None if self.has_room(text.len()) => self.names.number(&text),
             None => self.names.number(&b"?".to_vec()),
@@ -288,7 +288,7 @@ impl Interner {
         Some(NameId(number))
     }
 
-    /// Takes room for a name or a stack.
+    /// Reserves space for a name or a stack.
     fn has_room(&mut self, len: usize) -> bool {
         let needed = self.texts_len.saturating_add(len as u64);
         if needed > limits::texts() {
@@ -299,14 +299,14 @@ impl Interner {
         true
     }
 
-    /// What is wrong if there were more names and stacks than may be kept.
+    /// The error if names and stacks exceed their limit.
     pub fn over(&self) -> Option<ErrorKind> {
         let (found, limit) = (self.texts_over, limits::texts());
         let what = "the length of all cache names and call stacks (the others are counted as unknown)";
         (found > limit).then_some(ErrorKind::LimitExceeded { name: "texts", what, found, limit })
     }
 
-    /// Where an event was logged; with names the task's name counts too.
+    /// Number of the origin of an event; with `names`, the task's name is part of it.
     pub fn origin(&mut self, plan: &DecodePlan, event: &Event<'_>, names: Option<&Comms>) -> u32 {
         let level = plan.uint(event, Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS;
         let pid = plan.uint(event, Role::PID).unwrap_or(0) as i32;

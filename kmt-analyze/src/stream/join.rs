@@ -1,15 +1,15 @@
-//! Which stacks are those of allocations: the one place where reports and exports join them.
+//! Joins stacks to allocations, for all reports and exports.
 //!
-//! A stack belongs to the last event before it of the same CPU, task and level, if no loss stands between (spec section
-//! "EVNT", Stacks). Only here are all events seen, also those that no report wants; whoever gets a stack from here
-//! knows that it belongs to the last allocation of that kind of its origin.
+//! A stack belongs to the last event before it of the same CPU, task and level, unless a loss lies between them (spec
+//! section "EVNT", Stacks). All events pass here, also those that no report needs, so a stack in the stream belongs to
+//! the last allocation of that kind of its origin.
 
 use kmt_format::read::StackJoiner;
 
 use super::intern::Origin;
 use super::op::{Kind, OpCode};
 
-/// What a stack belongs to.
+/// Kind of allocation that a stack belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackOf {
     /// An allocation of a slab object.
@@ -19,29 +19,29 @@ pub enum StackOf {
 }
 
 impl StackOf {
-    /// As the value of an operation.
+    /// Value in an operation.
     pub fn value(self) -> u64 {
         self as u64
     }
 
-    /// Of the value of an operation.
+    /// Kind from the value of an operation.
     #[inline]
     pub fn of(value: u64) -> Self {
         if value == Self::Slab as u64 { Self::Slab } else { Self::Pages }
     }
 }
 
-/// The allocations of each CPU that wait for a stack.
+/// Allocations of each CPU that can get a stack.
 #[derive(Debug, Default)]
 pub struct StackJoin(StackJoiner<Option<StackOf>>);
 
 impl StackJoin {
-    /// Events of a CPU are missing here.
+    /// Records a loss on a CPU.
     pub fn gap(&mut self, cpu: u32) {
         self.0.gap(cpu);
     }
 
-    /// Another event of a CPU, whatever it is. Of a stack: the allocation that it belongs to, if it is one's.
+    /// Adds an event of any kind. For a stack: the kind of allocation that it belongs to, if any.
     pub fn see(&mut self, code: OpCode, place: Origin) -> Option<StackOf> {
         let kind = code.kind();
         let of = match kind {
@@ -68,12 +68,12 @@ mod tests {
         see(slab, place(1, 7, 0));
         assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Slab));
         assert_eq!(see(stack, place(1, 7, 0)), None, "one stack for one event");
-        // An interrupt between an event and its stack, with a stack of its own.
+        // An interrupt between an event and its stack, with its own stack.
         see(pages, place(1, 7, 0));
         see(free, place(1, 7, 8));
         assert_eq!(see(stack, place(1, 7, 8)), None, "it is the free's");
         assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Pages));
-        // Other events, also those that no report looks at.
+        // Other events, also those that no report needs.
         for other in [free, OpCode::OTHER, OpCode::new(Kind::SideEvent, 3)] {
             see(slab, place(1, 7, 0));
             see(other, place(1, 7, 0));

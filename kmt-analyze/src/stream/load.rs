@@ -1,4 +1,4 @@
-//! Reading and checking chunks ahead, on the cores that the ledger leaves free.
+//! Reads and checks chunks ahead, on cores that the ledger does not use.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -8,12 +8,12 @@ use kmt_format::read::{ChunkRef, Damage, EventChunk, Trace};
 
 use super::decode::Open;
 
-/// Chunks that may be read and not yet taken.
+/// Largest number of chunks that are read ahead.
 const AHEAD: usize = 16;
-/// Workers take so many chunks at a time, and wake nobody in between.
+/// Chunks that a worker takes at once, without waking others in between.
 const BUNDLE: usize = 4;
 
-/// One chunk's way from the file to the merge.
+/// State of one chunk from the file to the merge.
 #[derive(Debug)]
 struct Job<'d> {
     chunk: ChunkRef,
@@ -27,15 +27,16 @@ const WAITING: u8 = 0;
 const CLAIMED: u8 = 1;
 const READY: u8 = 2;
 
-/// All chunks of a trace in the order in which a merge will want them, give or take.
+/// All chunks of a trace, roughly in the order in which the merge needs them.
 ///
-/// Whoever wants a chunk that nobody has begun reads it itself, so that nothing ever waits for its turn.
+/// A thread that needs a chunk no other has begun reads it itself, so it never waits for a free worker.
 #[derive(Debug)]
 pub struct Loader<'t, 'd> {
     trace: &'t Trace<'d>,
     jobs: Vec<Job<'d>>,
-    /// For each CPU its jobs.
+    /// Jobs of each CPU.
     streams: Vec<(u32, Vec<usize>)>,
+    is_ordered: bool,
     ahead: usize,
     next: AtomicUsize,
     taken: AtomicUsize,
@@ -50,9 +51,9 @@ struct Gate {
 }
 
 impl<'t, 'd> Loader<'t, 'd> {
-    /// For all chunks that start at `last` or before.
+    /// A loader of all chunks that start at `last` or before.
     pub fn new(trace: &'t Trace<'d>, last: u64) -> Self {
-        let mut order = Vec::new();
+        let (mut order, mut is_ordered) = (Vec::new(), true);
         for (&cpu, stream) in trace.streams() {
             let (mut wanted_at, mut events_seen, mut behind_gap) = (0, 0, false);
             for (chunk, info) in &stream.chunks {
@@ -60,6 +61,7 @@ impl<'t, 'd> Loader<'t, 'd> {
                 events_seen = info.first_event.max(events_seen).saturating_add(info.event_count.into());
                 if info.event_count > 0 && info.t_first <= last {
                     order.push((wanted_at, cpu, *chunk, info.event_count, std::mem::take(&mut behind_gap)));
+                    is_ordered &= wanted_at <= info.t_first && info.t_first <= info.t_last;
                     wanted_at = info.t_last.max(wanted_at);
                 }
             }
@@ -81,6 +83,7 @@ impl<'t, 'd> Loader<'t, 'd> {
             trace,
             jobs: order.into_iter().map(job).collect(),
             streams: streams.into_iter().collect(),
+            is_ordered,
             ahead,
             next: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
@@ -94,6 +97,11 @@ impl<'t, 'd> Loader<'t, 'd> {
         &self.streams
     }
 
+    /// True if the times of no CPU fall.
+    pub fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
     /// Number of chunks.
     pub fn chunk_count(&self) -> usize {
         self.jobs.len()
@@ -104,7 +112,7 @@ impl<'t, 'd> Loader<'t, 'd> {
         self.jobs.iter().map(|j| u64::from(j.event_count)).sum()
     }
 
-    /// Works until all chunks are begun or [`Loader::stop`] is called; for threads of their own.
+    /// Reads chunks until all are begun or [`Loader::stop`] is called; called on worker threads.
     pub fn work(&self) {
         loop {
             let first = self.next.fetch_add(BUNDLE, Ordering::Relaxed);
@@ -118,11 +126,11 @@ impl<'t, 'd> Loader<'t, 'd> {
                     job.state.store(READY, Ordering::Release);
                 }
             }
-            self.tell();
+            self.wake();
         }
     }
 
-    /// Waits until the merge is near enough; false if nobody wants any more.
+    /// Waits until the merge is near enough; false if the loader was stopped.
     fn may_begin(&self, number: usize) -> bool {
         let mut gate = lock(&self.gate);
         while !gate.stopped && number >= self.taken.load(Ordering::Relaxed).saturating_add(self.ahead) {
@@ -138,14 +146,14 @@ impl<'t, 'd> Loader<'t, 'd> {
         gate
     }
 
-    /// Wakes whoever waits.
-    fn tell(&self) {
+    /// Wakes waiting threads.
+    fn wake(&self) {
         if lock(&self.gate).waiting > 0 {
             self.changed.notify_all();
         }
     }
 
-    /// Lets the threads end.
+    /// Ends the worker threads.
     pub fn stop(&self) {
         lock(&self.gate).stopped = true;
         self.changed.notify_all();
@@ -166,7 +174,7 @@ impl<'t, 'd> Loader<'t, 'd> {
         };
         let taken = self.taken.fetch_add(1, Ordering::Relaxed) + 1;
         if taken % BUNDLE == 0 {
-            self.tell();
+            self.wake();
         }
         result.transpose().map(|chunk| chunk.map(|c| Open::new(job.chunk, c, job.behind_gap)))
     }
@@ -178,13 +186,13 @@ impl<'t, 'd> Loader<'t, 'd> {
 }
 
 impl Job<'_> {
-    /// Whether the caller is the first who wants it.
+    /// True for the first caller.
     fn claim(&self) -> bool {
         self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
-/// Stops the loader's threads when it goes out of scope, also when that is a panic's unwinding.
+/// Stops the loader's threads when it is dropped, also during a panic.
 pub struct StopOnDrop<'l, 't, 'd>(pub &'l Loader<'t, 'd>);
 
 impl Drop for StopOnDrop<'_, '_, '_> {

@@ -1,9 +1,9 @@
-//! The CPUs' operations in the kernel's order, by a tree of two-way merges.
+//! Merges the operations of all CPUs into the kernel's order, by a tree of two-way merges.
 //!
-//! Always on with the CPU whose next event is the oldest, the lowest CPU where several are; the order within a CPU
-//! never changes. The same order as [`kmt_format::read::Merge`], which hands out runs: under load a run is three
-//! events long, and a run's costs are those of guessing its end wrong. Here every event costs one comparison whose
-//! outcome only moves indices.
+//! The next operation is that of the CPU whose next event is the oldest, the lowest CPU on ties; the order within a CPU
+//! never changes. It is the order of [`kmt_format::read::Merge`], which returns runs: under load a run has three
+//! events, and mispredicting its end is expensive. Here each event costs one comparison, whose result only moves
+//! indices.
 
 use kmt_format::read::Damage;
 
@@ -11,12 +11,12 @@ use super::decode::{Decoder, Open};
 use super::load::Loader;
 use super::op::Op;
 
-/// Operations merged at a time: they, and what they touch, stay in a first-level cache.
+/// Operations merged at a time: they and their slots stay in a first-level cache.
 const BATCH: usize = 256;
-/// Beyond this number of CPUs the batch of each is smaller.
+/// Largest number of CPUs with a full batch; with more, each has less.
 const CPUS: usize = 512;
 
-/// Operations merged at a time for this number of CPUs.
+/// Batch size for this number of CPUs.
 fn batch(cpus: usize) -> usize {
     (BATCH * CPUS / cpus.max(CPUS)).max(4)
 }
@@ -27,7 +27,7 @@ pub struct Merged<'l, 't, 'd> {
     source: Source<'l, 't, 'd>,
 }
 
-/// Where the leaves get their operations from.
+/// Source of the operations of the leaves.
 struct Source<'l, 't, 'd> {
     loader: &'l Loader<'t, 'd>,
     decoder: Decoder<'t>,
@@ -43,7 +43,7 @@ enum Node<'d> {
 struct Leaf<'d> {
     jobs: std::vec::IntoIter<usize>,
     open: Option<Open<'d>>,
-    /// The chunk before was damaged.
+    /// True if the chunk before was damaged.
     behind_damage: bool,
     ready: Ready,
 }
@@ -54,7 +54,7 @@ struct Pair<'d> {
     ready: Ready,
 }
 
-/// Operations that can be taken: those from `at` to `end`.
+/// Available operations: from `at` to `end`.
 struct Ready {
     ops: Vec<Op>,
     at: usize,
@@ -68,7 +68,7 @@ impl Ready {
 }
 
 impl<'l, 't, 'd> Merged<'l, 't, 'd> {
-    /// All streams of a loader.
+    /// Merges all streams of a loader.
     pub fn new(loader: &'l Loader<'t, 'd>, decoder: Decoder<'t>) -> Self {
         let batch = batch(loader.streams().len());
         let leaf = |jobs: &Vec<usize>| {
@@ -80,7 +80,7 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
             }))
         };
         let mut nodes: Vec<Node<'d>> = loader.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
-        // Neighbours are paired, so that the lower CPU is always on the left.
+        // Neighbours are paired, so the lower CPU is always on the left.
         while nodes.len() > 1 {
             let mut next = Vec::with_capacity(nodes.len().div_ceil(2));
             let mut rest = nodes.into_iter();
@@ -96,7 +96,7 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
         Self { root, source: Source { loader, decoder, damages: Vec::new() } }
     }
 
-    /// The next operations, none at the end; and how many interned items they may name.
+    /// The next operations, none at the end; and the number of interned items that they use.
     pub fn next_batch(&mut self) -> (&[Op], usize) {
         let len = self.root.front().len();
         self.root.advance(len);
@@ -104,14 +104,14 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
         (self.root.front(), self.source.decoder.interned)
     }
 
-    /// What was seen and counted, and damaged chunks.
+    /// The decoder with its counts, and damaged chunks.
     pub fn finish(self) -> (Decoder<'t>, Vec<Damage>) {
         (self.source.decoder, self.source.damages)
     }
 }
 
 impl<'d> Node<'d> {
-    /// What is there to be taken.
+    /// Available operations.
     #[inline]
     fn front(&self) -> &[Op] {
         let ready = match self {
@@ -129,7 +129,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Makes something available, unless this is the end.
+    /// Makes operations available, unless this is the end.
     fn fill(&mut self, source: &mut Source<'_, '_, 'd>) {
         if !self.front().is_empty() {
             return;
@@ -192,12 +192,12 @@ fn copy(from: &[Op], out: &mut [Op]) -> usize {
     len
 }
 
-/// Merges until one side is used up or `out` is full; returns how many were taken of each.
+/// Merges until one side is empty or `out` is full; returns the numbers taken of each side.
 fn merge(left: &[Op], right: &[Op], out: &mut [Op]) -> (usize, usize) {
     let (mut from_left, mut from_right) = (0, 0);
     let mut rest = out;
     loop {
-        // So many steps can be made without looking for an end.
+        // This number of steps needs no check for an end.
         let steps = rest.len().min(left.len() - from_left).min(right.len() - from_right);
         if steps == 0 {
             return (from_left, from_right);
@@ -205,7 +205,7 @@ fn merge(left: &[Op], right: &[Op], out: &mut [Op]) -> (usize, usize) {
         let (now, later) = rest.split_at_mut(steps);
         for slot in now {
             let (Some(a), Some(b)) = (left.get(from_left), right.get(from_right)) else { break };
-            // The lower CPU wins ties.
+            // On ties the lower CPU is first.
             let is_right = b.time < a.time;
             *slot = a.or(b, is_right);
             from_right += usize::from(is_right);
@@ -229,8 +229,8 @@ mod tests {
         let mut out = vec![Op::default(); 9];
         let (from_left, from_right) = merge(&left, &right, &mut out);
         assert_eq!((from_left, from_right), (3, 3), "it ends when a side is used up");
-        let seen: Vec<(u64, u32)> = out[..6].iter().map(|o| (o.time, o.origin)).collect();
-        assert_eq!(seen, [(1, 0), (2, 1), (5, 0), (5, 0), (5, 1), (6, 1)]);
+        let found: Vec<(u64, u32)> = out[..6].iter().map(|o| (o.time, o.origin)).collect();
+        assert_eq!(found, [(1, 0), (2, 1), (5, 0), (5, 0), (5, 1), (6, 1)]);
         let (from_left, from_right) = merge(&left, &right, &mut out[..2]);
         assert_eq!((from_left, from_right), (1, 1), "or when the room is");
     }
@@ -240,7 +240,7 @@ mod tests {
         let (left, right) = (ops(&[10, 3, 11], 0), ops(&[5, 12], 1));
         let mut out = vec![Op::default(); 5];
         merge(&left, &right, &mut out);
-        let seen: Vec<u64> = out.iter().map(|o| o.time).collect();
-        assert_eq!(seen[..4], [5, 10, 3, 11]);
+        let found: Vec<u64> = out.iter().map(|o| o.time).collect();
+        assert_eq!(found[..4], [5, 10, 3, 11]);
     }
 }

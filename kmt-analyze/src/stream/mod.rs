@@ -1,8 +1,8 @@
 //! From event chunks to one stream of small, uniform operations in the kernel's order.
 //!
-//! Chunks are read and checked on other cores ([`load`]); what their descriptors and contexts mean is interned once a
-//! chunk ([`intern`]) and looked up for each event ([`decode`]); stacks are joined to their allocations ([`join`]); the CPUs are merged without branches ([`merge`]). The ledger behind it
-//! sees [`Op`]s alone, and needs no look at a chunk.
+//! Chunks are read and checked on other cores ([`load`]); their descriptors and contexts are interned once a chunk
+//! ([`intern`]) and looked up for each event ([`decode`]); stacks are joined to their allocations ([`join`]); CPUs are
+//! merged without branches ([`merge`]). The ledger reads only [`Op`]s, no chunks.
 
 pub mod decode;
 pub mod intern;

@@ -1,20 +1,20 @@
-//! One operation: what the ledger needs of an event.
+//! One operation: the part of an event that the ledger needs.
 
-/// What happened, where and when.
+/// An operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Op {
     /// Time in the clock's unit.
     pub time: u64,
-    /// Address, page frame number, number of a side event, or what a stack belongs to.
+    /// Address, page frame number, number of a side event, or the [`StackOf`](super::StackOf) of a stack.
     pub value: u64,
-    /// What it is, and the number of its site.
+    /// Kind, and the number of its site.
     pub code: OpCode,
-    /// Number of the CPU, task and level where it happened.
+    /// Number of the CPU, task and level.
     pub origin: u32,
 }
 
 impl Op {
-    /// `other` if `is_other`, without a branch: which one it is nobody can guess.
+    /// Returns `other` if `is_other`, without a branch: the branch would be unpredictable.
     #[inline]
     pub fn or(&self, other: &Self, is_other: bool) -> Self {
         let mask = u64::from(is_other).wrapping_neg();
@@ -48,28 +48,29 @@ pub enum Kind {
     PageFree,
     /// The call stack of the last allocation of its origin: the value is a [`StackOf`](super::StackOf).
     Stack,
-    /// An event beside the ledger; number of a [`SideEventKind`](super::SideEventKind), the value is the number of its
-    /// [`SideNumbers`](super::SideNumbers) where the kind has fields.
+    /// A side event; number of a [`SideEventKind`](super::SideEventKind), the value is the number of its
+    /// [`SideNumbers`](super::SideNumbers) if the kind has fields.
     SideEvent,
-    /// A slab object is handed over to be freed after a grace period; number of a [`FreeSite`](super::FreeSite).
+    /// kfree_rcu of a slab object, to be freed after a grace period; number of a [`FreeSite`](super::FreeSite).
     FreeRcu,
-    /// Nothing to the ledger.
+    /// Not relevant to the ledger.
     Other,
 }
 
 const KIND_SHIFT: u32 = 28;
 
 impl OpCode {
-    /// Nothing to the ledger: such events are left out of the stream.
+    /// Not relevant to the ledger: left out of the stream.
     pub const OTHER: Self = Self(14 << KIND_SHIFT);
-    /// Not looked at yet.
+    /// Not resolved yet.
     pub const UNKNOWN: Self = Self(15 << KIND_SHIFT);
-    /// Has to be looked at event by event.
+    /// Must be resolved for each event.
     pub const BY_EVENT: Self = Self(15 << KIND_SHIFT | 1);
-    /// Numbers are below this.
+    /// Upper bound of numbers.
     pub const NUMBERS: u32 = 1 << KIND_SHIFT;
 
-    /// That kind and number. Numbers that do not fit become "nothing": a file would need 250 million distinct sites.
+    /// Code of that kind and number. A number that does not fit becomes [`OpCode::OTHER`]: a file would need 250
+    /// million distinct sites.
     pub fn new(kind: Kind, number: u32) -> Self {
         if number < Self::NUMBERS { Self((kind as u32) << KIND_SHIFT | number) } else { Self::OTHER }
     }
@@ -96,33 +97,33 @@ impl OpCode {
         self.0 & (Self::NUMBERS - 1)
     }
 
-    /// Whether it is an allocation or a free of a slab object.
+    /// True for an allocation or a free of a slab object.
     #[inline]
     pub fn is_slab(self) -> bool {
         self.0 < (Kind::PageAlloc as u32) << KIND_SHIFT
     }
 
-    /// Whether it is a free of a slab object; for those and allocations only.
+    /// True for a free of a slab object; valid for these and allocations only.
     #[inline]
     pub fn is_slab_free(self) -> bool {
         self.0 >= (Kind::Kfree as u32) << KIND_SHIFT
     }
 
-    /// Whether it is a free to a cache; for frees only.
+    /// True for a free to a cache; valid for frees only.
     #[inline]
     pub fn is_cache_free(self) -> bool {
         self.0 >= (Kind::CacheFree as u32) << KIND_SHIFT
     }
 
-    /// Whether it is one of the three marks that stand for no kind.
+    /// True for the three codes without a kind.
     #[inline]
     pub fn is_mark(self) -> bool {
         self.0 >= Self::OTHER.0
     }
 
-    /// Whether it is one of the two marks that ask for a look.
+    /// True if the event must be decoded to find the code.
     #[inline]
-    pub fn is_question(self) -> bool {
+    pub fn needs_event(self) -> bool {
         self.0 >= Self::UNKNOWN.0
     }
 }
@@ -153,7 +154,7 @@ mod tests {
             assert_eq!(mark.kind(), Kind::Other);
         }
         assert!(
-            !OpCode::OTHER.is_question() && OpCode::UNKNOWN.is_question() && OpCode::BY_EVENT.is_question()
+            !OpCode::OTHER.needs_event() && OpCode::UNKNOWN.needs_event() && OpCode::BY_EVENT.needs_event()
         );
     }
 

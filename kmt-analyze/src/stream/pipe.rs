@@ -1,4 +1,4 @@
-//! Decoding and merging on one core, the ledger on another.
+//! Pipeline: decoding and merging on one core, the ledger on another.
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
@@ -10,30 +10,33 @@ use super::load::{Loader, StopOnDrop};
 use super::merge::Merged;
 use super::op::Op;
 
-/// Operations handed over at a time: few enough to be near when they arrive, enough that handing over costs nothing.
+/// Operations of a parcel: few enough to stay in the cache, enough to make the transfer cheap.
 const PARCEL: usize = 2048;
-/// Parcels on their way.
+/// Number of parcels in the pipeline.
 const PARCELS: usize = 8;
 
-/// Operations, and how many interned items they may name.
+/// Operations, and the number of interned items that they use.
 struct Parcel {
     ops: Vec<Op>,
     interned: usize,
 }
 
-/// Calls `enter` with all operations in the kernel's order, up to the time `last`, and with the number of interned
+/// Calls `enter` with all operations in the kernel's order whose time is not after `last`, and with the number of interned
 /// items that they may name. Uses up to `threads` cores; the calls are the same whatever their number, but for how
 /// many operations they have.
 pub fn run<'t, 'd>(
     loader: &Loader<'t, 'd>,
-    decoder: Decoder<'t>,
+    mut decoder: Decoder<'t>,
     threads: usize,
     last: u64,
     mut enter: impl FnMut(&[Op], usize),
 ) -> (Decoder<'t>, Vec<Damage>) {
+    let until = Until { last, is_ordered: loader.is_ordered() };
+    decoder.last = last;
+    decoder.keeps_marks = !until.is_ordered;
     let merged = Merged::new(loader, decoder);
     if threads < 2 || loader.chunk_count() < 2 {
-        return all(merged, last, |ops, interned| {
+        return all(merged, until, |ops, interned| {
             enter(ops, interned);
             true
         });
@@ -45,25 +48,25 @@ pub fn run<'t, 'd>(
         }
         let (full, arriving) = sync_channel(PARCELS);
         let (empty, returning) = channel();
-        let merging = scope.spawn(move || pack(merged, last, &full, &returning));
+        let merging = scope.spawn(move || pack(merged, until, &full, &returning));
         for Parcel { ops, interned } in arriving {
             enter(&ops, interned);
-            // The other side may be done, and want no more.
+            // The other side may have stopped already.
             let _ = empty.send(ops);
         }
         merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Merges into parcels.
+/// Merges operations into parcels.
 fn pack<'t>(
     merged: Merged<'_, 't, '_>,
-    last: u64,
+    until: Until,
     full: &SyncSender<Parcel>,
     returning: &Receiver<Vec<Op>>,
 ) -> (Decoder<'t>, Vec<Damage>) {
     let mut parcel = Parcel { ops: Vec::with_capacity(PARCEL), interned: 0 };
-    let result = all(merged, last, |ops, interned| {
+    let result = all(merged, until, |ops, interned| {
         parcel.ops.extend_from_slice(ops);
         parcel.interned = interned;
         if parcel.ops.len() + ops.len() <= PARCEL {
@@ -73,28 +76,44 @@ fn pack<'t>(
         ops.clear();
         full.send(std::mem::replace(&mut parcel, Parcel { ops, interned })).is_ok()
     });
-    // Nobody listens only if the other side panics.
+    // Sending fails only if the other side panics.
     let _ = full.send(parcel);
     result
 }
 
-/// All operations up to `last`; ends early if `take` says so.
+/// The time after which operations are left out.
+#[derive(Clone, Copy)]
+struct Until {
+    last: u64,
+    /// Times do not fall, so that nothing is wanted behind the first operation after `last`. Where a clock steps back,
+    /// each operation goes by its own time, and all events take part in the merge: the result does not depend on which
+    /// of them are wanted.
+    is_ordered: bool,
+}
+
+/// All operations up to `until`; ends early if `take` returns false.
 fn all<'t>(
     mut merged: Merged<'_, 't, '_>,
-    last: u64,
+    until: Until,
     mut take: impl FnMut(&[Op], usize) -> bool,
 ) -> (Decoder<'t>, Vec<Damage>) {
+    let is_late = |op: &Op| op.time > until.last;
     loop {
         let (ops, interned) = merged.next_batch();
         if ops.is_empty() {
             break;
         }
-        let end = match ops.last() {
-            Some(op) if op.time > last => ops.iter().position(|op| op.time > last).unwrap_or(ops.len()),
-            _ => ops.len(),
+        let goes_on = if until.is_ordered {
+            let end = match ops.last() {
+                Some(op) if is_late(op) => ops.iter().position(is_late).unwrap_or(ops.len()),
+                _ => ops.len(),
+            };
+            take(ops.get(..end).unwrap_or_default(), interned) && end == ops.len()
+        } else {
+            let is_out = |op: &Op| is_late(op) || op.code.is_mark();
+            ops.split(is_out).filter(|ops| !ops.is_empty()).all(|ops| take(ops, interned))
         };
-        let is_end = end < ops.len();
-        if !take(ops.get(..end).unwrap_or_default(), interned) || is_end {
+        if !goes_on {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Which fields of an event class matter, looked up once a class.
+//! Fields of an event class by role, looked up once a class.
 
 use kmt_format::read::{Event, Schema};
 use kmt_format::schema::{EventClass, Meaning, Place, Role, Transform};
@@ -9,9 +9,9 @@ use crate::trace::unknown::is_without_address;
 /// Field indices of one class.
 #[derive(Debug, Clone, Default)]
 pub struct DecodePlan {
-    /// What the class means.
+    /// Meaning of the class.
     pub meaning: Option<Meaning>,
-    /// Its numbers that reports beside the ledger want.
+    /// Its fields for side events.
     pub side_event: Option<SideEventPlan>,
     fields: [Option<u8>; ROLES.len()],
 }
@@ -49,30 +49,30 @@ impl DecodePlan {
         (0..schema.class_count()).map(|i| schema.class(i).map(Self::of).unwrap_or_default()).collect()
     }
 
-    /// The field with that role.
+    /// Index of the field with that role.
     pub fn field(&self, role: Role) -> Option<usize> {
         let place = ROLES.iter().position(|&r| r == role)?;
         self.fields.get(place).copied().flatten().map(usize::from)
     }
 
-    /// The number in the field with that role.
+    /// Number in the field with that role.
     pub fn uint(&self, event: &Event<'_>, role: Role) -> Option<u64> {
         event.uint(self.field(role)?)
     }
 
-    /// The object that is handed over to be freed after a grace period: in older kernels by the offset of its `rcu_head`.
+    /// The object passed to kfree_rcu: in older kernels the address of its `rcu_head` minus the offset.
     pub fn rcu_object(&self, event: &Event<'_>) -> Option<u64> {
         let object = self.uint(event, Role::RCU_OBJECT)?;
         let is_offset = object < RCU_OFFSET_END;
         if is_offset { Some(self.uint(event, Role::RCU_HEAD)?.wrapping_sub(object)) } else { Some(object) }
     }
 
-    /// The text in the field with that role.
+    /// Text in the field with that role.
     pub fn text<'e>(&self, event: &'e Event<'_>, role: Role) -> Option<&'e [u8]> {
         event.text(self.field(role)?)
     }
 
-    /// Whether the field with that role is the value word as it stands.
+    /// True if the field with that role is the unmodified value word.
     pub fn is_value(&self, schema: &Schema, shape: usize, role: Role, long_size: usize) -> bool {
         let Some(shape) = schema.shape(shape).filter(|s| s.payload_len == 0) else { return false };
         let slot = self.field(role).and_then(|f| shape.slots.get(f));

@@ -1,4 +1,4 @@
-//! Events beside allocations and frees of which reports want a few numbers: reclaim, compaction, fallbacks, function
+//! Side events: other events of which reports need some fields, such as reclaim, compaction, fallbacks and function
 //! graphs.
 
 use kmt_format::read::Event;
@@ -6,7 +6,7 @@ use kmt_format::schema::EventClass;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Kind of a side event; each is described by its numbers, where it has any, or by what happened.
+        /// Kind of a side event; each has a list of its fields, or a description if it has none.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum SideEventKind {
@@ -21,7 +21,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// order: a task reclaims pages itself.
+    /// order: a task enters direct reclaim.
     DirectBegin,
     /// nr_reclaimed.
     DirectEnd,
@@ -47,17 +47,17 @@ kinds! {
     ShrinkBegin,
     /// shr, shrink, objects freed.
     ShrinkEnd,
-    /// nr_scanned, isolate_mode, lru, file. Kernels before 4.9 tell file and no lru.
+    /// nr_scanned, isolate_mode, lru, file. Kernels before 4.9 have file and no lru.
     LruIsolate,
     /// nr_reclaimed, reclaim_flags.
     ShrinkInactive,
     /// reclaim_flags.
     WritePage,
-    /// A zone is compacted.
+    /// Compaction of a zone begins.
     CompactBegin,
     /// Its end.
     CompactEnd,
-    /// A task compacts for an allocation of its own.
+    /// A task compacts for its own allocation.
     TryCompact,
     /// pfn, alloc_order, fallback_order, alloc_migratetype, fallback_migratetype, change_ownership.
     Fallback,
@@ -73,13 +73,13 @@ kinds! {
     FreeBatched,
 }
 
-/// Most numbers of a side event.
+/// Largest number of fields of a side event.
 pub const FIELDS: usize = 6;
 
-/// The numbers of one event, in the order that its [`SideEventKind`] tells; `None` where the event lacks one.
+/// Fields of one event, in the order of its [`SideEventKind`]; `None`: not in the event.
 pub type SideNumbers = [Option<u64>; FIELDS];
 
-/// Which side events are wanted.
+/// Kinds of side events that are needed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SideEventsWanted {
     /// Of the page allocator: fallbacks, per-CPU lists.
@@ -88,7 +88,7 @@ pub struct SideEventsWanted {
     pub stalls: bool,
 }
 
-/// One kind: system, event, names of the fields that reports look at.
+/// One kind: system, event, names of its fields.
 type Description = (&'static str, &'static str, SideEventKind, &'static [&'static str]);
 
 /// From include/trace/events/{vmscan,compaction,kmem}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
@@ -144,7 +144,7 @@ impl SideEventKind {
         Self::ALL.get(number as usize).copied()
     }
 
-    /// Whether it has numbers.
+    /// True if it has fields.
     #[inline]
     pub fn has_fields(self) -> bool {
         use SideEventKind::*;
@@ -171,7 +171,7 @@ impl SideEventKind {
     }
 }
 
-/// Where a class keeps the numbers of its side events.
+/// Fields of a class of side events.
 #[derive(Debug, Clone)]
 pub struct SideEventPlan {
     /// Kind of its events.
@@ -180,7 +180,7 @@ pub struct SideEventPlan {
 }
 
 impl SideEventPlan {
-    /// For a class, if reports know it.
+    /// Plan for a class, if it has side events.
     pub fn of(class: &EventClass) -> Option<Self> {
         let (.., kind, names) = SIDE_EVENTS.iter().find(|n| n.0 == class.system && n.1 == class.name)?;
         let mut fields = [None; FIELDS];
@@ -190,12 +190,12 @@ impl SideEventPlan {
         Some(Self { kind: *kind, fields })
     }
 
-    /// Whether it is wanted.
+    /// True if it is needed.
     pub fn is_wanted(&self, wanted: SideEventsWanted) -> bool {
         if self.kind.is_about_pages() { wanted.pages } else { wanted.stalls }
     }
 
-    /// The numbers of an event.
+    /// Fields of an event.
     pub fn read(&self, event: &Event<'_>) -> SideNumbers {
         self.fields.map(|field| event.uint(field?))
     }

@@ -1,24 +1,24 @@
-//! Caches that SLUB has merged: one cache with several names.
+//! Aliases of caches that SLUB has merged.
 
 use std::collections::BTreeMap;
 
-/// What /sys/kernel/slab says: a link for each merged cache, `ALIAS -> CACHE` in the recording's snapshot.
+/// Links of /sys/kernel/slab: one for each merged cache, `ALIAS -> CACHE` in the recording's snapshot.
 ///
-/// Both may be known by a made-up name of the form `:0000192`; the name in events is that of the cache that was made
-/// first, which then is one of the aliases.
+/// Both may be links to a generated name of the form `:0000192`; events have the name of the cache that was created
+/// first, which is one of the aliases then.
 #[derive(Debug, Default)]
 pub struct Aliases {
     /// Target of each link.
     target: BTreeMap<Vec<u8>, Vec<u8>>,
     /// All links to a target.
     links: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
-    known: bool,
+    recorded: bool,
 }
 
 impl Aliases {
-    /// From the snapshot, if there is one.
+    /// Parses the snapshot, if there is one.
     pub fn parse(snapshot: Option<&[u8]>) -> Self {
-        let mut out = Self { known: snapshot.is_some(), ..Self::default() };
+        let mut out = Self { recorded: snapshot.is_some(), ..Self::default() };
         for line in snapshot.unwrap_or_default().split(|&b| b == b'\n') {
             let Some(at) = line.windows(4).position(|w| w == b" -> ") else { continue };
             let (alias, target) = line.split_at(at);
@@ -30,14 +30,14 @@ impl Aliases {
         out
     }
 
-    /// Whether the file tells anything of it.
-    pub fn is_known(&self) -> bool {
-        self.known
+    /// True if the file has any links.
+    pub fn is_recorded(&self) -> bool {
+        self.recorded
     }
 
-    /// Other names of the cache that events call `name`; `None` if that is not known.
+    /// Other names of the cache that events name `name`; `None`: unknown.
     pub fn of(&self, name: &[u8]) -> Option<Vec<&[u8]>> {
-        if !self.known {
+        if !self.recorded {
             return None;
         }
         let target = self.target.get(name).map_or(name, Vec::as_slice);

@@ -1,4 +1,4 @@
-//! Free memory as /proc/buddyinfo and /proc/pagetypeinfo tell it, and the kernel's own indices of its fragmentation.
+//! Free memory from /proc/buddyinfo and /proc/pagetypeinfo, and the kernel's indices of its fragmentation.
 
 /// Free blocks of one zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Zone {
     pub free: Vec<u64>,
 }
 
-/// /proc/buddyinfo; lines that are none are passed over. Pages on per-CPU lists are in none of its numbers.
+/// Parses /proc/buddyinfo; other lines are skipped. Its numbers exclude pages on per-CPU lists.
 pub fn parse(text: &[u8]) -> Vec<Zone> {
     let text = String::from_utf8_lossy(text);
     let line = |line: &str| {
@@ -34,14 +34,14 @@ impl Zone {
             .fold(0, |sum, (order, &n)| sum.saturating_add(n.saturating_mul(1 << order)))
     }
 
-    /// Free blocks of that order that larger ones could be cut into.
+    /// Free blocks of that order that larger ones can be split into.
     fn suitable(&self, order: usize) -> u64 {
         let parts = self.free.iter().enumerate().skip(order);
         parts.fold(0, |sum, (o, &n)| sum.saturating_add(n.saturating_mul(1 << (o - order))))
     }
 
     /// Share of the free pages that an allocation of that order cannot use, in thousandths: `unusable_free_index` of
-    /// mm/vmstat.c (2.6.35 to 7.2). 0: all could be used.
+    /// mm/vmstat.c (2.6.35 to 7.2). 0: all can be used.
     pub fn unusable_index(&self, order: usize) -> u64 {
         let pages = self.pages();
         if pages == 0 {
@@ -51,8 +51,8 @@ impl Zone {
         (pages - suitable.min(pages)).saturating_mul(1000) / pages
     }
 
-    /// Whether an allocation of that order would fail for lack of memory (towards 0) or for fragmentation (towards
-    /// 1000); -1000: it would succeed. `__fragmentation_index` of mm/vmstat.c (2.6.35 to 7.2).
+    /// Index from failure for lack of memory (towards 0) to failure for fragmentation (towards 1000); -1000: the
+    /// allocation would succeed. `__fragmentation_index` of mm/vmstat.c (2.6.35 to 7.2).
     pub fn extfrag_index(&self, order: usize) -> i64 {
         let blocks = self.free.iter().copied().fold(0, u64::saturating_add);
         if blocks == 0 {
@@ -77,7 +77,7 @@ pub struct Blocks {
     pub types: Vec<(String, u64)>,
 }
 
-/// The last table of /proc/pagetypeinfo: how many pageblocks are of which type.
+/// Parses the last table of /proc/pagetypeinfo: numbers of pageblocks by type.
 pub fn parse_blocks(text: &[u8]) -> Vec<Blocks> {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines().skip_while(|l| !l.starts_with("Number of blocks type"));
@@ -111,7 +111,7 @@ mod tests {
             (zone.extfrag_index(3), empty.extfrag_index(3), empty.unusable_index(0)),
             (-1000, 0, 1000)
         );
-        // 12 pages in 5 blocks, 16 wanted: 1000 - (1000 + 750) / 5.
+        // 12 pages in 5 blocks, 16 requested: 1000 - (1000 + 750) / 5.
         assert_eq!(zone.extfrag_index(4), 650);
     }
 

@@ -1,4 +1,4 @@
-//! Names of tasks over time: a condition on a name means the name at the time of the event.
+//! Names of tasks over time: a condition on a name is about the name at the time of the event.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use kmt_format::schema::EventClass;
 
 use crate::int_hash::IntHash;
 
-/// Names of each task, with the time from which each holds.
+/// Names of each task, with their start times.
 #[derive(Debug, Default)]
 pub struct Comms {
     by_pid: HashMap<i32, Vec<(u64, Vec<u8>)>, IntHash>,
 }
 
-/// What an event tells of names: fields of the task and its name.
+/// Fields of an event with the name of a task.
 struct Source {
     class: usize,
     pid: usize,
     comm: usize,
-    /// Field of the name until then.
+    /// Field of the previous name.
     old: Option<usize>,
 }
 
-/// System, event, fields of the task, its name, its name until then (include/trace/events/{task,sched}.h, 3.2 to 7.2).
+/// System, event, fields of the task, its name, its previous name (include/trace/events/{task,sched}.h, 3.2 to 7.2).
 const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
     ("task", "task_rename", "pid", "newcomm", Some("oldcomm")),
     ("task", "task_newtask", "pid", "comm", None),
@@ -31,7 +31,7 @@ const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
 ];
 
 impl Comms {
-    /// Of a trace: as its table of tasks tells, and events where they were recorded.
+    /// Names of a trace, from its table of tasks and from recorded events.
     pub fn of(trace: &Trace<'_>) -> Self {
         let mut names = Self::default();
         for task in trace.metadata().tasks.iter().filter(|t| !t.comm.is_empty()) {
@@ -43,7 +43,7 @@ impl Comms {
             names.read(trace, &sources);
         }
         for rows in names.by_pid.values_mut() {
-            // The table does not tell since when its oldest names hold; of those the last one does.
+            // The table has no start times of its oldest names; the last of those is used.
             rows.sort_by_key(|(time, _)| *time);
             rows.dedup_by(|next, first| {
                 let is_same = next.1 == first.1 || next.0 == first.0;
@@ -77,12 +77,12 @@ impl Comms {
         }
     }
 
-    /// Whether a task had more than one name.
+    /// True if a task had more than one name.
     pub fn changes(&self, pid: i32) -> bool {
         self.by_pid.get(&pid).is_some_and(|rows| rows.len() > 1)
     }
 
-    /// Which of a task's names holds at a time, by number; the first one also before the event that tells it.
+    /// Number of a task's name at a time; the first name also holds before its event.
     pub fn number_at(&self, pid: i32, time: u64) -> u16 {
         let rows = self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default();
         let after = rows.partition_point(|(since, _)| *since <= time);
@@ -102,8 +102,8 @@ impl Comms {
 }
 
 fn sources(index: usize, class: &EventClass) -> impl Iterator<Item = Source> + '_ {
-    let known = SOURCES.iter().filter(|s| s.0 == class.system && s.1 == class.name);
-    known.filter_map(move |(.., pid, comm, old)| {
+    let sources = SOURCES.iter().filter(|s| s.0 == class.system && s.1 == class.name);
+    sources.filter_map(move |(.., pid, comm, old)| {
         Some(Source {
             class: index,
             pid: class.field_named(pid)?,

@@ -6,28 +6,28 @@ use kmt_format::schema::{EventClass, Meaning};
 use crate::failure::{Failure, Result};
 use crate::trace::session::Session;
 
-/// Names in an error at most.
+/// Largest number of names in an error.
 const NAMED_MAX: usize = 12;
 
-/// The event classes that patterns select; all of them where there is no pattern.
+/// Event classes selected by patterns; all of them without patterns.
 #[derive(Debug)]
 pub struct Selected<'o> {
     patterns: &'o [String],
-    /// By class index, as far as it was asked for.
-    known: Vec<Option<bool>>,
+    /// Cached result by class index.
+    cached: Vec<Option<bool>>,
 }
 
 impl<'o> Selected<'o> {
-    /// The classes of a schema that may still grow.
+    /// A selection for a schema that may still grow.
     pub fn new(patterns: &'o [String]) -> Self {
-        Self { patterns, known: Vec::new() }
+        Self { patterns, cached: Vec::new() }
     }
 
-    /// The classes of a file.
+    /// A selection for a file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file has none of them.
+    /// Returns an error if the patterns match no class of the file.
     pub fn of(session: &Session<'_>, patterns: &'o [String]) -> Result<Self> {
         let (selected, schema) = (Self::new(patterns), session.trace.schema());
         if patterns.is_empty() || schema.classes().any(|(_, class)| selected.matches(class)) {
@@ -41,27 +41,27 @@ impl<'o> Selected<'o> {
         Err(Failure::new(what).hint(format!("{hint} {}", names.join(", "))))
     }
 
-    /// Whether a class is selected.
+    /// True if a class is selected.
     pub fn has(&mut self, schema: &Schema, class: usize) -> bool {
         if self.patterns.is_empty() {
             return true;
         }
-        if let Some(&Some(known)) = self.known.get(class) {
-            return known;
+        if let Some(&Some(cached)) = self.cached.get(class) {
+            return cached;
         }
         let found = schema.class(class).is_some_and(|class| self.matches(class));
-        if self.known.len() <= class {
-            self.known.resize(class.saturating_add(1), None);
+        if self.cached.len() <= class {
+            self.cached.resize(class.saturating_add(1), None);
         }
-        if let Some(known) = self.known.get_mut(class) {
-            *known = Some(found);
+        if let Some(cached) = self.cached.get_mut(class) {
+            *cached = Some(found);
         }
         found
     }
 
-    /// Bits of the classes that must be read to find all that are selected.
+    /// Bit mask of the classes to read for the selected ones.
     ///
-    /// All where the file has stacks: the event of a stack is known only with all events between them.
+    /// All classes if the file has stacks: the event of a stack is known only with all events between them.
     pub fn bits(&self, schema: &Schema) -> u64 {
         let has_stacks = schema.classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
         if self.patterns.is_empty() || has_stacks {
@@ -82,8 +82,8 @@ fn name(class: &EventClass) -> String {
     format!("{}:{}", class.system, class.name)
 }
 
-/// Whether a pattern with `*` and `?` matches a name.
-fn glob(pattern: &[u8], name: &[u8]) -> bool {
+/// True if a pattern with `*` and `?` matches a name.
+pub fn glob(pattern: &[u8], name: &[u8]) -> bool {
     // The place behind the last star, and how much of the name it has taken.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {

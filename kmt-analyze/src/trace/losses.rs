@@ -1,4 +1,4 @@
-//! What was lost, on which CPU, and where.
+//! Lost events: their numbers, CPUs and positions.
 
 use kmt_format::kernel::CpuStats;
 use kmt_format::read::Trace;
@@ -12,17 +12,17 @@ pub struct LossPlace {
     pub before: Option<u64>,
     /// Events lost as the kernel counted them.
     pub counted: u64,
-    /// The kernel did not count all of them.
+    /// True if the kernel did not count all of them.
     pub uncounted: bool,
-    /// Part of the input was damaged here.
+    /// True if part of the input was damaged here.
     pub damaged_input: bool,
     /// Events of chunks that are missing from the file.
     pub events_missing: u64,
-    /// Events of this CPU that the file has before it.
+    /// Events of this CPU in the file before it.
     pub events_before: u64,
 }
 
-/// What is known of one CPU's losses.
+/// Losses of one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuLosses {
     /// CPU.
@@ -31,20 +31,20 @@ pub struct CpuLosses {
     pub events: u64,
     /// The kernel's own counters, if the file has them.
     pub stats: Option<CpuStats>,
-    /// Where events are missing.
+    /// Places where events are missing.
     pub places: Vec<LossPlace>,
-    /// What the file has between, chunk by chunk; empty where nothing at all was lost.
+    /// Events between these places, by chunk; empty if nothing was lost.
     pub pieces: Vec<Piece>,
 }
 
-/// Events of a CPU that lie together in the file.
+/// Events of a CPU that are contiguous in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Times of the first and the last.
+    /// Times of the first and the last event.
     pub span: (u64, u64),
-    /// Events of this CPU that the file has before them.
+    /// Events of this CPU in the file before them.
     pub events_before: u64,
-    /// How many they are.
+    /// Number of events.
     pub events: u64,
 }
 
@@ -59,7 +59,7 @@ impl CpuLosses {
         self.places.iter().filter(|p| p.uncounted).count()
     }
 
-    /// Events lost while recording: by the kernel's counters, and those counted in place beyond its overrun, as where a
+    /// Events lost while recording: by the kernel's counters, plus those counted in place beyond its overrun, as when a
     /// recorder ended at `--max-size`; without the counters by the sub-buffers.
     pub fn lost_events(&self) -> u64 {
         let counted = self.counted();
@@ -69,20 +69,19 @@ impl CpuLosses {
         lost.saturating_add(counted.saturating_sub(stats.overrun.unwrap_or(0)))
     }
 
-    /// Whether there may be more: no counters, and a place where the kernel did not count.
+    /// True if more events may be lost: no counters, and a place where the kernel did not count.
     pub fn is_minimum(&self) -> bool {
         self.stats.and_then(|s| s.lost_events()).is_none() && self.uncounted_places() > 0
     }
 
-    /// Overwritten events that the counters tell beyond those counted in place: they were lost at the uncounted
-    /// places, together. `None` without the counters or without such a place.
+    /// Overwritten events by the counters beyond those counted in place: lost at the uncounted places together. `None`:
+    /// no counters, or no such place.
     pub fn lost_at_uncounted_places(&self) -> Option<u64> {
         let overrun = self.stats?.overrun?;
         (self.uncounted_places() > 0).then(|| overrun.saturating_sub(self.counted()))
     }
 
-    /// Gaps that are counted, and those that chunks missing from the file left: events of the file before each, and
-    /// its size.
+    /// Counted gaps, and those of chunks missing from the file: number of events in the file before each, and its size.
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let uncounted = self.uncounted_places() as u64;
         let share = self.lost_at_uncounted_places().unwrap_or(0).checked_div(uncounted).unwrap_or(0);
@@ -91,7 +90,7 @@ impl CpuLosses {
         self.places.iter().map(move |p| (p.events_before, size(p))).filter(|gap| gap.1 > 0)
     }
 
-    /// Events lost between two times; those of unknown place in proportion. `None` if they were not counted.
+    /// Events lost between two times; those without a position in proportion. `None`: not counted.
     pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
         if self.is_minimum() {
             return None;
@@ -114,8 +113,7 @@ impl CpuLosses {
         Some(placed + self.unplaced() as f64 * (inside / length).clamp(0.0, 1.0))
     }
 
-    /// Events of which nobody says where they are missing: dropped ones never mark a sub-buffer, nor do those of
-    /// nested storms.
+    /// Lost events without a position: dropped events and those of nested interrupts mark no sub-buffer.
     pub fn unplaced(&self) -> u64 {
         let Some(stats) = self.stats else { return 0 };
         let refused = stats.dropped.unwrap_or(0).saturating_add(stats.commit_overrun.unwrap_or(0));
@@ -124,25 +122,30 @@ impl CpuLosses {
     }
 }
 
-/// How far [`Losses::missing_until`] has come.
+/// Position of [`Losses::overlaps_rising`]: the last span that begins at the time of the last call or before.
 #[derive(Debug, Clone, Copy)]
 pub struct LossCursor {
-    next: usize,
-    next_start: u64,
+    /// Number of spans that begin at that time or before.
+    begun: usize,
+    /// Start of the last of them; 0 if there is none.
+    start: u64,
+    /// See [`Losses::find_spans`].
     until: u64,
+    /// Start of the span behind it; `u64::MAX` if there is none.
+    next_start: u64,
 }
 
-/// What is known of all losses of a trace.
+/// Losses of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
     /// By CPU.
     pub cpus: Vec<CpuLosses>,
-    /// Spans of time in which something is missing, sorted by start; the second number is the latest end so far.
+    /// Time spans with missing events, sorted by start; the second time is the latest end so far.
     spans: Vec<(u64, u64)>,
 }
 
 impl Losses {
-    /// Collects what the heads of the event chunks and the kernel's counters say; no event is read.
+    /// Losses from the headers of event chunks and the kernel's counters; no event is read.
     pub fn of(trace: &Trace<'_>) -> Self {
         let counters = &trace.metadata().counters;
         let mut numbers: Vec<u32> = trace.streams().keys().chain(counters.keys()).copied().collect();
@@ -211,38 +214,41 @@ impl Losses {
         self.spans = spans;
     }
 
-    /// Whether something is missing at some time, as far as is known.
+    /// True if events are missing in a known time span.
     pub fn has_spans(&self) -> bool {
         !self.spans.is_empty()
     }
 
-    /// Whether something is missing between the two times.
+    /// True if events are missing between two times.
     pub fn overlaps(&self, from: u64, to: u64) -> bool {
         let starting_before = self.spans.partition_point(|s| s.0 <= to);
         starting_before.checked_sub(1).and_then(|i| self.spans.get(i)).is_some_and(|s| s.1 >= from)
     }
 
-    /// For times that rise: up to when something is missing, of what began to be missing by `time`.
+    /// The same as [`Losses::overlaps`], faster where `to` rises from call to call.
     #[inline]
-    pub fn missing_until(&self, time: u64, cursor: &mut LossCursor) -> u64 {
-        while time >= cursor.next_start {
-            cursor.until = self.spans.get(cursor.next).map_or(cursor.until, |s| s.1);
-            cursor.next += 1;
-            cursor.next_start = self.spans.get(cursor.next).map_or(u64::MAX, |s| s.0);
-            if cursor.next > self.spans.len() {
-                break;
-            }
+    pub fn overlaps_rising(&self, from: u64, to: u64, cursor: &mut LossCursor) -> bool {
+        if to < cursor.start {
+            // A clock steps back.
+            return self.overlaps(from, to);
         }
-        cursor.until
+        while to >= cursor.next_start {
+            let Some(&(start, until)) = self.spans.get(cursor.begun) else { break };
+            (cursor.start, cursor.until) = (start, until);
+            cursor.begun += 1;
+            cursor.next_start = self.spans.get(cursor.begun).map_or(u64::MAX, |s| s.0);
+        }
+        cursor.begun > 0 && cursor.until >= from
     }
 
-    /// The start of [`Losses::missing_until`].
+    /// The start of [`Losses::overlaps_rising`].
     pub fn cursor(&self) -> LossCursor {
-        LossCursor { next: 0, next_start: self.spans.first().map_or(u64::MAX, |s| s.0), until: 0 }
+        let next_start = self.spans.first().map_or(u64::MAX, |s| s.0);
+        LossCursor { begun: 0, start: 0, until: 0, next_start }
     }
 
-    /// The share of the time between two times, over all CPUs, in which events are missing. `None` where it is not known
-    /// in which: dropped events mark no place.
+    /// Share of the time between two times, over all CPUs, in which events are missing. `None`: unknown, since dropped
+    /// events have no position.
     pub fn missing_share(&self, from: u64, to: u64) -> Option<f64> {
         if self.cpus.iter().any(|cpu| cpu.unplaced() > 0) {
             return None;
@@ -257,7 +263,7 @@ impl Losses {
         Some(missing as f64 / length / self.cpus.len().max(1) as f64)
     }
 
-    /// The share of the events of the target that was lost; `None` where they were not counted.
+    /// Lost share of the target's events; `None`: not counted.
     pub fn lost_share(&self, events: u64) -> Option<f64> {
         let missing = self.cpus.iter().flat_map(|c| &c.places).map(|p| p.events_missing);
         let lost = missing.fold(self.lost_events(), u64::saturating_add);
@@ -270,17 +276,17 @@ impl Losses {
         self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.lost_events()))
     }
 
-    /// Whether there may be more.
+    /// True if more events may be lost.
     pub fn is_minimum(&self) -> bool {
         self.cpus.iter().any(CpuLosses::is_minimum)
     }
 
-    /// Whether anything is missing at all.
+    /// True if any event is missing.
     pub fn any(&self) -> bool {
         self.lost_events() > 0 || self.cpus.iter().any(|c| !c.places.is_empty())
     }
 
-    /// Whether the file tells the kernel's own counters of every CPU.
+    /// True if the file has the kernel's counters of every CPU.
     pub fn has_all_stats(&self) -> bool {
         self.cpus.iter().all(|c| c.stats.is_some())
     }
@@ -327,11 +333,22 @@ mod tests {
             ((61, 99), false),
         ] {
             assert_eq!(losses.overlaps(from, to), expected, "{from}..{to}");
-            let missing_until = losses.missing_until(to, &mut losses.cursor());
-            assert_eq!(missing_until > 0 && missing_until >= from, expected, "{from}..{to}");
         }
-        let mut cursor = losses.cursor();
-        let seen = [9, 10, 16, 40, 50, 99].map(|time| losses.missing_until(time, &mut cursor));
-        assert_eq!(seen, [0, 20, 20, 20, 60, 60]);
+    }
+
+    #[test]
+    fn a_cursor_finds_the_same_also_where_times_step_back() {
+        for spans in
+            [vec![], vec![(0, 0)], vec![(0, u64::MAX)], vec![(0, 0), (10, 20), (15, 20), (50, u64::MAX)]]
+        {
+            let losses = Losses { spans, ..Losses::default() };
+            let mut cursor = losses.cursor();
+            for to in [0, 9, 10, 16, 40, 50, 99, u64::MAX, u64::MAX, 30, 12, 0, 70] {
+                for from in [0, 9, 15, 20, 21, 55, u64::MAX] {
+                    let seen = losses.overlaps_rising(from, to, &mut cursor);
+                    assert_eq!(seen, losses.overlaps(from, to), "{from}..{to} of {:?}", losses.spans);
+                }
+            }
+        }
     }
 }

@@ -1,9 +1,12 @@
-//! What a file holds besides its events, and how it is opened: losses, names of tasks, the kernel, snapshots, times.
+//! The file apart from its events: opening, losses, names of tasks, the kernel, snapshots, times.
 
 pub mod aliases;
+mod arrivals;
 pub mod buddy;
 pub mod comms;
+pub mod cpu_nodes;
 pub mod event_names;
+pub mod follow;
 pub mod kernel;
 pub mod losses;
 pub mod open;

@@ -1,4 +1,4 @@
-//! Opening the file: mapped where it is a regular file, read where it is not.
+//! Opens the file: mapped if it is a regular file, else read into memory.
 
 use std::fs::File;
 use std::io::Read;
@@ -49,7 +49,7 @@ pub fn trace<'d>(path: &Path, bytes: &'d [u8]) -> Result<Trace<'d>> {
     })
 }
 
-/// Tells damage on stderr; says whether the run is complete. `found` is what reading the events turned up.
+/// Prints damage on stderr; returns whether the run is complete. `found` is damage found while reading events.
 pub fn outcome(path: &Path, trace: &Trace<'_>, found: &[kmt_format::read::Damage], lost: bool) -> Outcome {
     let name = path.display();
     let count = trace.damages().len() + found.len();

@@ -1,13 +1,14 @@
-//! An opened trace with its losses, and what its metadata say of times, nodes and texts.
+//! An opened trace with its losses, and metadata on times, nodes and texts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::print::PrintEnv;
-use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
+use kmt_format::read::{Header, Metadata, SymbolTable, TaskRecord, Trace};
 
 use crate::limits;
+use crate::trace::cpu_nodes::CpuNodes;
 use crate::trace::kernel::version;
 use crate::trace::losses::Losses;
 
@@ -17,12 +18,12 @@ pub struct Session<'d> {
     pub path: PathBuf,
     /// Its contents.
     pub trace: &'d Trace<'d>,
-    /// What was lost.
+    /// Lost events.
     pub losses: Losses,
 }
 
 impl<'d> Session<'d> {
-    /// For a trace opened from `path`.
+    /// A session for a trace opened from `path`.
     pub fn new(path: &Path, trace: &'d Trace<'d>) -> Self {
         Self { path: path.to_owned(), trace, losses: Losses::of(trace) }
     }
@@ -32,7 +33,7 @@ impl<'d> Session<'d> {
         version(self.trace.metadata())
     }
 
-    /// Events of which only some were recorded: name, samples, events that they stand for. From perf, with -F or -c.
+    /// Sampled events: name, samples, number of events that they stand for. From perf, with -F or -c.
     pub fn sampled(&self) -> Vec<(&'d str, u64, u64)> {
         let text = self.trace.metadata().text("perf/sampled").unwrap_or_default();
         let row = |line: &'d str| {
@@ -42,7 +43,7 @@ impl<'d> Session<'d> {
         text.lines().filter_map(row).collect()
     }
 
-    /// Why addresses tell nothing of places in memory, if so: a text may hold hashes of them.
+    /// Reason why addresses have no meaning, if so: a text may have hashes of them.
     pub fn no_addresses(&self) -> Option<&'static str> {
         let is_hashed = self.trace.metadata().text("pointers") == Some("hashed");
         is_hashed.then_some("the trace was made of text whose pointers are hashes of addresses")
@@ -50,7 +51,7 @@ impl<'d> Session<'d> {
 
     /// The clock's unit.
     pub fn unit(&self) -> ClockUnit {
-        self.trace.metadata().clock.as_ref().map_or(ClockUnit::Nanoseconds, |c| c.unit)
+        clock_unit(self.trace.metadata())
     }
 
     /// Time of the first event.
@@ -59,8 +60,8 @@ impl<'d> Session<'d> {
         infos.filter(|i| i.event_count > 0).map(|i| i.t_first).min()
     }
 
-    /// The time of day of a time of the trace's clock, in nanoseconds since 1970: a recording tells some pairs, of which
-    /// the nearest counts. `None` if it does not, or for clocks that do not count nanoseconds.
+    /// Time of day of a time of the trace's clock, in nanoseconds since 1970, by the nearest pair of times in the
+    /// recording. `None`: no pairs, or the clock does not count nanoseconds.
     pub fn time_of_day(&self, time: u64) -> Option<i64> {
         if self.unit() != ClockUnit::Nanoseconds {
             return None;
@@ -81,32 +82,30 @@ impl<'d> Session<'d> {
         infos.filter(|i| i.event_count > 0).map(|i| i.t_last).max()
     }
 
-    /// log2 of the pages of a pageblock, and whether that is only assumed: /proc/pagetypeinfo tells it, and most
-    /// kernels have the size of a huge page, 9 with pages of 4 KiB.
+    /// log2 of the pages of a pageblock, from /proc/pagetypeinfo; or true and an assumed value: most kernels use the
+    /// size of a huge page, 9 with pages of 4 KiB.
     pub fn pageblock_order(&self) -> (u32, bool) {
-        let known = pageblock_order(self.trace.metadata()).and_then(|o| u32::try_from(o).ok());
-        known.filter(|&o| o < 32).map_or((9, true), |order| (order, false))
+        let recorded = pageblock_order(self.trace.metadata()).and_then(|o| u32::try_from(o).ok());
+        recorded.filter(|&o| o < 32).map_or((9, true), |order| (order, false))
     }
 
-    /// The node of each CPU; `None` if the file does not tell.
-    pub fn cpu_nodes(&self) -> Option<BTreeMap<u32, u32>> {
-        let mut out = BTreeMap::new();
-        for (key, value) in &self.trace.metadata().pairs {
-            let number = key.strip_prefix("node").and_then(|k| k.strip_suffix(".cpus"));
-            let Some(node) = number.and_then(|n| n.parse().ok()) else { continue };
-            let list = std::str::from_utf8(value).unwrap_or_default();
-            out.extend(cpu_list(list).into_iter().map(|cpu| (cpu, node)));
-        }
-        (!out.is_empty()).then_some(out)
+    /// Node of each CPU; `None`: not in the file.
+    pub fn cpu_nodes(&self) -> Option<CpuNodes> {
+        CpuNodes::of(self.trace.metadata())
     }
 
-    /// What the texts of events refer to.
+    /// Environment for texts of events: symbols, strings and constants.
     pub fn print_env(&self) -> PrintEnv<'d> {
         print_env(self.trace.header(), self.trace.metadata(), self.trace.symbols())
     }
 }
 
-/// What the texts of events refer to.
+/// The clock's unit.
+pub fn clock_unit(metadata: &Metadata<'_>) -> ClockUnit {
+    metadata.clock.as_ref().map_or(ClockUnit::Nanoseconds, |clock| clock.unit)
+}
+
+/// Environment for texts of events: symbols, strings and constants.
 pub fn print_env<'d>(
     header: &Header,
     metadata: &'d Metadata<'d>,
@@ -126,17 +125,7 @@ pub fn print_env<'d>(
     }
 }
 
-/// A list as the kernel prints it: `0-3,8`. Numbers above those of any kernel (NR_CPUS is 8,192 at most) are left out.
-fn cpu_list(text: &str) -> Vec<u32> {
-    const CPUS_MAX: u32 = 1 << 16;
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse().ok()?..=last.trim().parse::<u32>().ok()?.min(CPUS_MAX))
-    };
-    text.split(',').filter_map(range).flatten().collect()
-}
-
-/// The kernel prints its pageblock order in /proc/pagetypeinfo: `Page block order: 9`.
+/// Parses the pageblock order in /proc/pagetypeinfo: `Page block order: 9`.
 fn pageblock_order(metadata: &Metadata<'_>) -> Option<i64> {
     let names = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
     let text = names.iter().find_map(|n| metadata.attachment(n))?;
@@ -144,12 +133,24 @@ fn pageblock_order(metadata: &Metadata<'_>) -> Option<i64> {
     text.lines().find_map(|l| l.strip_prefix("Page block order:"))?.trim().parse().ok()
 }
 
-/// The names of tasks, the latest each.
-pub fn task_names<'s>(session: &'s Session<'_>) -> HashMap<i32, &'s [u8]> {
-    let mut names = HashMap::new();
-    for task in &session.trace.metadata().tasks {
-        names.insert(task.pid, task.comm.as_ref());
+/// The last name of each task, as the kernel prints it: of several rows the one with the latest time, and of those with
+/// the same time the last one.
+pub fn last_names<'d>(metadata: &'d Metadata<'d>) -> HashMap<i32, &'d TaskRecord<'d>> {
+    let mut names: HashMap<i32, &TaskRecord<'_>> = HashMap::new();
+    for task in &metadata.tasks {
+        let name = names.entry(task.pid).or_insert(task);
+        if task.time >= name.time {
+            *name = task;
+        }
     }
+    names
+}
+
+/// Last name of each task.
+pub fn task_names<'s>(session: &'s Session<'_>) -> HashMap<i32, &'s [u8]> {
+    let last = last_names(session.trace.metadata());
+    let mut names: HashMap<i32, &[u8]> =
+        last.into_iter().map(|(pid, task)| (pid, task.comm.as_ref())).collect();
     names.entry(0).or_insert(b"<idle>");
     names
 }
@@ -157,11 +158,19 @@ pub fn task_names<'s>(session: &'s Session<'_>) -> HashMap<i32, &'s [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kmt_format::kernel::{ByteOrder, TraceClock};
+    use kmt_format::write::{Task, Writer, WriterOptions};
 
     #[test]
-    fn lists_of_cpus() {
-        assert_eq!(cpu_list("0-2,8\n"), [0, 1, 2, 8]);
-        assert!(cpu_list("").is_empty() && cpu_list("x-3").is_empty());
-        assert!(cpu_list("0-4294967295").len() < 70_000);
+    fn the_latest_name_of_a_task_counts_whatever_the_order_of_rows() {
+        let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8)).unwrap();
+        writer.clock(&TraceClock::named("local")).unwrap();
+        let task = |name: &[u8], time| Task::new(7, name.to_vec()).since(time);
+        // A recorder that has seen python3 in an event adds the name that the kernel had saved before.
+        writer.tasks(&[task(b"python3", 900), task(b"timeout", 500), task(b"sh", 0)]).unwrap();
+        let file = writer.finish().unwrap();
+        let trace = Trace::open(&file).unwrap();
+        let session = Session::new(Path::new("a.kmt"), &trace);
+        assert_eq!(task_names(&session)[&7], b"python3");
     }
 }

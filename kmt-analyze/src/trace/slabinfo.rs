@@ -1,4 +1,4 @@
-//! /proc/slabinfo and /sys/kernel/slab, as the recording kept them.
+//! /proc/slabinfo and /sys/kernel/slab in the recording.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 pub struct SlabInfo {
     /// Cache.
     pub name: String,
-    /// Objects in use; counts whole CPU slabs and per-CPU sheaves as in use. Estimated by 6.12 and later where many slabs are
+    /// Objects in use, counting whole CPU slabs and per-CPU sheaves. 6.10 and later estimate it if many slabs are
     /// partly full, see [`SlabInfo::in_use_max`].
     pub active_objs: u64,
-    /// Objects that the slabs have room for.
+    /// Capacity of the slabs in objects.
     pub num_objs: u64,
-    /// Bytes of an object, debug metadata included.
+    /// Bytes of an object, including debug metadata.
     pub objsize: u64,
     /// Objects of a slab.
     pub objperslab: u64,
@@ -22,24 +22,24 @@ pub struct SlabInfo {
     pub num_slabs: u64,
 }
 
-/// Partly full slabs that the kernel counts; beyond this number it estimates the rest
-/// (`count_partial_free_approx()`, mm/slub.c of 6.12 to 7.3; not in 6.1). How many are, it does not tell.
+/// Number of partly full slabs that the kernel counts; beyond it, it estimates the rest (`count_partial_free_approx()`,
+/// mm/slub.c since 6.10, commit 046f4c69090c). The number of partly full slabs is not in the file.
 const COUNTED_SLABS: u64 = 10_000;
 
 impl SlabInfo {
-    /// Objects that are in use at most: where the kernel may have estimated, all that there is room for.
+    /// Largest number of objects in use: the capacity, if the kernel may have estimated.
     pub fn in_use_max(&self) -> u64 {
         if self.num_slabs > COUNTED_SLABS { self.num_objs } else { self.active_objs }
     }
 
-    /// Bytes of each slab that no object can take.
+    /// Bytes of each slab that no object can use.
     pub fn tail_bytes(&self, page_size: u64) -> u64 {
         let bytes = self.pagesperslab.saturating_mul(page_size);
         bytes.saturating_sub(self.objperslab.saturating_mul(self.objsize))
     }
 }
 
-/// Lines of /proc/slabinfo by cache; lines that are none are passed over.
+/// Parses /proc/slabinfo by cache; other lines are skipped.
 pub fn parse(text: &[u8]) -> BTreeMap<String, SlabInfo> {
     let text = String::from_utf8_lossy(text);
     let line = |line: &str| {
@@ -59,7 +59,7 @@ pub fn parse(text: &[u8]) -> BTreeMap<String, SlabInfo> {
     text.lines().filter(|l| !l.starts_with('#')).filter_map(line).map(|i| (i.name.clone(), i)).collect()
 }
 
-/// `CACHE FILE=VALUE FILE=VALUE …`, a line of /sys/kernel/slab: cache, and files with their values.
+/// Parses `CACHE FILE=VALUE FILE=VALUE …`, a line of /sys/kernel/slab: cache, and files with their values.
 ///
 /// Values by node (` N0=5`, `show_slab_objects()`, mm/slub.c) are left out.
 pub fn sysfs_line(line: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)>)> {
@@ -81,7 +81,7 @@ pub fn parse_sysfs(text: &[u8]) -> BTreeMap<String, BTreeMap<String, u64>> {
             }
         }
     }
-    // A link stands for its cache.
+    // A link has the values of its cache.
     for line in text.lines() {
         let Some((alias, target)) = line.split_once(" -> ") else { continue };
         if let Some(values) = out.get(target).cloned() {

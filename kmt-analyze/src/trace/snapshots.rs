@@ -1,4 +1,4 @@
-//! The states of /proc/slabinfo that a recording kept.
+//! Snapshots of /proc/slabinfo in a recording.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use crate::trace::slabinfo::{SlabInfo, parse};
 /// /proc/slabinfo at one time.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// When reading it began, in the trace clock's time.
+    /// Begin of reading, in the trace clock's time.
     pub from: u64,
-    /// When it was over.
+    /// End of reading.
     pub to: u64,
-    /// What it said.
+    /// Contents.
     pub caches: BTreeMap<String, SlabInfo>,
 }
 
-/// A snapshot that was begun so much later than the last event tells nothing of its time: one second.
+/// Largest delay after the last event at which a snapshot still is of the trace: one second.
 const LATE_NS: u64 = 1_000_000_000;
 
-/// Those that were read while events were recorded, and the one behind the last event, at `last`; sorted by time.
+/// Snapshots read while events were recorded, and the one after the last event, at `last`; sorted by time.
 ///
-/// They are `slabinfo` with its times, and `slabinfo.after` (format-spec/registry.md). The latter counts only where the
-/// recorder read it at once: in a directory that somebody saved, it may be from much later.
+/// They are `slabinfo` with its times, and `slabinfo.after` (format-spec/registry.md). The latter is used only if the
+/// recorder read it at once: in a saved directory it may be from much later.
 pub fn snapshots(metadata: &Metadata<'_>, last: u64) -> Vec<Snapshot> {
     let meanwhile = metadata.attachments.iter().filter_map(|attachment| {
         let (from, to) = attachment.times.filter(|_| attachment.name == "slabinfo")?;
@@ -39,7 +39,7 @@ pub fn snapshots(metadata: &Metadata<'_>, last: u64) -> Vec<Snapshot> {
     all
 }
 
-/// The one behind the last event.
+/// The snapshot after the last event.
 pub fn at_end(metadata: &Metadata<'_>, last: u64) -> Option<Snapshot> {
     snapshots(metadata, last).pop().filter(|snapshot| snapshot.to == last)
 }

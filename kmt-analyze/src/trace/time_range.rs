@@ -1,8 +1,8 @@
-//! `--time`: seconds as the dump prints them, or relative to the start.
+//! `--time`: seconds as `dump` prints them, or relative to the start.
 
 use kmt_format::kernel::ClockUnit;
 
-/// A window of time, as given on the command line.
+/// A time window of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeRange {
     from: Option<Edge>,
@@ -13,7 +13,7 @@ pub struct TimeRange {
 struct Edge {
     relative: bool,
     whole: u64,
-    /// Digits behind the point, as nanoseconds.
+    /// Digits after the decimal point, as nanoseconds.
     nanos: u64,
 }
 
@@ -25,7 +25,7 @@ impl TimeRange {
         Ok(Self { from: edge(from)?, to: edge(to)? })
     }
 
-    /// Parses one time: the window that begins and ends then.
+    /// Parses one time, as the window that begins and ends then.
     pub fn parse_instant(text: &str) -> Result<Self, String> {
         let edge = Edge::parse(text)?;
         Ok(Self { from: Some(edge.clone()), to: Some(edge) })
@@ -33,7 +33,7 @@ impl TimeRange {
 
     /// First and last time of the window in the clock's unit; `start` is the trace's first time.
     ///
-    /// For clocks that do not count nanoseconds the numbers are the clock's own.
+    /// For clocks that do not count nanoseconds, numbers are in the clock's own unit.
     pub fn resolve(&self, unit: ClockUnit, start: u64) -> (u64, u64) {
         let time = |edge: &Edge| {
             let value = match unit {
@@ -65,7 +65,7 @@ impl std::fmt::Display for TimeRange {
 
 impl Edge {
     fn parse(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no time: expected seconds such as 12.5, or +0.5 from the start");
+        let bad = || format!("`{text}` is not a time: expected seconds such as 12.5, or +0.5 from the start");
         let (relative, number) = text.strip_prefix('+').map_or((false, text), |rest| (true, rest));
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! What a file of a later version of the format holds and this program cannot read. Spec section "Unknown values".
+//! Fields of a later version of the format, which this program cannot read. Spec section "Unknown values".
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use crate::failure::{Failure, Result};
 use kmt_common::tell;
 use kmt_common::text::escaped;
 
-/// Classes, and fields of a class, that are named at most: a file may have millions.
+/// Largest number of named classes, and of named fields of a class: a file may have millions.
 const NAMED_MAX: usize = 16;
 
-/// The fields of an event class that cannot be read here.
+/// Fields of an event class that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFields {
     /// `SYSTEM:NAME` of the class.
     pub class: String,
     /// Names of the fields, the first 16.
     pub fields: Vec<String>,
-    /// Whether the ledger cannot do without them.
+    /// True if the ledger needs them.
     is_needed: bool,
 }
 
@@ -33,7 +33,7 @@ fn needed(meaning: Meaning) -> &'static [Role] {
     }
 }
 
-/// Fields with a role of a later version, where a role that is needed is not there.
+/// Fields with a role of a later version, if a needed role is missing.
 fn of_later_roles(class: &EventClass) -> Vec<u16> {
     if needed(class.meaning).iter().all(|&role| class.field_with(role).is_some()) {
         return Vec::new();
@@ -41,7 +41,7 @@ fn of_later_roles(class: &EventClass) -> Vec<u16> {
     (0u16..).zip(class.roles.iter()).filter(|(_, role)| !role.is_known()).map(|(field, _)| field).collect()
 }
 
-/// Classes with such fields: all of them, or those that the ledger cannot do without; the first 16.
+/// Classes with such fields: all of them, or those that the ledger needs; the first 16.
 fn fields_of(schema: &Schema, only_needed: bool) -> Vec<UnknownFields> {
     let unknown = schema.unknown_fields();
     let of = |(index, class): (usize, &EventClass)| {
@@ -68,7 +68,7 @@ pub fn fields(schema: &Schema) -> Vec<UnknownFields> {
     fields_of(schema, false)
 }
 
-/// Whether its events are of memory, and do not say of which: they are in no account.
+/// True if its events are about memory without its address: they cannot be accounted for.
 pub fn is_without_address(class: &EventClass) -> bool {
     let address = match class.meaning {
         meaning if meaning.is_slab_alloc() || meaning.is_slab_free() => Role::PTR,
@@ -78,8 +78,8 @@ pub fn is_without_address(class: &EventClass) -> bool {
     class.field_with(address).is_none()
 }
 
-/// Refuses a file whose events cannot be accounted for: a field without a value would count as 0. Says which classes are
-/// left out since their events do not say where the memory is.
+/// Refuses a file whose events cannot be accounted for: a field without a value would count as 0. Warns about classes
+/// that are left out because their events have no address.
 pub fn check_accounting(file: &Path, trace: &Trace<'_>) -> Result<()> {
     refuse(file, &fields_of(trace.schema(), true))?;
     let left_out = trace.schema().classes().map(|(_, class)| class).filter(|class| is_without_address(class));
@@ -90,7 +90,7 @@ pub fn check_accounting(file: &Path, trace: &Trace<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a file whose events cannot be written anew.
+/// Refuses a file whose events cannot be rewritten.
 pub fn check_copying(file: &Path, trace: &Trace<'_>) -> Result<()> {
     refuse(file, &fields_of(trace.schema(), false))
 }

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::support::alone::Alone;
 use crate::support::files::{Scratch, json};
@@ -40,14 +41,21 @@ fn holds(report: &Value) -> usize {
     for cache in report["caches"].as_array().unwrap() {
         let name = cache["cache"].as_str().unwrap();
         let (active, live) = (&cache["active"], numbers(&cache["live"]));
+        let waiting = numbers(&cache["waiting"]);
         if active.as_array().unwrap().iter().any(Value::is_null) {
             continue;
         }
-        let active = numbers(active);
+        let (active, active_max) = (numbers(active), numbers(&cache["active_max"]));
         let ranges: Vec<Vec<u64>> = cache["live_range"].as_array().unwrap().iter().map(numbers).collect();
         for (at, range) in ranges.iter().enumerate() {
             assert!(range[0] <= active[at], "{name}: at least {} of {}", range[0], active[at]);
-            assert!(range[0] <= range[1] && range[1] <= live[at], "{name}: {range:?} of {}", live[at]);
+            // Objects that wait for a grace period, long on a busy machine, can be live too.
+            let most = live[at] + waiting[at];
+            assert!(range[0] <= range[1] && range[1] <= most, "{name}: {range:?} of {most}");
+            // An estimate by the kernel (more than 10,000 slabs) may move by tens of thousands between two readings.
+            if active != active_max {
+                continue;
+            }
             let grown = active[at].saturating_sub(*active[..=at].iter().min().unwrap());
             assert!(
                 range[1] + HIDDEN >= grown,
@@ -60,6 +68,17 @@ fn holds(report: &Value) -> usize {
     bounded
 }
 
+/// Where events were lost, slabinfo alone bounds what is live.
+fn holds_by_slabinfo(report: &Value) {
+    for cache in report["caches"].as_array().unwrap() {
+        let ranges = cache["live_range"].as_array().unwrap();
+        for (range, active) in ranges.iter().zip(cache["active_max"].as_array().unwrap()) {
+            let is_bounded = range[0] == 0 && (active.is_null() || range[1] == *active);
+            assert!(is_bounded, "{}: {range} of {active}", cache["cache"]);
+        }
+    }
+}
+
 #[test]
 fn what_lives_lies_within_its_bounds() {
     let Some(_alone) = Alone::or_skip() else { return };
@@ -68,11 +87,14 @@ fn what_lives_lies_within_its_bounds() {
         let path = scratch.0.join("frees.kmt");
         let flag = scratch.0.join("working");
         fs::write(&flag, "").unwrap();
-        let script = format!("while [ -e {} ]; do sleep 0.1; done", flag.display());
+        let begun = scratch.0.join("begun");
+        let _ = fs::remove_file(&begun);
+        let script =
+            format!("touch {}; while [ -e {} ]; do sleep 0.1; done", begun.display(), flag.display());
         let options = Options {
             output: Some(path.clone()),
             preset,
-            buffer_size: Some(32 << 20),
+            buffer_size: Some(64 << 20),
             snapshot_every: Some(Duration::from_millis(400)),
             quiet: true,
             force: true,
@@ -81,13 +103,23 @@ fn what_lives_lies_within_its_bounds() {
         };
         std::thread::scope(|scope| {
             scope.spawn(|| {
+                // On a busy machine the recorder needs seconds to begin, and longer between its readings.
+                let since = Instant::now();
+                while !begun.exists() && since.elapsed() < Duration::from_secs(60) {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
                 churn(200);
-                std::thread::sleep(Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(1_500));
                 fs::remove_file(&flag).unwrap();
             });
             record::record(&options).unwrap();
         });
         let report = json(&["slabinfo", "--json"], &path);
+        if report["trace"]["lost_events"] != 0 {
+            println!("{preset:?}: events were lost on a busy machine: classes and bounds say little");
+            holds_by_slabinfo(&report["slabinfo"]);
+            continue;
+        }
         assert!(numbers(&report["slabinfo"]["times"]).len() >= 2, "{:#}", report["slabinfo"]["times"]);
         let bounded = holds(&report["slabinfo"]);
         let bytes = fs::read(&path).unwrap();
@@ -105,5 +137,41 @@ fn what_lives_lies_within_its_bounds() {
             assert!(matches!(watchers.as_deref(), Some("none" | "partly")), "{watchers:?}");
             assert_eq!(class("filp").as_deref(), Some("all"));
         }
+    }
+}
+
+/// Files that are made and kept are new objects by the kernel's counts and by events alike, but for free objects in per-CPU
+/// slabs and what else runs.
+#[test]
+fn changes_of_caches_are_those_of_slabinfo() {
+    const FILES: i64 = 10_000;
+    let Some(_alone) = Alone::or_skip() else { return };
+    let folder = Path::new("/dev/shm").join(format!("kmt-changes-{}", std::process::id()));
+    if fs::create_dir(&folder).is_err() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.0.join("files.kmt");
+    let script = format!("cd {} && seq {FILES} | xargs touch && sleep 0.3", folder.display());
+    let options = Options {
+        output: Some(path.clone()),
+        preset: Some(Preset::Slab),
+        buffer_size: Some(32 << 20),
+        quiet: true,
+        force: true,
+        command: ["sh", "-c", &script].map(OsString::from).to_vec(),
+        ..Options::default()
+    };
+    let recorded = record::record(&options);
+    fs::remove_dir_all(&folder).unwrap();
+    recorded.unwrap();
+    let report = json(&["slabinfo", "--json"], &path);
+    let caches = report["slabinfo"]["caches"].as_array().unwrap();
+    for name in ["dentry", "shmem_inode_cache"] {
+        let row = caches.iter().find(|row| row["cache"] == name).unwrap();
+        let change = |key: &str| row["change"][key].as_i64().unwrap_or_else(|| panic!("{row}"));
+        println!("{name}: {}", row["change"]);
+        assert!((change("events") - FILES).abs() < FILES / 10, "{name}: {}", row["change"]);
+        assert!(change("unseen").abs() < FILES * 15 / 100, "{name}: {}", row["change"]);
     }
 }

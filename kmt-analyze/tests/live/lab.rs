@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::agreement::{Mask, agree};
-use crate::support::files::json;
+use crate::support::files::{json, run, stdout};
+use crate::support::findings::check;
 
 #[test]
 #[ignore = "KMT_LAB names a folder that .ci/lab left"]
@@ -57,6 +58,23 @@ fn what_is_handed_to_kfree_rcu_ends() {
     let range = &summary["slab"]["live_range"];
     assert!(range[1].as_u64().unwrap() >= number("live"), "{range}");
     assert!(lines.iter().any(|l| l.contains("kvfree_call_rcu") && l.contains("object=0x")), "{}", handed[0]);
+}
+
+/// On a system that does nothing only the recording is reported.
+#[test]
+#[ignore = "KMT_LAB names a folder that .ci/lab left"]
+fn an_idle_guest_has_no_finding() {
+    let folder = std::env::var_os("KMT_LAB").expect("KMT_LAB names a folder that .ci/lab left");
+    let file = Path::new(&folder).join("idle.kmt");
+    check(&file);
+    let document = json(&["findings", "--json"], &file);
+    let sentence = document["recording"]["sentence"].as_str().unwrap();
+    println!("idle: {sentence}");
+    assert!(document["recording"]["length"].as_u64().unwrap() > 10_000_000_000, "{sentence}");
+    assert_eq!(document["findings"].as_array().unwrap().len(), 0, "{document:#}");
+    let screen = stdout(&run(&["--wide"], &file));
+    assert_eq!(screen.lines().next(), Some(sentence), "{screen}");
+    assert_eq!(screen.lines().nth(1), Some(""), "{screen}");
 }
 
 fn dump(path: &Path) -> String {

@@ -46,10 +46,10 @@ impl Drop for Working {
 }
 
 /// Name of the task that works.
-const WORKER: &str = "kmt-worker";
+pub const WORKER: &str = "kmt-worker";
 
 /// Records while `work` runs on a thread of its own; what it returns is kept until the recording is over.
-fn record<K: Send>(path: &Path, length: Duration, work: impl FnOnce() -> K + Send) {
+pub fn record<K: Send>(path: &Path, length: Duration, work: impl FnOnce() -> K + Send) {
     record_as(Options { duration: Some(length), ..options(path) }, work);
 }
 
@@ -72,7 +72,7 @@ fn buffer_size() -> u64 {
     ((256 << 20) / cpus).clamp(16 << 20, 128 << 20)
 }
 
-fn options(path: &Path) -> Options {
+pub fn options(path: &Path) -> Options {
     Options {
         output: Some(path.to_owned()),
         buffer_size: Some(buffer_size()),
@@ -83,7 +83,7 @@ fn options(path: &Path) -> Options {
     }
 }
 
-fn record_as<K: Send>(options: Options, work: impl FnOnce() -> K + Send) {
+pub fn record_as<K: Send>(options: Options, work: impl FnOnce() -> K + Send) {
     thread::scope(|scope| {
         let named = thread::Builder::new().name(WORKER.to_owned());
         let working = named
@@ -98,7 +98,7 @@ fn record_as<K: Send>(options: Options, work: impl FnOnce() -> K + Send) {
 }
 
 /// Calls `each` `count` times in equal steps of `length`.
-fn paced(count: u32, length: Duration, mut each: impl FnMut(u32)) {
+pub fn paced(count: u32, length: Duration, mut each: impl FnMut(u32)) {
     let start = Instant::now();
     for number in 0..count {
         each(number);
@@ -194,7 +194,7 @@ fn a_cache_that_fills_is_called_warming() {
 }
 
 /// Files that are made at once and then removed, but for one in `keep`.
-fn files(dir: &Path, count: u32, keep: Option<u32>) {
+pub fn files(dir: &Path, count: u32, keep: Option<u32>) {
     fs::create_dir_all(dir).unwrap();
     for number in 0..count {
         fs::write(dir.join(number.to_string()), b"").unwrap();
@@ -350,7 +350,8 @@ fn direct_map_is_right(capture: &Path, file: &Path) {
 fn occupancy_agrees_with_slabinfo_of_captures() {
     let dir = std::env::var_os("KMT_RAW_CAPTURES").expect("KMT_RAW_CAPTURES names a folder of captures");
     let scratch = Scratch::new();
-    for capture in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+    let mut compared = 0;
+    for capture in fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()) {
         if capture.join("tracefs").is_dir() {
             direct_map_is_right(&capture, &scratch.convert(&capture));
         }
@@ -358,8 +359,10 @@ fn occupancy_agrees_with_slabinfo_of_captures() {
         // Between the end of that trace and its snapshot files were removed, and their buffer heads.
         if is_whole && !capture.ends_with("x86_64-6.1-graph") {
             agrees_with_slabinfo(&scratch.convert(&capture), 64);
+            compared += 1;
         }
     }
+    assert!(compared > 0, "{dir:?} has no capture with /proc/slabinfo");
 }
 
 #[test]

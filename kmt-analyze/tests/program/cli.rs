@@ -88,6 +88,53 @@ fn dump_of_some_events_is_their_lines() {
 }
 
 #[test]
+fn dump_selects_by_conditions() {
+    let scratch = Scratch::new();
+    let number = |event: &Value, key: &str| event["fields"][key].as_i64();
+    let text = |event: &Value, key: &str| event["fields"][key].as_str().map(str::to_owned);
+    type Meets<'f> = &'f dyn Fn(&Value) -> bool;
+    let cases: [(&str, Meets<'_>); 9] = [
+        ("size>256", &|e| number(e, "bytes_alloc").is_some_and(|n| n > 256)),
+        ("bytes_req<=64", &|e| number(e, "bytes_req").is_some_and(|n| n <= 64)),
+        ("call_site~^alloc_", &|e| text(e, "call_site_text").is_some_and(|t| t.starts_with("alloc_"))),
+        ("cache=names_cache", &|e| text(e, "name").is_some_and(|t| t == "names_cache")),
+        ("cache=kmalloc-64", &|e| {
+            e["event"] == "kmem:kmalloc" && number(e, "bytes_alloc").is_some_and(|n| n == 64)
+        }),
+        ("gfp~ZERO", &|e| text(e, "gfp_flags_text").is_some_and(|t| t.contains("ZERO"))),
+        ("migratetype=Movable", &|e| number(e, "migratetype") == Some(1)),
+        ("event!=kfree", &|e| e["event"] != "kmem:kfree"),
+        ("comm=bash", &|e| e["comm"] == "bash"),
+    ];
+    for name in ["s390x-6.1", "x86_64-6.12", "../../../kmt-analyze/tests/data/x86_64-6.18-stacks"] {
+        let file = scratch.convert(&data(name));
+        let lines = |args: &[&str]| -> Vec<Value> {
+            stdout(&run(args, &file)).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        let all = lines(&["dump", "--json"]);
+        let key = |event: &Value| format!("{} {}", event["ts"], event["event"].as_str().unwrap_or(""));
+        let mut found = 0;
+        for (condition, meets) in cases {
+            let is_own = |e: &Value| e["of"].is_null() && e["event"] != "ftrace:kernel_stack" && meets(e);
+            let owners: Vec<String> = all.iter().filter(|e| is_own(e)).map(key).collect();
+            let mut expected = all.clone();
+            expected.retain(|e| is_own(e) || !e["of"].is_null() && owners.contains(&key(&e["of"])));
+            let selected = lines(&["dump", "--json", "--where", condition]);
+            assert_eq!(selected.len(), expected.len(), "{name}: {condition}");
+            assert_eq!(selected, expected, "{name}: {condition}");
+            assert_eq!(lines(&["dump", "--json", "--follow", "--where", condition]), expected, "{condition}");
+            found += usize::from(!expected.is_empty() && expected.len() < all.len());
+        }
+        assert!(found >= 6, "{name}: {found} conditions select a part");
+        let output = run(&["dump", "--where", "order>0"], &file);
+        assert!(stderr(&output).contains(" without the field of `order>0` left out"), "{}", stderr(&output));
+    }
+    let refused = run(&["dump", "--where", "lifetime>1ms"], &scratch.convert(&data("s390x-6.1")));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("no lifetime") && stderr(&refused).contains("hint:"));
+}
+
+#[test]
 fn summary_has_every_key_of_the_contract() {
     let scratch = Scratch::new();
     let file = scratch.convert(&data("x86_64-6.12"));
@@ -133,7 +180,7 @@ fn summary_has_every_key_of_the_contract() {
 fn rows_are_sorted_cut_and_filtered() {
     let scratch = Scratch::new();
     let file = scratch.convert(&data("x86_64-6.12"));
-    let rows = json(&["callers", "--json", "--sort", "count", "-l", "3"], &file);
+    let rows = json(&["callers", "--json", "--sort", "allocs", "-l", "3"], &file);
     let counts: Vec<u64> =
         rows["callers"].as_array().unwrap().iter().map(|r| r["alloc_events"].as_u64().unwrap()).collect();
     assert!(counts.len() == 3 && counts.is_sorted_by(|a, b| a >= b));
@@ -150,7 +197,7 @@ fn rows_are_sorted_cut_and_filtered() {
         .sum();
     assert_eq!(per_cpu, json(&["summary", "--json"], &file)["slab"]["alloc_events"].as_u64().unwrap());
     let text = stdout(&run(&["callers", "-l", "2"], &file));
-    assert!(text.contains("more call sites"), "{text}");
+    assert!(text.contains(" call sites (-l 0)"), "{text}");
 }
 
 #[test]
@@ -219,7 +266,7 @@ fn losses_are_told_everywhere_and_end_with_3() {
     assert_eq!(cpu["lost_events_at_uncounted_places"], 33);
     let place = &cpu["losses"][0];
     assert!(place["uncounted"] == true && place["after"].as_u64() < place["before"].as_u64());
-    assert!(stdout(&run(&["summary"], &file)).contains("what counts events is a lower bound"));
+    assert!(stdout(&run(&["summary", "--wide"], &file)).contains("event counts are minimums"));
     assert!(json(&["summary", "--json"], &file)["slab"]["uncertain"].as_u64().unwrap() > 0);
 }
 
@@ -302,8 +349,8 @@ fn cut_and_damaged_files_give_what_is_whole_and_end_with_3() {
     assert!(stderr(&output).contains("has no end"), "{}", stderr(&output));
     let whole = stdout(&run(&["dump"], &scratch.0.join("trace.kmt")));
     assert!(
-        stdout(&run(&["summary"], &path)).contains("it has no end): every total"),
-        "told beside the totals"
+        stdout(&run(&["summary", "--wide"], &path)).contains("no end): all totals are minimums."),
+        "reported beside the totals"
     );
     let some = stdout(&output);
     assert!(some.lines().count() > 0 && some.lines().count() < whole.lines().count());
@@ -313,20 +360,27 @@ fn cut_and_damaged_files_give_what_is_whole_and_end_with_3() {
     fs::write(&path, &damaged).unwrap();
     assert_eq!(run(&["info"], &path).status.code(), Some(3));
     assert_eq!(json(&["info", "--json"], &path)["integrity"]["sound"], false);
-    assert!(stdout(&run(&["summary"], &path)).contains("the file is not whole"), "told beside the totals");
+    assert!(
+        stdout(&run(&["summary", "--wide"], &path)).contains("The file is incomplete (1 damaged place"),
+        "reported beside the totals"
+    );
 }
 
 #[test]
-fn a_file_alone_is_summarised_and_stdin_works() {
+fn a_file_alone_gives_findings_and_stdin_works() {
     let scratch = Scratch::new();
     let file = scratch.convert(&data("armhf-6.1"));
-    assert_eq!(stdout(&run(&[], &file)), stdout(&run(&["summary"], &file)));
-    assert_eq!(json(&["--json"], &file), json(&["summary", "--json"], &file));
+    assert_eq!(stdout(&run(&[], &file)), stdout(&run(&["findings"], &file)));
+    let (findings, summary) = (json(&["--json"], &file), json(&["summary", "--json"], &file));
+    assert_eq!(findings, json(&["findings", "--json"], &file));
+    assert_eq!((&findings["slab"], &findings["pages"]), (&summary["slab"], &summary["pages"]));
     assert_eq!(stdout(&run(&["dump", "--json"], &file)), stdout(&run(&["dump", "--format", "jsonl"], &file)));
     let input = fs::File::open(&file).unwrap();
     let program = env!("CARGO_BIN_EXE_kmt-analyze");
     let piped = Command::new(program).args(["summary", "-"]).stdin(input).output().unwrap();
-    assert_eq!(stdout(&piped), stdout(&run(&["summary"], &file)));
+    // The commands to run next name the file.
+    let text = |text: String| text.split("\n\n  ").next().map(str::to_owned);
+    assert_eq!(text(stdout(&piped)), text(stdout(&run(&["summary"], &file))));
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn every_report_can_be_rows() {
         }
     }
     let unknown = run(&["export", "csv", "--of", "nothing"], &file);
-    assert!(stderr(&unknown).contains("there is no report \"nothing\""), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("no report has the name \"nothing\""), "{}", stderr(&unknown));
 }
 
 #[test]
@@ -131,4 +131,41 @@ fn accounts_add_up() {
         "{}",
         stderr(&refused)
     );
+}
+
+/// Values of `column` as a CSV file has them; names without commas.
+fn column(csv: &str, column: &str) -> Vec<String> {
+    let mut lines = csv.lines();
+    let heading: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = heading.iter().position(|name| *name == column).unwrap_or_else(|| panic!("{heading:?}"));
+    lines.map(|line| line.split(',').nth(place).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn any_report_prints_its_table_as_csv() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for (args, table, key) in [
+        (&["callers", "--sort", "live"][..], "/callers", "bytes_live"),
+        (&["callers", "--by", "comm,size"], "/groups", "bytes_alloc"),
+        (&["pages", "--by", "order"], "/pages/groups", "pages_alloc"),
+        (&["lifetimes", "--by", "cpu"], "/groups", "lifetime.n"),
+        (&["pages"], "/pages/by_gfp_flags", "gfp_flags"),
+    ] {
+        let document = json(&[args, &["--json"]].concat(), &file);
+        let rows = document.pointer(table).unwrap().as_array().unwrap();
+        let expected: Vec<String> = rows
+            .iter()
+            .map(|row| row.pointer(&format!("/{}", key.replace('.', "/"))).unwrap().to_string())
+            .collect();
+        let name = table[1..].replace('/', ".");
+        let csv = [args, &["--csv", "--table", &name]].concat();
+        assert_eq!(column(&stdout(&run(&csv, &file)), key), expected, "{args:?}");
+        if args.contains(&"--by") {
+            let two = stdout(&run(&[args, &["--csv", "-l", "2"]].concat(), &file));
+            assert_eq!(column(&two, key), expected[..2], "{args:?}: the table of --by");
+        }
+    }
+    let refused = run(&["callers", "--csv", "--table", "none"], &file);
+    assert!(stderr(&refused).contains("--table takes one of: callers"), "{}", stderr(&refused));
 }

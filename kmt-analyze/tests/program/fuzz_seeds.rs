@@ -6,6 +6,10 @@ use crate::support::seeds::{folder, seeds};
 
 #[path = "../../../fuzz/src/analyze.rs"]
 mod analyze;
+#[path = "../../../fuzz/src/counted.rs"]
+mod counted;
+#[path = "../../../fuzz/src/library.rs"]
+pub mod library;
 #[path = "../../../fuzz/src/made.rs"]
 mod made;
 #[path = "../../../fuzz/src/made_texts.rs"]
@@ -61,7 +65,7 @@ fn seeds_of_snapshots() {
 
 #[test]
 fn made_files_and_vectors_through_commands() {
-    for run in [analyze::reports, analyze::exports, analyze::edits] {
+    for run in [analyze::reports, analyze::exports, analyze::edits, library::run] {
         seeds("made", run);
         vectors(run);
     }

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::support::files::{Scratch, data, json};
+use crate::support::files::{Scratch, data, json, run, stdout};
 
+#[allow(dead_code)]
+#[path = "../../examples/own_collector.rs"]
+mod own_collector;
 #[allow(dead_code)]
 #[path = "../../../kmt-format/examples/reader.rs"]
 mod reader;
@@ -27,5 +30,23 @@ fn the_readers_waste_by_call_site_is_that_of_callers() {
         }
         assert!(by_report.len() > 20 && by_report.values().sum::<u64>() > 0, "{name}");
         assert_eq!(by_reader, by_report, "{name}");
+    }
+}
+
+#[test]
+fn the_example_with_an_own_collector_agrees_with_reports() {
+    for name in ["x86_64-6.1", "s390x-6.1"] {
+        let scratch = Scratch::new();
+        let file = scratch.convert(&data(name));
+        let totals = &json(&["summary", "--json"], &file)["slab"];
+        let objects = stdout(&run(&["export", "ndjson", "--of", "objects", "-o", "-"], &file));
+        let objects = objects.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let live = objects.filter(|object| object["fate"] == "live");
+        let largest = live.map(|object| object["bytes_alloc"].as_u64().unwrap()).max().unwrap();
+        let text = format!(
+            "{} objects freed, {} logged late; largest live: {largest} bytes",
+            totals["frees_matched"], totals["late_frees"]
+        );
+        assert_eq!(own_collector::run(&file).unwrap(), text, "{name}");
     }
 }

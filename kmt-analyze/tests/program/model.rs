@@ -6,40 +6,14 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::files::{Scratch, data, json, run, stdout};
-use crate::support::model::{self, Event, Ledger, Target, What};
+use crate::support::model::{self, Ends, Event, Ledger, Target, What};
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Writer, WriterOptions};
-use serde_json::Value;
-
-/// Spans of time in which `info` says that something was lost.
-fn spans(info: &Value) -> Vec<(u64, u64)> {
-    let mut spans = Vec::new();
-    for cpu in info["trace"]["per_cpu"].as_array().unwrap() {
-        for loss in cpu["losses"].as_array().unwrap() {
-            spans.push((loss["after"].as_u64().unwrap_or(0), loss["before"].as_u64().unwrap_or(u64::MAX)));
-        }
-        if cpu["lost_events_unplaced"].as_u64().unwrap_or(0) > 0 {
-            spans.push((0, u64::MAX));
-        }
-    }
-    spans
-}
-
-fn is_before_5_19(release: &str) -> bool {
-    let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().unwrap());
-    (numbers.next().unwrap(), numbers.next().unwrap()) < (5, 19)
-}
 
 /// Both ledgers have to agree in every number that both have.
 fn check(name: &str, file: &Path) {
     let info = json(&["info", "--json"], file);
-    let word = info["format"]["long_size"].as_u64().unwrap();
-    let target = Target {
-        page_size: info["format"]["page_size"].as_u64().unwrap_or(4096),
-        no_frame: u64::MAX >> (64 - 8 * word),
-        late_frees: info["kernel"]["release"].as_str().is_none_or(is_before_5_19),
-        spans: spans(&info),
-    };
+    let target = Target::of(&info);
     let model = model::run(&model::events(&stdout(&run(&["dump", "--format", "jsonl"], file))), &target);
     let mut compared = 0;
     for threads in ["1", "3"] {
@@ -67,7 +41,13 @@ fn classes(name: &str, file: &Path, model: &Ledger, is_whole: bool) {
     for row in json(&["callers", "--json"], file)["callers"].as_array().unwrap() {
         let site =
             u64::from_str_radix(row["call_site"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
-        let ends = model.ends.get(&(site, row["api"] == "kmalloc")).copied().unwrap_or_default();
+        let key = |size: u64| (site, row["api"] == "kmalloc", size);
+        let mut ends = Ends::default();
+        let mut least = 0;
+        for (_, of_size) in model.ends.range(key(0)..=key(u64::MAX)) {
+            ends += *of_size;
+            least += of_size.least();
+        }
         let Some(class) = row["frees_seen"].as_str() else { continue };
         assert_eq!(class, ends.class(), "{name}: {row}");
         let Some(range) = row["live_range"].as_array().filter(|_| is_whole) else { continue };
@@ -75,7 +55,7 @@ fn classes(name: &str, file: &Path, model: &Ledger, is_whole: bool) {
         let most = ends.live + ends.waiting;
         assert!(range[0] <= range[1] && range[1] <= most, "{name}: {row}");
         let is_bounded = range[1] < most;
-        assert!(is_bounded || range[0] >= ends.least(), "{name}: at least {}: {row}", ends.least());
+        assert!(is_bounded || range[0] >= least, "{name}: at least {least}: {row}");
     }
 }
 
@@ -124,6 +104,8 @@ fn real_captures() {
 /// Writes events as a kernel of 6.1 would.
 pub struct Crafted {
     pub writer: Writer,
+    /// Flags of page allocations.
+    pub gfp: u64,
     ids: [u16; 7],
 }
 
@@ -155,7 +137,7 @@ impl Crafted {
         });
         let probe = writer.add_format("kmt", PROBE).unwrap();
         let ids = std::array::from_fn(|number| ids.get(number).copied().unwrap_or(probe));
-        Self { writer, ids }
+        Self { writer, gfp: 0xcc0, ids }
     }
 
     /// The kernel's release, on which it depends whether frees may be late.
@@ -173,7 +155,7 @@ impl Crafted {
             What::Free { kfree: false, ptr } => (3, vec![0x98, ptr, 8 << 16 | 28]),
             What::Rcu { ptr, by_offset: true } => (6, vec![0x97, ptr + 16, 16, 0x96]),
             What::Rcu { ptr, by_offset: false } => (6, vec![0x97, ptr + 16, ptr, 0x96]),
-            What::PageAlloc { pfn, order, movable } => (4, vec![pfn, order, 0xcc0, u64::from(movable)]),
+            What::PageAlloc { pfn, order, movable } => (4, vec![pfn, order, self.gfp, u64::from(movable)]),
             What::PageFree { pfn, order } => (5, vec![pfn, order]),
         };
         let mut record = Vec::new();

@@ -4,9 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::support::files::{Scratch, convert, json, run, stdout};
+use crate::support::files::{Scratch, convert, json, run, stderr, stdout};
 use serde_json::Value;
 
 /// Number, total and longest, in microseconds.
@@ -140,16 +143,23 @@ fn long_intervals_are_printed_with_their_events() {
     let intervals = report["latency"]["intervals"].as_array().unwrap();
     assert!(!intervals.is_empty());
     assert!(intervals.iter().all(|i| i["length"].as_u64().unwrap() >= 10_000_000), "{intervals:?}");
-    let text = stdout(&run(&["latency", "--threshold", "10ms"], &path));
-    let heads = text.lines().filter(|l| l.contains(": ") && l.contains(", from ")).count();
-    assert!(heads > 0 && heads <= intervals.len(), "{heads} of {}", intervals.len());
+    let text = stdout(&run(&["latency", "--threshold", "10ms", "--wide", "-l", "0"], &path));
+    // Outer stalls are headings, nested ones are indented; with their events they are all intervals.
+    let stalls: Vec<&str> =
+        text.lines().filter(|l| l.contains(" at ") && !l.contains(": ") && !l.ends_with('.')).collect();
+    let outer = stalls.iter().filter(|l| !l.starts_with(' ')).count();
+    assert!(outer > 0 && stalls.len() == intervals.len(), "{stalls:#?} of {}", intervals.len());
+    let nested =
+        if outer == stalls.len() { String::new() } else { format!(" ({outer} not nested in another)") };
+    let noun = if stalls.len() == 1 { "stall" } else { "stalls" };
+    assert!(text.starts_with(&format!("{} {noun} over 10 ms{nested}.", stalls.len())), "{text}");
     // A direct reclaim stands within the function that does it, with its events.
     assert!(
         text.contains("mm_vmscan_direct_reclaim_begin") && text.contains("mm_shrink_slab_start"),
         "{text}"
     );
     let none = stdout(&run(&["latency", "--threshold", "100s"], &path));
-    assert!(none.contains("0 intervals beyond the threshold"), "{none}");
+    assert!(none.contains("No stall over 100 s; the longest took"), "{none}");
 }
 
 #[test]
@@ -236,5 +246,77 @@ fn a_text_has_the_stalls_of_its_raw_buffers() {
         convert(&alone, &output, None).unwrap();
         let raw = json(&["latency", "--json"], &scratch.convert(&capture));
         same_in_text(&capture.display().to_string(), &raw, &json(&["latency", "--json"], &output));
+    }
+}
+
+#[test]
+fn followed_stalls_are_those_of_the_report() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim"));
+    let report = json(&["latency", "--threshold", "2ms", "--json"], &file);
+    let key = |row: &Value| ["kind", "pid", "cpu", "begin", "end", "length"].map(|key| row[key].to_string());
+    let mut expected: Vec<_> = report["latency"]["intervals"].as_array().unwrap().iter().map(key).collect();
+    let lines = stdout(&run(&["latency", "--follow", "--threshold", "2ms", "--json"], &file));
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() > 10, "{}", lines.len());
+    assert!(lines.is_sorted_by_key(|row| row["end"].as_u64()), "each is printed when it ends");
+    let mut found: Vec<_> = lines.iter().map(key).collect();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+    // The sums at the end are those of all stalls.
+    let text = stdout(&run(&["latency", "--follow", "--threshold", "1s"], &file));
+    let kinds = report["latency"]["kinds"].as_array().unwrap();
+    let direct = kinds.iter().find(|kind| kind["kind"] == "direct_reclaim").unwrap();
+    assert!(text.contains(&format!("\ndirect reclaim: {} stalls, ", direct["count"])), "{text}");
+    assert!(!text.contains('+'), "none takes a second: {text}");
+    let of_one = stdout(&run(&["latency", "--follow", "--pid", "560", "--json"], &file));
+    assert!(of_one.lines().count() > 10 && of_one.lines().all(|line| line.contains("\"pid\":560,")));
+    let refused = run(&["latency", "--follow", "--where", "size>1"], &file);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+/// Ctrl-C ends the watching of a file, and of a stream whose writer still runs, with the sums.
+#[test]
+fn ctrl_c_ends_with_the_sums() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let scratch = Scratch::new();
+    let file = scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim"));
+    let whole = fs::read(&file).unwrap();
+    let growing = scratch.0.join("growing.kmt");
+    fs::write(&growing, &whole[..whole.len() - 200]).unwrap();
+    for path in [growing.to_str().unwrap(), "-"] {
+        // A shell lets its background jobs ignore SIGINT, and the program respects that.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_kmt-analyze")])
+            .args(["latency", "--follow", "--threshold", "1s", path])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Kept open until the program has ended.
+        let mut input = child.stdin.take().unwrap();
+        if path == "-" {
+            input.write_all(&fs::read(&growing).unwrap()).unwrap();
+        }
+        let catches_int = || {
+            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+            let mask =
+                status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+            u64::from_str_radix(&mask, 16).unwrap() >> 1 & 1 == 1
+        };
+        // Before that the default action of the signal is right.
+        let begin = Instant::now();
+        while !catches_int() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it does not watch for SIGINT");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.code().is_some_and(|code| code != 1), "{path}: {:?}", ended.status);
+        assert!(stdout(&ended).contains("\ndirect reclaim: "), "{path}: {}", stdout(&ended));
+        assert!(!stderr(&ended).contains("has no end"), "{}", stderr(&ended));
+        drop(input);
     }
 }

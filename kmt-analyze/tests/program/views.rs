@@ -159,7 +159,7 @@ fn all_reports_of_one_pass_say_what_each_says_alone() {
         }
         let one = stdout(&run(&["all", "--threads", "1"], file));
         assert_eq!(one, stdout(&run(&["all", "--threads", "3"], file)), "the same on any number of cores");
-        assert!(one.contains("== what-if ==") && one.contains("== not seen freed =="));
+        assert!(one.contains("== size class simulation ==") && one.contains("== leak report =="));
     });
 }
 
@@ -186,6 +186,104 @@ fn a_file_differs_from_itself_in_nothing() {
         });
         assert_eq!(sums.0 as u64, number(&totals, "/slab/bytes_alloc"));
         assert_eq!(sums.1 as u64, number(&totals, "/slab/bytes_live"));
+    });
+}
+
+/// A number as text has it.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let group = |(place, digit): (usize, char)| {
+        let comma = place > 0 && (digits.len() - place) % 3 == 0;
+        if comma { format!(",{digit}") } else { digit.to_string() }
+    };
+    digits.chars().enumerate().map(group).collect()
+}
+
+/// The text of a report with exact numbers and all rows, its words separated by one blank.
+fn exact(report: &str, file: &Path) -> String {
+    let text = stdout(&run(&[report, "--bytes", "--wide", "-l", "0"], file));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn screens_have_the_numbers_of_their_documents() {
+    each(|file| {
+        let crossing = &json(&["crosscpu", "--json"], file)["crosscpu"];
+        let sizes = ["/cross_cpu_frees", "/frees", "/cross_cpu_bytes"].map(|key| number(crossing, key));
+        let text = exact("crosscpu", file);
+        let [crossed, frees, bytes] = sizes.map(grouped);
+        let answer = match crossed.as_str() {
+            "0" => format!("No object was freed on another CPU than it was allocated on ({frees} frees)."),
+            _ => format!("{crossed} of {frees} frees ("),
+        };
+        assert!(text.starts_with(&answer) && (crossed == "0" || text.contains(&bytes)), "{text}");
+        for pair in crossing["cpus"].as_array().unwrap() {
+            let of = ["/allocated_on", "/freed_on", "/frees", "/bytes"].map(|key| grouped(number(pair, key)));
+            assert!(text.contains(&of.join(" ")), "{of:?}: {text}");
+        }
+        let pages = &json(&["pages", "--json"], file)["pages"];
+        let text = exact("pages", file);
+        let of = |key: &str| grouped(number(pages, key));
+        let (allocated, live) = (of("/pages_alloc"), of("/pages_live"));
+        assert!(text.starts_with(&format!("The kernel allocated {allocated} pages")), "{text}");
+        assert!(
+            text.contains(&format!("; {live} pages ({} bytes) are still allocated", of("/bytes_live"))),
+            "{text}"
+        );
+        for row in pages["by_order_and_migratetype"].as_array().unwrap() {
+            let kind = row["migratetype_text"].as_str().unwrap();
+            let [order, allocs] = ["/order", "/alloc_events"].map(|key| grouped(number(row, key)));
+            assert!(text.contains(&format!("{order} {kind} {allocs} ")), "{row}: {text}");
+        }
+        let simulated = &json(&["what-if", "--json"], file)["what_if"];
+        let text = exact("what-if", file);
+        for layout in simulated["layouts"].as_array().unwrap() {
+            let average = grouped(number(layout, "/slab_bytes_on_average"));
+            let row = format!("{} {average} ", layout["name"].as_str().unwrap());
+            assert!(text.contains(&row), "{row}: {text}");
+        }
+    });
+}
+
+#[test]
+fn the_largest_loss_is_that_of_the_document() {
+    each(|file| {
+        let rows = &json(&["fragmentation", "--json"], file)["fragmentation"];
+        let inside = ["kmalloc", "kmalloc_large", "caches"];
+        let inside = inside.map(|kind| number(&rows["internal"][kind], "/bytes_wasted_live"));
+        let slabs = rows["occupancy"].get("caches");
+        let unused = slabs.map(|slabs| sum(slabs, "bytes_held") - sum(slabs, "bytes_live"));
+        let pages = &json(&["pages", "--json"], file)["pages"]["by_order_and_migratetype"];
+        let order = pages.as_array().unwrap().iter().map(|row| number(row, "/order")).max().unwrap();
+        let zones = rows["pages"]["zones"].as_array();
+        let unusable = |zone: &Value| -> u64 {
+            let blocks = zone["free_blocks"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap());
+            blocks.take(order as usize).enumerate().map(|(order, blocks)| blocks << order).sum()
+        };
+        let after =
+            zones.map(|zones| zones.iter().filter(|zone| zone["when"] == "after").map(unusable).sum());
+        let losses = [
+            ("inside objects", Some(inside.iter().sum::<u64>())),
+            ("inside slabs", rows["slabs"]["tail_bytes"].as_u64()),
+            ("between objects", unused),
+            // Pages of these machines have 4 KiB.
+            ("between pages", after.map(|pages: u64| pages * 4096)),
+        ];
+        let text = exact("fragmentation", file);
+        for (place, bytes) in losses {
+            let row =
+                bytes.map_or(format!("{place}: unknown"), |bytes| format!("{place} {} ", grouped(bytes)));
+            assert!(text.contains(&row), "{row}: {text}");
+        }
+        let (place, bytes) = losses.into_iter().max_by_key(|(_, bytes)| *bytes).unwrap();
+        let largest = format!("Largest loss: {} bytes {place}", grouped(bytes.unwrap()));
+        assert!(text.starts_with(&largest), "{largest}: {text}");
+        for zone in zones.into_iter().flatten() {
+            for index in zone["extfrag_index"].as_array().unwrap() {
+                let index = format!("{:.3}", index.as_f64().unwrap() / 1000.0);
+                assert!(text.contains(&index), "{index}: {text}");
+            }
+        }
     });
 }
 

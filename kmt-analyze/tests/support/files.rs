@@ -87,7 +87,19 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 pub fn run(args: &[&str], file: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).arg(file).output().unwrap()
+    program(args).arg(file).output().unwrap()
+}
+
+/// The program in the folder of its file: screens do not depend on the length of its path.
+pub fn run_beside(args: &[&str], file: &Path) -> Output {
+    program(args).arg(file.file_name().unwrap()).current_dir(file.parent().unwrap()).output().unwrap()
+}
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
+    // Nor on the width of the terminal that runs the tests.
+    command.args(args).env_remove("COLUMNS");
+    command
 }
 
 pub fn stdout(output: &Output) -> String {

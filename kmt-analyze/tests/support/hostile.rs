@@ -180,6 +180,11 @@ impl Made {
         self.event(cpu, 4, pid, &rest);
     }
 
+    /// Sets the clock: the next event is 100 units later.
+    pub fn set_time(&mut self, now: u64) {
+        self.now = now;
+    }
+
     /// Keys and values.
     pub fn writer(&mut self) -> &mut Writer {
         &mut self.writer

@@ -8,6 +8,7 @@ pub mod agreement;
 pub mod alone;
 pub mod drop;
 pub mod files;
+pub mod findings;
 pub mod foreign;
 pub mod hostile;
 pub mod model;
@@ -19,3 +20,4 @@ pub mod seeds;
 pub mod skip;
 #[path = "../../../kmt-capture/tests/support/swap.rs"]
 pub mod swap;
+pub mod terminal;

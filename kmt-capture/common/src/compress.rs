@@ -7,16 +7,16 @@ use kmt_format::Compression;
 /// How the bodies of a .kmt file are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compress {
-    /// As it is
+    /// No compression
     None,
-    /// A third
+    /// A third of the size
     Lz4,
-    /// A quarter
+    /// A quarter of the size
     Zstd,
 }
 
 impl Compress {
-    /// Parser of the names alone, for an option whose own help describes the values.
+    /// Parser of the names, for an option with help that describes the values.
     pub fn by_name() -> impl TypedValueParser<Value = Self> {
         let values = Self::value_variants().iter().filter_map(Self::to_possible_value);
         let names: Vec<PossibleValue> = values.map(|value| value.help(None)).collect();

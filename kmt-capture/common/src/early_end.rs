@@ -33,7 +33,7 @@ struct Entry {
 /// Device and inode of a file.
 pub(crate) type FileId = (u64, u64);
 
-/// Device and inode of what was looked at.
+/// Device and inode of a file's status.
 pub(crate) fn file_id(stat: &Stat) -> FileId {
     // Their widths differ between architectures.
     #[allow(clippy::unnecessary_cast)]
@@ -58,14 +58,14 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes a file, or a directory, and watches over it: `name` in `dir`. What `make` returns goes along; of a file it
-    /// tells which one it is, so that no other one of that name is removed. No signal is heeded meanwhile.
+    /// Makes a file, or a directory, and watches over it: `name` in `dir`. Returns the result of `make` too; the
+    /// identity of the file ensures that no other file of that name is removed. Signals wait meanwhile.
     pub fn make<T>(
         dir: &Arc<OwnedFd>,
         name: &OsString,
         make: impl FnOnce() -> Result<(T, Option<FileId>)>,
     ) -> Result<(T, Self)> {
-        install_handlers().map_err(|e| Failure::new(format!("watching for signals: {e}")))?;
+        install_handlers().map_err(|e| Failure::new(format!("cannot watch for signals: {e}")))?;
         let mut entries = entries();
         let (made, file) = make()?;
         let number = entries.next;
@@ -74,7 +74,7 @@ impl Unfinished {
         Ok((made, Self { number }))
     }
 
-    /// Runs `work`, which gives the file its name; if that succeeds, it is finished. No signal is heeded meanwhile.
+    /// Runs `work`, which gives the file its name; if that succeeds, it is finished. Signals wait meanwhile.
     pub fn finish_with(self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut entries = entries();
         let done = work();
@@ -111,7 +111,7 @@ impl Entry {
     }
 }
 
-/// Wakes the thread; readers of its other end are told nothing but that.
+/// Wakes the thread. The bytes in it carry no information.
 static WAKER: OnceLock<Option<UnixStream>> = OnceLock::new();
 
 /// Finds the file of a mapping in which an access failed; the path is `None` if it is unknown.
@@ -131,7 +131,10 @@ pub(crate) fn waker() -> io::Result<&'static UnixStream> {
         thread::Builder::new().name("early end".into()).spawn(|| wait(receiver)).ok()?;
         Some(sender)
     };
-    WAKER.get_or_init(start).as_ref().ok_or_else(|| io::Error::other("no thread to watch for signals"))
+    WAKER
+        .get_or_init(start)
+        .as_ref()
+        .ok_or_else(|| io::Error::other("cannot start a thread that watches for signals"))
 }
 
 static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
@@ -180,7 +183,7 @@ fn report_fault(path: Option<&Path>) {
     let name = path.map_or("the input".into(), |p| escaped(p.as_os_str().as_encoded_bytes()));
     let text = format!(
         "{program}: {name} became shorter while it was read, or its storage failed\n\
-         hint: copy the file when its writer is done, and use the copy\n"
+         hint: wait until the file is complete, then use it, or a copy of it\n"
     );
     // The thread that faulted may hold the lock of standard error.
     let _ = rustix::io::write(io::stderr(), text.as_bytes());

@@ -17,7 +17,7 @@ pub struct Failure {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A failure that says `what`.
+    /// A failure with the message `what`.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), hint: None }
     }
@@ -58,7 +58,7 @@ pub enum Outcome {
     Done,
     /// Done, but events were lost or the input was damaged: exit code 3.
     Incomplete,
-    /// All is well, and the status of the command that ran meanwhile was asked for.
+    /// All is well, and the status of the recorded command is the exit code.
     Command(u8),
 }
 

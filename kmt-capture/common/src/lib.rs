@@ -5,6 +5,8 @@ pub mod compress;
 pub mod early_end;
 pub mod failure;
 pub mod input;
+pub mod interrupt;
+pub mod manual;
 pub mod mapping;
 pub mod output;
 pub mod recovery;

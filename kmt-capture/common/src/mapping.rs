@@ -1,4 +1,4 @@
-//! Files mapped for reading, and what happens when such a file becomes shorter.
+//! Files mapped for reading, also files that become shorter meanwhile.
 //!
 //! An access beyond the end of a mapped file raises SIGBUS. A handler checks that the address lies in one of our
 //! mappings and has the program end with a message and exit code 1, its unfinished files removed. Elsewhere SIGBUS has
@@ -55,7 +55,10 @@ impl Mapping {
         // index fail, not break memory safety. Should it shrink the file, the handler ends the program.
         let map = unsafe { MmapOptions::new().map_copy_read_only(file) }.map_err(|e| failed(&e))?;
         let Some(range) = register(path, &map) else {
-            return Err(Failure::new(format!("{}: more than {MAPPED_MAX} files are open", path.display())));
+            return Err(Failure::new(format!(
+                "{}: {MAPPED_MAX} files are already mapped, and no more can be",
+                path.display()
+            )));
         };
         Ok(Self { map, range })
     }

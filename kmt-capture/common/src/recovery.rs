@@ -7,55 +7,59 @@ use kmt_format::read::Damage;
 
 use crate::failure::Outcome;
 use crate::tell;
+use crate::text::count;
 
 /// Damaged parts that are reported one by one.
 const REPORTED_MAX: usize = 5;
 
-/// Reports a file that was written anew: what is damaged or missing, and the number of events unless `is_quiet`.
+/// Reports on a rewritten file: damaged and missing parts, and the number of events unless `is_quiet`.
 /// `list_hint` follows the number of damaged parts that are not listed.
 pub fn report(file: &Path, recovery: &Recovery, list_hint: &str, is_quiet: bool) -> Outcome {
     let name = file.display();
     warn_of_damages(file, recovery.damages.iter(), recovery.damage_count, "left out", list_hint);
     if recovery.events_missing > 0 {
         let least = if recovery.missing_is_exact { "" } else { "at least " };
-        tell!("warning: {name}: {least}{} events that it once held are missing", recovery.events_missing);
+        tell!(
+            "warning: {name}: {least}{} of the original file missing",
+            count(recovery.events_missing, "event")
+        );
     }
     if !recovery.was_finished {
         warn_of_missing_end(file);
     }
     if recovery.events_unverified > 0 {
-        let count = recovery.events_unverified;
-        tell!("warning: {name}: {count} events come from a torn chunk, without a checksum over them");
+        let events = count(recovery.events_unverified, "event");
+        tell!("warning: {name}: {events} read from an incomplete chunk, without a checksum");
     }
     if recovery.unknown_left_out > 0 {
-        let count = recovery.unknown_left_out;
-        tell!("note: {name}: {count} chunks of unknown kinds that are not marked safe to copy are left out");
+        let chunks = count(recovery.unknown_left_out, "chunk");
+        tell!("note: {name}: left out {chunks} of an unknown kind not marked safe to copy");
     }
     if !is_quiet {
-        tell!("{} events", recovery.events);
+        tell!("{}", count(recovery.events, "event"));
     }
     if recovery.is_sound() { Outcome::Done } else { Outcome::Incomplete }
 }
 
-/// Warns of the first damaged parts of a file one by one, and of the number of others; `count` is the number of all.
+/// Warns of the first damaged parts of a file one by one, and of the number of others; `damage_count` is the number of all.
 pub fn warn_of_damages<'d>(
     file: &Path,
     damages: impl Iterator<Item = &'d Damage>,
-    count: u64,
+    damage_count: u64,
     effect: &str,
     list_hint: &str,
 ) {
     let name = file.display();
     for damage in damages.take(REPORTED_MAX) {
-        tell!("warning: {name}: {} ({} bytes {effect})", damage.error, damage.len);
+        tell!("warning: {name}: {} ({} {effect})", damage.error, count(damage.len, "byte"));
     }
-    let more = count.saturating_sub(REPORTED_MAX as u64);
+    let more = damage_count.saturating_sub(REPORTED_MAX as u64);
     if more > 0 {
-        tell!("warning: {name}: {more} more damaged places{list_hint}");
+        tell!("warning: {name}: {more} more damaged parts{list_hint}");
     }
 }
 
-/// Warns that a file has no end.
+/// Warns of a file without a trailer.
 pub fn warn_of_missing_end(file: &Path) {
-    tell!("warning: {} has no end: its writer was interrupted, or the copy was cut", file.display());
+    tell!("warning: {} has no end: the writer was interrupted, or the copy is incomplete", file.display());
 }

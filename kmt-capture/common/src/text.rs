@@ -6,6 +6,11 @@
 
 use std::borrow::Cow;
 
+/// A number with its noun, in the singular or the plural: `1 event`, `2 events`.
+pub fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Text from the target, which may be hostile: control characters and what is not UTF-8 as `\xNN`, so that it can
 /// neither steer a terminal nor break a line.
 pub fn escaped(bytes: &[u8]) -> String {
@@ -82,6 +87,14 @@ mod tests {
     fn pages_keep_their_lines_and_nothing_else_that_steers() {
         assert_eq!(tame("a\tb\n\x1b[2J\u{9b}\r"), "a\tb\n\\x1b[2J\\xc2\\x9b\\x0d");
         assert!(matches!(tame("größe\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn nouns_agree_with_their_number() {
+        assert_eq!(
+            [count(0, "event"), count(1, "event"), count(2, "CPU")],
+            ["0 events", "1 event", "2 CPUs"]
+        );
     }
 
     #[test]

@@ -1,22 +1,22 @@
 //! Facts that `check` finds, and their output.
 
-/// How a fact is to be taken.
+/// Rating of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// As it should be.
     Good,
-    /// Recording works, but something of it is missing.
+    /// Recording works with restrictions.
     Warning,
     /// Recording does not work.
     Bad,
 }
 
-/// Something that was found.
+/// A fact that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     /// Subject.
     pub name: &'static str,
-    /// How it is to be taken.
+    /// Its rating.
     pub state: State,
     /// Value.
     pub value: String,
@@ -24,7 +24,7 @@ pub struct Fact {
     pub remedy: String,
 }
 
-/// All that were found.
+/// All facts that were found.
 #[derive(Debug, Default)]
 pub struct Facts(pub Vec<Fact>);
 
@@ -34,13 +34,13 @@ impl Facts {
         self.add(name, State::Good, value, "");
     }
 
-    /// With what can be done about it.
+    /// With a rating and a remedy.
     pub fn add(&mut self, name: &'static str, state: State, value: impl Into<String>, remedy: &str) {
         self.0.push(Fact { name, state, value: value.into(), remedy: remedy.to_owned() });
     }
 }
 
-/// A line each, and one more for what can be done.
+/// A line for each fact, and one for its remedy.
 pub fn as_text(facts: &[Fact]) -> String {
     let mut out = String::new();
     for fact in facts {

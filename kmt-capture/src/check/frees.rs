@@ -1,4 +1,4 @@
-//! Which objects the running kernel frees without an event.
+//! Objects that the running kernel frees without an event.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ const UNSEEN: [(&str, (u32, u32)); 4] = [
     ("posix_timers_cache", (6, 13)),
 ];
 
-/// Caches of the running kernel whose frees have no event, as far as it is known.
+/// Caches of the running kernel whose frees have no event, if known.
 pub fn without_events(facts: &mut Facts) {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let Some(version) = KernelVersion::parse(&release) else { return };
@@ -29,17 +29,17 @@ pub fn without_events(facts: &mut Facts) {
     let mut caches: Vec<&str> = unseen_frees(version).filter(|name| exists(name)).collect();
     // kfree_rcu frees batches by kfree_bulk (5.9), also of timerfd, epoll's own, names of files that were renamed.
     if version >= KernelVersion::new(5, 9) {
-        caches.push("kmalloc by kfree_rcu");
+        caches.push("kmalloc objects (kfree_rcu)");
     }
     if caches.is_empty() {
-        facts.good("frees", "all have events, as far as it is known");
+        facts.good("frees", "no free without an event is known for this kernel");
         return;
     }
     facts.add(
         "frees",
         State::Warning,
         format!("some objects are freed without an event: {}", caches.join(", ")),
-        "what seems live of them is an upper bound: record page events, too (the default), --kfree-rcu where there are kprobe_events, and --snapshot-every 5s; `kmt-analyze slabinfo` shows how far off it is",
+        "live figures of these are upper bounds: record page events too (the default), and add --kfree-rcu (needs kprobe_events) and --snapshot-every 5s; `kmt-analyze slabinfo` shows the difference from the kernel's counters",
     );
 }
 

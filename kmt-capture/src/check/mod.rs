@@ -1,4 +1,4 @@
-//! `check`: what this system can record, each fact with its remedy.
+//! `check`: the abilities of this system to record, each problem with its remedy.
 
 mod facts;
 mod frees;
@@ -14,18 +14,19 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
 use crate::record::{can_map, function_graph, meminfo};
 use crate::tracefs::{self, Event, EventSpec, Instance, TraceDir, Undo, find_events};
+use kmt_common::text::count;
 
-/// Events that reports rest on, by what is missing without them.
+/// Events that reports need, by subject.
 const WANTED: [(&str, &[&str]); 4] = [
     ("slab", &["kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free"]),
     ("pages", &["mm_page_alloc", "mm_page_free", "mm_page_free_batched"]),
     ("page lists", &["mm_page_alloc_zone_locked", "mm_page_pcpu_drain", "mm_page_alloc_extfrag"]),
     ("processes", &["rss_stat"]),
 ];
-/// Systems beyond kmem that presets take.
+/// Systems other than kmem that presets record.
 const SYSTEMS: [&str; 7] = ["vmscan", "compaction", "vmalloc", "percpu", "cma", "page_pool", "task"];
 
-/// Looks at the system and prints what it finds.
+/// Examines the system and prints the facts found.
 pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
     let mut facts = Facts::default();
     let mut undo = Undo::default();
@@ -34,7 +35,7 @@ pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
     if root {
         facts.good("user", "root");
     } else {
-        facts.add("user", State::Bad, "not root", "run as root: tracefs belongs to root");
+        facts.add("user", State::Bad, "not root", "run as root: only root can use tracefs");
     }
     lockdown(&mut facts);
     match tracefs::find(given, &mut undo) {
@@ -53,7 +54,7 @@ pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
     let text = if json { as_json(&facts.0) } else { as_text(&facts.0) };
     print(text.as_bytes())?;
     if facts.0.iter().any(|f| f.state == State::Bad) {
-        return Err(Failure::new("this system cannot record as it is"));
+        return Err(Failure::new("this system cannot record; the lines marked BAD give the reasons"));
     }
     Ok(Outcome::Done)
 }
@@ -72,7 +73,7 @@ fn lockdown(facts: &mut Facts) {
             "lockdown",
             State::Bad,
             mode,
-            "tracefs is closed in this mode: boot with lockdown=integrity, or without secure boot",
+            "this mode blocks tracefs: boot with lockdown=integrity, or without secure boot",
         ),
         mode => facts.good("lockdown", mode),
     }
@@ -90,7 +91,7 @@ fn tracing(facts: &mut Facts, top: &TraceDir) {
             "clocks",
             State::Warning,
             clocks.trim(),
-            "there is no `mono`: times cannot be compared with those of other tools",
+            "this kernel has no `mono` clock: times cannot be compared with times of other tools",
         );
     }
     let instance = match Instance::create(top) {
@@ -100,14 +101,14 @@ fn tracing(facts: &mut Facts, top: &TraceDir) {
             return;
         }
     };
-    facts.good("instance", "can be made");
+    facts.good("instance", "can be created");
     buffers(facts, top, instance.dir());
     match function_graph(top, instance.dir()) {
         "" => facts.add(
             "function latencies",
             State::Warning,
             "no function_graph tracer",
-            "CONFIG_FUNCTION_GRAPH_TRACER and CONFIG_DYNAMIC_FTRACE; the preset reclaim records tracepoints only",
+            "needs CONFIG_FUNCTION_GRAPH_TRACER and CONFIG_DYNAMIC_FTRACE; without it --preset reclaim records tracepoints only",
         ),
         place => facts.good("function latencies", place),
     }
@@ -117,20 +118,25 @@ fn buffers(facts: &mut Facts, top: &TraceDir, dir: &TraceDir) {
     let name = "events/header_page";
     let header = dir.read(name).or_else(|| top.read(name)).and_then(|text| HeaderPage::parse(&text).ok());
     let Some(header) = header else {
-        facts.add("sub-buffers", State::Bad, "events/header_page cannot be read", "send us that file");
+        facts.add(
+            "sub-buffers",
+            State::Bad,
+            "events/header_page is missing or has an unknown format",
+            "report this, with the file",
+        );
         return;
     };
     facts.good("sub-buffers", format!("{} bytes, {}-bit", header.sub_buffer_len(), header.long_size() * 8));
     let how = if can_map(dir, &header, NATIVE_ORDER) {
-        "can be read, and mapped"
+        "can be read and mapped"
     } else {
         "can be read; mapping needs Linux 6.10"
     };
     facts.good("ring buffer", how);
     if dir.has("buffer_percent") {
-        facts.good("waiting", "woken when a buffer fills");
+        facts.good("waiting", "wakes up when a buffer fills");
     } else {
-        facts.good("waiting", "by time only (waiting for a buffer to fill needs Linux 5.4)");
+        facts.good("waiting", "polls every 100 ms (wake-up when a buffer fills needs Linux 5.4)");
     }
 }
 
@@ -146,8 +152,8 @@ fn events(facts: &mut Facts, top: &TraceDir) {
             facts.add(
                 "events",
                 state,
-                format!("kmem: {what}: no {}", missing.join(", ")),
-                "reports say \"not recorded\" where they need them; CONFIG_TRACEPOINTS and CONFIG_EVENT_TRACING give the kmem events",
+                format!("kmem: {what}: missing {}", missing.join(", ")),
+                "reports that need them show \"not recorded\"; kmem events need CONFIG_TRACEPOINTS and CONFIG_EVENT_TRACING",
             );
         }
     }
@@ -160,9 +166,14 @@ fn events(facts: &mut Facts, top: &TraceDir) {
         .collect();
     facts.good("events", counts.join(", "));
     if !top.has("events/kmem/kmalloc/trigger") {
-        facts.add("stacks", State::Warning, "no triggers", "--stack needs Linux 3.14 and CONFIG_STACKTRACE");
+        facts.add(
+            "stacks",
+            State::Warning,
+            "no event triggers",
+            "--stack needs Linux 3.14 and CONFIG_STACKTRACE",
+        );
     } else {
-        facts.good("stacks", "by trigger");
+        facts.good("stacks", "recorded with event triggers");
     }
 }
 
@@ -173,7 +184,7 @@ fn others(facts: &mut Facts, top: &TraceDir) {
         facts.add(
             "orphans",
             State::Warning,
-            format!("{} instances of recorders that were killed", orphans.len()),
+            format!("{} of killed recorders", count(orphans.len() as u64, "instance")),
             "`kmt-capture clean` removes them",
         );
     }
@@ -184,7 +195,7 @@ fn others(facts: &mut Facts, top: &TraceDir) {
     let others = if names.is_empty() {
         "no other instances".to_owned()
     } else {
-        format!("instances {}", names.join(", "))
+        format!("instances: {}", names.join(", "))
     };
     facts.good("other users", others);
     let read = |name: &str| top.read(name).unwrap_or_default().trim().to_owned();
@@ -195,7 +206,7 @@ fn others(facts: &mut Facts, top: &TraceDir) {
         uses.push(format!("tracer {tracer}"));
     }
     if enabled > 0 {
-        uses.push(format!("{enabled} events enabled"));
+        uses.push(format!("{} enabled", count(enabled as u64, "event")));
     }
     if !matches!(threshold.as_str(), "0" | "") {
         uses.push(format!("tracing_thresh {threshold} us"));
@@ -207,7 +218,7 @@ fn others(facts: &mut Facts, top: &TraceDir) {
             "top level",
             State::Warning,
             uses.join(", "),
-            "only function latencies need it (preset reclaim, --function), and refuse while it is in use",
+            "only function latencies (--preset reclaim, --function) need the top level; they cannot be recorded while it is in use",
         );
     }
 }
@@ -221,14 +232,14 @@ fn kallsyms(facts: &mut Facts) {
         Some(false) => facts.add(
             "symbols",
             State::Warning,
-            format!("kallsyms shows zeros, kptr_restrict {restrict}"),
-            "as root: echo 0 > /proc/sys/kernel/kptr_restrict; without it call sites print as addresses",
+            format!("kallsyms shows only zeros, kptr_restrict {restrict}"),
+            "run as root: echo 0 > /proc/sys/kernel/kptr_restrict; otherwise call sites are printed as addresses",
         ),
         None => facts.add(
             "symbols",
             State::Warning,
             "no /proc/kallsyms",
-            "CONFIG_KALLSYMS; call sites print as addresses",
+            "needs CONFIG_KALLSYMS; without it call sites are printed as addresses",
         ),
     }
     let slab = if Path::new("/sys/kernel/slab").is_dir() {
@@ -243,26 +254,26 @@ fn kallsyms(facts: &mut Facts) {
             "slab state",
             State::Warning,
             "no /proc/slabinfo",
-            "run as root; CONFIG_SLUB_DEBUG or CONFIG_SLAB",
+            "run as root; needs CONFIG_SLUB_DEBUG or CONFIG_SLAB",
         );
     }
 }
 
-/// Options of the kernel's configuration that recording and reports rest on, as far as the system tells them.
+/// Options of the kernel's configuration that recording and reports need, if the configuration is readable.
 fn configuration(facts: &mut Facts) {
     const WANTED: [(&str, &str); 6] = [
         ("CONFIG_TRACING", "events"),
         ("CONFIG_STACKTRACE", "--stack"),
-        ("CONFIG_FUNCTION_GRAPH_TRACER", "latencies of functions"),
+        ("CONFIG_FUNCTION_GRAPH_TRACER", "function latencies"),
         ("CONFIG_KALLSYMS", "names of call sites"),
-        ("CONFIG_SLUB_DEBUG", "/sys/kernel/slab, and with it the aliases of caches"),
-        ("CONFIG_MEMCG", "accounting to cgroups"),
+        ("CONFIG_SLUB_DEBUG", "/sys/kernel/slab and cache aliases"),
+        ("CONFIG_MEMCG", "cgroup accounting"),
     ];
     let Some(text) = crate::record::kernel_config() else {
         let value = if Path::new("/proc/config.gz").exists() {
-            "in /proc/config.gz"
+            "not read; see /proc/config.gz"
         } else {
-            "not told by this system"
+            "unknown: no /boot/config-RELEASE"
         };
         facts.good("configuration", value);
         return;
@@ -278,7 +289,7 @@ fn configuration(facts: &mut Facts) {
         );
     }
     if WANTED.iter().all(|(option, _)| is_set(option)) {
-        facts.good("configuration", "all options that matter are set");
+        facts.good("configuration", "all options that kmt needs are set");
     }
 }
 
@@ -288,22 +299,25 @@ fn memory_and_disk(facts: &mut Facts) {
             "memory",
             State::Warning,
             format!("{} KiB available", bytes >> 10),
-            "buffers take a sixteenth at most; give --buffer-size, and expect losses",
+            "buffers use at most 1/16 of it; set --buffer-size, and expect lost events",
         ),
         Some(bytes) => {
-            facts.good("memory", format!("{} MiB available, {} MiB for buffers", bytes >> 20, bytes >> 24));
+            facts.good(
+                "memory",
+                format!("{} MiB available, at most {} MiB for buffers", bytes >> 20, bytes >> 24),
+            );
         }
         None => facts.add("memory", State::Warning, "/proc/meminfo cannot be read", "mount /proc"),
     }
     let Ok(disk) = rustix::fs::statvfs(".") else { return };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let value = format!("{} MiB free here", free >> 20);
+    let value = format!("{} MiB free in the current directory", free >> 20);
     if free < 64 << 20 {
         facts.add(
             "disk",
             State::Warning,
             value,
-            "an event takes 16 bytes, 5 with --compress lz4; or write elsewhere: -o - | ssh",
+            "an event needs 16 bytes, 5 with --compress lz4; to write to another machine: -o - | ssh",
         );
     } else {
         facts.good("disk", value);

@@ -11,14 +11,14 @@ use crate::record::Symbols;
 
 /// The note on an input that has no kmem events.
 pub const NO_KMEM: &str =
-    "no kmem events are in it: dump and events show it, reports on memory have nothing to say";
+    "the input has no kmem events: `dump` and `events` show its events, reports on memory stay empty";
 
 /// A target as its recording describes it.
 #[derive(Debug, Default)]
 pub struct Description {
     /// Kind of the input, in words.
     pub source: String,
-    /// Byte order; little endian where nothing says.
+    /// Byte order; little endian if unknown.
     pub order: Option<ByteOrder>,
     /// Size of the kernel's `long`, in bytes.
     pub long_size: usize,
@@ -87,7 +87,7 @@ impl Description {
         Some(if is_i386 { 4 } else { 8 })
     }
 
-    /// A writer that knows all formats. What is no format is told in the notes.
+    /// A writer with all formats. A text that is not a format is named in the notes.
     pub fn writer(&mut self, trace_uuid: [u8; 16], compression: Compression) -> Result<Writer> {
         let mut writer = Writer::new(
             WriterOptions::new(self.order(), self.long_size)
@@ -101,7 +101,7 @@ impl Description {
                 // Kernel memory events are described even where none occurred: "none" is an answer too.
                 Ok(id) if system == "kmem" => writer.declare(id)?,
                 Ok(_) => {}
-                Err(error) => self.notes.push(format!("{place} is left out: {error}")),
+                Err(error) => self.notes.push(format!("left out {place}: {error}")),
             }
         }
         Ok(writer)
@@ -169,7 +169,7 @@ impl Description {
                 parse_modules(text)
             }
             None => {
-                let note = "no modules: where modules end is guessed from their symbols";
+                let note = "no modules: the end of each module is estimated from its symbols";
                 self.notes.push(note.to_owned());
                 Vec::new()
             }
@@ -178,14 +178,14 @@ impl Description {
             return Ok(());
         }
         let Some(text) = &self.kallsyms else {
-            self.notes.push("no kallsyms: call sites will print as addresses".to_owned());
+            self.notes.push("no kallsyms: call sites are printed as addresses".to_owned());
             return Ok(());
         };
         let page_size = self.page_size.map_or(4096, |(size, _)| size);
         let symbols = parse_kallsyms(text, &modules, page_size);
         if symbols.all_zero {
             self.notes.push(
-                "kallsyms holds only zeros, so call sites will print as addresses; save it as root after \
+                "kallsyms has only zero addresses: call sites are printed as addresses; save it as root after \
                  `echo 0 > /proc/sys/kernel/kptr_restrict`"
                     .to_owned(),
             );

@@ -13,6 +13,7 @@ use crate::input::{CpuFiles, Directory, Kind, Target, too_large};
 use crate::output::Output;
 use crate::record::Symbols;
 use crate::uuid::Identity;
+use kmt_common::text::count;
 
 /// Converts a directory.
 pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) -> Result<Converted> {
@@ -37,7 +38,7 @@ impl Formats {
         let texts = directory.formats()?;
         if texts.is_empty() {
             let events = directory.root().join("events");
-            return Err(Failure::new(format!("{} holds no SYSTEM/EVENT/format", events.display())).hint(
+            return Err(Failure::new(format!("{} has no SYSTEM/EVENT/format", events.display())).hint(
                 "copy events/*/*/format of the traced kernel: ids and layouts differ between kernels",
             ));
         }
@@ -124,16 +125,16 @@ impl EventSource for RingBuffers<'_> {
         let root = self.directory.root().display();
         Some(
             Failure::new(format!("the ring buffers in {root} hold no events"))
-                .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once"),
+                .hint("read trace_pipe_raw before the buffer is cleared; its events can be read only once"),
         )
     }
 
     fn summary(&self, totals: &EventTotals) -> String {
         format!(
-            "{} events of {} CPUs from {} bytes of {}-endian {}-bit ring buffers",
-            totals.events,
-            self.cpus.len(),
-            totals.cpus.iter().map(|(_, s)| s.bytes).sum::<u64>(),
+            "{} of {} from {} of {}-endian {}-bit ring buffers",
+            count(totals.events, "event"),
+            count(self.cpus.len() as u64, "CPU"),
+            count(totals.cpus.iter().map(|(_, s)| s.bytes).sum::<u64>(), "byte"),
             self.target.order.name(),
             self.target.header_page.long_size() * 8,
         )

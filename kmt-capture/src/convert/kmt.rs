@@ -1,4 +1,4 @@
-//! `convert` of a .kmt file: recovery of what it still holds, and another codec.
+//! `convert` of a .kmt file: recovery of its readable parts, and another codec.
 
 use kmt_common::recovery::report;
 use kmt_format::edit::{Rewrite, RewriteOptions};
@@ -9,12 +9,12 @@ use super::opened::INPUTS;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;
 
-/// Writes a .kmt file anew.
+/// Rewrites a .kmt file.
 pub fn rewrite(options: &ConvertOptions, bytes: &[u8], mut output: Output) -> Result<Outcome> {
     let path = &options.input;
     if options.verbatim {
         return Err(Failure::new(format!("{} is not a directory of sub-buffers", path.display()))
-            .hint("--verbatim keeps sub-buffers that were copied off a target"));
+            .hint("--verbatim works only with sub-buffers copied from a target"));
     }
     let failed = |e: Error| {
         let what = match e.kind() {
@@ -22,7 +22,7 @@ pub fn rewrite(options: &ConvertOptions, bytes: &[u8], mut output: Output) -> Re
             _ => format!("{}: {e}", path.display()),
         };
         Failure::new(what).hint(match e.fault() {
-            Fault::Limit => "--limit NAME=SIZE raises a limit, for a file that you trust",
+            Fault::Limit => "--limit NAME=SIZE raises the limit; use it only for a file that you trust",
             _ => INPUTS,
         })
     };

@@ -1,4 +1,4 @@
-//! `convert`: what was recorded before, by whomever, to a file.
+//! `convert`: an earlier recording of any tool, to a .kmt file.
 
 mod description;
 mod directory;
@@ -58,7 +58,7 @@ pub struct ConvertOptions {
 struct Converted {
     /// Number of events and their source, in words.
     summary: String,
-    /// Events that counters say were lost.
+    /// Lost events, as counted by the kernel.
     lost: u64,
     /// Losses that the input is marked with.
     flagged: Loss,
@@ -66,9 +66,9 @@ struct Converted {
     notes: Vec<String>,
 }
 
-/// Converts a directory or a file of another tool, or writes a .kmt file anew.
+/// Converts a directory or a file of another tool, or rewrites a .kmt file.
 pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
-    // First: what cannot be written is told before anything is read.
+    // First: an output that cannot be written is an error before anything is read.
     let output = Output::create(&options.output, options.force)?;
     let mut parts = Vec::new();
     if options.input.is_dir() {
@@ -87,15 +87,15 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
     }
     let Some((path, bytes)) = parts.first() else {
         return Err(Failure::new(format!(
-            "{} is not a copy of tracefs: neither per_cpu/ nor events/header_page is in it or in its tracefs/",
+            "{} is not a copy of tracefs: it has neither per_cpu/ nor events/header_page, at its top level or in tracefs/",
             options.input.display()
         ))
-        .hint("copy events/ and per_cpu/ from /sys/kernel/tracing or from the instance that recorded"));
+        .hint("copy events/ and per_cpu/ from /sys/kernel/tracing, or from the recording instance"));
     };
     let kind = Kind::of(bytes);
     if !matches!(kind, Kind::TraceDat) && options.instance.is_some() {
         return Err(Failure::new(format!("{} has no instances", path.display()))
-            .hint("--instance chooses a buffer of a trace.dat"));
+            .hint("--instance works only with a trace.dat"));
     }
     let options = &ConvertOptions { input: path.clone(), ..options.clone() };
     let converted = match kind {
@@ -122,13 +122,13 @@ fn report(options: &ConvertOptions, converted: &Converted) -> Outcome {
 
 fn report_losses(lost: u64, flagged: Loss) {
     if lost > 0 || flagged.counted > 0 || flagged.uncounted {
-        let uncounted = if flagged.uncounted { ", and at least one gap was not counted" } else { "" };
+        let uncounted = if flagged.uncounted { ", and at least one gap without a count" } else { "" };
         tell!(
-            "warning: events were lost while recording: {lost} by the kernel's stats, {} marked in the input{uncounted}",
+            "warning: events were lost during the recording: {lost} counted in the kernel's stats, {} marked in the input{uncounted}",
             flagged.counted
         );
     }
     if flagged.damaged_input {
-        tell!("warning: part of the input was damaged; the places are marked in the file");
+        tell!("warning: part of the input is damaged; marks in the output show where events are missing");
     }
 }

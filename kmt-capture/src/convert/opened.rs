@@ -1,4 +1,4 @@
-//! The input of a conversion in memory: a mapped file, standard input, or what a compressed or UTF-16 file holds.
+//! The input of a conversion in memory: a mapped file, standard input, or the content of a compressed or UTF-16 file.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,8 +14,8 @@ use crate::import::text::TextSurvey;
 use crate::input::{Folder, Kind as Limit, Limits, too_large};
 
 /// The inputs that can be converted, for messages.
-pub const INPUTS: &str = "convert takes a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
-    the parts that --switch-output makes), text of ftrace, trace-cmd or perf script, or a .kmt file to write anew; each also compressed (.gz, .xz, .zst)";
+pub const INPUTS: &str = "convert accepts a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
+    the parts of --switch-output), text of ftrace, trace-cmd or perf script, or a .kmt file to rewrite; each also compressed (.gz, .xz, .zst)";
 
 /// Opens standard input for `-`, else a file, and decompresses it.
 pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
@@ -86,7 +86,7 @@ fn inflate(path: &Path, reader: impl Read, most: u64) -> Result<Vec<u8>> {
     reader
         .take(most.saturating_add(1))
         .read_to_end(&mut out)
-        .map_err(|e| Failure::io("decompressing", path, &e).hint("the file is damaged, or not all of it"))?;
+        .map_err(|e| Failure::io("decompressing", path, &e).hint("the file is damaged or incomplete"))?;
     if out.len() as u64 > most {
         return Err(too_much(path, most));
     }
@@ -95,8 +95,10 @@ fn inflate(path: &Path, reader: impl Read, most: u64) -> Result<Vec<u8>> {
 
 fn too_much(path: &Path, most: u64) -> Failure {
     let input = path.display();
-    Failure::new(format!("{input} is compressed and holds more than the limit of {most} bytes"))
-        .hint("--limit inflated=SIZE raises the limit, or decompress it to a file and convert that")
+    Failure::new(format!(
+        "{input} is compressed and has more than the limit of {most} bytes when decompressed"
+    ))
+    .hint("--limit inflated=SIZE raises the limit; or decompress it to a file, and convert that file")
 }
 
 /// Lets the machine's own program decompress.
@@ -117,13 +119,14 @@ fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<V
     let status = child.wait().map_err(|e| Failure::io("decompressing", path, &e))?;
     let out = out?;
     if !status.success() {
-        return Err(Failure::new(format!("{}: {program} cannot decompress it", path.display())));
+        return Err(Failure::new(format!("{}: {program} cannot decompress it", path.display()))
+            .hint("the file is damaged or incomplete"));
     }
     Ok(out)
 }
 
-/// A text in UTF-16, as some terminals of Windows save a log: what it says, unless that has more than `most` bytes; `None`
-/// if it is none.
+/// A text in UTF-16, as some terminals of Windows save a log: its text, unless that has more than `most` bytes; `None`
+/// if it is not UTF-16.
 fn utf16(bytes: &[u8], most: u64) -> Option<Option<Vec<u8>>> {
     let unit: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
@@ -166,7 +169,7 @@ pub fn only_recording(directory: &Folder) -> Result<Vec<(PathBuf, File)>> {
             first.display(),
             last.display()
         ))
-        .hint("convert each of them by its own name")),
+        .hint("convert each file separately")),
         _ => Ok(found),
     }
 }

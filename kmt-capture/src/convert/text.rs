@@ -1,4 +1,4 @@
-//! Text of ftrace, trace-cmd or perf: records are made anew of what it says.
+//! Text of ftrace, trace-cmd or perf: records are rebuilt from its lines.
 
 use std::collections::HashMap;
 
@@ -21,6 +21,7 @@ use crate::import::text::{
 use crate::output::Output;
 use crate::record::Symbols;
 use crate::uuid::Identity;
+use kmt_common::text::count;
 
 /// Highest number of a CPU plus one.
 const CPUS_MAX: u32 = 8192;
@@ -31,8 +32,8 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     let survey = TextSurvey::of(bytes);
     if survey.events == 0 {
         if bytes.split(|&b| b == b'\n').any(could_be_event) {
-            return Err(Failure::new(format!("{input}: its lines tell neither CPU nor time of their events"))
-                .hint("record with `echo context-info > trace_options`; perf script with -F comm,tid,cpu,time,event,trace"));
+            return Err(Failure::new(format!("{input}: its lines have neither the CPU nor the time of their events"))
+                .hint("record with `echo context-info > trace_options`, or use perf script with -F comm,tid,cpu,time,event,trace"));
         }
         let first = bytes.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"));
         let first = String::from_utf8_lossy(first.unwrap_or_default()).chars().take(60).collect::<String>();
@@ -43,7 +44,7 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     }
     if options.verbatim {
         return Err(Failure::new(format!("{input} is text, not sub-buffers"))
-            .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
+            .hint("--verbatim works only with sub-buffers copied from a target, or with a trace.dat"));
     }
     let mut description = describe(survey);
     TargetFiles::of(&options.input, options.limits)?.complete(&mut description)?;
@@ -84,7 +85,11 @@ impl EventSource for TextLines<'_> {
 
     fn summary(&self, totals: &EventTotals) -> String {
         let bits = self.survey.long_size * 8;
-        format!("{} events of {} CPUs from text of a {bits}-bit kernel", totals.events, totals.cpus.len())
+        format!(
+            "{} of {} from text of a {bits}-bit kernel",
+            count(totals.events, "event"),
+            count(totals.cpus.len() as u64, "CPU")
+        )
     }
 
     fn notes(&self, description: Description) -> Vec<String> {
@@ -96,10 +101,10 @@ impl EventSource for TextLines<'_> {
 }
 
 fn describe(survey: TextSurvey) -> Description {
-    let hashed = "pointers are hashes of addresses: objects pair, but where they lie in memory cannot be told; \
+    let hashed = "pointers are hashes of addresses: allocations and frees match, but the addresses are unknown; \
                   record with `echo nohash-ptr > trace_options`, or save trace_pipe_raw";
     let mut notes =
-        vec!["byte order is not in a text; little-endian is assumed, and nothing depends on it".to_owned()];
+        vec!["text has no byte order: little-endian is assumed; no report depends on it".to_owned()];
     if survey.is_hashed {
         notes.push(hashed.to_owned());
     }
@@ -387,15 +392,13 @@ impl<'t> LineConversion<'t> {
         self.records.end_cpus(writer)
     }
 
-    /// Notes on what exceeded a bound.
+    /// Notes on exceeded limits.
     fn bounded(&self, notes: &mut Vec<String>) {
         let Bounds { layouts, functions, pairs, .. } = self.bounds;
         for (count, what, name) in [
             (
                 self.layouts_left_out,
-                format!(
-                    "events have other fields than the first {layouts} layouts: they are counted as lost"
-                ),
+                format!("events have a layout beyond the first {layouts}: they are counted as lost"),
                 "layouts",
             ),
             (
@@ -414,7 +417,7 @@ impl<'t> LineConversion<'t> {
     fn notes(&self, notes: &mut Vec<String>) {
         if let Some(line) = self.first_other {
             notes.push(format!(
-                "{} lines are no events, the first is line {line}: they are left out",
+                "{} lines are not events and are left out; the first is line {line}",
                 self.other
             ));
         }
@@ -423,31 +426,31 @@ impl<'t> LineConversion<'t> {
         }
         if let Some(line) = self.first_torn {
             notes.push(format!(
-                "{} lines look like events and cannot be read, the first is line {line}: they are counted as lost",
+                "{} lines look like events but cannot be parsed; they are counted as lost; the first is line {line}",
                 self.torn
             ));
         }
         if self.nameless > 0 {
             notes.push(format!(
-                "{} ends of functions whose begin is not in the text have no name: they are left out",
+                "{} ends of functions without a begin in the text are left out",
                 self.nameless
             ));
         }
         if self.unprinted > 0 {
             notes.push(format!(
-                "{} events have no pointer, as early in the boot: they are counted as lost",
+                "{} events have no pointer (early boot): they are counted as lost",
                 self.unprinted
             ));
         }
         if self.kinds_left_out > 0 {
             notes.push(format!(
-                "{} events are of a kind that cannot be: they are counted as lost",
+                "{} events have an invalid layout: they are counted as lost",
                 self.kinds_left_out
             ));
         }
         self.bounded(notes);
         if let Some(name) = &self.schema.gfp.unknown {
-            notes.push(format!("unknown names of allocation flags are left out, such as {name}"));
+            notes.push(format!("unknown allocation flags are left out, such as {name}"));
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::import::trace_dat::{CpuData, Instance, TraceDat};
 use crate::input::Kind;
 use crate::output::Output;
 use crate::uuid::Identity;
+use kmt_common::text::count;
 
 /// Sub-buffers of each CPU that are compared with a layout.
 const ORDER_SAMPLES: usize = 16;
@@ -23,7 +24,7 @@ const ORDER_SAMPLES: usize = 16;
 /// Converts one buffer of a `trace.dat`.
 pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result<Converted> {
     let failed = |fault: ImportError| Failure::new(format!("{}: {fault}", options.input.display()));
-    let remedy = "`trace-cmd dump --validate` says what trace-cmd thinks of it; a torn recording can be put together with `trace-cmd restore`";
+    let remedy = "`trace-cmd dump --validate` checks the file; `trace-cmd restore` joins the parts of an interrupted recording";
     let inflated_max = options.limits.of(Kind::Inflated, bytes.len() as u64);
     let mut file =
         TraceDat::open(bytes, inflated_max, options.limits.import).map_err(|f| failed(f).hint(remedy))?;
@@ -48,7 +49,7 @@ fn instances_hint(file: &TraceDat<'_>) -> String {
         "" => "\"\" (the top level)".to_owned(),
         name => format!("{name:?}"),
     };
-    format!("--instance NAME chooses a buffer; this file has {}", listed(file.instances.iter().map(name)))
+    format!("--instance NAME selects a buffer; this file has {}", listed(file.instances.iter().map(name)))
 }
 
 /// The first names, and how many there are more.
@@ -80,7 +81,7 @@ fn choose(options: &ConvertOptions, file: &TraceDat<'_>) -> Result<(Instance, Op
         .collect();
     let note = (!others.is_empty()).then(|| {
         format!(
-            "buffer {:?} is converted; --instance NAME converts another one: {}",
+            "buffer {:?} is converted; --instance NAME selects another: {}",
             found.name,
             listed(others.iter().map(|&name| name.to_owned()))
         )
@@ -136,7 +137,7 @@ fn describe(file: &mut TraceDat<'_>, instance: &Instance, long_size: usize) -> D
     let clock = named.or_else(|| options.trace_clock.as_deref().and_then(TraceClock::parse));
     let mut notes = std::mem::take(&mut file.notes);
     if clock.is_none() {
-        notes.push("no trace_clock: time stamps are taken for nanoseconds".to_owned());
+        notes.push("no trace_clock: time stamps are assumed to be in nanoseconds".to_owned());
     }
     let mut files = vec![("events/header_page".to_owned(), data.header_page.into_bytes())];
     files.push(("events/header_event".to_owned(), data.header_event));
@@ -152,10 +153,10 @@ fn describe(file: &mut TraceDat<'_>, instance: &Instance, long_size: usize) -> D
     let stats: Vec<_> =
         instance.cpus.iter().zip(counted).map(|(data, text)| (data.cpu, Some(text.clone()), None)).collect();
     if stats.is_empty() {
-        notes.push("no stats: losses that no sub-buffer is marked with cannot be known".to_owned());
+        notes.push("no stats: only losses marked in sub-buffers are known".to_owned());
     }
     if options.uname.is_none() {
-        notes.push("no uname in the file".to_owned());
+        notes.push("no uname: flag columns and widths follow the newest kernel".to_owned());
     }
     let kept = |bytes: Vec<u8>| Some(bytes).filter(|b| !b.is_empty());
     Description {
@@ -206,9 +207,9 @@ impl EventSource for InstanceBuffers<'_, '_> {
 
     fn summary(&self, totals: &EventTotals) -> String {
         format!(
-            "{} events of {} CPUs from a trace.dat of version {}, {}-endian, {}-bit",
-            totals.events,
-            totals.cpus.iter().filter(|(_, s)| s.bytes > 0).count(),
+            "{} of {} from a trace.dat of version {}, {}-endian, {}-bit",
+            count(totals.events, "event"),
+            count(totals.cpus.iter().filter(|(_, s)| s.bytes > 0).count() as u64, "CPU"),
             self.file.start.version,
             self.order.name(),
             self.header_page.long_size() * 8,
@@ -261,7 +262,9 @@ impl InstanceBuffers<'_, '_> {
                 self.options.input.display(),
                 fault.offset
             );
-            return Err(Failure::new(what).hint("the file's formats are of another boot than its data"));
+            return Err(
+                Failure::new(what).hint("the formats in the file are from another boot than its data")
+            );
         }
         self.damaged(cpu, &fault, file)
     }

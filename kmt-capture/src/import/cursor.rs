@@ -13,7 +13,7 @@ pub struct ImportError {
     pub what: String,
 }
 
-/// A result of looking at a foreign file.
+/// A result of reading a file of another tool.
 pub type Result<T> = std::result::Result<T, ImportError>;
 
 impl ImportError {
@@ -29,7 +29,7 @@ impl fmt::Display for ImportError {
     }
 }
 
-/// A place in bytes that are part of a file.
+/// A position in bytes that are part of a file.
 #[derive(Debug, Clone)]
 pub struct Cursor<'d> {
     bytes: &'d [u8],
@@ -54,7 +54,7 @@ impl<'d> Cursor<'d> {
                 let end = self.base.saturating_add(self.bytes.len() as u64);
                 Err(ImportError::at(
                     self.offset(),
-                    format!("{what} is said to be at {offset}, beyond the end at {end}"),
+                    format!("the offset of {what}, {offset}, is beyond the end at {end}"),
                 ))
             }
         }
@@ -80,10 +80,7 @@ impl<'d> Cursor<'d> {
             }
             None => {
                 let left = rest.len();
-                Err(ImportError::at(
-                    self.offset(),
-                    format!("{what} should have {len} bytes, and {left} are left"),
-                ))
+                Err(ImportError::at(self.offset(), format!("{what} needs {len} bytes, {left} are left")))
             }
         }
     }
@@ -120,7 +117,7 @@ impl<'d> Cursor<'d> {
         const LONGEST: usize = 4096;
         let rest = self.rest();
         let Some(len) = rest.iter().take(LONGEST).position(|&b| b == 0) else {
-            return Err(ImportError::at(self.offset(), format!("{what} has no end")));
+            return Err(ImportError::at(self.offset(), format!("{what} has no terminating NUL")));
         };
         let text = String::from_utf8_lossy(rest.get(..len).unwrap_or_default()).into_owned();
         self.position = self.position.saturating_add(len).saturating_add(1);

@@ -62,9 +62,10 @@ impl Codec {
             "none" | "" => Ok(None),
             "zlib" => Ok(Some(Self::Zlib)),
             "zstd" => Ok(Some(Self::Zstd)),
-            other => {
-                Err(ImportError::at(offset, format!("compressed with {other:?}; zlib and zstd are known")))
-            }
+            other => Err(ImportError::at(
+                offset,
+                format!("compressed with {other:?}; only zlib and zstd are supported"),
+            )),
         }
     }
 
@@ -90,7 +91,7 @@ impl Codec {
         if out.len() as u64 != len {
             return Err(ImportError::at(
                 offset,
-                format!("decompresses to {} bytes or more, not to {len}", out.len()),
+                format!("decompresses to {} bytes or more, {len} are stated", out.len()),
             ));
         }
         Ok(out)
@@ -106,5 +107,5 @@ fn zstd_reader(packed: &[u8], offset: u64) -> Result<impl Read + '_> {
 
 #[cfg(not(feature = "zstd"))]
 fn zstd_reader(_: &[u8], offset: u64) -> Result<std::io::Empty> {
-    Err(ImportError::at(offset, "compressed with zstd, which this kmt-capture was built without"))
+    Err(ImportError::at(offset, "compressed with zstd; this kmt-capture was built without zstd"))
 }

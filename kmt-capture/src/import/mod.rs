@@ -19,6 +19,9 @@ pub use cursor::{Cursor, ImportError, Result};
 pub use inflate::{Codec, Inflating, inflated_max};
 pub use tracing_data::{Start, TracingData};
 
+/// True if this build reads parts compressed with zstd.
+pub const READS_ZSTD: bool = cfg!(feature = "zstd");
+
 /// Kinds of input files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -84,7 +84,7 @@ impl Start {
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let offset = cursor.offset();
         if cursor.take(MAGIC.len() as u64, "the magic")? != MAGIC {
-            return Err(ImportError::at(offset, "this is not trace-cmd's tracing data"));
+            return Err(ImportError::at(offset, "not trace-cmd's tracing data"));
         }
         let version = cursor.text("the version")?;
         let offset = cursor.offset();
@@ -92,18 +92,21 @@ impl Start {
             0 => ByteOrder::Little,
             1 => ByteOrder::Big,
             other => {
-                return Err(ImportError::at(offset, format!("{other} is no byte order: 0 is little, 1 big")));
+                return Err(ImportError::at(
+                    offset,
+                    format!("byte order {other} is invalid: 0 is little, 1 is big"),
+                ));
             }
         };
         let offset = cursor.offset();
         let user_long_size = cursor.u8("the size of long")?;
         if user_long_size != 4 && user_long_size != 8 {
-            return Err(ImportError::at(offset, format!("{user_long_size} is no size of long: 4 or 8")));
+            return Err(ImportError::at(offset, format!("the size of long is {user_long_size}, not 4 or 8")));
         }
         let offset = cursor.offset();
         let page_size = cursor.u32("the page size")?;
         if !page_size.is_power_of_two() || !(1024..=1 << 20).contains(&page_size) {
-            return Err(ImportError::at(offset, format!("{page_size} bytes are no size of a page")));
+            return Err(ImportError::at(offset, format!("a page cannot have {page_size} bytes")));
         }
         Ok(Self { version, order: cursor.order, user_long_size, page_size })
     }
@@ -147,7 +150,7 @@ impl TracingData {
             let offset = cursor.offset();
             let found = cursor.text("the name of a header")?;
             if found != name {
-                return Err(ImportError::at(offset, format!("{name} should stand here, not {found:?}")));
+                return Err(ImportError::at(offset, format!("{found:?} instead of {name}")));
             }
             let len = cursor.u64(name)?;
             let bytes = cursor.take(len, name)?;

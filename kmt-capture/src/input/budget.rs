@@ -1,4 +1,4 @@
-//! How much of a directory was read, and the error where that is too much.
+//! Bytes read of a directory, and the error above the limit.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -43,5 +43,5 @@ pub fn too_large(path: &Path, bytes: u64, limits: &Limits, kind: Kind) -> Failur
         path.display(),
         limits.of(kind, 0)
     ))
-    .hint(format!("if the file is what it should be, --limit {kind}=SIZE raises the limit"))
+    .hint(format!("if that size is correct, --limit {kind}=SIZE raises the limit"))
 }

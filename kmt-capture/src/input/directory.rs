@@ -141,8 +141,8 @@ impl Directory {
         cpus.sort_by_key(|c| c.cpu);
         if cpus.is_empty() {
             let per_cpu = self.root.path.join("per_cpu");
-            return Err(Failure::new(format!("{} holds no cpuN/trace_pipe_raw", per_cpu.display()))
-                .hint("copy per_cpu/cpuN/trace_pipe_raw of every CPU, one sub-buffer a read"));
+            return Err(Failure::new(format!("{} has no cpuN/trace_pipe_raw", per_cpu.display()))
+                .hint("copy per_cpu/cpuN/trace_pipe_raw of every CPU, with reads of one sub-buffer"));
         }
         Ok(cpus)
     }
@@ -150,7 +150,7 @@ impl Directory {
     /// A CPU's ring buffer from its beginning.
     pub fn raw(&self, files: &CpuFiles, sub_buffer_len: usize) -> Result<Raw> {
         let found = self.root.file(&files.name)?;
-        let (file, _) = found.ok_or_else(|| Failure::new(format!("{} went away", files.raw.display())))?;
+        let (file, _) = found.ok_or_else(|| Failure::new(format!("{} disappeared", files.raw.display())))?;
         Ok(Raw::new(file, sub_buffer_len))
     }
 

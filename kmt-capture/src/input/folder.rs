@@ -1,4 +1,4 @@
-//! A directory that was made by others: only regular files below it are read, and only so much of them.
+//! A directory made by others: only regular files below it are read, up to a limit.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -64,7 +64,7 @@ impl Folder {
         for flags in [OFlags::CLOEXEC | OFlags::PATH, BASE | OFlags::RDONLY] {
             let Some(opened) = self.below(name, flags)? else { return Ok(None) };
             let path = self.path.join(name);
-            let stat = fstat(&opened).map_err(|e| Failure::io("looking at", &path, &e.into()))?;
+            let stat = fstat(&opened).map_err(|e| Failure::io("reading the status of", &path, &e.into()))?;
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => return Ok(None),
                 FileType::RegularFile => {}
@@ -187,7 +187,7 @@ impl Folder {
 
 fn leads_out(path: &Path, folder: &Path) -> Failure {
     Failure::new(format!("{} is a link that leads out of {}", path.display(), folder.display()))
-        .hint("put a copy of the file into its place: only files below a directory are read")
+        .hint("replace it with a copy of the file: only files below the directory are read")
 }
 
 fn not_regular(path: &Path, kind: FileType) -> Failure {
@@ -198,7 +198,7 @@ fn not_regular(path: &Path, kind: FileType) -> Failure {
         _ => "a special file",
     };
     Failure::new(format!("{} is {kind}, not a regular file", path.display()))
-        .hint("remove it, or put a copy of what it should be into its place")
+        .hint("remove it, or replace it with a regular file")
 }
 
 #[cfg(test)]

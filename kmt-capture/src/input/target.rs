@@ -8,7 +8,7 @@ use kmt_format::kernel::{
 use super::directory::{CpuFiles, Directory};
 use crate::failure::{Failure, Result};
 
-/// Sub-buffers of each CPU that are asked for the byte order.
+/// Sub-buffers of each CPU that vote on the byte order.
 const ORDER_SAMPLES: usize = 16;
 
 /// The target as its files describe it.
@@ -29,7 +29,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads what there is. `knows_id` tells whether an event id has a format.
+    /// Reads the files that exist. `knows_id` is true for an event id with a format.
     pub fn read(directory: &Directory, cpus: &[CpuFiles], knows_id: impl Fn(u16) -> bool) -> Result<Self> {
         let header_page = header_page(directory)?;
         let order = byte_order(directory, cpus, &header_page, knows_id)?;
@@ -40,13 +40,11 @@ impl Target {
         };
         let uname = uname_text.as_deref().and_then(Uname::parse);
         if uname.is_none() {
-            notes.push("no uname: flag columns and widths will follow the newest kernel".to_owned());
+            notes.push("no uname: flag columns and widths follow the newest kernel".to_owned());
         }
         let page_size = page_size(directory, &header_page, uname.as_ref())?;
         match page_size {
-            None => {
-                notes.push("no pagesize: rules that need the page size will assume 4096 bytes".to_owned())
-            }
+            None => notes.push("no pagesize: the page size is assumed to be 4096 bytes".to_owned()),
             Some((size, how)) if how != "pagesize" => {
                 notes.push(format!("no pagesize: {size} bytes, from {how}"))
             }
@@ -54,14 +52,14 @@ impl Target {
         }
         let clock = directory.text("trace_clock")?.as_deref().and_then(TraceClock::parse);
         if clock.is_none() {
-            notes.push("no trace_clock: time stamps are taken for nanoseconds".to_owned());
+            notes.push("no trace_clock: time stamps are assumed to be in nanoseconds".to_owned());
         }
         if cpus.iter().any(|c| c.stats.is_none()) {
-            notes.push("no stats: losses that no sub-buffer is marked with cannot be known".to_owned());
+            notes.push("no stats: only losses marked in sub-buffers are known".to_owned());
         }
         for (name, consequence) in [
             ("saved_cmdlines", "tasks have no names"),
-            ("trace_options", "options that shape the text are taken for the kernel's defaults"),
+            ("trace_options", "text options are assumed to be the kernel's defaults"),
         ] {
             if directory.bytes(name)?.is_none() {
                 notes.push(format!("no {name}: {consequence}"));
@@ -73,14 +71,14 @@ impl Target {
 
 fn header_page(directory: &Directory) -> Result<HeaderPage> {
     let path = directory.root().join("events/header_page");
-    let hint = "copy events/header_page of the traced kernel: it tells the size of sub-buffers and of long";
+    let hint = "copy events/header_page of the traced kernel: it has the size of sub-buffers and of long";
     let text = directory
         .text("events/header_page")?
         .ok_or_else(|| Failure::new(format!("{} is missing", path.display())).hint(hint))?;
     HeaderPage::parse(&text).map_err(|e| Failure::new(format!("{}: {e}", path.display())).hint(hint))
 }
 
-/// Asks the first sub-buffers of every CPU.
+/// Byte order by votes of the first sub-buffers of every CPU.
 fn byte_order(
     directory: &Directory,
     cpus: &[CpuFiles],
@@ -106,18 +104,21 @@ fn byte_order(
     strict.winner().or(lenient.winner()).ok_or_else(|| {
         let bytes: u64 = cpus.iter().map(|c| c.raw_len).sum();
         if bytes == 0 {
-            Failure::new(format!("the ring buffers are empty: all {} trace_pipe_raw files have no bytes", cpus.len()))
-                .hint("read trace_pipe_raw before the buffer is cleared; a file can be read only once")
+            Failure::new(format!(
+                "the ring buffers are empty: all {} trace_pipe_raw files have length 0",
+                cpus.len()
+            ))
+            .hint("read trace_pipe_raw before the buffer is cleared; its events can be read only once")
         } else {
-            Failure::new("no sub-buffer holds events, so the byte order is unknown").hint(
-                "the buffers were empty when they were copied, or events/header_page belongs to another kernel \
-                 or to another size of sub-buffers",
+            Failure::new("no sub-buffer has events, so the byte order is unknown").hint(
+                "the buffers were empty when they were copied, or events/header_page is from another kernel \
+                 or for another size of sub-buffers",
             )
         }
     })
 }
 
-/// The page size as the target told it; else from what follows it. Sub-buffers were pages before 6.8.
+/// The page size recorded on the target; else computed from other files. Sub-buffers were pages before 6.8.
 fn page_size(
     directory: &Directory,
     header_page: &HeaderPage,

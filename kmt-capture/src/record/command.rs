@@ -25,7 +25,7 @@ pub struct Signals {
 impl Signals {
     /// Takes the signals over.
     pub fn new() -> Result<Self> {
-        let failed = |e: std::io::Error| Failure::new(format!("watching signals: {e}"));
+        let failed = |e: std::io::Error| Failure::new(format!("cannot watch for signals: {e}"));
         let mut ids = Vec::new();
         let mut watch = |signals: &[i32]| -> std::io::Result<UnixStream> {
             let (stream, sender) = UnixStream::pair()?;
@@ -79,7 +79,8 @@ impl Running {
         let Some((program, args)) = command.split_first() else { return Ok(None) };
         let name = program.to_string_lossy().into_owned();
         let child = Command::new(program).args(args).spawn().map_err(|e| {
-            Failure::new(format!("starting {name}: {e}")).hint("give a program that is in PATH, or its path")
+            Failure::new(format!("starting {name}: {e}"))
+                .hint("give a program in PATH, or the path of a program")
         })?;
         Ok(Some(Self { name, child, status: None }))
     }

@@ -57,11 +57,11 @@ fn any_function(top: &TraceDir) -> Option<String> {
     line.split_ascii_whitespace().next().map(str::to_owned)
 }
 
-/// Checks that nobody uses the top level, and remembers its state.
+/// Checks that the top level is not in use, and remembers its state.
 pub fn occupy(top: &TraceDir, undo: &mut Undo) -> Result<()> {
     let user = |what: String, remedy: &str| {
         Err(Failure::new(format!("the top level of {} is in use: {what}", top.path().display()))
-            .hint(format!("this kernel has function graphs there only; {remedy}")))
+            .hint(format!("this kernel supports function graphs only there; {remedy}")))
     };
     let read = |name: &str| top.read(name).unwrap_or_default().trim().to_owned();
     let tracer = read("current_tracer");
@@ -73,7 +73,7 @@ pub fn occupy(top: &TraceDir, undo: &mut Undo) -> Result<()> {
     }
     let events = read("set_event");
     if let Some(event) = events.lines().next() {
-        return user(format!("{event} is enabled"), "disable its events, or record another preset");
+        return user(format!("{event} is enabled"), "disable the events, or record another preset");
     }
     for (file, unused) in
         [("set_ftrace_filter", "#"), ("set_graph_function", "#"), ("set_event_pid", "no pid")]
@@ -92,8 +92,8 @@ pub fn occupy(top: &TraceDir, undo: &mut Undo) -> Result<()> {
         .sum();
     if entries > 0 {
         return user(
-            format!("its buffer holds {entries} events of another recording"),
-            "empty it with `echo > trace` if nobody needs them",
+            format!("its buffer has {entries} events of another recording"),
+            "clear it with `echo > trace` if they are not needed",
         );
     }
     let on = read("tracing_on");
@@ -106,7 +106,7 @@ fn threshold_in_use(top: &TraceDir) -> Option<String> {
     (value != "0").then_some(value)
 }
 
-/// The functions that are traced: the first of each row that the kernel has. And what is to be said of the others.
+/// The functions that are traced: the first of each row that the kernel has. And notes on the others.
 pub fn choose(top: &TraceDir, rows: &[Vec<String>]) -> Result<(Vec<String>, Vec<String>)> {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     let available = available(top, rows)?;
@@ -114,19 +114,19 @@ pub fn choose(top: &TraceDir, rows: &[Vec<String>]) -> Result<(Vec<String>, Vec<
         match row.iter().find(|name| available.contains(name)) {
             Some(name) => found.push(name.clone()),
             None => notes.push(format!(
-                "{} cannot be traced: inlined or not in this kernel; the rest is",
+                "{} cannot be traced (inlined, or not in this kernel); the other functions are traced",
                 row.join(" or ")
             )),
         }
     }
     if found.is_empty() {
         return Err(Failure::new("none of the functions can be traced in this kernel")
-            .hint("`grep NAME available_filter_functions` in tracefs tells which can"));
+            .hint("`grep NAME available_filter_functions` in tracefs shows if a function can be traced"));
     }
     Ok((found, notes))
 }
 
-/// Sets functions, threshold and tracer, in this order; returns what is to be said. `plan` keeps the functions.
+/// Sets functions, threshold and tracer, in this order; returns notes. `plan` keeps the functions.
 pub fn prepare(
     top: &TraceDir,
     dir: &TraceDir,
@@ -136,8 +136,8 @@ pub fn prepare(
     undo: &mut Undo,
 ) -> Result<Vec<String>> {
     if let Some(value) = threshold_in_use(top) {
-        return Err(Failure::new(format!("tracing_thresh is in use: somebody set it to {value} us")).hint(
-            "there is one for all of tracefs; `echo 0 > tracing_thresh` at its top level if nobody needs it",
+        return Err(Failure::new(format!("tracing_thresh is in use: it is set to {value} us")).hint(
+            "all of tracefs shares this threshold; if it is not needed: `echo 0 > tracing_thresh` at the top level",
         ));
     }
     let mut notes = Vec::new();
@@ -151,7 +151,9 @@ pub fn prepare(
     let micros = threshold.unwrap_or(THRESHOLD_DEFAULT).as_micros();
     if micros > 0 {
         undo.change(top, "tracing_thresh", "0", &micros.to_string())?;
-        notes.push(format!("tracing_thresh is {micros} us until the end; it is one for all of tracefs"));
+        notes.push(format!(
+            "tracing_thresh is {micros} us until the end of the recording; all of tracefs shares it"
+        ));
     }
     if dir == top {
         undo.remember(dir, "current_tracer", "nop");

@@ -86,7 +86,7 @@ impl Mapped {
 
     /// Copies the bytes `from..to` of the reader's sub-buffer behind a header of their own.
     fn take<'b>(&mut self, id: u32, from: usize, to: usize, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
-        let bad = || io::Error::new(io::ErrorKind::InvalidData, "the mapped ring buffer contradicts itself");
+        let bad = || io::Error::new(io::ErrorKind::InvalidData, "the mapped ring buffer is inconsistent");
         let len = self.header.sub_buffer_len();
         let start =
             (id as usize).checked_mul(len).and_then(|at| at.checked_add(self.meta_len)).ok_or_else(bad)?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::RecordOptions;
 use crate::failure::{Failure, Result};
 use crate::tracefs::{Event, EventSpec, Probe, TraceDir, find_events};
+use kmt_common::text::count;
 
 /// Sets of events under one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl Plan {
         for spec in &asked {
             let found = find_events(top, spec);
             if found.is_empty() && (spec.is_exact() || options.preset.is_none()) && !is_optional(spec) {
-                plan.notes.push(format!("this kernel has no event {spec}; it is left out"));
+                plan.notes.push(format!("this kernel has no event {spec}; it is not recorded"));
             }
             for event in found.into_iter().filter(|event| !is_left_out(event, options)) {
                 let recorded = plan.events.entry(event).or_default();
@@ -111,7 +112,9 @@ impl Plan {
         if plan.events.is_empty() {
             let names: Vec<String> = asked.iter().map(EventSpec::to_string).collect();
             return Err(Failure::new(format!("this kernel has none of the events {}", names.join(", ")))
-                .hint("`kmt-capture check` tells which it has; tracepoints need CONFIG_TRACEPOINTS"));
+                .hint(
+                    "`kmt-capture check` shows the available events; tracepoints need CONFIG_TRACEPOINTS",
+                ));
         }
         plan.add_stacks(options, top)?;
         plan.pids = options.pids.iter().flat_map(|&pid| threads_of(pid)).collect();
@@ -134,7 +137,7 @@ impl Plan {
         let is_missing =
             !is_recorded("mm_page_free") && top.has(&Event::new("kmem", "mm_page_free").file("enable"));
         (has_slab && is_missing).then(|| {
-            "kmem:mm_page_alloc and kmem:mm_page_free are not recorded: objects that the kernel frees without an event (kfree_rcu, bulk frees) will seem live for longer; add them with -e".to_owned()
+            "kmem:mm_page_alloc and kmem:mm_page_free are not recorded: objects that the kernel frees without an event (kfree_rcu, bulk frees) are reported as live for longer; add both events with -e".to_owned()
         })
     }
 
@@ -157,12 +160,12 @@ impl Plan {
         for spec in preset.chain(options.stacks.iter().cloned()) {
             let found: BTreeSet<Event> = find_events(top, &spec);
             if found.is_empty() {
-                self.notes.push(format!("this kernel has no event {spec}; no stacks are taken of it"));
+                self.notes.push(format!("this kernel has no event {spec}; its stacks are not recorded"));
             }
             for event in found {
                 if !top.has(&event.file("trigger")) {
-                    return Err(Failure::new(format!("this kernel cannot take stacks of {event}"))
-                        .hint("triggers need Linux 3.14 and CONFIG_STACKTRACE; leave --stack out"));
+                    return Err(Failure::new(format!("this kernel cannot record stacks of {event}"))
+                        .hint("stack triggers need Linux 3.14 and CONFIG_STACKTRACE; remove --stack"));
                 }
                 self.events.entry(event).or_default().stack = Some(spec.filter.clone().unwrap_or_default());
             }
@@ -237,11 +240,11 @@ impl Plan {
         let parts: Vec<String> = systems.iter().map(|(system, count)| format!("{count} {system}")).collect();
         let mut out = format!("{} events", parts.join(" + "));
         let stacks = self.events.values().filter(|r| r.stack.is_some()).count();
-        for (what, count) in [("the stacks of", stacks), ("the latency of functions:", self.functions.len())]
-        {
-            if count > 0 {
-                out.push_str(&format!(", {what} {count}"));
-            }
+        if stacks > 0 {
+            out.push_str(&format!(" ({stacks} with stacks)"));
+        }
+        if !self.functions.is_empty() {
+            out.push_str(&format!(" and latencies of {}", count(self.functions.len() as u64, "function")));
         }
         out
     }

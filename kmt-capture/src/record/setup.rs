@@ -7,6 +7,7 @@ use super::graph;
 use super::plan::Plan;
 use crate::failure::{Failure, Result};
 use crate::tracefs::{self, Guard, Instance, Probe, TraceDir, Undo};
+use kmt_common::text::count as counted;
 
 /// Clocks that are comparable across CPUs, the best first: `mono` is what other tools and user space have, too.
 const CLOCKS: [&str; 5] = ["mono", "mono_raw", "boot", "global", "perf"];
@@ -50,15 +51,13 @@ impl Setup {
         let (mut undo, mut notes) = (Undo::default(), Vec::new());
         if options.guard && guard.is_none() {
             notes.push(
-                "no process watches this recorder (it needs /proc): after a kill -9, `kmt-capture clean` puts tracefs back"
+                "no process watches this recorder (that needs /proc): after kill -9, run `kmt-capture clean` to restore tracefs"
                     .to_owned(),
             );
         }
         // Before tracefs is looked for: its mount may be among what is undone.
         for count in tracefs::put_back(None, tracefs::mounted().as_ref()) {
-            notes.push(format!(
-                "a recorder that was killed had left {count} settings changed; they are as before"
-            ));
+            notes.push(format!("restored {} of a killed recorder", counted(count as u64, "setting")));
         }
         let top = tracefs::find(options.tracefs.as_deref(), &mut undo)?;
         if let Some(guard) = &mut guard {
@@ -67,12 +66,12 @@ impl Setup {
         for name in tracefs::orphans(&top) {
             if tracefs::remove_orphan(&top, &name) {
                 let path = top.file(&name);
-                notes.push(format!("removed {}, left by a recorder that was killed", path.display()));
+                notes.push(format!("removed {}, left by a killed recorder", path.display()));
             }
         }
         for group in tracefs::orphan_probes(&top) {
             if tracefs::remove_orphan_probe(&top, &group) {
-                notes.push(format!("removed the probe {group}, left by a recorder that was killed"));
+                notes.push(format!("removed the probe {group}, left by a killed recorder"));
             }
         }
         let mut plan = Plan::new(options, &top)?;
@@ -124,7 +123,7 @@ impl Setup {
             plan.functions.clear();
             self.notes.push(
                 "this kernel has no function_graph tracer (CONFIG_FUNCTION_GRAPH_TRACER): \
-                 tracepoints are recorded, latencies of functions are not"
+                 tracepoints are recorded, function latencies are not"
                     .to_owned(),
             );
             return Ok(());
@@ -136,7 +135,7 @@ impl Setup {
             graph::TracerLocation::Nowhere | graph::TracerLocation::TopLevel => {
                 graph::occupy(&self.top, &mut self.undo)?;
                 self.notes.push(
-                    "this kernel has function graphs at the top level only: that is used, and put back at the end"
+                    "this kernel supports function graphs only at the top level of tracefs, which is used and restored at the end"
                         .to_owned(),
                 );
                 self.dir = self.top.clone();
@@ -168,13 +167,12 @@ impl Setup {
             Some(clock) if names.contains(&clock.as_str()) => clock.clone(),
             Some(clock) => {
                 return Err(Failure::new(format!("this kernel has no trace clock {clock:?}"))
-                    .hint(format!("it has {}", names.join(", "))));
+                    .hint(format!("available clocks: {}", names.join(", "))));
             }
             None => CLOCKS.iter().find(|c| names.contains(c)).map_or("local", |c| c).to_owned(),
         };
         if name == "local" {
-            self.notes
-                .push("the clock is local: times of different CPUs cannot be compared safely".to_owned());
+            self.notes.push("the clock is `local`: times of different CPUs are not comparable".to_owned());
         }
         if self.is_top() {
             let before = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -250,12 +248,11 @@ impl Setup {
         }
         for (event, failure) in refused {
             plan.events.remove(&event);
-            plan.notes.push(format!("{event} cannot be enabled and is left out: {failure}"));
+            plan.notes.push(format!("{event} cannot be enabled and is not recorded: {failure}"));
         }
         if plan.events.is_empty() {
-            return Err(
-                Failure::new("none of the events could be enabled").hint("`kmt-capture check` tells why")
-            );
+            return Err(Failure::new("none of the events could be enabled")
+                .hint("`kmt-capture check` shows the reason"));
         }
         Ok(())
     }

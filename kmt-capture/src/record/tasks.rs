@@ -1,4 +1,4 @@
-//! Names of tasks: those that run when the recording starts, and what events tell afterwards.
+//! Names of tasks: of running tasks at the start of a recording, and from events afterwards.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

@@ -142,7 +142,7 @@ impl TraceDir {
     fn not_written(&self, name: &str, value: &str, error: &io::Error) -> Failure {
         let failure = Failure::io(&format!("writing {:?} to", value.trim_end()), &self.file(name), error);
         match self.last_error(name) {
-            Some(said) => failure.hint(format!("the kernel says: {said}")),
+            Some(said) => failure.hint(format!("the kernel's message: {said}")),
             None => failure.hint(remedy(error)),
         }
     }
@@ -156,7 +156,7 @@ impl TraceDir {
         let entry: Vec<&str> = log.lines().collect();
         let start = entry.iter().rposition(|line| line.starts_with('['))?;
         let said: Vec<&str> = entry.get(start..)?.iter().map(|line| line.trim()).collect();
-        let (_, first) = said.first()?.split_once("error: ")?;
+        let (_, first) = said.first()?.rsplit_once("error: ")?;
         Some(first.to_owned()).filter(|first| !first.is_empty())
     }
 
@@ -178,11 +178,13 @@ fn open_dir(parent: BorrowedFd<'_>, path: &Path) -> Option<Arc<OwnedFd>> {
 pub fn remedy(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
-            "run as root; where root is refused too, the kernel is locked down (kmt-capture check tells)"
+            "run as root; if root is refused too, the kernel is locked down (kmt-capture check shows it)"
         }
-        std::io::ErrorKind::NotFound => "this kernel does not have it; kmt-capture check tells what it has",
-        std::io::ErrorKind::ResourceBusy => "somebody else uses it; kmt-capture check tells who",
+        std::io::ErrorKind::NotFound => {
+            "this kernel does not have it; kmt-capture check shows the available events"
+        }
+        std::io::ErrorKind::ResourceBusy => "another process uses it; kmt-capture check shows other users",
         std::io::ErrorKind::OutOfMemory => "give a smaller --buffer-size",
-        _ => "kmt-capture check tells what this kernel can do",
+        _ => "kmt-capture check shows the abilities of this kernel",
     }
 }

@@ -56,7 +56,7 @@ impl EventSpec {
             return Err(format!("{event:?} is not SYSTEM:EVENT, such as kmem:kmalloc or 'vmscan:*'"));
         }
         if filter.as_deref() == Some("") {
-            return Err("there is nothing behind `if`".to_owned());
+            return Err("the filter after `if` is missing".to_owned());
         }
         Ok(Self { system: system.to_owned(), name: name.to_owned(), filter })
     }

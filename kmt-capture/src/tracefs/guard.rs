@@ -1,7 +1,7 @@
-//! A second process that puts tracefs back when the recorder is killed.
+//! A second process that restores tracefs when the recorder is killed.
 //!
 //! It is this program, started again: it sleeps in `read` on a pipe of which only the recorder has the other end, so that
-//! it wakes however the recorder ends. One that ends in order puts tracefs back itself and takes the guard along.
+//! it wakes however the recorder ends. A recorder that ends normally restores tracefs itself, and ends the guard.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};

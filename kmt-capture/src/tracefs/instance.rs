@@ -31,7 +31,7 @@ impl Instance {
     pub fn create(top: &TraceDir) -> Result<Self> {
         let name = name_of(Owner::this());
         top.make_dir(&name)
-            .map_err(|e| Failure::io("making the instance", &top.file(&name), &e).hint(remedy(&e)))?;
+            .map_err(|e| Failure::io("creating the instance", &top.file(&name), &e).hint(remedy(&e)))?;
         let dir = top.sub(&name);
         let hold = dir.open("tracing_on", OFlags::RDONLY).ok();
         let instance = Self { top: top.clone(), name, dir, hold };
@@ -50,7 +50,7 @@ impl Drop for Instance {
         self.hold = None;
         if !stop_and_remove(&self.top, &self.name, PATIENCE) {
             eprintln!(
-                "warning: {} could not be removed; `kmt-capture clean` tries again",
+                "warning: {} could not be removed; run `kmt-capture clean` to try again",
                 self.dir.path().display()
             );
         }

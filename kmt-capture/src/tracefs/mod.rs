@@ -1,4 +1,4 @@
-//! A live tracefs: where it is, its files, and what is changed in it and put back.
+//! A live tracefs: its mount point, its files, and changes in it that are undone.
 
 mod dir;
 mod events;
@@ -23,7 +23,7 @@ use crate::failure::{Failure, Result};
 /// Mount points of tracefs: on its own since 4.1, before that only within debugfs.
 const MOUNT_POINTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Small files of tracefs that tell under which conditions was recorded.
+/// Small files of tracefs with the conditions of a recording.
 pub const CONDITIONS: [&str; 17] = [
     "trace_clock",
     "timestamp_mode",
@@ -62,11 +62,11 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     let failure = |what: String| {
         Failure::new(what).hint(
             "run as root on a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING; \
-             `mount -t tracefs none /sys/kernel/tracing` tells more, and --tracefs names another place",
+             `mount -t tracefs none /sys/kernel/tracing` shows the reason; --tracefs gives another mount point",
         )
     };
     if !mount_point.is_dir() {
-        return Err(failure("no tracefs mount: /sys/kernel/tracing is missing".to_owned()));
+        return Err(failure("tracefs cannot be mounted: /sys/kernel/tracing does not exist".to_owned()));
     }
     match rustix::mount::mount(
         "none",

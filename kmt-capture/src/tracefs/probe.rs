@@ -32,7 +32,7 @@ impl Probe {
         if !top.has(PROBES) {
             return Err(Failure::new("--kfree-rcu: this kernel has no kprobe_events (CONFIG_KPROBE_EVENTS)")
                 .hint(
-                    "leave it out; page events and --snapshot-every also bound what is live (docs/live.md)",
+                    "record without it; page events and --snapshot-every also limit the error of live figures (docs/live.md)",
                 ));
         }
         let group = group_name(Owner::this());
@@ -44,8 +44,8 @@ impl Probe {
             }
         }
         Err(refused
-            .unwrap_or_else(|| Failure::new("--kfree-rcu: no probe is known for this machine"))
-            .hint("leave --kfree-rcu out; page events and --snapshot-every also bound what is live"))
+            .unwrap_or_else(|| Failure::new("--kfree-rcu: this machine is not supported"))
+            .hint("record without it; page events and --snapshot-every also limit the error of live figures (docs/live.md)"))
     }
 
     /// Its event.

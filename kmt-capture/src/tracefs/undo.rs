@@ -1,4 +1,4 @@
-//! Settings outside our own instance: what they were before, and putting them back, also after a kill.
+//! Settings outside our own instance: their values before, and restoring them, also after a kill.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
@@ -56,7 +56,7 @@ impl Undo {
     fn push(&mut self, step: Step) {
         self.steps.push(step);
         if let Err(error) = self.save_steps() {
-            eprintln!("warning: noting how to undo changes after a kill: {error}");
+            eprintln!("warning: cannot save the settings to restore after a kill: {error}");
         }
     }
 

@@ -15,7 +15,7 @@ mod built_in {
     /// One frame.
     pub fn encode(bytes: &[u8]) -> Result<Vec<u8>> {
         zstd::bulk::compress(bytes, LEVEL)
-            .map_err(|_| Error::new(ErrorKind::Codec("the zstd library refused the body")))
+            .map_err(|_| Error::new(ErrorKind::Codec("zstd cannot compress the body")))
     }
 
     /// Decodes frames into `out`; how many bytes they made, `None` if they are damaged or make more.

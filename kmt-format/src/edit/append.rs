@@ -39,7 +39,7 @@ impl Writer {
         }
         let (header, damage) = header_anywhere(file)?;
         let unsound =
-            || Error::new(ErrorKind::Usage("a damaged file cannot be appended to; write it anew first"));
+            || Error::new(ErrorKind::Usage("a damaged file cannot be appended to; recover it first"));
         if damage.is_some() {
             return Err(unsound());
         }

@@ -1,4 +1,4 @@
-//! A file written anew: without what is damaged, with another codec if requested.
+//! A rewritten file: without damaged parts, with another codec if requested.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};

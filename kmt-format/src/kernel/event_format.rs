@@ -130,8 +130,8 @@ impl EventFormat {
             return Err(bad("the first field is not common_type, 2 bytes at offset 0"));
         }
         Ok(Self {
-            name: name.filter(|n| !n.is_empty()).ok_or_else(|| bad("no line `name:`"))?,
-            id: id.ok_or_else(|| bad("no line `ID:`"))?,
+            name: name.filter(|n| !n.is_empty()).ok_or_else(|| bad("the line `name:` is missing"))?,
+            id: id.ok_or_else(|| bad("the line `ID:` is missing"))?,
             fields,
             common_count,
             print_fmt,

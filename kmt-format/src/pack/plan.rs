@@ -215,7 +215,7 @@ impl RecordPlan {
                 (Place::ClassId | Place::Opaque { .. }, _) => {}
                 (Place::Context, _) if is_scalar => plan.context.push(segment),
                 (Place::Context, _) => {
-                    let what = "a common field is no scalar";
+                    let what = "a common field is not a scalar";
                     return Err(Error::new(ErrorKind::KernelText { file: "format", what }));
                 }
                 (Place::Value, Transform::None) => {

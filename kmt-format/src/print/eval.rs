@@ -101,7 +101,7 @@ impl<'e> Evaluator<'e> {
 
     fn element(&self, base: &'e Expr, index: &'e Expr, element: Int) -> Value<'e> {
         let (Value::Bytes(bytes), Value::Int(index, _)) = (self.eval(base), self.eval(index)) else {
-            return Value::Unknown("an element of something that is no array");
+            return Value::Unknown("an element of a value that is not an array");
         };
         let size = usize::from(element.size);
         let start = usize::try_from(index).ok().and_then(|i| i.checked_mul(size));
@@ -190,7 +190,7 @@ impl<'e> Evaluator<'e> {
             return Value::Unknown("an array that is not in the event");
         };
         if !matches!(size, 1 | 2 | 4 | 8) {
-            return Value::Unknown("an array of odd elements");
+            return Value::Unknown("an array of elements with an unsupported size");
         }
         let count = match count.map(|c| self.eval(c)) {
             None => usize::MAX,

@@ -26,13 +26,13 @@ pub(crate) fn decoded<'d>(
     let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
     let is_plain = matches!(chunk.kind, ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER);
     if is_plain && chunk.codec != 0 {
-        return Err(bad("a chunk of a kind that has no codec has one"));
+        return Err(bad("a chunk has a codec, which its kind does not allow"));
     }
     if chunk.codec == 0 {
         return if chunk.raw_len == chunk.body_len {
             Ok(body)
         } else {
-            Err(bad("a body without a codec has two lengths"))
+            Err(bad("a body without a codec has two different lengths"))
         };
     }
     let (name, what, limit) = match chunk.kind {

@@ -45,10 +45,7 @@ where
     /// `count` rows from `offset` of `bytes` on.
     pub fn at(bytes: &'d [u8], offset: usize, count: usize, row_len: usize, base: u64) -> Result<Self> {
         if row_len < size_of::<T>() {
-            return Err(Error::at(
-                base,
-                ErrorKind::Malformed("the rows of a table have an impossible length"),
-            ));
+            return Err(Error::at(base, ErrorKind::Malformed("the rows of a table have an invalid length")));
         }
         let len = count.saturating_mul(row_len);
         let bytes = array_at::<u8>(bytes, offset, len, base)?;
@@ -96,7 +93,7 @@ where
 pub(super) fn head_len<T>(stated: u32, body: &[u8], base: u64) -> Result<usize> {
     let stated = stated as usize;
     if stated < size_of::<T>() || stated > body.len() {
-        return Err(Error::at(base, ErrorKind::Malformed("the head of the body has an impossible length")));
+        return Err(Error::at(base, ErrorKind::Malformed("the head of the body has an invalid length")));
     }
     Ok(stated)
 }

@@ -327,7 +327,7 @@ impl<'d> Contents<'d> {
         let trailer = trailer?;
         let disagrees = trailer.file_len != file_len || u64::from(trailer.chunk_count) != self.chunk_count;
         if disagrees && self.damage_count == 0 {
-            let what = "the trailer counts other chunks or bytes than the file holds";
+            let what = "the trailer has other counts of chunks or bytes than the file";
             let error = Error::at(file_len, ErrorKind::Malformed(what));
             let damage = Damage { offset: file_len, len: 0, error };
             self.add_damage(damage.clone());

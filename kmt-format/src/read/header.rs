@@ -103,7 +103,7 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
     });
     // Magic, byte order and version have the same offsets in every major version; the rest may not.
     let Some(covered) = covered else {
-        let malformed = Error::at(16, ErrorKind::Malformed("the header has an impossible length"));
+        let malformed = Error::at(16, ErrorKind::Malformed("the header has an invalid length"));
         return Err(if is_known { malformed } else { other_major });
     };
     let stored = order.uint_at(data, header_len.saturating_sub(4), 4).unwrap_or(0) as u32;
@@ -123,7 +123,7 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
         return Err(Error::at(30, ErrorKind::Malformed("the size of long is neither 4 nor 8")));
     }
     if header.page_shift > 30 {
-        return Err(Error::at(34, ErrorKind::Malformed("the header gives an impossible page size")));
+        return Err(Error::at(34, ErrorKind::Malformed("the header has an invalid page size")));
     }
     Ok(Header {
         order,

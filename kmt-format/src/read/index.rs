@@ -1,7 +1,7 @@
 //! Opening a finished file by its index: no walk, and event chunks are not read until they are needed.
 //!
-//! The index is a hint. Whatever it leads to is compared with what it says of it, also the chunks that a time window
-//! passes over; an index that lies gives an error, never another answer. Spec section "INDX".
+//! The index is a hint. The chunks it leads to are compared with its rows, also the chunks that a time window
+//! passes over; a wrong index gives an error, never another answer. Spec section "INDX".
 
 use std::borrow::Cow;
 use zerocopy::ByteOrder as Order;
@@ -58,11 +58,11 @@ impl<'d> Trace<'d> {
     pub(super) fn check_index(&self, chunk: &ChunkRef, info: &EventsInfo) -> Result<()> {
         let mismatch = |what| Error::at(chunk.offset, ErrorKind::Index(what));
         if at(self.data(), chunk.offset, self.header()).as_ref() != Some(chunk) {
-            return Err(mismatch("another chunk or none stands where it leads"));
+            return Err(mismatch("a row leads to another chunk or to none"));
         }
         let prefix = chunk.prefix(chunk.stored_in(self.data()))?;
         if super::EventChunk::head(prefix, chunk, self.header().order)? != *info {
-            return Err(mismatch("the chunk's head says something else"));
+            return Err(mismatch("a row differs from the head of its chunk"));
         }
         Ok(())
     }

@@ -287,7 +287,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         let limit = self.fields_max.into();
         within_at(self.base, "fields", "the number of fields of an event", count.into(), limit)?;
         let rows = self.fields.range(first as usize, count.into());
-        let rows = rows.ok_or_else(|| self.bad("a class has fields that are not there"))?;
+        let rows = rows.ok_or_else(|| self.bad("a class has fields that do not exist"))?;
         let mut fields = Vec::with_capacity(count.into());
         let mut roles = Vec::with_capacity(count.into());
         for row in rows {
@@ -328,7 +328,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         self.take(PER_FIELD)?;
         let (size, element_size) = (row.size.get(), u32::from(row.element_size));
         if u64::from(row.offset.get()).saturating_add(size.into()) > FIELDS_END_MAX {
-            return Err(self.bad("a field lies behind any event"));
+            return Err(self.bad("a field is beyond the end of any event"));
         }
         let kind = match row.kind {
             0 if matches!(size, 1 | 2 | 4 | 8) => FieldKind::Scalar,
@@ -336,7 +336,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             2 => FieldKind::DataLoc,
             3 => FieldKind::RelLoc,
             4 => FieldKind::Tail,
-            0 | 1 => return Err(self.bad("a field has an impossible size")),
+            0 | 1 => return Err(self.bad("a field has an invalid size")),
             code => FieldKind::Opaque(code),
         };
         Ok(Field {
@@ -356,7 +356,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             return Ok(Arc::clone(slots));
         }
         let rows = self.slots.range(first as usize, count);
-        let rows = rows.ok_or_else(|| self.bad("a shape has slots that are not there"))?;
+        let rows = rows.ok_or_else(|| self.bad("a shape has slots that do not exist"))?;
         self.take(count.saturating_mul(size_of::<Slot>()))?;
         let mut slots = Vec::with_capacity(count);
         for slot in rows {
@@ -375,7 +375,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             let is_wider = u32::from(slot.stored) > field.size && slot.transform == Transform::None;
             let is_stored = !matches!(slot.place, Place::Opaque { .. } | Place::ClassId);
             if is_wider && field.kind == FieldKind::Scalar && is_stored {
-                return Err(self.bad("a slot stores more than its field holds"));
+                return Err(self.bad("a slot is longer than its field"));
             }
             let end = u64::from(slot.offset).saturating_add(u64::from(slot.stored));
             let room = match slot.place {
@@ -386,7 +386,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
                 Place::ClassId | Place::Opaque { .. } => continue,
             };
             if end > room {
-                return Err(self.bad("a slot reaches past its place"));
+                return Err(self.bad("a slot exceeds its place in the descriptor"));
             }
         }
         Ok(Shape { class, slots, descriptor_len, payload_len })
@@ -408,11 +408,11 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             0 => Transform::None,
             1 => Transform::BeforeTime,
             2 if usize::from(row.base) < field_count => Transform::BeforeField(row.base),
-            2 => return Err(self.bad("a slot starts from a field that is not there")),
+            2 => return Err(self.bad("a slot has a field that does not exist")),
             _ => return Ok(opaque),
         };
         if !matches!(row.stored, 1 | 2 | 4 | 8) {
-            return Err(self.bad("a slot stores an impossible number of bytes"));
+            return Err(self.bad("a slot has an invalid length"));
         }
         // An id has two bytes, whatever is stated.
         let (stored, offset) = if place == Place::ClassId { (2, 0) } else { (row.stored, row.offset.get()) };

@@ -113,7 +113,7 @@ impl SubBufferDecoder {
             let sub_buffer = SubBuffer::parse(sub_buffer, &layout.page, header.order).map_err(at)?;
             let is_known = number == 0 && info.loss != Loss::default();
             if sub_buffer.missed() != Missed::No && !is_known {
-                let what = "a sub-buffer has a loss that the head of its chunk does not have";
+                let what = "the head of a chunk lacks a loss of its sub-buffers";
                 let commit = start.saturating_add(layout.page.commit_offset as u64);
                 return Err(Error::at(commit, ErrorKind::Malformed(what)));
             }
@@ -125,7 +125,10 @@ impl SubBufferDecoder {
                     .plan(id, layout.class_limit)
                     .ok_or_else(|| Error::at(here, ErrorKind::UnknownEventId { id }))?;
                 if builder.falls_at(time) {
-                    return Err(Error::at(here, ErrorKind::Malformed("the times of a chunk fall")));
+                    return Err(Error::at(
+                        here,
+                        ErrorKind::Malformed("the times of a chunk are not in ascending order"),
+                    ));
                 }
                 if builder.record_count() >= EVENTS_MAX {
                     return Err(bad("a chunk holds more events than its head states"));
@@ -143,7 +146,7 @@ impl SubBufferDecoder {
             return Err(bad("the head of a chunk has other events than its sub-buffers"));
         }
         if summary.classes & !info.classes != 0 {
-            return Err(bad("an event has a class that the head of its chunk leaves out"));
+            return Err(bad("the head of a chunk lacks the class of an event"));
         }
         let mut events = Vec::new();
         builder.take_body(&mut events);
@@ -171,13 +174,13 @@ impl Layout {
             (usize::from(head.timestamp_offset.get()), usize::from(head.commit_offset.get()));
         let are_inside = timestamp.saturating_add(8) <= len && commit.saturating_add(commit_size) <= len;
         let data_size = data_size.filter(|_| are_inside);
-        let data_size = data_size.ok_or_else(|| bad("the layout of a sub-buffer is impossible"))?;
+        let data_size = data_size.ok_or_else(|| bad("the layout of a sub-buffer is invalid"))?;
         if head.record_count.get() as usize > EVENTS_MAX {
             return Err(bad("a chunk of sub-buffers has more than 60,000 events"));
         }
         let count = head.sub_buffer_count.get() as usize;
         if count.checked_mul(len) != body.len().checked_sub(head_len) {
-            return Err(bad("a chunk holds another number of sub-buffers than its head says"));
+            return Err(bad("a chunk has another number of sub-buffers than its head states"));
         }
         let page = HeaderPage {
             timestamp_offset: timestamp,

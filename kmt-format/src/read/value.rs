@@ -55,7 +55,7 @@ impl<'e> Value<'e> {
     pub fn as_u64(&self) -> Result<u64> {
         match self.content {
             Content::Number(number) if !self.field.signed || number as i64 >= 0 => Ok(number),
-            _ => Err(self.is_not("a number from 0 on")),
+            _ => Err(self.is_not("a number that is at least 0")),
         }
     }
 

@@ -279,7 +279,7 @@ impl Writer {
         let (Some(plan), Some(repeats), Some((_, stream))) =
             (self.plans.get(index), self.class_repeats.get_mut(index), self.streams.get_mut(stream))
         else {
-            return Err(Error::new(ErrorKind::Usage("no such stream")));
+            return Err(Error::new(ErrorKind::Usage("the stream does not exist")));
         };
         stream.builder.push(plan, repeats, time, record)?;
         if self.code.is_on() && stream.builder.has_new_fields() {
@@ -315,14 +315,14 @@ impl Writer {
 
     fn other_stream(&mut self, cpu: u32) -> Result<usize> {
         if cpu == ChunkHeader::<LittleEndian>::NO_STREAM {
-            return Err(Error::new(ErrorKind::Usage("no CPU has that number")));
+            return Err(Error::new(ErrorKind::Usage("the number of a CPU is out of range")));
         }
         if let Some(&index) = self.stream_of_cpu.get(&cpu) {
             self.current = index;
             return Ok(index);
         }
         if self.streams.len() >= STREAMS_MAX {
-            return Err(Error::new(ErrorKind::Usage("more than 16,384 CPUs: readers take no more")));
+            return Err(Error::new(ErrorKind::Usage("more than 16,384 CPUs, the most that readers accept")));
         }
         self.current = self.streams.len();
         self.stream_of_cpu.insert(cpu, self.current);

@@ -215,7 +215,7 @@ fn naive_reader_refuses_fields_behind_any_event() {
     assert_eq!(all.len(), 4, "both byte orders, both sizes of long");
     for (name, file, _) in all {
         let refused = std::panic::catch_unwind(|| naive::read(&file)).expect_err(&name);
-        assert_eq!(refused.downcast_ref(), Some(&"a field lies behind any event"), "{name}");
+        assert_eq!(refused.downcast_ref(), Some(&"a field is beyond the end of any event"), "{name}");
     }
 }
 

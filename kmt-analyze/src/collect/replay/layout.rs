@@ -1,21 +1,21 @@
-//! Size classes: which one a request gets, and which ones would save most.
+//! Size classes: the class of a request, and the classes that save most.
 
 use std::collections::HashSet;
 
 use crate::int_hash::IntHash;
 
-/// One way of serving requests. By default as the traced kernel did.
+/// A set of size classes. By default that of the traced kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
-    /// All classes there are, in bytes, rising; `None`: the kernel's.
+    /// All classes in bytes, rising; `None`: the kernel's.
     pub only: Option<Vec<u64>>,
-    /// Classes besides, rising.
+    /// Additional classes, rising.
     pub added: Vec<u64>,
-    /// Classes that there are not.
+    /// Removed classes.
     pub dropped: Vec<u64>,
-    /// Numbers of call sites whose objects are kept apart from all others.
+    /// Numbers of call sites whose objects get their own slabs.
     pub apart: HashSet<u32, IntHash>,
 }
 
@@ -23,7 +23,7 @@ pub struct Layout {
 pub const CLASSES: [u64; 13] = [8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192];
 
 impl Layout {
-    /// Bytes that a request gets for which the kernel gave `bytes_alloc`; `None` if no class holds it.
+    /// Bytes of the class of a request for which the kernel allocated `bytes_alloc`; `None`: no class can serve it.
     pub fn size(&self, bytes_req: u64, bytes_alloc: u64) -> Option<u64> {
         let smallest = |classes: &[u64]| classes.iter().copied().find(|&c| c >= bytes_req);
         if let Some(only) = &self.only {
@@ -38,19 +38,19 @@ impl Layout {
     }
 }
 
-/// The `count` classes that save most besides the kernel's, by object time of each request: exact, by dynamic
-/// programming over the sizes that were asked for, rounded up to 8 bytes.
+/// The `count` additional classes that save most, by object time of each request: exact, by dynamic programming over
+/// the requested sizes, rounded up to 8 bytes.
 ///
-/// `requests` are bytes asked for, bytes handed out, weight.
+/// `requests` are bytes requested, bytes allocated, weight.
 pub fn best_classes(requests: &[(u64, u64, u128)], count: usize) -> Vec<u64> {
-    /// Sizes that are looked at, those that waste most: the time grows with the square of their number.
+    /// Number of candidate sizes, those that waste most: the time grows with the square of their number.
     const SIZES_MAX: usize = 160;
     let mut heavy: Vec<&(u64, u64, u128)> = requests.iter().filter(|r| r.1 > r.0).collect();
     heavy.sort_by_key(|r| (std::cmp::Reverse(u128::from(r.1 - r.0).saturating_mul(r.2)), r.0));
     let mut sizes: Vec<u64> = heavy.iter().take(SIZES_MAX).map(|r| r.0.next_multiple_of(8)).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    // saved(j, next): classes sizes[j] and sizes[next] are neighbours; what lies between gets sizes[next], or less by
+    // saved(j, next): classes sizes[j] and sizes[next] are neighbours; a size between them gets sizes[next], or less by
     // the kernel's own classes.
     let cost = |low: Option<u64>, high: u64| -> u128 {
         let within = requests.iter().filter(|r| r.0 <= high && low.is_none_or(|l| r.0 > l));
@@ -61,7 +61,7 @@ pub fn best_classes(requests: &[(u64, u64, u128)], count: usize) -> Vec<u64> {
         let within = requests.iter().filter(|r| low.is_none_or(|l| r.0 > l) && r.0 <= largest);
         within.map(|r| u128::from(r.1).saturating_mul(r.2)).fold(0, u128::saturating_add)
     };
-    // best[j]: lowest cost of all requests up to sizes[j] with that as a class, and the classes.
+    // best[j]: lowest cost of all requests up to sizes[j] with sizes[j] as a class, and the classes.
     let mut best: Vec<(u128, Vec<u64>)> = sizes.iter().map(|&s| (cost(None, s), vec![s])).collect();
     let mut winner = (tail(None), Vec::new());
     for _ in 0..count {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_best_classes_are_found() {
-        // 130 bytes for long, in 192; 300 bytes for shorter, in 512.
+        // 130 bytes held for long, in 192; 300 bytes held shorter, in 512.
         let requests = [(130, 192, 1000), (300, 512, 100), (64, 64, 5000)];
         assert_eq!(best_classes(&requests, 1), [136], "saves 56,000, the other 20,800");
         assert_eq!(best_classes(&requests, 2), [136, 304]);

@@ -1,8 +1,8 @@
-//! The allocations of the trace played to a slab allocator with other size classes.
+//! Replays the allocations of the trace on a slab allocator with other size classes.
 //!
-//! The model: an object takes the smallest class that holds it, and a slot of the fullest slab of its class that has
-//! room; a slab without objects is given back, but for as many empty ones as SLUB keeps (min_partial, mm/slub.c). It
-//! counts slabs, so that it prices classes in memory that is really held and not in bytes that are handed out.
+//! The model: an object takes the smallest class that fits, and a slot of the fullest slab of its class with room; an
+//! empty slab is freed, except for the number of empty slabs that SLUB keeps (min_partial, mm/slub.c). It counts slabs,
+//! so it measures classes by held memory and not by allocated bytes.
 
 mod layout;
 mod pool;
@@ -17,31 +17,31 @@ use crate::stream::Api;
 pub use layout::{Layout, best_classes};
 use pool::Pool;
 
-/// One layout, played.
+/// State of one layout.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Played {
     layout: Layout,
     page_size: u64,
     pools: Vec<Pool>,
-    /// By size of the class, and whether it is for call sites apart.
+    /// By size of the class, and a bit for separated call sites.
     pool_of: HashMap<u64, u32, IntHash>,
     /// By address: pool, slab, bytes of the class.
     objects: HashMap<u64, (u32, u32, u64), IntHash>,
     /// Slab bytes held.
     pub bytes_held: u64,
-    /// The most of them.
+    /// The highest.
     pub bytes_held_max: u64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_live: u64,
-    /// The most of them.
+    /// The highest.
     pub bytes_live_max: u64,
-    /// Bytes handed out beyond those asked for, over all allocations.
+    /// Bytes allocated beyond those requested, over all allocations.
     pub bytes_wasted: u64,
-    /// Bytes handed out, over all allocations.
+    /// Bytes allocated, over all allocations.
     pub bytes_alloc: u64,
-    /// Sum over time of held bytes, in bytes times the clock's unit.
+    /// Sum over time of held bytes, in bytes x the clock's unit.
     pub held_time: u128,
-    /// Requests that no class holds.
+    /// Requests that no class can serve.
     pub not_served: u64,
     last: Option<u64>,
 }
@@ -51,12 +51,12 @@ impl Played {
         Self { layout, page_size, ..Self::default() }
     }
 
-    /// What was played.
+    /// The layout.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Time goes on; only what is held from `start` on counts.
+    /// Advances the time; only memory held from `start` on counts.
     fn pass(&mut self, time: u64, start: u64) {
         if let Some(last) = self.last {
             let span = time.max(start).saturating_sub(last.max(start));
@@ -64,7 +64,7 @@ impl Played {
             self.held_time = self.held_time.saturating_add(held);
         }
         if time >= start {
-            // What the window begins with may be the most that it ever has.
+            // The memory held at the begin of the window may be the peak.
             self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
             self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
         }
@@ -110,12 +110,12 @@ impl Played {
     }
 }
 
-/// Layouts side by side, with all of kmalloc's objects but those of whole pages.
+/// Replays kmalloc's objects with several layouts at once, except those of whole pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
     /// Layouts.
     pub layouts: Vec<Layout>,
-    /// When what is still live is held to.
+    /// Time until which live objects are held.
     pub end: u64,
 }
 
@@ -127,7 +127,7 @@ impl Collector for Replay {
         Interests { changes: true, ..Interests::default() }
     }
 
-    /// A layout needs every object in order; layouts are shared among parts.
+    /// A layout needs every object in order; layouts are distributed over parts.
     fn route(&self) -> Route {
         Route::All
     }
@@ -160,18 +160,18 @@ impl Collector for Replay {
     }
 }
 
-/// Layouts played, and requests.
+/// States of layouts, and requests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReplaySums {
-    /// Each layout, played.
+    /// Final state of each layout.
     pub played: Vec<Played>,
-    /// By bytes asked for and bytes handed out.
+    /// By bytes requested and bytes allocated.
     pub requests: HashMap<(u64, u64), Requests, IntHash>,
-    /// By number of the call site: objects, and how long all of them together were held.
+    /// Objects and the sum of their holding times, by number of the call site.
     pub callers: Vec<Requests>,
 }
 
-/// Layouts, and the requests of the addresses, of one part.
+/// Layouts and requests of one part.
 #[derive(Debug)]
 pub struct ReplayPart {
     share: Share,
@@ -179,17 +179,17 @@ pub struct ReplayPart {
     played: Vec<(u32, Played)>,
     requests: HashMap<(u64, u64), Requests, IntHash>,
     callers: Vec<Requests>,
-    /// By address: when it was born; bytes asked for, bytes handed out, call site.
+    /// By address: time of birth; bytes requested, bytes allocated, call site.
     births: HashMap<u64, (u64, (u64, u64, u32)), IntHash>,
     window: (u64, u64),
 }
 
-/// Requests that have something in common.
+/// Sums of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Allocations.
     pub allocs: u64,
-    /// Now live.
+    /// Live objects.
     pub live: u64,
     /// Object time, in the clock's unit.
     pub held: u128,
@@ -209,7 +209,7 @@ impl Receiver for ReplayPart {
         if site.api != Api::Kmalloc || site.is_large || !change.selected || change.time > self.window.1 {
             return;
         }
-        // What came before the window is there in it, and is not of it.
+        // Objects from before the window are live in it, but not counted as its allocations.
         let (start, counts) = (self.window.0, u64::from(change.time >= self.window.0));
         for (_, played) in &mut self.played {
             played.pass(change.time, start);
@@ -239,7 +239,7 @@ impl Receiver for ReplayPart {
 }
 
 impl ReplayPart {
-    /// What is still live is held to the end.
+    /// Adds the time of objects that are live at the end.
     fn finish(&mut self, end: u64) {
         let start = self.window.0;
         self.played.iter_mut().for_each(|(_, played)| played.pass(end, start));

@@ -1,28 +1,28 @@
 //! The slabs of one size class.
 
-/// Empty slabs that a class keeps: MIN_PARTIAL of mm/slub.c, 2.6.22 to 7.2.
+/// Number of empty slabs that a class keeps: MIN_PARTIAL of mm/slub.c, 2.6.22 to 7.2.
 const MIN_PARTIAL: usize = 5;
-/// Objects that a slab may have: MAX_OBJS_PER_PAGE of mm/slub.c. A file may claim pages of any size.
+/// Largest number of objects of a slab: MAX_OBJS_PER_PAGE of mm/slub.c. A file may claim pages of any size.
 const SLOTS_MAX: u64 = 32_767;
-/// Orders that a slab may have: slab_order's default maximum, PAGE_ALLOC_COSTLY_ORDER.
+/// Largest order of a slab: default maximum of slab_order, PAGE_ALLOC_COSTLY_ORDER.
 const ORDER_MAX: u32 = 3;
 
-/// Slabs of one size, and how full each is.
+/// Slabs of one size, with their live objects.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// Objects of a slab.
     pub slots: u32,
     /// Bytes of a slab.
     pub slab_bytes: u64,
-    /// Live objects of each slab; `u32::MAX` for one that was given back.
+    /// Live objects of each slab; `u32::MAX`: freed.
     slabs: Vec<u32>,
-    /// Slabs by number of live objects, those with room.
+    /// Slabs with room, by number of live objects.
     by_live: Vec<Vec<u32>>,
     unused: Vec<u32>,
 }
 
 impl Pool {
-    /// For objects of that size.
+    /// A pool for objects of that size.
     pub fn new(size: u64, page_size: u64) -> Self {
         let order = slab_order(size, page_size);
         let slab_bytes = page_size << order;
@@ -36,11 +36,11 @@ impl Pool {
         }
     }
 
-    /// Takes a slot; returns the slab, and whether it is new.
+    /// Takes a slot; returns the slab, and true if it is new.
     pub fn take(&mut self) -> (u32, bool) {
         for live in (0..self.slots).rev() {
             while let Some(slab) = self.by_live.get_mut(live as usize).and_then(Vec::pop) {
-                // What lies here may have moved on since.
+                // The entry may be outdated.
                 if self.slabs.get(slab as usize) == Some(&live) {
                     self.set(slab, live + 1);
                     return (slab, false);
@@ -66,7 +66,7 @@ impl Pool {
         }
     }
 
-    /// Gives a slot back; returns whether the slab went with it.
+    /// Frees a slot; returns true if the slab was freed with it.
     pub fn give(&mut self, slab: u32) -> bool {
         let Some(live) = self.slabs.get(slab as usize).copied().filter(|&l| l != 0 && l != u32::MAX) else {
             return false;
@@ -89,8 +89,8 @@ impl Pool {
     }
 }
 
-/// The order of a slab: the smallest that wastes at most a sixteenth, then an eighth, then a quarter of it, and holds
-/// some objects; as calculate_order of mm/slub.c does for a machine of few CPUs.
+/// Order of a slab: the smallest that wastes at most a sixteenth, else an eighth, else a quarter of it, and holds some
+/// objects; as calculate_order of mm/slub.c on a machine with few CPUs.
 pub fn slab_order(size: u64, page_size: u64) -> u32 {
     const OBJECTS_MIN: u64 = 8;
     for objects in [OBJECTS_MIN, 4, 2, 1] {

@@ -1,5 +1,5 @@
-//! Where text goes: the kernel's image and each module get places of their own, whose distance from the old ones follows
-//! from nothing in the file. Hidden functions are shuffled, and so are the call sites in each of them.
+//! New addresses of text: the kernel's image and each module move to new places, which do not depend on the old ones.
+//! Hidden functions are shuffled, and so are the call sites in each of them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,16 +10,16 @@ use kmt_format::read::SymbolTable;
 use super::keys::{Keys, Purpose};
 use super::texts::Texts;
 
-/// Parts of a module that are farther apart than this were placed apart from each other by the kernel.
+/// Parts of a module farther apart than this were placed separately by the kernel.
 const REGION_GAP: u64 = 1 << 20;
-/// Likewise of the kernel: its image is one part.
+/// The same for the kernel: its image is one part.
 const IMAGE_GAP: u64 = 1 << 28;
-/// Bytes from one call site of a hidden function to the next.
+/// Distance of call sites in a hidden function, in bytes.
 const SITE_STEP: u64 = 16;
-/// Bytes from one hidden function to the next, if it has few call sites.
+/// Size of a hidden function with few call sites, in bytes.
 const FUNCTION_STEP: u64 = 4096;
 
-/// A function and the addresses in it that a trace has.
+/// A function with its addresses in the trace.
 #[derive(Debug)]
 struct Function<'t> {
     name: Cow<'t, [u8]>,
@@ -28,11 +28,11 @@ struct Function<'t> {
     sites: Vec<u64>,
 }
 
-/// What stays together.
+/// A part of the text that moves as a whole.
 #[derive(Debug)]
 struct Region<'t> {
     owner: Option<&'t [u8]>,
-    /// First address, and the one behind the last.
+    /// First address, and the one after the last.
     first: u64,
     end: u64,
 }
@@ -46,7 +46,7 @@ struct NewSymbol {
     name: Vec<u8>,
 }
 
-/// New places of the text.
+/// New addresses of the text.
 #[derive(Debug, Default)]
 pub struct Code {
     moved: HashMap<u64, u64>,
@@ -55,17 +55,17 @@ pub struct Code {
     hidden: usize,
 }
 
-/// What is hidden.
+/// Selection of what to hide.
 #[derive(Clone, Copy)]
 pub struct Hiding<'a> {
-    /// Functions of this owner are.
+    /// True for owners whose functions are hidden.
     pub owner: &'a dyn Fn(Option<&[u8]>) -> bool,
-    /// Addresses of no function are: else they count as data.
+    /// True to hide addresses outside of functions: else they are treated as data.
     pub nameless: bool,
 }
 
 impl Code {
-    /// Places for `addresses`; `None` if there is no room.
+    /// New places for `addresses`; `None` if there is no room.
     pub fn new(
         table: Option<&SymbolTable<'_>>,
         addresses: &BTreeSet<u64>,
@@ -110,17 +110,17 @@ impl Code {
         Some(code)
     }
 
-    /// The new place of an address; `None` if it belongs to no function.
+    /// New value of an address; `None` if it belongs to no function.
     pub fn moved(&self, address: u64) -> Option<u64> {
         self.moved.get(&address).copied()
     }
 
-    /// Number of functions that keep their names, and of hidden ones.
+    /// Numbers of functions that keep their names, and of hidden ones.
     pub fn functions(&self) -> (usize, usize) {
         (self.visible, self.hidden)
     }
 
-    /// The table of the new file: functions that occur in it, and the bounds of the kernel's image.
+    /// Symbols of the new file: functions that occur in it, and the bounds of the kernel's image.
     pub fn table(&self) -> KernelSymbols<'_> {
         let mut owners: Vec<&[u8]> = Vec::new();
         let mut numbers: HashMap<&[u8], u16> = HashMap::new();
@@ -165,14 +165,14 @@ impl Code {
         }
     }
 
-    /// Functions in an order of their own, each with room for its call sites in an order of their own.
+    /// Places functions in random order, each with room for its call sites in random order.
     fn hide(&mut self, functions: &BTreeMap<u64, Function<'_>>, first: u64, keys: &Keys, texts: &mut Texts) {
         let mut order: Vec<_> = functions.iter().collect();
         order.sort_by_key(|(start, _)| keys.number(Purpose::TextOrder, **start, 0));
         let mut address = first;
         for (&start, function) in order {
             let mut sites = function.sites.clone();
-            // The entry of a function stays one.
+            // The entry of a function stays its entry.
             sites.sort_by_key(|&site| (site != start, keys.number(Purpose::TextOrder, site, 1)));
             let from = u64::from(!function.sites.contains(&start));
             let places = (from..).map(|number| address + number * SITE_STEP);
@@ -194,12 +194,12 @@ impl Code {
     }
 }
 
-/// Bytes that a hidden function has: the same for all but those with very many call sites.
+/// Size of a hidden function in bytes: the same for all except those with very many call sites.
 fn step(function: &Function<'_>) -> u64 {
     ((function.sites.len() as u64 + 1) * SITE_STEP).next_multiple_of(FUNCTION_STEP)
 }
 
-/// The symbols that bound the image.
+/// Symbols that bound the image.
 fn bounds<'t>(table: Option<&'t SymbolTable<'_>>) -> Vec<(u64, Cow<'t, [u8]>)> {
     let all = table.into_iter().flat_map(SymbolTable::entries);
     all.filter(|s| s.owner.is_none() && KernelSymbols::BOUNDS.contains(&s.name.as_ref()))
@@ -207,7 +207,7 @@ fn bounds<'t>(table: Option<&'t SymbolTable<'_>>) -> Vec<(u64, Cow<'t, [u8]>)> {
         .collect()
 }
 
-/// What moves together: the image as a whole, and what lies close together of each module.
+/// Parts that move as a whole: the image, and the contiguous parts of each module.
 fn regions<'t>(functions: &BTreeMap<u64, Function<'t>>, table: Option<&SymbolTable<'_>>) -> Vec<Region<'t>> {
     let mut by_owner: BTreeMap<Option<&'t [u8]>, Vec<Region<'t>>> = BTreeMap::new();
     for (&start, function) in functions {
@@ -234,7 +234,7 @@ fn regions<'t>(functions: &BTreeMap<u64, Function<'t>>, table: Option<&SymbolTab
     by_owner.into_values().flatten().collect()
 }
 
-/// A page for each part, in an order and with gaps that follow from the key alone; `None` if the zone is too small.
+/// A page for each part, in an order and with gaps that depend on the key alone; `None` if the zone is too small.
 fn places(lens: &[u64], (first, room): (u64, u64), keys: &Keys) -> Option<Vec<u64>> {
     const PAGE: u64 = 4096;
     let pages: Vec<u64> = lens.iter().map(|len| len / PAGE + 2).collect();

@@ -1,4 +1,4 @@
-//! Keys and values of the file that may be known: an allow-list, and each value only in the form that it must have.
+//! Allow-list of metadata keys, with the form that each value must have.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use kmt_format::read::Metadata;
 use super::mainline;
 use super::record::Masks;
 
-/// Machines that Linux runs on, as uname calls them.
+/// Machines that Linux runs on, by their names in uname.
 const MACHINES: [&str; 24] = [
     "x86_64",
     "i386",
@@ -38,7 +38,7 @@ const MACHINES: [&str; 24] = [
 /// The kernel's clocks (kernel/trace/trace.c and asm/trace_clock.h, 4.4 to 6.12).
 const CLOCKS: [&str; 11] =
     ["local", "global", "counter", "uptime", "perf", "mono", "mono_raw", "boot", "tai", "x86-tsc", "ppc-tb"];
-/// Options of the tracer that say how lines are printed, and what is in them.
+/// Tracer options that affect the format and contents of lines.
 const OPTIONS: [&str; 12] = [
     "print-parent",
     "sym-offset",
@@ -54,7 +54,7 @@ const OPTIONS: [&str; 12] = [
     "hash-ptr",
 ];
 
-/// The pairs that stay, and how many go.
+/// The pairs that stay, and the number of removed ones.
 pub fn pairs(metadata: &Metadata<'_>, masks: &Masks) -> (Vec<(String, String)>, usize) {
     let mut out = vec![
         ("writer".to_owned(), format!("kmt-analyze {}", env!("CARGO_PKG_VERSION"))),
@@ -78,9 +78,9 @@ pub fn pairs(metadata: &Metadata<'_>, masks: &Masks) -> (Vec<(String, String)>, 
 
 /// The clock, if it is one of the kernel's.
 pub fn clock(clock: &TraceClock) -> TraceClock {
-    let is_known = CLOCKS.contains(&clock.name.as_str()) || clock.name == "s390-tod";
+    let is_allowed = CLOCKS.contains(&clock.name.as_str()) || clock.name == "s390-tod";
     let mut clock = clock.clone();
-    if !is_known {
+    if !is_allowed {
         clock.name.clear();
     }
     clock
@@ -137,7 +137,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A list of CPUs.
+/// True for a list of CPUs.
 fn is_list(text: &str) -> bool {
     text.len() <= 4096 && text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'))
 }
@@ -147,17 +147,17 @@ fn is_option(word: &str) -> bool {
     OPTIONS.contains(&word) || OPTIONS.contains(&on)
 }
 
-/// Words of a text that are known, brackets kept.
-fn words(text: &str, is_known: impl Fn(&str) -> bool) -> String {
-    let known = text.split_ascii_whitespace().filter(|w| is_known(w.trim_matches(['[', ']'])));
-    known.collect::<Vec<_>>().join(" ")
+/// Words of a text for which `is_allowed` is true, with brackets.
+fn words(text: &str, is_allowed: impl Fn(&str) -> bool) -> String {
+    let allowed = text.split_ascii_whitespace().filter(|w| is_allowed(w.trim_matches(['[', ']'])));
+    allowed.collect::<Vec<_>>().join(" ")
 }
 
 fn lines(text: &str, change: impl Fn(&str) -> Option<String>) -> String {
     text.lines().filter_map(change).collect::<Vec<_>>().join("\n")
 }
 
-/// A line of what perf's samples stand for: an event, then a call site where `masks` are given, then numbers.
+/// A line on the samples of perf: an event, then a call site if `masks` are given, then numbers.
 fn sampled(line: &str, masks: Option<&Masks>) -> Option<String> {
     let mut words = line.split(' ');
     let event = words.next()?;

@@ -1,17 +1,17 @@
-//! What becomes of each field of an event: an allow-list. What is not on it becomes zero.
+//! Treatment of each field of an event, by an allow-list. Other fields become zero.
 
 use kmt_format::kernel::{Field, FieldKind};
 use kmt_format::schema::{EventClass, Role};
 
-use super::kept::{COMMON, KEPT};
+use super::allowed::{ALLOWED, COMMON};
 use super::mainline;
 
-/// What becomes of a field.
+/// Treatment of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
-    /// It stays.
+    /// Unchanged.
     Keep,
-    /// It becomes zero.
+    /// Becomes zero.
     Zero,
     /// A task id.
     Pid,
@@ -31,23 +31,23 @@ pub enum Treatment {
     CacheName,
     /// The name of a task.
     TaskName,
-    /// A number that tells things apart.
+    /// An identifier without other meaning.
     Identity,
 }
 
-/// What becomes of an event class.
+/// Treatment of an event class.
 #[derive(Debug)]
 pub struct ClassMask {
-    /// Of each field. Empty: nothing is known of the class, and only its common fields stay.
+    /// By field. Empty: the class is unknown, and only its common fields stay.
     pub treatments: Vec<Treatment>,
     /// Its description.
     pub system: String,
-    /// Likewise, as the kernel's `format` file.
+    /// Its description as the kernel's `format` file.
     pub format_text: String,
 }
 
 impl ClassMask {
-    /// For a class; `number` names it if it is unknown.
+    /// Treatment of a class; `number` is in its new name if it is unknown.
     pub fn of(class: &EventClass, number: usize) -> Self {
         if !mainline::has_event(&class.system, &class.name) {
             let format_text = emptied(class, number);
@@ -64,7 +64,7 @@ impl ClassMask {
         }
     }
 
-    /// Whether nothing of the events but their common fields stays.
+    /// True if only the common fields stay.
     pub fn is_hidden(&self) -> bool {
         self.treatments.is_empty()
     }
@@ -81,22 +81,22 @@ fn treatment(system: &str, field: &Field, role: Role, is_common: bool) -> Treatm
     }
     match role {
         Role::PID => Treatment::Pid,
-        // What is no address stays: the second argument of kvfree_call_rcu may be an offset.
+        // Values that are no address stay: the second argument of kvfree_call_rcu may be an offset.
         Role::PTR | Role::RCU_HEAD | Role::RCU_OBJECT => Treatment::Heap,
         Role::CALL_SITE => Treatment::Code,
         Role::PFN => Treatment::Frame,
         Role::ENTRY_TIME | Role::RETURN_TIME => Treatment::Time,
         // Linux 5.12 and 5.13 have a pointer to the name.
         Role::CACHE_NAME => Treatment::Address,
-        Role::NONE if is_common => kept(COMMON.contains(&field.name.as_str())),
+        Role::NONE if is_common => keep_if(COMMON.contains(&field.name.as_str())),
         Role::NONE => by_name(system, field),
         Role::STACK => Treatment::Zero,
         _ => Treatment::Keep,
     }
 }
 
-fn kept(is_kept: bool) -> Treatment {
-    if is_kept { Treatment::Keep } else { Treatment::Zero }
+fn keep_if(is_allowed: bool) -> Treatment {
+    if is_allowed { Treatment::Keep } else { Treatment::Zero }
 }
 
 fn is_comm(name: &str) -> bool {
@@ -118,9 +118,9 @@ fn by_name(system: &str, field: &Field) -> Treatment {
         ("kmem", "mm_id") => Treatment::Identity,
         _ if is_pid(name) && field.size == 4 => Treatment::Pid,
         _ => {
-            let of_system = KEPT.iter().find(|(s, _)| *s == system).map_or(&[][..], |(_, names)| names);
-            // A pointer is no count, whatever its name.
-            kept(of_system.contains(&name) && !field.is_pointer())
+            let of_system = ALLOWED.iter().find(|(s, _)| *s == system).map_or(&[][..], |(_, names)| names);
+            // A pointer is not a count, whatever its name.
+            keep_if(of_system.contains(&name) && !field.is_pointer())
         }
     }
 }

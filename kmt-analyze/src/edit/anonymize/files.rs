@@ -1,5 +1,5 @@
-//! Attached files that may be known: counts of the memory management, line by line, and only lines whose every word is
-//! one that the kernel prints.
+//! Attached files that stay: counters of the memory management, and only lines in which each word is a word of the
+//! kernel.
 
 use kmt_format::read::Attachment;
 
@@ -8,7 +8,7 @@ use super::record::Masks;
 use super::texts::Texts;
 use crate::trace::slabinfo::sysfs_line;
 
-/// The file under its new name; `None` if it has to go.
+/// The file under its new name; `None`: it is removed.
 pub fn masked(file: &Attachment<'_>, masks: &mut Masks) -> Option<(String, Vec<u8>)> {
     let (stem, rest) = file.name.split_once('.').unwrap_or((&file.name, ""));
     if !matches!(rest, "" | "before" | "after") {
@@ -27,7 +27,7 @@ pub fn masked(file: &Attachment<'_>, masks: &mut Masks) -> Option<(String, Vec<u
     Some((file.name.clone().into_owned(), contents.into_bytes()))
 }
 
-/// Whether all words of a line are the kernel's or numbers, and none tells where a zone is.
+/// True if all words of a line are numbers or words of the kernel, and none is a position of a zone.
 fn is_plain(line: &str) -> bool {
     let is_count = |word: &str| {
         let digits = word.trim_start_matches(['(', '>', '-']).trim_end_matches([')', ',', ':']);
@@ -37,7 +37,7 @@ fn is_plain(line: &str) -> bool {
     !line.contains("start_pfn") && line.split_ascii_whitespace().all(word)
 }
 
-/// Lines of caches, sorted by name: the kernel lists them in the order in which they were made.
+/// Lines of caches, sorted by name: the kernel lists them in the order of their creation.
 fn slabinfo(text: &str, texts: &mut Texts) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#') && !l.starts_with("slabinfo")) {
@@ -94,7 +94,7 @@ fn slab_sysfs(text: &str, texts: &mut Texts) -> String {
     lines.concat()
 }
 
-/// Which events were recorded, and that there was a filter; not what it was.
+/// Names of recorded events, and that there was a filter, without the filter.
 fn conditions(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Secret numbers: what is drawn for an address, a frame, a task or a name follows from a key and from nothing else.
+//! Secret numbers: the new value of an address, a frame, a task or a name depends on the key alone.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hasher as _;
@@ -8,7 +8,7 @@ use siphasher::sip::SipHasher24;
 
 use crate::failure::{Failure, Result};
 
-/// What a number is drawn for: the same value draws different numbers for different purposes.
+/// Purpose of a number: the same value has different numbers for different purposes.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub enum Purpose {
@@ -28,25 +28,25 @@ pub enum Purpose {
     Pids,
     /// Names.
     Names,
-    /// Numbers that are identities only.
+    /// Identifiers without other meaning.
     Identity,
     /// UUID of the file.
     Uuid,
 }
 
-/// A key of 128 bits. SipHash-2-4 is a keyed pseudorandom function: who lacks the key learns nothing of one number
-/// from any others.
+/// A key of 128 bits. SipHash-2-4 is a keyed pseudorandom function: without the key, a number reveals nothing about
+/// another one.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys {
     key: (u64, u64),
 }
 
 impl Keys {
-    /// From the kernel's random source, or from a seed: then a guessed seed gives the key.
+    /// A key from the kernel's random source, or from a seed, which must not be guessed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel gives no random bytes.
+    /// Returns an error if the kernel returns no random bytes.
     pub fn new(seed: Option<u64>) -> Result<Self> {
         if let Some(seed) = seed {
             let word = |number: u64| {
@@ -65,7 +65,7 @@ impl Keys {
         Ok(Self { key: (word()?, word()?) })
     }
 
-    /// The number of a value.
+    /// Number of a value.
     pub fn number(&self, purpose: Purpose, value: u64, attempt: u32) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         hasher.write(&[purpose as u8]);
@@ -74,7 +74,7 @@ impl Keys {
         hasher.finish()
     }
 
-    /// The number of a text.
+    /// Number of a text.
     pub fn text(&self, purpose: Purpose, kind: &str, text: &[u8], attempt: u32) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         hasher.write(&[purpose as u8]);
@@ -85,7 +85,7 @@ impl Keys {
         hasher.finish()
     }
 
-    /// Draws a number of `range` for each of `values`: distinct ones, and for none its own. `None` if there are not
+    /// Draws a number in `range` for each of `values`: distinct, and never the value itself. `None` if there are not
     /// enough.
     pub fn draw(
         &self,
@@ -94,7 +94,7 @@ impl Keys {
         range: Range<u64>,
     ) -> Option<HashMap<u64, u64>> {
         let len = range.end.saturating_sub(range.start);
-        // A quarter stays free, so that a few attempts are enough.
+        // A quarter stays free, so that few attempts are needed.
         if values.len() as u64 > len / 4 * 3 {
             return None;
         }

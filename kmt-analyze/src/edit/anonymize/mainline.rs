@@ -1,9 +1,9 @@
-//! Names that are no secret: those of the mainline kernel's modules, caches, events, and words of its /proc files.
+//! Public names: modules, caches and events of the mainline kernel, and words of its /proc files.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Lines of a list that are no comments.
+/// Lines of a list, without comments.
 fn list(text: &'static str) -> HashSet<&'static [u8]> {
     text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::as_bytes).collect()
 }
@@ -13,12 +13,12 @@ static CACHES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("ma
 static EVENTS: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("mainline/events.txt")));
 static WORDS: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("mainline/words.txt")));
 
-/// Whether the mainline tree has a module of that name.
+/// True if the mainline tree has a module of that name.
 pub fn has_module(name: &[u8]) -> bool {
     MODULES.contains(name)
 }
 
-/// Whether a cache is one of kmalloc's.
+/// True for a cache of kmalloc.
 pub fn is_kmalloc(name: &[u8]) -> bool {
     let rest = name.strip_prefix(b"dma-").unwrap_or(name);
     let rest = rest.strip_prefix(b"kmalloc-").unwrap_or_default();
@@ -30,7 +30,7 @@ pub fn is_kmalloc(name: &[u8]) -> bool {
     !rest.is_empty() && rest.split(|&b| b == b'-').all(is_known)
 }
 
-/// Whether the mainline tree makes a cache of that name, numbers in it apart.
+/// True if the mainline tree creates a cache of that name, ignoring numbers in it.
 pub fn has_cache(name: &[u8]) -> bool {
     let digits = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();
     let stem = name.get(..name.len() - digits).unwrap_or_default();
@@ -39,12 +39,12 @@ pub fn has_cache(name: &[u8]) -> bool {
         || (digits > 0 && CACHES.contains([stem, b"%u"].concat().as_slice()))
 }
 
-/// Whether the mainline tree has that event.
+/// True if the mainline tree has that event.
 pub fn has_event(system: &str, name: &str) -> bool {
     EVENTS.contains(format!("{system}:{name}").as_bytes())
 }
 
-/// Whether the kernel prints that word in the files of /proc that are kept.
+/// True if the kernel prints that word in the /proc files that stay.
 pub fn has_word(word: &[u8]) -> bool {
     WORDS.contains(word)
 }

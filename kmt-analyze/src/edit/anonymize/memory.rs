@@ -1,8 +1,8 @@
-//! Where data goes: memory is cut into blocks, and each block gets a place of its own that follows from the key alone.
+//! New addresses of data: memory is cut into blocks, and each block moves to a place that depends on the key alone.
 //!
-//! Within a block everything stays where it is, so pages, slabs and pageblocks keep their neighbours. Page frames and
-//! the addresses of the direct map move together. All other addresses move page by page: a larger piece of the memory
-//! map (vmemmap) would tell the low bits of its blocks' numbers.
+//! Positions within a block stay, so pages, slabs and pageblocks keep their neighbours. Page frames and the addresses
+//! of the direct map move together. All other addresses move page by page: a larger piece of the memory map (vmemmap)
+//! would reveal the low bits of its blocks' numbers.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,9 +11,9 @@ use super::keys::{Keys, Purpose};
 /// The low 56 bits of an address: arm64 keeps tags above them.
 const ADDRESS_BITS: u64 = (1 << 56) - 1;
 
-/// What is seen of data in a trace.
+/// Data addresses of a trace.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct DataAddresses {
     /// Addresses of the heap, in units of [`Shape::grain`].
     pub heap: BTreeSet<u64>,
     /// Page frames, in blocks.
@@ -22,7 +22,7 @@ pub struct Seen {
     pub pages: BTreeSet<u64>,
 }
 
-/// Sizes.
+/// Sizes of the target.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Size of `long` in bytes.
@@ -36,7 +36,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// For a target with such pages; `order` is the largest that its events or its pageblocks have.
+    /// Sizes of a target with such pages; `order` is the largest one of its events or pageblocks.
     pub fn new(long_size: usize, page_size: u64, order: u32, base: Option<u64>) -> Self {
         let page_shift = page_size.trailing_zeros();
         // The buddy allocator's largest blocks: MAX_PAGE_ORDER is 10 with most pages; arm64 has 11 with pages of 16 KiB
@@ -50,31 +50,31 @@ impl Shape {
         Self { long_size, page_shift, block_shift, base }
     }
 
-    /// Whether a value is an address at all: not NULL, ZERO_SIZE_PTR, an error or all ones.
+    /// True if a value is an address: not NULL, ZERO_SIZE_PTR, an error or all ones.
     pub fn is_address(&self, value: u64) -> bool {
         let top = if self.long_size == 8 { u64::MAX } else { u32::MAX.into() };
         value > 4096 && value < top - 4096
     }
 
-    /// The block that holds an address, and where in it.
+    /// Number of the block of an address, and the offset in it.
     pub fn block(&self, address: u64) -> (u64, u64) {
         let from = (address & ADDRESS_BITS).wrapping_sub(self.base.unwrap_or(0)) & ADDRESS_BITS;
         (from >> self.block_shift, from & ((1 << self.block_shift) - 1))
     }
 
-    /// The page that holds an address.
+    /// Number of the page of an address.
     pub fn page(&self, address: u64) -> u64 {
         (address & ADDRESS_BITS) >> self.page_shift
     }
 
-    /// The block that holds a frame, and where in it.
+    /// Number of the block of a frame, and the offset in it.
     pub fn frame(&self, pfn: u64) -> (u64, u64) {
         let shift = self.block_shift - self.page_shift;
         (pfn >> shift, pfn & ((1 << shift) - 1))
     }
 }
 
-/// Places.
+/// New places.
 #[derive(Debug)]
 pub struct Memory {
     shape: Shape,
@@ -86,8 +86,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Places for what was seen; `None` if there is no room.
-    pub fn new(shape: Shape, keys: &Keys, seen: &Seen) -> Option<Self> {
+    /// New places of these addresses; `None` if there is no room.
+    pub fn new(shape: Shape, keys: &Keys, data: &DataAddresses) -> Option<Self> {
         let blocks = |bytes: u64| (bytes >> shape.block_shift).max(1);
         // 64-bit: the heap from 2^52, other pages from 2^53, the text from 2^54. 32-bit: the heap below 3 GiB, the
         // text above it, other pages from 3.5 GiB.
@@ -99,20 +99,20 @@ impl Memory {
             (0, 1..blocks(0xc000_0000), blocks(1 << 32)..blocks(1 << 40), 0xe000_0000..0xffc0_0000u64)
         };
         let pages = pages.start >> shape.page_shift..pages.end >> shape.page_shift;
-        let drawn = keys.draw(Purpose::Pages, &seen.pages, pages)?;
+        let drawn = keys.draw(Purpose::Pages, &data.pages, pages)?;
         if shape.base.is_none() {
             let start = base >> shape.block_shift;
-            let heap = keys.draw(Purpose::Heap, &seen.heap, start + heap.start..start + heap.end)?;
-            let frames = keys.draw(Purpose::Frames, &seen.frames, 1..frames.end)?;
+            let heap = keys.draw(Purpose::Heap, &data.heap, start + heap.start..start + heap.end)?;
+            let frames = keys.draw(Purpose::Frames, &data.frames, 1..frames.end)?;
             return Some(Self { shape, base, heap, frames, pages: drawn });
         }
-        // Frames of the direct map move with it; on 32-bit targets others have to stay out of it.
+        // Frames of the direct map move with it; on 32-bit targets others must not overlap it.
         let mut moved = if is_long {
-            let all = seen.heap.union(&seen.frames).copied().collect();
+            let all = data.heap.union(&data.frames).copied().collect();
             keys.draw(Purpose::Frames, &all, heap)?
         } else {
-            let others = seen.frames.difference(&seen.heap).copied().collect();
-            let mut moved = keys.draw(Purpose::Heap, &seen.heap, heap)?;
+            let others = data.frames.difference(&data.heap).copied().collect();
+            let mut moved = keys.draw(Purpose::Heap, &data.heap, heap)?;
             moved.extend(keys.draw(Purpose::Frames, &others, frames)?);
             moved
         };
@@ -120,7 +120,7 @@ impl Memory {
         Some(Self { shape, base, heap: moved.clone(), frames: moved, pages: drawn })
     }
 
-    /// An address of the heap at its new place; 0 if it was not seen.
+    /// New value of a heap address; 0 if it is not in the trace.
     pub fn heap(&self, address: u64) -> u64 {
         if !self.shape.is_address(address) {
             return address;
@@ -131,7 +131,7 @@ impl Memory {
         self.whole(address, place)
     }
 
-    /// Any address of data.
+    /// New value of any data address.
     pub fn address(&self, address: u64) -> u64 {
         if !self.shape.is_address(address) {
             return address;
@@ -144,7 +144,7 @@ impl Memory {
         self.whole(address, place.map(|new| (new << self.shape.page_shift) + offset))
     }
 
-    /// A page frame; `size` of its field in bytes: all ones stand for none.
+    /// New value of a page frame; `size` of its field in bytes: all ones stand for no frame.
     pub fn frame(&self, pfn: u64, size: usize) -> u64 {
         if pfn == all_ones(size) {
             return pfn;
@@ -154,25 +154,25 @@ impl Memory {
         self.frames.get(&block).map_or(0, |new| (new << shift) + offset)
     }
 
-    /// Number of blocks that moved.
+    /// Number of moved blocks.
     pub fn blocks(&self) -> usize {
-        // Where the direct map is known, both are the same.
+        // If the direct map is known, both are the same.
         let heap = if self.shape.base.is_some() { 0 } else { self.heap.len() };
         self.frames.len() + heap
     }
 
-    /// Number of other pages that moved.
+    /// Number of other moved pages.
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
 
-    /// With the tag that the address has.
+    /// The new address with the tag of the old one.
     fn whole(&self, address: u64, place: Option<u64>) -> u64 {
         place.map_or(0, |place| (address & !ADDRESS_BITS) | (place & ADDRESS_BITS))
     }
 }
 
-/// The number that a field of `size` bytes has where there is no frame.
+/// Value of a field of `size` bytes without a frame.
 pub fn all_ones(size: usize) -> u64 {
     u64::MAX >> (64 - 8 * size.clamp(1, 8) as u32)
 }
@@ -185,13 +185,13 @@ mod tests {
     fn frames_move_with_the_direct_map_and_keep_their_neighbours() {
         let base = 0xffff_8880_0000_0000u64;
         let shape = Shape::new(8, 4096, 0, Some(base & ADDRESS_BITS));
-        let mut seen = Seen::default();
+        let mut data = DataAddresses::default();
         for pfn in [5u64, 1500, 90_000] {
-            seen.frames.insert(shape.frame(pfn).0);
-            seen.heap.insert(shape.block(base + (pfn << 12)).0);
+            data.frames.insert(shape.frame(pfn).0);
+            data.heap.insert(shape.block(base + (pfn << 12)).0);
         }
-        seen.pages.insert(shape.page(0xffff_c900_0000_1234));
-        let memory = Memory::new(shape, &Keys::new(Some(1)).unwrap(), &seen).unwrap();
+        data.pages.insert(shape.page(0xffff_c900_0000_1234));
+        let memory = Memory::new(shape, &Keys::new(Some(1)).unwrap(), &data).unwrap();
         for pfn in [5u64, 1500, 90_000] {
             let (frame, address) = (memory.frame(pfn, 8), memory.heap(base + (pfn << 12) + 64));
             assert_ne!(frame >> 10, pfn >> 10);
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn what_has_no_room_is_refused() {
         let shape = Shape::new(4, 4096, 0, None);
-        let seen = Seen { heap: (0..1000).collect(), ..Seen::default() };
-        assert!(Memory::new(shape, &Keys::new(Some(1)).unwrap(), &seen).is_none());
+        let data = DataAddresses { heap: (0..1000).collect(), ..DataAddresses::default() };
+        assert!(Memory::new(shape, &Keys::new(Some(1)).unwrap(), &data).is_none());
     }
 }

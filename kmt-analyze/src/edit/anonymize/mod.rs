@@ -1,14 +1,14 @@
 //! `anonymize`: a trace that can be shared.
 //!
-//! Everything is on an allow-list: chunks, keys, attached files, events and fields that are not known go, or become
-//! zero. What is kept and says where something was (addresses, frames, task ids, times) gets a new value that follows
-//! from a key, which is not stored. See [`memory`] for what layout keeps, [`code`] for functions.
+//! Everything is on an allow-list: unknown chunks, keys, attached files, events and fields are removed, or become zero.
+//! Addresses, frames, task ids and times get new values that depend on a key, which is not stored. See [`memory`] for
+//! the layout that stays, [`code`] for functions.
 
+mod allowed;
 mod code;
 mod facts;
 mod fields;
 mod files;
-mod kept;
 mod keys;
 mod mainline;
 mod manifest;
@@ -16,6 +16,9 @@ mod memory;
 mod record;
 mod survey;
 mod texts;
+
+#[cfg(test)]
+pub use manifest::AnonymizeRows;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -38,33 +41,33 @@ use crate::pass::selection::{Selection, analyse};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Whom the file is for.
+/// Readers of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Audience {
-    /// Anybody: also hides modules that mainline Linux does not have, their functions, and such caches
+    /// Anyone: also hides modules that mainline Linux does not have, their functions, and such caches
     Public,
 }
 
-/// What to hide, and how.
+/// Options of `anonymize`.
 #[derive(Debug)]
 pub struct Options {
-    /// Where to.
+    /// Output.
     pub target: Target,
-    /// Functions and modules too.
+    /// True to hide functions and modules.
     pub hide_symbols: bool,
-    /// Names of caches too.
+    /// True to hide names of caches.
     pub hide_caches: bool,
-    /// Whom it is for.
+    /// Readers of the file.
     pub audience: Option<Audience>,
-    /// A key that can be repeated, for tests.
+    /// Seed of a repeatable key, for tests.
     pub seed: Option<u64>,
-    /// How the file is stored.
+    /// Compression of the file.
     pub compress: Compress,
-    /// The manifest as JSON on standard output.
+    /// True to print the manifest as JSON on standard output.
     pub json: bool,
 }
 
-/// Writes the trace without what would tell of its target.
+/// Writes the trace without data that identifies its target.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     if options.json && options.target.path.as_os_str() == "-" {
         return Err(Failure::new("the file and the manifest cannot both go to standard output")
@@ -96,7 +99,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }
 
-/// What becomes of the classes, by their index.
+/// Treatments of the classes, by index.
 fn plans(session: &Session<'_>) -> Vec<Option<ClassMask>> {
     let mut plans = Vec::new();
     let mut unknown = 0;
@@ -109,7 +112,7 @@ fn plans(session: &Session<'_>) -> Vec<Option<ClassMask>> {
     plans
 }
 
-/// Looks at everything once, and draws new values for what it holds.
+/// Reads all events once, and draws the new values.
 fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<ClassMask>]) -> Result<Masks> {
     let trace = session.trace;
     let header = trace.header();
@@ -135,7 +138,7 @@ fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<C
     let code = code.ok_or_else(|| no_room("addresses of functions"))?;
     let nameless: Vec<u64> = survey.code.iter().copied().filter(|&a| code.moved(a).is_none()).collect();
     survey.finish(&shape, nameless);
-    let memory = Memory::new(shape, &keys, &survey.seen);
+    let memory = Memory::new(shape, &keys, &survey.data);
     let memory = memory.ok_or_else(|| no_room("addresses of objects and page frames"))?;
     let first_time = survey.first_time.unwrap_or(0);
     // Function graphs have times of the local clock, whatever the trace's clock is.
@@ -157,13 +160,13 @@ fn shape(session: &Session<'_>) -> Shape {
         (order, false) => order,
         _ => 0,
     };
-    // No allocation may reach beyond its block.
+    // An allocation must not cross its block.
     let orders = result.interner.pages.items().iter().map(|site| u32::from(site.order));
     let order = orders.filter(|&order| order <= 15).max().unwrap_or(0).max(pageblock);
     Shape::new(header.long_size, page_size, order, result.direct_map.map(|map| map.base))
 }
 
-/// Call sites in what perf tells of its samples.
+/// Call sites in the metadata on perf's samples.
 fn sampled_sites(session: &Session<'_>, survey: &mut Survey, shape: &Shape) {
     let text = session.trace.metadata().text("perf/sampled_sites").unwrap_or_default();
     let sites = text.lines().filter_map(|line| line.split(' ').nth(1)?.strip_prefix("0x"));
@@ -172,7 +175,7 @@ fn sampled_sites(session: &Session<'_>, survey: &mut Survey, shape: &Shape) {
     }
 }
 
-/// New task ids. Before Linux 4.15 or so those above 32,768 have no saved names.
+/// New task ids. Before Linux 4.15 or so, ids above 32,768 have no saved names.
 fn pids(survey: &Survey, keys: &Keys) -> Option<HashMap<i32, i32>> {
     let old: BTreeSet<u64> =
         survey.pids.iter().filter_map(|&pid| u64::try_from(pid).ok()).filter(|&p| p > 0).collect();
@@ -182,7 +185,7 @@ fn pids(survey: &Survey, keys: &Keys) -> Option<HashMap<i32, i32>> {
     Some(drawn.into_iter().map(|(old, new)| (old as i32, new as i32)).collect())
 }
 
-/// The file with its classes. Its identity follows from the key, so that nothing links it to the other one.
+/// A file with these classes. Its UUID depends on the key, so that nothing links it to the original.
 fn begin(session: &Session<'_>, options: &Options, keys: &Keys, plans: &[Option<ClassMask>]) -> Result<Copy> {
     let uuid = session.trace.header().trace_uuid;
     let words = [0, 1].map(|part| keys.text(Purpose::Uuid, "uuid", &uuid, part).to_le_bytes());
@@ -192,7 +195,7 @@ fn begin(session: &Session<'_>, options: &Options, keys: &Keys, plans: &[Option<
     Copy::with_classes(session, &options.target, trace_uuid, options.compress, classes)
 }
 
-/// Everything but the events.
+/// Copies everything except the events.
 fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &mut Manifest) -> Result<()> {
     let metadata = session.trace.metadata();
     if let Some(clock) = &metadata.clock {
@@ -218,7 +221,7 @@ fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &m
             .since(masks.time(task.time))
     });
     let mut tasks: Vec<Task> = tasks.collect();
-    // The order of the old ids must not be seen.
+    // The order of the old ids must not be visible.
     tasks.sort_by_key(|task| task.pid);
     if !tasks.is_empty() {
         copy.writer.tasks(&tasks).map_err(|e| failed(&e))?;

@@ -1,4 +1,4 @@
-//! Events without what must not be known.
+//! Records of events with new values.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::memory::Memory;
 use super::survey::words;
 use super::texts::Texts;
 
-/// What replaces what.
+/// Replacements.
 #[derive(Debug)]
 pub struct Masks {
     /// The key.
@@ -25,29 +25,29 @@ pub struct Masks {
     pub texts: Texts,
     /// Task ids.
     pub pids: HashMap<i32, i32>,
-    /// What is taken from times.
+    /// Subtracted from times.
     pub first_time: u64,
-    /// What is taken from times in fields.
+    /// Subtracted from times in fields.
     pub first_field_time: u64,
 }
 
 impl Masks {
-    /// A task id; 0 is the idle task's everywhere.
+    /// New task id; 0 is the idle task in every file.
     pub fn pid(&self, pid: i32) -> i32 {
         if pid <= 0 { pid } else { self.pids.get(&pid).copied().unwrap_or(0) }
     }
 
-    /// An address of the text, or one that stands where such a one should.
+    /// New value of a text address, or of another address in its place.
     pub fn site(&self, address: u64) -> u64 {
         self.code.moved(address).unwrap_or_else(|| self.memory.address(address))
     }
 
-    /// A time of the trace's clock.
+    /// New time of the trace's clock.
     pub fn time(&self, time: u64) -> u64 {
         time.saturating_sub(self.first_time)
     }
 
-    /// Makes the event's record anew, laid out as the kernel does it. `record` is cleared first.
+    /// Writes the record of an event, in the kernel's layout. `record` is cleared first.
     pub fn record(&mut self, event: &Event<'_>, plan: &ClassMask, record: &mut Vec<u8>) {
         record.clear();
         let class = event.class();
@@ -76,7 +76,7 @@ impl Masks {
                     put(record, offset, &locator);
                     record.extend_from_slice(&bytes);
                 }
-                // A text keeps its closing NUL.
+                // A text needs its closing NUL.
                 FieldKind::Array { .. } if field.is_text() => {
                     put(
                         record,
@@ -130,7 +130,7 @@ impl Masks {
     }
 }
 
-/// Of the common fields of a class that is not known.
+/// Treatment of the common fields of an unknown class.
 fn common(name: &str) -> Treatment {
     match name {
         "common_pid" => Treatment::Pid,

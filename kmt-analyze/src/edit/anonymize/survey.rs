@@ -1,4 +1,4 @@
-//! A first look at all events: which addresses, frames, tasks and times there are to be hidden.
+//! First pass over all events: the addresses, frames, tasks and times to be replaced.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use kmt_format::kernel::ByteOrder;
 use kmt_format::read::Event;
 
 use super::fields::{ClassMask, Treatment};
-use super::memory::{Seen, Shape, all_ones};
+use super::memory::{DataAddresses, Shape, all_ones};
 use crate::trace::session::Session;
 
-/// What a trace holds.
+/// Values in a trace.
 #[derive(Debug)]
 pub struct Survey {
-    /// Data.
-    pub seen: Seen,
+    /// Data addresses.
+    pub data: DataAddresses,
     /// Addresses of the text.
     pub code: BTreeSet<u64>,
     /// Task ids.
@@ -22,15 +22,15 @@ pub struct Survey {
     pub first_time: Option<u64>,
     /// Earliest time in a field.
     pub first_field_time: Option<u64>,
-    /// Other addresses, whose place depends on what the heap is.
+    /// Other addresses, whose kind depends on the heap addresses.
     addresses: BTreeSet<u64>,
 }
 
 impl Survey {
-    /// Of all events, tasks and snapshots. `plans` are by class index.
+    /// Values of all events, tasks and snapshots. `plans` are by class index.
     pub fn of(session: &Session<'_>, plans: &[Option<ClassMask>], shape: &Shape) -> Self {
         let mut survey = Self {
-            seen: Seen::default(),
+            data: DataAddresses::default(),
             code: BTreeSet::new(),
             pids: BTreeSet::new(),
             first_time: None,
@@ -57,23 +57,23 @@ impl Survey {
         survey
     }
 
-    /// Adds what is text by its field and belongs to no function, and sorts all other addresses by what they are.
+    /// Adds text addresses outside of functions, and assigns all other addresses to the heap or to pages.
     pub fn finish(&mut self, shape: &Shape, nameless: impl IntoIterator<Item = u64>) {
         let addresses = std::mem::take(&mut self.addresses);
-        let mapped = |seen: &Seen, block| {
-            seen.heap.contains(&block) || (shape.base.is_some() && seen.frames.contains(&block))
+        let mapped = |data: &DataAddresses, block| {
+            data.heap.contains(&block) || (shape.base.is_some() && data.frames.contains(&block))
         };
         for address in addresses.into_iter().chain(nameless) {
             let (block, _) = shape.block(address);
-            if mapped(&self.seen, block) {
-                self.seen.heap.insert(block);
+            if mapped(&self.data, block) {
+                self.data.heap.insert(block);
             } else {
-                self.seen.pages.insert(shape.page(address));
+                self.data.pages.insert(shape.page(address));
             }
         }
     }
 
-    /// Adds an address from elsewhere than an event.
+    /// Adds an address that is not in an event.
     pub fn site(&mut self, address: u64, shape: &Shape) {
         if shape.is_address(address) {
             self.code.insert(address);
@@ -109,10 +109,10 @@ impl Survey {
             }
             Treatment::Time => earlier(&mut self.first_field_time, value),
             Treatment::Frame if value != all_ones(size) => {
-                self.seen.frames.insert(shape.frame(value).0);
+                self.data.frames.insert(shape.frame(value).0);
             }
             Treatment::Heap if shape.is_address(value) => {
-                self.seen.heap.insert(shape.block(value).0);
+                self.data.heap.insert(shape.block(value).0);
             }
             Treatment::Code => self.site(value, shape),
             Treatment::Address if shape.is_address(value) => {
@@ -123,7 +123,7 @@ impl Survey {
     }
 }
 
-/// Whole numbers of `size` bytes, one after another.
+/// Integers of `size` bytes, in sequence.
 pub fn words(bytes: &[u8], size: usize, order: ByteOrder) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(size.clamp(1, 8)).map(move |word| order.uint(word))
 }

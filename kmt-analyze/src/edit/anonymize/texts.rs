@@ -1,11 +1,11 @@
-//! Names for names: the same text gets the same one everywhere in a file.
+//! Replacement names: a text has the same replacement everywhere in a file.
 
 use std::collections::{HashMap, HashSet};
 
 use super::keys::{Keys, Purpose};
 use super::mainline;
 
-/// Which names of caches are replaced. What a memory cgroup adds to a name always is.
+/// Names of caches to replace. Suffixes of memory cgroups are always replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caches {
     /// None.
@@ -16,7 +16,7 @@ pub enum Caches {
     Hide,
 }
 
-/// All texts that were replaced.
+/// Replaced texts.
 #[derive(Debug)]
 pub struct Texts {
     keys: Keys,
@@ -26,17 +26,17 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// None yet.
+    /// No replacements.
     pub fn new(keys: Keys, caches: Caches) -> Self {
         Self { keys, caches, numbers: HashMap::new(), taken: HashSet::new() }
     }
 
-    /// How many of a kind were replaced.
+    /// Number of replaced texts of a kind.
     pub fn count(&self, kind: &str) -> usize {
         self.numbers.keys().filter(|(k, _)| *k == kind).count()
     }
 
-    /// A task's name.
+    /// Replacement of a task's name.
     pub fn task(&mut self, name: &[u8]) -> Vec<u8> {
         match name {
             b"" | b"<idle>" | b"<...>" => name.to_vec(),
@@ -45,7 +45,7 @@ impl Texts {
         }
     }
 
-    /// A cache's name.
+    /// Replacement of a cache's name.
     pub fn cache(&mut self, name: &[u8]) -> Vec<u8> {
         let own = name.split(|&b| b == b'(').next().unwrap_or_default();
         let is_hidden = match self.caches {
@@ -56,11 +56,11 @@ impl Texts {
         if is_hidden || own.len() < name.len() { self.name(own, "cache") } else { name.to_vec() }
     }
 
-    /// A name of that kind, with a number that tells nothing of order.
+    /// Replacement of a name of that kind, with a random number.
     pub fn name(&mut self, name: &[u8], kind: &'static str) -> Vec<u8> {
         let (keys, taken) = (self.keys, &mut self.taken);
         let number = *self.numbers.entry((kind, name.to_vec())).or_insert_with(|| {
-            // Six digits as long as there are enough, so that a task's name has room in 16 bytes.
+            // Six digits as long as they suffice, so that a task's name fits in 16 bytes.
             let range = |attempt: u32| if attempt < 64 { 1_000_000 } else { 1_000_000_000 };
             let numbers = (0..u32::MAX).map(|i| keys.text(Purpose::Names, kind, name, i) % range(i));
             let number = numbers.into_iter().find(|&n| taken.insert((kind, n)));

@@ -1,4 +1,4 @@
-//! Messages of other projects' protocol buffers, as far as they are written here.
+//! Protocol buffer messages of other projects, with the fields that are written here.
 
 pub mod perfetto;
 pub mod pprof;

@@ -11,13 +11,13 @@ pub struct TracePacket {
     /// Names of tasks.
     #[prost(message, optional, tag = "2")]
     pub process_tree: Option<ProcessTree>,
-    /// When.
+    /// Time.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// Who writes.
+    /// Writer.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
-    /// Something on a track.
+    /// Event on a track.
     #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
     /// A track.
@@ -28,7 +28,7 @@ pub struct TracePacket {
 /// `TrackEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackEvent {
-    /// What else is known.
+    /// Annotations.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
     /// 1 begin, 2 end, 3 instant, 4 counter.
@@ -71,10 +71,10 @@ pub struct TrackDescriptor {
     /// Its thread.
     #[prost(message, optional, tag = "4")]
     pub thread: Option<ThreadDescriptor>,
-    /// The track above.
+    /// Parent track.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
-    /// It is a counter.
+    /// Present for a counter.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
 }
@@ -148,13 +148,13 @@ pub struct FtraceEventBundle {
 /// `FtraceEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct FtraceEvent {
-    /// When.
+    /// Time.
     #[prost(uint64, optional, tag = "1")]
     pub timestamp: Option<u64>,
     /// Thread.
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
-    /// What.
+    /// Name and fields.
     #[prost(message, optional, tag = "327")]
     pub generic: Option<GenericFtraceEvent>,
 }

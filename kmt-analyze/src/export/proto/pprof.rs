@@ -5,16 +5,16 @@ use prost::Message;
 /// `Profile`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Profile {
-    /// What each value of a sample is.
+    /// Type of each value of a sample.
     #[prost(message, repeated, tag = "1")]
     pub sample_type: Vec<ValueType>,
     /// Samples.
     #[prost(message, repeated, tag = "2")]
     pub sample: Vec<Sample>,
-    /// Where code is mapped.
+    /// Mappings of code.
     #[prost(message, repeated, tag = "3")]
     pub mapping: Vec<Mapping>,
-    /// Places in code.
+    /// Locations in code.
     #[prost(message, repeated, tag = "4")]
     pub location: Vec<Location>,
     /// Functions.
@@ -23,19 +23,19 @@ pub struct Profile {
     /// All texts; the first is empty.
     #[prost(string, repeated, tag = "6")]
     pub string_table: Vec<String>,
-    /// Functions that are left out of stacks, by number of the regular expression's text.
+    /// Functions that are left out of stacks: number of the text of a regular expression.
     #[prost(int64, tag = "7")]
     pub drop_frames: i64,
-    /// When it begins, in nanoseconds since 1970; 0 if that is not known.
+    /// Start, in nanoseconds since 1970; 0: unknown.
     #[prost(int64, tag = "9")]
     pub time_nanos: i64,
     /// Length in nanoseconds.
     #[prost(int64, tag = "10")]
     pub duration_nanos: i64,
-    /// Texts for people, by number.
+    /// Comments, by number of the text.
     #[prost(int64, repeated, tag = "13")]
     pub comment: Vec<i64>,
-    /// The value that is looked at first, by number of its text.
+    /// Default value, by number of its text.
     #[prost(int64, tag = "14")]
     pub default_sample_type: i64,
 }
@@ -60,7 +60,7 @@ pub struct Sample {
     /// Values.
     #[prost(int64, repeated, tag = "2")]
     pub value: Vec<i64>,
-    /// What else is known.
+    /// Labels.
     #[prost(message, repeated, tag = "3")]
     pub label: Vec<Label>,
 }
@@ -85,7 +85,7 @@ pub struct Mapping {
     /// Number of the file's text.
     #[prost(int64, tag = "5")]
     pub filename: i64,
-    /// Whether functions are known.
+    /// True if functions are known.
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
 }
@@ -124,7 +124,7 @@ pub struct Function {
     /// Number of the name's text.
     #[prost(int64, tag = "2")]
     pub name: i64,
-    /// Number of the name's text as the kernel has it.
+    /// Number of the text of the kernel's name.
     #[prost(int64, tag = "3")]
     pub system_name: i64,
 }

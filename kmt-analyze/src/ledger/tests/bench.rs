@@ -1,4 +1,4 @@
-//! A ledger that tests enter events into.
+//! A ledger for tests, with functions to enter events.
 
 use super::super::*;
 use crate::ledger::direct_map::DirectMap;
@@ -10,7 +10,7 @@ pub(super) const MS: u64 = 1_000_000;
 pub(super) const PTR: u64 = 0xffff_8880_0012_3000;
 pub(super) const BASE: u64 = 0xffff_8880_0000_0000;
 
-/// Selects everything; whether it says so decides which way the ledger goes.
+/// Selects everything; `is_open` selects the plain or the general path of the ledger.
 pub(super) struct All {
     pub(super) is_open: bool,
 }
@@ -169,16 +169,16 @@ pub(super) fn balance<R: Receiver>(bench: Bench<'_, R>) -> (Totals, EventCounts,
     (totals, counts, balance)
 }
 
-/// Every case goes both ways.
+/// Checks each case on both paths.
 pub(super) fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance)) {
     for select in [&SHORT_WAY, &LONG_WAY] {
         let losses = Losses::default();
         let mut bench = bench_in(&losses, (0, u64::MAX), select);
         events(&mut bench);
         let (totals, counts, balance) = balance(bench);
-        let lives = totals.frees_matched + totals.freed_unseen + totals.live;
+        let lives = totals.frees_matched + totals.implied_frees + totals.live;
         assert_eq!(totals.alloc_events, lives, "every life has one end");
-        assert_eq!(totals.bytes_alloc, totals.bytes_freed + totals.bytes_freed_unseen + totals.bytes_live);
+        assert_eq!(totals.bytes_alloc, totals.bytes_freed + totals.bytes_freed_implied + totals.bytes_live);
         expected(&totals, &counts, &balance);
     }
 }

@@ -1,26 +1,26 @@
-//! Between which numbers live objects lie, where frees have no event or events were lost.
+//! Bounds of live objects, where frees lack events or events were lost.
 //!
-//! Most: what is not known to be over, and of each cache never more than slabinfo called active behind the trace. Least:
-//! objects of caches and call sites all of whose frees have events; of others any may be free.
+//! At most: objects not known to be freed, and for each cache no more than the active objects of the slabinfo after the
+//! trace. At least: objects of caches and call sites whose frees all have events; others may be free.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Coverage, Seen, in_use_max};
+use super::{Coverage, FreeEvents, in_use_max};
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
 use crate::stream::Api;
 use crate::trace::slabinfo::SlabInfo;
 
-/// Ends of a call site from which on it is judged apart from its cache.
+/// Smallest number of ends for which a call site is judged apart from its cache.
 const ENDS_OF_CALLER_MIN: u64 = 100;
 
-/// Least and most of what is live.
+/// Lower and upper bound of live objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Live {
     /// Objects.
     pub objects: [u64; 2],
-    /// Bytes handed out for them.
+    /// Bytes allocated for them.
     pub bytes: [u64; 2],
 }
 
@@ -30,7 +30,7 @@ impl Live {
         Self { objects: sum(self.objects, other.objects), bytes: sum(self.bytes, other.bytes) }
     }
 
-    /// The same with at most so many objects of at most that size.
+    /// The same, limited to this number of objects of at most this size.
     fn at_most(self, objects: u64, size: u64) -> Self {
         let bytes = objects.saturating_mul(size);
         Self { objects: self.objects.map(|o| o.min(objects)), bytes: self.bytes.map(|b| b.min(bytes)) }
@@ -46,7 +46,7 @@ struct Part {
     bytes_live: u64,
     waiting: u64,
     bytes_waiting: u64,
-    /// Whether what seems live is live.
+    /// True if objects that seem live are live.
     is_certain: bool,
 }
 
@@ -61,11 +61,11 @@ impl Part {
 struct Cache {
     key: CacheKey,
     size_max: u64,
-    /// Objects of it that slabinfo called active.
+    /// Its active objects in slabinfo.
     active: Option<u64>,
 }
 
-/// Bounds of everything that was counted.
+/// Bounds of all counted objects.
 pub struct Bounds {
     parts: Vec<Part>,
     caches: Vec<Cache>,
@@ -73,7 +73,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// By the slabinfo behind the trace, if there is one and what is counted reaches to it.
+    /// Bounds by the slabinfo after the trace, if there is one and the selection ends there.
     pub fn of(result: &Analysis, slabinfo: Option<&BTreeMap<String, SlabInfo>>, has_losses: bool) -> Self {
         let mut caches: Vec<Cache> = Vec::new();
         let mut numbers: HashMap<CacheKey, usize> = HashMap::new();
@@ -97,7 +97,8 @@ impl Bounds {
         bounds
     }
 
-    /// All frees of the cache have events, or all of the call site; unless more would be live than slabinfo knows.
+    /// Marks parts whose cache or call site has events for all frees, unless more objects would be live than slabinfo
+    /// has.
     fn find_certain(&mut self) {
         let mut of_caches: Vec<Coverage> = vec![Coverage::default(); self.caches.len()];
         let mut of_callers: HashMap<((Api, u64), usize), Coverage> = HashMap::new();
@@ -110,7 +111,7 @@ impl Bounds {
             *sum = sum.plus(coverage);
         }
         let is_all = |coverage: Option<&Coverage>, least: u64| {
-            coverage.is_some_and(|c| c.ends >= least && c.seen() == Seen::All)
+            coverage.is_some_and(|c| c.ends >= least && c.free_events() == FreeEvents::All)
         };
         let mut certain = vec![0u64; self.caches.len()];
         for part in &mut self.parts {
@@ -127,7 +128,7 @@ impl Bounds {
         }
     }
 
-    /// Of some parts; `None` where events were lost and no snapshot tells.
+    /// Sum of some parts; `None`: events were lost and no snapshot bounds it.
     fn sum<'p>(&'p self, chosen: impl Iterator<Item = &'p Part>) -> Option<Live> {
         let mut by_cache: BTreeMap<usize, Live> = BTreeMap::new();
         for Part { cache, coverage, bytes_live, waiting, bytes_waiting, is_certain, .. } in chosen {
@@ -152,7 +153,7 @@ impl Bounds {
         })
     }
 
-    /// Of each cache.
+    /// Bounds of each cache.
     pub fn by_cache(&self) -> HashMap<&CacheKey, Option<Live>> {
         let mut parts: Vec<Vec<&Part>> = self.caches.iter().map(|_| Vec::new()).collect();
         for part in &self.parts {
@@ -164,7 +165,7 @@ impl Bounds {
         self.caches.iter().map(|cache| &cache.key).zip(sums).collect()
     }
 
-    /// Of each call site that is wanted.
+    /// Bounds of each call site for which `is_wanted` is true.
     pub fn by_caller(&self, is_wanted: impl Fn((Api, u64)) -> bool) -> HashMap<(Api, u64), Option<Live>> {
         let mut parts: Vec<&Part> = self.parts.iter().filter(|part| is_wanted(part.caller)).collect();
         parts.sort_by_key(|part| part.caller);
@@ -173,17 +174,17 @@ impl Bounds {
         callers.filter_map(sum).collect()
     }
 
-    /// Of an interface; of both.
+    /// Bounds of an interface, or of both.
     pub fn of_api(&self, api: Option<Api>) -> Option<Live> {
         self.sum(self.parts.iter().filter(|part| api.is_none_or(|api| part.caller.0 == api)))
     }
 
-    /// Whether events were lost: what seems live may then be too few, too.
+    /// True if events were lost: more objects may be live than counted.
     pub fn has_losses(&self) -> bool {
         self.has_losses
     }
 
-    /// By number of site: whether all of its objects that seem live at any time are.
+    /// By number of site: true if all objects that seem live at any time are.
     pub fn certain_sites(&self) -> Vec<bool> {
         let len = self.parts.iter().map(|part| part.site as usize + 1).max().unwrap_or(0);
         let mut certain = vec![true; len];

@@ -1,11 +1,11 @@
-//! Which frees have events, cache by cache.
+//! Share of the frees of each cache that have events.
 //!
-//! kfree_rcu batches (kernel/rcu/tree.c, 5.9), bulk frees (`kmem_cache_free_bulk`, mm/slub.c) and the sheaves of 6.18 free
-//! objects without an event. Of such an object the ledger learns only when its address or its page is allocated again: until
-//! then it seems live. How many lives ended that way says how far live figures can be believed.
+//! kfree_rcu batches (kernel/rcu/tree.c, 5.9), bulk frees (`kmem_cache_free_bulk`, mm/slub.c) and the sheaves of 6.18
+//! free objects without an event. The ledger finds such an implied free only when the address or its page is allocated
+//! again: until then the object seems live. The share of implied frees shows how far live figures can be trusted.
 
 pub mod bounds;
-pub mod course;
+pub mod history;
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use crate::pass::caches::CacheKey;
 use crate::pass::size_classes::in_k;
 use crate::trace::slabinfo::SlabInfo;
 
-/// Whether frees of a cache have events.
+/// Frees of a cache that have events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum FreeEvents {
     /// All but fewer than one in a thousand.
     All,
     /// Some.
     Partly,
     /// None.
     Nothing,
-    /// No life of it ended in the trace, or so few that they say nothing of those that seem live.
+    /// No life ended in the trace, or too few compared with the live objects.
     Unknown,
 }
 
-impl Seen {
-    /// As JSON names it.
+impl FreeEvents {
+    /// Name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -39,35 +39,37 @@ impl Seen {
     }
 }
 
-/// How lives ended.
+/// Ends of lives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Lives that ended, as far as is certain.
+    /// Lives that ended, without uncertain ones.
     pub ends: u64,
-    /// Those of them whose free had no event.
-    pub unseen: u64,
-    /// Lives that seem to go on.
+    /// Those with implied frees.
+    pub implied_frees: u64,
+    /// Lives that seem live.
     pub live: u64,
 }
 
-/// Fewer ends than one for so many that seem live say nothing of those.
+/// Largest ratio of live objects to ends for which the ends are evidence.
 const LIVE_PER_END_MAX: u64 = 10;
 
 impl Coverage {
-    /// Of these sums.
+    /// Ends in these totals.
     pub fn of(totals: &Totals) -> Self {
-        let unseen = totals.freed_unseen.saturating_sub(totals.freed_unseen_uncertain);
-        Self { ends: totals.frees_matched.saturating_add(unseen), unseen, live: totals.live }
+        let implied_frees = totals.implied_frees.saturating_sub(totals.implied_frees_uncertain);
+        Self { ends: totals.frees_matched.saturating_add(implied_frees), implied_frees, live: totals.live }
     }
 
-    /// The same as a class.
-    pub fn seen(self) -> Seen {
+    /// The class of the share.
+    pub fn free_events(self) -> FreeEvents {
         match self {
-            Self { ends: 0, .. } => Seen::Unknown,
-            Self { ends, unseen, .. } if unseen == ends => Seen::Nothing,
-            Self { ends, live, unseen: 0 } if ends.saturating_mul(LIVE_PER_END_MAX) < live => Seen::Unknown,
-            Self { ends, unseen, .. } if unseen.saturating_mul(1000) < ends => Seen::All,
-            _ => Seen::Partly,
+            Self { ends: 0, .. } => FreeEvents::Unknown,
+            Self { ends, implied_frees, .. } if implied_frees == ends => FreeEvents::Nothing,
+            Self { ends, live, implied_frees: 0 } if ends.saturating_mul(LIVE_PER_END_MAX) < live => {
+                FreeEvents::Unknown
+            }
+            Self { ends, implied_frees, .. } if implied_frees.saturating_mul(1000) < ends => FreeEvents::All,
+            _ => FreeEvents::Partly,
         }
     }
 
@@ -75,26 +77,26 @@ impl Coverage {
     pub fn plus(self, other: Self) -> Self {
         Self {
             ends: self.ends.saturating_add(other.ends),
-            unseen: self.unseen.saturating_add(other.unseen),
+            implied_frees: self.implied_frees.saturating_add(other.implied_frees),
             live: self.live.saturating_add(other.live),
         }
     }
 
-    /// Share of the ends that had an event, in percent; `None` where nothing ended.
-    pub fn seen_percent(self) -> Option<f64> {
-        (self.ends > 0).then(|| 100.0 * (self.ends - self.unseen) as f64 / self.ends as f64)
+    /// Share of the ends with an event, in percent; `None`: no ends.
+    pub fn recorded_percent(self) -> Option<f64> {
+        (self.ends > 0).then(|| 100.0 * (self.ends - self.implied_frees) as f64 / self.ends as f64)
     }
 }
 
-/// Objects that a snapshot of /proc/slabinfo calls active of what a row stands for; `None` where it does not name it.
+/// Active objects in a snapshot of /proc/slabinfo for a row; `None`: not in the snapshot.
 ///
-/// An event of kmalloc does not tell which cache of its size it is of (kmalloc-cg, -rcl, -rnd, dma-kmalloc, the buckets of
-/// 6.11), so all of them count: the bound is wider for it, and holds.
+/// A kmalloc event does not name the cache of its size (kmalloc-cg, -rcl, -rnd, dma-kmalloc, the buckets of 6.11), so
+/// all of them count: the bound is wider, but valid.
 pub fn active(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>) -> Option<u64> {
     sum(key, slabinfo, |info| info.active_objs)
 }
 
-/// Objects that may be in use by a snapshot of /proc/slabinfo, where the kernel estimates its count.
+/// Largest number of objects in use by a snapshot of /proc/slabinfo, if the kernel estimates its count.
 pub fn in_use_max(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>) -> Option<u64> {
     sum(key, slabinfo, SlabInfo::in_use_max)
 }
@@ -119,16 +121,28 @@ mod tests {
 
     #[test]
     fn classes_follow_the_share_of_ends_without_events() {
-        let of = |frees_matched, freed_unseen, freed_unseen_uncertain| {
-            Coverage::of(&Totals { frees_matched, freed_unseen, freed_unseen_uncertain, ..Totals::default() })
+        let of = |frees_matched, implied_frees, implied_frees_uncertain| {
+            Coverage::of(&Totals {
+                frees_matched,
+                implied_frees,
+                implied_frees_uncertain,
+                ..Totals::default()
+            })
         };
-        assert_eq!(of(0, 0, 0).seen(), Seen::Unknown);
-        assert_eq!(of(5_000, 4, 0).seen(), Seen::All);
-        let of_few = Coverage { ends: 5, unseen: 0, live: 8_550 };
-        assert_eq!(of_few.seen(), Seen::Unknown, "five ends say nothing of 8,550 that seem live");
-        assert_eq!(of(5_000, 50, 0).seen(), Seen::Partly);
-        assert_eq!(of(5_000, 50, 50).seen(), Seen::All, "losses made them");
-        assert_eq!((of(0, 7, 0).seen(), of(0, 7, 0).seen_percent()), (Seen::Nothing, Some(0.0)));
+        assert_eq!(of(0, 0, 0).free_events(), FreeEvents::Unknown);
+        assert_eq!(of(5_000, 4, 0).free_events(), FreeEvents::All);
+        let of_few = Coverage { ends: 5, implied_frees: 0, live: 8_550 };
+        assert_eq!(
+            of_few.free_events(),
+            FreeEvents::Unknown,
+            "five ends say nothing of 8,550 that seem live"
+        );
+        assert_eq!(of(5_000, 50, 0).free_events(), FreeEvents::Partly);
+        assert_eq!(of(5_000, 50, 50).free_events(), FreeEvents::All, "losses made them");
+        assert_eq!(
+            (of(0, 7, 0).free_events(), of(0, 7, 0).recorded_percent()),
+            (FreeEvents::Nothing, Some(0.0))
+        );
     }
 
     #[test]

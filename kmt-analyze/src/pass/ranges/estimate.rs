@@ -1,8 +1,8 @@
-//! From how a total moves under thinning to where it was before anything was lost.
+//! Extrapolates a total from thinned traces to the trace without losses.
 
 use crate::pass::figures::{Effect, Figure};
 
-/// A total that losses left uncertain lies between these, nearly always.
+/// Range of a total that losses made uncertain; it contains the true value nearly always.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     /// Lowest.
@@ -11,43 +11,42 @@ pub struct Range {
     pub high: f64,
 }
 
-/// How a total moved: its value in what is left, and in each thinning of that.
+/// Values of a total in the trace and in each thinning of it.
 #[derive(Debug)]
 pub struct Moves {
-    /// Unthinned.
+    /// Value without thinning.
     pub whole: f64,
-    /// Share of operations that a thinning kept, and the total in it.
+    /// Share of operations kept by a thinning, and the value.
     pub thinned: Vec<(f64, f64)>,
 }
 
-// The constants were chosen with the results on s390x-6.1 and three captures of x86_64-6.1 in view, in three patterns of loss:
-// random sub-buffers, bursts of 20, a slow reader (tests/program/ranges.rs); those for uneven sums also on docs/sample.
+// The constants were chosen on s390x-6.1 and three captures of x86_64-6.1, with three patterns of loss: random
+// sub-buffers, bursts of 20, a slow reader (tests/program/ranges.rs); those for uneven sums also on docs/sample.
 
-/// Standard deviations on either side: 95 % of cases for a deviation that is itself known from a few cases, and some more
-/// for what is not normal about them.
+/// Standard deviations on either side: 95 % for a deviation that is itself estimated from few cases, and a margin for
+/// errors that are not normal.
 const DEVIATIONS: f64 = 3.2;
-/// The same for totals on which losses have either effect: a few objects more or less are no normal distribution.
+/// The same for totals that losses raise or lower: a few objects more or less are not normally distributed.
 const DEVIATIONS_EITHER: f64 = 3.5;
-/// How far the exponent of a total that falls may be wrong: thinning what is left does not show all that the losses
-/// themselves did, which came when much happened.
+/// Error of the exponent of a falling total: thinning the remaining events does not show the full effect of the losses,
+/// which occurred under load.
 const EXPONENT_ERROR: f64 = 0.35;
-/// The same for a sum of which few events make most.
+/// The same for a sum dominated by few events.
 const EXPONENT_ERROR_UNEVEN: f64 = 2.0;
-/// How far the curve of a total on which losses have either effect may be wrong, in parts of the total and of the share
-/// that was lost.
+/// Error of the curve of a total that losses raise or lower, in parts of the total and of the lost share.
 const EITHER_ERROR: f64 = 2.5;
-/// The same for a sum of which few events make most.
+/// The same for a sum dominated by few events.
 const EITHER_ERROR_UNEVEN: f64 = 4.0;
-/// What is left of a total when losses are followed back may be nothing if it is less than this part.
+/// An extrapolated total below this part may be nothing.
 const NEARLY_NOTHING: f64 = 0.6;
-/// Where more than this was lost, the curve is no bound any more: only what is certain is certain.
+/// Lost share above which the curve is no bound: only the certain part is.
 const HEAVY: f64 = 0.25;
-/// Where more than this was lost, no curve can be followed back at all: there is no range of what falls with losses.
+/// Lost share above which no curve can be extrapolated: totals that fall with losses have no range.
 const HOPELESS: f64 = 0.5;
 
-/// The range of a figure; `None` if there is none. `lost_share` is the share of all events that were lost, `looks` how the
-/// figure moved when the trace was thinned in one way and another: any of them may be what the losses did.
-pub fn range(figure: &Figure, looks: &[Moves], lost_share: f64) -> Option<Range> {
+/// Range of a figure; `None`: no range. `lost_share` is the lost share of all events; `by_distance` are values in thinnings
+/// near to the losses and far from them: either may be like the losses.
+pub fn range(figure: &Figure, by_distance: &[Moves], lost_share: f64) -> Option<Range> {
     if lost_share <= 0.0 {
         return Some(Range { low: figure.value, high: figure.value });
     }
@@ -55,7 +54,7 @@ pub fn range(figure: &Figure, looks: &[Moves], lost_share: f64) -> Option<Range>
     if figure.effect == Effect::Clumped || is_sum && lost_share > HOPELESS {
         return None;
     }
-    let by_look = looks.iter().filter(|moves| !moves.thinned.is_empty());
+    let by_look = by_distance.iter().filter(|moves| !moves.thinned.is_empty());
     by_look
         .map(|moves| by_one(figure, moves, lost_share))
         .reduce(|a, b| Range { low: a.low.min(b.low), high: a.high.max(b.high) })
@@ -80,7 +79,7 @@ fn by_one(figure: &Figure, moves: &Moves, lost_share: f64) -> Range {
     Range { low: low.max(0.0), high: range.high.max(low) }
 }
 
-/// Nothing was counted: by the rule of three no more than this was lost.
+/// Nothing was counted: an upper bound by the rule of three.
 fn none_seen(lost_share: f64) -> Range {
     Range { low: 0.0, high: (3.0 * lost_share / (1.0 - lost_share).max(1e-6)).floor() }
 }
@@ -97,7 +96,7 @@ fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     let (line, parabola) = fits(&points);
     let deviation = spread(&points, |x| line * x, moves, kept);
     let slope_error = deviation_of_slope(&points, line);
-    // How much is missing, by a line and by a parabola; pairs miss once to twice what single events do.
+    // Missing part, by a line and by a parabola; pairs are lost once to twice as often as events.
     let straight = line * log_lost;
     let mut missing = (straight, straight);
     if figure.effect == Effect::Pairs {
@@ -108,7 +107,7 @@ fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
             missing.0 = missing.0.min(log_lost);
         }
     }
-    // A count itself is uncertain by its root.
+    // A count has an error of its square root.
     let own = (1.0 - kept) / value.max(1.0);
     let variance = deviation.powi(2) + (slope_error * log_lost).powi(2) + own;
     let is_uneven = figure.effect == Effect::FallsUnevenly;
@@ -118,7 +117,7 @@ fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     Range { low: at(missing.0 - half).floor(), high: at(missing.1 + half).ceil() }
 }
 
-/// The total itself moves with the share kept: a straight line or a parabola, either of which may be right.
+/// The total depends on the share kept by a line or a parabola, either of which may be right.
 fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     let scale_up = if moves.whole > 0.0 { figure.value / moves.whole } else { 1.0 };
     let points: Vec<(f64, f64)> =
@@ -126,7 +125,7 @@ fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     let (line, parabola) = fits(&points);
     let curve = |x: f64| parabola.0 * x + parabola.1 * x * x;
     let deviation = spread(&points, curve, moves, kept);
-    // Nothing was lost at a share of 1 / kept of what is left.
+    // Without losses, the share is 1 / kept of the remaining events.
     let back = 1.0 - 1.0 / kept;
     let (straight, bent) = (figure.value + line * back, figure.value + curve(back));
     let slope_error = deviation_of_slope(&points, line) * back.abs();
@@ -134,10 +133,10 @@ fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     let either_error = if is_uneven { EITHER_ERROR_UNEVEN } else { EITHER_ERROR };
     let half = DEVIATIONS_EITHER * (deviation.powi(2) + slope_error.powi(2)).sqrt()
         + either_error * (1.0 - kept) * figure.value;
-    // The truth may bend once more than the parabola does.
+    // The true curve may bend once more than the parabola.
     let beyond = bent + (bent - straight);
     let (low, high) = (straight.min(beyond) - half, straight.max(beyond) + half);
-    // Nearly all of it goes away when losses are followed back: whether any stays nobody can tell.
+    // Nearly all of it vanishes in the extrapolation: the rest may be nothing.
     let low = if low < figure.value * NEARLY_NOTHING { low.min(figure.certain) } else { low };
     if kept > 1.0 - HEAVY {
         return Range { low: low.max(figure.certain.min(figure.value)).floor(), high: high.ceil() };
@@ -159,15 +158,15 @@ fn fits(points: &[(f64, f64)]) -> (f64, (f64, f64)) {
     let (xy, xxy) = (sum(|p| p.0 * p.1), sum(|p| p.0 * p.0 * p.1));
     let line = if xx > 0.0 { xy / xx } else { 0.0 };
     let determinant = xx * xxxx - xxx * xxx;
-    // All at one place: no parabola can be told from a line.
+    // All at one share: a parabola cannot be distinguished from a line.
     if determinant <= 1e-6 * xx * xxxx {
         return (line, (line, 0.0));
     }
     (line, ((xy * xxxx - xxy * xxx) / determinant, (xxy * xx - xy * xxx) / determinant))
 }
 
-/// Deviation of the losses' own effect, from that of the thinnings around their curve. What is left after a share was
-/// taken away at random deviates by the root of that share, in parts of what a sample of its size deviates.
+/// Deviation of the losses' own effect, from that of the thinnings around their curve. After a share was removed at
+/// random, the rest deviates by the root of that share, in parts of the deviation of a sample of its size.
 fn spread(points: &[(f64, f64)], curve: impl Fn(f64) -> f64, moves: &Moves, kept: f64) -> f64 {
     let squares: f64 = points
         .iter()
@@ -180,7 +179,7 @@ fn spread(points: &[(f64, f64)], curve: impl Fn(f64) -> f64, moves: &Moves, kept
     (squares / (points.len() as f64 - 2.0).max(1.0)).sqrt()
 }
 
-/// How far a slope may be wrong.
+/// Standard error of a slope.
 fn deviation_of_slope(points: &[(f64, f64)], slope: f64) -> f64 {
     let squares: f64 = points.iter().map(|p| (p.1 - slope * p.0).powi(2)).sum();
     let xx: f64 = points.iter().map(|p| p.0 * p.0).sum();
@@ -195,7 +194,7 @@ mod tests {
         Figure { section: "slab", name: "x", value, certain: 0.0, effect }
     }
 
-    /// A total that is `of` the share kept, seen with `kept` of all, thinned once and twice as much.
+    /// A total that is `of` the share kept, with `kept` of all events, thinned once and twice as much.
     fn check(kept: f64, effect: Effect, of: impl Fn(f64) -> f64) {
         let shares = [kept, kept * kept, kept * 1.001, kept * kept * 0.999];
         let thinned = shares.map(|share| (share, of(kept * share)));
@@ -211,9 +210,9 @@ mod tests {
         for kept in [0.99, 0.9, 0.8] {
             check(kept, Effect::Falls, |share| 1e6 * share);
             check(kept, Effect::Pairs, |share| 1e6 * share.powf(1.7));
-            // Live: some are lost, some seem to go on.
+            // Live objects: some are lost, some seem live.
             check(kept, Effect::Either, |share| 1e6 * (share + 0.5 * share * (1.0 - share)));
-            // Nothing but what losses made.
+            // Only due to losses.
             check(kept, Effect::Either, |share| 1e6 * share * (1.0 - share));
         }
     }

@@ -1,12 +1,12 @@
 //! Totals as ranges, where events were lost.
 //!
-//! What did the losses do to a total? The same as further losses of the same kind do to what is left: so the trace is
-//! thinned at random places a number of times, by gaps of the size of its own, and each time the ledger is run over
-//! what remains. How a total moves with the share of events that are kept is then followed back to where nothing is
-//! lost, and how differently it moved from one thinning to the next tells how far that can be wrong (simulation and
-//! extrapolation, after Cook and Stefanski, JASA 89, 1994). Every rule of the ledger takes part, also those by which
-//! a loss makes a false pair or a life that seems to go on. Losses follow the load or fall by chance, and which of it
-//! cannot be told: so thinnings look near to the losses and farther away, and the range holds what either finds.
+//! Losses change a total as further losses of the same kind change the remaining trace. So the trace is thinned at
+//! random places several times, by gaps of the size of its own, and the ledger runs over each remainder. The change of
+//! a total with the share of kept events is extrapolated to no losses, and its variation between thinnings gives the
+//! error (simulation and extrapolation, after Cook and Stefanski, JASA 89, 1994). This includes all rules of the
+//! ledger, also false pairs and lives that seem live because of a loss. Losses may follow the load or be random, which
+//! cannot be distinguished: so thinnings are made near to the losses and far from them, and the range contains both
+//! results.
 
 mod estimate;
 mod op_sample;
@@ -23,25 +23,25 @@ use crate::pass::figures::{Figure, figures};
 use crate::stream::SharedInterner;
 use crate::trace::losses::Losses;
 use estimate::Moves;
-use thin::{Look, Thinned};
+use thin::{Distance, Thinned};
 
-/// Thinnings of a look, half of them by twice as much.
+/// Thinnings at one distance, half of them by twice as much.
 const THINNINGS: u64 = 8;
 
-/// Ranges by section and name; `None` for totals that nothing bounds.
+/// Ranges by section and name; `None`: no bound.
 pub type Ranges = BTreeMap<(&'static str, &'static str), Option<Range>>;
 
-/// What ranges are made from.
+/// Inputs of ranges.
 pub struct Material<'m> {
     /// Operations of the trace, or of some of its pages.
     pub ops: &'m op_sample::Streams,
-    /// What their numbers mean.
+    /// Resolves their numbers.
     pub interner: &'m SharedInterner,
     /// The rules of the pass.
     pub rules: Rules,
-    /// What counts.
+    /// Selection.
     pub select: &'m (dyn Select + Sync),
-    /// What was lost.
+    /// Losses.
     pub losses: &'m Losses,
     /// Cores to use.
     pub threads: usize,
@@ -50,12 +50,14 @@ pub struct Material<'m> {
 /// Operations entered at a time.
 const BATCH: usize = 256;
 
-/// The ranges of all named totals, whose values are `observed`; `None` if nobody knows how much was lost.
+/// Ranges of all named totals, whose values are `observed`; `None`: the number of lost events is unknown.
 pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
     let plan = thin::Plan::new(material.ops, material.losses, material.rules.window)?;
     let whole = replay(material, &plan, &Thinned::default()).1;
-    let tasks: Vec<(Look, u64)> =
-        Look::ALL.into_iter().flat_map(|look| (0..THINNINGS).map(move |seed| (look, seed))).collect();
+    let tasks: Vec<(Distance, u64)> = Distance::ALL
+        .into_iter()
+        .flat_map(|distance| (0..THINNINGS).map(move |seed| (distance, seed)))
+        .collect();
     let share = tasks.len().div_ceil(material.threads.max(1));
     let thinned: Vec<(f64, Vec<Figure>)> = std::thread::scope(|scope| {
         let workers: Vec<_> = tasks
@@ -64,27 +66,27 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
                 let plan = &plan;
                 scope.spawn(move || {
                     let times = |seed| if seed % 2 == 0 { 1.0 } else { 2.0 };
-                    let thin = |(look, seed): &(Look, u64)| plan.thin(*seed, *look, times(*seed));
+                    let thin = |(distance, seed): &(Distance, u64)| plan.thin(*seed, *distance, times(*seed));
                     tasks.iter().map(|task| replay(material, plan, &thin(task))).collect::<Vec<_>>()
                 })
             })
             .collect();
-        let joined = workers.into_iter().map(|w| w.join());
-        joined.flat_map(|w| w.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        let results = workers.into_iter().map(|w| w.join());
+        results.flat_map(|w| w.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
     let of = |figures: &[Figure], index: usize| figures.get(index).map_or(0.0, |f| f.value);
     let range = |(index, figure): (usize, &Figure)| {
-        let moves = |look: &[(f64, Vec<Figure>)]| Moves {
+        let moves = |distance: &[(f64, Vec<Figure>)]| Moves {
             whole: of(&whole, index),
-            thinned: look.iter().map(|(kept, figures)| (*kept, of(figures, index))).collect(),
+            thinned: distance.iter().map(|(kept, figures)| (*kept, of(figures, index))).collect(),
         };
-        let looks: Vec<Moves> = thinned.chunks(THINNINGS as usize).map(moves).collect();
-        ((figure.section, figure.name), estimate::range(figure, &looks, plan.lost_share))
+        let by_distance: Vec<Moves> = thinned.chunks(THINNINGS as usize).map(moves).collect();
+        ((figure.section, figure.name), estimate::range(figure, &by_distance, plan.lost_share))
     };
     Some(observed.iter().enumerate().map(range).collect())
 }
 
-/// Runs the ledger over a thinning: the share that it kept, and its figures.
+/// Runs the ledger over a thinned trace; returns the share kept and the figures.
 fn replay(material: &Material<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64, Vec<Figure>) {
     let no_losses = Losses::default();
     let mut ledger =

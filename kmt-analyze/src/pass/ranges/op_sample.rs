@@ -1,4 +1,4 @@
-//! Operations that are kept for thinning.
+//! Sample of operations for thinning.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,26 @@ use crate::ledger::lives::ADDRESS_BITS;
 use crate::stream::op::{Kind, Op};
 use crate::stream::{Interner, SharedInterner};
 
-/// Operations in their order, and how they spread over the CPUs.
+/// Operations in their order, with their CPUs.
 #[derive(Debug, Default)]
 pub struct Streams {
     /// The operations.
     pub ops: Vec<Op>,
-    /// Of each operation the index of its CPU in `cpus`.
+    /// Index in `cpus` of the CPU of each operation.
     pub cpu_of: Vec<u16>,
     /// CPUs.
     pub cpus: Vec<u32>,
 }
 
-/// Operations that are kept for thinning: all of a small trace, those of some pages of a large one.
+/// Operations for thinning: all of a small trace, those of some pages of a large one.
 ///
-/// Nothing passes between pages but what a page event does to its own, so that a part of the pages moves as all do.
+/// Pages are independent of each other except for page events on the same page, so a part of the pages behaves as all
+/// do.
 #[derive(Debug)]
 pub struct OpSample {
-    /// What is kept.
+    /// The sample.
     pub streams: Streams,
-    /// One in so many pages.
+    /// One in this number of pages is in the sample.
     one_in: u64,
     page_size: u64,
     base: u64,
@@ -34,13 +35,13 @@ pub struct OpSample {
     origins: Vec<u16>,
 }
 
-/// Operations to keep at most, roughly: some 100 MiB.
+/// Approximate limit of the sample: about 100 MiB.
 const KEPT_MAX: u64 = 3_000_000;
-/// Pages that go together: slabs have up to so many.
+/// log2 of the pages that are sampled together: slabs have up to this number.
 const TOGETHER_LOG2: u32 = 3;
 
 impl OpSample {
-    /// Of a trace of so many events.
+    /// A sample of a trace with this number of events.
     pub fn new(events: u64, rules: &Rules) -> Self {
         Self {
             streams: Streams::default(),
@@ -52,7 +53,7 @@ impl OpSample {
         }
     }
 
-    /// Looks at operations, in their order.
+    /// Adds operations, in their order.
     pub fn add(&mut self, ops: &[Op], interner: &SharedInterner) {
         let interner = Interner::lock(interner);
         for origin in interner.origins.items().iter().skip(self.origins.len()) {

@@ -1,12 +1,12 @@
-//! Where the operations of a CPU are among its events.
+//! Positions of a CPU's operations among its events.
 //!
 //! Losses are counted in events, and not every event is an operation of the ledger: in a storm of `rss_stat` a gap of a
-//! thousand events holds few. How dense operations are is taken from each chunk.
+//! thousand events has few. The density of operations is computed for each chunk.
 
 use super::op_sample::Streams;
 use crate::trace::losses::{CpuLosses, Piece};
 
-/// A run of events with the operations among them, evenly spread.
+/// A run of events, with operations evenly spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Run {
     /// Time of its first event.
@@ -26,9 +26,10 @@ pub struct Places {
 }
 
 impl Places {
-    /// For each CPU of `streams`, as far as its events lie in the window.
-    pub fn of(streams: &Streams, known: &[Option<&CpuLosses>], window: (u64, u64)) -> Vec<Self> {
-        let mut all: Vec<Self> = known.iter().map(|known| Self::chunks(*known, window)).collect();
+    /// Positions for each CPU of `streams`, for events in the window.
+    pub fn of(streams: &Streams, cpu_losses: &[Option<&CpuLosses>], window: (u64, u64)) -> Vec<Self> {
+        let mut all: Vec<Self> =
+            cpu_losses.iter().map(|cpu_losses| Self::chunks(*cpu_losses, window)).collect();
         let mut at = vec![0; all.len()];
         for (op, &cpu) in streams.ops.iter().zip(&streams.cpu_of) {
             let cpu = usize::from(cpu);
@@ -41,15 +42,15 @@ impl Places {
             }
         }
         for run in all.iter_mut().flat_map(|places| &mut places.runs) {
-            // Without chunks operations count for themselves.
+            // Without chunks the operations are the events.
             run.events = run.events.max(run.ops.into());
         }
         all
     }
 
-    /// Without operations.
-    fn chunks(known: Option<&CpuLosses>, window: (u64, u64)) -> Self {
-        let pieces = known.map_or(&[][..], |known| &known.pieces);
+    /// Runs without operations.
+    fn chunks(cpu_losses: Option<&CpuLosses>, window: (u64, u64)) -> Self {
+        let pieces = cpu_losses.map_or(&[][..], |cpu_losses| &cpu_losses.pieces);
         let inside = pieces.iter().filter(|p| p.span.0 <= window.1 && p.span.1 >= window.0);
         let run = |p: &Piece| {
             let length = |from: u64, to: u64| to.saturating_sub(from).saturating_add(1) as f64;
@@ -64,33 +65,33 @@ impl Places {
         Self { runs }
     }
 
-    /// Events in all.
+    /// Number of events.
     pub fn events(&self) -> f64 {
         self.runs.iter().map(|run| run.events).sum()
     }
 
-    /// The first event, and that behind the last.
+    /// Position of the first event, and that after the last.
     pub fn range(&self) -> (f64, f64) {
         let first = self.runs.first().map_or(0.0, |run| run.before);
         (first, self.runs.last().map_or(first, |run| run.before + run.events))
     }
 
-    /// The places of the operations, one after the other.
+    /// Iterates over the positions of the operations.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor { runs: &self.runs, done: 0 }
     }
 }
 
-/// How far the operations of a CPU have come.
+/// Iterator over the positions of a CPU's operations.
 #[derive(Debug)]
 pub struct Cursor<'p> {
     runs: &'p [Run],
-    /// Operations of the first run that were asked for.
+    /// Operations of the first run that were returned.
     done: u32,
 }
 
 impl Cursor<'_> {
-    /// The event that the next operation is.
+    /// Position of the next operation.
     pub fn next(&mut self) -> f64 {
         while let Some((run, rest)) = self.runs.split_first() {
             if self.done < run.ops {
@@ -112,19 +113,19 @@ mod tests {
     #[test]
     fn operations_lie_where_their_chunks_are() {
         let op = |time| Op { time, ..Op::default() };
-        // Another CPU's between them.
+        // An operation of another CPU in between.
         let streams = Streams {
             ops: vec![op(10), op(12), op(15), op(200), op(210)],
             cpu_of: vec![0, 1, 0, 0, 0],
             cpus: vec![4, 5],
         };
         let piece = |span, events_before, events| Piece { span, events_before, events };
-        let known = CpuLosses {
+        let cpu_losses = CpuLosses {
             cpu: 4,
             pieces: vec![piece((10, 19), 0, 4), piece((100, 150), 4, 1_000), piece((200, 299), 1_004, 2)],
             ..CpuLosses::default()
         };
-        let of = |window| Places::of(&streams, &[Some(&known), None], window);
+        let of = |window| Places::of(&streams, &[Some(&cpu_losses), None], window);
         let all = of((0, u64::MAX));
         let places = &all[0];
         let mut cursor = places.cursor();

@@ -1,4 +1,4 @@
-//! Thinning a trace at random places, as its own losses did.
+//! Thins a trace at random places, by gaps like its own losses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use super::places::{Cursor, Places};
 use crate::stream::op::Op;
 use crate::trace::losses::{CpuLosses, Losses};
 
-/// What was lost on one CPU, as far as a thinning needs it. All numbers are of events.
+/// Losses of one CPU. All numbers are events.
 #[derive(Debug, Clone, Default)]
 struct CpuLoss {
     /// Share of the CPU's events that were lost.
     share: f64,
-    /// Gaps: the event before which each is, and its size.
+    /// Gaps: the event after each, and its size.
     gaps: Vec<(f64, f64)>,
-    /// Nobody knows where they are.
+    /// True if their positions are unknown.
     anywhere: bool,
-    /// Where its operations are among its events.
+    /// Positions of its operations among its events.
     places: Places,
 }
 
-/// How to thin a trace.
+/// Parameters for thinning a trace.
 #[derive(Debug)]
 pub struct Plan {
     cpus: Vec<CpuLoss>,
@@ -28,24 +28,24 @@ pub struct Plan {
     pub lost_share: f64,
 }
 
-/// How near to the losses thinnings look: so many times the size of a gap, and so many events.
+/// Distance of thinnings from the losses, by the size of a gap and by events.
 ///
-/// Near by is what the losses themselves were like where they follow the load, as those of a slow reader do: there the wide
-/// look alone was wrong by 0.36 of the logarithm that was lost, the near one by 0.20 (root of the mean square, s390x-6.1 at
-/// 20 %). Farther away is what shows how much a trace varies, where gaps are few.
+/// Thinnings near by are like losses that follow the load, as those of a slow reader: on these the far ones alone had
+/// an error of 0.36 of the lost logarithm, the near ones of 0.20 (root of the mean square, s390x-6.1 at 20 %). Far ones
+/// show how much a trace varies, if gaps are few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// In the neighbourhood of each gap.
+pub enum Distance {
+    /// Next to each gap.
     Near,
-    /// In its surroundings.
+    /// In a wide range around each gap.
     Far,
 }
 
-impl Look {
-    /// All of them.
+impl Distance {
+    /// All distances.
     pub const ALL: [Self; 2] = [Self::Near, Self::Far];
 
-    fn reach(self, gap: f64) -> f64 {
+    fn events(self, gap: f64) -> f64 {
         match self {
             Self::Near => gap + 100.0,
             Self::Far => 8.0 * gap + 1000.0,
@@ -53,41 +53,42 @@ impl Look {
     }
 }
 
-/// More than this is not taken away again: little would be left to look at.
+/// Largest share that is removed again: more would leave too little.
 const SHARE_MAX: f64 = 0.35;
-/// Gaps that are assumed on a CPU where nobody knows of any.
+/// Assumed number of gaps on a CPU with unknown ones.
 const GAPS_ASSUMED: f64 = 16.0;
 
 impl Plan {
-    /// For operations of a trace with these losses in the window.
+    /// A plan for operations of a trace with these losses in the window.
     pub fn new(streams: &Streams, losses: &Losses, window: (u64, u64)) -> Option<Self> {
-        let known: BTreeMap<u32, &CpuLosses> = losses.cpus.iter().map(|c| (c.cpu, c)).collect();
-        let known: Vec<Option<&CpuLosses>> = streams.cpus.iter().map(|cpu| known.get(cpu).copied()).collect();
+        let cpu_losses: BTreeMap<u32, &CpuLosses> = losses.cpus.iter().map(|c| (c.cpu, c)).collect();
+        let cpu_losses: Vec<Option<&CpuLosses>> =
+            streams.cpus.iter().map(|cpu| cpu_losses.get(cpu).copied()).collect();
         let (mut lost_all, mut kept_all) = (0.0, 0.0);
         let mut cpus = Vec::new();
-        for (known, places) in known.iter().zip(Places::of(streams, &known, window)) {
-            let lost = known.map_or(Some(0.0), |known| known.lost_between(window))?;
+        for (cpu_losses, places) in cpu_losses.iter().zip(Places::of(streams, &cpu_losses, window)) {
+            let lost = cpu_losses.map_or(Some(0.0), |cpu_losses| cpu_losses.lost_between(window))?;
             let kept = places.events();
             lost_all += lost;
             kept_all += kept;
             let share = lost / (lost + kept).max(1.0);
-            cpus.push(CpuLoss::new(*known, share, places));
+            cpus.push(CpuLoss::new(*cpu_losses, share, places));
         }
         let left: BTreeSet<u32> = streams.cpus.iter().copied().collect();
-        // CPUs of which nothing is left.
+        // CPUs without remaining events.
         for cpu in losses.cpus.iter().filter(|c| !left.contains(&c.cpu)) {
             lost_all += cpu.lost_between(window)?;
         }
         Some(Self { cpus, lost_share: lost_all / (lost_all + kept_all).max(1.0) })
     }
 
-    /// One thinning; `seed` makes it. It takes `times` as much away as the losses did, as far as that leaves enough.
-    pub fn thin(&self, seed: u64, look: Look, times: f64) -> Thinned {
+    /// One thinning by random seed. It removes `times` as much as the losses, if that leaves enough.
+    pub fn thin(&self, seed: u64, distance: Distance, times: f64) -> Thinned {
         let mut random = Random(seed);
-        Thinned { gaps: self.cpus.iter().map(|cpu| cpu.thin(look, times, &mut random)).collect() }
+        Thinned { gaps: self.cpus.iter().map(|cpu| cpu.thin(distance, times, &mut random)).collect() }
     }
 
-    /// Calls `enter` with what a thinning leaves, a batch at a time; returns the share of the events that it leaves.
+    /// Calls `enter` with the operations of a thinned trace, in batches; returns the share of kept events.
     pub fn replay(
         &self,
         streams: &Streams,
@@ -125,9 +126,9 @@ impl Plan {
 }
 
 impl CpuLoss {
-    fn new(known: Option<&CpuLosses>, share: f64, places: Places) -> Self {
+    fn new(cpu_losses: Option<&CpuLosses>, share: f64, places: Places) -> Self {
         let (first, last) = places.range();
-        let gaps = known.into_iter().flat_map(CpuLosses::gaps);
+        let gaps = cpu_losses.into_iter().flat_map(CpuLosses::gaps);
         let gaps = gaps.map(|(before, size)| (before as f64, size as f64));
         let mut gaps: Vec<(f64, f64)> = gaps.filter(|gap| gap.0 >= first && gap.0 <= last).collect();
         let anywhere = gaps.is_empty();
@@ -137,13 +138,13 @@ impl CpuLoss {
         Self { share, gaps, anywhere, places }
     }
 
-    /// Gaps for one thinning, sorted and apart.
-    fn thin(&self, look: Look, times: f64, random: &mut Random) -> Vec<(f64, f64)> {
+    /// Gaps of one thinning, sorted and disjoint.
+    fn thin(&self, distance: Distance, times: f64, random: &mut Random) -> Vec<(f64, f64)> {
         let (first, last) = self.places.range();
         let target = (self.share.min(SHARE_MAX) * times).min(1.5 * SHARE_MAX) * self.places.events();
         let mut gaps = Vec::new();
         let mut taken = 0.0;
-        // Chance decides about the last gap, so that the mean is right also where gaps are few.
+        // The last gap is taken at random, so that the mean is right also with few gaps.
         while let Some(&(place, size)) = self.gaps.get(random.below(self.gaps.len())) {
             let size = size.clamp(1.0, target.max(1.0));
             if taken + size > target && random.fraction() * size > target - taken {
@@ -152,7 +153,7 @@ impl CpuLoss {
             let start = if self.anywhere {
                 first + random.fraction() * (last - first)
             } else {
-                place + (2.0 * random.fraction() - 1.0) * look.reach(size) - size / 2.0
+                place + (2.0 * random.fraction() - 1.0) * distance.events(size) - size / 2.0
             };
             let start = start.clamp(first, last);
             gaps.push((start, (start + size).min(last)));
@@ -162,19 +163,19 @@ impl CpuLoss {
             }
         }
         gaps.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        // Gaps that overlap become one.
-        let mut joined: Vec<(f64, f64)> = Vec::with_capacity(gaps.len());
+        // Overlapping gaps are merged.
+        let mut merged: Vec<(f64, f64)> = Vec::with_capacity(gaps.len());
         for gap in gaps {
-            match joined.last_mut() {
+            match merged.last_mut() {
                 Some(last) if gap.0 <= last.1 => last.1 = last.1.max(gap.1),
-                _ => joined.push(gap),
+                _ => merged.push(gap),
             }
         }
-        joined
+        merged
     }
 }
 
-/// For each CPU what is taken away: the first event, and that behind the last.
+/// Removed ranges of each CPU: the first event, and that after the last.
 #[derive(Debug, Default)]
 pub struct Thinned {
     gaps: Vec<Vec<(f64, f64)>>,
@@ -213,7 +214,7 @@ mod tests {
         let plan = Plan { cpus: vec![cpu], lost_share: 0.1 };
         let mut kept = 0.0;
         for seed in 0..50 {
-            let thinned = plan.thin(seed, Look::Far, 1.0);
+            let thinned = plan.thin(seed, Distance::Far, 1.0);
             let gaps = &thinned.gaps[0];
             let is_cut = |g: &(f64, f64)| g.1 >= 100_000.0;
             assert!(
@@ -226,7 +227,7 @@ mod tests {
             assert!((share - count as f64 / 100_000.0).abs() < 0.001, "{share} {count}");
             kept += share / 50.0;
         }
-        // Gaps overlap now and then.
+        // Gaps overlap sometimes.
         assert!((kept - 0.9).abs() < 0.01, "{kept}");
     }
 }

@@ -1,6 +1,7 @@
 //! `account`: the account file of trace_analyze.py.
 
 mod rows;
+mod rules;
 mod text;
 
 pub use rows::AccountRows;
@@ -8,7 +9,10 @@ pub use rows::AccountRows;
 use kmt_common::tell;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::render::out::{Out, Schema, print_rows};
+use crate::render::out::{Schema, print_rows};
+use crate::render::screen::Screen;
+use crate::reports::document::print_screen;
+use crate::reports::output::Output;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -24,13 +28,13 @@ pub enum Order {
     AllocCount,
     /// Frees
     FreeCount,
-    /// Bytes in use that nobody asked for
+    /// Bytes in use beyond those requested
     Waste,
 }
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct AccountOptions {
     /// Order of the rows
     #[arg(short, long, value_enum, default_value = "current_dynamic")]
     order_by: Order,
@@ -43,27 +47,25 @@ pub struct Options {
     /// Only callers in this directory of the kernel's source
     #[arg(short = 'b', long, value_name = "DIR")]
     start_branch: Option<String>,
-    /// Print so many rows
+    /// Show at most N rows
     #[arg(short, long = "lines", value_name = "N")]
     lines: Option<usize>,
 }
 
 /// Prints the account.
-pub fn run(session: &Session<'_>, options: &Options, as_json: bool) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &AccountOptions, output: &Output) -> Result<Outcome> {
     if let Some(branch) = &options.start_branch {
         return Err(Failure::new(format!(
-            "{} does not tell which functions lie in {branch}: its symbols have no paths",
+            "{}: functions of {branch} are unknown: the symbols have no paths",
             session.path.display()
         ))
         .hint("--where 'call_site~^ext4_' in other reports selects by name"));
     }
     let (rows, damages) = rows::of(session, options);
-    if as_json {
+    if output.json {
         print_rows(Schema::first("account"), &rows)?;
     } else {
-        let mut out = Out::stdout();
-        out.page(&text::of(&rows.account))?;
-        out.finish()?;
+        print_screen(&session.path, Screen::verbatim(text::of(&rows.account)), &output.show)?;
         if rows.account.duplicate_pointers > 0 {
             tell!(
                 "note: {} pointers were allocated again without a free: the account keeps both, the exact live bytes are in summary",

@@ -6,10 +6,10 @@ use kmt_format::read::Damage;
 use kmt_format::schema::{Meaning, Role};
 use serde::Serialize;
 
-use super::{Options, Order};
-use crate::analysis::account::{Account, Caller};
+use super::{AccountOptions, Order};
 use crate::render::head::Head;
 use crate::render::text::escaped;
+use crate::reports::account::rules::{Account, Caller};
 use crate::reports::common::rows::Address;
 use crate::trace::session::Session;
 
@@ -28,11 +28,11 @@ pub struct AccountRows {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountRow {
-    /// Bytes handed out of the objects in use.
+    /// Bytes allocated for the objects in use.
     pub current_bytes_allocated: u64,
-    /// Bytes asked for of those.
+    /// Bytes requested of those.
     pub current_bytes_requested: u64,
-    /// Bytes handed out beyond those asked for.
+    /// Bytes allocated beyond those requested.
     pub current_wasted_bytes: u64,
     /// Allocations.
     pub allocs: u64,
@@ -56,11 +56,11 @@ pub struct CallerRow {
     pub address: Address,
     /// Function and offset, or the address.
     pub caller: String,
-    /// Bytes handed out by all allocations.
+    /// Bytes of all allocations.
     pub total: u64,
-    /// Bytes of the objects in use beyond those asked for.
+    /// Bytes of the objects in use beyond those requested.
     pub waste: u64,
-    /// Bytes handed out of the objects in use.
+    /// Bytes allocated for the objects in use.
     pub net: u64,
     /// Allocations.
     pub alloc: u64,
@@ -69,7 +69,7 @@ pub struct CallerRow {
 }
 
 /// The account of a trace, and the damage found in it.
-pub fn of(session: &Session<'_>, options: &Options) -> (AccountRows, Vec<Damage>) {
+pub fn of(session: &Session<'_>, options: &AccountOptions) -> (AccountRows, Vec<Damage>) {
     let (account, damages) = read(session, options);
     let mut callers: Vec<(u64, Caller)> = account.callers.iter().map(|(&site, &sums)| (site, sums)).collect();
     callers.sort_by_key(|(_, sums)| Reverse(key(sums, options.order_by)));
@@ -112,7 +112,7 @@ fn key(sums: &Caller, order: Order) -> u64 {
     }
 }
 
-fn read(session: &Session<'_>, options: &Options) -> (Account, Vec<Damage>) {
+fn read(session: &Session<'_>, options: &AccountOptions) -> (Account, Vec<Damage>) {
     let mut account = Account::default();
     let mut merge = session.trace.merge();
     while let Some(run) = merge.next_run() {

@@ -1,6 +1,8 @@
-//! `anomalies`: lives and frees that should not be so, or look so, each with its meaning.
+//! `anomalies`: objects and frees that contradict each other, each kind with its meaning.
 
+mod finder;
 mod kinds;
+mod meanings;
 mod rows;
 mod text;
 
@@ -9,11 +11,12 @@ pub use rows::AnomalyRows;
 use crate::collect::{Anomalies, Collectors, Handle};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
 
-/// Lives and frees that should not be so.
+/// Objects and frees that contradict each other.
 #[derive(Debug, Default)]
 pub struct AnomalyReport;
 
@@ -25,13 +28,13 @@ impl Report for AnomalyReport {
     const NAME: &'static str = "anomalies";
     const KEY: &'static str = "anomalies";
     const TITLE: &'static str = "anomalies";
-    const ABOUT: &'static str = "What should not be, or looks so: mixed interfaces, frees of nothing, frees logged late, each explained";
+    const ABOUT: &'static str = "Events that contradict each other, with their causes";
 
     fn new(_: NoOptions, _: &Selection) -> Self {
         Self
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self)
     }
 
@@ -47,7 +50,7 @@ impl Report for AnomalyReport {
         kinds::of(context, analysis, analysis.get(*handle))
     }
 
-    fn text(&self, rows: &AnomalyRows, _: &View) -> String {
-        text::of(rows)
+    fn screen(&self, rows: &AnomalyRows, view: &View) -> Screen {
+        text::of(rows, view)
     }
 }

@@ -1,14 +1,16 @@
-//! Kinds of anomalies, and the places of each.
+//! Kinds of anomalies, and the sites of each.
 
+use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
+use crate::render::text::{count, duration};
 use crate::reports::common::rows::Address;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnomalyRows {
-    /// Kinds of anomalies, also those that did not happen.
+    /// Kinds of anomalies, also those that did not occur.
     pub anomalies: Vec<AnomalyKind>,
 }
 
@@ -23,17 +25,26 @@ pub struct AnomalyKind {
     pub title: &'static str,
     /// Its meaning.
     pub explanation: &'static str,
-    /// It is a fault of the traced kernel, if it is anything.
+    /// It may be a bug of the traced kernel.
     pub may_be_a_fault: bool,
-    /// How often it happened.
+    /// Number of events.
     pub count: u64,
-    /// Places in all.
+    /// Number of sites, including those beyond the limit of rows.
     pub rows_total: usize,
-    /// Places, those with most first.
+    /// Sites, those with most first.
     pub rows: Vec<AnomalyRow>,
+    /// Name of one of them.
+    #[serde(skip)]
+    pub one: &'static str,
+    /// Verdict in a few words.
+    #[serde(skip)]
+    pub verdict: &'static str,
+    /// Number of events that may be bugs.
+    #[serde(skip)]
+    pub suspect: u64,
 }
 
-/// One place of an anomaly.
+/// One site of an anomaly.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnomalyRow {
@@ -41,10 +52,61 @@ pub struct AnomalyRow {
     pub call_site: Option<Site>,
     /// Site of the free.
     pub freed_by: Option<Site>,
-    /// How often it happened there.
+    /// Number of events there.
     pub count: u64,
-    /// More about it, for people.
+    /// Details for people.
     pub detail: String,
+    /// Numbers of the details.
+    #[serde(skip)]
+    pub numbers: Option<Detail>,
+    /// Cache that the frees name.
+    #[serde(skip)]
+    pub cache: Option<String>,
+    /// No harmless cause is known.
+    #[serde(skip)]
+    pub is_suspect: bool,
+}
+
+/// Numbers of one site, by kind of anomaly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Bytes of an object.
+    Undersized {
+        /// Bytes allocated.
+        allocated: u64,
+        /// Bytes requested.
+        requested: u64,
+    },
+    /// Bytes of all objects.
+    Bytes(u64),
+    /// Longest delay of the event, in the clock's unit.
+    Delay(u64),
+    /// Events that imply the free.
+    Implied {
+        /// The address was allocated again.
+        by_object: u64,
+        /// The page was freed or allocated again.
+        by_page: u64,
+    },
+    /// Bytes requested by each.
+    Size(u64),
+}
+
+impl Detail {
+    /// As text.
+    pub fn text(self, unit: ClockUnit) -> String {
+        match self {
+            Self::Undersized { allocated, requested } => {
+                format!("{} bytes for {}", count(allocated), count(requested))
+            }
+            Self::Bytes(bytes) => format!("{} bytes", count(bytes)),
+            Self::Delay(delay) => format!("up to {} late", duration(delay, unit)),
+            Self::Implied { by_object, by_page } => {
+                format!("{} by an allocation, {} by a page event", count(by_object), count(by_page))
+            }
+            Self::Size(bytes) => format!("{} bytes each", count(bytes)),
+        }
+    }
 }
 
 /// A site of allocations or frees.

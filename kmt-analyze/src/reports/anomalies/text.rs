@@ -1,38 +1,115 @@
-//! Anomalies, kind by kind.
+//! The screen of anomalies.
 
-use super::rows::{AnomalyKind, AnomalyRows, Site};
-use crate::render::table::{Align, table};
+use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, Detail, Site};
+use crate::render::screen::{Cell, Column, Ink, Part, Screen, Table, function_of};
 use crate::render::text::count;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
+use crate::render::words::counted;
+use crate::reports::common::View;
 
-/// Kinds that happened with their places, then those that did not.
-pub fn of(rows: &AnomalyRows) -> String {
-    let (found, absent): (Vec<_>, Vec<_>) = rows.anomalies.iter().partition(|kind| kind.count > 0);
-    let found: String = found.into_iter().map(kind).collect();
-    let absent: String = absent.into_iter().map(|kind| format!("none: {}\n", kind.title)).collect();
-    found + &absent
+/// Kinds that occurred with their verdicts, then the sites of each.
+pub fn of(rows: &AnomalyRows, view: &View) -> Screen {
+    let found: Vec<&AnomalyKind> = rows.anomalies.iter().filter(|kind| kind.count > 0).collect();
+    let mut screen = Screen::default();
+    answer(&mut screen, &found);
+    if found.is_empty() {
+        let titles: Vec<&str> = rows.anomalies.iter().map(|kind| kind.title).collect();
+        screen.note(format!("Checked: {}.", titles.join(", ")));
+    }
+    screen.table(kinds(&found));
+    for kind in &found {
+        let heading = format!("{}: {}", kind.title, count(kind.count));
+        let sentences = kind.explanation.split_inclusive(". ").map(|sentence| sentence.trim_end().to_owned());
+        screen.parts.push(Part::Lines { heading, lines: sentences.collect() });
+        screen.table(sites(kind, view));
+    }
+    screen.next("caches", "implied frees and live memory by cache");
+    screen
 }
 
-/// One kind: its meaning, and a table of its places without empty columns.
-fn kind(kind: &AnomalyKind) -> String {
-    let name = |site: &Option<Site>| site.as_ref().map_or(String::new(), |site| site.symbol.clone());
-    let rows: Vec<Vec<String>> = kind
-        .rows
-        .iter()
-        .map(|row| vec![count(row.count), name(&row.call_site), name(&row.freed_by), row.detail.clone()])
-        .collect();
-    let has = |column: usize| rows.iter().any(|row| row.get(column).is_some_and(|cell| !cell.is_empty()));
-    let all = [("times", Right), ("allocated by", Left), ("freed by", Left), ("", Left)];
-    let columns: Vec<usize> = (0..all.len()).filter(|&column| column == 0 || has(column)).collect();
-    let mut out = format!("{}: {}\n{}\n", count(kind.count), kind.title, kind.explanation);
-    if columns.len() > 1 {
-        let cells =
-            |row: &Vec<String>| columns.iter().filter_map(|&column| row.get(column).cloned()).collect();
-        let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-        let columns: Vec<_> = columns.iter().filter_map(|&column| all.get(column).copied()).collect();
-        out.push_str(&table(&columns, &rows));
-        out.push_str(&more(kind.rows.len(), kind.rows_total, "places"));
+/// Kinds that may be bugs, or else the most frequent one.
+fn answer(screen: &mut Screen, found: &[&AnomalyKind]) {
+    let Some(most) = found.iter().max_by_key(|kind| kind.count) else {
+        screen.answer("No anomalies: allocations and frees do not contradict each other.");
+        return;
+    };
+    for kind in found.iter().filter(|kind| kind.suspect > 0) {
+        let number = counted(kind.suspect, kind.one, kind.title);
+        let most = kind.rows.iter().find(|row| row.is_suspect).map_or(String::new(), by);
+        screen.answer(format!("{number} ({}){most}.", kind.verdict));
     }
-    out + "\n"
+    if screen.answer.is_empty() {
+        let number = counted(most.count, most.one, most.title);
+        screen.answer(format!("No sign of a kernel bug. Most frequent: {number} ({}).", most.verdict));
+    }
+}
+
+/// `, 2,898 of them by mas_destroy`.
+fn by(row: &AnomalyRow) -> String {
+    let site = row.freed_by.as_ref().or(row.call_site.as_ref());
+    site.map_or(String::new(), |site| {
+        format!(", {} of them by {}", count(row.count), function_of(&site.symbol))
+    })
+}
+
+/// One row for each kind.
+fn kinds(found: &[&AnomalyKind]) -> Table {
+    let columns = [Column::name("anomaly"), Column::number("count"), Column::text("verdict")];
+    let mut table = Table::new("", columns).of("kind", "kinds", found.len());
+    for kind in found {
+        let ink = if kind.suspect > 0 { Ink::Bad } else { Ink::Plain };
+        table.row([
+            Cell::text(kind.title),
+            Cell::Count(kind.count),
+            Cell::Verdict(kind.verdict.to_owned(), ink),
+        ]);
+    }
+    table
+}
+
+/// Sites of one kind; columns that none of them has are left out.
+fn sites(kind: &AnomalyKind, view: &View) -> Table {
+    let has = |of: fn(&AnomalyRow) -> bool| kind.rows.iter().any(of);
+    let (allocated, freed) = (has(|row| row.call_site.is_some()), has(|row| row.freed_by.is_some()));
+    if !allocated && !freed {
+        return Table::default();
+    }
+    let has_cache = has(|row| row.cache.is_some());
+    let mut columns = Vec::new();
+    columns.extend(allocated.then_some(Column::name("allocated by")));
+    columns.extend(freed.then_some(Column::name("freed by")));
+    columns.extend(has_cache.then_some(Column::text("cache")));
+    columns.extend([Column::number("count"), Column::number("share").leaves(3)]);
+    columns.extend(kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns));
+    let mut table = Table::new("", columns).of("site", "sites", kind.rows_total);
+    let name = |site: &Option<Site>| site.as_ref().map_or(Cell::Empty, |site| Cell::symbol(&site.symbol));
+    for row in &kind.rows {
+        let mut cells = Vec::new();
+        cells.extend(allocated.then(|| name(&row.call_site)));
+        cells.extend(freed.then(|| name(&row.freed_by)));
+        cells.extend(has_cache.then(|| row.cache.as_ref().map_or(Cell::Empty, Cell::text)));
+        cells.extend([Cell::Count(row.count), Cell::share(row.count, kind.count)]);
+        cells.extend(row.numbers.map_or(Vec::new(), |numbers| detail_cells(numbers, view)));
+        table.row(cells);
+    }
+    table
+}
+
+fn detail_columns(numbers: Detail) -> Vec<Column> {
+    let headings: &[&'static str] = match numbers {
+        Detail::Undersized { .. } => &["allocated", "requested"],
+        Detail::Bytes(_) => &["bytes"],
+        Detail::Delay(_) => &["longest delay"],
+        Detail::Implied { .. } => &["address reused", "page reused"],
+        Detail::Size(_) => &["size"],
+    };
+    headings.iter().map(|heading| Column::number(heading).leaves(1)).collect()
+}
+
+fn detail_cells(numbers: Detail, view: &View) -> Vec<Cell> {
+    match numbers {
+        Detail::Undersized { allocated, requested } => vec![Cell::Bytes(allocated), Cell::Bytes(requested)],
+        Detail::Bytes(bytes) | Detail::Size(bytes) => vec![Cell::Bytes(bytes)],
+        Detail::Delay(delay) => vec![view.duration_cell(Some(delay))],
+        Detail::Implied { by_object, by_page } => vec![Cell::Count(by_object), Cell::Count(by_page)],
+    }
 }

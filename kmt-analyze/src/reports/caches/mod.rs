@@ -8,26 +8,29 @@ pub use rows::CacheRows;
 use crate::collect::Collectors;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::{SortKey, SortOptions};
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
+use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
 use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    #[command(flatten)]
-    sort: SortOptions,
-    /// Only caches whose name holds TEXT
+    /// Only caches whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     cache: Option<String>,
+    #[command(flatten)]
+    rows: RowOptions,
 }
 
 /// Sums by cache and size class.
 #[derive(Debug)]
 pub struct Caches {
+    by: Vec<&'static GroupKey>,
     sort: Vec<SortKey>,
-    /// Only caches whose name holds this.
+    /// Text that the names of shown caches contain.
     filter: Option<String>,
 }
 
@@ -42,11 +45,11 @@ impl Report for Caches {
     const ABOUT: &'static str = "Sums by cache and size class";
 
     fn new(options: Options, selection: &Selection) -> Self {
-        Self { sort: options.sort.keys(selection), filter: options.cache }
+        Self { by: options.rows.by.keys(), sort: options.rows.sort.keys(selection), filter: options.cache }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self { sort: vec![SortKey::Alloc], filter: None })
+    fn with_defaults() -> Option<Self> {
+        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc], filter: None })
     }
 
     fn rests_on(&self) -> Input {
@@ -59,7 +62,14 @@ impl Report for Caches {
         rows::of(context, analysis, &self.sort, self.filter.as_deref())
     }
 
-    fn text(&self, rows: &CacheRows, view: &View) -> String {
+    fn screen(&self, rows: &CacheRows, view: &View) -> Screen {
         text::of(rows, view)
+    }
+}
+
+impl Groupable for Caches {
+    fn grouping(&self) -> Grouping<'_> {
+        let only = self.filter.as_deref().map_or(Only::All, Only::Cache);
+        Grouping { by: &self.by, sort: &self.sort, only }
     }
 }

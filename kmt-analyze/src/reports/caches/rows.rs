@@ -10,8 +10,8 @@ use crate::pass::weights::in_order;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::Known;
 use crate::reports::common::live_bounds::{LiveBounds, is_doubtful};
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, LiveRange, SlabSums, text};
 use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
@@ -23,23 +23,26 @@ use crate::trace::session::Session;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheRows {
-    /// Caches and size classes in all.
+    /// Number of caches and size classes.
     pub caches_total: usize,
     /// Caches and size classes.
     pub caches: Vec<CacheRow>,
+    /// Sums over all caches.
+    #[serde(skip)]
+    pub all: SlabSums,
+    /// Key that sorts the rows.
+    #[serde(skip)]
+    pub sort: Option<SortKey>,
     /// Any cache, shown or not, has frees without events.
     #[serde(skip)]
     pub has_doubts: bool,
-    /// Ends of lives are known of all.
-    #[serde(skip)]
-    pub lives_are_known: bool,
     /// Any cache, shown or not, is named by no event.
     #[serde(skip)]
     pub has_nameless: bool,
-    /// The file has /sys/kernel/slab.
+    /// True if the file has /sys/kernel/slab.
     #[serde(skip)]
-    pub aliases_are_known: bool,
-    /// What bounds the live figures.
+    pub aliases_are_recorded: bool,
+    /// Source of the bounds of live figures.
     #[serde(skip)]
     pub bounds_legend: &'static str,
 }
@@ -68,10 +71,10 @@ pub struct CacheRow {
     pub object_size_max: u64,
     /// Allocations whose cache is known only from other objects of their call site.
     pub alloc_events_inferred: u64,
-    /// Name for people, on one line.
+    /// Name in the text, on one line.
     #[serde(skip)]
     pub name: String,
-    /// Aliases for people, on one line.
+    /// Aliases in the text, on one line.
     #[serde(skip)]
     pub alias_names: Option<Vec<String>>,
 }
@@ -83,7 +86,7 @@ fn aliases(session: &Session<'_>) -> Aliases {
     Aliases::parse(text)
 }
 
-/// Rows of the caches whose name holds `filter`.
+/// Rows of the caches whose name contains `filter`.
 pub fn of(
     context: &Context<'_, '_>,
     analysis: &Analysis,
@@ -105,33 +108,42 @@ pub fn of(
     let row = |(name, cache): &(String, CacheSums)| {
         row(name, cache, &aliases, recorded(cache, &basis), live.get(&cache.key).copied().flatten())
     };
+    let mut sum = Totals::default();
+    all.iter().for_each(|(_, cache)| sum += &cache.totals);
     CacheRows {
         caches_total: all.len(),
+        all: SlabSums::of(&sum, RecordedSums::slab(&basis, None)),
+        sort: sort.first().copied(),
         has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),
-        lives_are_known: all.iter().all(|(_, cache)| recorded(cache, &basis).lives),
         has_nameless: all.iter().any(|(_, cache)| matches!(cache.key, CacheKey::Nameless(..))),
-        aliases_are_known: aliases.is_known(),
+        aliases_are_recorded: aliases.is_recorded(),
         bounds_legend: bounds.legend(),
         caches: all.iter().take(shown).map(row).collect(),
     }
 }
 
-/// Numbers of a cache whose events were recorded.
-fn recorded(cache: &CacheSums, basis: &Basis) -> Known {
+/// Sums of a cache whose events were recorded.
+fn recorded(cache: &CacheSums, basis: &Basis) -> RecordedSums {
     let api = if matches!(cache.key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
-    Known::slab(basis, Some(api))
+    RecordedSums::slab(basis, Some(api))
 }
 
-fn row(name: &str, cache: &CacheSums, aliases: &Aliases, known: Known, live: Option<Live>) -> CacheRow {
+fn row(
+    name: &str,
+    cache: &CacheSums,
+    aliases: &Aliases,
+    recorded: RecordedSums,
+    live: Option<Live>,
+) -> CacheRow {
     let (kind, exact_name, same) = match &cache.key {
         CacheKey::Kmalloc(_) => ("kmalloc", name.to_owned(), None),
         CacheKey::Named(exact) => ("cache", text(exact), aliases.of(exact)),
         CacheKey::Nameless(..) => ("nameless", name.to_owned(), None),
     };
     CacheRow {
-        sums: SlabSums::of(&cache.totals, known),
+        sums: SlabSums::of(&cache.totals, recorded),
         estimated: cache.estimate.map(Estimated::from),
-        live_range: LiveRange::of(&cache.totals, live, known.lives),
+        live_range: LiveRange::of(&cache.totals, live, recorded.lives),
         cache: exact_name,
         kind,
         alias_names: same.as_ref().map(|names| names.iter().map(|name| escaped(name)).collect()),

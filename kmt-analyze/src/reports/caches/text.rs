@@ -1,60 +1,59 @@
-//! The table of caches.
+//! The screen of caches.
 
 use super::rows::{CacheRow, CacheRows};
-use crate::render::table::{Align, table};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::words::listed;
 use crate::reports::common::View;
-use crate::reports::common::cells::{live_range_cells, slab_cells, slab_columns};
-use crate::reports::common::known::legend;
-use crate::reports::common::live_bounds;
-use crate::reports::common::shown::more;
+use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
+use crate::reports::common::lead::{Nouns, lead};
 
-/// The table, and the meaning of its marks and names.
-pub fn of(rows: &CacheRows, view: &View) -> String {
-    let mut columns = vec![("cache", Align::Left), ("size", Align::Right)];
-    columns.extend(slab_columns(view.is_lossy));
-    columns.extend(live_bounds::COLUMNS.into_iter().filter(|_| rows.has_doubts));
-    let cells: Vec<Vec<String>> = rows
-        .caches
-        .iter()
-        .map(|row| {
-            let sums = slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy);
-            let bounds = rows.has_doubts.then(|| live_range_cells(&row.live_range));
-            let bounds = bounds.into_iter().flatten();
-            [row.name.clone(), size(row)].into_iter().chain(sums).chain(bounds).collect()
-        })
-        .collect();
-    let mut out = table(&columns, &cells)
-        + &more(rows.caches.len(), rows.caches_total, "caches")
-        + legend(rows.lives_are_known);
-    if rows.has_doubts {
-        out.push_str(rows.bounds_legend);
+const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
+
+/// The largest caches, and the meaning of their names.
+pub fn of(rows: &CacheRows, view: &View) -> Screen {
+    let first = rows.caches.first().map(|row| (row.name.as_str(), &row.sums));
+    let total = rows.caches_total;
+    let mut screen = Screen::new(lead(rows.sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut columns = vec![Column::name("cache"), Column::number("size").leaves(5)];
+    columns.extend(slab_columns(rows.sort, view.is_lossy));
+    columns.extend(LIVE_RANGE.into_iter().filter(|_| rows.has_doubts));
+    let mut table = Table::new("", columns).of("cache", "caches", total);
+    for row in &rows.caches {
+        let mut cells = vec![Cell::text(&row.name), Cell::text(size(row))];
+        cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
+        cells.extend(rows.has_doubts.then(|| live_range_cells(&row.live_range)).into_iter().flatten());
+        table.row(cells);
     }
-    out.push_str(&aliases(rows));
+    table.explain(LIVE_RANGE[0].heading, rows.bounds_legend);
+    screen.table(table);
+    for sentence in aliases(rows) {
+        screen.note(sentence);
+    }
     if rows.has_nameless {
-        out.push_str(
-            "?: no event tells the cache of these objects; the kernel names it in frees since 5.12 only.\n",
-        );
+        screen.note("?: no event names the cache of these objects; kernels since 5.12 name it in frees.");
     }
-    out
+    screen.next("callers --sort live", "call sites that hold the memory");
+    screen.next("sizes", "sizes that kmalloc rounds up");
+    screen
 }
 
+/// Size of an object, or the range of sizes.
 fn size(row: &CacheRow) -> String {
     let (low, high) = (row.object_size_min, row.object_size_max);
     if low == high { low.to_string() } else { format!("{low}-{high}") }
 }
 
-/// Caches that a name stands for.
-fn aliases(rows: &CacheRows) -> String {
-    if !rows.aliases_are_known {
-        return "\nA name may stand for several caches: SLUB merges caches of like size, the kernel names the first, and the file does not tell the others.\n"
-            .to_owned();
+/// Other caches that a name stands for.
+fn aliases(rows: &CacheRows) -> Vec<String> {
+    if !rows.aliases_are_recorded {
+        return vec![
+            "A name may stand for several caches: SLUB merges caches of like size and events name the first; the file does not list the others."
+                .to_owned(),
+        ];
     }
-    let mut out = String::new();
-    for row in &rows.caches {
-        let names = row.alias_names.as_deref().unwrap_or_default();
-        if !names.is_empty() {
-            out.push_str(&format!("\n{} also stands for {}", row.name, names.join(", ")));
-        }
-    }
-    out + "\n"
+    let named = rows.caches.iter().filter_map(|row| {
+        let names = row.alias_names.as_deref().filter(|names| !names.is_empty())?;
+        Some(format!("{} also stands for {}.", row.name, listed(names)))
+    });
+    named.collect()
 }

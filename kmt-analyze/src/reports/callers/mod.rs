@@ -8,27 +8,37 @@ pub use rows::CallerRows;
 use crate::collect::Collectors;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::{SortKey, SortOptions};
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
+use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
 use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    #[command(flatten)]
-    sort: SortOptions,
-    /// Only call sites whose name holds TEXT
+    /// Only call sites whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     call_site: Option<String>,
+    #[command(flatten)]
+    rows: RowOptions,
 }
 
 /// Sums by call site and interface.
 #[derive(Debug)]
 pub struct Callers {
+    by: Vec<&'static GroupKey>,
     sort: Vec<SortKey>,
-    /// Only call sites whose name holds this.
-    part: Option<String>,
+    /// Text that the names of shown call sites contain.
+    filter: Option<String>,
+}
+
+impl Callers {
+    /// All call sites by that key.
+    pub fn sorted_by(key: SortKey) -> Self {
+        Self { by: Vec::new(), sort: vec![key], filter: None }
+    }
 }
 
 impl Report for Callers {
@@ -42,11 +52,15 @@ impl Report for Callers {
     const ABOUT: &'static str = "Sums by call site";
 
     fn new(options: Options, selection: &Selection) -> Self {
-        Self { sort: options.sort.keys(selection), part: options.call_site }
+        Self {
+            by: options.rows.by.keys(),
+            sort: options.rows.sort.keys(selection),
+            filter: options.call_site,
+        }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self { sort: vec![SortKey::Alloc], part: None })
+    fn with_defaults() -> Option<Self> {
+        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc], filter: None })
     }
 
     fn rests_on(&self) -> Input {
@@ -56,10 +70,17 @@ impl Report for Callers {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, (): &()) -> CallerRows {
-        rows::of(context, analysis, &self.sort, self.part.as_deref())
+        rows::of(context, analysis, &self.sort, self.filter.as_deref())
     }
 
-    fn text(&self, rows: &CallerRows, view: &View) -> String {
+    fn screen(&self, rows: &CallerRows, view: &View) -> Screen {
         text::of(rows, view)
+    }
+}
+
+impl Groupable for Callers {
+    fn grouping(&self) -> Grouping<'_> {
+        let only = self.filter.as_deref().map_or(Only::All, Only::CallSite);
+        Grouping { by: &self.by, sort: &self.sort, only }
     }
 }

@@ -12,8 +12,8 @@ use crate::pass::weights::{Estimate, in_order};
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::Known;
 use crate::reports::common::live_bounds::{LiveBounds, is_doubtful};
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
 use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
@@ -23,19 +23,22 @@ use crate::stream::{Api, Site};
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallerRows {
-    /// Call sites in all.
+    /// Number of call sites.
     pub callers_total: usize,
     /// Call sites and interfaces.
     pub callers: Vec<CallerRow>,
+    /// Sums over all call sites.
+    #[serde(skip)]
+    pub all: SlabSums,
+    /// Key that sorts the rows.
+    #[serde(skip)]
+    pub sort: Option<SortKey>,
     /// Any call site, shown or not, has allocations that failed.
     #[serde(skip)]
     pub has_failures: bool,
-    /// Any has frees without events.
+    /// True if any has frees without events.
     #[serde(skip)]
     pub has_doubts: bool,
-    /// Ends of lives are known of all.
-    #[serde(skip)]
-    pub lives_are_known: bool,
     /// What bounds the live figures.
     #[serde(skip)]
     pub bounds_legend: &'static str,
@@ -63,13 +66,13 @@ pub struct CallerRow {
     pub alloc_failures: u64,
 }
 
-/// A call site before it is decided which are shown.
+/// A call site before sorting and limiting.
 struct Candidate {
     address: u64,
     api: Api,
     name: String,
     totals: Totals,
-    /// Few traces have any.
+    /// Boxed: few traces have samples.
     estimate: Option<Box<Estimate>>,
     failures: u64,
 }
@@ -103,26 +106,26 @@ fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<Candidate> {
     callers.filter_map(candidate).filter(|c| c.totals != Totals::default() || c.failures > 0).collect()
 }
 
-/// Rows of the call sites whose name holds `part`.
+/// Rows of the call sites whose name contains `filter`.
 pub fn of(
     context: &Context<'_, '_>,
     analysis: &Analysis,
     sort: &[SortKey],
-    part: Option<&str>,
+    filter: Option<&str>,
 ) -> CallerRows {
     let mut all = candidates(analysis, &context.session.print_env());
-    all.retain(|c| part.is_none_or(|part| c.name.contains(part)));
+    all.retain(|c| filter.is_none_or(|filter| c.name.contains(filter)));
     sort_rows(&mut all, sort, |c| (in_order(c.estimate(), c.totals), &c.name));
     let shown = shown(Some(context.limit), all.len());
     let bounds = LiveBounds::of(context, analysis);
     let wanted: HashSet<(Api, u64)> = all.iter().take(shown).map(|c| (c.api, c.address)).collect();
     let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
     let basis = Basis::of(context.session, analysis);
-    let known = [Api::Kmalloc, Api::Cache].map(|api| Known::slab(&basis, Some(api)));
+    let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(&basis, Some(api)));
     let row = |c: &Candidate| {
-        let known = known[c.api as usize];
+        let recorded = recorded[c.api as usize];
         CallerRow {
-            sums: SlabSums::of(&c.totals, known),
+            sums: SlabSums::of(&c.totals, recorded),
             estimated: c.estimate().map(Estimated::from),
             call_site: Address(c.address),
             symbol: c.name.clone(),
@@ -130,16 +133,19 @@ pub fn of(
             live_range: LiveRange::of(
                 &c.totals,
                 live.get(&(c.api, c.address)).copied().flatten(),
-                known.lives,
+                recorded.lives,
             ),
             alloc_failures: c.failures,
         }
     };
+    let mut sum = Totals::default();
+    all.iter().for_each(|c| sum += &c.totals);
     CallerRows {
         callers_total: all.len(),
+        all: SlabSums::of(&sum, RecordedSums::slab(&basis, None)),
+        sort: sort.first().copied(),
         has_failures: all.iter().any(|c| c.failures > 0),
         has_doubts: all.iter().any(|c| is_doubtful(&c.totals)),
-        lives_are_known: all.iter().all(|c| known[c.api as usize].lives),
         bounds_legend: bounds.legend(),
         callers: all.iter().take(shown).map(row).collect(),
     }

@@ -1,34 +1,33 @@
-//! The table of call sites.
+//! The screen of call sites.
 
 use super::rows::CallerRows;
-use crate::render::table::{Align, table};
-use crate::render::text::count;
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::View;
-use crate::reports::common::cells::{live_range_cells, slab_cells, slab_columns};
-use crate::reports::common::known::legend;
-use crate::reports::common::live_bounds;
-use crate::reports::common::shown::more;
+use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
+use crate::reports::common::lead::{Nouns, lead};
 
-/// The table, and the meaning of its marks.
-pub fn of(rows: &CallerRows, view: &View) -> String {
-    let mut columns = vec![("call site", Align::Left), ("of", Align::Left)];
-    columns.extend(slab_columns(view.is_lossy));
-    columns.extend(rows.has_failures.then_some(("failed", Align::Right)));
-    columns.extend(live_bounds::COLUMNS.into_iter().filter(|_| rows.has_doubts));
-    let cells: Vec<Vec<String>> = rows
-        .callers
-        .iter()
-        .map(|row| {
-            let mut cells = vec![row.symbol.clone(), row.api.to_owned()];
-            cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
-            cells.extend(rows.has_failures.then(|| count(row.alloc_failures)));
-            cells.extend(rows.has_doubts.then(|| live_range_cells(&row.live_range)).into_iter().flatten());
-            cells
-        })
-        .collect();
-    let doubts = if rows.has_doubts { rows.bounds_legend } else { "" };
-    table(&columns, &cells)
-        + &more(rows.callers.len(), rows.callers_total, "call sites")
-        + legend(rows.lives_are_known)
-        + doubts
+const NOUNS: Nouns = Nouns { one: "call site", several: "call sites" };
+
+/// The largest call sites, and the share of the first.
+pub fn of(rows: &CallerRows, view: &View) -> Screen {
+    let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
+    let total = rows.callers_total;
+    let mut screen = Screen::new(lead(rows.sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut columns = vec![Column::name("call site"), Column::whole("api").leaves(5)];
+    columns.extend(slab_columns(rows.sort, view.is_lossy));
+    columns.extend(rows.has_failures.then_some(Column::number("failed").leaves(6)));
+    columns.extend(LIVE_RANGE.into_iter().filter(|_| rows.has_doubts));
+    let mut table = Table::new("", columns).of("call site", "call sites", total);
+    for row in &rows.callers {
+        let mut cells = vec![Cell::symbol(&row.symbol), Cell::text(row.api)];
+        cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
+        cells.extend(rows.has_failures.then_some(Cell::Count(row.alloc_failures)));
+        cells.extend(rows.has_doubts.then(|| live_range_cells(&row.live_range)).into_iter().flatten());
+        table.row(cells);
+    }
+    table.explain(LIVE_RANGE[0].heading, rows.bounds_legend);
+    screen.table(table);
+    screen.next("lifetimes", "how long their objects live, and where they are freed");
+    screen.next("callers --sort wasted", "who wastes most");
+    screen
 }

@@ -1,5 +1,6 @@
-//! `callgraph`: slab bytes by call stack, where stacks were recorded.
+//! `callgraph`: slab bytes, or pages, by call stack, where stacks were recorded.
 
+mod pages;
 mod rows;
 mod text;
 mod tree;
@@ -8,85 +9,108 @@ pub use rows::CallGraphRows;
 
 use kmt_format::schema::Meaning;
 
-use crate::collect::{Calls, Collectors, Handle};
+use crate::collect::{Calls, Collectors, Handle, PageGroups};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::recorded::recorded;
+use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 use tree::Weight;
 
-/// Slab bytes by call stack.
+/// Slab bytes, or pages, by call stack.
 #[derive(Debug, Default)]
 pub struct CallGraph {
     /// Weight of branches.
     weight: Weight,
-    /// From the outermost caller, instead of from the allocating function.
+    /// Start at the outermost caller, not at the allocating function.
     top_down: bool,
-    /// Branches of less than this many percent are summed up.
+    /// Pages, not slab objects.
+    pages: bool,
+    /// Branches of less than this many percent are left out.
     min_percent: f64,
 }
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// What branches are weighed by
+    /// Weight of branches
     #[arg(long, value_enum, default_value = "alloc")]
     by: Weight,
-    /// From the outermost caller down, instead of from the allocating function up
+    /// Start at the outermost caller, not at the allocating function
     #[arg(long)]
     top_down: bool,
-    /// Sum up branches of less than this many percent
+    /// Pages instead of slab objects
+    #[arg(long)]
+    pages: bool,
+    /// Leave out branches of less than this many percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     min: f64,
 }
 
+/// How to record stacks.
+fn with_stacks(pages: bool) -> &'static str {
+    match pages {
+        true => "record with --stack 'kmem:mm_page_alloc'",
+        false => "record with --stack 'kmem:kmalloc' --stack 'kmem:kmem_cache_alloc'",
+    }
+}
+
 impl Report for CallGraph {
     type Options = Options;
-    type Handles = Handle<Calls>;
+    type Handles = (Option<Handle<Calls>>, Option<Handle<PageGroups>>);
     type Rows = CallGraphRows;
 
     const NAME: &'static str = "callgraph";
     const KEY: &'static str = "callgraph";
-    const TITLE: &'static str = "callgraph";
-    const ABOUT: &'static str = "Slab bytes by call stack, where stacks were recorded";
+    const TITLE: &'static str = "call graph";
+    const ABOUT: &'static str = "Slab memory, or pages, by call stack";
     const HAS_LINES: bool = false;
 
     fn new(options: Options, _: &Selection) -> Self {
-        Self { weight: options.by, top_down: options.top_down, min_percent: options.min }
+        let Options { by, top_down, pages, min } = options;
+        Self { weight: by, top_down, pages, min_percent: min }
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self { min_percent: 5.0, ..Self::default() })
     }
 
     fn rests_on(&self) -> Input {
-        Input::SlabAllocs
+        if self.pages { Input::Pages } else { Input::SlabAllocs }
+    }
+
+    fn keys(&self) -> Keys {
+        if self.pages { Keys::Pages } else { Keys::Slab }
     }
 
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
         let has_stacks = recorded(context.session, analysis, Meaning::KERNEL_STACK) == Some(true);
         let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
-        let why =
-            "no stacks were recorded: record with --stack 'kmem:kmalloc' --stack 'kmem:kmem_cache_alloc'";
-        lacks.or((!has_stacks).then(|| why.to_owned()))
+        lacks.or((!has_stacks).then(|| format!("no stacks were recorded: {}", with_stacks(self.pages))))
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(Calls)
+        let slab = (!self.pages).then(|| collectors.add(Calls));
+        (slab, self.pages.then(|| collectors.add(PageGroups)))
     }
 
     fn compute(
         &self,
         context: &Context<'_, '_>,
         analysis: &Analysis,
-        calls: &Self::Handles,
+        handles: &Self::Handles,
     ) -> CallGraphRows {
-        rows::of(context, analysis, analysis.get(*calls), self)
+        let pages = handles.1.map(|pages| pages::calls(analysis.get(pages), analysis.page_size.0));
+        let calls = handles.0.map(|calls| analysis.get(calls)).or(pages.as_ref());
+        calls.map_or(CallGraphRows { callgraph: None, pages: self.pages }, |calls| {
+            rows::of(context, analysis, calls, self)
+        })
     }
 
-    fn text(&self, rows: &CallGraphRows, _: &View) -> String {
-        text::of(rows)
+    fn screen(&self, rows: &CallGraphRows, view: &View) -> Screen {
+        text::of(rows, view)
     }
 }

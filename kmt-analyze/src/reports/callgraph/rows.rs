@@ -4,19 +4,22 @@ use serde::Serialize;
 
 use super::CallGraph;
 use super::tree::{Node, Weight};
-use crate::analysis::page_callers::of_users;
 use crate::collect::calls::{CallSums, StackSums};
 use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
+use crate::reports::common::page_callers::of_users;
 use crate::reports::common::rows::Address;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallGraphRows {
-    /// The call graph; `null`: no slab allocation has a stack.
+    /// The call graph; `null`: no allocation has a stack.
     pub callgraph: Option<CallTree>,
+    /// True if it is one of pages.
+    #[serde(skip)]
+    pub pages: bool,
 }
 
 /// The call graph.
@@ -25,23 +28,25 @@ pub struct CallGraphRows {
 pub struct CallTree {
     /// Weight of branches: `bytes_alloc`, `bytes_live`, `alloc_events`.
     pub weight: &'static str,
-    /// From the outermost caller down, instead of from the allocating function up.
+    /// True with --pages: of pages, not of slab objects.
+    pub pages: bool,
+    /// Starts at the outermost caller, not at the allocating function.
     pub top_down: bool,
-    /// Objects without a stack.
+    /// Allocations without a stack.
     pub without_stack: CallSumsRow,
     /// All stacks.
     pub root: CallNode,
 }
 
-/// Sums of slab objects.
+/// Sums of slab objects, or of pages.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallSumsRow {
-    /// Objects allocated.
+    /// Allocations.
     pub alloc_events: u64,
     /// Bytes of them.
     pub bytes_alloc: u64,
-    /// Objects live at the end.
+    /// Objects, or pages, live at the end.
     pub live: u64,
     /// Bytes of those.
     pub bytes_live: u64,
@@ -71,7 +76,7 @@ pub struct CallNode {
     /// Its weight.
     #[serde(skip)]
     pub weight: u64,
-    /// Next functions that are left out.
+    /// Number of next functions that are left out.
     #[serde(skip)]
     pub light_children: usize,
 }
@@ -84,7 +89,7 @@ pub fn of(
     options: &CallGraph,
 ) -> CallGraphRows {
     if calls.stacks.is_empty() {
-        return CallGraphRows { callgraph: None };
+        return CallGraphRows { callgraph: None, pages: options.pages };
     }
     let labels = Labels::new(context.session);
     let mut root = Node::default();
@@ -102,11 +107,12 @@ pub fn of(
     let min = (weight.of(&root.sums) as f64 * options.min_percent / 100.0).ceil() as u64;
     let tree = CallTree {
         weight: weight.key(),
+        pages: options.pages,
         top_down: options.top_down,
         without_stack: (&calls.without).into(),
         root: node(&root, None, &labels, weight, min.max(1)),
     };
-    CallGraphRows { callgraph: Some(tree) }
+    CallGraphRows { callgraph: Some(tree), pages: options.pages }
 }
 
 fn node(from: &Node, address: Option<u64>, labels: &Labels<'_, '_>, weight: Weight, min: u64) -> CallNode {

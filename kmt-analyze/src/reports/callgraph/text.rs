@@ -1,55 +1,112 @@
-//! The call graph as an indented tree.
+//! The screen of the call graph: an indented tree.
 
-use super::rows::{CallGraphRows, CallNode};
-use crate::render::text::{count, percent};
+use super::rows::{CallGraphRows, CallNode, CallTree};
+use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::words::{counted, share};
+use crate::reports::common::View;
 
-/// The tree, and its sums.
-pub fn of(rows: &CallGraphRows) -> String {
+/// Steps to the right at most: names have to fit beside them.
+const INDENT_MAX: usize = 12;
+
+/// The call graph, and its heaviest branch.
+pub fn of(rows: &CallGraphRows, view: &View) -> Screen {
     let Some(graph) = &rows.callgraph else {
-        return "no stacks of slab allocations: record with --stack 'kmem:kmalloc' --stack 'kmem:kmem_cache_alloc'\n"
-            .to_owned();
+        let what = if rows.pages { "page" } else { "slab" };
+        return Screen::new(format!("No {what} allocation has a stack: {}.", super::with_stacks(rows.pages)));
     };
-    let sums = &graph.root.sums;
-    let mut out = format!(
-        "{} allocations with a stack, {} bytes, {} bytes live; {} without one\nweighed by {}, {}\n\n",
-        count(sums.alloc_events),
-        count(sums.bytes_alloc),
-        count(sums.bytes_live),
-        count(graph.without_stack.alloc_events),
-        match graph.weight {
-            "bytes_alloc" => "bytes allocated",
-            "bytes_live" => "bytes live at the end",
-            _ => "allocations",
-        },
-        if graph.top_down { "from the outermost caller down" } else { "from the allocating function up" },
-    );
-    branches(&graph.root, graph.root.weight, 0, &mut out);
-    out
+    let mut screen = Screen::new(answer(graph, view));
+    screen.table(tree(graph));
+    let without = graph.without_stack.alloc_events;
+    if without > 0 {
+        screen.note(format!(
+            "Not in the graph: {} without a stack.",
+            counted(without, "allocation", "allocations")
+        ));
+    }
+    let pages = if graph.pages { " --pages" } else { "" };
+    if !graph.top_down {
+        screen.next(format!("callgraph{pages} --top-down"), "the same from system calls and threads");
+    }
+    if graph.weight != "bytes_live" {
+        screen.next(format!("callgraph{pages} --by live"), "stacks of memory that is still allocated");
+    }
+    screen
 }
 
-/// The branches of a node; `all` is the weight of the root.
-fn branches(node: &CallNode, all: u64, depth: usize, out: &mut String) {
-    let indent = "  ".repeat(depth);
-    for child in &node.children {
-        let symbol = child.symbol.as_deref().unwrap_or_default();
-        out.push_str(&format!(
-            "{:>7} {:>14}  {indent}{symbol}\n",
-            percent(child.weight, all),
-            count(child.weight)
-        ));
-        // A chain without branches needs no steps to the right.
-        let mut last = child;
-        while let [only] = last.children.as_slice() {
-            if only.weight != last.weight {
-                break;
+/// One sentence: the weight of all stacks, and the share of the heaviest branch.
+fn answer(graph: &CallTree, view: &View) -> String {
+    let sums = &graph.root.sums;
+    let allocs = counted(sums.alloc_events, "allocation", "allocations");
+    let whole = match graph.weight {
+        "bytes_live" => format!("{allocs} with a stack have {} of live memory", view.bytes(sums.bytes_live)),
+        "bytes_alloc" => format!("{allocs} with a stack took {}", view.bytes(sums.bytes_alloc)),
+        _ => format!("{allocs} have a stack"),
+    };
+    let first = graph.root.children.first().map_or(String::new(), |child| {
+        let place = if graph.top_down { "through" } else { "at" };
+        let name = function_of(child.symbol.as_deref().unwrap_or_default());
+        format!(", {} {place} {name}", share(child.weight, graph.root.weight))
+    });
+    format!("{whole}{first}.")
+}
+
+/// A row for each function, below the one that it calls or is called by.
+fn tree(graph: &CallTree) -> Table {
+    let (weight, function) = match graph.weight {
+        "bytes_live" => ("live bytes", "function"),
+        "bytes_alloc" => ("allocated", "function"),
+        _ => ("allocs", "function"),
+    };
+    let columns = [
+        Column::number("share"),
+        Column::whole("of all").leaves(1),
+        Column::number(weight),
+        Column::name(function),
+    ];
+    let mut table = Table::new("", columns);
+    let tree = Tree { all: graph.root.weight, is_bytes: graph.weight != "alloc_events" };
+    tree.branches(&graph.root, 0, &mut table);
+    let order = if graph.top_down {
+        "below each function the functions that it calls"
+    } else {
+        "below each function its callers"
+    };
+    table.explain("function", format!("function: {order}; | continues the same branch."));
+    table
+}
+
+/// Weights of a tree.
+struct Tree {
+    /// Weight of the root.
+    all: u64,
+    is_bytes: bool,
+}
+
+impl Tree {
+    fn branches(&self, node: &CallNode, depth: usize, table: &mut Table) {
+        let indent = "  ".repeat(depth.min(INDENT_MAX));
+        for child in &node.children {
+            let weight = if self.is_bytes { Cell::Bytes(child.weight) } else { Cell::Count(child.weight) };
+            let [share, bar] = [Cell::share(child.weight, self.all), Cell::bar(child.weight, self.all)];
+            table.row([share, bar, weight, name(&indent, child)]);
+            // A chain without branches needs no steps to the right.
+            let mut last = child;
+            while let [only] = last.children.as_slice() {
+                if only.weight != last.weight {
+                    break;
+                }
+                table.row([Cell::Empty, Cell::Empty, Cell::Empty, name(&format!("{indent}| "), only)]);
+                last = only;
             }
-            let symbol = only.symbol.as_deref().unwrap_or_default();
-            out.push_str(&format!("{:>22}  {indent}| {symbol}\n", ""));
-            last = only;
+            self.branches(last, depth + 1, table);
         }
-        branches(last, all, depth + 1, out);
+        if node.light_children > 0 && !node.children.is_empty() {
+            let smaller = counted(node.light_children as u64, "smaller branch", "smaller branches");
+            table.row([Cell::Empty, Cell::Empty, Cell::Empty, Cell::text(format!("{indent}… {smaller}"))]);
+        }
     }
-    if node.light_children > 0 && !node.children.is_empty() {
-        out.push_str(&format!("{:>22}  {indent}... {} smaller\n", "", node.light_children));
-    }
+}
+
+fn name(indent: &str, node: &CallNode) -> Cell {
+    Cell::symbol(format!("{indent}{}", node.symbol.as_deref().unwrap_or_default()))
 }

@@ -46,7 +46,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Adds the sums of a stack, whose addresses are given from here on.
+    /// Adds the sums of a stack; `path` has its addresses from here on.
     pub fn add(&mut self, sums: &StackSums, path: &mut dyn Iterator<Item = u64>) {
         self.sums.allocs = self.sums.allocs.saturating_add(sums.allocs);
         self.sums.bytes_alloc = self.sums.bytes_alloc.saturating_add(sums.bytes_alloc);

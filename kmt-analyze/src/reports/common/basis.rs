@@ -1,4 +1,4 @@
-//! What numbers rest on: which events were recorded, and what a report cannot say without them.
+//! Events that the numbers of a report need: which were recorded, and the refusal if they were not.
 
 use kmt_format::schema::Meaning;
 
@@ -7,10 +7,10 @@ use crate::pass;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
-/// What a report cannot do without.
+/// Events that a report needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// It says something of any file.
+    /// None: the report is valid for any file.
     Nothing,
     /// Allocations of slab objects.
     SlabAllocs,
@@ -30,15 +30,15 @@ pub enum Input {
     Stalls,
 }
 
-/// Which events of the ledger were recorded. What was never seen, and of which the file does not tell that it was
-/// recorded, counts as not recorded: it is unknown.
+/// Recorded events of the ledger. Events that do not occur count as not recorded unless the file declares them: their
+/// numbers are unknown, not 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Basis {
     allocs: [bool; 2],
     frees: [bool; 2],
-    /// Whether allocations of pages were recorded.
+    /// True if allocations of pages were recorded.
     pub page_allocs: bool,
-    /// Whether frees of pages were.
+    /// True if frees of pages were recorded.
     pub page_frees: bool,
     stalls: bool,
     /// Interfaces of which only some events were recorded.
@@ -46,7 +46,7 @@ pub struct Basis {
     sampled_pages: bool,
 }
 
-/// Why a report does not answer that losses make wrong, beyond that share of all events.
+/// Reason to refuse a report whose results are wrong if more than `percent_max` of all events were lost.
 pub fn too_lossy(session: &Session<'_>, percent_max: f64, why: &str) -> Option<String> {
     let losses = &session.losses;
     match losses.lost_share(session.trace.event_count()) {
@@ -61,7 +61,7 @@ const SLAB: [(&str, &str); 2] =
     [("kmem:kmalloc", "kmem:kfree"), ("kmem:kmem_cache_alloc", "kmem:kmem_cache_free")];
 
 impl Basis {
-    /// Of a trace.
+    /// Recorded events of a trace.
     pub fn of(session: &Session<'_>, result: &pass::Analysis) -> Self {
         let sampled = session.sampled();
         let has = |meaning| recorded(session, result, meaning) == Some(true);
@@ -82,7 +82,7 @@ impl Basis {
         }
     }
 
-    /// Whether allocations were recorded: of one interface, or of any.
+    /// True if allocations were recorded: of one interface, or of any.
     pub fn allocs(&self, api: Option<Api>) -> bool {
         match api {
             Some(api) => self.allocs[api as usize],
@@ -90,7 +90,7 @@ impl Basis {
         }
     }
 
-    /// Whether frees were recorded: of one interface, or of any.
+    /// True if frees were recorded: of one interface, or of any.
     pub fn frees(&self, api: Option<Api>) -> bool {
         match api {
             Some(api) => self.frees[api as usize],
@@ -98,7 +98,7 @@ impl Basis {
         }
     }
 
-    /// Whether it is known when objects end: those of one interface, or all that were recorded.
+    /// True if the end of every object is recorded: of one interface, or of all that were recorded.
     pub fn ends(&self, api: Option<Api>) -> bool {
         match api {
             Some(api) => self.allocs(Some(api)) && self.frees(Some(api)) && !self.sampled[api as usize],
@@ -109,12 +109,12 @@ impl Basis {
         }
     }
 
-    /// Whether it is known when pages are free again.
+    /// True if the frees of all traced pages are recorded.
     pub fn page_ends(&self) -> bool {
         self.page_allocs && self.page_frees && !self.sampled_pages
     }
 
-    /// Which of the ledger's events were not recorded, where others were.
+    /// Line that names the missing events of the ledger, if only some of slab or of pages were recorded.
     pub fn missing_line(&self) -> Option<String> {
         let slab = Api::ALL.into_iter().flat_map(|api| {
             let (alloc, free) = SLAB[api as usize];
@@ -129,10 +129,10 @@ impl Basis {
             .then(|| format!("not recorded: {}: what they would tell is in no total", missing.join(", ")))
     }
 
-    /// Which events are missing that a report rests on, as one sentence; `None`: nothing is.
+    /// Sentence that names the missing events; `None`: none is missing.
     pub fn lacks(&self, input: Input) -> Option<String> {
         let api = |api: Api| SLAB[api as usize];
-        let any = |names: &[&str]| format!("it rests on {}, and none was recorded", names.join(" or "));
+        let any = |names: &[&str]| format!("it needs {}, which were not recorded", names.join(" or "));
         let (kmalloc, cache) = (api(Api::Kmalloc), api(Api::Cache));
         match input {
             Input::Nothing => None,
@@ -151,14 +151,14 @@ impl Basis {
                     .map(|a| api(a).1)
                     .collect();
                 let text = format!(
-                    "it rests on frees, and {} was not recorded: every object would seem live",
+                    "it needs frees, and {} was not recorded: every object would seem live",
                     missing.join(" and ")
                 );
                 (!missing.is_empty()).then_some(text)
             }
             Input::KmallocLives => self.lacks(Input::Kmallocs).or_else(|| {
                 let text = format!(
-                    "it rests on frees, and {} was not recorded: every object would seem live",
+                    "it needs frees, and {} was not recorded: every object would seem live",
                     kmalloc.1
                 );
                 (!self.frees(Some(Api::Kmalloc))).then_some(text)
@@ -171,7 +171,7 @@ impl Basis {
             Input::Lives => self.lacks(Input::SlabLives),
             Input::Stalls if self.stalls => None,
             Input::Stalls => Some(
-                "it rests on events of reclaim and compaction (vmscan:, compaction:) or on function graphs, and none was recorded"
+                "no events of reclaim (vmscan:), compaction (compaction:) or function graphs were recorded"
                     .to_owned(),
             ),
         }

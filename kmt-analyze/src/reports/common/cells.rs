@@ -1,57 +1,62 @@
-//! Columns and cells of the parts that rows of several reports have.
+//! Columns and cells shared by several reports.
 
-use super::known::NOT_RECORDED;
 use super::rows::{Estimated, LiveRange, SlabSums};
-use crate::render::table::Align;
-use crate::render::text::count;
+use super::sorting::SortKey;
+use crate::render::screen::{Cell, Column};
 
-/// Columns of any trace.
-const SUMS: [(&str, Align); 9] = [
-    ("allocs", Align::Right),
-    ("bytes_req", Align::Right),
-    ("bytes_alloc", Align::Right),
-    ("wasted", Align::Right),
-    ("frag", Align::Right),
-    ("freed", Align::Right),
-    ("unseen", Align::Right),
-    ("live", Align::Right),
-    ("bytes_live", Align::Right),
+/// Columns of slab sums, and the key that sorts by each.
+const SUMS: [(Column, SortKey); 9] = [
+    (Column::number("allocs").leaves(2), SortKey::Count),
+    (Column::number("requested").leaves(8), SortKey::Req),
+    (Column::number("allocated"), SortKey::Alloc),
+    (Column::number("wasted").leaves(1), SortKey::Waste),
+    (Column::number("waste %").leaves(3), SortKey::Frag),
+    (Column::number("freed").leaves(7), SortKey::Freed),
+    (Column::number("implied freed").leaves(6), SortKey::Freed),
+    (Column::number("live objects").leaves(4), SortKey::LiveCount),
+    (Column::number("live").leaves(1), SortKey::Live),
 ];
 
-/// Headings of the columns of slab sums; where events were lost, lives that cross a loss stand beside them.
-pub fn slab_columns(is_lossy: bool) -> Vec<(&'static str, Align)> {
-    SUMS.into_iter().chain(is_lossy.then_some(("uncertain", Align::Right))).collect()
+/// Columns of slab sums; the one that sorts never leaves. Where events were lost, a column counts uncertain objects.
+pub fn slab_columns(sort: Option<SortKey>, is_lossy: bool) -> impl Iterator<Item = Column> {
+    let column =
+        move |(column, key): (Column, SortKey)| if sort == Some(key) { column.leaves(0) } else { column };
+    SUMS.into_iter().map(column).chain(is_lossy.then_some(Column::number("uncertain").leaves(1)))
 }
 
-/// A number, or the mark that its events were not recorded.
-pub fn known(number: Option<u64>) -> String {
-    number.map_or(NOT_RECORDED.to_owned(), count)
-}
-
-/// The cells under [`slab_columns`]; sums of all events that samples stand for are marked.
-pub fn slab_cells(sums: &SlabSums, estimated: Option<&Estimated>, is_lossy: bool) -> Vec<String> {
-    let alloc = |estimate: fn(&Estimated) -> u64, exact: Option<u64>| match estimated {
-        Some(all) => format!("~{}", count(estimate(all))),
-        None => known(exact),
-    };
-    let percent = sums.internal_fragmentation_percent;
-    let cells = [
-        alloc(|e| e.alloc_events, sums.alloc_events),
-        alloc(|e| e.bytes_req, sums.bytes_req),
-        alloc(|e| e.bytes_alloc, sums.bytes_alloc),
-        alloc(|e| e.bytes_wasted, sums.bytes_wasted),
-        percent.map_or(NOT_RECORDED.to_owned(), |percent| format!("{percent:.1}%")),
-        known(sums.bytes_freed),
-        known(sums.bytes_freed_unseen),
-        known(sums.live),
-        known(sums.bytes_live),
+/// Cells under [`slab_columns`]; estimates from samples are marked.
+pub fn slab_cells(sums: &SlabSums, estimated: Option<&Estimated>, is_lossy: bool) -> Vec<Cell> {
+    let exact = [
+        Cell::count(sums.alloc_events),
+        Cell::bytes(sums.bytes_req),
+        Cell::bytes(sums.bytes_alloc),
+        Cell::bytes(sums.bytes_wasted),
     ];
-    cells.into_iter().chain(is_lossy.then(|| known(sums.uncertain))).collect()
+    let about = |cell: Cell| Cell::About(Box::new(cell));
+    let allocs = match estimated {
+        None => exact,
+        Some(all) => [
+            about(Cell::Count(all.alloc_events)),
+            about(Cell::Bytes(all.bytes_req)),
+            about(Cell::Bytes(all.bytes_alloc)),
+            about(Cell::Bytes(all.bytes_wasted)),
+        ],
+    };
+    let lives = [
+        Cell::percent(sums.internal_fragmentation_percent),
+        Cell::bytes(sums.bytes_freed),
+        Cell::bytes(sums.bytes_freed_unseen),
+        Cell::count(sums.live),
+        Cell::bytes(sums.bytes_live),
+    ];
+    allocs.into_iter().chain(lives).chain(is_lossy.then(|| Cell::count(sums.uncertain))).collect()
 }
 
-/// Share of the frees that have events, and the most objects that can be live.
-pub fn live_range_cells(range: &LiveRange) -> [String; 2] {
-    let seen = range.frees_seen_percent.map(|percent| format!("{percent:.1}%"));
-    let most = range.live_range.map(|[_, most]| count(most));
-    [seen, most].map(|text| text.unwrap_or_else(|| NOT_RECORDED.to_owned()))
+/// Columns of bounds of live figures.
+pub const LIVE_RANGE: [Column; 2] =
+    [Column::number("frees with event").leaves(5), Column::number("live at most").leaves(4)];
+
+/// Cells under [`LIVE_RANGE`].
+pub fn live_range_cells(range: &LiveRange) -> [Cell; 2] {
+    [Cell::percent(range.frees_seen_percent), Cell::count(range.live_range.map(|[_, most]| most))]
 }

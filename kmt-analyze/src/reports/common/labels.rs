@@ -6,51 +6,55 @@ use crate::stream::Api;
 use crate::trace::session::Session;
 use crate::trace::session::task_names;
 
-/// Names of addresses and tasks, for one report.
+/// Looks up names of addresses and tasks for one report.
 pub struct Labels<'s, 'd> {
     env: kmt_format::print::PrintEnv<'d>,
     tasks: std::collections::HashMap<i32, &'s [u8]>,
 }
 
 impl<'s, 'd> Labels<'s, 'd> {
-    /// Of a trace.
+    /// Names in a trace.
     pub fn new(session: &'s Session<'d>) -> Self {
         Self { env: session.print_env(), tasks: task_names(session) }
     }
 
-    /// A function and an offset in it, or the address.
+    /// Function and offset, or the address.
     pub fn symbol(&self, address: u64) -> String {
         escaped(&self.env.symbol_with_offset(address))
     }
 
-    /// A function alone.
+    /// Function without the offset.
     pub fn function(&self, address: u64) -> String {
-        let name = self.symbol(address);
-        match name.split_once("+0x") {
-            Some((function, rest)) => match rest.split_once(' ') {
-                Some((_, module)) => format!("{function} {module}"),
-                None => function.to_owned(),
-            },
-            None => name,
-        }
+        function_of(self.symbol(address))
     }
 
-    /// Name and number of a task.
+    /// Name and id of a task.
     pub fn task(&self, pid: i32) -> String {
         let name = self.tasks.get(&pid).map_or("<...>".to_owned(), |c| escaped(c));
         format!("{name}-{pid}")
     }
 
-    /// The call site and interface of that number.
+    /// Call site and interface of a caller number.
     pub fn caller(&self, result: &pass::Analysis, number: u32) -> (Api, u64, String) {
         let (api, address) =
             result.balance.callers.get(number as usize).copied().unwrap_or((Api::Kmalloc, 0));
         (api, address, self.symbol(address))
     }
 
-    /// The freeing site of that number.
+    /// Call site of a free, by its number.
     pub fn free_site(&self, result: &pass::Analysis, number: u32) -> (u64, String) {
         let address = result.interner.frees.get(number).map_or(0, |f| f.call_site);
         (address, self.symbol(address))
+    }
+}
+
+/// A symbol without its offset, with its module.
+pub fn function_of(symbol: String) -> String {
+    match symbol.split_once("+0x") {
+        Some((function, rest)) => match rest.split_once(' ') {
+            Some((_, module)) => format!("{function} {module}"),
+            None => function.to_owned(),
+        },
+        None => symbol,
     }
 }

@@ -1,14 +1,13 @@
-//! What bounds live figures, for reports.
+//! Bounds of live figures.
 
 use super::context::Context;
 use crate::ledger::totals::Totals;
 use crate::pass;
 use crate::pass::coverage::bounds::Bounds;
-use crate::pass::coverage::{Coverage, Seen};
-use crate::render::table::Align;
+use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::trace::snapshots::at_end;
 
-/// Bounds, and what they come from.
+/// Bounds, and their source.
 pub struct LiveBounds {
     /// The bounds.
     pub bounds: Bounds,
@@ -16,7 +15,7 @@ pub struct LiveBounds {
 }
 
 impl LiveBounds {
-    /// Of what a report looks at.
+    /// Bounds for the selection of a report.
     pub fn of(context: &Context<'_, '_>, result: &pass::Analysis) -> Self {
         let Context { session, selection, .. } = context;
         let to_the_end = selection.time.is_none() && selection.at.is_none();
@@ -27,20 +26,17 @@ impl LiveBounds {
         Self { bounds, has_snapshot: snapshot.is_some() }
     }
 
-    /// The line under a table that has bounds.
+    /// The note of a table that has bounds.
     pub fn legend(&self) -> &'static str {
         if self.has_snapshot {
-            "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live: there are at most as many as slabinfo called active behind the trace.\n"
+            "Frees with event: share of the objects that ended with a free event. Where it is below 99.9 %, objects that seem live may be free; live at most is what slabinfo counted after the trace."
         } else {
-            "\nfrees seen: share of the lives that ended with an event. Where it is below 99.9 %, objects may be free that seem live.\n"
+            "Frees with event: share of the objects that ended with a free event. Where it is below 99.9 %, objects that seem live may be free."
         }
     }
 }
 
-/// Whether a row's live figures need their bounds beside them: where all frees have events, live is what is live.
+/// True if frees of the row lack events, so its live figures need bounds.
 pub fn is_doubtful(totals: &Totals) -> bool {
-    Coverage::of(totals).seen() != Seen::All
+    Coverage::of(totals).free_events() != FreeEvents::All
 }
-
-/// The columns of bounds.
-pub const COLUMNS: [(&str, Align); 2] = [("frees seen", Align::Right), ("live at most", Align::Right)];

@@ -1,13 +1,17 @@
-//! What reports share: the selection, what numbers rest on, bounds, names, order of rows.
+//! Code shared by reports: selection, recorded events, bounds, names, order of rows.
 
 pub mod basis;
+mod candidates;
 pub mod cells;
 pub mod context;
-pub mod known;
+pub mod difference;
 pub mod labels;
+pub mod lead;
 pub mod live_bounds;
+pub mod page_callers;
 pub mod page_sums;
 pub mod recorded;
+pub mod recorded_sums;
 pub mod rows;
 pub mod shown;
 pub mod sorting;

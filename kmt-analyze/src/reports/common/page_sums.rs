@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::known::Known;
+use super::recorded_sums::RecordedSums;
 use super::rows::FrameSums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
 
-/// Sums and counts of all pages; frames are pages of the target's size. `null`: the events that the number rests on
-/// were not recorded.
+/// Sums and counts of all pages; frames are pages of the target's size. `null`: the events of the number were not
+/// recorded.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageSums {
@@ -27,7 +27,7 @@ pub struct PageSums {
     pub pages_free_only: Option<u64>,
     /// Plain sums over events.
     pub raw: RawPageSums,
-    /// The same as bytes_alloc: pages have no internal fragmentation that their events would tell.
+    /// The same as bytes_alloc: page events record no internal fragmentation.
     pub bytes_req: Option<u64>,
     /// 0.
     pub bytes_wasted: Option<u64>,
@@ -44,10 +44,10 @@ pub struct PageSums {
     /// Pages freed, by plain sum.
     #[serde(skip)]
     pub raw_pages_freed: Option<u64>,
-    /// All numbers are known.
+    /// True if no number is `null`.
     #[serde(skip)]
-    pub all_known: bool,
-    /// Nothing happened to pages.
+    pub all_recorded: bool,
+    /// True if no page was allocated or freed.
     #[serde(skip)]
     pub is_empty: bool,
 }
@@ -60,26 +60,26 @@ pub struct RawPageSums {
     pub alloc_events: Option<u64>,
     /// Frees.
     pub free_events: Option<u64>,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: Option<u64>,
-    /// Bytes handed out, the same.
+    /// Bytes allocated, the same.
     pub bytes_alloc: Option<u64>,
     /// Bytes freed.
     pub bytes_freed: Option<u64>,
 }
 
 impl PageSums {
-    /// Of a pass, as far as they are known.
-    pub fn of(analysis: &Analysis, known: Known) -> Self {
+    /// Sums of a pass; `null` where events were not recorded.
+    pub fn of(analysis: &Analysis, recorded: RecordedSums) -> Self {
         let (counts, page_size) = (&analysis.balance.frames.counts, analysis.page_size.0);
         let mut all = FrameTotals::default();
         analysis.balance.frames.sites.iter().for_each(|totals| all += totals);
-        let alloc = |number: u64| known.allocs.then_some(number);
-        let free = |number: u64| known.frees.then_some(number);
-        let life = |number: u64| known.lives.then_some(number);
+        let alloc = |number: u64| recorded.allocs.then_some(number);
+        let free = |number: u64| recorded.frees.then_some(number);
+        let life = |number: u64| recorded.lives.then_some(number);
         let bytes = |frames: u64| frames.saturating_mul(page_size);
         Self {
-            sums: FrameSums::of(&all, page_size, known),
+            sums: FrameSums::of(&all, page_size, recorded),
             free_events: free(counts.frees_matched + counts.free_only_events),
             frees_matched: life(counts.frees_matched),
             frees_partial: life(counts.frees_partial),
@@ -95,11 +95,11 @@ impl PageSums {
             bytes_req: alloc(bytes(all.frames_alloc)),
             bytes_wasted: alloc(0),
             bytes_wasted_live: life(0),
-            internal_fragmentation_percent: known.allocs.then_some(0.0),
+            internal_fragmentation_percent: recorded.allocs.then_some(0.0),
             page_size,
             pages_live_uncertain: life(all.frames_live_uncertain),
             raw_pages_freed: free(counts.raw_frames_freed),
-            all_known: known.all(),
+            all_recorded: recorded.all(),
             is_empty: all == FrameTotals::default() && *counts == Default::default(),
         }
     }

@@ -5,12 +5,12 @@ use kmt_format::schema::{EventClass, Meaning};
 use crate::pass;
 use crate::trace::session::Session;
 
-/// True if events of that meaning were recorded; `None`: none was seen, and the file does not tell.
+/// True if events of that meaning were recorded; `None`: none occurred, and the file does not declare them.
 pub fn recorded(session: &Session<'_>, result: &pass::Analysis, meaning: Meaning) -> Option<bool> {
     recorded_class(session, result, |class| class.meaning == meaning)
 }
 
-/// The same for classes that are described otherwise.
+/// The same for event classes selected by a function.
 pub fn recorded_class(
     session: &Session<'_>,
     result: &pass::Analysis,

@@ -1,8 +1,8 @@
-//! Parts that rows of several reports have: sums, bounds, addresses.
+//! Parts shared by the rows of several reports: sums, bounds, addresses.
 
 use serde::{Serialize, Serializer};
 
-use super::known::Known;
+use super::recorded_sums::RecordedSums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::pass::coverage::Coverage;
@@ -27,15 +27,15 @@ pub fn text(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| escaped(bytes), str::to_owned)
 }
 
-/// Sums of slab objects; `null`: the events that the number rests on were not recorded.
+/// Sums of slab objects; `null`: the events of the number were not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlabSums {
     /// Successful allocations, a kmalloc that reports twice counted once.
     pub alloc_events: Option<u64>,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: Option<u64>,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: Option<u64>,
     /// bytes_alloc - bytes_req, over all allocations.
     pub bytes_wasted: Option<u64>,
@@ -45,11 +45,11 @@ pub struct SlabSums {
     pub frees_matched: Option<u64>,
     /// Bytes of those lives.
     pub bytes_freed: Option<u64>,
-    /// Lives that had ended when their address was allocated again or their page was freed; no event told their free.
+    /// Implied frees: the address or page was reused, and no free event was recorded.
     pub freed_unseen: Option<u64>,
     /// Bytes of those lives.
     pub bytes_freed_unseen: Option<u64>,
-    /// Objects alive at the end of the window, born in the trace.
+    /// Objects live at the end of the window, allocated in the trace.
     pub live: Option<u64>,
     /// Bytes of those.
     pub bytes_live: Option<u64>,
@@ -62,20 +62,20 @@ pub struct SlabSums {
 }
 
 impl SlabSums {
-    /// Of totals, as far as they are known.
-    pub fn of(t: &Totals, known: Known) -> Self {
-        let alloc = |number: u64| known.allocs.then_some(number);
-        let life = |number: u64| known.lives.then_some(number);
+    /// Sums from totals; `null` where events were not recorded.
+    pub fn of(t: &Totals, recorded: RecordedSums) -> Self {
+        let alloc = |number: u64| recorded.allocs.then_some(number);
+        let life = |number: u64| recorded.lives.then_some(number);
         Self {
             alloc_events: alloc(t.alloc_events),
             bytes_req: alloc(t.bytes_req),
             bytes_alloc: alloc(t.bytes_alloc),
             bytes_wasted: alloc(t.bytes_wasted()),
-            internal_fragmentation_percent: known.allocs.then(|| t.internal_fragmentation_percent()),
+            internal_fragmentation_percent: recorded.allocs.then(|| t.internal_fragmentation_percent()),
             frees_matched: life(t.frees_matched),
             bytes_freed: life(t.bytes_freed),
-            freed_unseen: life(t.freed_unseen),
-            bytes_freed_unseen: life(t.bytes_freed_unseen),
+            freed_unseen: life(t.implied_frees),
+            bytes_freed_unseen: life(t.bytes_freed_implied),
             live: life(t.live),
             bytes_live: life(t.bytes_live),
             bytes_wasted_live: life(t.bytes_wasted_live()),
@@ -85,7 +85,7 @@ impl SlabSums {
     }
 }
 
-/// Sums of pages; `null`: the events that the number rests on were not recorded.
+/// Sums of pages; `null`: the events of the number were not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FrameSums {
@@ -101,7 +101,7 @@ pub struct FrameSums {
     pub pages_freed: Option<u64>,
     /// Bytes of them.
     pub bytes_freed: Option<u64>,
-    /// Pages allocated again while they seemed live.
+    /// Implied frees: pages allocated again while they seemed live.
     pub pages_freed_unseen: Option<u64>,
     /// Bytes of them.
     pub bytes_freed_unseen: Option<u64>,
@@ -116,10 +116,10 @@ pub struct FrameSums {
 }
 
 impl FrameSums {
-    /// Of totals, as far as they are known.
-    pub fn of(t: &FrameTotals, page_size: u64, known: Known) -> Self {
-        let alloc = |number: u64| known.allocs.then_some(number);
-        let life = |number: u64| known.lives.then_some(number);
+    /// Sums from totals; `null` where events were not recorded.
+    pub fn of(t: &FrameTotals, page_size: u64, recorded: RecordedSums) -> Self {
+        let alloc = |number: u64| recorded.allocs.then_some(number);
+        let life = |number: u64| recorded.lives.then_some(number);
         let bytes = |frames: u64| frames.saturating_mul(page_size);
         Self {
             alloc_events: alloc(t.alloc_events),
@@ -128,8 +128,8 @@ impl FrameSums {
             bytes_alloc: alloc(bytes(t.frames_alloc)),
             pages_freed: life(t.frames_freed),
             bytes_freed: life(bytes(t.frames_freed)),
-            pages_freed_unseen: life(t.frames_freed_unseen),
-            bytes_freed_unseen: life(bytes(t.frames_freed_unseen)),
+            pages_freed_unseen: life(t.frames_freed_implied),
+            bytes_freed_unseen: life(bytes(t.frames_freed_implied)),
             pages_live: life(t.frames_live),
             bytes_live: life(bytes(t.frames_live)),
             pages_uncertain: life(t.frames_uncertain),
@@ -144,11 +144,11 @@ impl FrameSums {
 pub struct Estimated {
     /// Allocations.
     pub alloc_events: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
-    /// Bytes handed out beyond those asked for.
+    /// Bytes allocated beyond those requested.
     #[serde(skip)]
     pub bytes_wasted: u64,
 }
@@ -165,11 +165,11 @@ impl From<Estimate> for Estimated {
     }
 }
 
-/// How many of the frees of a row have events, and between which numbers lies what is live.
+/// Share of the frees of a row that have events, and the bounds of its live objects.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LiveRange {
-    /// `all`, `partly`, `none`; `unknown`: no life ended, or too few for how many seem live.
+    /// `all`, `partly`, `none`; `unknown`: no life ended, or too few compared with the live objects.
     pub frees_seen: Option<&'static str>,
     /// Share of the lives that ended with an event.
     pub frees_seen_percent: Option<f64>,
@@ -180,13 +180,13 @@ pub struct LiveRange {
 }
 
 impl LiveRange {
-    /// Of a row; nothing where lives are not known.
-    pub fn of(totals: &Totals, live: Option<Live>, lives_are_known: bool) -> Self {
+    /// Bounds of a row; `null` if frees were not recorded.
+    pub fn of(totals: &Totals, live: Option<Live>, lives_are_recorded: bool) -> Self {
         let coverage = Coverage::of(totals);
-        let live = live.filter(|_| lives_are_known);
+        let live = live.filter(|_| lives_are_recorded);
         Self {
-            frees_seen: lives_are_known.then(|| coverage.seen().name()),
-            frees_seen_percent: coverage.seen_percent().filter(|_| lives_are_known),
+            frees_seen: lives_are_recorded.then(|| coverage.free_events().name()),
+            frees_seen_percent: coverage.recorded_percent().filter(|_| lives_are_recorded),
             live_range: live.map(|l| l.objects),
             bytes_live_range: live.map(|l| l.bytes),
         }

@@ -1,14 +1,29 @@
-//! How many rows are shown.
+//! Number of shown rows.
 
 use crate::limits::ROWS_MAX;
-use crate::render::text::count;
+use crate::reports::output::ROWS_SHOWN;
 
-/// How many of `rows` rows are shown.
+/// Number of rows shown of `rows`.
 pub fn shown(limit: Option<usize>, rows: usize) -> usize {
     limit.unwrap_or(ROWS_MAX).min(rows)
 }
 
-/// The line under a table that is cut.
-pub fn more(shown: usize, rows: usize, what: &str) -> String {
-    if shown < rows { format!("... {} more {what}\n", count((rows - shown) as u64)) } else { String::new() }
+/// Rows of one of several tables on a screen: at most `usual`, unless `-l` allows more rows than usual.
+pub fn part(limit: usize, usual: usize) -> usize {
+    if is_more(limit) { limit } else { limit.min(usual) }
+}
+
+/// True if `-l` allows more rows than usual.
+pub fn is_more(limit: usize) -> bool {
+    limit > ROWS_SHOWN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_grow_with_the_limit() {
+        assert_eq!([3, ROWS_SHOWN, 50].map(|limit| part(limit, 5)), [3, 5, 50]);
+    }
 }

@@ -3,26 +3,35 @@
 use crate::ledger::totals::Totals;
 use crate::pass::selection::Selection;
 
-/// What a table of sums is sorted by.
+/// Key of the order of a table of sums, named as the heading of its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SortKey {
-    /// Bytes handed out
-    Alloc,
-    /// Bytes asked for
-    Req,
-    /// Bytes handed out beyond those asked for
-    Waste,
     /// Allocations
+    #[value(name = "allocs", aliases = ["alloc_events", "count"])]
     Count,
-    /// Bytes live at the end
-    Live,
-    /// Objects live at the end
-    LiveCount,
-    /// Bytes freed
-    Freed,
-    /// Internal fragmentation in percent
+    /// Bytes requested
+    #[value(name = "requested", aliases = ["bytes_req", "req"])]
+    Req,
+    /// Bytes allocated
+    #[value(name = "allocated", aliases = ["bytes_alloc", "alloc"])]
+    Alloc,
+    /// Bytes allocated beyond those requested
+    #[value(name = "wasted", aliases = ["bytes_wasted", "waste"])]
+    Waste,
+    /// Share of the allocated bytes that were not requested
+    #[value(name = "waste_percent", aliases = ["internal_fragmentation_percent", "waste-percent", "frag"])]
     Frag,
+    /// Bytes freed
+    #[value(name = "freed", alias = "bytes_freed")]
+    Freed,
+    /// Objects live at the end
+    #[value(name = "live_objects", aliases = ["live-objects", "live-count"])]
+    LiveCount,
+    /// Bytes live at the end
+    #[value(name = "live", alias = "bytes_live")]
+    Live,
     /// Name
+    #[value(name = "name")]
     Name,
 }
 
@@ -45,16 +54,16 @@ impl SortKey {
     }
 }
 
-/// How its rows are sorted.
+/// Order of the rows.
 #[derive(Debug, clap::Args)]
 pub struct SortOptions {
-    /// Sort by these, the most important first [default: alloc; with --at: live]
-    #[arg(short, long, value_enum, value_delimiter = ',')]
+    /// Sort by these columns, the most important first [default: allocated; with --at: live]
+    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
     sort: Vec<SortKey>,
 }
 
 impl SortOptions {
-    /// The keys that are given, or those that fit the selection.
+    /// The given keys, or the defaults of the selection.
     pub fn keys(self, selection: &Selection) -> Vec<SortKey> {
         match (self.sort.is_empty(), selection.at.is_some()) {
             (false, _) => self.sort,
@@ -64,8 +73,8 @@ impl SortOptions {
     }
 }
 
-/// Sorts rows by several keys, then by name. Numbers are sorted, not the rows: a file can name 200,000 call sites, and
-/// sorting needs room for half of what it moves.
+/// Sorts rows by several keys, then by name. Only numbers are sorted: a file can name 200,000 call sites, and sorting
+/// needs room for half of what it moves.
 pub fn sort_rows<R>(rows: &mut [R], keys: &[SortKey], view: impl Fn(&R) -> (Totals, &str)) {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by(|&a, &b| {
@@ -79,7 +88,7 @@ pub fn sort_rows<R>(rows: &mut [R], keys: &[SortKey], view: impl Fn(&R) -> (Tota
     rearrange(rows, order);
 }
 
-/// Puts at each place the row that stands at its number, cycle by cycle.
+/// Moves each row to its place in `order`, cycle by cycle.
 fn rearrange<R>(rows: &mut [R], mut order: Vec<usize>) {
     for start in 0..rows.len() {
         let mut at = start;
@@ -96,7 +105,42 @@ fn rearrange<R>(rows: &mut [R], mut order: Vec<usize>) {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
+    use crate::render::screen::Column;
+    use crate::reports::common::cells::slab_columns;
+
+    #[test]
+    fn every_column_sorts_by_its_heading() {
+        let columns = slab_columns(None, false).map(|column| column.heading);
+        for heading in columns.filter(|heading| *heading != "implied freed") {
+            let key = heading.replace(" %", "_percent").replace(' ', "_");
+            let sort = SortKey::from_str(&key, false).unwrap();
+            let column = slab_columns(Some(sort), false).find(|column| column.heading == heading);
+            assert_eq!(column, Some(Column::number(heading)), "{key} keeps its column");
+        }
+    }
+
+    #[test]
+    fn json_keys_and_former_keys_sort_too() {
+        for (key, as_well) in [
+            ("allocs", &["alloc_events", "count"][..]),
+            ("requested", &["bytes_req", "req"]),
+            ("allocated", &["bytes_alloc", "alloc"]),
+            ("wasted", &["bytes_wasted", "waste"]),
+            ("waste_percent", &["internal_fragmentation_percent", "frag"]),
+            ("freed", &["bytes_freed"]),
+            ("live_objects", &["live-count"]),
+            ("live", &["bytes_live"]),
+            ("name", &[]),
+        ] {
+            for alias in as_well {
+                assert_eq!(SortKey::from_str(key, false), SortKey::from_str(alias, false), "{alias}");
+            }
+            assert!(SortKey::from_str(key, false).is_ok(), "{key}");
+        }
+    }
 
     #[test]
     fn rows_are_sorted_as_a_stable_sort_does() {

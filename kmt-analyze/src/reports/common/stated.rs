@@ -1,19 +1,18 @@
-//! What a report's selection is, what it leaves, and what would match where it leaves nothing.
-
-use std::collections::BTreeSet;
+//! The selection of a report, and the amount of events that it leaves.
 
 use kmt_format::read::Trace;
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::candidates::candidates;
 use crate::failure::{Failure, Result};
 use crate::pass;
+use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
-use crate::pass::term::Key;
+use crate::render::screen::Screen;
 use crate::render::text::{count, escaped, span, time};
-use crate::stream::Api;
+use crate::render::words::counted;
 use crate::trace::session::Session;
-use crate::trace::session::task_names;
 
 /// Which conditions a report can heed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +32,13 @@ impl Keys {
         match key {
             Key::Pid | Key::Comm | Key::Cpu => true,
             Key::Event | Key::Gfp => self != Self::Tasks,
-            Key::Node | Key::CallSite | Key::Cache | Key::BytesReq | Key::BytesAlloc | Key::Lifetime => {
+            Key::Node
+            | Key::CallSite
+            | Key::Module
+            | Key::Cache
+            | Key::BytesReq
+            | Key::BytesAlloc
+            | Key::Lifetime => {
                 matches!(self, Self::Slab | Self::All)
             }
             Key::Order | Key::Migratetype => matches!(self, Self::Pages | Self::All),
@@ -44,7 +49,7 @@ impl Keys {
         match self {
             Self::Tasks => "pid, comm, cpu",
             Self::Slab => {
-                "pid, comm, cpu, event, node, call_site, cache, bytes_req, bytes_alloc or size, lifetime, gfp"
+                "pid, comm, cpu, event, node, call_site, module, cache, bytes_req, bytes_alloc or size, lifetime, gfp"
             }
             Self::Pages => "pid, comm, cpu, event, gfp, order, migratetype",
             Self::All => "all of them",
@@ -106,23 +111,38 @@ impl Selection {
     }
 }
 
+/// A selection and what it leaves, for machines.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SelectionRow {
+    /// Options, as they would be given on the command line.
+    pub options: Vec<String>,
+    /// Number of events of the window, on the CPUs that are selected.
+    pub events: u64,
+    /// Number of CPUs that are selected.
+    pub cpus: usize,
+    /// Start of the window, in the clock's unit.
+    pub first: u64,
+    /// End of the window, in the clock's unit.
+    pub last: u64,
+    /// Number of slab allocation events that match.
+    pub slab_alloc_events: u64,
+    /// Number of page allocation events that match.
+    pub page_alloc_events: u64,
+    /// True if no allocation, no free and nothing live matches.
+    pub nothing_matches: bool,
+}
+
 /// A selection and what it leaves.
 #[derive(Debug)]
 pub struct Stated {
-    options: Vec<String>,
-    /// Events of the window, on the CPUs that are selected.
-    events: u64,
+    /// For machines.
+    pub row: SelectionRow,
     events_all: u64,
-    cpus: usize,
     length: String,
-    window: (u64, u64),
-    slab_allocs: u64,
-    page_allocs: u64,
-    /// Whether a condition is about lifetimes.
+    /// True if a condition is about lifetimes.
     by_lifetime: bool,
-    /// Whether anything at all of the ledger counts.
-    is_empty: bool,
-    /// What would match each condition.
+    /// Values that would match, where nothing does.
     candidates: Vec<String>,
 }
 
@@ -142,59 +162,48 @@ impl Stated {
         let is_empty = raw.alloc_events + raw.free_events + totals.live + live_frames == 0
             && frames.counts.raw_alloc_events + frames.counts.raw_free_events == 0;
         Some(Self {
-            options: selection.options(),
-            events: events_between(session.trace, window, is_on),
+            row: SelectionRow {
+                options: selection.options(),
+                events: events_between(session.trace, window, is_on),
+                cpus: session.losses.cpus.iter().filter(|c| is_on(&c.cpu)).count(),
+                first,
+                last,
+                slab_alloc_events: raw.alloc_events,
+                page_alloc_events: frames.counts.raw_alloc_events,
+                nothing_matches: is_empty,
+            },
             events_all: session.trace.event_count(),
-            cpus: session.losses.cpus.iter().filter(|c| is_on(&c.cpu)).count(),
             length: span(last.saturating_sub(first), session.unit()),
-            window: (first, last),
-            slab_allocs: raw.alloc_events,
-            page_allocs: frames.counts.raw_alloc_events,
             by_lifetime: selection.terms.iter().any(|t| t.key == Key::Lifetime),
-            is_empty,
             candidates: if is_empty { candidates(session, selection, result) } else { Vec::new() },
         })
     }
 
-    /// The line above a report.
-    pub fn text(&self) -> String {
-        let lifetimes = if self.by_lifetime {
-            "lifetimes of objects freed unseen are upper bounds: such objects count by them\n"
-        } else {
-            ""
-        };
-        format!(
-            "selected: {}: {} of {} events in {} on {} CPUs; {} slab and {} page allocations match\n{lifetimes}",
-            self.options.join(" "),
-            count(self.events),
+    /// The selection in words.
+    pub fn lines(&self) -> Vec<String> {
+        let row = &self.row;
+        let mut lines = vec![format!(
+            "Selected by {}: {} of {} events in {} on {}; {} and {} match.",
+            row.options.join(" "),
+            count(row.events),
             count(self.events_all),
             self.length,
-            self.cpus,
-            count(self.slab_allocs),
-            count(self.page_allocs),
-        )
+            counted(row.cpus as u64, "CPU", "CPUs"),
+            counted(row.slab_alloc_events, "slab allocation", "slab allocations"),
+            counted(row.page_alloc_events, "page allocation", "page allocations"),
+        )];
+        if self.by_lifetime {
+            lines.push("Lifetimes that ended by an implied free are upper bounds.".to_owned());
+        }
+        lines
     }
 
-    /// The same for machines.
-    pub fn json(&self) -> Value {
-        json!({
-            "options": self.options,
-            "events": self.events,
-            "cpus": self.cpus,
-            "first": self.window.0,
-            "last": self.window.1,
-            "slab_alloc_events": self.slab_allocs,
-            "page_alloc_events": self.page_allocs,
-            "nothing_matches": self.is_empty,
-        })
-    }
-
-    /// What to print where nothing is left.
-    pub fn nothing(&self, keys: Keys) -> Option<String> {
-        (self.is_empty && keys != Keys::Tasks).then(|| {
-            let mut out = "nothing matches\n".to_owned();
-            self.candidates.iter().for_each(|line| out.push_str(&format!("{line}\n")));
-            out
+    /// The screen where nothing is left.
+    pub fn nothing(&self, keys: Keys) -> Option<Screen> {
+        (self.row.nothing_matches && keys != Keys::Tasks).then(|| {
+            let mut screen = Screen::new("Nothing matches.");
+            screen.lines("The trace has:", self.candidates.clone());
+            screen
         })
     }
 }
@@ -223,59 +232,4 @@ fn events_between(trace: &Trace<'_>, (first, last): (u64, u64), is_on: impl Fn(&
         }
     }
     events
-}
-
-/// For each kind of condition what the trace has.
-fn candidates(session: &Session<'_>, selection: &Selection, result: &pass::Analysis) -> Vec<String> {
-    let has = |key| selection.terms.iter().any(|t| t.key == key);
-    let interner = &result.interner;
-    let mut out = Vec::new();
-    let names = task_names(session);
-    let pids: BTreeSet<i32> = interner.origins.items().iter().map(|o| o.pid).collect();
-    if !selection.pids.is_empty() || !selection.comms.is_empty() || has(Key::Pid) || has(Key::Comm) {
-        let tasks = pids
-            .iter()
-            .map(|pid| format!("{}-{pid}", names.get(pid).map_or("<...>".to_owned(), |name| escaped(name))));
-        out.push(format!("tasks: {}", some(tasks.collect())));
-    }
-    if !selection.cpus.is_empty() || has(Key::Cpu) {
-        let cpus = session.losses.cpus.iter().map(|c| c.cpu.to_string());
-        out.push(format!("CPUs: {}", some(cpus.collect())));
-    }
-    if has(Key::Cache) {
-        let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| escaped(n)).collect();
-        let sizes = interner.sites.items().iter().filter(|s| s.api == Api::Kmalloc).map(|s| s.bytes_alloc);
-        caches.extend(sizes.collect::<BTreeSet<u64>>().iter().map(|&size| result.size_classes.name(size)));
-        out.push(format!("caches: {}", some(caches.into_iter().collect())));
-    }
-    if has(Key::Event) {
-        let classes = session.trace.schema().classes();
-        let seen = classes.filter(|(i, _)| result.classes_seen.get(*i).copied().unwrap_or(false));
-        let events: Vec<String> =
-            seen.map(|(_, c)| escaped(format!("{}:{}", c.system, c.name).as_bytes())).collect();
-        out.push(format!("events: {}", some(events)));
-    }
-    let sizes: Vec<u64> = interner.sites.items().iter().map(|s| s.bytes_alloc).collect();
-    if let (true, Some(low), Some(high)) =
-        (has(Key::BytesAlloc) || has(Key::BytesReq), sizes.iter().min(), sizes.iter().max())
-    {
-        out.push(format!("sizes: {} to {} bytes", count(*low), count(*high)));
-    }
-    if has(Key::CallSite) {
-        out.push("call sites: `callers` lists them".to_owned());
-    }
-    let is_narrow = selection.time.is_some() || selection.at.is_some();
-    if let (true, Some(start), Some(end)) = (is_narrow, session.first_time(), session.last_time()) {
-        let unit = session.unit();
-        out.push(format!("times: {} to {}", time(start, unit), time(end, unit)));
-    }
-    out
-}
-
-/// Some of many.
-fn some(all: Vec<String>) -> String {
-    const SHOWN: usize = 12;
-    let more = all.len().saturating_sub(SHOWN);
-    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{shown}, and {more} more") } else { shown }
 }

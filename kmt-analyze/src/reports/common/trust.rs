@@ -1,93 +1,161 @@
-//! How far numbers can be trusted, and what they are about: the lines above every report.
+//! Lines above every report: selection, and limits of the numbers.
+
+use serde::Serialize;
 
 use super::basis::Basis;
+use super::rows::Address;
 use crate::ledger::totals::Totals;
 use crate::pass;
 use crate::pass::caches::name_of;
 use crate::pass::caches::{CacheKey, by_cache};
-use crate::pass::coverage::{Coverage, Seen};
-use crate::render::text::{count, escaped, span};
+use crate::pass::coverage::{Coverage, FreeEvents};
+use crate::render::text::{count, escaped};
+use crate::render::words::counted;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
-/// How far the numbers can be trusted, a sentence each; the first one is about losses.
-pub fn trust_lines(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<String> {
-    let mut lines = vec![loss_line(session)];
+/// How far the numbers of a report can be trusted.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TrustRow {
+    /// Sentences; the first one is about losses.
+    pub notes: Vec<String>,
+    /// Address of page frame 0 in the direct map; `null`: not found.
+    pub direct_map_base: Option<Address>,
+    /// Number of votes for that address: pairs of a page allocation and the slab allocation that follows it.
+    pub direct_map_votes: Option<u64>,
+    /// Number of all votes.
+    pub direct_map_votes_all: Option<u64>,
+    /// Page size of the target, in bytes.
+    pub page_size: u64,
+    /// True if the file has no valid page size, and 4,096 bytes are assumed.
+    pub page_size_assumed: bool,
+    /// Number of event chunks that could not be read, plus 1 if cache names and stacks exceed the limit `texts`.
+    pub damaged_chunks: usize,
+}
+
+impl TrustRow {
+    /// Of the results of a pass, and the totals of all its objects.
+    pub fn of(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Self {
+        let direct_map = result.direct_map;
+        Self {
+            notes: trust_lines(session, result, all),
+            direct_map_base: direct_map.map(|map| Address(map.base_address)),
+            direct_map_votes: direct_map.map(|map| map.votes),
+            direct_map_votes_all: direct_map.map(|map| map.votes_all),
+            page_size: result.page_size.0,
+            page_size_assumed: result.page_size.1,
+            damaged_chunks: result.damages.len(),
+        }
+    }
+}
+
+/// A fact about how far the numbers can be trusted.
+struct Fact {
+    sentence: String,
+    /// It reduces trust: shown next to every report.
+    is_warning: bool,
+}
+
+impl Fact {
+    fn warning(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), is_warning: true }
+    }
+
+    fn normal(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), is_warning: false }
+    }
+}
+
+/// Facts about how far the numbers can be trusted, a sentence each; the first one is about losses.
+fn trust_lines(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<String> {
+    facts(session, result, all).into_iter().map(|fact| fact.sentence).collect()
+}
+
+/// Those facts that reduce trust; none where all is well.
+pub fn warnings(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<String> {
+    let facts = facts(session, result, all).into_iter();
+    facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence).collect()
+}
+
+fn facts(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<Fact> {
+    let mut facts = vec![losses(session)];
     let damaged = result.damages.len() as u64 + session.trace.damage_count();
     let mut flaws = Vec::new();
     if damaged > 0 {
-        flaws.push(format!("damaged places: {}", count(damaged)));
+        flaws.push(counted(damaged, "damaged place", "damaged places"));
     }
     if !session.trace.is_finished() {
-        flaws.push("it has no end".to_owned());
+        flaws.push("no end".to_owned());
     }
     if !flaws.is_empty() {
-        lines.push(format!(
-            "the file is not whole ({}): every total below is a lower bound",
+        facts.push(Fact::warning(format!(
+            "The file is incomplete ({}): all totals are minimums.",
             flaws.join(", ")
-        ));
+        )));
     }
-    lines.extend(filter_lines(session));
-    lines.extend(session.sampled().into_iter().map(|(event, samples, events)| {
-        format!(
-            "{} was sampled: {} of about {} events; ~ marks estimates of all by the periods of the samples, {:.1} on average; other numbers are of the samples",
+    facts.extend(filters(session).into_iter().map(Fact::warning));
+    facts.extend(session.sampled().into_iter().map(|(event, samples, events)| {
+        Fact::warning(format!(
+            "{} was sampled: {} of about {} events. ~ marks estimates for all events (each sample stands for {:.1} on average); other numbers count samples only.",
             escaped(event.as_bytes()),
             count(samples),
             count(events),
             events as f64 / samples.max(1) as f64
-        )
+        ))
     }));
-    lines.extend(Basis::of(session, result).missing_line());
+    facts.extend(Basis::of(session, result).missing_line().map(Fact::warning));
     if all.uncertain > 0 {
-        lines.push(format!(
-            "uncertain: {} lives, {} of the live bytes: they cross a loss, or their free is ambiguous",
-            count(all.uncertain),
+        facts.push(Fact::warning(format!(
+            "Uncertain: {} with {} live bytes, because they cross a loss or their free is ambiguous.",
+            counted(all.uncertain, "object", "objects"),
             count(all.bytes_live_uncertain)
-        ));
+        )));
     }
-    lines.extend(coverage_line(session, result));
-    match result.direct_map {
-        Some(map) => lines.push(format!(
-            "page frames were placed in memory by {} of {} votes ({:.0} %)",
-            count(map.votes),
-            count(map.votes_all),
-            map.share_percent()
-        )),
-        None if session.no_addresses().is_some() => {
-            lines.push(
-                "pointers are hashes of addresses: where objects lie in memory is not known".to_owned(),
-            );
-        }
-        None => lines.push(
-            "page frames could not be placed in memory, so pages freed under objects were not looked at"
-                .to_owned(),
-        ),
-    }
+    facts.extend(coverage_line(session, result).map(Fact::warning));
+    facts.push(placement(session, result));
     let (page_size, assumed) = result.page_size;
     if assumed {
-        lines.push(format!("the file does not tell the page size; {page_size} bytes are assumed"));
+        facts.push(Fact::warning(format!("The page size is not recorded; {page_size} bytes are assumed.")));
     }
     if let Some(bound) = result.late_bound_assumed {
-        lines.push(format!(
-            "the clock's rate is not known; {} ticks are taken for a millisecond",
+        facts.push(Fact::warning(format!(
+            "The clock's rate is not recorded; {} ticks are taken as 1 ms.",
             count(bound)
-        ));
+        )));
     }
     let clock = session.trace.metadata().clock.as_ref();
     let clock = clock.filter(|c| !c.comparable && !c.name.is_empty());
     if let Some(clock) = clock.filter(|_| session.trace.streams().len() > 1) {
-        lines.push(format!(
-            "the clock is `{}`: times of different CPUs may disagree, and a free can sort before its allocation",
+        facts.push(Fact::normal(format!(
+            "The clock is `{}`: times of different CPUs may differ, and a free can sort before its allocation.",
             escaped(clock.name.as_bytes())
-        ));
+        )));
     }
-    lines
+    facts
+}
+
+/// The direct map's base, by which objects are placed on their pages.
+fn placement(session: &Session<'_>, result: &pass::Analysis) -> Fact {
+    match result.direct_map {
+        Some(map) => Fact::normal(format!(
+            "Direct map base: {:.0} % of {} votes.",
+            map.share_percent(),
+            count(map.votes_all)
+        )),
+        None if session.no_addresses().is_some() => {
+            Fact::warning("Pointers are hashes of addresses: the places of objects in memory are unknown.")
+        }
+        None => Fact::normal(
+            "The direct map base is unknown: pages that were freed under live objects were not detected.",
+        ),
+    }
 }
 
 /// Caches named for frees without events.
 const CACHES_NAMED: usize = 3;
 
-/// How many frees have no event, where that is not because events were lost.
+/// Share of the frees without an event, where no loss explains it.
 fn coverage_line(session: &Session<'_>, result: &pass::Analysis) -> Option<String> {
     if session.losses.any() {
         return None;
@@ -102,32 +170,32 @@ fn coverage_line(session: &Session<'_>, result: &pass::Analysis) -> Option<Strin
             continue;
         }
         all.ends = all.ends.saturating_add(coverage.ends);
-        all.unseen = all.unseen.saturating_add(coverage.unseen);
-        if matches!(coverage.seen(), Seen::Partly | Seen::Nothing) {
-            caches.push((coverage.unseen, name_of(&row.key, result)));
+        all.implied_frees = all.implied_frees.saturating_add(coverage.implied_frees);
+        if matches!(coverage.free_events(), FreeEvents::Partly | FreeEvents::Nothing) {
+            caches.push((coverage.implied_frees, name_of(&row.key, result)));
         }
     }
-    if all.seen() == Seen::All || all.ends == 0 {
+    if all.free_events() == FreeEvents::All || all.ends == 0 {
         return None;
     }
     caches.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
     let more = if caches.len() > CACHES_NAMED { ", ..." } else { "" };
     let names: Vec<String> = caches.into_iter().take(CACHES_NAMED).map(|(_, name)| name).collect();
     Some(format!(
-        "{:.1} % of the lives that ended have no free event ({}{more}): kernels free some objects without one, and what seems live there is an upper bound, see caches",
-        100.0 * all.unseen as f64 / all.ends as f64,
+        "{:.1} % of the objects that ended have no free event ({}{more}): the kernel frees some objects without one. Live figures of these are upper bounds (kmt-analyze caches).",
+        100.0 * all.implied_frees as f64 / all.ends as f64,
         names.join(", ")
     ))
 }
 
-/// Where the next option of a command line begins: a minus sign before a digit is a number of the filter.
+/// Start of the next option of a command line: a minus sign before a digit is a number of the filter.
 fn option_after(line: &str) -> Option<usize> {
     let is_option = |at: usize| line[at + 2..].starts_with(|c: char| c == '-' || c.is_ascii_alphabetic());
     line.match_indices(" -").map(|(at, _)| at).find(|&at| is_option(at))
 }
 
 /// Filters under which events were recorded.
-fn filter_lines(session: &Session<'_>) -> Vec<String> {
+fn filters(session: &Session<'_>) -> Vec<String> {
     let conditions = session.trace.metadata().attachment("event_conditions").unwrap_or_default();
     let conditions = String::from_utf8_lossy(conditions);
     let by_perf = session.trace.metadata().text("perf/cmdline").and_then(|line| line.split_once("--filter"));
@@ -135,7 +203,7 @@ fn filter_lines(session: &Session<'_>) -> Vec<String> {
         let rest = rest.trim_start_matches(['=', ' ']);
         let filter = &rest[..option_after(rest).unwrap_or(rest.len())];
         format!(
-            "perf recorded with --filter {}: totals are of events that match, and are not scaled",
+            "perf recorded with --filter {}: totals count matching events only and are not scaled.",
             escaped(filter.trim().as_bytes())
         )
     });
@@ -144,7 +212,7 @@ fn filter_lines(session: &Session<'_>) -> Vec<String> {
         .into_iter()
         .chain(filtered.map(|(event, filter)| {
             format!(
-                "{} was filtered ({}): what the filter left out is in no total, and its frees match nothing",
+                "{} was filtered ({}): events that the filter left out are in no total, and frees of these objects match nothing.",
                 escaped(event.as_bytes()),
                 escaped(filter.as_bytes())
             )
@@ -152,43 +220,25 @@ fn filter_lines(session: &Session<'_>) -> Vec<String> {
         .collect()
 }
 
-fn loss_line(session: &Session<'_>) -> String {
+/// Lost events.
+fn losses(session: &Session<'_>) -> Fact {
     let losses = &session.losses;
-    let least = if losses.is_minimum() { "at least " } else { "" };
+    let least = if losses.is_minimum() { "At least " } else { "" };
     let events = session.trace.event_count();
     match (losses.any(), losses.has_all_stats()) {
-        (false, true) => "lost events: none, by the kernel's own counters".to_owned(),
-        (false, false) => {
-            "lost events: none seen; without the kernel's counters dropped events would not show".to_owned()
-        }
-        (true, _) => {
-            let lost = losses.lost_events();
-            if lost == 0 {
-                return "lost events: not counted, but parts of the recording are missing: what counts events is a lower bound, what is live is uncertain"
-                    .to_owned();
-            }
-            let share = 100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0);
-            format!(
-                "lost events: {least}{} ({share:.1} % of what happened): what counts events is a lower bound, what is live is uncertain; summary tells ranges",
-                count(lost)
-            )
-        }
+        (false, true) => Fact::normal("No events were lost, by the kernel's own counters."),
+        (false, false) => Fact::warning(
+            "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
+        ),
+        (true, _) => match losses.lost_events() {
+            0 => Fact::warning(
+                "Parts of the recording are missing, not counted: event counts are minimums; live figures are uncertain.",
+            ),
+            lost => Fact::warning(format!(
+                "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain. kmt-analyze summary gives ranges.",
+                count(lost),
+                100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0)
+            )),
+        },
     }
-}
-
-/// One line on what the trace is.
-pub fn title(session: &Session<'_>) -> String {
-    let metadata = session.trace.metadata();
-    let release = metadata
-        .text("kernel.release")
-        .map_or("unknown kernel".to_owned(), |r| format!("Linux {}", escaped(r.as_bytes())));
-    let machine = escaped(metadata.text("kernel.machine").unwrap_or_default().as_bytes());
-    let clock = metadata.clock.as_ref().map_or("not told".to_owned(), |c| escaped(c.name.as_bytes()));
-    let length = session.first_time().zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
-    format!(
-        "{} events of {} CPUs in {}, {release} {machine}, clock {clock}",
-        count(session.trace.event_count()),
-        session.losses.cpus.len(),
-        span(length, session.unit()),
-    )
 }

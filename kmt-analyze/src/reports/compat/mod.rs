@@ -1,24 +1,23 @@
 //! `summary --compat` and `reconcile`: what other tools print for the same events, and what sets them apart.
 
+mod legacy;
 mod perf_kmem;
+mod perf_rules;
 mod reconcile;
+mod trace_cmd_mem;
 
-pub use reconcile::reconcile;
+pub use reconcile::{ReconcileRows, reconcile};
+pub use trace_cmd_mem::TraceCmdMemRows;
 
 use std::collections::HashMap;
 
 use kmt_common::tell;
-use serde_json::{Value, json};
 
-use crate::analysis::legacy::{Function, Legacy};
 use crate::failure::{Failure, Outcome, Result};
-use crate::render::json;
-use crate::render::out::{Out, Schema, print_json};
-use crate::render::text::escaped;
+use crate::reports::compat::legacy::Legacy;
 use crate::stream::decode::{Decoder, Wanted};
 use crate::stream::load::Loader;
 use crate::stream::{SharedInterner, pipe};
-use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Another tool.
@@ -101,59 +100,6 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             Err(Failure::new("--slab, --page, --caller and --alloc are options of perf kmem")
                 .hint("give --compat perf-kmem"))
         }
-        Tool::TraceCmdMem => trace_cmd_mem(session, options),
+        Tool::TraceCmdMem => trace_cmd_mem::run(session, options),
     }
-}
-
-fn trace_cmd_mem(session: &Session<'_>, options: &Options) -> Result<Outcome> {
-    let others = others(session);
-    let mut rows: Vec<(&Vec<u8>, &Function)> = others.names.iter().zip(&others.legacy.functions).collect();
-    rows.sort_by(|a, b| (b.1.alloc - b.1.req).cmp(&(a.1.alloc - a.1.req)).then_with(|| a.0.cmp(b.0)));
-    rows.truncate(options.limit.unwrap_or(usize::MAX));
-    if options.json {
-        let mut out = json::head(session.trace, &session.losses);
-        out.insert("functions".into(), rows.iter().map(|(name, f)| row_json(name, f)).collect());
-        print_json(Schema::first("trace-cmd-mem"), out)?;
-    } else {
-        let mut out = Out::stdout();
-        out.page(&trace_cmd_mem_page(&rows))?;
-        out.finish()?;
-    }
-    Ok(outcome(&session.path, session.trace, &others.damages, session.losses.any()))
-}
-
-fn row_json(name: &[u8], f: &Function) -> Value {
-    json!({
-        "function": json::text(name),
-        "waste": f.alloc - f.req,
-        "alloc": f.alloc,
-        "req": f.req,
-        "total_alloc": f.total_alloc,
-        "total_req": f.total_req,
-        "max_alloc": f.max_alloc,
-        "max_req": f.max_req,
-        "max_waste": f.max_alloc - f.max_req,
-    })
-}
-
-/// The layout of trace-cmd mem, tabs included.
-fn trace_cmd_mem_page(rows: &[(&Vec<u8>, &Function)]) -> String {
-    let mut out = String::from(
-        "                Function            \tWaste\tAlloc\treq\t\tTotAlloc     TotReq\t\tMaxAlloc     MaxReq\tMaxWaste\n                --------            \t-----\t-----\t---\t\t--------     ------\t\t--------     ------\t--------\n",
-    );
-    for (name, f) in rows {
-        out.push_str(&format!(
-            "{:>32}\t{}\t{}\t{}\t\t{:>8}   {:>8}\t\t{:>8}   {:>8}\t{}\n",
-            escaped(name),
-            f.alloc - f.req,
-            f.alloc,
-            f.req,
-            f.total_alloc,
-            f.total_req,
-            f.max_alloc,
-            f.max_req,
-            f.max_alloc - f.max_req,
-        ));
-    }
-    out
 }

@@ -9,12 +9,12 @@ use kmt_format::read::{Event, LEVEL_FLAGS, StackJoiner};
 use kmt_format::schema::{Meaning, Role};
 
 use super::Options;
-use crate::analysis::perf_kmem::{
-    Gfp, PageKey, PageQueue, PageRow, Pages, Slab, SlabRow, Waiting, fragmentation,
-};
 use crate::failure::{Outcome, Result};
 use crate::render::out::Out;
 use crate::render::text::escaped;
+use crate::reports::compat::perf_rules::{
+    Gfp, PageKey, PageQueue, PageRow, Pages, Slab, SlabRow, Waiting, fragmentation,
+};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -129,7 +129,7 @@ impl<'s, 'd> View<'s, 'd> {
                         let (req, alloc) = (number(Role::BYTES_REQ), number(Role::BYTES_ALLOC));
                         self.slab.alloc(number(Role::PTR), number(Role::CALL_SITE), req, alloc, cpu);
                         let node = event.uint_with(Role::NODE).map_or(-1, |n| n as i32);
-                        let own = nodes.get(&cpu).copied().unwrap_or(0);
+                        let own = nodes.get(cpu).unwrap_or(0);
                         self.slab.sums.cross += u64::from(node != -1 && node != own as i32);
                     }
                     m if m.is_slab_free() => self.slab.free(number(Role::PTR), cpu),

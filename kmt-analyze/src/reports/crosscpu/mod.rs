@@ -1,4 +1,4 @@
-//! `crosscpu`: objects that are freed on another CPU or node than they were allocated on.
+//! `crosscpu`: objects freed on another CPU or node than they were allocated on.
 
 mod rows;
 mod text;
@@ -8,11 +8,12 @@ pub use rows::CrossCpuRows;
 use crate::collect::{Collectors, CrossCpu, Handle};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
 
-/// The report.
+/// Frees on another CPU or node.
 #[derive(Debug, Default)]
 pub struct CrossCpuReport;
 
@@ -23,14 +24,14 @@ impl Report for CrossCpuReport {
 
     const NAME: &'static str = "crosscpu";
     const KEY: &'static str = "crosscpu";
-    const TITLE: &'static str = "crosscpu";
-    const ABOUT: &'static str = "Objects freed on another CPU or node than they were allocated on";
+    const TITLE: &'static str = "cross-CPU frees";
+    const ABOUT: &'static str = "Objects freed on another CPU or node";
 
     fn new(_: NoOptions, _: &Selection) -> Self {
         Self
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self)
     }
 
@@ -51,7 +52,7 @@ impl Report for CrossCpuReport {
         rows::of(context, analysis, analysis.get(*handle))
     }
 
-    fn text(&self, rows: &CrossCpuRows, view: &View) -> String {
+    fn screen(&self, rows: &CrossCpuRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

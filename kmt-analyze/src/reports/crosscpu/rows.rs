@@ -97,9 +97,9 @@ pub struct FreeRow {
     pub frees: u64,
 }
 
-/// Objects and bytes.
+/// Number of objects, and their bytes.
 type Amount = (u64, u64);
-/// Amounts by pair of CPUs or nodes: that of the allocation, that of the free.
+/// Amounts by pair of CPUs or nodes: of the allocation, of the free.
 type Matrix = BTreeMap<(u32, u32), Amount>;
 
 /// The matrix of nodes, if the node of each CPU is recorded.
@@ -107,13 +107,13 @@ fn by_node(context: &Context<'_, '_>, cpus: &Matrix) -> Option<Matrix> {
     let nodes = context.session.cpu_nodes()?;
     let mut out = Matrix::new();
     for ((from, to), amount) in cpus {
-        let sum = out.entry((*nodes.get(from)?, *nodes.get(to)?)).or_default();
+        let sum = out.entry((nodes.get(*from)?, nodes.get(*to)?)).or_default();
         *sum = (sum.0 + amount.0, sum.1 + amount.1);
     }
     Some(out)
 }
 
-/// Sum of the pairs of different numbers.
+/// Sum of the pairs with different numbers.
 fn between(matrix: &Matrix) -> Amount {
     let pairs = matrix.iter().filter(|((from, to), _)| from != to);
     pairs.fold((0, 0), |sum, (_, amount)| (sum.0 + amount.0, sum.1 + amount.1))

@@ -1,89 +1,210 @@
-//! The matrices of CPUs and nodes, and the table of call sites.
+//! The screen of frees on another CPU or node.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 use super::rows::{CallerRow, CrossCpuRows, FreesByCpu, PairRow};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, duration, percent};
+use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::text::count;
+use crate::render::words::{counted, share};
 use crate::reports::common::View;
-use crate::reports::common::shown::more;
+use crate::reports::common::shown::{is_more, part};
 
-/// The sums, the matrices, and the table.
-pub fn of(CrossCpuRows { crosscpu: frees }: &CrossCpuRows, view: &View) -> String {
-    format!(
-        "{} of {} frees ({}), {} bytes, on another CPU than the allocation\n\n{}{}\n{}",
-        count(frees.cross_cpu_frees),
-        count(frees.frees),
-        percent(frees.cross_cpu_frees, frees.frees),
-        count(frees.cross_cpu_bytes),
-        matrix("CPU", &frees.cpus),
-        nodes(frees),
-        callers(frees, view),
-    )
-}
+/// Pairs of CPUs or nodes, unless more are allowed.
+const PAIRS: usize = 8;
 
-fn nodes(frees: &FreesByCpu) -> String {
-    let Some(pairs) = &frees.nodes else {
-        return "\nthe file does not tell the node of each CPU\n".to_owned();
-    };
-    if pairs.iter().all(|pair| (pair.allocated_on, pair.freed_on) == (0, 0)) {
-        return "\nthe target has one node\n".to_owned();
+/// Call sites of objects that were freed on another CPU, and pairs of CPUs and nodes.
+pub fn of(CrossCpuRows { crosscpu: frees }: &CrossCpuRows, view: &View) -> Screen {
+    let mut screen = Screen { answer: answer(frees, view), ..Screen::default() };
+    screen.table(callers(frees, view));
+    if frees.cross_cpu_frees > 0 || is_more(view.limit) {
+        screen.table(pairs("CPU pairs", ("allocated on CPU", "freed on CPU"), &frees.cpus, frees, view));
     }
-    format!(
-        "\n{} frees, {} bytes, on another node\n\n{}",
-        count(frees.cross_node_frees.unwrap_or(0)),
-        count(frees.cross_node_bytes.unwrap_or(0)),
-        matrix("node", pairs),
-    )
+    match frees.nodes.as_deref() {
+        None => screen.note("Nodes are unknown: the file does not record the node of each CPU."),
+        Some(nodes) if is_one_node(nodes) => {}
+        Some(nodes) => {
+            screen.table(pairs("node pairs", ("allocated on node", "freed on node"), nodes, frees, view));
+        }
+    }
+    if frees.cross_cpu_frees > 0 {
+        screen.next("lifetimes", "how long objects live, and where they are freed");
+    }
+    screen.next("tasks", "tasks that allocate and free");
+    screen
 }
 
-fn matrix(kind: &str, pairs: &[PairRow]) -> String {
-    let frees: BTreeMap<(u32, u32), u64> =
-        pairs.iter().map(|pair| ((pair.allocated_on, pair.freed_on), pair.frees)).collect();
-    let mut all: Vec<u32> = pairs.iter().flat_map(|pair| [pair.allocated_on, pair.freed_on]).collect();
-    all.sort_unstable();
-    all.dedup();
-    let headings: Vec<String> = all.iter().map(|to| format!("freed on {to}")).collect();
-    let first = format!("allocated on {kind}");
-    let mut columns = vec![(first.as_str(), Align::Left)];
-    columns.extend(headings.iter().map(|heading| (heading.as_str(), Align::Right)));
-    let cell = |from, to| frees.get(&(from, to)).map_or(".".to_owned(), |frees| count(*frees));
-    let row = |from: &u32| {
-        let cells = all.iter().map(|to| cell(*from, *to));
-        std::iter::once(from.to_string()).chain(cells).collect()
-    };
-    table(&columns, &all.iter().map(row).collect::<Vec<_>>())
+/// How many frees, of which objects, and between which CPUs.
+fn answer(frees: &FreesByCpu, view: &View) -> Vec<String> {
+    if frees.frees == 0 {
+        return vec![
+            "No object was both allocated and freed in the trace: a longer trace has such objects."
+                .to_owned(),
+        ];
+    }
+    let all = counted(frees.frees, "free", "frees");
+    if frees.cross_cpu_frees == 0 {
+        return vec![format!("No object was freed on another CPU than it was allocated on ({all}).")];
+    }
+    let crossed = frees.cross_cpu_frees;
+    let were = if crossed == 1 { "was" } else { "were" };
+    let mut sentences = vec![format!(
+        "{} of {all} ({}, {}) {were} on another CPU than the allocation.",
+        count(crossed),
+        share(crossed, frees.frees),
+        view.bytes(frees.cross_cpu_bytes),
+    )];
+    let first = frees.callers.first().map(|row| {
+        let part = share(row.cross_cpu_frees, crossed);
+        format!("The largest call site is {} ({part}).", function_of(&row.symbol))
+    });
+    sentences.extend(first);
+    sentences.extend(busiest(frees));
+    sentences.extend(across_nodes(frees, view));
+    sentences
 }
 
-fn callers(frees: &FreesByCpu, view: &View) -> String {
-    use Align::{Left, Right};
+/// The pair of CPUs with most frees.
+fn busiest(frees: &FreesByCpu) -> Option<String> {
+    let pairs = frees.cpus.iter().filter(is_crossing);
+    let pair = pairs.max_by_key(|pair| (pair.frees, Reverse((pair.allocated_on, pair.freed_on))))?;
+    let frees = counted(pair.frees, "free", "frees");
+    Some(format!("The largest flow is from CPU {} to CPU {} ({frees}).", pair.allocated_on, pair.freed_on))
+}
+
+/// Frees on another node; nothing where there is one node.
+fn across_nodes(frees: &FreesByCpu, view: &View) -> Option<String> {
+    frees.nodes.as_deref().filter(|nodes| !is_one_node(nodes))?;
+    let number = frees.cross_node_frees?;
+    let were = if number == 1 { "was" } else { "were" };
+    let bytes = view.bytes(frees.cross_node_bytes?);
+    Some(format!("{} ({bytes}) {were} on another node.", counted(number, "free", "frees")))
+}
+
+fn is_one_node(pairs: &[PairRow]) -> bool {
+    pairs.iter().all(|pair| (pair.allocated_on, pair.freed_on) == (0, 0))
+}
+
+fn is_crossing(pair: &&PairRow) -> bool {
+    pair.allocated_on != pair.freed_on
+}
+
+/// Frees by pair: those between two CPUs or nodes first.
+fn pairs(
+    title: &str,
+    (from, to): (&'static str, &'static str),
+    pairs: &[PairRow],
+    frees: &FreesByCpu,
+    view: &View,
+) -> Table {
     let columns = [
-        ("call site", Left),
-        ("crossed", Right),
-        ("of its frees", Right),
-        ("bytes", Right),
-        ("lived p50", Right),
-        ("p99", Right),
-        ("max", Right),
-        ("freed most by", Left),
+        Column::number(from),
+        Column::number(to),
+        Column::number("frees"),
+        Column::number("bytes").leaves(1),
+        Column::number("of all frees").leaves(2),
     ];
-    let cells: Vec<Vec<String>> = frees.callers.iter().map(|row| cells(row, view)).collect();
-    table(&columns, &cells) + &more(frees.callers.len(), frees.callers_total, "call sites")
+    let mut rows: Vec<&PairRow> = pairs.iter().collect();
+    rows.sort_by_key(|pair| (!is_crossing(pair), Reverse(pair.frees), pair.allocated_on, pair.freed_on));
+    let mut table = Table::new(title, columns).of("pair", "pairs", rows.len());
+    for pair in rows.into_iter().take(part(view.limit, PAIRS)) {
+        table.row([
+            Cell::Count(pair.allocated_on.into()),
+            Cell::Count(pair.freed_on.into()),
+            Cell::Count(pair.frees),
+            Cell::Bytes(pair.bytes),
+            Cell::share(pair.frees, frees.frees),
+        ]);
+    }
+    table
 }
 
-fn cells(row: &CallerRow, view: &View) -> Vec<String> {
-    let time = |time: Option<u64>| time.map_or(String::new(), |time| duration(time, view.unit));
+/// Call sites whose objects were freed on another CPU.
+fn callers(frees: &FreesByCpu, view: &View) -> Table {
+    let columns = [
+        Column::name("call site"),
+        Column::whole("api").leaves(7),
+        Column::number("cross-CPU"),
+        Column::number("share"),
+        Column::number("bytes").leaves(1),
+        Column::number("median life").leaves(3),
+        Column::number("p99 life").leaves(5),
+        Column::number("longest life").leaves(6),
+        Column::name("freed most at").leaves(2),
+        Column::number("share there").leaves(4),
+    ];
+    let mut table = Table::new("", columns).of("call site", "call sites", frees.callers_total);
+    frees.callers.iter().for_each(|row| table.row(cells(row, view)));
+    table.explain(
+        "cross-CPU",
+        "cross-CPU: frees on another CPU than the allocation; share: of all frees of these objects.",
+    );
+    table
+}
+
+fn cells(row: &CallerRow, view: &View) -> [Cell; 10] {
     let most = row.freed_by.first();
-    vec![
-        row.symbol.clone(),
-        count(row.cross_cpu_frees),
-        percent(row.cross_cpu_frees, row.frees),
-        count(row.bytes),
+    let time = |time: Option<u64>| time.map_or(Cell::Empty, |time| Cell::Duration(time, view.unit));
+    [
+        Cell::symbol(&row.symbol),
+        Cell::text(row.api),
+        Cell::Count(row.cross_cpu_frees),
+        Cell::share(row.cross_cpu_frees, row.frees),
+        Cell::Bytes(row.bytes),
         time(row.lifetime_p50),
         time(row.lifetime_p99),
         time(row.lifetime_max),
-        most.map_or(String::new(), |free| {
-            format!("{} ({})", free.symbol, percent(free.frees, row.cross_cpu_frees))
-        }),
+        most.map_or(Cell::Empty, |free| Cell::symbol(&free.symbol)),
+        most.map_or(Cell::Empty, |free| Cell::share(free.frees, row.cross_cpu_frees)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use kmt_format::kernel::ClockUnit;
+
+    use super::*;
+    use crate::render::look::Look;
+
+    #[test]
+    fn answers_name_the_largest_flow_or_the_reason() {
+        let view = View {
+            unit: ClockUnit::Nanoseconds,
+            start: 0,
+            start_of_day: None,
+            is_lossy: false,
+            limit: 20,
+            look: Look::default(),
+        };
+        let pair =
+            |allocated_on, freed_on, frees| PairRow { allocated_on, freed_on, frees, bytes: frees * 64 };
+        let mut frees = FreesByCpu {
+            frees: 0,
+            cross_cpu_frees: 0,
+            cross_cpu_bytes: 0,
+            cpus: vec![pair(0, 0, 5), pair(0, 1, 2), pair(1, 0, 3)],
+            nodes: Some(vec![pair(0, 0, 5), pair(0, 1, 5)]),
+            cross_node_frees: Some(5),
+            cross_node_bytes: Some(320),
+            callers_total: 0,
+            callers: Vec::new(),
+        };
+        assert!(answer(&frees, &view)[0].starts_with("No object was both allocated and freed"));
+        frees.frees = 10;
+        assert_eq!(
+            answer(&frees, &view),
+            ["No object was freed on another CPU than it was allocated on (10 frees)."]
+        );
+        (frees.cross_cpu_frees, frees.cross_cpu_bytes) = (5, 320);
+        assert_eq!(
+            answer(&frees, &view),
+            [
+                "5 of 10 frees (50 %, 320 B) were on another CPU than the allocation.",
+                "The largest flow is from CPU 1 to CPU 0 (3 frees).",
+                "5 frees (320 B) were on another node."
+            ]
+        );
+        let table = pairs("CPU pairs", ("allocated on CPU", "freed on CPU"), &frees.cpus, &frees, &view);
+        let first: Vec<&Cell> = table.rows.iter().filter_map(|row| row.get(2)).collect();
+        assert_eq!(first, [&Cell::Count(3), &Cell::Count(2), &Cell::Count(5)], "the same CPU comes last");
+    }
 }

@@ -1,5 +1,9 @@
-//! `diff`: two runs, or two windows of one, by names that occur in both; changes beyond noise.
+//! `diff`: changes beyond noise between two runs, or two windows of one, by names that occur in both.
 
+mod cautions;
+mod changes;
+mod difference;
+mod figures;
 mod profile;
 mod rows;
 mod text;
@@ -9,7 +13,9 @@ pub use rows::DiffRows;
 
 use crate::failure::{Failure, Result};
 use crate::render::out::{Out, Schema, print_rows};
+use crate::render::screen::page;
 use crate::render::text::count;
+use crate::reports::output::Output;
 
 /// Keys of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -23,36 +29,38 @@ pub enum By {
     Task,
 }
 
-/// Options of the comparison and its output.
+/// DiffOptions of the comparison and its output.
 #[derive(Debug)]
-pub struct Options {
+pub struct DiffOptions {
     /// Names of the sides, as given.
     pub names: [String; 2],
-    /// Per second, instead of as they are.
+    /// Files and windows of both, as a command line has them.
+    pub arguments: String,
+    /// The same in short.
+    pub placeholders: &'static str,
+    /// Key of the comparison.
+    pub by: By,
+    /// Compare rates.
     pub per_second: bool,
     /// One second in the clock's unit.
     pub second: f64,
-    /// Largest number of rows.
-    pub limit: Option<usize>,
-    /// Rows of noise, too.
+    /// Also rows within noise.
     pub all: bool,
     /// Fail if live bytes grow by more than this, beyond noise.
     pub fail_over: Option<u64>,
-    /// As JSON.
-    pub json: bool,
+    /// Rows, JSON or text, and display.
+    pub output: Output,
     /// Call sites are matched by function alone: the kernels are different builds.
     pub by_function: bool,
 }
 
 /// Compares the runs of two sides, and prints the differences.
-pub fn run(before: &[Profile], after: &[Profile], options: &Options) -> Result<()> {
+pub fn run(before: &[Profile], after: &[Profile], options: &DiffOptions) -> Result<()> {
     let rows = rows::of(before, after, options);
-    if options.json {
+    if options.output.json {
         print_rows(Schema::first("diff"), &rows)?;
     } else {
-        let mut out = Out::stdout();
-        out.page(&text::of(&rows, options))?;
-        out.finish()?;
+        print(&rows, options)?;
     }
     let growth = rows.diff.growth;
     match options.fail_over {
@@ -62,4 +70,16 @@ pub fn run(before: &[Profile], after: &[Profile], options: &Options) -> Result<(
         ))),
         _ => Ok(()),
     }
+}
+
+/// Prints the screen; the limits of the comparison stand where other reports have their trust.
+fn print(rows: &DiffRows, options: &DiffOptions) -> Result<()> {
+    let show = &options.output.show;
+    // A command and its reason have about 50 characters; the screen names the sides A and B.
+    let is_short = options.arguments.chars().count().saturating_add(50) <= show.look.width;
+    let arguments = if is_short { options.arguments.as_str() } else { options.placeholders };
+    let text = page(&text::of(rows, options), &cautions::of(rows, options), arguments, &show.look);
+    let mut out = if show.pager { Out::paged() } else { Out::stdout() };
+    out.write(text.as_bytes())?;
+    out.finish()
 }

@@ -1,9 +1,8 @@
-//! What a run allocated and left, by things that have the same name in another run.
+//! Allocated and live bytes of a run, by names that another run has too.
 
 use std::collections::BTreeMap;
 
 use super::By;
-use crate::analysis::difference::{Figure, PARTS};
 use crate::collect::timeline;
 use crate::collect::{Collectors, Timeline};
 use crate::pass::filter::Names;
@@ -13,37 +12,38 @@ use crate::pass::size_classes::SizeClasses;
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
+use crate::reports::diff::difference::{Figure, PARTS};
 use crate::stream::Api;
 use crate::trace::session::Session;
 use crate::trace::session::task_names;
 
-/// What is compared: kind, and name.
+/// Kind and name.
 pub type Key = (&'static str, String);
 
-/// One thing in one run.
+/// Figures of one name in one run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Row {
     /// Bytes allocated.
     pub alloc: Figure,
-    /// Bytes live at the end, of what was allocated in the trace.
+    /// Bytes live at the end, of those allocated in the trace.
     pub live: Figure,
 }
 
 /// One run, or one window of it.
 #[derive(Debug, Default)]
 pub struct Profile {
-    /// By what is compared.
+    /// Figures by kind and name.
     pub rows: BTreeMap<Key, Row>,
     /// Length in the clock's unit.
     pub length: u64,
-    /// Whether events were lost.
+    /// True if events were lost.
     pub has_losses: bool,
     /// Events of the file.
     pub events: u64,
 }
 
-/// Text that tells whether two files are of the same kernel build: addresses and offsets of functions are the same.
-/// It is uname without the host's name.
+/// Text that is equal in two files of the same kernel build: uname without the host's name. Functions of one build have
+/// the same addresses and offsets.
 pub fn build(session: &Session<'_>) -> Option<String> {
     let metadata = session.trace.metadata();
     let words: Vec<&str> = metadata.text("uname")?.split_ascii_whitespace().collect();
@@ -51,7 +51,7 @@ pub fn build(session: &Session<'_>) -> Option<String> {
     (words.len() > 3).then(|| kept.collect::<Vec<_>>().join(" "))
 }
 
-/// The profile of a run. `exact`: call sites by function and offset, else by function.
+/// Profile of a run. With `exact`, call sites are function and offset, else function alone.
 pub fn of(
     session: &Session<'_>,
     selection: &Selection,
@@ -77,7 +77,7 @@ pub fn of(
     let interner = &result.interner;
     let task = |origin: usize| {
         let pid = interner.origins.get(origin as u32).map_or(0, |o| o.pid);
-        // Numbers of tasks differ from run to run, names do not.
+        // Numbers of tasks differ between runs, names do not.
         tasks.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm))
     };
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
@@ -121,7 +121,7 @@ impl Row {
             let (bytes, change) = (step.bytes_alloc as f64 * unit, step.live_change as f64 * unit);
             alloc.total += bytes;
             live.total += change;
-            // Pages are counted by frames: their number is that of allocations as far as is known.
+            // Steps of pages do not count allocations: the number of frames is used instead.
             alloc.count += if step.allocs > 0 { step.allocs as f64 } else { step.bytes_alloc as f64 };
             if let (Some(a), Some(l)) = (alloc.parts.get_mut(part), live.parts.get_mut(part)) {
                 *a += bytes;
@@ -134,7 +134,7 @@ impl Row {
         self.live.add(&live);
     }
 
-    /// The same for a run of another length.
+    /// Same figures for a run of another length.
     pub fn scaled(&self, factor: f64) -> Self {
         Self { alloc: self.alloc.scaled(factor), live: self.live.scaled(factor) }
     }

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Options;
+use super::DiffOptions;
+use super::changes::Changes;
+use super::figures::{FigureRow, NameRow};
 use super::profile::{Key, Profile, Row};
-use crate::analysis::difference::{Difference, Figure, Threshold, compare};
+use crate::reports::diff::difference::{Figure, Threshold, compare};
 
 /// Changes below this share of all bytes do not matter: the allocator's own bookkeeping and the like vary by as much
 /// with the state of the machine.
@@ -45,6 +47,12 @@ pub struct DiffRow {
     pub rows_beyond_noise: usize,
     /// Rows: those that differ beyond noise, then the others, the largest change first.
     pub rows: Vec<NameRow>,
+    /// Changes of allocated bytes.
+    #[serde(skip)]
+    pub allocated: Changes,
+    /// Changes of live bytes.
+    #[serde(skip)]
+    pub live: Changes,
 }
 
 /// Runs of one side.
@@ -69,76 +77,6 @@ pub struct RunRow {
     pub lost_events: bool,
 }
 
-/// Difference of one name.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct NameRow {
-    /// `kmalloc`, `cache`, `slab` or `pages`.
-    pub kind: &'static str,
-    /// Name.
-    pub name: String,
-    /// Bytes allocated.
-    pub bytes_alloc: FigureRow,
-    /// Bytes live at the end, of those allocated in the trace.
-    pub bytes_live: FigureRow,
-    /// Share of the allocated bytes of its kind before: of slab objects, or of pages.
-    pub share_before_percent: f64,
-    /// The same share after.
-    pub share_after_percent: f64,
-}
-
-/// Difference of one figure; bytes are rounded.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FigureRow {
-    /// Mean of the runs of the first side.
-    pub before: f64,
-    /// Mean of the runs of the second side.
-    pub after: f64,
-    /// The second less the first.
-    pub change: f64,
-    /// Standard error of the change.
-    pub noise: f64,
-    /// The change in standard errors.
-    pub score: f64,
-    /// Smallest score of a change beyond noise.
-    pub score_needed: f64,
-    /// Changes of at most this do not matter.
-    pub least_that_matters: f64,
-    /// True if the change is beyond noise, and matters.
-    pub is_real: bool,
-    /// The difference, not rounded.
-    #[serde(skip)]
-    pub exact: Difference,
-}
-
-impl From<Difference> for FigureRow {
-    fn from(exact: Difference) -> Self {
-        Self {
-            before: exact.before.round(),
-            after: exact.after.round(),
-            change: exact.change().round(),
-            noise: exact.noise.round(),
-            score: exact.score,
-            score_needed: exact.needed,
-            least_that_matters: exact.least.round(),
-            is_real: exact.is_real(),
-            exact,
-        }
-    }
-}
-
-impl NameRow {
-    /// True if it differs beyond noise.
-    pub fn is_real(&self) -> bool {
-        self.bytes_alloc.is_real || self.bytes_live.is_real
-    }
-
-    fn weight(&self) -> f64 {
-        self.bytes_live.exact.change().abs().max(self.bytes_alloc.exact.change().abs())
-    }
-}
-
 impl DiffRow {
     /// True if events of any run were lost.
     pub fn is_lossy(&self) -> bool {
@@ -147,12 +85,14 @@ impl DiffRow {
 }
 
 /// Rows of a comparison of the runs of two sides.
-pub fn of(before: &[Profile], after: &[Profile], options: &Options) -> DiffRows {
+pub fn of(before: &[Profile], after: &[Profile], options: &DiffOptions) -> DiffRows {
     let mut rows = compared(before, after, options);
     let growths = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real);
     let growth = growths.map(|row| row.bytes_live.exact.change()).filter(|change| *change > 0.0).sum::<f64>();
     let (rows_total, rows_beyond_noise) = (rows.len(), rows.iter().filter(|row| row.is_real()).count());
-    rows.truncate(options.limit.unwrap_or(usize::MAX));
+    let allocated = Changes::of(&rows, |row| &row.bytes_alloc, options);
+    let live = Changes::of(&rows, |row| &row.bytes_live, options);
+    rows.truncate(options.output.rows());
     let [name_before, name_after] = &options.names;
     DiffRows {
         diff: DiffRow {
@@ -166,6 +106,8 @@ pub fn of(before: &[Profile], after: &[Profile], options: &Options) -> DiffRows 
             rows_total,
             rows_beyond_noise,
             rows,
+            allocated,
+            live,
         },
     }
 }
@@ -176,14 +118,14 @@ fn side(name: &str, runs: &[Profile]) -> SideRow {
 }
 
 /// The row of a name in a run.
-fn row_of(profile: &Profile, key: &Key, options: &Options) -> Row {
+fn row_of(profile: &Profile, key: &Key, options: &DiffOptions) -> Row {
     let row = profile.rows.get(key).copied().unwrap_or_default();
     let seconds = (profile.length as f64 / options.second).max(f64::MIN_POSITIVE);
     if options.per_second { row.scaled(1.0 / seconds) } else { row }
 }
 
 /// Mean of the runs' sums of a figure. Slab objects and pages are never added up; each kind has shares of its own.
-fn mean_total(side: &[Profile], is_pages: bool, figure: fn(&Row) -> Figure, options: &Options) -> f64 {
+fn mean_total(side: &[Profile], is_pages: bool, figure: fn(&Row) -> Figure, options: &DiffOptions) -> f64 {
     let of = |profile: &Profile| {
         let keys = profile.rows.keys().filter(|key| (key.0 == "pages") == is_pages);
         keys.map(|key| figure(&row_of(profile, key, options)).total.abs()).sum::<f64>()
@@ -192,7 +134,7 @@ fn mean_total(side: &[Profile], is_pages: bool, figure: fn(&Row) -> Figure, opti
 }
 
 /// Rows of all names, in their order.
-fn compared(before: &[Profile], after: &[Profile], options: &Options) -> Vec<NameRow> {
+fn compared(before: &[Profile], after: &[Profile], options: &DiffOptions) -> Vec<NameRow> {
     let keys: BTreeSet<&Key> = before.iter().chain(after).flat_map(|profile| profile.rows.keys()).collect();
     let runs = |side: &[Profile], key: &Key, figure: fn(&Row) -> Figure| -> Vec<Figure> {
         side.iter().map(|profile| figure(&row_of(profile, key, options))).collect()

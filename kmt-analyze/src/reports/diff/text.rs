@@ -1,131 +1,141 @@
-//! The sides, the answer, and the table of differences.
+//! The screen of a comparison: live memory first, then allocated memory.
 
-use super::Options;
-use super::rows::{DiffRow, DiffRows, FigureRow, NameRow, SideRow};
-use crate::analysis::difference::Difference;
-use crate::render::table::{Align, table};
+use super::changes::Changes;
+use super::figures::{FigureRow, NameRow};
+use super::rows::{DiffRow, DiffRows, SideRow};
+use super::{By, DiffOptions};
+use crate::render::screen::{Cell, Column, Ink, Part, Screen, Table, function_of};
 use crate::render::text::count;
-use crate::reports::common::shown::more;
+use crate::render::words::{counted, share};
+use crate::reports::diff::difference::Difference;
 
-/// The page.
-pub fn of(DiffRows { diff }: &DiffRows, options: &Options) -> String {
-    let mut out = format!(
-        "A: {}, {}\nB: {}, {}\nnoise by {}\n",
-        diff.before.name,
-        runs(&diff.before, options.second),
-        diff.after.name,
-        runs(&diff.after, options.second),
-        diff.noise_from,
-    );
-    out.push_str(&cautions(diff, options));
-    let rows = count(diff.rows_total as u64);
-    out.push_str(&match diff.rows_beyond_noise {
-        0 => format!("\nnothing differs beyond noise, of {rows} rows\n"),
-        real => format!(
-            "\n{} of {rows} rows differ beyond noise; live slab memory grew by {} bytes{} there\n",
-            count(real as u64),
-            count(diff.growth as u64),
-            if options.per_second { " a second" } else { "" },
-        ),
-    });
-    out + &differences(diff, options)
+/// The growth, the sides, and the rows that differ.
+pub fn of(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
+    let mut screen = Screen::default();
+    answer(&mut screen, diff, options);
+    let sides = [("A", &diff.before), ("B", &diff.after)]
+        .map(|(name, side)| format!("{name}: {}, {}", side.name, runs(side, options.second)));
+    screen.parts.push(Part::Lines { heading: String::new(), lines: sides.to_vec() });
+    let rate = if options.per_second { ", per second" } else { "" };
+    let live = table(format!("live bytes at the end{rate}"), &diff.live, |row| &row.bytes_live, options);
+    let allocated = table(format!("allocated bytes{rate}"), &diff.allocated, |row| &row.bytes_alloc, options);
+    for mut table in [live, allocated] {
+        table.explain("noise", format!("noise: standard error of the change, from {}.", diff.noise_from));
+        screen.table(table);
+    }
+    if diff.rows_beyond_noise > 0 {
+        screen.note(
+            "Beyond noise: chance alone brings a change of this size in less than 1 of 100 comparisons, and it is over 0.1 % of all bytes.",
+        );
+    }
+    let by = if options.by == By::Cache { "call-site" } else { "cache" };
+    screen.next(format!("diff --by {by}"), format!("the same by {}", by.replace('-', " ")));
+    if !options.all {
+        screen.next("diff --all", "rows within noise too");
+    }
+    screen
 }
 
+/// Growth of live slab memory, then the number of rows that differ.
+fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
+    let all = counted(diff.rows_total as u64, "row", "rows");
+    if diff.rows_beyond_noise == 0 {
+        screen.answer(format!("Nothing differs beyond noise in {all}."));
+        return;
+    }
+    let look = &options.output.show.look;
+    screen.answer(match diff.growth {
+        ..0.5 => "Live slab memory did not grow beyond noise.".to_owned(),
+        growth => {
+            let rate = if options.per_second { " a second" } else { "" };
+            let grown = bytes(growth).shown(look);
+            format!("Live slab memory grew by {grown}{rate} beyond noise{}.", most_grown(diff))
+        }
+    });
+    let most =
+        diff.allocated.rows.first().filter(|row| row.bytes_alloc.is_real).map_or(String::new(), |row| {
+            let change = row.bytes_alloc.exact.change();
+            let (more, change) =
+                (if change < 0.0 { "less" } else { "more" }, bytes(change.abs()).shown(look));
+            format!("; {} allocated {change} {more}", function_of(&row.name))
+        });
+    screen.answer(format!("{} of {all} differ beyond noise{most}.", count(diff.rows_beyond_noise as u64)));
+}
+
+/// The row of slab memory that grew most.
+fn most_grown(diff: &DiffRow) -> String {
+    let change = |row: &NameRow| row.bytes_live.exact.change();
+    let slab = diff.live.rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real);
+    slab.max_by(|a, b| change(a).total_cmp(&change(b))).map_or(String::new(), |row| {
+        let part = share(change(row).max(0.0) as u64, diff.growth as u64);
+        format!(", {part} of it by {}", function_of(&row.name))
+    })
+}
+
+/// Events and lengths of the runs of a side.
 fn runs(side: &SideRow, second: f64) -> String {
+    let unit = if second > 1.0 { "s" } else { "ticks" };
     let lengths: Vec<String> =
         side.runs.iter().map(|run| format!("{:.2}", run.length as f64 / second)).collect();
     let events: Vec<String> = side.runs.iter().map(|run| count(run.events)).collect();
-    format!("{} events in {} s", events.join(" + "), lengths.join(" + "))
+    format!("{} events in {} {unit}", events.join(" + "), lengths.join(" + "))
 }
 
-/// Lines on losses, builds and lengths that limit the comparison.
-fn cautions(diff: &DiffRow, options: &Options) -> String {
-    let mut out = String::new();
-    if diff.is_lossy() {
-        out.push_str("events were lost in at least one of them: what counts events is a lower bound, what is live is uncertain\n");
-    }
-    if diff.matched_by_function {
-        out.push_str(
-            "the kernels are different builds: call sites are matched by function, without the offset\n",
-        );
-    }
-    let mean = |side: &SideRow| {
-        side.runs.iter().map(|run| run.length as f64).sum::<f64>() / side.runs.len().max(1) as f64
-    };
-    let ratio = mean(&diff.after) / mean(&diff.before).max(1.0);
-    if !options.per_second && !(0.9..=1.1).contains(&ratio) {
-        out.push_str(&format!("B is {ratio:.2} times as long as A: --per-second compares rates\n"));
-    }
-    out
-}
-
-/// The table; empty without rows.
-fn differences(diff: &DiffRow, options: &Options) -> String {
-    use Align::{Left, Right};
-    // Rows that differ beyond noise are the first ones.
-    let total = if options.all { diff.rows_total } else { diff.rows_beyond_noise };
-    if total == 0 {
-        return String::new();
-    }
-    let listed = diff.rows.iter().filter(|row| options.all || row.is_real());
-    let rows: Vec<Vec<String>> = listed.map(cells).collect();
-    let columns = [
-        ("", Left),
-        ("", Left),
-        ("allocated A", Right),
-        ("B", Right),
-        ("change", Right),
-        ("", Right),
-        ("noise", Right),
-        ("", Left),
-        ("share A, B", Right),
-        ("live A", Right),
-        ("B", Right),
-        ("change", Right),
-        ("", Right),
-        ("noise", Right),
-        ("", Left),
+/// Rows of one figure.
+fn table(
+    title: String,
+    changes: &Changes,
+    figure: fn(&NameRow) -> &FigureRow,
+    options: &DiffOptions,
+) -> Table {
+    let mut columns = vec![
+        Column::name("name"),
+        Column::whole("kind").leaves(3),
+        Column::number("A"),
+        Column::number("B"),
+        Column::number("change"),
+        Column::number("change %").leaves(1),
+        Column::number("noise").leaves(2),
     ];
-    format!(
-        "\n{}{}\nBytes. !: chance alone would bring as large a difference, in any row, less than once in a hundred comparisons, and it is more than a thousandth of all. Noise is the standard error of the difference.\n",
-        table(&columns, &rows),
-        more(rows.len(), total, "rows"),
-    )
-}
-
-fn cells(row: &NameRow) -> Vec<String> {
-    let mut cells = vec![row.kind.to_owned(), row.name.clone()];
-    cells.extend(figure(&row.bytes_alloc));
-    cells.push(format!("{:.1}% {:.1}%", row.share_before_percent, row.share_after_percent));
-    cells.extend(figure(&row.bytes_live));
-    cells
-}
-
-fn figure(FigureRow { exact, is_real, .. }: &FigureRow) -> [String; 6] {
-    [
-        number(exact.before),
-        number(exact.after),
-        signed(exact.change()),
-        percent(exact),
-        format!("±{}", number(exact.noise)),
-        if *is_real { "!" } else { "" }.to_owned(),
-    ]
-}
-
-fn percent(exact: &Difference) -> String {
-    match exact.before {
-        before if before != 0.0 => format!("{:+.1}%", 100.0 * exact.change() / before.abs()),
-        _ if exact.change() != 0.0 => "new".to_owned(),
-        _ => String::new(),
+    let is_allocated = title.starts_with("allocated");
+    if is_allocated {
+        columns.extend([Column::number("share A").leaves(4), Column::number("share B").leaves(4)]);
     }
+    columns.extend(options.all.then_some(Column::whole("beyond noise")));
+    let mut table = Table::new(title, columns).of("row", "rows", changes.total);
+    for row in &changes.rows {
+        let FigureRow { exact, is_real, .. } = figure(row);
+        let noise = bytes(exact.noise).shown(&options.output.show.look);
+        let mut cells = vec![
+            Cell::symbol(&row.name),
+            Cell::text(row.kind),
+            bytes(exact.before),
+            bytes(exact.after),
+            Cell::BytesChange(exact.change().round() as i64),
+            percent(exact),
+            Cell::text(format!("±{noise}")),
+        ];
+        if is_allocated {
+            cells.extend([row.share_before_percent, row.share_after_percent].map(Cell::Percent));
+        }
+        let (verdict, ink) = if *is_real { ("yes", Ink::Bad) } else { ("no", Ink::Plain) };
+        cells.extend(options.all.then(|| Cell::Verdict(verdict.to_owned(), ink)));
+        table.row(cells);
+    }
+    table
 }
 
-fn number(value: f64) -> String {
-    let text = count(value.abs().round() as u64);
-    if value <= -0.5 { format!("-{text}") } else { text }
+/// A number of bytes; one below zero is of a window in which more was freed.
+fn bytes(value: f64) -> Cell {
+    let value = value.round() as i64;
+    u64::try_from(value).map_or(Cell::BytesChange(value), Cell::Bytes)
 }
 
-fn signed(value: f64) -> String {
-    let text = number(value);
-    if value >= 0.5 { format!("+{text}") } else { text }
+/// The change in percent.
+fn percent(exact: &Difference) -> Cell {
+    match exact.before {
+        before if before != 0.0 => Cell::text(format!("{:+.1}%", 100.0 * exact.change() / before.abs())),
+        _ if exact.change() != 0.0 => Cell::text("new"),
+        _ => Cell::Empty,
+    }
 }

@@ -30,7 +30,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Of a pass.
+    /// Counts of a pass.
     pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
         let (session, selection) = (context.session, context.selection);
         let filter = selection.filter(session);
@@ -56,7 +56,7 @@ impl Counts {
         self.seconds.map(|seconds| events as f64 / seconds)
     }
 
-    /// Sums of the cells that have the same name.
+    /// Sums of cells with the same name.
     pub fn by_name(&self, name: impl Fn(&Cell) -> String) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (cell, events) in &self.cells {

@@ -1,4 +1,4 @@
-//! `events`: counts and rates of all events, by event, process and CPU.
+//! `events`: counts and rates of all events, by event, task and CPU.
 
 mod counts;
 mod rows;
@@ -9,6 +9,7 @@ pub use rows::EventRows;
 use crate::collect::Collectors;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -26,14 +27,14 @@ impl Report for Events {
     const NAME: &'static str = "events";
     const KEY: &'static str = "events";
     const TITLE: &'static str = "events";
-    const ABOUT: &'static str = "Counts and rates of all events, by event, process and CPU";
+    const ABOUT: &'static str = "Counts and rates of events, by event, task and CPU";
     const ACCOUNTS: bool = false;
 
     fn new(_: NoOptions, _: &Selection) -> Self {
         Self
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self)
     }
 
@@ -55,7 +56,7 @@ impl Report for Events {
         rows::of(context, analysis)
     }
 
-    fn text(&self, rows: &EventRows, _: &View) -> String {
-        text::of(rows)
+    fn screen(&self, rows: &EventRows, view: &View) -> Screen {
+        text::of(rows, view)
     }
 }

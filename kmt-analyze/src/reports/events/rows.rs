@@ -34,6 +34,9 @@ pub struct EventRows {
     /// Counts by CPU, the largest first.
     #[serde(skip)]
     pub by_cpu: CountTable,
+    /// All events per second.
+    #[serde(skip)]
+    pub per_second: Option<f64>,
 }
 
 /// Count and rate of one event.
@@ -90,8 +93,10 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> EventRows {
     };
     let by_event = counts.by_name(event);
     let table = |sums| table(context, &counts, sums);
+    let events_total = counts.cells.values().sum();
     EventRows {
-        events_total: counts.cells.values().sum(),
+        events_total,
+        per_second: counts.rate(events_total),
         events: by_event.iter().map(|(name, &events)| (name.clone(), count(events))).collect(),
         cells_total: counts.cells.len(),
         cells: counts.cells.iter().take(context.limit.max(ROWS_MAX)).map(cell).collect(),

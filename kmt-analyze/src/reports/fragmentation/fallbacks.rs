@@ -1,4 +1,4 @@
-//! Allocations from pageblocks of another migrate type, by severity and by who caused them.
+//! Allocations from pageblocks of another migrate type, by severity, task and call site.
 
 use std::collections::HashMap;
 
@@ -18,55 +18,55 @@ use crate::reports::common::rows::Address;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FallbackTable {
-    /// How many.
+    /// Number of fallbacks.
     pub events: u64,
     /// Those below pageblock order, up to order 3.
     pub severe: u64,
     /// Those below pageblock order, of a larger order.
     pub moderate: u64,
-    /// Those after which the pageblock has the type that was asked for.
+    /// Those that changed the type of the pageblock to the requested one.
     pub type_changed: u64,
     /// log2 of the pages of a pageblock.
     pub pageblock_order: u32,
-    /// That is only assumed.
+    /// True if the pageblock order is assumed, not recorded.
     pub pageblock_order_assumed: bool,
-    /// Kinds of fallbacks in all.
+    /// Number of kinds of fallbacks.
     pub rows_total: usize,
     /// Kinds of fallbacks, the most severe first.
     pub rows: Vec<FallbackRow>,
 }
 
-/// Fallbacks that have all in common; `null`: the event lacks it.
+/// Fallbacks with the same properties; `null`: the event lacks the property.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FallbackRow {
     /// `none`, `moderate`, `severe`.
     pub severity: Option<&'static str>,
-    /// How many.
+    /// Number of fallbacks.
     pub count: u64,
-    /// Migrate type that was asked for.
+    /// Requested migrate type.
     pub alloc_migratetype: Option<String>,
-    /// Type of the pages that were taken.
+    /// Type of the allocated pages.
     pub fallback_migratetype: Option<String>,
-    /// Order that was asked for.
+    /// Requested order.
     pub alloc_order: Option<u32>,
-    /// Order of the pages that were taken.
+    /// Order of the allocated pages.
     pub fallback_order: Option<u32>,
-    /// The pageblock has the type that was asked for then.
+    /// The type of the pageblock changed to the requested one.
     pub type_changed: Option<bool>,
     /// Thread id.
     pub pid: i32,
     /// Name and id.
     pub task: String,
-    /// Flags of the page allocation, where it followed.
+    /// Flags of the page allocation that followed.
     pub gfp_flags_text: Option<String>,
-    /// Site of the slab allocation that the pages were for; `null`: of none.
+    /// Site of the slab allocation that needed the pages; `null`: none.
     pub call_site: Option<Address>,
     /// Its function and offset.
     pub symbol: Option<String>,
 }
 
-/// Rows of a trace; nothing where they were not recorded.
+/// Rows of a trace; `None` if fallbacks were not recorded.
 pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Option<FallbackTable> {
     let is_it = |class: &EventClass| class.name == "mm_page_alloc_extfrag";
     if fallbacks.is_empty() && recorded_class(traced.context.session, traced.analysis, is_it) != Some(true) {

@@ -1,6 +1,7 @@
-//! Bytes handed out beyond those asked for: kmalloc's size classes, whole pages for large requests, and the caches' own
-//! rounding, which is charged to the cache and not to who allocates from it.
+//! Bytes allocated beyond those requested: kmalloc's size classes, whole pages for large requests, and the caches' own
+//! rounding, which is charged to the cache and not to its call sites.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -8,11 +9,11 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::collect::occupancy::OccupancySums;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::Known;
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
 
-/// Bytes handed out beyond those asked for.
+/// Bytes allocated beyond those requested.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InternalTables {
@@ -22,36 +23,36 @@ pub struct InternalTables {
     pub kmalloc_large: Option<Waste>,
     /// Caches; `null`: their events were not recorded.
     pub caches: Option<Waste>,
-    /// Call sites of kmalloc that waste, in all.
+    /// Number of kmalloc call sites with waste.
     pub kmalloc_callers_total: Option<usize>,
-    /// Call sites of kmalloc that waste.
+    /// Call sites of kmalloc with waste.
     pub kmalloc_callers: Vec<CallerWaste>,
-    /// Caches that round up, in all.
+    /// Number of caches that round up.
     pub cache_rounding_total: Option<usize>,
-    /// Caches that round up: it is charged to the cache.
+    /// Caches that round up; charged to the cache.
     pub cache_rounding: Vec<CacheWaste>,
-    /// Length of the window, in the clock's unit.
+    /// The call site or cache that wastes most at the end, and its bytes.
     #[serde(skip)]
-    pub length: u64,
+    pub largest: Option<(String, u64)>,
 }
 
-/// Waste beside what it is part of; `null`: frees were not recorded.
+/// Waste, and the bytes that it is part of; `null`: frees were not recorded.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Waste {
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
-    /// Bytes handed out beyond those asked for.
+    /// Bytes allocated beyond those requested.
     pub bytes_wasted: u64,
     /// Bytes live at the end.
     pub bytes_live: Option<u64>,
-    /// At least and at most; `null` where events were lost.
+    /// Bytes live at the end: at least, at most; `null`: events were lost.
     pub bytes_live_range: Option<[u64; 2]>,
-    /// Bytes of live objects beyond those asked for.
+    /// Bytes of live objects beyond those requested.
     pub bytes_wasted_live: Option<u64>,
-    /// Bytes times the clock's unit that objects were held within the window.
+    /// Sum of bytes x time for which objects were held in the window, in bytes x the clock's unit.
     pub byte_time: Option<String>,
-    /// The same of bytes beyond those asked for.
+    /// The same of bytes beyond those requested.
     pub byte_time_wasted: Option<String>,
     /// 100 x bytes_wasted / bytes_alloc.
     pub percent_of_alloc: f64,
@@ -59,9 +60,12 @@ pub struct Waste {
     pub percent_of_live: Option<f64>,
     /// 100 x byte_time_wasted / byte_time.
     pub percent_of_byte_time: Option<f64>,
-    /// Bytes times the clock's unit that were wasted.
+    /// Wasted bytes x time, in bytes x the clock's unit.
     #[serde(skip)]
     pub waste_time: Option<u128>,
+    /// Bytes wasted on average over the window.
+    #[serde(skip)]
+    pub wasted_on_average: Option<u64>,
 }
 
 /// Waste of one call site.
@@ -94,9 +98,9 @@ struct Sums {
     req: u64,
     live: u64,
     req_live: u64,
-    /// Live bytes that are certain; `None` where events were lost.
+    /// Live bytes that are certain; `None`: events were lost.
     least: Option<u64>,
-    /// Bytes of objects that wait for a grace period: they may still be held.
+    /// Bytes of objects that wait for a grace period, so they may still be held.
     waiting: u64,
     byte_time: u128,
     waste_time: u128,
@@ -124,20 +128,23 @@ impl Sums {
 }
 
 impl Sums {
-    fn waste(&self, known: Known) -> Waste {
+    /// Its waste, over a window of that length.
+    fn waste(&self, recorded: RecordedSums, length: u64) -> Waste {
+        let on_average = self.waste_time / u128::from(length.max(1));
         let waiting = |least| [least, self.live.saturating_add(self.waiting)];
         Waste {
             bytes_alloc: self.alloc,
             bytes_wasted: self.wasted(),
-            bytes_live: known.lives.then_some(self.live),
-            bytes_live_range: self.least.filter(|_| known.lives).map(waiting),
-            bytes_wasted_live: known.lives.then(|| self.wasted_live()),
-            byte_time: known.lives.then(|| self.byte_time.to_string()),
-            byte_time_wasted: known.lives.then(|| self.waste_time.to_string()),
+            bytes_live: recorded.lives.then_some(self.live),
+            bytes_live_range: self.least.filter(|_| recorded.lives).map(waiting),
+            bytes_wasted_live: recorded.lives.then(|| self.wasted_live()),
+            byte_time: recorded.lives.then(|| self.byte_time.to_string()),
+            byte_time_wasted: recorded.lives.then(|| self.waste_time.to_string()),
             percent_of_alloc: percent(self.wasted().into(), self.alloc.into()),
-            percent_of_live: known.lives.then(|| percent(self.wasted_live().into(), self.live.into())),
-            percent_of_byte_time: known.lives.then(|| percent(self.waste_time, self.byte_time)),
-            waste_time: known.lives.then_some(self.waste_time),
+            percent_of_live: recorded.lives.then(|| percent(self.wasted_live().into(), self.live.into())),
+            percent_of_byte_time: recorded.lives.then(|| percent(self.waste_time, self.byte_time)),
+            waste_time: recorded.lives.then_some(self.waste_time),
+            wasted_on_average: recorded.lives.then(|| u64::try_from(on_average).unwrap_or(u64::MAX)),
         }
     }
 }
@@ -146,7 +153,7 @@ fn percent(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Sums by kind, by call site of kmalloc, by cache.
+/// Sums by kind, by kmalloc call site, by cache.
 struct AllSums<'t> {
     kinds: [Sums; 3],
     callers: BTreeMap<u64, Sums>,
@@ -192,6 +199,7 @@ fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Al
 pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTables {
     let AllSums { kinds, callers, caches } = all_sums(traced, occupancy);
     let (first, last) = traced.context.selection.span(traced.context.session);
+    let length = last.saturating_sub(first);
     let mut callers: Vec<(u64, String, Sums)> = callers
         .into_iter()
         .filter(|(_, sums)| sums.wasted() > 0)
@@ -200,12 +208,18 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
     let mut caches: Vec<(&str, Sums)> = caches.into_iter().filter(|(_, sums)| sums.wasted() > 0).collect();
     caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
+    let largest_of = |name: &str, sums: &Sums| (name.to_owned(), sums.wasted_live());
+    let all = callers.iter().map(|(_, name, sums)| (name.as_str(), sums));
+    let all = all.chain(caches.iter().map(|(name, sums)| (*name, sums)));
+    let largest = all.max_by_key(|(name, sums)| (sums.wasted_live(), Reverse(*name)));
+    let largest =
+        largest.filter(|(_, sums)| sums.wasted_live() > 0).map(|(name, sums)| largest_of(name, sums));
     let limit = traced.context.limit;
     let basis = Basis::of(traced.context.session, traced.analysis);
-    let [kmalloc, cache] = Api::ALL.map(|api| Known::slab(&basis, Some(api)));
-    let kind = |sums: &Sums, known: Known| known.allocs.then(|| sums.waste(known));
+    let [kmalloc, cache] = Api::ALL.map(|api| RecordedSums::slab(&basis, Some(api)));
+    let kind = |sums: &Sums, recorded: RecordedSums| recorded.allocs.then(|| sums.waste(recorded, length));
     let caller = |(address, symbol, sums): &(u64, String, Sums)| CallerWaste {
-        waste: sums.waste(kmalloc),
+        waste: sums.waste(kmalloc, length),
         call_site: Address(*address),
         symbol: symbol.clone(),
     };
@@ -219,8 +233,8 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
         cache_rounding: caches
             .iter()
             .take(limit)
-            .map(|(name, sums)| CacheWaste { waste: sums.waste(cache), cache: (*name).to_owned() })
+            .map(|(name, sums)| CacheWaste { waste: sums.waste(cache, length), cache: (*name).to_owned() })
             .collect(),
-        length: last.saturating_sub(first),
+        largest,
     }
 }

@@ -1,75 +1,67 @@
-//! Tables of bytes handed out beyond those asked for.
+//! Tables of bytes allocated beyond those requested.
 
 use super::internal::{InternalTables, Waste};
-use crate::render::table::{Align, table};
-use crate::render::text::count;
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::View;
-use crate::reports::common::cells::known;
-use crate::reports::common::known::NOT_RECORDED;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
+use crate::reports::common::shown::part;
 
-/// Rows that are shown at most.
-const ROWS_MAX: usize = 10;
+/// Rows of call sites and caches, unless more are allowed.
+const ROWS: usize = 5;
 
-/// By kind, by call site of kmalloc, by cache.
-pub fn of(rows: &InternalTables, view: &View) -> String {
+/// Columns of waste.
+const WASTE: [Column; 6] = [
+    Column::number("mean waste"),
+    Column::number("mean %").leaves(5),
+    Column::number("live waste").leaves(1),
+    Column::number("live %").leaves(2),
+    Column::number("total waste").leaves(3),
+    Column::number("total %").leaves(4),
+];
+
+/// Adds waste by kind, and by call site of kmalloc and cache.
+pub fn add(screen: &mut Screen, rows: &InternalTables, view: &View) {
     let kinds = [
         ("kmalloc, size classes", rows.kmalloc.as_ref()),
         ("kmalloc, whole pages", rows.kmalloc_large.as_ref()),
-        ("caches' own rounding", rows.caches.as_ref()),
+        ("caches, own rounding", rows.caches.as_ref()),
     ];
-    let kinds: Vec<Vec<String>> =
-        kinds.into_iter().map(|(name, waste)| cells(name, waste, rows.length)).collect();
-    let limit = view.limit.min(ROWS_MAX);
-    let callers = rows.kmalloc_callers.iter().take(limit);
-    let callers = callers.map(|row| cells(&row.symbol, Some(&row.waste), rows.length)).collect();
-    let caches = rows.cache_rounding.iter().take(limit);
-    let caches = caches.map(|row| cells(&row.cache, Some(&row.waste), rows.length)).collect();
-    format!(
-        "INSIDE OBJECTS: bytes handed out beyond those asked for\n{}{}{}",
-        table(&columns("kind"), &kinds),
-        part("kmalloc by", callers, rows.kmalloc_callers_total, "call sites"),
-        part("cache", caches, rows.cache_rounding_total, "caches")
-    )
-}
-
-fn part(first: &'static str, cells: Vec<Vec<String>>, total: Option<usize>, what: &str) -> String {
-    if cells.is_empty() {
-        return String::new();
+    let columns = || WASTE.into_iter();
+    let mut table = Table::new("inside objects", std::iter::once(Column::whole("kind")).chain(columns()));
+    for (name, waste) in kinds {
+        // A kind that wastes nothing is left out; one that was not recorded is unknown.
+        if waste.is_none_or(|waste| waste.bytes_wasted > 0) {
+            table.row(cells(Cell::text(name), waste));
+        }
     }
-    let more = more(cells.len(), total.unwrap_or(cells.len()), what);
-    format!("\n{}{more}", table(&columns(first), &cells))
+    table.explain(
+        "mean waste",
+        "mean waste: bytes allocated beyond those requested, on average over the window.",
+    );
+    if kinds.iter().any(|(_, waste)| waste.is_some_and(|waste| waste.bytes_wasted > 0)) {
+        screen.table(table);
+    }
+    let mut all: Vec<(Cell, &Waste)> = Vec::new();
+    all.extend(rows.kmalloc_callers.iter().map(|row| (Cell::symbol(&row.symbol), &row.waste)));
+    all.extend(rows.cache_rounding.iter().map(|row| (Cell::text(&row.cache), &row.waste)));
+    all.sort_by_key(|(_, waste)| std::cmp::Reverse((waste.waste_time, waste.bytes_wasted)));
+    let total = rows.kmalloc_callers_total.unwrap_or(0) + rows.cache_rounding_total.unwrap_or(0);
+    let columns = std::iter::once(Column::name("kmalloc call site or cache")).chain(columns());
+    let mut table = Table::new("", columns).of("call site or cache", "call sites and caches", total);
+    for (name, waste) in all.into_iter().take(part(view.limit, ROWS)) {
+        table.row(cells(name, Some(waste)));
+    }
+    screen.table(table);
 }
 
-fn columns(first: &'static str) -> [(&'static str, Align); 7] {
+/// Cells under a name and [`WASTE`].
+fn cells(name: Cell, waste: Option<&Waste>) -> [Cell; 7] {
     [
-        (first, Left),
-        ("wasted in all", Right),
-        ("", Right),
-        ("wasted live", Right),
-        ("", Right),
-        ("wasted on average", Right),
-        ("", Right),
+        name,
+        Cell::bytes(waste.and_then(|w| w.wasted_on_average)),
+        Cell::percent(waste.and_then(|w| w.percent_of_byte_time)),
+        Cell::bytes(waste.and_then(|w| w.bytes_wasted_live)),
+        Cell::percent(waste.and_then(|w| w.percent_of_live)),
+        Cell::bytes(waste.map(|w| w.bytes_wasted)),
+        Cell::percent(waste.map(|w| w.percent_of_alloc)),
     ]
-}
-
-fn cells(name: &str, waste: Option<&Waste>, length: u64) -> Vec<String> {
-    let percent =
-        |percent: Option<f64>| percent.map_or(NOT_RECORDED.to_owned(), |percent| format!("{percent:.1}%"));
-    let on_average = waste.and_then(|w| w.waste_time).map(|waste_time| on_average(waste_time, length));
-    vec![
-        name.to_owned(),
-        known(waste.map(|w| w.bytes_wasted)),
-        percent(waste.map(|w| w.percent_of_alloc)),
-        known(waste.and_then(|w| w.bytes_wasted_live)),
-        percent(waste.and_then(|w| w.percent_of_live)),
-        on_average.unwrap_or_else(|| NOT_RECORDED.to_owned()),
-        percent(waste.and_then(|w| w.percent_of_byte_time)),
-    ]
-}
-
-/// Bytes times time, for people: as the bytes that are held on average over the window.
-fn on_average(byte_time: u128, length: u64) -> String {
-    count(u64::try_from(byte_time / u128::from(length.max(1))).unwrap_or(u64::MAX))
 }

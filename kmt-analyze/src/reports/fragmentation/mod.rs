@@ -1,14 +1,19 @@
-//! `fragmentation`: memory that is held and not used, each kind of it apart: inside objects, inside slabs, between
-//! slabs' objects, between pages.
+//! `fragmentation`: unused memory by place: inside objects, inside slabs, between objects, between pages.
 
 mod fallbacks;
 mod internal;
 mod internal_text;
+mod losses;
+mod losses_text;
 mod occupancy;
+mod occupancy_rows;
 mod occupancy_text;
+mod order_columns;
 mod pageblocks;
+mod pageblocks_text;
 mod pages_text;
 mod pinned;
+mod pinned_text;
 mod rows;
 mod slabs;
 mod slabs_text;
@@ -21,16 +26,17 @@ pub use rows::FragmentationRows;
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
 
-/// Memory that is held and not used.
+/// Unused memory by place.
 #[derive(Debug, Default)]
 pub struct Fragmentation;
 
-/// Steps of time that occupancy is computed for.
+/// Number of time steps of the occupancy.
 const STEPS: usize = 10;
 
 impl Report for Fragmentation {
@@ -41,14 +47,13 @@ impl Report for Fragmentation {
     const NAME: &'static str = "fragmentation";
     const KEY: &'static str = "fragmentation";
     const TITLE: &'static str = "fragmentation";
-    const ABOUT: &'static str =
-        "Memory that is held and not used: inside objects, inside slabs, between objects, between pages";
+    const ABOUT: &'static str = "Unused memory inside and between objects, slabs and pages";
 
     fn new(_: NoOptions, _: &Selection) -> Self {
         Self
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self)
     }
 
@@ -62,7 +67,7 @@ impl Report for Fragmentation {
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let (first, last) = context.selection.span(context.session);
-        // An instant has no course.
+        // An instant has one step.
         let steps = if last.saturating_sub(first) < STEPS as u64 { 1 } else { STEPS };
         (
             collectors.add(Occupancy { window: (first, last), steps }),
@@ -81,7 +86,7 @@ impl Report for Fragmentation {
         rows::of(context, analysis, collected)
     }
 
-    fn text(&self, rows: &FragmentationRows, view: &View) -> String {
+    fn screen(&self, rows: &FragmentationRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

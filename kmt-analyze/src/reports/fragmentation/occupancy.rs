@@ -1,142 +1,36 @@
-//! How full slab pages are.
+//! Occupancy of slab pages.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use super::pinned::{self, PinRow};
+use super::occupancy_rows::{AllSlabs, Filling, OccupancyTables, Occupied, OccupiedCache, OccupiedStep};
+use super::pinned;
 use super::traced::Traced;
 use crate::collect::occupancy::{Holds, OccupancySums, SPARSE, SlabPage, Turnover};
-use crate::pass::coverage::{Coverage, Seen};
+use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::reports::common::basis::{Basis, Input};
-
-/// How full slab pages are, or why that is not known.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum OccupancyTables {
-    /// It is not known.
-    Refused {
-        /// Why it is not.
-        refused: String,
-    },
-    /// It is known.
-    Found(Box<Occupied>),
-}
-
-/// How full slab pages are.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Occupied {
-    /// Share of the votes by which page frames were placed in memory.
-    pub direct_map_votes_percent: f64,
-    /// Slabs by cache.
-    pub caches: Vec<OccupiedCache>,
-    /// Slabs of the trace at its end, by their filling.
-    pub slabs_by_filling: Filling,
-    /// Slabs of the trace over time.
-    pub over_time: Vec<OccupiedStep>,
-    /// Call sites with survivors on slab pages, in all.
-    pub pinned_by_total: usize,
-    /// Call sites with survivors on slab pages, those that pin most first.
-    pub pinned_by: Vec<PinRow>,
-    /// Call sites that pin slabs.
-    #[serde(skip)]
-    pub pinners: usize,
-}
-
-/// Slabs of one cache.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct OccupiedCache {
-    /// Name of the cache.
-    pub cache: String,
-    /// `all`, `partly`, `none`, `unknown`: how many of its frees have events.
-    pub frees_seen: &'static str,
-    /// Bytes live at the end: at least, at most; `null` where events were lost.
-    pub bytes_live_range: Option<[u64; 2]>,
-    /// Slabs of the trace that are there at its end.
-    pub slabs: u64,
-    /// Those without objects.
-    pub slabs_empty: u64,
-    /// Those that are sparse: a quarter or less of the bytes that were once live there is.
-    pub slabs_sparse: u64,
-    /// Bytes of the slabs.
-    pub bytes_held: u64,
-    /// Bytes of the objects on them.
-    pub bytes_live: u64,
-    /// Objects on them.
-    pub objects: u64,
-    /// Slabs that were allocated.
-    pub slabs_born: u64,
-    /// Their pages.
-    pub pages_born: u64,
-    /// Slabs of those that were freed.
-    pub slabs_died: u64,
-    /// Their pages.
-    pub pages_died: u64,
-    /// Slabs older than the trace that were freed.
-    pub older_slabs_died: u64,
-    /// Their pages.
-    pub older_pages_died: u64,
-    /// Pages older than the trace that hold objects of it.
-    pub older_pages_in_use: u64,
-    /// Bytes of those objects.
-    pub older_pages_bytes_live: u64,
-}
-
-/// Slabs by their filling.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Filling {
-    /// No object.
-    pub empty: u64,
-    /// Up to a quarter.
-    pub to_25_percent: u64,
-    /// Up to a half.
-    pub to_50_percent: u64,
-    /// Up to three quarters.
-    pub to_75_percent: u64,
-    /// With room for one more object.
-    pub below_100_percent: u64,
-    /// Without room.
-    pub full: u64,
-}
-
-/// Slabs of the trace at the end of a step of time.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct OccupiedStep {
-    /// The end of the step.
-    pub time: u64,
-    /// Bytes of slabs.
-    pub bytes_held: u64,
-    /// Bytes of objects on them.
-    pub bytes_live: u64,
-}
 
 /// Sums of the slabs of one cache.
 #[derive(Debug, Clone, Copy, Default)]
 struct CacheSums {
     turnover: Turnover,
-    /// Slabs of the trace that are there at the end.
+    /// Slabs allocated in the trace and present at its end.
     slabs: u64,
     held: u64,
     live: u64,
     empty: u64,
     sparse: u64,
     objects: u64,
-    /// Frames that are older than the trace and hold objects of it.
+    /// Frames older than the trace that hold objects of it.
     old_frames: u64,
     old_live: u64,
 }
 
-/// Why it is not known how full slab pages are, if so.
+/// The reason why it is unknown how full slab pages are, if it is.
 fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
     if let Some(hashed) = traced.context.session.no_addresses() {
         return Some(hashed.to_owned());
     }
-    let why = "page frames could not be placed in memory (it takes page events, and five votes that agree)";
+    let why = "no direct map base (needs page events and at least 5 votes that agree)";
     let is_placed = traced.analysis.direct_map.is_some();
     let lacks = || Basis::of(traced.context.session, traced.analysis).lacks(Input::SlabLives);
     (!is_placed).then(|| why.to_owned()).or_else(lacks)
@@ -154,9 +48,11 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> OccupancyTa
     let coverage = traced.coverage();
     let (pinned_by, pinned_by_total, pinners) = pinned::of(traced, occupancy);
     let caches = sums.iter().map(|(name, sums)| cache(traced, name, sums, coverage.get(name)));
+    let caches: Vec<OccupiedCache> = caches.collect();
     OccupancyTables::Found(Box::new(Occupied {
         direct_map_votes_percent: map.share_percent(),
-        caches: caches.collect(),
+        sums: AllSlabs::of(&caches),
+        caches,
         slabs_by_filling,
         over_time: steps(occupancy),
         pinned_by_total,
@@ -200,7 +96,7 @@ fn sums<'t>(
     (caches, fillings)
 }
 
-/// The cache that frees at a site tell.
+/// The cache of the frees at a site.
 fn free_cache<'t>(traced: &'t Traced<'_, '_, '_>, site: u32) -> &'t str {
     let interner = &traced.analysis.interner;
     let name = interner.frees.get(site).and_then(|free| free.cache).map(|cache| interner.name(cache));
@@ -211,7 +107,7 @@ fn is_sparse(page: &SlabPage) -> bool {
     page.live > 0 && page.live_bytes <= page.peak_bytes / SPARSE
 }
 
-/// The filling of a slab: it is full if no object like its own fits, since its room for objects is not known.
+/// Counter for the filling of a slab: full if no object of its size fits, since its capacity is unknown.
 fn filling<'f>(fillings: &'f mut Filling, page: &SlabPage, bytes: u64) -> &'f mut u64 {
     if page.live == 0 {
         return &mut fillings.empty;
@@ -253,12 +149,12 @@ fn cache(
     sums: &CacheSums,
     coverage: Option<&(Coverage, u64)>,
 ) -> OccupiedCache {
-    let (seen, waiting) =
-        coverage.map_or((Seen::Unknown, 0), |(coverage, waiting)| (coverage.seen(), *waiting));
-    let least = if seen == Seen::All { sums.live } else { 0 };
+    let (free_events, waiting) =
+        coverage.map_or((FreeEvents::Unknown, 0), |(coverage, waiting)| (coverage.free_events(), *waiting));
+    let least = if free_events == FreeEvents::All { sums.live } else { 0 };
     OccupiedCache {
         cache: name.to_owned(),
-        frees_seen: seen.name(),
+        frees_seen: free_events.name(),
         bytes_live_range: traced.certain.as_ref().map(|_| [least, sums.live.saturating_add(waiting)]),
         slabs: sums.slabs,
         slabs_empty: sums.empty,

@@ -1,155 +1,153 @@
-//! Tables of slab pages.
+//! Tables of slabs that were allocated in the trace.
 
-use super::occupancy::{OccupancyTables, Occupied, OccupiedCache};
-use super::pinned::{PINNED_BYTES_MIN, PINNED_SLABS_MIN};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, duration, percent, time};
+use super::occupancy_rows::{OccupancyTables, Occupied, OccupiedCache};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::text::count;
+use crate::render::words::{counted, listed};
 use crate::reports::common::View;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
+use crate::reports::common::shown::{is_more, part};
 
-/// Caches that are shown at most.
-const CACHES_MAX: usize = 15;
-/// Call sites that are shown, also where fewer of them pin.
-const PINS_MIN: usize = 5;
+/// Caches, unless more are allowed.
+const ROWS: usize = 8;
 
-/// Sums, the course, caches, and call sites that pin.
-pub fn of(rows: &OccupancyTables, view: &View) -> String {
-    match rows {
-        OccupancyTables::Refused { refused } => {
-            format!("BETWEEN OBJECTS: how full slab pages are is not known: {refused}\n")
-        }
-        OccupancyTables::Found(rows) => {
-            sums(rows, view) + &course(rows, view) + &caches(rows, view) + &pinners(rows, view)
-        }
+/// Adds slabs by cache, by filling and over time.
+pub fn add(screen: &mut Screen, rows: &OccupancyTables, view: &View) {
+    let OccupancyTables::Found(rows) = rows else { return };
+    let active: Vec<&OccupiedCache> =
+        rows.caches.iter().filter(|c| c.slabs + c.slabs_born + c.older_slabs_died > 0).collect();
+    let shown = || active.iter().take(part(view.limit, ROWS)).copied();
+    let mut table = table(active.len());
+    shown().for_each(|cache| table.row(cells(cache)));
+    screen.table(table);
+    screen.lines("", sums(rows));
+    screen.table(if view.look.is_wide() || is_more(view.limit) { steps(rows, view) } else { course(rows) });
+    screen.note(uncertain_caches(shown()));
+    if view.is_lossy {
+        screen.note(
+            "Events were lost: slabs and objects whose free was lost count as held; slabs whose allocation was lost count as older than the trace.",
+        );
     }
 }
 
-/// Sums of all caches.
-fn sums(rows: &Occupied, view: &View) -> String {
-    let all = |of: fn(&OccupiedCache) -> u64| rows.caches.iter().map(of).fold(0, u64::saturating_add);
-    let (held, live) = (all(|c| c.bytes_held), all(|c| c.bytes_live));
-    let lossy = "events were lost: a slab whose allocation was lost counts as older, one whose free was lost as held, and so do objects\n\n";
-    format!(
-        "BETWEEN OBJECTS: slabs of the trace hold {} bytes at the end, {} of them in objects ({})\n{} slabs came and {} of them went; {} older ones went; {} older pages took objects, and how full they are is not known\n\n{}",
-        count(held),
-        count(live),
-        percent(live, held),
-        count(all(|c| c.slabs_born)),
-        count(all(|c| c.slabs_died)),
-        count(all(|c| c.older_slabs_died)),
-        count(all(|c| c.older_pages_in_use)),
-        if view.is_lossy { lossy } else { "" }
-    )
+/// Slabs by cache, without rows.
+fn table(total: usize) -> Table {
+    let columns = [
+        Column::name("cache"),
+        Column::number("slabs").leaves(1),
+        Column::number("held"),
+        Column::number("in objects"),
+        Column::number("unused"),
+        Column::number("in use").leaves(2),
+        Column::number("empty").leaves(3),
+        Column::number("sparse").leaves(4),
+        Column::number("allocated").leaves(5),
+        Column::number("freed").leaves(6),
+        Column::number("older freed").leaves(7),
+    ];
+    let title = "between objects: slabs allocated in the trace, at its end";
+    let mut table = Table::new(title, columns).of("cache", "caches", total);
+    table.explain("sparse", SPARSE_NOTE);
+    table.explain("allocated", "allocated, freed: slabs; older freed: slabs older than the trace.");
+    table
 }
 
-/// Slabs over time, and by their filling at the end.
-fn course(rows: &Occupied, view: &View) -> String {
-    let steps = rows.over_time.iter().map(|step| {
-        let in_use = percent(step.bytes_live, step.bytes_held);
-        vec![time(step.time, view.unit), count(step.bytes_held), count(step.bytes_live), in_use]
-    });
-    let steps: Vec<Vec<String>> = steps.collect();
-    let columns = [("until", Right), ("held", Right), ("live", Right), ("in use", Right)];
+/// Meaning of sparse slabs.
+pub const SPARSE_NOTE: &str =
+    "sparse: at most a quarter of the bytes that were once live on the slab still are.";
+
+fn cells(c: &OccupiedCache) -> [Cell; 11] {
+    [
+        Cell::text(&c.cache),
+        Cell::Count(c.slabs),
+        Cell::Bytes(c.bytes_held),
+        Cell::Bytes(c.bytes_live),
+        Cell::Bytes(c.bytes_held.saturating_sub(c.bytes_live)),
+        Cell::share(c.bytes_live, c.bytes_held),
+        Cell::Count(c.slabs_empty),
+        Cell::Count(c.slabs_sparse),
+        Cell::Count(c.slabs_born),
+        Cell::Count(c.slabs_died),
+        Cell::Count(c.older_slabs_died),
+    ]
+}
+
+/// Slabs of all caches: by filling, and allocated and freed.
+fn sums(rows: &Occupied) -> Vec<String> {
     let f = &rows.slabs_by_filling;
     let fillings = [
         ("empty", f.empty),
-        ("to 25 %", f.to_25_percent),
-        ("to 50 %", f.to_50_percent),
-        ("to 75 %", f.to_75_percent),
-        ("below full", f.below_100_percent),
+        ("up to 25 %", f.to_25_percent),
+        ("up to 50 %", f.to_50_percent),
+        ("up to 75 %", f.to_75_percent),
+        ("above 75 %", f.below_100_percent),
         ("full", f.full),
     ];
-    let fillings: Vec<String> =
-        fillings.iter().map(|(name, number)| format!("{name} {}", count(*number))).collect();
-    format!("{}\nslabs at the end: {}\n\n", table(&columns, &steps), fillings.join(", "))
+    let fillings = fillings.iter().filter(|(_, number)| *number > 0);
+    let fillings: Vec<String> = fillings.map(|(name, number)| format!("{} {name}", count(*number))).collect();
+    let sums = &rows.sums;
+    let older = match sums.older_slabs_died {
+        0 => String::new(),
+        older => format!("; {} freed", counted(older, "older slab", "older slabs")),
+    };
+    let (allocated, freed) = (count(sums.slabs_born), count(sums.slabs_died));
+    let mut lines = vec![format!("slabs: {allocated} allocated in the trace, {freed} of them freed{older}")];
+    if sums.older_pages_in_use > 0 {
+        let pages = count(sums.older_pages_in_use);
+        lines.push(format!("older pages with objects of the trace: {pages} (how full is unknown)"));
+    }
+    lines.extend((!fillings.is_empty()).then(|| format!("filling at the end: {}", fillings.join(", "))));
+    lines
 }
 
-/// Slabs by cache.
-fn caches(rows: &Occupied, view: &View) -> String {
-    let active: Vec<&OccupiedCache> =
-        rows.caches.iter().filter(|c| c.slabs + c.slabs_born + c.older_slabs_died > 0).collect();
-    let shown: Vec<&OccupiedCache> = active.iter().take(view.limit.min(CACHES_MAX)).copied().collect();
-    let cells: Vec<Vec<String>> = shown
-        .iter()
-        .map(|c| {
-            let turnover = [c.slabs_born, c.slabs_died, c.older_slabs_died, c.slabs];
-            let mut cells = vec![c.cache.clone()];
-            cells.extend(turnover.map(count));
-            cells.extend([count(c.bytes_held), count(c.bytes_live), percent(c.bytes_live, c.bytes_held)]);
-            cells.extend([c.slabs_empty, c.slabs_sparse].map(count));
-            cells
-        })
-        .collect();
+/// Slabs over time as two small charts.
+fn course(rows: &Occupied) -> Table {
     let columns = [
-        ("cache", Left),
-        ("slabs born", Right),
-        ("died", Right),
-        ("older died", Right),
-        ("at the end", Right),
-        ("held", Right),
-        ("live", Right),
-        ("in use", Right),
-        ("empty", Right),
-        ("sparse", Right),
+        Column::whole("over time"),
+        Column::whole("start to end"),
+        Column::number("at most"),
+        Column::number("at end"),
     ];
-    table(&columns, &cells) + &more(shown.len(), active.len(), "caches") + &doubtful(&shown)
+    let mut table = Table::new("", columns);
+    let held: Vec<u64> = rows.over_time.iter().map(|step| step.bytes_held).collect();
+    let live: Vec<u64> = rows.over_time.iter().map(|step| step.bytes_live).collect();
+    let unused: Vec<u64> = held.iter().zip(&live).map(|(held, live)| held.saturating_sub(*live)).collect();
+    for (name, values) in [("slabs held", held), ("in objects", live), ("unused", unused)] {
+        let (most, last) = (values.iter().max().copied(), values.last().copied());
+        if most.is_some_and(|most| most > 0) {
+            table.row([Cell::text(name), Cell::Course(values), Cell::bytes(most), Cell::bytes(last)]);
+        }
+    }
+    table
 }
 
-/// Caches that may have more room than it seems.
-fn doubtful(caches: &[&OccupiedCache]) -> String {
-    let names: Vec<&str> = caches
-        .iter()
-        .filter(|cache| matches!(cache.frees_seen, "partly" | "none"))
-        .map(|cache| cache.cache.as_str())
-        .collect();
+/// Slabs at the end of each step.
+fn steps(rows: &Occupied, view: &View) -> Table {
+    let columns = [
+        Column::number("time"),
+        Column::number("held"),
+        Column::number("in objects"),
+        Column::number("unused").leaves(1),
+        Column::number("in use").leaves(2),
+    ];
+    let mut table = Table::new("slabs over time", columns);
+    for step in &rows.over_time {
+        table.row([
+            Cell::text(view.time(step.time)),
+            Cell::Bytes(step.bytes_held),
+            Cell::Bytes(step.bytes_live),
+            Cell::Bytes(step.bytes_held.saturating_sub(step.bytes_live)),
+            Cell::share(step.bytes_live, step.bytes_held),
+        ]);
+    }
+    table
+}
+
+/// Caches whose slabs may have more room than shown.
+fn uncertain_caches<'c>(caches: impl Iterator<Item = &'c OccupiedCache>) -> String {
+    let caches = caches.filter(|cache| matches!(cache.frees_seen, "partly" | "none"));
+    let names: Vec<String> = caches.map(|cache| cache.cache.clone()).collect();
     if names.is_empty() {
         return String::new();
     }
-    format!(
-        "frees have no event, or not all, of {}: live is an upper bound there, and slabs may be emptier\n",
-        names.join(", ")
-    )
-}
-
-/// Call sites whose survivors hold slabs that are nearly empty.
-fn pinners(rows: &Occupied, view: &View) -> String {
-    let heading = match rows.pinners {
-        0 => "\nno call site pins slabs that are nearly empty\n".to_owned(),
-        1 => "\none call site pins slabs that are nearly empty:\n".to_owned(),
-        n => format!("\n{n} call sites pin slabs that are nearly empty:\n"),
-    };
-    let cells: Vec<Vec<String>> = rows
-        .pinned_by
-        .iter()
-        .take(view.limit.min(rows.pinners.max(PINS_MIN)))
-        .map(|row| {
-            vec![
-                row.symbol.clone(),
-                if row.is_pinner { "pins".to_owned() } else { String::new() },
-                count(row.sparse_objects),
-                format!("{:.1}", row.sparse_slabs),
-                count(row.pinned_sparse_bytes),
-                row.sparse_age_mean.map_or(String::new(), |age| duration(age, view.unit)),
-                count(row.objects),
-                count(row.pinned_bytes),
-            ]
-        })
-        .collect();
-    let columns = [
-        ("survivors of", Left),
-        ("", Left),
-        ("on sparse slabs", Right),
-        ("slabs", Right),
-        ("pinned there", Right),
-        ("age", Right),
-        ("on all", Right),
-        ("unused there", Right),
-    ];
-    format!(
-        "{heading}{}{}\nSparse: a quarter or less of what the slab once held is live. Each survivor is charged an equal share of what its slab leaves unused; a call site pins from {} bytes and {PINNED_SLABS_MIN} slabs on. Objects without a free event seem live until their address or page is used again, and the room of a slab counts as unused where objects are in it that have no allocation event.\n",
-        table(&columns, &cells),
-        more(cells.len(), rows.pinned_by_total, "call sites"),
-        count(PINNED_BYTES_MIN as u64),
-    )
+    format!("Some objects of {} are freed without an event: their slabs may be emptier.", listed(&names))
 }

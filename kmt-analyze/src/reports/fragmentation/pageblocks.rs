@@ -1,4 +1,4 @@
-//! Pageblocks whose pages of the trace are of several types.
+//! Pageblocks with live pages of several migrate types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,15 +25,15 @@ pub struct Pageblocks {
     pub blocks_of_mixed_orders: u64,
     /// Live pages by order and migrate type of their allocation.
     pub by_order_and_migratetype: Vec<OrderPages>,
-    /// Blocks of movable pages that hold pages which cannot be moved: they are never whole again.
+    /// Movable blocks that hold unmovable pages: they cannot become free as a whole.
     pub movable_blocks_with_unmovable_pages: u64,
     /// Blocks and pages by migrate type.
     pub by_migratetype: Vec<TypePages>,
-    /// Allocations of unmovable pages in movable blocks, in all.
+    /// Groups of unmovable pages in movable blocks, shown or not.
     pub culprits_total: usize,
     /// Allocations of unmovable pages in movable blocks.
     pub culprits: Vec<CulpritRow>,
-    /// All blocks by type, from /proc/pagetypeinfo before the trace; `null`: the file does not hold it.
+    /// All blocks by type, from /proc/pagetypeinfo before the trace; `null`: not in the file.
     pub blocks_by_type_before: Option<Vec<ZoneBlocks>>,
     /// The same after the trace.
     pub blocks_by_type_after: Option<Vec<ZoneBlocks>>,
@@ -45,7 +45,7 @@ pub struct Pageblocks {
 pub struct OrderPages {
     /// log2 of the pages of an allocation.
     pub order: u8,
-    /// Migrate type that was asked for.
+    /// Requested migrate type.
     pub migratetype: String,
     /// Live pages.
     pub pages: u64,
@@ -55,7 +55,7 @@ pub struct OrderPages {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TypePages {
-    /// Migrate type that was asked for.
+    /// Requested migrate type.
     pub migratetype: String,
     /// Blocks with pages of it.
     pub blocks: u64,
@@ -117,7 +117,7 @@ struct Block {
 const UNMOVABLE: i32 = 0;
 const MOVABLE: usize = 1;
 
-/// Rows of a trace; nothing where page events were not recorded.
+/// Rows of a trace; `None` if page events were not recorded.
 pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks> {
     if recorded(traced.context.session, traced.analysis, Meaning::PAGE_ALLOC) != Some(true) {
         return None;
@@ -174,10 +174,10 @@ fn blocks(
 
 /// Kind of an allocation, and task.
 type Maker = (u32, i32);
-/// With its blocks and pages.
+/// A maker with its blocks and pages.
 type Made = (Maker, (u64, u64));
 
-/// Movable blocks that hold unmovable pages, and by maker the blocks and pages; those with most blocks first.
+/// Number of movable blocks that hold unmovable pages; their blocks and pages by maker, those with most blocks first.
 fn culprits(
     traced: &Traced<'_, '_, '_>,
     mixing: &MixingSums,

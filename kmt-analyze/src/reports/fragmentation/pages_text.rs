@@ -1,189 +1,134 @@
-//! Tables of fragmentation between pages.
-
-use std::collections::BTreeSet;
+//! Tables of free memory, and of pages from pageblocks of another migrate type.
 
 use super::fallbacks::{FallbackRow, FallbackTable};
-use super::pageblocks::{Pageblocks, ZoneBlocks};
+use super::order_columns::ORDERS;
+use super::pageblocks_text;
 use super::rows::PageFragmentation;
 use super::zones::ZoneRow;
-use crate::render::table::{Align, table};
-use crate::render::text::{count, escaped, percent};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::text::count;
+use crate::render::words::counted;
 use crate::reports::common::View;
-use crate::reports::common::known::NOT_RECORDED;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
+use crate::reports::common::shown::{is_more, part};
 
-/// Fallbacks that are shown at most.
-const FALLBACKS_MAX: usize = 15;
-/// Allocations of unmovable pages that are shown at most.
-const CULPRITS_MAX: usize = 10;
+/// Kinds of fallbacks, unless more are allowed.
+const FALLBACKS: usize = 5;
 
-/// Indices, fallbacks, pageblocks.
-pub fn of(rows: &PageFragmentation, view: &View) -> String {
-    let zones = rows.zones.as_ref().map_or_else(
-        || "unusable_index and extfrag_index are not known: the file holds no /proc/buddyinfo\n".to_owned(),
-        |zones| self::zones(zones),
-    );
-    let fallbacks = rows.fallbacks.as_ref().map_or_else(
-        || "fallbacks: not recorded (kmem:mm_page_alloc_extfrag), or none happened\n".to_owned(),
-        |fallbacks| self::fallbacks(fallbacks, view),
-    );
-    let pageblocks = rows.pageblocks.as_ref().map_or_else(
-        || "pageblocks: page events were not recorded\n".to_owned(),
-        |pageblocks| self::pageblocks(pageblocks, view),
-    );
-    format!("BETWEEN PAGES\n{zones}\n{fallbacks}\n{pageblocks}")
+/// Adds free memory, fallbacks and pageblocks.
+pub fn add(screen: &mut Screen, rows: &PageFragmentation, view: &View) {
+    let is_all = view.look.is_wide() || is_more(view.limit);
+    if let Some(zones) = &rows.zones {
+        screen.table(unusable(zones, rows));
+        screen.table(indices(zones, rows, is_all));
+    }
+    if let Some(fallbacks) = rows.fallbacks.as_ref().filter(|table| table.events > 0) {
+        screen.lines("fallbacks: pages from pageblocks of another migrate type", vec![sums(fallbacks)]);
+        screen.table(self::fallbacks(fallbacks, view));
+    }
+    if let Some(pageblocks) = &rows.pageblocks {
+        pageblocks_text::add(screen, pageblocks, view);
+    }
 }
 
-/// The kernel's indices by zone and order.
-fn zones(zones: &[ZoneRow]) -> String {
-    let thousandths = |value: f64| format!("{:.3}", value / 1000.0);
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for zone in zones {
-        let name = format!("{}/{} {}", zone.node, escaped(zone.zone.as_bytes()), zone.when);
-        let unusable = zone.unusable_index.iter().map(|value| thousandths(*value as f64));
-        let extfrag = zone.extfrag_index.iter().map(|value| thousandths(*value as f64));
-        let first = [name, count(zone.free_pages), "unusable".to_owned()];
-        rows.push(first.into_iter().chain(unusable).collect());
-        let first = [String::new(), String::new(), "extfrag".to_owned()];
-        rows.push(first.into_iter().chain(extfrag).collect());
-    }
+/// Columns of the orders that there are, behind others; that of `kept` never leaves.
+fn columns(zones: &[ZoneRow], kept: u8, first: impl IntoIterator<Item = Column>) -> Vec<Column> {
     let orders = zones.iter().map(|zone| zone.free_blocks.len()).max().unwrap_or(0);
-    let headings: Vec<String> = (0..orders).map(|order| order.to_string()).collect();
-    let mut columns = vec![("node/zone", Left), ("free pages", Right), ("by order", Left)];
-    columns.extend(headings.iter().map(|heading| (heading.as_str(), Right)));
-    let meaning = "unusable: share of the free pages that a request of that order cannot use. extfrag: -1 it would succeed, towards 0 it would fail for lack of memory, towards 1 for fragmentation. Pages on per-CPU lists are in neither.\n";
-    format!("{}{meaning}", table(&columns, &rows))
+    let column = |(order, column): (usize, Column)| {
+        if order == usize::from(kept) { column.leaves(0) } else { column }
+    };
+    first.into_iter().chain(ORDERS.into_iter().take(orders).enumerate().map(column)).collect()
+}
+
+/// Free memory that requests of each order cannot use.
+fn unusable(zones: &[ZoneRow], rows: &PageFragmentation) -> Table {
+    let first = [Column::name("zone"), Column::whole("when"), Column::number("free")];
+    let title = "between pages: % of free memory that a request of this order cannot use";
+    let mut table = Table::new(title, columns(zones, rows.requested.order, first));
+    for zone in zones {
+        let free = Cell::Bytes(zone.free_pages.saturating_mul(rows.page_size));
+        let first = [Cell::text(zone.name()), Cell::text(zone.when), free];
+        // Thousandths are shown as percent, without loss.
+        let indices = zone.unusable_index.iter().map(|&index| Cell::Percent(index as f64 / 10.0));
+        table.row(first.into_iter().chain(indices).take(3 + ORDERS.len()));
+    }
+    table
+}
+
+/// Causes of failure of requests of each order, where some would fail.
+fn indices(zones: &[ZoneRow], rows: &PageFragmentation, is_all: bool) -> Table {
+    let first = [Column::name("zone"), Column::whole("when")];
+    let title = "requests of this order that would fail: 0 for lack of memory, 1 for fragmentation";
+    let mut table = Table::new(title, columns(zones, rows.requested.order, first));
+    let would_fail = |zone: &&ZoneRow| zone.extfrag_index.iter().any(|&index| index != SUCCESS);
+    for zone in zones.iter().filter(|zone| is_all || would_fail(zone)) {
+        let first = [Cell::text(zone.name()), Cell::text(zone.when)];
+        let index = |&index: &i64| match index {
+            SUCCESS if !is_all => Cell::Empty,
+            index => Cell::text(format!("{:.3}", index as f64 / 1000.0)),
+        };
+        table.row(first.into_iter().chain(zone.extfrag_index.iter().map(index)).take(2 + ORDERS.len()));
+    }
+    if is_all {
+        table.explain("zone", "-1.000: a request of this order would succeed.");
+    }
+    table
+}
+
+/// Index of a request that would succeed, in thousandths.
+const SUCCESS: i64 = -1000;
+
+/// Fallbacks by severity.
+fn sums(rows: &FallbackTable) -> String {
+    let mut parts = Vec::new();
+    if rows.severe > 0 {
+        parts.push(format!("{} severe (up to order 3)", count(rows.severe)));
+    }
+    if rows.moderate > 0 {
+        let largest = rows.pageblock_order.saturating_sub(1);
+        parts.push(format!("{} moderate (order 4 to {largest})", count(rows.moderate)));
+    }
+    if rows.type_changed > 0 {
+        parts.push(format!("{} changed the type of the pageblock", count(rows.type_changed)));
+    }
+    let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let assumed = match rows.pageblock_order_assumed {
+        true => format!("; pageblock order {} is assumed", rows.pageblock_order),
+        false => String::new(),
+    };
+    format!("{}{parts}{assumed}", counted(rows.events, "fallback", "fallbacks"))
 }
 
 /// Fallbacks, the most severe first.
-fn fallbacks(rows: &FallbackTable, view: &View) -> String {
-    let cells: Vec<Vec<String>> =
-        rows.rows.iter().take(view.limit.min(FALLBACKS_MAX)).map(fallback).collect();
+fn fallbacks(rows: &FallbackTable, view: &View) -> Table {
     let columns = [
-        ("severity", Left),
-        ("times", Right),
-        ("type", Left),
-        ("order", Left),
-        ("block changes type", Left),
-        ("task", Left),
-        ("gfp_flags", Left),
-        ("for a slab object of", Left),
+        Column::number("events"),
+        Column::whole("severity").leaves(2),
+        Column::whole("requested").leaves(1),
+        Column::whole("taken from"),
+        Column::whole("type changed").leaves(5),
+        Column::name("task"),
+        Column::text("gfp_flags").leaves(3),
+        Column::name("for slab objects of").leaves(4),
     ];
-    format!(
-        "fallbacks: {} pages came from blocks of another type: {} severe, {} moderate, {} changed the block's type (pageblock order {}{})\n{}{}",
-        count(rows.events),
-        count(rows.severe),
-        count(rows.moderate),
-        count(rows.type_changed),
-        rows.pageblock_order,
-        if rows.pageblock_order_assumed { ", assumed" } else { "" },
-        table(&columns, &cells),
-        more(cells.len(), rows.rows_total, "kinds")
-    )
+    let mut table = Table::new("", columns).of("kind of fallback", "kinds of fallbacks", rows.rows_total);
+    rows.rows.iter().take(part(view.limit, FALLBACKS)).for_each(|row| table.row(fallback(row)));
+    table
 }
 
-fn fallback(row: &FallbackRow) -> Vec<String> {
-    let known = |text: Option<&str>| text.unwrap_or(NOT_RECORDED).to_owned();
-    let order = |order: Option<u32>| order.map_or(NOT_RECORDED.to_owned(), |order| order.to_string());
-    let (asked, taken) = (row.alloc_migratetype.as_deref(), row.fallback_migratetype.as_deref());
-    vec![
-        known(row.severity),
-        count(row.count),
-        format!("{} from {}", known(asked), known(taken)),
-        format!("{} from {}", order(row.alloc_order), order(row.fallback_order)),
-        known(row.type_changed.map(|changed| if changed { "yes" } else { "no" })),
-        row.task.clone(),
-        row.gfp_flags_text.clone().unwrap_or_default(),
-        row.symbol.clone().unwrap_or_default(),
-    ]
-}
-
-/// Pageblocks of mixed types.
-fn pageblocks(rows: &Pageblocks, view: &View) -> String {
-    let all = rows.blocks_with_live_pages as u64;
-    let mut out = format!(
-        "pageblocks: {} hold live pages of the trace, {} ({}) of more than one type, {} ({}) of more than one order; {} movable ones hold pages that cannot be moved\n",
-        count(all),
-        count(rows.blocks_mixed),
-        percent(rows.blocks_mixed, all),
-        count(rows.blocks_of_mixed_orders),
-        percent(rows.blocks_of_mixed_orders, all),
-        count(rows.movable_blocks_with_unmovable_pages)
-    );
-    out.push_str(&by_type(rows));
-    out.push_str(&culprits(rows, view));
-    if let (Some(before), Some(after)) = (&rows.blocks_by_type_before, &rows.blocks_by_type_after) {
-        out.push_str(&all_blocks(before, after));
-    }
-    out.push_str("A block's type is that of most pages served from it without falling back; before its first event it is not known. What was allocated before the trace is in no block.\n");
-    out
-}
-
-/// Blocks and pages by type, and the pages by order.
-fn by_type(rows: &Pageblocks) -> String {
-    let orders: BTreeSet<u8> = rows.by_order_and_migratetype.iter().map(|row| row.order).collect();
-    let headings: Vec<String> = orders.iter().map(|order| format!("order {order}")).collect();
-    let mut columns = vec![("asked for", Left), ("in blocks", Right), ("live pages", Right)];
-    columns.extend(headings.iter().map(|heading| (heading.as_str(), Right)));
-    let of_order = |name: &str, order: u8| -> u64 {
-        let rows = rows.by_order_and_migratetype.iter();
-        rows.filter(|row| row.order == order && row.migratetype == name).map(|row| row.pages).sum()
+fn fallback(row: &FallbackRow) -> [Cell; 8] {
+    let known = |text: Option<&str>| text.map_or(Cell::Unknown, Cell::text);
+    let pages = |kind: Option<&str>, order: Option<u32>| match kind.zip(order) {
+        Some((kind, order)) => Cell::text(format!("{kind} order {order}")),
+        None => known(kind),
     };
-    let cells: Vec<Vec<String>> = rows
-        .by_migratetype
-        .iter()
-        .map(|row| {
-            let by_order = orders.iter().map(|&order| count(of_order(&row.migratetype, order)));
-            let first = [row.migratetype.clone(), count(row.blocks), count(row.pages)];
-            first.into_iter().chain(by_order).collect()
-        })
-        .collect();
-    table(&columns, &cells)
-}
-
-/// Unmovable pages in movable blocks.
-fn culprits(rows: &Pageblocks, view: &View) -> String {
-    if rows.culprits_total == 0 {
-        return String::new();
-    }
-    let cells: Vec<Vec<String>> = rows
-        .culprits
-        .iter()
-        .take(view.limit.min(CULPRITS_MAX))
-        .map(|row| {
-            let (order, flags) = (row.order.to_string(), row.gfp_flags_text.clone());
-            vec![row.task.clone(), order, flags, count(row.blocks), count(row.pages)]
-        })
-        .collect();
-    let columns = [
-        ("unmovable in movable blocks", Left),
-        ("order", Right),
-        ("gfp_flags", Left),
-        ("blocks", Right),
-        ("pages", Right),
-    ];
-    format!("\n{}{}", table(&columns, &cells), more(cells.len(), rows.culprits_total, "kinds"))
-}
-
-/// All pageblocks by type, before and after.
-fn all_blocks(before: &[ZoneBlocks], after: &[ZoneBlocks]) -> String {
-    let types = before.first().map(|zone| zone.types.as_slice()).unwrap_or_default();
-    let mut columns = vec![("all blocks by type", Left)];
-    columns.extend(types.iter().map(|of_type| (of_type.migratetype.as_str(), Right)));
-    let rows: Vec<Vec<String>> = before
-        .iter()
-        .zip(after)
-        .map(|(before, after)| {
-            let name = format!("{}/{}", before.node, escaped(before.zone.as_bytes()));
-            let cells = before.types.iter().zip(&after.types).map(|(before, after)| {
-                match after.blocks == before.blocks {
-                    true => count(after.blocks),
-                    false => format!("{} (was {})", count(after.blocks), count(before.blocks)),
-                }
-            });
-            std::iter::once(name).chain(cells).collect()
-        })
-        .collect();
-    format!("\n{}", table(&columns, &rows))
+    [
+        Cell::Count(row.count),
+        known(row.severity),
+        pages(row.alloc_migratetype.as_deref(), row.alloc_order),
+        pages(row.fallback_migratetype.as_deref(), row.fallback_order),
+        known(row.type_changed.map(|changed| if changed { "yes" } else { "no" })),
+        Cell::text(&row.task),
+        row.gfp_flags_text.as_deref().map_or(Cell::Empty, Cell::text),
+        row.symbol.as_deref().map_or(Cell::Empty, Cell::symbol),
+    ]
 }

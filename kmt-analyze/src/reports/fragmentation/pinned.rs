@@ -1,4 +1,4 @@
-//! Call sites whose survivors hold slabs that are nearly empty.
+//! Call sites whose survivors hold nearly empty slabs.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct PinRow {
     pub bytes: u64,
     /// Bytes of their slabs that are not in use, shared equally among the objects of a slab.
     pub pinned_bytes: u64,
-    /// The same of sparse slabs: a quarter or less of the bytes that were once live there is.
+    /// The same for sparse slabs: with at most a quarter of their highest live bytes.
     pub pinned_sparse_bytes: u64,
     /// Share in sparse slabs.
     pub sparse_slabs: f64,
@@ -30,21 +30,21 @@ pub struct PinRow {
     pub sparse_objects: u64,
     /// Their mean age, in the clock's unit.
     pub sparse_age_mean: Option<u64>,
-    /// It pins slabs: 65,536 bytes of 16 slabs or more.
+    /// True if it pins at least 65,536 bytes on at least 16 sparse slabs.
     pub is_pinner: bool,
 }
 
-/// Bytes that a call site has to pin to be named for it, and the slabs that they must be of.
+/// Smallest pinned bytes of a reported call site.
 pub const PINNED_BYTES_MIN: f64 = 65_536.0;
-/// The same in slabs.
+/// Smallest number of its slabs.
 pub const PINNED_SLABS_MIN: f64 = 16.0;
 
 fn is_pinner(pins: &Pins) -> bool {
     pins.sparse_bytes() >= PINNED_BYTES_MIN && pins.sparse_slabs() >= PINNED_SLABS_MIN
 }
 
-/// Call sites with survivors on slab pages, those that pin most first, as many as are shown; how many there are, and
-/// how many of them pin.
+/// Call sites with survivors on slab pages, those that pin most first, at most the limit; number of all of them; number
+/// of those that pin.
 pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow>, usize, usize) {
     let mut all: Vec<(u32, &Pins)> = (0..).zip(&occupancy.pins).filter(|(_, p)| p.objects > 0).collect();
     all.sort_by(|a, b| {

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::fallbacks::{self, FallbackTable};
 use super::internal::{self, InternalTables};
-use super::occupancy::{self, OccupancyTables};
+use super::losses::{self, Loss, Requested};
+use super::occupancy;
+use super::occupancy_rows::OccupancyTables;
 use super::pageblocks::{self, Pageblocks};
 use super::slabs::{self, SlabTails};
 use super::traced::{Traced, cache_names};
@@ -27,30 +29,42 @@ pub struct FragmentationRows {
     pub fragmentation: FragmentationTables,
 }
 
-/// Memory that is held and not used, each kind of it apart.
+/// Memory that is held and not used, by kind.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FragmentationTables {
-    /// Inside objects: bytes handed out beyond those asked for.
+    /// Inside objects: bytes allocated beyond those requested.
     pub internal: InternalTables,
-    /// Inside slabs, from the last snapshot of /proc/slabinfo; `null`: there is none.
+    /// Inside slabs, from the last snapshot of /proc/slabinfo; `null`: no snapshot.
     pub slabs: Option<SlabTails>,
     /// Between objects of slabs.
     pub occupancy: OccupancyTables,
     /// Between pages.
     pub pages: PageFragmentation,
+    /// Unused memory by place, the largest first.
+    #[serde(skip)]
+    pub losses: Vec<Loss>,
+    /// Bytes wasted over all allocations, and bytes allocated; `None`: no allocation was recorded.
+    #[serde(skip)]
+    pub wasted_in_all: Option<(u64, u64)>,
 }
 
 /// Between pages.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageFragmentation {
-    /// The kernel's indices by zone, from /proc/buddyinfo; `null`: the file does not hold it.
+    /// The kernel's indices by zone, from /proc/buddyinfo; `null`: not in the file.
     pub zones: Option<Vec<ZoneRow>>,
     /// Allocations from pageblocks of another migrate type; `null`: not recorded.
     pub fallbacks: Option<FallbackTable>,
     /// Pageblocks with live pages of the trace; `null`: page events were not recorded.
     pub pageblocks: Option<Pageblocks>,
+    /// Order of requests that free memory is judged by.
+    #[serde(skip)]
+    pub requested: Requested,
+    /// Bytes of a page.
+    #[serde(skip)]
+    pub page_size: u64,
 }
 
 /// Rows of a trace.
@@ -64,14 +78,22 @@ pub fn of(
     let is_whole = !context.session.losses.any();
     let certain = is_whole.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
     let traced = Traced { context, analysis, labels: &labels, caches: &caches, certain };
+    let requested = Requested::of(&traced);
+    let (internal, slabs) = (internal::of(&traced, occupancy), slabs::of(&traced));
+    let (occupancy, zones) = (occupancy::of(&traced, occupancy), zones::of(&traced));
+    let of_pages = (zones.as_deref(), requested);
     let tables = FragmentationTables {
-        internal: internal::of(&traced, occupancy),
-        slabs: slabs::of(&traced),
-        occupancy: occupancy::of(&traced, occupancy),
+        losses: losses::of(&traced, (&internal, slabs.as_ref(), &occupancy), of_pages),
+        wasted_in_all: losses::wasted_in_all(&internal),
+        internal,
+        slabs,
+        occupancy,
         pages: PageFragmentation {
-            zones: zones::of(&traced),
             fallbacks: fallbacks::of(&traced, fallbacks),
             pageblocks: pageblocks::of(&traced, mixing),
+            zones,
+            requested,
+            page_size: analysis.page_size.0,
         },
     };
     FragmentationRows { fragmentation: tables }

@@ -1,4 +1,4 @@
-//! Bytes of slabs that no object can take, and what debugging adds to objects: from the snapshots.
+//! Bytes of slabs that no object can take, and bytes that debug options add to objects, from the snapshots.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::trace::slabinfo::{self, SlabInfo};
 
-/// Bytes of all slabs that no object can take.
+/// Bytes of all slabs that no object can use.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlabTails {
@@ -15,9 +15,9 @@ pub struct SlabTails {
     pub bytes_held: u64,
     /// Bytes of them behind the last object.
     pub tail_bytes: u64,
-    /// Bytes of red zones, poison and tracking; `null`: not known.
+    /// Bytes of red zones, poison and tracking; `null`: unknown.
     pub debug_metadata_bytes: Option<u64>,
-    /// Caches with slabs, in all.
+    /// Number of caches with slabs.
     pub caches_total: usize,
     /// Caches, those with the largest tails first.
     pub caches: Vec<CacheTail>,
@@ -29,7 +29,7 @@ pub struct SlabTails {
     pub page_size: u64,
 }
 
-/// Bytes of the slabs of one cache that no object can take.
+/// Bytes of the slabs of one cache that no object can use.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheTail {
@@ -45,20 +45,20 @@ pub struct CacheTail {
     pub object_size: u64,
     /// Bytes of a slab behind its last object.
     pub tail_bytes_per_slab: u64,
-    /// The same of all its slabs.
+    /// The same for all its slabs.
     pub tail_bytes: u64,
-    /// Bytes that red zones, poison and tracking add to each object; `null`: not known.
+    /// Bytes of red zones, poison and tracking for each object; `null`: unknown.
     pub debug_metadata_bytes_per_object: Option<u64>,
     /// Objects in use, by slabinfo.
     pub active_objs: u64,
-    /// Objects that the slabs have room for.
+    /// Capacity of the slabs in objects.
     pub num_objs: u64,
 }
 
 /// Values of /sys/kernel/slab by cache and file.
 type Sysfs = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// Rows of a trace; nothing without a snapshot.
+/// Rows of a trace; `None` without a snapshot.
 pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     let text = traced.attachment(&["slabinfo.after", "slabinfo.before", "slabinfo"])?;
     let sysfs = traced.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);

@@ -1,55 +1,54 @@
-//! The table of slab tails.
+//! The table of bytes behind the last object of each slab.
 
-use super::slabs::SlabTails;
-use crate::render::table::{Align, table};
-use crate::render::text::{count, escaped};
+use super::slabs::{CacheTail, SlabTails};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::text::escaped;
 use crate::reports::common::View;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
+use crate::reports::common::shown::part;
 
-/// Rows that are shown at most.
-const ROWS_MAX: usize = 10;
+/// Caches, unless more are allowed.
+const ROWS: usize = 5;
 
-/// Tails by cache.
-pub fn of(rows: Option<&SlabTails>, view: &View) -> String {
-    let Some(rows) = rows else {
-        return "INSIDE SLABS: not known, the file holds no /proc/slabinfo\n".to_owned();
-    };
-    let metadata = match rows.debug_metadata_bytes {
-        Some(0) => "no cache has red zones, poison or tracking\n".to_owned(),
-        Some(bytes) => format!("{} bytes are red zones, poison and tracking\n", count(bytes)),
-        None => {
-            "whether objects carry debug metadata is not known: the file holds nothing of /sys/kernel/slab\n"
-                .to_owned()
-        }
-    };
-    let wasteful = rows.caches.iter().filter(|cache| cache.tail_bytes > 0);
-    let cells: Vec<Vec<String>> = wasteful
-        .take(view.limit.min(ROWS_MAX))
-        .map(|cache| {
-            vec![
-                escaped(cache.cache.as_bytes()),
-                count(cache.num_slabs),
-                format!("{} x {}", cache.objects_per_slab, cache.object_size),
-                count(cache.pages_per_slab.saturating_mul(rows.page_size)),
-                count(cache.tail_bytes_per_slab),
-                count(cache.tail_bytes),
-            ]
-        })
-        .collect();
+/// Adds unused bytes of slabs by cache.
+pub fn add(screen: &mut Screen, rows: Option<&SlabTails>, view: &View) {
+    let Some(rows) = rows else { return };
     let columns = [
-        ("cache", Left),
-        ("slabs", Right),
-        ("objects", Right),
-        ("slab bytes", Right),
-        ("tail", Right),
-        ("tails", Right),
+        Column::name("cache"),
+        Column::number("slabs"),
+        Column::number("objects x size").leaves(3),
+        Column::number("slab size").leaves(2),
+        Column::number("tail"),
+        Column::number("all tails"),
+        Column::number("share").leaves(1),
     ];
-    format!(
-        "INSIDE SLABS: {} of {} bytes of all slabs, by /proc/slabinfo, fit no object\n{metadata}{}{}",
-        count(rows.tail_bytes),
-        count(rows.bytes_held),
-        table(&columns, &cells),
-        more(cells.len(), rows.caches_with_tails, "caches")
-    )
+    let title = "inside slabs: bytes behind the last object (all slabs, /proc/slabinfo)";
+    let mut table = Table::new(title, columns).of("cache", "caches", rows.caches_with_tails);
+    let wasteful = rows.caches.iter().filter(|cache| cache.tail_bytes > 0);
+    for cache in wasteful.take(part(view.limit, ROWS)) {
+        table.row(cells(cache, rows));
+    }
+    screen.table(table);
+    match rows.debug_metadata_bytes {
+        Some(0) => {}
+        Some(bytes) => screen.note(format!(
+            "Debug options (red zones, poison, tracking) add {} to the objects of all slabs.",
+            view.bytes(bytes)
+        )),
+        None if view.look.is_wide() => screen.note(
+            "Debug data in objects (red zones, poison, tracking): unknown; the file has no /sys/kernel/slab.",
+        ),
+        None => {}
+    }
+}
+
+fn cells(cache: &CacheTail, rows: &SlabTails) -> [Cell; 7] {
+    [
+        Cell::text(escaped(cache.cache.as_bytes())),
+        Cell::Count(cache.num_slabs),
+        Cell::text(format!("{} x {}", cache.objects_per_slab, cache.object_size)),
+        Cell::Bytes(cache.pages_per_slab.saturating_mul(rows.page_size)),
+        Cell::Bytes(cache.tail_bytes_per_slab),
+        Cell::Bytes(cache.tail_bytes),
+        Cell::share(cache.tail_bytes, rows.tail_bytes),
+    ]
 }

@@ -1,17 +1,28 @@
-//! The parts of the report, one behind the other.
+//! The screen of unused memory: the answer, all places side by side, and each place, the largest first.
 
+use super::losses::Place;
 use super::rows::FragmentationRows;
-use super::{internal_text, occupancy_text, pages_text, slabs_text};
+use super::{internal_text, losses_text, occupancy_text, pages_text, pinned_text, slabs_text};
+use crate::render::screen::Screen;
 use crate::reports::common::View;
 
 /// All parts.
-pub fn of(rows: &FragmentationRows, view: &View) -> String {
+pub fn of(rows: &FragmentationRows, view: &View) -> Screen {
     let rows = &rows.fragmentation;
-    [
-        internal_text::of(&rows.internal, view),
-        slabs_text::of(rows.slabs.as_ref(), view),
-        occupancy_text::of(&rows.occupancy, view),
-        pages_text::of(&rows.pages, view),
-    ]
-    .join("\n")
+    let mut screen = losses_text::of(rows, view);
+    for loss in &rows.losses {
+        match loss.place {
+            Place::Objects => internal_text::add(&mut screen, &rows.internal, view),
+            Place::Slabs => slabs_text::add(&mut screen, rows.slabs.as_ref(), view),
+            Place::BetweenObjects => {
+                occupancy_text::add(&mut screen, &rows.occupancy, view);
+                pinned_text::add(&mut screen, &rows.occupancy, view);
+            }
+            Place::BetweenPages => pages_text::add(&mut screen, &rows.pages, view),
+        }
+    }
+    screen.next("fragmentation -l 0 --wide", "all rows, slabs over time, all indices");
+    screen.next("callers --sort wasted", "call sites that waste most in all");
+    screen.next("what-if", "size classes that would waste less");
+    screen
 }

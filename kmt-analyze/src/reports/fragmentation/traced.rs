@@ -1,4 +1,4 @@
-//! The results that all parts of the report are computed from.
+//! Inputs of all parts of the report.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::stream::{Api, NameId, Site};
 
-/// The results that all parts are computed from.
+/// Inputs of all parts of the report.
 pub struct Traced<'v, 's, 'd> {
     /// The trace and the selection.
     pub context: &'v Context<'s, 'd>,
     /// Results of the pass.
     pub analysis: &'v Analysis,
-    /// Names.
+    /// Looks up names.
     pub labels: &'v Labels<'s, 'd>,
     /// Name of the cache of each site.
     pub caches: &'v [String],
-    /// By number of the site, true if objects that seem live are; `None` where events were lost.
+    /// By number of the site, true if its live objects are certain; `None`: events were lost.
     pub certain: Option<Vec<bool>>,
 }
 
 impl Traced<'_, '_, '_> {
-    /// The first of the attached files that is there.
+    /// First of these attached files that exists.
     pub fn attachment(&self, names: &[&str]) -> Option<&[u8]> {
         names.iter().find_map(|name| self.context.session.trace.metadata().attachment(name))
     }
 
-    /// Of that many live bytes of a site, those that are live for certain; `None` where events were lost.
+    /// Certain live bytes of a site with `live` live bytes; `None`: events were lost.
     pub fn least(&self, site: u32, live: u64) -> Option<u64> {
         let is_certain = self.certain.as_ref()?.get(site as usize) == Some(&true);
         Some(if is_certain { live } else { 0 })
     }
 
-    /// By name of the cache: whether frees have events, and bytes that wait for a grace period.
+    /// By name of the cache: coverage of its frees, and bytes that wait for a grace period.
     pub fn coverage(&self) -> BTreeMap<&str, (Coverage, u64)> {
         let mut out: BTreeMap<&str, (Coverage, u64)> = BTreeMap::new();
         for (site, parts) in (0u32..).zip(&self.analysis.balance.sites) {
@@ -54,7 +54,7 @@ impl Traced<'_, '_, '_> {
     }
 }
 
-/// The cache of each site: as its events tell, or as most frees of the site do; by size for kmalloc.
+/// The cache of each site: that of its events, else that of most of its frees; by size for kmalloc.
 pub fn cache_names(result: &Analysis) -> Vec<String> {
     let usual = usual_names(result);
     let sites = result.interner.sites.items().iter().zip(usual);

@@ -1,15 +1,16 @@
-//! Free pages that large requests cannot use: the kernel's own indices, before and after.
+//! Free pages that large requests cannot use: the kernel's indices, before and after the trace.
 
 use serde::Serialize;
 
 use super::traced::Traced;
+use crate::render::text::escaped;
 use crate::trace::buddy::{self, Zone};
 
 /// Free pages of a zone.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ZoneRow {
-    /// `before` or `after` the trace; empty: the file does not tell.
+    /// `before` or `after` the trace; empty: not recorded.
     pub when: &'static str,
     /// Node.
     pub node: u32,
@@ -19,18 +20,31 @@ pub struct ZoneRow {
     pub free_pages: u64,
     /// Free blocks by order.
     pub free_blocks: Vec<u64>,
-    /// By order, in thousandths: share of the free pages that a request cannot use, as mm/vmstat.c computes it.
+    /// Share of the free pages that a request cannot use, by order, in thousandths, as mm/vmstat.c computes it.
     pub unusable_index: Vec<u64>,
     /// By order, in thousandths: -1000 the request would succeed, towards 0 it would fail for lack of memory, towards
     /// 1000 for fragmentation, as mm/vmstat.c computes it.
     pub extfrag_index: Vec<i64>,
 }
 
+impl ZoneRow {
+    /// Its name for people, escaped: `node 0 DMA32`.
+    pub fn name(&self) -> String {
+        format!("node {} {}", self.node, escaped(self.zone.as_bytes()))
+    }
+
+    /// Free pages in blocks below an order.
+    pub fn unusable_pages(&self, order: u8) -> u64 {
+        let below = self.free_blocks.iter().enumerate().take(order.into());
+        below.fold(0, |sum, (order, &blocks)| sum.saturating_add(blocks.saturating_mul(1 << order)))
+    }
+}
+
 /// Snapshots of /proc/buddyinfo, and when they were read.
 const FILES: [(&str, &str); 3] =
     [("before", "buddyinfo.before"), ("after", "buddyinfo.after"), ("", "buddyinfo")];
 
-/// Rows of a trace; nothing where the file holds no snapshot.
+/// Rows of a trace; `None` without a snapshot.
 pub fn of(traced: &Traced<'_, '_, '_>) -> Option<Vec<ZoneRow>> {
     let zones = |name: &str| traced.attachment(&[name]).map(buddy::parse).unwrap_or_default();
     let row = |when: &'static str, zone: Zone| {

@@ -1,90 +1,116 @@
-//! The table of CPUs, and the list of their losses.
+//! The table of CPUs, and that of their losses.
 
-use kmt_format::kernel::ClockUnit;
+use std::cmp::Reverse;
 
 use super::cpus::{CpuRow, LossRow, StatsRow};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, time};
+use super::rows::InfoRows;
+use crate::render::screen::{Cell, Column, Table};
+use crate::render::text::count;
+use crate::reports::common::View;
 
-/// Places of losses that are listed for each CPU; JSON lists all.
-const PLACES_SHOWN: usize = 4;
-
-/// The table of CPUs.
-pub fn table_of(cpus: &[CpuRow]) -> String {
+/// Counts of each CPU, those with most losses first, and the number of CPUs that are left out.
+pub fn cpus(rows: &InfoRows, limit: usize) -> (Table, usize) {
     let columns = [
-        "CPU",
-        "events",
-        "lost",
-        "overrun",
-        "dropped",
-        "commit overrun",
-        "counted in place",
-        "uncounted places",
+        Column::number("CPU"),
+        Column::number("events"),
+        Column::number("lost"),
+        Column::number("lost %").leaves(1),
+        Column::number("overrun").leaves(2),
+        Column::number("dropped").leaves(2),
+        Column::number("commit overrun").leaves(3),
+        Column::number("counted").leaves(4),
+        Column::number("uncounted gaps").leaves(5),
+        Column::number("lost in gaps").leaves(6),
+        Column::number("without time").leaves(6),
     ];
-    table(&columns.map(|name| (name, Align::Right)), &cpus.iter().map(cells).collect::<Vec<_>>())
+    let mut table = Table::new("", columns);
+    let mut cpus: Vec<&CpuRow> = rows.head.trace.per_cpu.iter().collect();
+    cpus.sort_by_key(|cpu| (Reverse(cpu.head.lost_events), cpu.head.cpu));
+    let left = cpus.len().saturating_sub(limit);
+    cpus.truncate(limit);
+    cpus.iter().for_each(|cpu| table.row(cells(cpu)));
+    table.explain(
+        "overrun",
+        "Overrun, dropped, commit overrun: the kernel's counters of events that were overwritten before they were read, refused by a full buffer, lost in nested interrupts.",
+    );
+    table.explain("counted", "Counted: lost events that sub-buffers count.");
+    table
+        .explain("lost in gaps", "Lost in gaps: overrun events beyond those counted, in all uncounted gaps.");
+    table.explain("without time", "Without time: lost events that mark no sub-buffer.");
+    (table, left)
 }
 
-fn cells(cpu: &CpuRow) -> Vec<String> {
-    let least = if cpu.head.lost_events_is_minimum { ">= " } else { "" };
-    let counter = |of: fn(&StatsRow) -> Option<u64>| {
-        cpu.stats.as_ref().and_then(of).map_or("not told".to_owned(), count)
-    };
-    vec![
-        cpu.head.cpu.to_string(),
-        count(cpu.head.events),
-        format!("{least}{}", count(cpu.head.lost_events)),
+fn cells(cpu: &CpuRow) -> [Cell; 11] {
+    let head = &cpu.head;
+    let counter =
+        |of: fn(&StatsRow) -> Option<u64>| cpu.stats.as_ref().and_then(of).map_or(Cell::Empty, Cell::Count);
+    let lost = Cell::Count(head.lost_events);
+    [
+        Cell::Count(head.cpu.into()),
+        Cell::Count(head.events),
+        if head.lost_events_is_minimum {
+            Cell::text(format!(">= {}", count(head.lost_events)))
+        } else {
+            lost
+        },
+        Cell::share(head.lost_events, head.events.saturating_add(head.lost_events)),
         counter(|stats| stats.overrun),
         counter(|stats| stats.dropped_events),
         counter(|stats| stats.commit_overrun),
-        count(cpu.lost_events_counted_in_place),
-        count(cpu.uncounted_places as u64),
+        Cell::Count(cpu.lost_events_counted_in_place),
+        Cell::Count(cpu.uncounted_places as u64),
+        cpu.lost_events_at_uncounted_places.map_or(Cell::Empty, Cell::Count),
+        Cell::Count(cpu.lost_events_unplaced),
     ]
 }
 
-/// Lines of the losses of each CPU; empty if there are none.
-pub fn list_of(cpus: &[CpuRow], unit: ClockUnit) -> String {
-    let lines: String = cpus.iter().map(|cpu| losses(cpu, unit)).collect();
-    if lines.is_empty() { lines } else { format!("\n{lines}") }
-}
-
-fn losses(cpu: &CpuRow, unit: ClockUnit) -> String {
-    let number = cpu.head.cpu;
-    let at = |at: Option<u64>, otherwise: &str| at.map_or(otherwise.to_owned(), |at| time(at, unit));
-    let mut out = String::new();
-    for loss in cpu.losses.iter().take(PLACES_SHOWN) {
-        let (after, before) = (at(loss.after, "the start"), at(loss.before, "the end"));
-        out.push_str(&format!("CPU {number}: between {after} and {before}: {}\n", kinds(loss)));
-    }
-    if cpu.losses.len() > PLACES_SHOWN {
-        let more = cpu.losses.len() - PLACES_SHOWN;
-        out.push_str(&format!("CPU {number}: {more} more places; --json lists all\n"));
-    }
-    if let Some(lost) = cpu.lost_events_at_uncounted_places {
-        let places = cpu.uncounted_places;
-        let together = if places == 1 { "there" } else { "at these places together" };
-        out.push_str(&format!(
-            "CPU {number}: {places} places not counted by the kernel; its overrun counter tells {} lost {together}\n",
-            count(lost)
-        ));
-    }
-    if cpu.lost_events_unplaced > 0 {
-        out.push_str(&format!(
-            "CPU {number}: {} lost of which the kernel does not say where (dropped events mark no sub-buffer)\n",
-            count(cpu.lost_events_unplaced)
-        ));
-    }
-    out
-}
-
-/// Kinds of losses at a place.
-fn kinds(loss: &LossRow) -> String {
-    let counted = loss.lost_events.filter(|lost| *lost > 0);
-    let missing = (loss.events_missing > 0).then_some(loss.events_missing);
-    let kinds = [
-        counted.map(|lost| format!("{} lost", count(lost))),
-        loss.uncounted.then(|| "lost, not counted by the kernel".to_owned()),
-        loss.damaged_input.then(|| "input damaged".to_owned()),
-        missing.map(|events| format!("{} missing with their chunks", count(events))),
+/// Gaps in the streams, uncounted ones and the largest first, and the number of gaps that are left out.
+pub fn places(rows: &InfoRows, view: &View) -> (Table, usize) {
+    let columns = [
+        Column::number("CPU"),
+        Column::number("after"),
+        Column::number("before"),
+        Column::number("lost"),
+        Column::number("in missing chunks").leaves(1),
+        Column::text("remark").leaves(2),
     ];
-    kinds.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let mut table = Table::new("Gaps", columns);
+    let cpus = rows.head.trace.per_cpu.iter();
+    let mut places: Vec<(u32, &LossRow)> =
+        cpus.flat_map(|cpu| cpu.losses.iter().map(|place| (cpu.head.cpu, place))).collect();
+    places.sort_by_key(|(_, place)| {
+        (Reverse(place.uncounted), Reverse(place.lost_events.unwrap_or(0).max(place.events_missing)))
+    });
+    let left = places.len().saturating_sub(view.limit);
+    for (cpu, place) in places.into_iter().take(view.limit) {
+        let at = |time: Option<u64>, end| time.map_or(Cell::text(end), |time| Cell::text(view.time(time)));
+        table.row([
+            Cell::Count(cpu.into()),
+            at(place.after, "start"),
+            at(place.before, "end"),
+            lost(place),
+            Cell::Count(place.events_missing),
+            Cell::text(remark(place)),
+        ]);
+    }
+    (table, left)
+}
+
+/// Events lost in a gap, as far as the kernel counted them.
+fn lost(place: &LossRow) -> Cell {
+    match place.lost_events.filter(|lost| *lost > 0) {
+        None => Cell::Empty,
+        Some(lost) if place.uncounted => Cell::text(format!(">= {}", count(lost))),
+        Some(lost) => Cell::Count(lost),
+    }
+}
+
+/// Reasons why the number of lost events is not exact.
+fn remark(place: &LossRow) -> &'static str {
+    match (place.uncounted, place.damaged_input) {
+        (true, true) => "not counted by the kernel; input damaged",
+        (true, false) => "not counted by the kernel",
+        (false, true) => "input damaged",
+        (false, false) => "",
+    }
 }

@@ -1,28 +1,59 @@
 //! `info`: contents, losses and integrity of the file.
 
+mod changes;
+mod changes_text;
 mod chunks;
 mod cpus;
+mod date;
+mod facts;
 mod losses;
 mod rows;
+mod show;
 mod text;
 
+pub use changes::ChangeRows;
 pub use rows::InfoRows;
 
 use crate::failure::{Outcome, Result};
-use crate::render::out::{Out, Schema, print_rows};
-use crate::reports::common::trust::title;
+use crate::pass::selection::Selection;
+use crate::render::out::{Schema, print_rows};
+use crate::reports::common::Context;
+use crate::reports::document::print_screen;
+use crate::reports::output::Output;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
+use crate::trace::time_range::TimeRange;
+
+/// Prints a stored file of the target: the last one, or the last that was read until `at`.
+pub fn show(session: &Session<'_>, name: &str, at: Option<&TimeRange>) -> Result<Outcome> {
+    let selection = Selection { at: at.cloned(), ..Selection::default() };
+    let context = Context { session, selection: &selection, limit: 0 };
+    let at = at.map(|_| selection.span(session).1);
+    show::run(&context, name, at)
+}
+
+/// Prints what the stored counts of the kernel say changed.
+pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
+    let rows = changes::of(session);
+    if output.json {
+        print_rows(Schema::first("info-diff"), &rows)?;
+    } else {
+        let context = Context { session, selection: &Selection::default(), limit: output.rows() };
+        let screen = changes_text::of(&rows, &context.view(output.show.look));
+        print_screen(&session.path, screen, &output.show)?;
+    }
+    Ok(Outcome::Done)
+}
 
 /// Prints the report.
-pub fn run(session: &Session<'_>, as_json: bool) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let (rows, damages) = rows::of(session);
-    if as_json {
+    if output.json {
         print_rows(Schema::first("info"), &rows)?;
     } else {
-        let mut out = Out::stdout();
-        out.page(&format!("{}\n\n{}", title(session), text::of(&rows, session.unit())))?;
-        out.finish()?;
+        let context = Context { session, selection: &Selection::default(), limit: output.rows() };
+        let screen = text::of(&rows, &context.view(output.show.look));
+        print_screen(&session.path, screen, &output.show)?;
     }
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
 }

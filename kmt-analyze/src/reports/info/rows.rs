@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use super::chunks::{self, StorageRow};
 use super::cpus::CpuRow;
 use crate::render::head::Head;
+use crate::render::text::escaped;
 use crate::reports::common::rows::text;
 use crate::trace::session::Session;
 
@@ -50,6 +51,12 @@ pub struct InfoRows {
     /// The recorded command.
     #[serde(skip)]
     pub command: Option<CommandRow>,
+    /// Path of the file, escaped.
+    #[serde(skip)]
+    pub file: String,
+    /// Times of day of the first and the last event, in nanoseconds since 1970.
+    #[serde(skip)]
+    pub recorded: Option<[i64; 2]>,
 }
 
 /// Format of the file, and sizes of the target.
@@ -135,12 +142,12 @@ pub struct CommandRow {
     pub outcome: Option<String>,
 }
 
-/// Pairs as a map; of pairs of one key the last one.
+/// Serializes pairs as a map; a repeated key has its last value.
 fn as_map<S: Serializer, T: Serialize>(pairs: &[(String, T)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
-/// Rows of a file, and the damage found in its event chunks.
+/// Rows of a file, and the damage of its event chunks.
 pub fn of(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
     let trace = session.trace;
     let metadata = trace.metadata();
@@ -148,8 +155,11 @@ pub fn of(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
     let attachments = metadata.attachments.iter();
     let attachment =
         |name: &str, contents: &[u8]| AttachmentRow { name: name.to_owned(), bytes: contents.len() };
+    let day = |time: Option<u64>| session.time_of_day(time?);
     let rows = InfoRows {
         head: Head::of(trace, &session.losses),
+        file: escaped(session.path.as_os_str().as_encoded_bytes()),
+        recorded: day(session.first_time()).zip(day(session.last_time())).map(|(from, to)| [from, to]),
         file_bytes: trace.len_bytes(),
         bytes_per_event: trace.event_bytes() as f64 / trace.event_count().max(1) as f64,
         event_chunk_bytes: trace.event_bytes(),

@@ -1,85 +1,105 @@
-//! The page: a line for each subject, then the tables of CPUs and events.
+//! The screen of a file.
 
-use kmt_format::kernel::ClockUnit;
+use super::facts;
+use super::losses::{self, cpus};
+use super::rows::InfoRows;
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::text::escaped;
+use crate::render::words::{counted, share};
+use crate::reports::common::View;
 
-use super::chunks::StorageRow;
-use super::losses;
-use super::rows::{InfoRows, IntegrityRow};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, escaped};
-
-/// The page, behind its heading.
-pub fn of(rows: &InfoRows, unit: ClockUnit) -> String {
-    let cpus = &rows.head.trace.per_cpu;
-    let tables = [losses::table_of(cpus), losses::list_of(cpus, unit)].concat();
-    format!("{}\n{tables}\n{}", subjects(rows), events(&rows.events))
-}
-
-fn subjects(rows: &InfoRows) -> String {
-    let mut out = String::new();
-    let mut line = |key: &str, value: String| out.push_str(&format!("{key:<14}{value}\n"));
-    line("format", format_text(rows));
-    line("file", format!("{} bytes; events {:.2} bytes each", count(rows.file_bytes), rows.bytes_per_event));
-    line("stored", storage(&rows.storage));
-    let page_size = rows.format.page_size;
-    line("page size", page_size.map_or("not told".to_owned(), |size| format!("{} bytes", count(size))));
-    let uname = rows.kernel.uname_line.as_ref();
-    line("kernel", uname.map_or("not told".to_owned(), |uname| escaped(uname.as_bytes())));
-    if let Some(command) = &rows.command {
-        let outcome = command.outcome.as_deref().unwrap_or("not known how it ended");
-        let [command, outcome] = [&command.command, outcome].map(|text| escaped(text.as_bytes()));
-        line("command", format!("{command} ({outcome})"));
+/// Contents and losses, the facts of the file, and tables of CPUs, losses and events.
+pub fn of(rows: &InfoRows, view: &View) -> Screen {
+    let mut screen = Screen::new(contents(rows, view));
+    screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
+    screen.answer.extend(flaws(rows));
+    screen.facts(facts::of(rows, view));
+    let (cpus, cpus_left) = cpus(rows, view.limit);
+    let (places, places_left) = losses::places(rows, view);
+    let (events, events_left) = events(rows, view.limit);
+    [cpus, places, events].into_iter().for_each(|table| screen.table(table));
+    let left = [
+        (cpus_left, "CPU", "CPUs"),
+        (places_left, "gap", "gaps"),
+        (events_left, "event type", "event types"),
+    ];
+    let left: Vec<String> = left
+        .into_iter()
+        .filter(|(left, ..)| *left > 0)
+        .map(|(left, one, several)| counted(left as u64, one, several))
+        .collect();
+    if !left.is_empty() {
+        screen.note(format!("Not shown: {} (info --json).", left.join(", ")));
     }
-    line("symbols", if rows.has_symbols { count(rows.symbols as u64) } else { "none".to_owned() });
-    line("task names", count(rows.tasks as u64));
-    line("attachments", attachments(rows));
-    line("integrity", integrity(&rows.integrity));
-    out
+    if rows.integrity.sound {
+        screen.next("summary", "slab and page memory");
+        screen.next("events", "events by task and CPU, with rates");
+    } else {
+        screen.next("verify", "check each chunk and each event");
+        screen.next("recover -o WHOLE.kmt", "a sound file of all that can be read");
+    }
+    screen
 }
 
-fn format_text(rows: &InfoRows) -> String {
-    let format = &rows.format;
+/// Events, CPUs, length and kernel.
+fn contents(rows: &InfoRows, view: &View) -> String {
+    let trace = &rows.head.trace;
+    let length = trace.first.zip(trace.last).map_or(0, |(first, last)| last.saturating_sub(first));
+    let text = |text: &Option<String>| text.as_ref().map(|text| escaped(text.as_bytes()));
+    let release = text(&rows.kernel.release);
+    let release = release.map_or("kernel unknown".to_owned(), |release| format!("Linux {release}"));
+    if trace.events == 0 {
+        return format!("The file has no events ({release}).");
+    }
+    let machine = text(&rows.kernel.machine).map_or(String::new(), |machine| format!(" {machine}"));
     format!(
-        "{}, {}-endian, {}-bit, {} chunks",
-        format.version,
-        format.byte_order,
-        format.long_size * 8,
-        count(format.chunks)
+        "{} on {} in {}, {release}{machine}.",
+        counted(trace.events, "event", "events"),
+        counted(trace.cpus as u64, "CPU", "CPUs"),
+        view.duration(length)
     )
 }
 
-fn storage(storage: &StorageRow) -> String {
-    let counts = [
-        (storage.plain, "event chunks as they are"),
-        (storage.lz4, "with lz4"),
-        (storage.zstd, "with zstd"),
-        (storage.verbatim, "of them verbatim sub-buffers"),
-        (storage.unverified, "of them from a torn file, without a checksum over what the target wrote"),
-    ];
-    let counts = counts.iter().filter(|(chunks, _)| *chunks > 0);
-    let text =
-        counts.map(|(chunks, kind)| format!("{} {kind}", count(*chunks))).collect::<Vec<_>>().join(", ");
-    if text.is_empty() { "no event chunks".to_owned() } else { text }
+/// Lost events, and the CPU with most.
+fn losses(rows: &InfoRows) -> String {
+    let trace = &rows.head.trace;
+    let lost = trace.lost_events;
+    let has_places = trace.per_cpu.iter().any(|cpu| !cpu.losses.is_empty());
+    if lost == 0 {
+        return match (has_places, trace.per_cpu.iter().all(|cpu| cpu.stats.is_some())) {
+            (true, _) => "Parts of the recording are missing; the number of lost events is unknown.",
+            (false, true) => "No events were lost, by the kernel's counters.",
+            (false, false) => "Losses are unknown: the kernel's counters were not recorded.",
+        }
+        .to_owned();
+    }
+    let least = if trace.lost_events_is_minimum { "At least " } else { "" };
+    let all = trace.events.saturating_add(lost);
+    let worst = trace.per_cpu.iter().max_by_key(|cpu| cpu.head.lost_events);
+    let worst = worst.filter(|_| trace.per_cpu.len() > 1).map_or(String::new(), |cpu| {
+        format!(", {} of them on CPU {}", share(cpu.head.lost_events, lost), cpu.head.cpu)
+    });
+    format!("{least}{} ({}) were lost{worst}.", counted(lost, "event", "events"), share(lost, all))
 }
 
-fn attachments(rows: &InfoRows) -> String {
-    let names = rows.attachments.iter().map(|attachment| &attachment.name);
-    let names: Vec<String> =
-        names.filter(|name| !name.starts_with("events/")).map(|name| escaped(name.as_bytes())).collect();
-    if names.is_empty() { "none".to_owned() } else { names.join(" ") }
-}
-
-fn integrity(integrity: &IntegrityRow) -> String {
+/// Flaws of the file itself.
+fn flaws(rows: &InfoRows) -> Option<String> {
+    let integrity = &rows.integrity;
     match (integrity.damage_count, integrity.finished) {
-        (0, true) => "sound: every checksum holds, and the file ends as its writer ended it".to_owned(),
-        (0, false) => "no damage, but the file has no end: cut off, or still being written".to_owned(),
-        (damages, _) => format!("damaged in {damages} places"),
+        (0, true) => None,
+        (0, false) => Some("The file has no end: it was cut off, or is still being written.".to_owned()),
+        (damages, _) => Some(format!("The file is damaged in {}.", counted(damages, "place", "places"))),
     }
 }
 
-fn events(events: &[(String, u64)]) -> String {
-    let mut events: Vec<&(String, u64)> = events.iter().collect();
+/// Counts by event, and the number of events that are left out.
+fn events(rows: &InfoRows, limit: usize) -> (Table, usize) {
+    let mut events: Vec<&(String, u64)> = rows.events.iter().collect();
     events.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then(a.cmp(b)));
-    let cells = events.into_iter().map(|(name, events)| vec![escaped(name.as_bytes()), count(*events)]);
-    table(&[("event", Align::Left), ("count", Align::Right)], &cells.collect::<Vec<_>>())
+    let all = rows.head.trace.events;
+    let mut table = Table::new("", [Column::name("event"), Column::number("count"), Column::number("%")]);
+    for (name, count) in events.iter().take(limit) {
+        table.row([Cell::text(escaped(name.as_bytes())), Cell::Count(*count), Cell::share(*count, all)]);
+    }
+    (table, events.len().saturating_sub(limit))
 }

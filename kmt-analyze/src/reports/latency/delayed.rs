@@ -1,4 +1,4 @@
-//! Allocations that had to wait.
+//! Allocations that waited.
 
 use serde::Serialize;
 
@@ -9,38 +9,38 @@ use crate::pass::filter::Names;
 use crate::render::text::escaped;
 use crate::reports::common::rows::Address;
 
-/// Allocations of one kind that had to wait.
+/// Allocations of one kind that waited.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DelayedAllocation {
-    /// The stall that they waited for, as in `kinds`.
+    /// Stall that they waited for, as in `kinds`.
     pub kind: &'static str,
-    /// log2 of their pages.
+    /// log2 of the pages of an allocation.
     pub order: u8,
-    /// Migrate type that was asked for.
+    /// Requested migrate type.
     pub migratetype: String,
     /// Allocation flags.
     pub gfp_flags: u64,
     /// Their names.
     pub gfp_flags_text: String,
-    /// Site of the slab allocation that the pages were for; `null`: of none.
+    /// Call site of the slab allocation that needed the pages; `null`: none found.
     pub call_site: Option<Address>,
     /// Its function and offset.
     pub symbol: Option<String>,
-    /// They failed after all.
+    /// They failed after the wait.
     pub failed: bool,
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// Time that they waited, all together, in the clock's unit.
+    /// Sum of their waits, in the clock's unit.
     pub total: u64,
     /// Longest wait, in the clock's unit.
     pub max: u64,
-    /// The stall for people.
+    /// Name of the stall in the text.
     #[serde(skip)]
     pub name: String,
 }
 
-/// Allocations that waited, those that waited longest first, `limit` of them; and how many there are.
+/// Allocations that waited, the longest waits first, at most `limit`; and the number of all.
 pub fn of(
     names: &StallNames<'_, '_, '_>,
     texts: &dyn Names,

@@ -1,4 +1,4 @@
-//! Intervals beyond the threshold, with the events of their task.
+//! Stalls over the threshold, nested, with the events of their tasks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,92 +8,208 @@ use crate::dump::Printer;
 use crate::render::text::{count, escaped};
 use crate::reports::common::Context;
 
-/// Intervals beyond the threshold that lie in no other one of their task.
+/// Stalls over the threshold.
 #[derive(Debug)]
 pub struct LongIntervals {
-    /// How many there are.
+    /// Number of stalls that are not nested in another one of their task.
     pub total: usize,
-    /// The first of them.
+    /// Those shown, the longest first.
     pub shown: Vec<LongInterval>,
+    /// The longest of all, without its lines.
+    pub longest: Option<LongInterval>,
 }
 
-/// An interval and the events in it.
+/// A stall, and the lines within it.
 #[derive(Debug)]
 pub struct LongInterval {
-    /// The stall for people.
+    /// Name of the stall in the text.
     pub name: String,
     /// Name and id of the task.
     pub task: String,
-    /// When it began.
+    /// Time of its begin.
     pub begin: u64,
-    /// When it ended.
-    pub end: u64,
-    /// Events of the task in it, a line each.
-    pub events: String,
+    /// Its length.
+    pub length: u64,
+    /// Nested stalls, and events of the task.
+    pub lines: Vec<Line>,
 }
 
-/// Events of one kind that are printed; the others are counted.
-const EACH_MAX: u64 = 20;
+/// A nested stall, an event, or a number of events that are left out.
+#[derive(Debug)]
+pub struct Line {
+    /// Number of nested stalls around it.
+    pub depth: usize,
+    /// Time since the begin of the outer stall.
+    pub since: Option<u64>,
+    /// Length of a nested stall.
+    pub length: Option<u64>,
+    /// The stall for people, or the event.
+    pub text: String,
+}
 
-/// The outermost intervals of each task, with all of its events in them.
+/// Events of one class that are shown for each stall; the others are counted.
+const EACH_MAX: u64 = 5;
+
+/// Time by which the exit of a function is logged after the time in its event.
+const EXIT_DELAY: u64 = 20_000;
+
+/// Stalls that are not nested in another one of their task, each with those within it.
 pub fn of(context: &Context<'_, '_>, names: &StallNames<'_, '_, '_>) -> LongIntervals {
-    let outer = outermost(&names.stalls.intervals);
+    let mut groups = grouped(&names.stalls.intervals);
+    groups.sort_by_key(|group| (std::cmp::Reverse(length(&group.outer)), group.outer.begin));
     let session = context.session;
-    let trace = session.trace;
-    let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env());
-    let shown = outer.iter().take(context.limit).map(|interval| LongInterval {
+    let mut printer = Printer::new(session.trace.schema(), session.trace.metadata(), session.print_env());
+    let shown = groups.iter().take(context.limit).map(|group| {
+        let lines = Lines::of(context, names, group, &mut printer);
+        LongInterval { lines, ..without_lines(&group.outer, names) }
+    });
+    LongIntervals {
+        total: groups.len(),
+        shown: shown.collect(),
+        longest: groups.first().map(|group| without_lines(&group.outer, names)),
+    }
+}
+
+fn length(interval: &Interval) -> u64 {
+    interval.end.saturating_sub(interval.begin)
+}
+
+fn without_lines(interval: &Interval, names: &StallNames<'_, '_, '_>) -> LongInterval {
+    LongInterval {
         name: names.name(interval.stall),
         task: names.labels.task(interval.pid),
         begin: interval.begin,
-        end: interval.end,
-        events: events(context, interval, &mut printer),
-    });
-    LongIntervals { total: outer.len(), shown: shown.collect() }
+        length: length(interval),
+        lines: Vec::new(),
+    }
 }
 
-/// Intervals that lie in no other one of their task; they come sorted by their begin.
-fn outermost(intervals: &[Interval]) -> Vec<Interval> {
-    let mut out = Vec::new();
-    let mut last_end: HashMap<i32, u64> = HashMap::new();
+/// A stall, and those within it with their depths.
+struct Group {
+    outer: Interval,
+    nested: Vec<(usize, Interval)>,
+    /// Ends of the stalls around the next one.
+    open: Vec<u64>,
+}
+
+/// Groups the stalls of each task; they are sorted by their begin.
+fn grouped(intervals: &[Interval]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut last_of: HashMap<i32, usize> = HashMap::new();
     for &interval in intervals {
-        let last = last_end.get(&interval.pid).copied();
-        if last.is_none_or(|last| last < interval.end) {
-            last_end.insert(interval.pid, interval.end);
-            out.push(interval);
-        }
-    }
-    out
-}
-
-/// The events of the task in an interval; those that happen often are printed a few times and then counted.
-fn events(context: &Context<'_, '_>, interval: &Interval, printer: &mut Printer<'_>) -> String {
-    let trace = context.session.trace;
-    let mut out = String::new();
-    let mut merge = trace.merge_between(interval.begin, interval.end.saturating_add(slack(interval)));
-    let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
-    while let Some(run) = merge.next_run() {
-        for event in run.events() {
-            if event.pid() != interval.pid {
-                continue;
+        let last = last_of.get(&interval.pid).and_then(|&last| groups.get_mut(last));
+        match last.filter(|group| group.outer.end >= interval.end) {
+            Some(group) => {
+                while group.open.last().is_some_and(|end| *end < interval.end) {
+                    group.open.pop();
+                }
+                group.nested.push((group.open.len(), interval));
+                group.open.push(interval.end);
             }
-            let number = counts.entry(event.class_index()).or_default();
-            *number += 1;
-            if *number <= EACH_MAX || event.class().name == "funcgraph_exit" {
-                out.push_str(&String::from_utf8_lossy(printer.kernel(&event)));
+            None => {
+                last_of.insert(interval.pid, groups.len());
+                groups.push(Group { outer: interval, nested: Vec::new(), open: Vec::new() });
             }
         }
     }
-    for (class, number) in counts.into_iter().filter(|(_, number)| *number > EACH_MAX) {
-        let class = trace.schema().class(class).filter(|class| class.name != "funcgraph_exit");
-        out.push_str(&class.map_or(String::new(), |class| {
-            let (system, name) = (escaped(class.system.as_bytes()), escaped(class.name.as_bytes()));
-            format!("    ... {} more {system}:{name}\n", count(number - EACH_MAX))
-        }));
-    }
-    out
+    groups
 }
 
-/// A function's exit is logged a little after the time that it tells.
-fn slack(interval: &Interval) -> u64 {
-    if matches!(interval.stall, Stall::Function(_)) { 20_000 } else { 0 }
+/// Lines of one group, in the order of their times.
+struct Lines<'g, 'n, 's, 'd> {
+    names: &'g StallNames<'n, 's, 'd>,
+    group: &'g Group,
+    /// Number of nested stalls that began.
+    begun: usize,
+    /// Nested stalls that are not over: numbers among the nested ones.
+    open: Vec<usize>,
+    /// Events by stall and class: number, and the line that counts those left out.
+    seen: BTreeMap<(Option<usize>, usize), (u64, usize)>,
+    out: Vec<Line>,
+}
+
+impl Lines<'_, '_, '_, '_> {
+    fn of(
+        context: &Context<'_, '_>,
+        names: &StallNames<'_, '_, '_>,
+        group: &Group,
+        printer: &mut Printer<'_>,
+    ) -> Vec<Line> {
+        let trace = context.session.trace;
+        let mut lines =
+            Lines { names, group, begun: 0, open: Vec::new(), seen: BTreeMap::new(), out: Vec::new() };
+        let outer = &group.outer;
+        let is_function = matches!(outer.stall, Stall::Function(_));
+        let until = if is_function { outer.end.saturating_add(EXIT_DELAY) } else { outer.end };
+        let mut merge = trace.merge_between(outer.begin, until);
+        while let Some(run) = merge.next_run() {
+            for event in run.events().filter(|event| event.pid() == outer.pid) {
+                let is_exit = event.class().name == "funcgraph_exit";
+                lines.advance(event.time(), if is_exit { EXIT_DELAY } else { 0 });
+                let class = event.class_index();
+                if lines.counts(class) {
+                    lines.event(event.time(), printer.text(&event));
+                }
+            }
+        }
+        lines.advance(u64::MAX, 0);
+        for (&(_, class), &(number, line)) in lines.seen.iter().filter(|(_, (number, _))| *number > EACH_MAX)
+        {
+            let name = trace.schema().class(class).map_or(String::new(), |class| {
+                escaped(format!("{}:{}", class.system, class.name).as_bytes())
+            });
+            if let Some(line) = lines.out.get_mut(line) {
+                line.text = format!("... {} more {name}", count(number - EACH_MAX));
+            }
+        }
+        lines.out
+    }
+
+    /// Opens the nested stalls that began by then, and closes those that ended more than `delay` before.
+    fn advance(&mut self, time: u64, delay: u64) {
+        while let Some((depth, interval)) = self.group.nested.get(self.begun).filter(|(_, i)| i.begin <= time)
+        {
+            self.close(interval.begin, 0);
+            self.out.push(Line {
+                depth: *depth,
+                since: Some(interval.begin.saturating_sub(self.group.outer.begin)),
+                length: Some(length(interval)),
+                text: self.names.name(interval.stall),
+            });
+            self.open.push(self.begun);
+            self.begun += 1;
+        }
+        self.close(time, delay);
+    }
+
+    fn close(&mut self, time: u64, delay: u64) {
+        let nested = &self.group.nested;
+        let is_over = |at: &usize| nested.get(*at).is_none_or(|(_, i)| i.end.saturating_add(delay) < time);
+        while self.open.last().is_some_and(is_over) {
+            self.open.pop();
+        }
+    }
+
+    /// Counts an event of the innermost stall; false if it is left out.
+    fn counts(&mut self, class: usize) -> bool {
+        let depth = self.depth();
+        let (number, line) = self.seen.entry((self.open.last().copied(), class)).or_default();
+        *number += 1;
+        if *number == EACH_MAX + 1 {
+            *line = self.out.len();
+            self.out.push(Line { depth, since: None, length: None, text: String::new() });
+        }
+        *number <= EACH_MAX
+    }
+
+    fn event(&mut self, time: u64, text: String) {
+        let since = Some(time.saturating_sub(self.group.outer.begin));
+        self.out.push(Line { depth: self.depth(), since, length: None, text });
+    }
+
+    /// Depth of lines in the innermost stall.
+    fn depth(&self) -> usize {
+        let nested = |at: &usize| self.group.nested.get(*at).map_or(0, |(depth, _)| depth + 1);
+        self.open.last().map_or(0, nested)
+    }
 }

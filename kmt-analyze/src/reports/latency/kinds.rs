@@ -13,19 +13,19 @@ use crate::collect::stalls::{Stall, Waits};
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Lengths {
-    /// How many.
+    /// Number of intervals.
     pub count: u64,
-    /// All together.
+    /// Sum of their lengths.
     pub total: u64,
-    /// The mean.
+    /// Mean length.
     pub mean: Option<u64>,
-    /// Half of them were that long at most.
+    /// Median: half of them took at most this long.
     pub p50: Option<u64>,
-    /// Nine of ten.
+    /// 90 % of them took at most this long.
     pub p90: Option<u64>,
-    /// 99 of 100.
+    /// 99 % of them took at most this long.
     pub p99: Option<u64>,
-    /// The longest.
+    /// Longest.
     pub max: Option<u64>,
     /// Counts by power of ten.
     pub histogram: Vec<u64>,
@@ -50,28 +50,31 @@ impl From<&Histogram> for Lengths {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StallKind {
-    /// Their lengths.
+    /// Lengths of the stalls.
     #[serde(flatten)]
     pub lengths: Lengths,
     /// `direct_reclaim`, `memcg_reclaim`, `memcg_softlimit_reclaim`, `node_reclaim`, `direct_compaction`, `compaction`,
     /// `kswapd`, `shrinker`, `function`.
     pub kind: &'static str,
-    /// Its name for people.
+    /// Name in the text.
     pub name: String,
-    /// The function, of shrinkers and functions alone.
+    /// Function; present for shrinkers and functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<Option<String>>,
-    /// Number among the shrinkers of the same function, of shrinkers alone.
+    /// Number among the shrinkers of the same function; present for shrinkers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shrinker: Option<Option<usize>>,
-    /// Objects that it freed, of shrinkers alone; `null`: the events do not tell.
+    /// Objects that it freed, of shrinkers alone; `null`: the events lack the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects_freed: Option<Option<u64>>,
-    /// The node, of kswapd alone; `null`: the events do not tell.
+    /// The node, of kswapd alone; `null`: the events lack the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<Option<u64>>,
     /// Tasks, those that waited longest first.
     pub tasks: Vec<StalledTask>,
+    /// Allocations of the task wait for it.
+    #[serde(skip)]
+    pub delays: bool,
 }
 
 /// Stalls of one task.
@@ -82,11 +85,11 @@ pub struct StalledTask {
     pub pid: i32,
     /// Name and id.
     pub task: String,
-    /// How many.
+    /// Number of stalls.
     pub count: u64,
-    /// All together, in the clock's unit.
+    /// Sum of their lengths, in the clock's unit.
     pub total: u64,
-    /// The longest, in the clock's unit.
+    /// Longest, in the clock's unit.
     pub max: u64,
 }
 
@@ -101,7 +104,7 @@ pub struct ShrinkerFunction {
     pub function: String,
 }
 
-/// All kinds: shrinkers and functions by their time, the rest before them in its own order.
+/// All kinds: first the others in a fixed order, then shrinkers and functions, the longest first.
 pub fn of(names: &StallNames<'_, '_, '_>) -> Vec<StallKind> {
     let mut all: Vec<(Stall, &Histogram)> = names.stalls.kinds.iter().map(|(s, h)| (*s, h)).collect();
     all.sort_by_key(|(stall, lengths)| {
@@ -117,7 +120,7 @@ pub fn of(names: &StallNames<'_, '_, '_>) -> Vec<StallKind> {
 
 fn row(names: &StallNames<'_, '_, '_>, stall: Stall, lengths: &Histogram) -> StallKind {
     let is_shrinker = matches!(stall, Stall::Shrinker(..));
-    let freed = || names.stalls.shrunk.get(&stall).and_then(Amount::known);
+    let freed = || names.stalls.shrunk.get(&stall).and_then(Amount::recorded);
     StallKind {
         lengths: lengths.into(),
         kind: key(stall),
@@ -131,6 +134,7 @@ fn row(names: &StallNames<'_, '_, '_>, stall: Stall, lengths: &Histogram) -> Sta
         objects_freed: is_shrinker.then(freed),
         node: if let Stall::Kswapd(node) = stall { Some(node) } else { None },
         tasks: tasks(names, stall),
+        delays: stall.delays(),
     }
 }
 
@@ -153,7 +157,7 @@ fn tasks(names: &StallNames<'_, '_, '_>, stall: Stall) -> Vec<StalledTask> {
     all.into_iter().map(row).collect()
 }
 
-/// Shrinkers by function alone, as tools have it that do not tell them apart.
+/// Shrinkers by function alone, as other tools report them.
 pub fn by_function(names: &StallNames<'_, '_, '_>) -> Vec<ShrinkerFunction> {
     let mut all: BTreeMap<u64, Histogram> = BTreeMap::new();
     for (stall, lengths) in &names.stalls.kinds {

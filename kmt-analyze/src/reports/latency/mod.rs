@@ -1,20 +1,27 @@
-//! `latency`: how long tasks waited for memory, and which allocations waited.
+//! `latency`: time that tasks waited for memory, and the allocations that waited.
 
 mod delayed;
+mod delayed_text;
 mod intervals;
 mod kinds;
+mod lead;
+pub mod live;
+mod long_text;
 mod recorded;
 mod rows;
 mod stall_names;
 mod tasks;
+mod tasks_text;
 mod text;
 
-pub use rows::LatencyRows;
+pub use lead::Waits;
+pub use rows::{LatencyRows, LatencyTables};
 
 use crate::collect::{Collectors, Handle, Stalls};
 use crate::pass::Analysis;
+use crate::pass::condition::duration_of;
 use crate::pass::selection::Selection;
-use crate::pass::term::duration_of;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -23,16 +30,19 @@ use crate::reports::report::Report;
 /// Times that tasks waited for memory.
 #[derive(Debug, Default)]
 pub struct Latency {
-    /// Only intervals at least this long, in the clock's unit.
+    /// Show only stalls of at least this length, in the clock's unit.
     threshold: Option<u64>,
 }
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Print only intervals at least this long, with the events of the task in them
+    /// Show only stalls of at least this length, nested, with the events of their tasks
     #[arg(long, value_name = "TIME", value_parser = duration_of)]
-    threshold: Option<u64>,
+    pub threshold: Option<u64>,
+    /// Print stalls as they end, of a file that is being written or of a stream, and sums at the end
+    #[arg(short, long, conflicts_with_all = ["time", "at", "comm", "cpu", "terms", "without_recorder", "threads", "lines"])]
+    pub follow: bool,
 }
 
 impl Report for Latency {
@@ -43,14 +53,13 @@ impl Report for Latency {
     const NAME: &'static str = "latency";
     const KEY: &'static str = "latency";
     const TITLE: &'static str = "latency";
-    const ABOUT: &'static str =
-        "How long tasks waited for memory: reclaim, compaction, kswapd, shrinkers, traced functions";
+    const ABOUT: &'static str = "Time that tasks waited for memory";
 
     fn new(options: Options, _: &Selection) -> Self {
         Self { threshold: options.threshold }
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self::default())
     }
 
@@ -70,7 +79,7 @@ impl Report for Latency {
         rows::of(context, analysis, analysis.get(*stalls), self.threshold)
     }
 
-    fn text(&self, rows: &LatencyRows, view: &View) -> String {
+    fn screen(&self, rows: &LatencyRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

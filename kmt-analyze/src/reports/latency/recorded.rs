@@ -1,4 +1,4 @@
-//! Events that the report rests on.
+//! Events that the report needs.
 
 use kmt_format::schema::EventClass;
 
@@ -21,7 +21,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Of a trace: events that were not seen and may have been recorded did not happen.
+    /// Of a trace. Events that were recorded and do not occur did not happen.
     pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
         let has = |start: &str| {
             let is_it = |class: &EventClass| class.name.starts_with(start);
@@ -41,14 +41,14 @@ impl Recorded {
         }
     }
 
-    /// Those that were not recorded, for people.
+    /// Events that were not recorded, for people.
     pub fn missing(&self) -> Vec<&'static str> {
         let all = [
             (self.direct, "direct reclaim (vmscan:mm_vmscan_direct_reclaim_begin and _end)"),
             (self.memcg, "reclaim for memory cgroups (vmscan:mm_vmscan_memcg_reclaim_begin and _end)"),
             (self.compaction, "compaction (compaction:mm_compaction_begin and _end)"),
             (self.kswapd, "kswapd (vmscan:mm_vmscan_kswapd_wake and _sleep)"),
-            (self.wakeups, "who woke kswapd (vmscan:mm_vmscan_wakeup_kswapd)"),
+            (self.wakeups, "kswapd wakeups (vmscan:mm_vmscan_wakeup_kswapd)"),
             (self.shrinkers, "shrinkers (vmscan:mm_shrink_slab_start and _end)"),
             (self.scanned, "pages scanned (vmscan:mm_vmscan_lru_isolate)"),
             (self.reclaimed, "pages reclaimed (vmscan:mm_vmscan_lru_shrink_inactive)"),

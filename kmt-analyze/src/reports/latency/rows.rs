@@ -1,4 +1,4 @@
-//! Stalls, the allocations that waited, and what tasks did.
+//! Stalls, the allocations that waited, and reclaim by task.
 
 use serde::Serialize;
 
@@ -30,48 +30,54 @@ pub struct LatencyTables {
     pub kinds: Vec<StallKind>,
     /// Shrinkers by function.
     pub shrinker_functions: Vec<ShrinkerFunction>,
-    /// Kinds of allocations that waited, in all.
+    /// Number of kinds of allocations that waited.
     pub delayed_allocations_total: usize,
     /// Allocations that waited.
     pub delayed_allocations: Vec<DelayedAllocation>,
-    /// Tasks in all.
+    /// Number of tasks.
     pub tasks_total: usize,
     /// Reclaim by task.
     pub tasks: Vec<ReclaimTask>,
     /// Events that were not recorded.
     pub not_recorded: Vec<&'static str>,
-    /// Ends without a beginning: it was before the trace, or lost. They are in no sum.
+    /// Ends without a begin, which was before the trace or lost; no sum includes them.
     pub ends_without_begin: u64,
-    /// Beginnings without an end. They are in no sum.
+    /// Begins without an end; no sum includes them.
     pub begins_without_end: u64,
-    /// Stalls that were followed by no allocation of the task.
+    /// Stalls that no allocation of their task followed.
     pub stalls_without_allocation: u64,
-    /// Intervals at least this long are listed, in the clock's unit; `null`: none is.
+    /// Intervals at least this long are listed, in the clock's unit; `null`: none are.
     pub threshold: Option<u64>,
     /// Intervals of that length.
     pub intervals: Vec<IntervalRow>,
-    /// Intervals of that length that are too many to be listed.
+    /// Intervals of that length beyond the limit of the list.
     pub intervals_left_out: u64,
     /// The outermost of them with the events of their tasks, where a threshold was given.
     #[serde(skip)]
     pub long_intervals: Option<LongIntervals>,
+    /// Reclaim or compaction by tasks was recorded.
+    #[serde(skip)]
+    pub has_waits: bool,
+    /// Allocations that failed after a wait.
+    #[serde(skip)]
+    pub failed_allocations: u64,
 }
 
 /// One interval.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IntervalRow {
-    /// The stall for people.
+    /// Name of the stall in the text.
     pub kind: String,
     /// Thread id.
     pub pid: i32,
     /// CPU.
     pub cpu: u32,
-    /// When it began.
+    /// Time of its begin.
     pub begin: u64,
-    /// When it ended.
+    /// Time of its end.
     pub end: u64,
-    /// How long it took, in the clock's unit.
+    /// Its length, in the clock's unit.
     pub length: u64,
 }
 
@@ -105,13 +111,15 @@ pub fn of(
         tasks_total,
         tasks,
         not_recorded: recorded.missing(),
-        ends_without_begin: stalls.unopened,
-        begins_without_end: stalls.going_on,
+        ends_without_begin: stalls.ends_without_begin,
+        begins_without_end: stalls.begins_without_end,
         stalls_without_allocation: stalls.without_allocation,
         threshold,
         intervals: stalls.intervals.iter().map(interval).collect(),
         intervals_left_out: stalls.intervals_left_out,
         long_intervals: threshold.map(|_| intervals::of(context, &names)),
+        has_waits: recorded.direct || recorded.memcg || recorded.compaction,
+        failed_allocations: stalls.delayed.iter().filter(|(d, _)| d.failed).map(|(_, w)| w.count).sum(),
     };
     LatencyRows { latency: tables }
 }

@@ -3,7 +3,7 @@
 use crate::collect::stalls::{Stall, StallSums};
 use crate::reports::common::labels::Labels;
 
-/// Names stalls for people.
+/// Names of stalls in the text.
 pub struct StallNames<'n, 's, 'd> {
     /// Names of functions and tasks.
     pub labels: &'n Labels<'s, 'd>,
@@ -12,28 +12,18 @@ pub struct StallNames<'n, 's, 'd> {
 }
 
 impl StallNames<'_, '_, '_> {
-    /// A stall for people.
+    /// Name of a stall in the text.
     pub fn name(&self, stall: Stall) -> String {
+        let function = |address| self.labels.function(address);
         match stall {
-            Stall::Direct => "direct reclaim".to_owned(),
-            Stall::Memcg => "memory cgroup reclaim".to_owned(),
-            Stall::SoftLimit => "memory cgroup reclaim, soft limit".to_owned(),
-            Stall::Node => "node reclaim".to_owned(),
-            Stall::DirectCompaction => "direct compaction".to_owned(),
-            Stall::Compaction => "compaction in the background".to_owned(),
-            Stall::Kswapd(Some(node)) => format!("kswapd of node {node} awake"),
-            Stall::Kswapd(None) => "kswapd awake".to_owned(),
-            Stall::Shrinker(None, _) => "shrinkers, not told apart".to_owned(),
-            Stall::Shrinker(Some(function), shrinker) => {
-                let name = self.labels.function(function);
-                // Several shrinkers may share their functions; their addresses are not for reports.
-                let alike = self.alike(function);
-                match alike.iter().position(|&s| s == shrinker) {
-                    Some(place) if alike.len() > 1 => format!("shrinker {name} #{}", place + 1),
-                    _ => format!("shrinker {name}"),
-                }
+            Stall::Shrinker(Some(of), shrinker) => {
+                // Several shrinkers may share their functions; they are numbered, since addresses are not printed.
+                let alike = self.alike(of);
+                let number = alike.iter().position(|&s| s == shrinker).filter(|_| alike.len() > 1);
+                let name = name_of(stall, function);
+                number.map_or(name.clone(), |place| format!("{name} #{}", place + 1))
             }
-            Stall::Function(function) => format!("function {}", self.labels.function(function)),
+            _ => name_of(stall, function),
         }
     }
 
@@ -59,7 +49,24 @@ impl StallNames<'_, '_, '_> {
     }
 }
 
-/// A stall for machines.
+/// Name of a stall in the text; `function` names the function at an address. Shrinkers of one function are alike.
+pub fn name_of(stall: Stall, function: impl Fn(u64) -> String) -> String {
+    match stall {
+        Stall::Direct => "direct reclaim".to_owned(),
+        Stall::Memcg => "memory cgroup reclaim".to_owned(),
+        Stall::SoftLimit => "memory cgroup reclaim, soft limit".to_owned(),
+        Stall::Node => "node reclaim".to_owned(),
+        Stall::DirectCompaction => "direct compaction".to_owned(),
+        Stall::Compaction => "compaction in the background".to_owned(),
+        Stall::Kswapd(Some(node)) => format!("kswapd of node {node} awake"),
+        Stall::Kswapd(None) => "kswapd awake".to_owned(),
+        Stall::Shrinker(None, _) => "shrinkers, function unknown".to_owned(),
+        Stall::Shrinker(Some(address), _) => format!("shrinker {}", function(address)),
+        Stall::Function(address) => format!("function {}", function(address)),
+    }
+}
+
+/// Name of a stall in JSON.
 pub fn key(stall: Stall) -> &'static str {
     match stall {
         Stall::Direct => "direct_reclaim",

@@ -26,7 +26,7 @@ pub struct ReclaimTask {
     pub memcg_reclaims: Option<u64>,
     /// Time in them, in the clock's unit.
     pub memcg_reclaim_time: Option<u64>,
-    /// Time in all that an allocation waits for, in the clock's unit.
+    /// Time in all stalls that delay an allocation, in the clock's unit.
     pub waited_time: Option<u64>,
     /// Times that it woke kswapd.
     pub kswapd_woken: Option<u64>,
@@ -44,15 +44,15 @@ pub struct ReclaimTask {
     pub pages_reclaimed_file: Option<u64>,
     /// Anonymous ones.
     pub pages_reclaimed_anon: Option<u64>,
-    /// Pages written, waited for.
+    /// Pages written synchronously.
     pub pages_written_sync: Option<u64>,
-    /// Pages written, not waited for.
+    /// Pages written asynchronously.
     pub pages_written_async: Option<u64>,
-    /// Wakes of kswapd, if it is that.
+    /// Times that it woke up, of kswapd alone.
     pub kswapd_wakes: Option<u64>,
     /// The same by order.
     pub kswapd_wakes_by_order: Vec<OrderCount>,
-    /// The same while it was awake.
+    /// Times that it was woken while awake, of kswapd alone.
     pub kswapd_rewakes: Option<u64>,
     /// The same by order.
     pub kswapd_rewakes_by_order: Vec<OrderCount>,
@@ -62,13 +62,13 @@ pub struct ReclaimTask {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OrderCount {
-    /// The order; `null`: the event does not tell.
+    /// The order; `null`: the event lacks the field.
     pub order: Option<u64>,
-    /// How many.
+    /// Number of events.
     pub count: u64,
 }
 
-/// Tasks that reclaimed, those that waited longest first, `limit` of them; and how many there are.
+/// Tasks that reclaimed, the longest waits first, at most `limit`; and the number of all.
 pub fn of(
     stalls: &StallSums,
     labels: &Labels<'_, '_>,
@@ -89,20 +89,20 @@ fn row(pid: i32, task: String, t: &TaskStalls, r: &Recorded) -> ReclaimTask {
         direct_reclaims: r.direct.then(|| all(&t.direct)),
         direct_reclaims_by_order: by_order(&t.direct),
         direct_reclaim_time: r.direct.then_some(t.direct_time),
-        direct_reclaimed: t.direct_reclaimed.known().filter(|_| r.direct),
+        direct_reclaimed: t.direct_reclaimed.recorded().filter(|_| r.direct),
         memcg_reclaims: r.memcg.then_some(t.memcg),
         memcg_reclaim_time: r.memcg.then_some(t.memcg_time),
         waited_time: (r.direct || r.memcg || r.compaction).then_some(t.waited_time),
         kswapd_woken: r.wakeups.then(|| all(&t.wakeups)),
         kswapd_woken_by_order: by_order(&t.wakeups),
-        pages_scanned: t.scanned.all.known().filter(|_| r.scanned),
-        pages_scanned_file: t.scanned.parts[0].known().filter(|_| r.scanned),
-        pages_scanned_anon: t.scanned.parts[1].known().filter(|_| r.scanned),
-        pages_reclaimed: t.reclaimed.all.known().filter(|_| r.reclaimed),
-        pages_reclaimed_file: t.reclaimed.parts[0].known().filter(|_| r.reclaimed),
-        pages_reclaimed_anon: t.reclaimed.parts[1].known().filter(|_| r.reclaimed),
-        pages_written_sync: t.written.parts[0].known().filter(|_| r.written),
-        pages_written_async: t.written.parts[1].known().filter(|_| r.written),
+        pages_scanned: t.scanned.all.recorded().filter(|_| r.scanned),
+        pages_scanned_file: t.scanned.parts[0].recorded().filter(|_| r.scanned),
+        pages_scanned_anon: t.scanned.parts[1].recorded().filter(|_| r.scanned),
+        pages_reclaimed: t.reclaimed.all.recorded().filter(|_| r.reclaimed),
+        pages_reclaimed_file: t.reclaimed.parts[0].recorded().filter(|_| r.reclaimed),
+        pages_reclaimed_anon: t.reclaimed.parts[1].recorded().filter(|_| r.reclaimed),
+        pages_written_sync: t.written.parts[0].recorded().filter(|_| r.written),
+        pages_written_async: t.written.parts[1].recorded().filter(|_| r.written),
         kswapd_wakes: r.kswapd.then(|| all(&t.wakes)),
         kswapd_wakes_by_order: by_order(&t.wakes),
         kswapd_rewakes: r.kswapd.then(|| all(&t.rewakes)),

@@ -7,18 +7,23 @@ use crate::collect::growth::STEPS;
 
 /// Call sites that grow together.
 pub(super) struct Family<'r> {
-    /// Old bytes of all of them.
+    /// Bytes of old survivors of all of them.
     pub(super) bytes: u64,
-    /// The same a second.
+    /// The same per second.
     pub(super) per_second: u64,
-    /// The leader in front.
+    /// Call sites, the leader first.
     pub(super) rows: Vec<&'r Judged<'r>>,
 }
 
-/// Amount a second, or in 10^9 ticks, since growth began; the window has that length.
+/// Length of the first steps of a window.
+pub(super) fn until(step: usize, window: u64) -> u64 {
+    (window / STEPS as u64).saturating_mul(step as u64)
+}
+
+/// Old amount per second, or per 10^9 ticks, since growth began.
 pub(super) fn per_second(row: &Judged<'_>, length: u64) -> u64 {
     let old = length.saturating_sub(row.evidence.old_age);
-    let before = row.evidence.began.map_or(0, |step| length / STEPS as u64 * step as u64);
+    let before = row.evidence.began.map_or(0, |step| until(step, length));
     let old_length = u128::from(old.saturating_sub(before)).max(1);
     u64::try_from(u128::from(row.evidence.old_amount) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
 }
@@ -33,7 +38,7 @@ pub(super) fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r
     }
     let mut families = Vec::new();
     for (leader, mut members) in by_leader {
-        // The rows are sorted already, but for the leader.
+        // The rows are sorted, except for the leader.
         members.sort_by_key(|&member| member != leader);
         let rows: Vec<&Judged<'_>> = members.into_iter().filter_map(|member| rows.get(member)).collect();
         let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);

@@ -1,48 +1,74 @@
-//! `leaks`: slab objects and pages that were allocated and not seen freed, and what that means.
+//! `leaks`: slab objects and pages that are still allocated, with a verdict on their growth.
 
 mod families;
+mod ignore;
 mod judged;
 mod pages;
 mod row;
 mod rows;
+mod sentence;
+mod shares;
 mod slab;
 mod stacks;
+mod syscall;
 mod text;
 mod text_parts;
+mod text_tables;
+mod verdict;
 
-pub use rows::LeakRows;
+pub use rows::{LeakRows, LeakTables};
+pub use sentence::{growth_sentence, page_growth_sentence};
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::collect::{Calls, Collectors, Growth, Handle};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input, too_lossy};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
+use ignore::Ignore;
 
-/// Objects and pages that stay.
+/// Options of the report.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Hide findings that match a pattern in FILE
+    ///
+    /// FILE has one pattern per line, with * and ?; lines that begin with # are comments. A pattern matches a call site
+    /// (alloc_pipe_info+0xd7/0x230), a function (alloc_pipe_info), a cache (kmalloc-1k), or the task that holds at
+    /// least half of the memory (python3-*). A group of call sites that grow together is hidden if its largest call
+    /// site matches. The number of hidden findings is reported.
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Ignore::read))]
+    ignore: Option<Ignore>,
+}
+
+/// Objects and pages that are still allocated.
 #[derive(Debug, Default)]
-pub struct Leaks;
+pub struct Leaks {
+    ignore: Option<Ignore>,
+}
 
-/// With more than this lost, objects that stay are mostly those that were not seen freed.
+/// With more than this lost, most objects without a free event are those whose event was lost.
 const LOST_PERCENT_MAX: f64 = 10.0;
 
 impl Report for Leaks {
-    type Options = NoOptions;
+    type Options = Options;
     type Handles = (Handle<Growth>, Option<Handle<Calls>>);
     type Rows = LeakRows;
 
     const NAME: &'static str = "leaks";
     const KEY: &'static str = "not_seen_freed";
-    const TITLE: &'static str = "not seen freed";
-    const ABOUT: &'static str = "What was allocated and not seen freed: what grows steadily, apart from caches that fill or can be reclaimed";
+    const TITLE: &'static str = "leak report";
+    const ABOUT: &'static str = "Memory that grows: who allocates it, and where";
 
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
+    fn new(options: Options, _: &Selection) -> Self {
+        Self { ignore: options.ignore }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self)
+    fn with_defaults() -> Option<Self> {
+        Some(Self::default())
     }
 
     fn rests_on(&self) -> Input {
@@ -55,7 +81,7 @@ impl Report for Leaks {
 
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
         let basis = Basis::of(context.session, analysis).lacks(self.rests_on());
-        let why = "objects whose frees were lost look like leaks";
+        let why = "objects whose free events were lost look like leaks";
         basis.or_else(|| too_lossy(context.session, LOST_PERCENT_MAX, why))
     }
 
@@ -67,10 +93,10 @@ impl Report for Leaks {
 
     fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> LeakRows {
         let calls = handles.1.map(|calls| analysis.get(calls));
-        rows::of(context, analysis, analysis.get(handles.0), calls)
+        rows::of(context, analysis, analysis.get(handles.0), calls, self.ignore.as_ref())
     }
 
-    fn text(&self, rows: &LeakRows, view: &View) -> String {
+    fn screen(&self, rows: &LeakRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

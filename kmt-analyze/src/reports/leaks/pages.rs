@@ -1,10 +1,8 @@
-//! Pages that stay, by kind and by call site.
+//! Pages that are still allocated, by kind and by call site.
 
 use std::collections::BTreeMap;
 
 use super::judged::{Judged, sort};
-use crate::analysis::leaks::{Verdict, judge};
-use crate::analysis::page_callers::{caller, is_allocator};
 use crate::collect::growth::GrowthSums;
 use crate::collect::growth::Survival;
 use crate::pass;
@@ -13,6 +11,8 @@ use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
+use crate::reports::common::page_callers::{caller, is_allocator};
+use crate::reports::leaks::verdict::{Verdict, judge};
 
 /// Pages by kind.
 pub(super) fn page_rows<'g>(
@@ -23,12 +23,12 @@ pub(super) fn page_rows<'g>(
     let names = TraceNames::new(context.session);
     let mut rows: Vec<Judged<'g>> = (0u32..)
         .zip(&growth.pages)
-        .filter(|(_, course)| course.survivors.sum() > 0)
-        .map(|(number, course)| {
+        .filter(|(_, survival)| survival.survivors.sum() > 0)
+        .map(|(number, survival)| {
             let site = result.interner.pages.get(number).copied().unwrap_or_default();
             let migratetype = names.migratetype(site.migratetype);
             let gfp = escaped(&names.gfp(&result.interner, site.gfp_flags));
-            let mut evidence = judge(course, growth.step());
+            let mut evidence = judge(survival, growth.step());
             if evidence.verdict.is_growth() && (site.is_movable() || migratetype == "Reclaimable") {
                 evidence.verdict = Verdict::Reclaimable;
             }
@@ -41,7 +41,7 @@ pub(super) fn page_rows<'g>(
                 evidence,
                 is_reclaimable: false,
                 stacks: Vec::new(),
-                course,
+                survival,
                 leader: None,
             }
         })
@@ -50,13 +50,13 @@ pub(super) fn page_rows<'g>(
     rows
 }
 
-/// By call site, and whether the pages are slabs.
+/// Pages by call site, slabs apart.
 pub(super) type PageCallers = BTreeMap<(u64, bool), Survival>;
 
 /// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
 const SLAB_PAGES: [&str; 3] = ["allocate_slab", "new_slab", "alloc_slab_page"];
 
-/// Pages by the first function in their stacks that is no part of the allocator.
+/// Pages by the first function in their stacks outside the allocator.
 pub(super) fn page_callers(
     context: &Context<'_, '_>,
     result: &pass::Analysis,
@@ -68,16 +68,16 @@ pub(super) fn page_callers(
         SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))
     };
     let mut out = PageCallers::new();
-    for (stack, course) in &growth.page_stacks {
+    for (stack, survival) in &growth.page_stacks {
         let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
         let caller = caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)));
         let is_slab = addresses.iter().any(|&address| is_slab(address));
-        *out.entry((caller, is_slab)).or_default() += course;
+        *out.entry((caller, is_slab)).or_default() += survival;
     }
     out
 }
 
-/// Functions that put pages into the page cache: what is read or written is kept until memory is short (mm/filemap.c,
+/// Functions that put pages into the page cache, which is kept until memory is short (mm/filemap.c,
 /// mm/readahead.c, fs/buffer.c, 4.4 to 7.2).
 const PAGE_CACHE: [&str; 8] = [
     "page_cache_ra",
@@ -98,14 +98,14 @@ pub(super) fn page_caller_rows<'g>(
     let labels = Labels::new(context.session);
     let mut rows: Vec<Judged<'g>> = by_caller
         .iter()
-        .filter(|(_, course)| course.survivors.sum() > 0)
-        .map(|(&(address, is_slab), course)| {
+        .filter(|(_, survival)| survival.survivors.sum() > 0)
+        .map(|(&(address, is_slab), survival)| {
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
-            let mut evidence = judge(course, growth.step());
+            let mut evidence = judge(survival, growth.step());
             if evidence.verdict.is_growth() && PAGE_CACHE.iter().any(|start| name.starts_with(start)) {
                 evidence.verdict = Verdict::Reclaimable;
             }
-            // Its objects have their own rows.
+            // The objects on slab pages have their own rows.
             if is_slab
                 && matches!(
                     evidence.verdict,
@@ -123,7 +123,7 @@ pub(super) fn page_caller_rows<'g>(
                 evidence,
                 is_reclaimable: false,
                 stacks: Vec::new(),
-                course,
+                survival,
                 leader: None,
             }
         })

@@ -1,26 +1,30 @@
-//! What stays of one call site, or of one kind of pages.
+//! Memory of one call site, or of one kind of pages, that is still allocated.
+
+use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::families::{Family, per_second};
+use super::families::{Family, per_second, until};
 use super::judged::Judged;
 use super::stacks::RowStack;
-use crate::collect::growth::Numbers;
+use crate::collect::growth::{Numbers, Steps};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
+use crate::reports::leaks::verdict::Verdict;
+use crate::stream::Interner;
 
-/// What stays of one call site, or of one kind of pages.
-#[derive(Debug, Clone, Serialize)]
+/// Memory of one call site, or of one kind of pages, that is still allocated.
+#[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeakRow {
     /// `grows`, `grows_in_batches`, `reclaimable` (in a family: pinned), `with_reclaimable` (one for each object of a
-    /// reclaimable cache), `with_tasks` (born when tasks started that still run), `with_slabs` (slab pages, and what the
-    /// allocator keeps for each slab), `warming`, `burst`, `lazy` (freed late and all at once, by design), `frees_unseen`,
-    /// `window_too_short`, `uncertain`, `young`, `few`.
+    /// reclaimable cache), `with_tasks` (allocated when tasks started that still run), `with_slabs` (slab pages, and the
+    /// allocator's own data for each slab), `warming`, `burst`, `lazy` (freed all at once after a delay, by design),
+    /// `frees_unseen` (frees have no event), `window_too_short`, `uncertain` (most cross a loss), `young`, `few`.
     pub verdict: &'static str,
     /// `kmalloc` or `cache`; `null`: pages.
     pub api: Option<&'static str>,
-    /// Address of the call site; `null`: not known.
+    /// Address of the call site; `null`: unknown.
     pub call_site: Option<Address>,
     /// Function and offset, or the kind of pages.
     pub symbol: String,
@@ -28,56 +32,53 @@ pub struct LeakRow {
     pub cache: String,
     /// Objects, or pages, that are live at the end.
     pub survivors: u64,
-    /// Their bytes.
+    /// Bytes of the survivors.
     pub bytes: u64,
-    /// Those of them that are older than their kind gets.
+    /// Survivors older than `old_age`.
     pub old_survivors: u64,
-    /// Their bytes.
+    /// Bytes of the old survivors.
     pub old_bytes: u64,
-    /// The same a second, or in 10^9 ticks, since growth began.
+    /// Bytes of the old survivors per second, or per 10^9 ticks, since growth began.
     pub old_bytes_per_second: u64,
     /// Age beyond which an object is old, in the clock's unit.
     pub old_age: u64,
-    /// Allocations in the steps that old survivors come from.
+    /// Allocations in the steps in which old survivors can have been allocated.
     pub allocations_of_that_age: u64,
     /// Steps with old survivors.
     pub steps_with_survivors: usize,
-    /// Steps that could have some.
+    /// Steps in which old survivors can have been allocated.
     pub steps: usize,
-    /// Old survivors born in the first half of those steps.
+    /// Old survivors allocated in the first half of those steps.
     pub first_half: u64,
-    /// Old survivors born in the second half.
+    /// Old survivors allocated in the second half.
     pub second_half: u64,
     /// Objects, or pages, freed in the window.
     pub freed: u64,
-    /// Objects, or pages, found gone in it.
+    /// Objects, or pages, with an implied free in the window.
     pub freed_unseen: u64,
-    /// How old 99 of 100 freed ones were at most, in the clock's unit; `null`: none was freed.
+    /// 99th percentile of the lifetimes of the freed ones, in the clock's unit; `null`: none was freed.
     pub lifetime_p99: Option<u64>,
-    /// Survivors by the step of their birth, of 32.
+    /// Survivors by the step of their allocation, of 32.
     pub survivors_by_birth: Numbers,
-    /// How old 99 of 100 of those freed unseen were at most when they were found to be over, in the clock's unit.
+    /// 99th percentile of the ages at which implied frees were detected, in the clock's unit.
     pub unseen_age_p99: Option<u64>,
-    /// Step in which growth began that continues since; `null`: at once, or none does.
+    /// Step in which steady growth began; `null`: at the start of the window, or no growth.
     pub began_step: Option<usize>,
     /// Batches of steps with old survivors.
     pub batches: usize,
-    /// Number of its row in `families`; `null`: it is in none.
+    /// Number of its row in `families`; `null`: in no family.
     pub family: Option<usize>,
     /// Tasks that allocated most survivors.
     pub holders: Vec<HolderRow>,
     /// Stacks with most survivors, where stacks were recorded.
     pub stacks: Vec<StackRow>,
-    /// Bytes, or pages, of the survivors.
+    /// The verdict.
     #[serde(skip)]
-    pub amount: u64,
-    /// Bytes, or pages, of the old ones.
+    pub kind: Verdict,
+    /// Time of `began_step`.
     #[serde(skip)]
-    pub old_amount: u64,
-    /// The same a second.
-    #[serde(skip)]
-    pub old_amount_per_second: u64,
-    /// Tasks that allocated survivors.
+    pub since: Option<u64>,
+    /// Number of tasks that allocated survivors.
     #[serde(skip)]
     pub holders_total: usize,
 }
@@ -90,7 +91,7 @@ pub struct HolderRow {
     pub pid: i32,
     /// Name and id.
     pub task: String,
-    /// Survivors that it allocated.
+    /// Survivors that the task allocated.
     pub survivors: u64,
 }
 
@@ -100,30 +101,73 @@ pub struct HolderRow {
 pub struct StackRow {
     /// Survivors.
     pub survivors: u64,
-    /// Their bytes.
+    /// Bytes of the survivors.
     pub bytes: u64,
-    /// Functions, the innermost first, without the allocator's.
+    /// Functions, the innermost first, without those of the allocator.
     pub frames: Vec<String>,
 }
 
-/// Tasks named for a row.
+/// Tasks of a row at most.
 const HOLDERS: usize = 5;
 
-/// Makes rows of judged ones.
+/// Makes rows of judged call sites.
 pub(super) struct RowMaker<'m, 's, 'd> {
     pub(super) labels: &'m Labels<'s, 'd>,
+    pub(super) interner: &'m Interner,
     pub(super) families: &'m [Family<'m>],
+    pub(super) start: u64,
     pub(super) length: u64,
     pub(super) page_size: u64,
 }
 
+/// Sum of several rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Number of rows.
+    pub rows: usize,
+    /// Bytes.
+    pub bytes: u64,
+    /// Growth in bytes per second, or per 10^9 ticks; 0 where it is not needed.
+    pub bytes_per_second: u64,
+}
+
+impl Sum {
+    /// Adds bytes.
+    pub fn add(self, bytes: u64, bytes_per_second: u64) -> Self {
+        Self {
+            rows: self.rows + 1,
+            bytes: self.bytes.saturating_add(bytes),
+            bytes_per_second: self.bytes_per_second.saturating_add(bytes_per_second),
+        }
+    }
+}
+
 impl RowMaker<'_, '_, '_> {
+    /// Bytes of an amount of a row.
+    fn bytes(&self, row: &Judged<'_>, amount: u64) -> u64 {
+        if row.api.is_some() { amount } else { amount.saturating_mul(self.page_size) }
+    }
+
+    /// Live bytes of rows.
+    pub(super) fn live<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> Sum {
+        let add = |sum: Sum, row: &Judged<'_>| sum.add(self.bytes(row, row.evidence.amount), 0);
+        rows.into_iter().fold(Sum::default(), add)
+    }
+
+    /// Old bytes of rows, and their growth.
+    pub(super) fn old<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> Sum {
+        let add = |sum: Sum, row: &Judged<'_>| {
+            let growth = per_second(row, self.length);
+            sum.add(self.bytes(row, row.evidence.old_amount), self.bytes(row, growth))
+        };
+        rows.into_iter().fold(Sum::default(), add)
+    }
+
     /// A row.
     pub(super) fn row(&self, r: &Judged<'_>) -> LeakRow {
         let e = &r.evidence;
-        let bytes =
-            |amount: u64| if r.api.is_some() { amount } else { amount.saturating_mul(self.page_size) };
-        let a_second = per_second(r, self.length);
+        let bytes = |amount: u64| self.bytes(r, amount);
+        let growth = per_second(r, self.length);
         let is_member = |family: &Family<'_>| family.rows.iter().any(|member| std::ptr::eq(*member, r));
         LeakRow {
             verdict: e.verdict.name(),
@@ -135,7 +179,7 @@ impl RowMaker<'_, '_, '_> {
             bytes: bytes(e.amount),
             old_survivors: e.old,
             old_bytes: bytes(e.old_amount),
-            old_bytes_per_second: bytes(a_second),
+            old_bytes_per_second: bytes(growth),
             old_age: e.old_age,
             allocations_of_that_age: e.old_births,
             steps_with_survivors: e.steps.0,
@@ -144,25 +188,36 @@ impl RowMaker<'_, '_, '_> {
             second_half: e.halves.1,
             freed: e.freed.0,
             freed_unseen: e.freed.1,
-            lifetime_p99: r.course.lifetimes.quantile(990),
-            survivors_by_birth: r.course.survivors.all(),
-            unseen_age_p99: r.course.unseen_ages.quantile(990),
+            lifetime_p99: r.survival.lifetimes.quantile(990),
+            survivors_by_birth: r.survival.survivors.all(),
+            unseen_age_p99: r.survival.implied_free_ages.quantile(990),
             began_step: e.began,
             batches: e.batches,
             family: self.families.iter().position(is_member),
             holders: self.holders(r),
             stacks: self.stacks(r),
-            amount: e.amount,
-            old_amount: e.old_amount,
-            old_amount_per_second: a_second,
-            holders_total: r.course.holders.len(),
+            kind: e.verdict,
+            holders_total: self.tasks(r).len(),
+            since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
         }
+    }
+
+    /// Survivors of a row by the task that allocated them; a task may have allocated pages on several CPUs.
+    fn tasks(&self, row: &Judged<'_>) -> HashMap<i32, u64> {
+        let survival = row.survival;
+        let pid = |origin: u32| self.interner.origins.get(origin).map_or(0, |origin| origin.pid);
+        let pages = survival.page_holders.iter().map(|(&origin, steps)| (pid(origin), steps));
+        let objects = survival.holders.iter().map(|(&pid, steps)| (pid, steps));
+        let mut tasks: HashMap<i32, u64> = HashMap::new();
+        for (pid, steps) in objects.chain(pages) {
+            *tasks.entry(pid).or_default() += Steps::sum(steps);
+        }
+        tasks
     }
 
     /// Tasks that allocated most survivors.
     fn holders(&self, row: &Judged<'_>) -> Vec<HolderRow> {
-        let mut all: Vec<(i32, u64)> =
-            row.course.holders.iter().map(|(pid, steps)| (*pid, steps.sum())).collect();
+        let mut all: Vec<(i32, u64)> = self.tasks(row).into_iter().collect();
         all.sort_by_key(|&(pid, survivors)| (std::cmp::Reverse(survivors), pid));
         let holder =
             |&(pid, survivors): &(i32, u64)| HolderRow { pid, task: self.labels.task(pid), survivors };

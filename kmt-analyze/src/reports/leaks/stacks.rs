@@ -1,30 +1,30 @@
-//! The stacks that what stays was allocated with, where they were recorded.
+//! Stacks of the allocations of live objects, where stacks were recorded.
 
 use std::collections::HashMap;
 
 use kmt_format::schema::Meaning;
 
-use crate::analysis::page_callers::of_users;
 use crate::collect::calls::{CallSums, StackSums};
 use crate::pass;
 use crate::reports::common::labels::Labels;
+use crate::reports::common::page_callers::of_users;
 use crate::trace::session::Session;
 
-/// Stacks shown of a call site.
+/// Largest number of shown stacks of a call site.
 const SHOWN: usize = 3;
 
-/// One of them.
+/// A stack with its survivors.
 #[derive(Debug, Clone)]
 pub(super) struct RowStack {
     /// Addresses, the innermost first, without the allocator's.
     pub(super) frames: Vec<u64>,
-    /// Objects that stay.
+    /// Live objects.
     pub(super) live: u64,
     /// Bytes of those.
     pub(super) bytes_live: u64,
 }
 
-/// Whether slab allocations may have stacks: looking for them takes time for each allocation.
+/// True if slab allocations may have stacks: looking for them takes time for each allocation.
 pub(super) fn may_exist(session: &Session<'_>) -> bool {
     let metadata = session.trace.metadata();
     let has_class = session.trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK);
@@ -34,11 +34,11 @@ pub(super) fn may_exist(session: &Session<'_>) -> bool {
         let of_slab = line.starts_with("kmem:kmalloc") || line.starts_with("kmem:kmem_cache_alloc");
         of_slab && line.contains("trigger=stacktrace")
     });
-    // A live recording tells all of its triggers.
+    // A live recording lists all of its triggers.
     has_class && (is_asked || metadata.text("source") != Some("live"))
 }
 
-/// The stacks with most survivors of each call site, by its number.
+/// Stacks with most survivors, by number of the call site.
 pub(super) fn by_caller(
     result: &pass::Analysis,
     labels: &Labels<'_, '_>,

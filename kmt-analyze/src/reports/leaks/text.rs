@@ -1,236 +1,194 @@
-//! The report as text.
+//! The screen of growth: a sentence that answers, then tables of call sites and pages.
 
 use super::row::LeakRow;
 use super::rows::{LeakRows, LeakTables, Leaked};
-use super::text_parts::{FamilyPart, Group, Table};
-use crate::analysis::leaks::Verdict;
-use crate::collect::growth::STEPS;
-use crate::render::table::{Align, table};
-use crate::render::text::{count, duration, percent};
+use super::sentence::{growth_sentence, page_growth_sentence, rate};
+use super::text_parts::FamilyPart;
+use super::text_tables::{growing, others, pages};
+use crate::render::screen::{Screen, function_of};
+use crate::render::text::count;
+use crate::render::words::{counted, share};
 use crate::reports::common::View;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
 
-/// Smallest share of the survivors, as 1/N, from which one task is named.
-const MANY: u64 = 10;
+/// Families whose stacks are shown.
+const STACKS: usize = 3;
 
-/// All of it.
-pub fn of(rows: &LeakRows, view: &View) -> String {
-    let rows = match &rows.leaks {
-        Leaked::Refused { refused } => return format!("not seen freed: {refused}\n"),
+/// Growth of memory, and call sites by verdict.
+pub fn of(rows: &LeakRows, view: &View) -> Screen {
+    let tables = match &rows.leaks {
+        Leaked::Refused { refused } => return refusal(refused),
         Leaked::Found(tables) => tables,
     };
-    let mut out = families(rows, view);
-    for group in &rows.text.groups {
-        out.push_str(&self::group(group, rows, view));
+    let parts = &tables.text;
+    let mut screen = Screen::default();
+    answer(&mut screen, tables, view);
+    screen.table(growing(parts, view));
+    for family in parts.families.iter().take(STACKS) {
+        stack(&mut screen, family, view);
     }
-    out.push_str(&format!(
-        "{} call sites have only young survivors, {} fewer than 16\n",
-        count(rows.text.young),
-        count(rows.text.few)
-    ));
-    for (table, heading) in [
-        (&rows.text.page_callers, "PAGES, by call site; what is read into the page cache is reclaimable"),
-        (&rows.text.pages, "PAGES, by kind, but for slabs; movable ones are user memory or page cache"),
-    ] {
-        if table.total > 0 {
-            out.push_str(&format!("\n{heading}\n{}", of_pages(table, view)));
-        }
+    screen.table(others(parts, view));
+    screen.table(pages("pages by call site", ("call site", "call sites"), &parts.page_callers, view));
+    if parts.page_callers.rows.is_empty() {
+        screen.table(pages("pages by kind", ("kind", "kinds"), &parts.pages, view));
     }
-    out.push_str(&match rows.slab_pages {
-        Some(0) => String::new(),
-        Some(pages) => {
-            format!("\n{} live pages of the trace are slabs: what they hold is above\n", count(pages))
-        }
-        None => "\npage frames could not be placed in memory: slabs are among the pages\n".to_owned(),
-    });
-    out.push_str("\nOld: older than three times what 99 of 100 freed ones of the call site reached, and not of the window's last eighth. Growing: old ones from at least half of the steps of time, or from three quarters of those since it began, and the second half brings at least half of what the first did; or three batches and more of like size. Where frees have no event, older than three times what it took to find 99 of 100 to be over, and one of twenty births. It says nothing of objects that were there before.\n");
-    out
+    notes(&mut screen, tables, view);
+    next(&mut screen, tables);
+    screen
 }
 
-/// Call sites that grow, together with those that are born and stay with them.
-fn families(rows: &LeakTables, view: &View) -> String {
-    let found = match rows.families_total {
-        0 => "nothing grows steadily".to_owned(),
-        1 => "one thing grows".to_owned(),
-        n => format!("{n} things grow"),
+fn refusal(reason: &str) -> Screen {
+    let mut screen = Screen::new(format!("No verdict: {reason}."));
+    screen.note("Record for 30 s or more: objects that live longer than others of their kind show growth.");
+    screen.next("callers --sort live", "call sites with most live memory");
+    screen
+}
+
+/// The sentences of the answer.
+fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
+    let parts = &tables.text;
+    if let Some(family) = parts.families.first() {
+        screen.answer(growth_sentence(family, tables.window, view));
+        let others = parts.other_families;
+        if others.rows > 0 {
+            let groups = counted(others.rows as u64, "other group", "other groups");
+            let growth = rate(others.bytes_per_second, view);
+            screen.answer(format!("{groups} of call sites grew by {growth}."));
+        }
+    }
+    if let Some(row) = &parts.most_page_growth {
+        screen.answer(page_growth_sentence(row, tables.window, view));
+        let others = parts.other_page_growth;
+        if others.rows > 0 {
+            let kinds = match row.call_site {
+                Some(_) => counted(others.rows as u64, "other call site", "other call sites"),
+                None => counted(others.rows as u64, "other kind", "other kinds"),
+            };
+            screen.answer(format!("{kinds} of pages grew by {}.", rate(others.bytes_per_second, view)));
+        }
+    }
+    if parts.families.is_empty() {
+        screen.answer(no_growth(tables, view));
+    }
+    if let Some(row) = parts.most_reclaimable.as_ref().filter(|_| matters(tables)) {
+        screen.answer(reclaimable(row, tables, view));
+    }
+    if let Some(ignored) = tables.ignored.as_ref().filter(|ignored| ignored.rows > 0) {
+        let findings = counted(ignored.findings as u64, "finding", "findings");
+        screen.answer(format!("{findings} hidden by {}.", ignored.file));
+    }
+}
+
+/// The sentence where no family grows.
+fn no_growth(tables: &LeakTables, view: &View) -> String {
+    let parts = &tables.text;
+    let pages_grow = parts.most_page_growth.is_some();
+    let subject = match (parts.has_slab, parts.has_pages && !pages_grow) {
+        (true, true) => "Neither slab memory nor pages grew steadily",
+        (true, false) => "Slab memory did not grow steadily",
+        (false, _) if pages_grow => return "Slab memory was not recorded.".to_owned(),
+        (false, _) => "Pages did not grow steadily",
     };
-    let mut out = format!("NOT SEEN FREED in {}: {found}\n\n", duration(rows.window, view.unit));
-    if rows.families_total == 0 {
-        return out;
-    }
-    out.push_str("growing, and not saturating; together what is born together and stays\n");
-    for (number, family) in (1u64..).zip(&rows.text.families) {
-        out.push_str(&self::family(number, family, rows, view));
-    }
-    out + "\n"
-}
-
-fn family(number: u64, family: &FamilyPart, rows: &LeakTables, view: &View) -> String {
-    let Some(leader) = family.table.rows.first() else { return String::new() };
-    let others = match family.table.total - 1 {
+    let slab = format!("{} of slab objects", view.bytes(parts.slab.bytes));
+    let pages = format!("{} of pages", view.bytes(parts.pages_live.bytes));
+    let live = match (parts.slab.rows > 0, parts.pages_live.rows > 0) {
+        (true, true) => format!("{slab} and {pages} are still allocated"),
+        (true, false) => format!("{slab} are still allocated"),
+        (false, true) => format!("{pages} are still allocated"),
+        (false, false) => "all that was allocated in it was freed".to_owned(),
+    };
+    let unjudged = match parts.unjudged.rows {
         0 => String::new(),
-        1 => " and one more call site".to_owned(),
-        n => format!(" and {n} more call sites"),
+        _ => format!(", {} of them cannot be judged", view.bytes(parts.unjudged.bytes)),
     };
-    let pinned = "of caches that are marked reclaimable: what is pinned cannot be taken back\n";
+    format!("{subject} in {}: {live}{unjudged}.", view.duration(tables.window))
+}
+
+/// True if reclaimable caches grow at least a tenth as fast as all that cannot be reclaimed.
+fn matters(tables: &LeakTables) -> bool {
+    let parts = &tables.text;
+    let first = parts.families.first().map_or(0, |family| family.bytes_per_second);
+    let growth = first.saturating_add(parts.other_families.bytes_per_second);
+    parts.reclaimable.bytes_per_second.saturating_mul(10) >= growth
+}
+
+/// Growth of caches that the kernel can shrink.
+fn reclaimable(row: &LeakRow, tables: &LeakTables, view: &View) -> String {
+    let sum = tables.text.reclaimable;
+    let part = match sum.rows {
+        1 => String::new(),
+        _ => format!("{} of it ", share(row.old_bytes, sum.bytes)),
+    };
     format!(
-        "\n{number}. {}{others}: {} old bytes, {} a second{}{}\n{}{}{}",
-        leader.symbol,
-        count(family.bytes),
-        count(family.bytes_per_second),
-        holder(leader),
-        began(leader, rows, view),
-        stack(leader),
-        of_slab(&family.table, view),
-        if family.has_pinned { pinned } else { "" }
+        "Caches that the kernel can reclaim grew by {}, {part}in {} at {}.",
+        rate(sum.bytes_per_second, view),
+        row.cache,
+        function_of(&row.symbol)
     )
 }
 
-/// The task that allocated most survivors of a row, in words.
-fn holder(row: &LeakRow) -> String {
-    match row.holders.first() {
-        // One of many says nothing.
-        Some(most) if most.survivors.saturating_mul(MANY) < row.survivors => {
-            let (tasks, each) = (count(row.holders_total as u64), count(most.survivors));
-            format!(", by {tasks} tasks, {each} at most each")
+/// The stack with most objects of a family's leader.
+fn stack(screen: &mut Screen, family: &FamilyPart, view: &View) {
+    let Some(leader) = family.table.rows.first() else { return };
+    let Some(most) = leader.stacks.first() else { return };
+    let name = |frame: &String| if view.look.is_wide() { frame.clone() } else { function_of(frame) };
+    let frames: Vec<String> = most.frames.iter().map(name).collect();
+    let heading =
+        format!("stack of {} of {}", share(most.survivors, leader.survivors), function_of(&leader.symbol));
+    screen.lines(heading, vec![frames.join(" < ")]);
+}
+
+fn notes(screen: &mut Screen, tables: &LeakTables, view: &View) {
+    let parts = &tables.text;
+    if parts.families.iter().any(|family| family.has_pinned) {
+        screen.note(
+            "Objects of reclaimable caches that grow with others are pinned: the kernel cannot reclaim them.",
+        );
+    }
+    not_judged(screen, tables, view);
+    if tables.slab_pages.is_none() && !parts.pages.rows.is_empty() {
+        screen.note("Pages of slabs are among the pages: the direct map base is unknown.");
+    }
+}
+
+/// Call sites without a verdict, and the recording that would give one.
+fn not_judged(screen: &mut Screen, tables: &LeakTables, view: &View) {
+    let parts = &tables.text;
+    let sites = |number: u64| counted(number, "call site", "call sites");
+    let left = match (parts.young, parts.few) {
+        (0, 0) => String::new(),
+        (young, 0) => format!("{} with recent objects only", sites(young)),
+        (0, few) => format!("{} with fewer than 16 live objects", sites(few)),
+        (young, few) => {
+            let few = count(few);
+            format!("{} with recent objects only, {few} with fewer than 16 live objects", sites(young))
         }
-        Some(most) => format!(", by {} ({})", most.task, percent(most.survivors, row.survivors).trim()),
-        None => String::new(),
+    };
+    if !left.is_empty() {
+        screen.note(format!("Not judged: {left}."));
+    }
+    if parts.window_needed > tables.window {
+        let needed = view.duration(parts.window_needed);
+        screen
+            .note(format!("A recording of {needed} or more gives verdicts where this window is too short."));
     }
 }
 
-/// The stack with most survivors of a row, if stacks were recorded.
-fn stack(row: &LeakRow) -> String {
-    row.stacks.first().map_or(String::new(), |most| {
-        let share = percent(most.survivors, row.survivors);
-        format!("stack of {}: {}\n", share.trim(), most.frames.join(" < "))
-    })
-}
-
-/// When growth began, if not at once; or in how many batches it comes.
-fn began(row: &LeakRow, rows: &LeakTables, view: &View) -> String {
-    match (row.verdict == Verdict::Batches.name(), row.began_step) {
-        (true, _) => format!("; in {} batches", row.batches),
-        (false, Some(step)) => {
-            let after = (rows.window / STEPS as u64).saturating_mul(step as u64);
-            format!("; began {} after the start, and continues", duration(after, view.unit))
+fn next(screen: &mut Screen, tables: &LeakTables) {
+    let parts = &tables.text;
+    let leader = parts.families.first().and_then(|family| family.table.rows.first());
+    match leader {
+        Some(leader) if !leader.stacks.is_empty() => {
+            screen.next("callgraph --by live", "all stacks of memory that is still allocated");
         }
-        (false, None) => String::new(),
-    }
-}
-
-/// Call sites of one verdict.
-fn group(group: &Group, rows: &LeakTables, view: &View) -> String {
-    let heading = match (group.verdict, rows.text.tasks_started) {
-        (Verdict::WithTasks, 1) => "of a task that started meanwhile and still runs".to_owned(),
-        (Verdict::WithTasks, tasks) => {
-            format!("of {} tasks that started meanwhile and still run", count(tasks))
+        Some(_) => {
+            screen.note("Stacks show the callers: kmt-capture record --stack kmem:kmalloc --stack kmem:kmem_cache_alloc.");
         }
-        (verdict, _) => heading(verdict).to_owned(),
-    };
-    let needed = match group.verdict {
-        Verdict::FreesUnseen => window_needed(group.unseen_age_p99_max, rows, view),
-        _ => String::new(),
-    };
-    format!("{heading}\n{}{needed}\n", of_slab(&group.table, view))
-}
-
-fn heading(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Reclaimable => "growing, in caches that the kernel takes back when it needs memory",
-        Verdict::WithReclaimable => "growing along with those, one for each object of theirs",
-        Verdict::WithSlabs => "growing with the slabs: what the allocator keeps for each",
-        Verdict::Warming => "warming: many early, few late",
-        Verdict::Burst => "in bursts: something started and stays",
-        Verdict::Lazy => "freed late and all at once, by design",
-        Verdict::FreesUnseen => "freed without events (RCU, bulk): survivors may be long gone",
-        Verdict::TooShort => "window too short: what is freed lives about as long",
-        Verdict::Uncertain => "uncertain: most cross a loss",
-        Verdict::Grows | Verdict::Batches | Verdict::WithTasks | Verdict::Young | Verdict::Few => "",
+        None => screen.next("callers --sort live", "call sites with most live memory"),
     }
-}
-
-/// How long a window has to be to judge objects whose frees have no event.
-fn window_needed(age: u64, rows: &LeakTables, view: &View) -> String {
-    // A quarter of it is left to look for old ones in.
-    let window = age.saturating_mul(4);
-    if window <= rows.window {
-        return String::new();
+    match leader.and_then(|leader| leader.holders.first()) {
+        Some(holder) => {
+            screen.next(format!("lifetimes --pid {}", holder.pid), "where its other objects are freed")
+        }
+        None => screen.next("timeline", "live memory over time"),
     }
-    format!(
-        "found to be over up to {} after their birth (99 of 100 that were): windows of {} and more can tell them from leaks\n",
-        duration(age, view.unit),
-        duration(window, view.unit)
-    )
-}
-
-/// A table of slab objects.
-fn of_slab(rows: &Table, view: &View) -> String {
-    let first = [("call site", Left), ("cache", Left)];
-    let cells = |row: &LeakRow| vec![row.symbol.clone(), row.cache.clone()];
-    figures(rows, view, &first, "bytes", cells)
-}
-
-/// A table of pages.
-fn of_pages(rows: &Table, view: &View) -> String {
-    let first = [("pages", Left), ("type", Left), ("", Left)];
-    let cells = |row: &LeakRow| vec![row.symbol.clone(), row.cache.clone(), row.verdict.replace('_', " ")];
-    figures(rows, view, &first, "pages", cells)
-}
-
-/// A table whose first columns are given.
-fn figures(
-    rows: &Table,
-    view: &View,
-    first: &[(&'static str, Align)],
-    amount: &'static str,
-    first_cells: impl Fn(&LeakRow) -> Vec<String>,
-) -> String {
-    let figures = [
-        ("live", Right),
-        (amount, Right),
-        ("old", Right),
-        (amount, Right),
-        ("a second", Right),
-        ("of births", Right),
-        ("steps", Right),
-        ("halves", Right),
-        ("freed ones p99", Right),
-        ("born", Left),
-    ];
-    let columns: Vec<_> = first.iter().copied().chain(figures).collect();
-    let cells = |row: &LeakRow| {
-        let mut cells = first_cells(row);
-        cells.extend([
-            count(row.survivors),
-            count(row.amount),
-            count(row.old_survivors),
-            count(row.old_amount),
-            count(row.old_amount_per_second),
-            percent(row.old_survivors, row.allocations_of_that_age),
-            format!("{}/{}", row.steps_with_survivors, row.steps),
-            format!("{}, {}", count(row.first_half), count(row.second_half)),
-            row.lifetime_p99.map_or("none freed".to_owned(), |p99| duration(p99, view.unit)),
-            spark(&row.survivors_by_birth),
-        ]);
-        cells
-    };
-    let cells: Vec<Vec<String>> = rows.rows.iter().map(cells).collect();
-    table(&columns, &cells) + &more(rows.rows.len(), rows.total, "rows")
-}
-
-/// A small chart: when survivors were born.
-fn spark(steps: &[u64]) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let most = steps.iter().max().copied().unwrap_or(0).max(1);
-    let bar = |&n: &u64| match n {
-        0 => ' ',
-        n => BARS.get((n * 7 / most) as usize).copied().unwrap_or('█'),
-    };
-    // Two steps a character.
-    steps
-        .chunks(2)
-        .map(|pair| bar(&(pair.iter().sum::<u64>() / 2 + u64::from(pair.iter().sum::<u64>() == 1))))
-        .collect()
 }

@@ -1,21 +1,48 @@
-//! Rows as the text groups them: families, then call sites by verdict, then pages.
+//! Rows as the screen groups them: families, other call sites by verdict, pages; and the sums of its sentences.
 
 use super::families::Family;
 use super::judged::Judged;
-use super::row::{LeakRow, RowMaker};
+use super::row::{LeakRow, RowMaker, Sum};
+use super::shares::shares;
 use super::slab::tasks_started;
-use crate::analysis::leaks::Verdict;
+use crate::collect::growth::Steps;
+use crate::reports::leaks::verdict::Verdict;
+use crate::reports::leaks::verdict::families::holder;
 
-/// Rows as the text groups them.
+/// Rows as the screen groups them.
 #[derive(Debug, Clone, Default)]
 pub struct TextParts {
+    /// Slab allocations were recorded.
+    pub has_slab: bool,
+    /// Page allocations were recorded.
+    pub has_pages: bool,
     /// Families, the largest first.
     pub families: Vec<FamilyPart>,
+    /// Growth of all families but the first.
+    pub other_families: Sum,
+    /// Call sites of all families.
+    pub family_rows_total: usize,
+    /// The largest growing call site of pages; where stacks were not recorded: kind of pages.
+    pub most_page_growth: Option<LeakRow>,
+    /// Growth of the others.
+    pub other_page_growth: Sum,
     /// Call sites in no family, by verdict.
-    pub groups: Vec<Group>,
-    /// Call sites with young survivors alone.
+    pub others: Table,
+    /// Growth of reclaimable caches, and of objects that are allocated with theirs.
+    pub reclaimable: Sum,
+    /// The largest call site of those.
+    pub most_reclaimable: Option<LeakRow>,
+    /// Slab objects that are still allocated.
+    pub slab: Sum,
+    /// Pages that are still allocated.
+    pub pages_live: Sum,
+    /// Slab objects and pages that cannot be judged.
+    pub unjudged: Sum,
+    /// Length of a window that can judge all of them, in the clock's unit; 0: unknown.
+    pub window_needed: u64,
+    /// Call sites with recent objects alone.
     pub young: u64,
-    /// Call sites with few survivors.
+    /// Call sites with few live objects.
     pub few: u64,
     /// Tasks that started in the window and still run.
     pub tasks_started: u64,
@@ -30,36 +57,28 @@ pub struct TextParts {
 pub struct Table {
     /// The first of them.
     pub rows: Vec<LeakRow>,
-    /// How many there are.
+    /// Number of all.
     pub total: usize,
 }
 
-/// A family.
-#[derive(Debug, Clone)]
+/// A family: call sites that grow together.
+#[derive(Debug, Clone, Default)]
 pub struct FamilyPart {
-    /// Its call sites, the leader in front.
+    /// Its call sites, the leader first.
     pub table: Table,
     /// Old bytes of all of them.
     pub bytes: u64,
-    /// The same a second.
+    /// The same per second, or per 10^9 ticks.
     pub bytes_per_second: u64,
+    /// The task with most of the leader's objects, and its share of the old bytes of all call sites.
+    pub holder: Option<(String, u64)>,
+    /// Tasks that hold objects of the leader.
+    pub holders_total: usize,
     /// Some of it would be reclaimable if nothing held it.
     pub has_pinned: bool,
 }
 
-/// Call sites of one verdict.
-#[derive(Debug, Clone)]
-pub struct Group {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Its call sites.
-    pub table: Table,
-    /// How old 99 of 100 of those freed unseen were at most when they were found to be over: the highest of the call
-    /// sites.
-    pub unseen_age_p99_max: u64,
-}
-
-/// Verdicts that have a table, in their order.
+/// Verdicts in the table of the other call sites, in their order.
 const VERDICTS: [Verdict; 10] = [
     Verdict::Reclaimable,
     Verdict::WithReclaimable,
@@ -68,15 +87,16 @@ const VERDICTS: [Verdict; 10] = [
     Verdict::Warming,
     Verdict::Burst,
     Verdict::Lazy,
-    Verdict::FreesUnseen,
+    Verdict::ImpliedFrees,
     Verdict::TooShort,
     Verdict::Uncertain,
 ];
 
-/// Rows of one verdict that are shown at most.
-const GROUP_MAX: usize = 8;
-/// Rows of pages that are shown at most.
-const PAGES_MAX: usize = 10;
+/// Verdicts of memory that cannot be judged.
+const NO_VERDICT: [Verdict; 3] = [Verdict::ImpliedFrees, Verdict::TooShort, Verdict::Uncertain];
+
+/// A window of this many lifetimes can judge: old is beyond three, and a quarter is left for old objects.
+const WINDOW_OF_LIFETIMES: u64 = 4;
 
 /// Groups rows of slab objects, of pages by call site, and of pages by kind.
 pub(super) fn text_parts(
@@ -86,38 +106,96 @@ pub(super) fn text_parts(
     limit: usize,
 ) -> TextParts {
     let count_of = |verdict| slab.iter().filter(|r| r.evidence.verdict == verdict).count() as u64;
-    let family = |family: &Family<'_>| FamilyPart {
-        table: table(maker, &family.rows, limit),
-        bytes: family.bytes,
-        bytes_per_second: family.per_second,
-        has_pinned: family.rows.iter().any(|r| !r.evidence.verdict.is_growth()),
+    let of = |verdicts: &[Verdict]| -> Vec<&Judged<'_>> {
+        let alone = slab.iter().filter(|row| row.leader.is_none());
+        let mut rows: Vec<_> = alone.filter(|row| verdicts.contains(&row.evidence.verdict)).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.evidence.amount));
+        rows
     };
-    let is_telling = |r: &&Judged<'_>| !matches!(r.evidence.verdict, Verdict::Few | Verdict::Young);
-    let of_pages = |rows: &[Judged<'_>]| {
-        let rows: Vec<&Judged<'_>> = rows.iter().filter(is_telling).collect();
-        table(maker, &rows, limit.min(PAGES_MAX))
-    };
+    let reclaimable = of(&[Verdict::Reclaimable, Verdict::WithReclaimable]);
+    let alone = slab.iter().filter(|row| row.leader.is_none()).chain(pages);
+    let unjudged: Vec<_> = alone.filter(|row| NO_VERDICT.contains(&row.evidence.verdict)).collect();
+    let mut page_growth: Vec<&Judged<'_>> = if page_callers.is_empty() { pages } else { page_callers }
+        .iter()
+        .filter(|row| row.evidence.verdict.is_growth())
+        .collect();
+    page_growth.sort_by_key(|row| std::cmp::Reverse(row.evidence.old_amount));
     TextParts {
-        families: families.iter().take(limit).map(family).collect(),
-        groups: VERDICTS.iter().filter_map(|verdict| group(maker, slab, *verdict, limit)).collect(),
+        families: family_parts(maker, families, limit),
+        other_families: families.iter().skip(1).fold(Sum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
+        family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
+        most_page_growth: page_growth.first().map(|row| maker.row(row)),
+        other_page_growth: maker.old(page_growth.iter().skip(1).copied()),
+        others: others(maker, &VERDICTS.map(|verdict| of(&[verdict])), limit),
+        most_reclaimable: reclaimable
+            .iter()
+            .max_by_key(|row| row.evidence.old_amount)
+            .map(|row| maker.row(row)),
+        reclaimable: maker.old(reclaimable.iter().copied()),
+        slab: maker.live(slab),
+        pages_live: maker.live(pages),
+        unjudged: maker.live(unjudged.iter().copied()),
+        window_needed: window_needed(&unjudged),
         young: count_of(Verdict::Young),
         few: count_of(Verdict::Few),
         tasks_started: tasks_started(slab).survivors.sum(),
-        page_callers: of_pages(page_callers),
-        pages: of_pages(pages),
+        page_callers: of_pages(maker, page_callers, limit),
+        pages: of_pages(maker, pages, limit),
+        ..TextParts::default()
     }
 }
 
-/// Call sites of a verdict that are in no family, if there are any.
-fn group(maker: &RowMaker<'_, '_, '_>, slab: &[Judged<'_>], verdict: Verdict, limit: usize) -> Option<Group> {
-    let alone = slab.iter().filter(|r| r.leader.is_none());
-    let rows: Vec<&Judged<'_>> = alone.filter(|r| r.evidence.verdict == verdict).collect();
-    let ages = rows.iter().filter_map(|r| r.course.unseen_ages.quantile(990));
-    let unseen_age_p99_max = ages.max().unwrap_or(0);
-    let table = table(maker, &rows, limit.min(GROUP_MAX));
-    (table.total > 0).then_some(Group { verdict, table, unseen_age_p99_max })
+/// Families with the first call sites of each: all get alike many rows.
+fn family_parts(maker: &RowMaker<'_, '_, '_>, families: &[Family<'_>], limit: usize) -> Vec<FamilyPart> {
+    let sizes: Vec<usize> = families.iter().take(limit).map(|family| family.rows.len()).collect();
+    let family = |(family, shown): (&Family<'_>, usize)| FamilyPart {
+        table: table(maker, &family.rows, shown),
+        bytes: family.bytes,
+        bytes_per_second: family.per_second,
+        holder: holder_of(family).map(|(pid, bytes)| (maker.labels.task(pid), bytes)),
+        holders_total: family.rows.first().map_or(0, |leader| leader.survival.holders.len()),
+        has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
+    };
+    families.iter().zip(shares(&sizes, limit)).map(family).collect()
+}
+
+/// The task with most objects of the leader, and its share of the old bytes of all call sites.
+fn holder_of(family: &Family<'_>) -> Option<(i32, u64)> {
+    let (pid, _) = holder(family.rows.first()?.survival)?;
+    let of_row = |row: &&Judged<'_>| {
+        let steps = row.survival.holders.get(&pid).map(Steps::all)?;
+        let old: u64 = steps.iter().take(row.evidence.steps.1).sum();
+        // Objects of one call site have one size.
+        let bytes = u128::from(row.evidence.old_amount) * u128::from(old);
+        u64::try_from(bytes / u128::from(row.evidence.old.max(1))).ok()
+    };
+    Some((pid, family.rows.iter().filter_map(of_row).fold(0, u64::saturating_add)))
+}
+
+/// Call sites in no family: all verdicts get alike many rows.
+fn others(maker: &RowMaker<'_, '_, '_>, groups: &[Vec<&Judged<'_>>], limit: usize) -> Table {
+    let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+    let shown = groups.iter().zip(shares(&sizes, limit)).flat_map(|(rows, shown)| rows.iter().take(shown));
+    Table { rows: shown.map(|row| maker.row(row)).collect(), total: sizes.iter().sum() }
+}
+
+/// Pages with a verdict; they get half as many rows as call sites.
+fn of_pages(maker: &RowMaker<'_, '_, '_>, rows: &[Judged<'_>], limit: usize) -> Table {
+    let has_verdict = |row: &&Judged<'_>| !matches!(row.evidence.verdict, Verdict::Few | Verdict::Young);
+    let rows: Vec<&Judged<'_>> = rows.iter().filter(has_verdict).collect();
+    table(maker, &rows, limit.div_ceil(2))
 }
 
 fn table(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>], limit: usize) -> Table {
-    Table { rows: rows.iter().take(limit).map(|r| maker.row(r)).collect(), total: rows.len() }
+    Table { rows: rows.iter().take(limit).map(|row| maker.row(row)).collect(), total: rows.len() }
+}
+
+/// Length of a window that can judge all of these rows, as far as their lifetimes are known.
+fn window_needed(rows: &[&Judged<'_>]) -> u64 {
+    let ages = |row: &&Judged<'_>| {
+        [&row.survival.lifetimes, &row.survival.implied_free_ages].map(|ages| ages.quantile(990).unwrap_or(0))
+    };
+    let certain = rows.iter().filter(|row| row.evidence.verdict != Verdict::Uncertain);
+    let longest = certain.flat_map(ages).max().unwrap_or(0);
+    longest.saturating_mul(WINDOW_OF_LIFETIMES)
 }

@@ -1,5 +1,8 @@
-//! `lifetimes` and `temporary`: time from allocation to free, by the call site of the allocation.
+//! `lifetimes` and `temporary`: time from allocation to free, by the call site of the allocation or other keys of it.
 
+mod freed_at;
+mod groups;
+mod life;
 mod rows;
 mod sites;
 mod sorting;
@@ -9,44 +12,49 @@ mod text;
 pub use rows::LifetimeRows;
 pub use temporary::{Temporary, TemporaryRows};
 
-use crate::collect::{self, Collectors, Handle};
+use crate::collect::{self, Collectors, Handle, LifeGroups};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
+use crate::reports::grouped::{GroupKey, GroupOptions};
 use crate::reports::report::Report;
 use sorting::LifetimeKey;
 
 /// Options of `lifetimes`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Sort by these, the most important first; what is temporary is known to the report of that name alone
-    #[arg(short, long, value_enum, value_delimiter = ',', default_value = "count")]
+    /// Sort by these keys, the most important first; keys of temporary objects need the report `temporary`
+    #[arg(short, long, value_enum, value_delimiter = ',', default_value = "frees")]
     sort: Vec<LifetimeKey>,
+    #[command(flatten)]
+    by: GroupOptions,
 }
 
 /// Lifetimes by call site.
 #[derive(Debug)]
 pub struct Lifetimes {
+    by: Vec<&'static GroupKey>,
     sort: Vec<LifetimeKey>,
 }
 
 impl Report for Lifetimes {
     type Options = Options;
-    type Handles = Handle<collect::Lifetimes>;
+    type Handles = (Handle<collect::Lifetimes>, Option<Handle<LifeGroups>>);
     type Rows = LifetimeRows;
 
     const NAME: &'static str = "lifetimes";
     const KEY: &'static str = "lifetimes";
     const TITLE: &'static str = "lifetimes";
-    const ABOUT: &'static str = "How long objects live, by call site, and where they are freed";
+    const ABOUT: &'static str = "Lifetimes of objects by call site, and where they are freed";
 
     fn new(options: Options, _: &Selection) -> Self {
-        Self { sort: options.sort }
+        Self { by: options.by.keys(), sort: options.sort }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self { sort: vec![LifetimeKey::Count] })
+    fn with_defaults() -> Option<Self> {
+        Some(Self { by: Vec::new(), sort: vec![LifetimeKey::Count] })
     }
 
     fn rests_on(&self) -> Input {
@@ -54,19 +62,27 @@ impl Report for Lifetimes {
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(collect::Lifetimes::default())
+        let groups = (!self.by.is_empty()).then(|| collectors.add(LifeGroups));
+        (collectors.add(collect::Lifetimes::default()), groups)
+    }
+
+    fn needs_task_names(&self) -> bool {
+        self.by.iter().any(|key| key.name == "comm")
     }
 
     fn compute(
         &self,
         context: &Context<'_, '_>,
         analysis: &Analysis,
-        handle: &Self::Handles,
+        handles: &Self::Handles,
     ) -> LifetimeRows {
-        rows::of(context, analysis, analysis.get(*handle), &self.sort)
+        let own = rows::of(context, analysis, analysis.get(handles.0), &self.sort);
+        let groups =
+            handles.1.map(|groups| groups::of(context, analysis, analysis.get(groups), &self.by, &self.sort));
+        LifetimeRows { groups, ..own }
     }
 
-    fn text(&self, rows: &LifetimeRows, view: &View) -> String {
+    fn screen(&self, rows: &LifetimeRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

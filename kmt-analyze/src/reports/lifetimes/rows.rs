@@ -1,19 +1,17 @@
 //! Lifetimes by call site and interface, and the sites of the frees.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
+use super::life::{Distribution, LifeRow};
 use super::sites::{AllocSite, all_freed, with_lives};
 use super::sorting::{LifetimeKey, sort};
-use crate::collect::histogram::Histogram;
-use crate::collect::lifetimes::{CallerLives, LifetimeSums};
+use crate::collect::lifetimes::LifetimeSums;
 use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::common::shown::shown;
-use crate::stream::Api;
+use crate::reports::grouped::GroupTable;
 
 /// Rows of `lifetimes`.
 #[derive(Debug, Serialize)]
@@ -25,6 +23,18 @@ pub struct LifetimeRows {
     pub all: Distribution,
     /// Call sites and interfaces.
     pub lifetimes: Vec<LifetimeRow>,
+    /// Groups of --by.
+    #[serde(flatten)]
+    pub groups: Option<GroupTable<LifeRow>>,
+    /// Objects of all call sites that are still allocated.
+    #[serde(skip)]
+    pub censored: u64,
+    /// Implied frees of all call sites.
+    #[serde(skip)]
+    pub freed_unseen: u64,
+    /// Key that sorts the rows.
+    #[serde(skip)]
+    pub sort: Option<LifetimeKey>,
 }
 
 /// Lifetimes of the objects of one call site and interface.
@@ -37,112 +47,17 @@ pub struct LifetimeRow {
     pub symbol: String,
     /// `kmalloc` or `cache`.
     pub api: &'static str,
-    /// Lifetimes of the objects that were freed.
-    pub lifetime: Distribution,
-    /// Objects still allocated at the end of the window: their lifetimes are at least their ages.
-    pub censored: u64,
-    /// Implied frees: the address or page was reused, and no free event was recorded.
-    pub freed_unseen: u64,
-    /// Lives that cross a loss, or whose free is ambiguous.
-    pub uncertain: u64,
-    /// Bytes of the objects that were freed.
-    pub bytes_freed: u64,
-    /// Sum of bytes x lifetime of the objects that were freed, in bytes x the clock's unit; a decimal number.
-    pub byte_time: String,
-    /// Call sites and interfaces of the frees, the most frequent first.
-    pub freed_by: Vec<FreeRow>,
-}
-
-/// Distribution of lifetimes, in the clock's unit; percentiles are exact to 1.6 %.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Distribution {
-    /// Number of lifetimes.
-    pub n: u64,
-    /// Median; `null`: no lifetime.
-    pub p50: Option<u64>,
-    /// 90th percentile.
-    pub p90: Option<u64>,
-    /// 99th percentile.
-    pub p99: Option<u64>,
-    /// Longest lifetime, exact.
-    pub max: Option<u64>,
-    /// Mean, exact.
-    pub mean: Option<u64>,
-    /// Buckets that are not empty: lowest and highest lifetime, number of lifetimes.
-    pub histogram: Vec<[u64; 3]>,
-    /// Number of lifetimes of 1 to 9, 10 to 99, 100 to 999 and so on.
-    #[serde(skip)]
-    pub decades: Vec<u64>,
-}
-
-/// Frees at one call site and interface.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FreeRow {
-    /// Address of the call site of the free.
-    pub call_site: Address,
-    /// Function and offset, or the address.
-    pub symbol: String,
-    /// `kmalloc` or `cache`.
-    pub api: &'static str,
-    /// Objects freed there.
-    pub frees: u64,
-    /// Mean of their lifetimes, in the clock's unit.
-    pub lifetime_mean: u64,
-}
-
-impl From<&Histogram> for Distribution {
-    fn from(lifetimes: &Histogram) -> Self {
-        Self {
-            n: lifetimes.count(),
-            p50: lifetimes.quantile(500),
-            p90: lifetimes.quantile(900),
-            p99: lifetimes.quantile(990),
-            max: lifetimes.max(),
-            mean: lifetimes.mean(),
-            histogram: lifetimes.buckets().map(|(low, width, n)| [low, low + (width - 1), n]).collect(),
-            decades: lifetimes.decades(),
-        }
-    }
+    /// Its lifetimes.
+    #[serde(flatten)]
+    pub lives: LifeRow,
 }
 
 impl LifetimeRow {
     /// Row of a call site.
     pub fn of(site: &AllocSite<'_>, analysis: &Analysis, labels: &Labels<'_, '_>) -> Self {
-        let lives = site.lives;
-        Self {
-            call_site: Address(site.address),
-            symbol: site.symbol.clone(),
-            api: site.api.name(),
-            lifetime: Distribution::from(&lives.freed),
-            censored: lives.censored,
-            freed_unseen: lives.unseen,
-            uncertain: lives.uncertain,
-            bytes_freed: lives.bytes_freed,
-            byte_time: lives.byte_time.to_string(),
-            freed_by: freed_by(lives, analysis, labels),
-        }
+        let (call_site, symbol, api) = (Address(site.address), site.symbol.clone(), site.api.name());
+        Self { call_site, symbol, api, lives: LifeRow::of(site.lives, analysis, labels) }
     }
-}
-
-fn freed_by(lives: &CallerLives, analysis: &Analysis, labels: &Labels<'_, '_>) -> Vec<FreeRow> {
-    let mut sums: BTreeMap<(Api, u64), (u64, u128)> = BTreeMap::new();
-    for &(site, (frees, time)) in &lives.freed_by {
-        let Some(site) = analysis.interner.frees.get(site) else { continue };
-        let sum = sums.entry((site.api, site.call_site)).or_default();
-        *sum = (sum.0 + frees, sum.1 + time);
-    }
-    let row = |((api, address), (frees, time)): ((Api, u64), (u64, u128))| FreeRow {
-        call_site: Address(address),
-        symbol: labels.symbol(address),
-        api: api.name(),
-        frees,
-        lifetime_mean: (time / u128::from(frees.max(1))) as u64,
-    };
-    let mut rows: Vec<FreeRow> = sums.into_iter().map(row).collect();
-    rows.sort_by(|a, b| b.frees.cmp(&a.frees).then_with(|| a.symbol.cmp(&b.symbol)));
-    rows
 }
 
 /// Rows of all call sites, sorted by these keys.
@@ -154,11 +69,15 @@ pub fn of(
 ) -> LifetimeRows {
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
-    sort(&mut sites, keys);
+    sort(&mut sites, keys, |site| (site.lives, &site.symbol));
     let shown = shown(Some(context.limit), sites.len());
     LifetimeRows {
         lifetimes_total: sites.len(),
         all: Distribution::from(&all_freed(&sites)),
         lifetimes: sites.iter().take(shown).map(|site| LifetimeRow::of(site, analysis, &labels)).collect(),
+        censored: sites.iter().map(|site| site.lives.censored).sum(),
+        freed_unseen: sites.iter().map(|site| site.lives.implied_frees).sum(),
+        sort: keys.first().copied(),
+        groups: None,
     }
 }

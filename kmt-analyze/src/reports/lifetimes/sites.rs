@@ -26,7 +26,7 @@ pub fn with_lives<'r>(
 ) -> Vec<AllocSite<'r>> {
     let callers = analysis.balance.callers.iter().zip(&sums.callers);
     callers
-        .filter(|(_, lives)| lives.freed.count() + lives.censored + lives.unseen > 0)
+        .filter(|(_, lives)| lives.any())
         .map(|(&(api, address), lives)| AllocSite { address, api, symbol: labels.symbol(address), lives })
         .collect()
 }

@@ -1,80 +1,145 @@
-//! The table of lifetimes.
+//! The screen of lifetimes.
 
-use super::rows::{Distribution, LifetimeRow, LifetimeRows};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, duration, percent};
+use super::freed_at;
+use super::life::LifeRow;
+use super::rows::{LifetimeRow, LifetimeRows};
+use super::sorting::LifetimeKey;
+use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::words::{counted, share};
 use crate::reports::common::View;
-use crate::reports::common::shown::more;
+use crate::reports::common::lead::Nouns;
 
-/// Sites of frees that a row names.
-const FREEING_SITES: usize = 2;
+const SITES: Nouns = Nouns { one: "call site", several: "call sites" };
 
-/// The table, and the meaning of its columns.
-pub fn of(rows: &LifetimeRows, view: &View) -> String {
-    let cells: Vec<Vec<String>> = rows.lifetimes.iter().map(|row| cells(row, view)).collect();
-    table(&columns(view), &cells)
-        + &more(rows.lifetimes.len(), rows.lifetimes_total, "call sites")
-        + "\nLifetimes are those of objects whose free was seen; those that go on and those freed unseen are in none of them, so where their shares are large the percentiles are too short.\nper decade: tenths of the lives of 1 ns, 10 ns, 100 ns ... (+ less than a tenth, . none, * all)\n"
+/// Share of objects without a lifetime, as 1/N, from which percentiles are too short to be silent about it.
+const CENSORED: u64 = 20;
+
+/// Lifetimes by call site, or by other keys.
+pub fn of(rows: &LifetimeRows, view: &View) -> Screen {
+    let mut screen = Screen::new(answer(rows, view));
+    screen.table(match &rows.groups {
+        Some(groups) => groups.table(life_columns(rows.sort, view), |row| life_cells(row, view)),
+        None => table(rows, view),
+    });
+    let without = rows.censored.saturating_add(rows.freed_unseen);
+    let lives = rows.all.n.saturating_add(without);
+    if without.saturating_mul(CENSORED) > lives {
+        screen.note(format!(
+            "{} of the objects have no lifetime: still allocated {}, freed without an event {}. Where these are many, percentiles are too short.",
+            share(without, lives),
+            share(rows.censored, lives),
+            share(rows.freed_unseen, lives)
+        ));
+    }
+    screen.next("temporary", "objects that are freed within 100 us");
+    screen.next("leaks", "objects that are never freed, and grow");
+    screen
 }
 
-fn columns(view: &View) -> Vec<(&'static str, Align)> {
-    use Align::{Left, Right};
+/// One sentence: the median and 99th percentile of all, and the first call site.
+fn answer(rows: &LifetimeRows, view: &View) -> String {
+    let (number, nouns) = match &rows.groups {
+        Some(groups) => (groups.groups_total, groups.nouns()),
+        None => (rows.lifetimes_total, SITES),
+    };
+    let sites = counted(number as u64, nouns.one, nouns.several);
+    let (Some(p50), Some(p99)) = (rows.all.p50, rows.all.p99) else {
+        return match rows.censored + rows.freed_unseen {
+            0 => "No object was allocated.".to_owned(),
+            objects => format!(
+                "No object that was allocated here was freed with an event: {} of {sites} are still allocated or have no free event.",
+                counted(objects, "object", "objects")
+            ),
+        };
+    };
+    let (p50, p99) = (view.duration(p50), view.duration(p99));
+    let freed = counted(rows.all.n, "freed object", "freed objects");
+    let row = match &rows.groups {
+        Some(groups) => groups.first(),
+        None => rows.lifetimes.first().map(|row| (function_of(&row.symbol).to_owned(), &row.lives)),
+    };
+    let first = row.filter(|_| number > 1).map_or(String::new(), |(name, row)| first(rows, &name, row, view));
+    format!("Half of {freed} of {sites} lived {p50} or less, 1 % longer than {p99}{first}.")
+}
+
+/// The first row, and the number that sorts it there.
+fn first(rows: &LifetimeRows, name: &str, row: &LifeRow, view: &View) -> String {
+    let time = |time: Option<u64>| view.duration(time.unwrap_or(0));
+    let lifetime = &row.lifetime;
+    match rows.sort {
+        Some(LifetimeKey::P50) => format!("; {name} has the longest median, {}", time(lifetime.p50)),
+        Some(LifetimeKey::P90) => format!("; {name} has the longest p90, {}", time(lifetime.p90)),
+        Some(LifetimeKey::P99) => format!("; {name} has the longest p99, {}", time(lifetime.p99)),
+        Some(LifetimeKey::Max) => format!("; the longest, {}, is from {name}", time(lifetime.max)),
+        Some(LifetimeKey::Live) => {
+            format!(
+                "; {name} has most that are still allocated, {}",
+                counted(row.censored, "object", "objects")
+            )
+        }
+        Some(LifetimeKey::Unseen) => {
+            format!("; {name} has most implied frees, {}", counted(row.freed_unseen, "object", "objects"))
+        }
+        Some(LifetimeKey::Bytes) => format!("; {name} has most bytes, {}", view.bytes(row.bytes_freed)),
+        None | Some(LifetimeKey::Count) => {
+            format!(
+                "; most are from {name} ({}, median {})",
+                share(lifetime.n, rows.all.n),
+                time(lifetime.p50)
+            )
+        }
+        Some(
+            LifetimeKey::ByteTime | LifetimeKey::Temporary | LifetimeKey::TemporaryBytes | LifetimeKey::Name,
+        ) => String::new(),
+    }
+}
+
+fn table(rows: &LifetimeRows, view: &View) -> Table {
+    let mut columns = vec![Column::name("call site"), Column::whole("api").leaves(8)];
+    columns.extend(life_columns(rows.sort, view));
+    let mut table = Table::new("", columns).of(SITES.one, SITES.several, rows.lifetimes_total);
+    for LifetimeRow { symbol, api, lives, .. } in &rows.lifetimes {
+        table.row([Cell::symbol(symbol), Cell::text(*api)].into_iter().chain(life_cells(lives, view)));
+    }
+    explain(&mut table);
+    table
+}
+
+fn explain(table: &mut Table) {
+    table.explain("1 ns to max", "1 ns to max: a bar for each power of ten of the lifetimes, from 1 ns.");
+}
+
+/// Columns of lifetimes.
+fn life_columns(sort: Option<LifetimeKey>, view: &View) -> Vec<Column> {
+    let leaves = |heading, key, order| {
+        let column = Column::number(heading);
+        if sort == Some(key) { column } else { column.leaves(order) }
+    };
     let mut columns = vec![
-        ("allocated at", Left),
-        ("of", Left),
-        ("n", Right),
-        ("p50", Right),
-        ("p90", Right),
-        ("p99", Right),
-        ("max", Right),
-        ("per decade", Left),
-        ("go on", Right),
-        ("unseen", Right),
+        Column::number("frees"),
+        Column::number("p50"),
+        leaves("p90", LifetimeKey::P90, 7),
+        Column::number("p99"),
+        leaves("max", LifetimeKey::Max, 4),
+        Column::whole("1 ns to max").leaves(6),
+        leaves("still allocated", LifetimeKey::Live, 3),
+        leaves("implied frees", LifetimeKey::Unseen, 3),
     ];
-    columns.extend(view.is_lossy.then_some(("uncertain", Right)));
-    columns.push(("freed at", Left));
+    columns.extend(view.is_lossy.then_some(Column::number("uncertain").leaves(1)));
+    columns.extend(freed_at::columns(view.is_lossy));
     columns
 }
 
-fn cells(row: &LifetimeRow, view: &View) -> Vec<String> {
-    let time = |time: Option<u64>| time.map_or("-".to_owned(), |time| duration(time, view.unit));
+/// Cells under [`life_columns`].
+fn life_cells(row: &LifeRow, view: &View) -> Vec<Cell> {
+    let time = |time: Option<u64>| time.map_or(Cell::Empty, |time| Cell::Duration(time, view.unit));
     let lifetime = &row.lifetime;
     let lives = lifetime.n + row.censored + row.freed_unseen;
-    let mut cells = vec![
-        row.symbol.clone(),
-        row.api.to_owned(),
-        count(lifetime.n),
-        time(lifetime.p50),
-        time(lifetime.p90),
-        time(lifetime.p99),
-        time(lifetime.max),
-        sketch(lifetime),
-        percent(row.censored, lives),
-        percent(row.freed_unseen, lives),
-    ];
-    cells.extend(view.is_lossy.then(|| percent(row.uncertain, lives)));
-    cells.push(freeing_sites(row));
+    let mut cells = vec![Cell::Count(lifetime.n)];
+    cells.extend([time(lifetime.p50), time(lifetime.p90), time(lifetime.p99), time(lifetime.max)]);
+    cells.push(Cell::Course(lifetime.decades.clone()));
+    cells.extend([Cell::share(row.censored, lives), Cell::share(row.freed_unseen, lives)]);
+    cells.extend(view.is_lossy.then(|| Cell::share(row.uncertain, lives)));
+    cells.extend(freed_at::cells(row));
     cells
-}
-
-/// The most frequent sites of the frees, with their shares.
-pub fn freeing_sites(row: &LifetimeRow) -> String {
-    let named = row.freed_by.iter().take(FREEING_SITES);
-    let share = |frees: u64| percent(frees, row.lifetime.n);
-    let mut out: Vec<String> = named.map(|site| format!("{} {}", site.symbol, share(site.frees))).collect();
-    if row.freed_by.len() > FREEING_SITES {
-        out.push(format!("{} more", row.freed_by.len() - FREEING_SITES));
-    }
-    out.join(", ")
-}
-
-/// A character for each power of ten from a nanosecond on: the share of its lifetimes, in tenths.
-fn sketch(lifetimes: &Distribution) -> String {
-    let digit = |n: u64| match (10 * n).checked_div(lifetimes.n).unwrap_or(0) {
-        0 if n == 0 => '.',
-        0 => '+',
-        tenths @ 1..=9 => char::from(b'0' + tenths as u8),
-        _ => '*',
-    };
-    lifetimes.decades.iter().map(|&n| digit(n)).collect()
 }

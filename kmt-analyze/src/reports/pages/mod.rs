@@ -1,38 +1,60 @@
-//! `pages`: pages asked of the page allocator, by order and migrate type, and by call site where stacks tell it.
+//! `pages`: page allocations by order, migrate type and flags, and by call site where stacks were recorded.
 
+mod answer;
+mod callers;
+mod groups;
 mod rows;
+mod sorting;
 mod text;
 
-pub use rows::PageRows;
+pub use rows::{PageRows, PageTables};
+use sorting::PageKey;
 
-use crate::collect::{Collectors, Handle, PageStacks};
+use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
-use crate::reports::common::basis::Input;
+use crate::render::screen::Screen;
+use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::grouped::{GroupKey, PageGroupOptions};
+use crate::reports::report::Report;
+
+/// Options of the report.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    by: PageGroupOptions,
+    /// Sort by these columns, the most important first [default: pages; with --at: live_pages]
+    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
+    sort: Vec<PageKey>,
+}
 
 /// Page allocations by their properties and by call site.
-#[derive(Debug)]
-pub struct Pages;
+#[derive(Debug, Default)]
+pub struct Pages {
+    by: Vec<&'static GroupKey>,
+    sort: Vec<PageKey>,
+}
 
 impl Report for Pages {
-    type Options = NoOptions;
-    type Handles = Handle<PageStacks>;
+    type Options = Options;
+    type Handles = (Handle<PageStacks>, Option<Handle<PageGroups>>);
     type Rows = PageRows;
 
     const NAME: &'static str = "pages";
     const KEY: &'static str = "pages";
     const TITLE: &'static str = "pages";
-    const ABOUT: &'static str = "Page allocations by order, migrate type, flags and call site";
+    const ABOUT: &'static str = "Pages by call site, order, migrate type and flags";
 
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
+    fn new(options: Options, selection: &Selection) -> Self {
+        let by_live = options.sort.is_empty() && selection.at.is_some();
+        let sort = if by_live { vec![PageKey::Live] } else { options.sort };
+        Self { by: options.by.keys(), sort }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self)
+    fn with_defaults() -> Option<Self> {
+        Some(Self::default())
     }
 
     fn rests_on(&self) -> Input {
@@ -47,15 +69,39 @@ impl Report for Pages {
         true
     }
 
+    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
+        let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
+        let key =
+            self.by.iter().find(|key| key.needs_stacks() && analysis.interner.stacks.items().is_empty());
+        lacks.or_else(|| {
+            Some(format!("their {} are unknown: record with --stack kmem:mm_page_alloc", key?.nouns.several))
+        })
+    }
+
+    fn needs_task_names(&self) -> bool {
+        self.by.iter().any(|key| key.name == "comm")
+    }
+
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(PageStacks)
+        let groups = (!self.by.is_empty()).then(|| collectors.add(PageGroups));
+        (collectors.add(PageStacks), groups)
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, stacks: &Self::Handles) -> PageRows {
-        rows::of(context, analysis, analysis.get(*stacks))
+    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> PageRows {
+        let mut rows = rows::of(context, analysis, analysis.get(handles.0), &self.sort);
+        if let Some((tables, groups)) = rows.pages.as_mut().zip(handles.1) {
+            tables.groups = Some(groups::of(
+                context,
+                analysis,
+                analysis.get(groups),
+                &self.by,
+                rows::unless_given(&self.sort),
+            ));
+        }
+        rows
     }
 
-    fn text(&self, rows: &PageRows, view: &View) -> String {
+    fn screen(&self, rows: &PageRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use kmt_format::schema::Meaning;
 use serde::Serialize;
 
-use crate::analysis::page_callers::{self, is_allocator};
+use super::callers::{self, PageCallerRow};
+use super::sorting::{PageKey, sort};
 use crate::int_hash::IntHash;
-use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::pass::filter::Names;
@@ -15,10 +15,11 @@ use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::Known;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded::recorded;
-use crate::reports::common::rows::{Address, FrameSums};
+use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::rows::FrameSums;
+use crate::reports::grouped::GroupTable;
 use crate::trace::session::Session;
 
 /// Rows of the report.
@@ -36,14 +37,20 @@ pub struct PageTables {
     /// All pages.
     #[serde(flatten)]
     pub all: PageSums,
-    /// By order and migrate type that were asked for.
+    /// By requested order and migrate type.
     pub by_order_and_migratetype: Vec<PageTypeRow>,
     /// By allocation flags.
     pub by_gfp_flags: Vec<PageFlagsRow>,
-    /// By the first function in the stack that is none of the allocator's; empty where no stacks were recorded.
+    /// By the first function in the stack outside the allocator; empty without stacks.
     pub callers: Vec<PageCallerRow>,
     /// Counts of other events of the page allocator, by name.
     pub other_events: BTreeMap<String, u64>,
+    /// Groups of --by.
+    #[serde(flatten)]
+    pub groups: Option<GroupTable<FrameSums>>,
+    /// Keys that sort the rows of all tables; none: the tables of JSON by their own keys, those of the screen by pages.
+    #[serde(skip)]
+    pub sort: Vec<PageKey>,
 }
 
 /// Sums of one order and migrate type.
@@ -74,41 +81,12 @@ pub struct PageFlagsRow {
     pub gfp_flags_text: String,
 }
 
-/// Sums of one call site.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PageCallerRow {
-    /// Pages allocated.
-    pub pages_alloc: Option<u64>,
-    /// Bytes of them.
-    pub bytes_alloc: Option<u64>,
-    /// Pages freed.
-    pub pages_freed: Option<u64>,
-    /// Bytes of them.
-    pub bytes_freed: Option<u64>,
-    /// Pages allocated again while they seemed live.
-    pub pages_freed_unseen: Option<u64>,
-    /// Bytes of them.
-    pub bytes_freed_unseen: Option<u64>,
-    /// Pages allocated at the end of the window.
-    pub pages_live: Option<u64>,
-    /// Bytes of them.
-    pub bytes_live: Option<u64>,
-    /// Pages of allocations that cross a loss.
-    pub pages_uncertain: Option<u64>,
-    /// Live bytes of those.
-    pub bytes_live_uncertain: Option<u64>,
-    /// Address of the call site; `null`: no stack.
-    pub call_site: Option<Address>,
-    /// Function and offset, or the address.
-    pub symbol: String,
-}
-
 /// Rows of a trace.
 pub fn of(
     context: &Context<'_, '_>,
     analysis: &Analysis,
     stacks: &HashMap<u32, FrameTotals, IntHash>,
+    keys: &[PageKey],
 ) -> PageRows {
     let session = context.session;
     let is_recorded = recorded(session, analysis, Meaning::PAGE_ALLOC) == Some(true)
@@ -116,100 +94,69 @@ pub fn of(
     if !is_recorded {
         return PageRows { pages: None };
     }
-    let known = Known::pages(&Basis::of(session, analysis));
+    let recorded = RecordedSums::pages(&Basis::of(session, analysis));
     let names = TraceNames::new(session);
     let tables = PageTables {
-        all: PageSums::of(analysis, known),
-        by_order_and_migratetype: by_type(analysis, &names, known),
-        by_gfp_flags: by_flags(analysis, &names, known),
-        callers: callers(session, analysis, stacks, known),
+        all: PageSums::of(analysis, recorded),
+        by_order_and_migratetype: by_type(analysis, &names, recorded, keys),
+        by_gfp_flags: by_flags(analysis, &names, recorded, keys),
+        callers: callers::of(session, analysis, stacks, recorded, unless_given(keys)),
         other_events: other_events(session, analysis),
+        groups: None,
+        sort: keys.to_vec(),
     };
     PageRows { pages: Some(tables) }
 }
 
-fn by_type(analysis: &Analysis, names: &dyn Names, known: Known) -> Vec<PageTypeRow> {
+/// The order of tables without one of their own: by pages, unless keys are given.
+pub fn unless_given(keys: &[PageKey]) -> &[PageKey] {
+    if keys.is_empty() { &[PageKey::Pages] } else { keys }
+}
+
+fn by_type(
+    analysis: &Analysis,
+    names: &dyn Names,
+    recorded: RecordedSums,
+    keys: &[PageKey],
+) -> Vec<PageTypeRow> {
     let mut sums: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();
     for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
         *sums.entry((site.order, site.migratetype)).or_default() += totals;
     }
     sums.retain(|_, totals| *totals != FrameTotals::default());
     let row = |((order, migratetype), totals): ((u8, i32), FrameTotals)| PageTypeRow {
-        sums: FrameSums::of(&totals, analysis.page_size.0, known),
+        sums: FrameSums::of(&totals, analysis.page_size.0, recorded),
         order,
         migratetype,
         migratetype_text: names.migratetype(migratetype),
     };
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sort(&mut sums, keys, |(key, totals)| (*totals, *key));
     sums.into_iter().map(row).collect()
 }
 
-fn by_flags(analysis: &Analysis, names: &dyn Names, known: Known) -> Vec<PageFlagsRow> {
+fn by_flags(
+    analysis: &Analysis,
+    names: &dyn Names,
+    recorded: RecordedSums,
+    keys: &[PageKey],
+) -> Vec<PageFlagsRow> {
     let mut sums: BTreeMap<u64, FrameTotals> = BTreeMap::new();
     for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
         *sums.entry(site.gfp_flags).or_default() += totals;
     }
     sums.retain(|_, totals| *totals != FrameTotals::default());
     let row = |(gfp_flags, totals): (u64, FrameTotals)| PageFlagsRow {
-        sums: FrameSums::of(&totals, analysis.page_size.0, known),
+        sums: FrameSums::of(&totals, analysis.page_size.0, recorded),
         gfp_flags,
         gfp_flags_text: escaped(&names.gfp(&analysis.interner, gfp_flags)),
     };
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sort(&mut sums, keys, |(key, totals)| (*totals, *key));
     sums.into_iter().map(row).collect()
 }
 
-/// Sums by the first function in the stack that is none of the allocator's; none without stacks.
-fn callers(
-    session: &Session<'_>,
-    analysis: &Analysis,
-    stacks: &HashMap<u32, FrameTotals, IntHash>,
-    known: Known,
-) -> Vec<PageCallerRow> {
-    let env = session.print_env();
-    let mut by_caller: BTreeMap<u64, FrameTotals> = BTreeMap::new();
-    for (stack, totals) in stacks {
-        let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        let caller = match *stack {
-            NO_STACK => 0,
-            _ => page_callers::caller(addresses, |a| is_allocator(&env.symbol_with_offset(a))),
-        };
-        *by_caller.entry(caller).or_default() += totals;
-    }
-    if by_caller.keys().all(|&address| address == 0) {
-        return Vec::new();
-    }
-    let name = |address: u64| match address {
-        0 => "(no stack)".to_owned(),
-        _ => escaped(&env.symbol_with_offset(address)),
-    };
-    let mut rows: Vec<(u64, String, FrameTotals)> =
-        by_caller.into_iter().map(|(address, totals)| (address, name(address), totals)).collect();
-    rows.sort_by(|a, b| (b.2.frames_alloc, &a.1).cmp(&(a.2.frames_alloc, &b.1)));
-    rows.into_iter().map(|row| caller_row(row, analysis.page_size.0, known)).collect()
-}
-
-fn caller_row(
-    (address, symbol, totals): (u64, String, FrameTotals),
-    page_size: u64,
-    known: Known,
-) -> PageCallerRow {
-    let sums = FrameSums::of(&totals, page_size, known);
-    PageCallerRow {
-        pages_alloc: sums.pages_alloc,
-        bytes_alloc: sums.bytes_alloc,
-        pages_freed: sums.pages_freed,
-        bytes_freed: sums.bytes_freed,
-        pages_freed_unseen: sums.pages_freed_unseen,
-        bytes_freed_unseen: sums.bytes_freed_unseen,
-        pages_live: sums.pages_live,
-        bytes_live: sums.bytes_live,
-        pages_uncertain: sums.pages_uncertain,
-        bytes_live_uncertain: sums.bytes_live_uncertain,
-        call_site: (address != 0).then_some(Address(address)),
-        symbol,
-    }
-}
-
-/// Events of the page allocator that are no allocations or frees: per-CPU lists, fallbacks.
+/// Events of the page allocator other than allocations and frees: per-CPU lists, fallbacks.
 fn other_events(session: &Session<'_>, analysis: &Analysis) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for &(class, _, number) in &analysis.event_counts {

@@ -1,123 +1,200 @@
-//! Tables of pages.
+//! The screen of pages.
 
-use super::rows::{PageRows, PageTables, PageTypeRow};
-use crate::render::table::{Align, table};
+use std::cmp::Reverse;
+
+use super::answer;
+use super::callers::PageCallerRow;
+use super::rows::{PageFlagsRow, PageRows, PageTables, PageTypeRow};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::reports::common::View;
-use crate::reports::common::cells::known;
-use crate::reports::common::known::{NOT_RECORDED, legend};
-use crate::reports::common::shown::{more, shown};
-use Align::{Left, Right};
+use crate::reports::common::rows::FrameSums;
+use crate::reports::common::shown::part;
 
-/// All tables.
-pub fn of(rows: &PageRows, view: &View) -> String {
-    let Some(tables) = &rows.pages else { return "page events: not recorded\n".to_owned() };
-    let mut out = sums(tables);
-    out.push_str("\nallocations by order and migrate type asked for (live pages behind them)\n");
-    out.push_str(&by_type(&tables.by_order_and_migratetype));
-    out.push_str(&by_flags(tables, view));
-    out.push_str(&callers(tables, view));
-    if !tables.other_events.is_empty() {
-        let rows: Vec<Vec<String>> =
-            tables.other_events.iter().map(|(name, events)| vec![name.clone(), count(*events)]).collect();
-        out.push_str(&format!("\n{}", table(&[("other page events", Left), ("events", Right)], &rows)));
+/// Rows of the tables behind the first one, unless more are allowed.
+const ROWS: usize = 8;
+
+/// Columns of pages that were allocated.
+pub const PAGES: [Column; 7] = [
+    Column::number("pages"),
+    Column::number("allocated").leaves(3),
+    Column::number("share").leaves(4),
+    Column::number("freed pages").leaves(5),
+    Column::number("implied frees").leaves(6),
+    Column::number("live pages"),
+    Column::number("live bytes").leaves(2),
+];
+
+/// Column of pages of allocations that cross a loss.
+const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
+
+/// Pages allocated, by call site, order, migrate type and flags.
+pub fn of(rows: &PageRows, view: &View) -> Screen {
+    let Some(tables) = &rows.pages else {
+        return Screen::new("No page events were recorded: record kmem:mm_page_alloc and kmem:mm_page_free.");
+    };
+    let mut screen = Screen { answer: answer::of(tables, view), ..Screen::default() };
+    if let Some(groups) = &tables.groups {
+        let columns = EVENTS.into_iter().chain(page_columns(view));
+        screen.table(groups.table(columns, |sums| sums_cells(sums, tables, view)));
+        screen.note("Slab objects are on pages: do not add slab and page totals.");
+        screen.next("pages", "all pages, their totals and failures");
+        return screen;
     }
-    out.push_str(
-        "\nPages hold slab objects too: slab and page totals are not to be added. Bulk allocations and migration targets have no event; their frees are those of what was not allocated.\n",
-    );
-    out
+    screen.table(callers(tables, view));
+    screen.table(by_type(tables, view));
+    screen.table(by_flags(tables, view));
+    screen.table(totals(tables));
+    let others = tables.other_events.iter().map(|(name, events)| format!("{name} {}", count(*events)));
+    let others = others.collect::<Vec<_>>().join(", ");
+    screen.lines("other page events", if others.is_empty() { Vec::new() } else { vec![others] });
+    notes(&mut screen, tables);
+    screen.next("leaks", "pages and objects that stay");
+    screen.next("fragmentation", "free memory and pageblocks");
+    screen.next("tasks", "pages by task");
+    screen
 }
 
-/// Sums of all pages.
-fn sums(tables: &PageTables) -> String {
-    let (all, sums) = (&tables.all, &tables.all.sums);
-    let line = |name: &str, events: Option<Option<u64>>, pages: Option<u64>| {
-        let events = match events {
-            // No events are counted here, but their mark stands for all three.
-            None if pages.is_some() => String::new(),
-            events => known(events.flatten()),
-        };
-        let bytes = pages.map(|pages| pages.saturating_mul(all.page_size));
-        vec![name.to_owned(), events, known(pages), known(bytes)]
-    };
-    let none = |number: Option<u64>| number.map(|_| 0);
-    let rows = [
-        line("allocations", Some(sums.alloc_events), sums.pages_alloc),
-        line("  failed", Some(sums.alloc_failures), none(sums.alloc_failures)),
-        line("frees of what was allocated", Some(all.frees_matched), sums.pages_freed),
-        line("  in parts", Some(all.frees_partial), none(all.frees_partial)),
-        line("frees of what was not", Some(all.frees_unmatched), all.pages_free_only),
-        line("allocated again while live", None, sums.pages_freed_unseen),
-        line("live at the end", None, sums.pages_live),
-        line("  uncertain", None, all.pages_live_uncertain),
-    ];
-    let columns = [("pages", Left), ("events", Right), ("pages", Right), ("bytes", Right)];
-    table(&columns, &rows) + legend(all.all_known)
-}
-
-/// Allocations by order and migrate type, one cell each.
-fn by_type(rows: &[PageTypeRow]) -> String {
-    let mut types: Vec<(i32, &str)> =
-        rows.iter().map(|row| (row.migratetype, row.migratetype_text.as_str())).collect();
-    types.sort_unstable();
-    types.dedup();
-    let mut columns = vec![("order", Right)];
-    columns.extend(types.iter().map(|(_, name)| (*name, Right)));
-    let last = rows.iter().map(|row| row.order).max().unwrap_or(0);
-    let cell = |row: &PageTypeRow| {
-        let allocs = row.sums.alloc_events.map_or("0".to_owned(), count);
-        match row.sums.pages_live {
-            Some(live) if live > 0 => format!("{allocs} ({})", count(live)),
-            _ => allocs,
-        }
-    };
-    let cells: Vec<Vec<String>> = (0..=last)
-        .map(|order| {
-            let of = |kind: i32| rows.iter().find(|row| (row.order, row.migratetype) == (order, kind));
-            let cells = types.iter().map(|(kind, _)| of(*kind).map_or(".".to_owned(), cell));
-            std::iter::once(order.to_string()).chain(cells).collect()
-        })
-        .collect();
-    table(&columns, &cells)
-}
-
-/// Allocations by flags, most pages first.
-fn by_flags(tables: &PageTables, view: &View) -> String {
-    let mut rows: Vec<_> = tables.by_gfp_flags.iter().collect();
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.sums.pages_alloc), row.gfp_flags));
-    let shown = shown(Some(view.limit), rows.len());
-    let number = |number: Option<u64>| number.map_or("0".to_owned(), count);
-    let cells: Vec<Vec<String>> = rows
-        .iter()
-        .take(shown)
-        .map(|row| {
-            let sums = &row.sums;
-            let allocs = [sums.alloc_events, sums.alloc_failures, sums.pages_alloc].map(number);
-            let name = row.gfp_flags_text.clone();
-            std::iter::once(name).chain(allocs).chain([known(sums.pages_live)]).collect()
-        })
-        .collect();
-    let columns =
-        [("gfp_flags", Left), ("allocs", Right), ("failed", Right), ("pages", Right), ("live", Right)];
-    format!("\n{}{}", table(&columns, &cells), more(cells.len(), rows.len(), "values"))
-}
-
-/// Pages by call site.
-fn callers(tables: &PageTables, view: &View) -> String {
+/// Facts that the tables need.
+fn notes(screen: &mut Screen, tables: &PageTables) {
     if tables.callers.is_empty() {
-        return "\nno stacks: record with --stack 'kmem:mm_page_alloc' to see who asks for pages\n"
-            .to_owned();
+        screen.note("Call sites are unknown: record with --stack kmem:mm_page_alloc.");
     }
-    let shown = shown(Some(view.limit), tables.callers.len());
-    let columns = [("call site", Left), ("pages", Right), ("freed", Right), ("live", Right)];
-    let rows: Vec<Vec<String>> = tables
-        .callers
-        .iter()
-        .take(shown)
-        .map(|row| {
-            let pages = row.pages_alloc.map_or(NOT_RECORDED.to_owned(), count);
-            vec![row.symbol.clone(), pages, known(row.pages_freed), known(row.pages_live)]
-        })
-        .collect();
-    format!("\n{}{}", table(&columns, &rows), more(shown, tables.callers.len(), "call sites"))
+    screen.note("Slab objects are on pages: do not add slab and page totals.");
+    if tables.all.frees_unmatched.is_some_and(|frees| frees > 0) {
+        screen.note(
+            "Frees without a traced allocation: the page is older than the trace, or came from a bulk allocation or a migration, which have no event.",
+        );
+    }
+}
+
+/// Pages by call site, the largest first.
+fn callers(tables: &PageTables, view: &View) -> Table {
+    let columns = std::iter::once(Column::name("call site")).chain(page_columns(view));
+    let total = tables.callers.len();
+    let mut table = Table::new("", columns).of("call site", "call sites", total);
+    for row in tables.callers.iter().take(view.limit) {
+        table.row(std::iter::once(Cell::symbol(&row.symbol)).chain(caller_cells(row, tables, view)));
+    }
+    table
+}
+
+fn page_columns(view: &View) -> impl Iterator<Item = Column> {
+    PAGES.into_iter().chain(view.is_lossy.then_some(UNCERTAIN))
+}
+
+/// Cells under [`page_columns`].
+fn caller_cells(row: &PageCallerRow, tables: &PageTables, view: &View) -> Vec<Cell> {
+    let mut cells = vec![
+        Cell::count(row.pages_alloc),
+        Cell::bytes(row.bytes_alloc),
+        share(row.pages_alloc, tables),
+        Cell::count(row.pages_freed),
+        Cell::count(row.pages_freed_unseen),
+        Cell::count(row.pages_live),
+        Cell::bytes(row.bytes_live),
+    ];
+    cells.extend(view.is_lossy.then(|| Cell::count(row.pages_uncertain)));
+    cells
+}
+
+/// Share of some pages in all that were allocated.
+fn share(pages: Option<u64>, tables: &PageTables) -> Cell {
+    let parts = pages.zip(tables.all.sums.pages_alloc);
+    parts.map_or(Cell::Unknown, |(part, all)| Cell::share(part, all))
+}
+
+/// Columns of allocations and failures.
+const EVENTS: [Column; 2] = [Column::number("allocs").leaves(7), Column::number("failed").leaves(3)];
+
+/// Pages by order and migrate type, the largest first.
+fn by_type(tables: &PageTables, view: &View) -> Table {
+    let first = [Column::number("order"), Column::whole("migrate type")];
+    let mut rows: Vec<&PageTypeRow> = tables.by_order_and_migratetype.iter().collect();
+    if tables.sort.is_empty() {
+        rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.order, row.migratetype));
+    }
+    let columns = first.into_iter().chain(EVENTS).chain(page_columns(view));
+    let mut table = Table::new("by order and migrate type", columns).of("group", "groups", rows.len());
+    for row in rows.into_iter().take(part(view.limit, ROWS)) {
+        let first = [Cell::Count(row.order.into()), Cell::text(&row.migratetype_text)];
+        table.row(first.into_iter().chain(sums_cells(&row.sums, tables, view)));
+    }
+    table
+}
+
+/// Cells under [`EVENTS`] and [`page_columns`].
+fn sums_cells(sums: &FrameSums, tables: &PageTables, view: &View) -> Vec<Cell> {
+    let mut cells = vec![
+        Cell::count(sums.alloc_events),
+        Cell::count(sums.alloc_failures),
+        Cell::count(sums.pages_alloc),
+        Cell::bytes(sums.bytes_alloc),
+        share(sums.pages_alloc, tables),
+        Cell::count(sums.pages_freed),
+        Cell::count(sums.pages_freed_unseen),
+        Cell::count(sums.pages_live),
+        Cell::bytes(sums.bytes_live),
+    ];
+    cells.extend(view.is_lossy.then(|| Cell::count(sums.pages_uncertain)));
+    cells
+}
+
+/// Pages by flags, the largest first. Flags need the room of other columns.
+fn by_flags(tables: &PageTables, view: &View) -> Table {
+    let columns = [
+        Column::text("gfp_flags"),
+        Column::number("allocs").leaves(2),
+        Column::number("failed").leaves(1),
+        Column::number("pages"),
+        Column::number("share").leaves(3),
+        Column::number("live pages"),
+    ];
+    let mut rows: Vec<&PageFlagsRow> = tables.by_gfp_flags.iter().collect();
+    if tables.sort.is_empty() {
+        rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.gfp_flags));
+    }
+    let mut table = Table::new("by allocation flags", columns).of("group", "groups", rows.len());
+    for row in rows.into_iter().take(part(view.limit, ROWS)) {
+        table.row([
+            Cell::text(&row.gfp_flags_text),
+            Cell::count(row.sums.alloc_events),
+            Cell::count(row.sums.alloc_failures),
+            Cell::count(row.sums.pages_alloc),
+            share(row.sums.pages_alloc, tables),
+            Cell::count(row.sums.pages_live),
+        ]);
+    }
+    table
+}
+
+/// Sums of all pages; rows of zeros are left out.
+fn totals(tables: &PageTables) -> Table {
+    let (all, sums) = (&tables.all, &tables.all.sums);
+    let bytes = |pages: Option<u64>| Cell::bytes(pages.map(|pages| pages.saturating_mul(all.page_size)));
+    let row = |name: &str, events: Cell, pages: Option<u64>| {
+        [Cell::text(name), events, Cell::count(pages), bytes(pages)]
+    };
+    let events_alone =
+        |name: &str, events: Option<u64>| [Cell::text(name), Cell::count(events), Cell::Empty, Cell::Empty];
+    let rows = [
+        row("allocations", Cell::count(sums.alloc_events), sums.pages_alloc),
+        events_alone("failed allocations", sums.alloc_failures),
+        row("frees", Cell::count(all.frees_matched), sums.pages_freed),
+        events_alone("frees of a part", all.frees_partial),
+        row("frees without a traced allocation", Cell::count(all.frees_unmatched), all.pages_free_only),
+        row("implied frees (page allocated again)", Cell::Empty, sums.pages_freed_unseen),
+        row("still allocated", Cell::Empty, sums.pages_live),
+        row("still allocated, uncertain", Cell::Empty, all.pages_live_uncertain),
+    ];
+    let columns = [
+        Column::text("all pages"),
+        Column::number("events"),
+        Column::number("pages"),
+        Column::number("bytes").leaves(1),
+    ];
+    let mut table = Table::new("totals", columns);
+    let tells = |row: &&[Cell; 4]| row.iter().skip(1).any(|cell| !cell.is_nothing());
+    rows.iter().filter(tells).for_each(|row| table.row(row.iter().cloned()));
+    table
 }

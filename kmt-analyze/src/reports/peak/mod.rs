@@ -1,4 +1,4 @@
-//! `peak`: when most slab bytes were live, and the call sites that allocated them.
+//! `peak`: the time of most live slab memory, and the call sites that allocated it.
 
 mod rows;
 mod text;
@@ -9,6 +9,7 @@ use crate::collect::{Collectors, Handle, Peak};
 use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input, too_lossy};
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
@@ -28,13 +29,13 @@ impl Report for PeakReport {
     const NAME: &'static str = "peak";
     const KEY: &'static str = "peak";
     const TITLE: &'static str = "peak";
-    const ABOUT: &'static str = "When most slab bytes were live, and whose they were";
+    const ABOUT: &'static str = "Time of most live slab memory, and its call sites";
 
     fn new(_: NoOptions, _: &Selection) -> Self {
         Self
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self)
     }
 
@@ -45,9 +46,9 @@ impl Report for PeakReport {
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         if context.selection.filter(context.session).is_about_lifetimes() {
             return Err(Failure::new(
-                "peak cannot select by lifetime: what is live at an instant has none yet",
+                "peak cannot select by lifetime: objects that are live at that time have not ended",
             )
-            .hint("timeline can: it adds lives up when they are over"));
+            .hint("timeline selects by lifetime: it counts objects when they have ended"));
         }
         Ok(())
     }
@@ -58,7 +59,7 @@ impl Report for PeakReport {
     }
 
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
-        let why = "the peak may lie where they were, or be made of frees that were; summary tells ranges";
+        let why = "the peak may be in a gap, or an effect of lost frees; summary gives ranges";
         let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
         lacks.or_else(|| too_lossy(context.session, LOST_PERCENT_MAX, why))
     }
@@ -67,7 +68,7 @@ impl Report for PeakReport {
         rows::of(context, analysis, analysis.get(*handle))
     }
 
-    fn text(&self, rows: &PeakRows, view: &View) -> String {
+    fn screen(&self, rows: &PeakRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

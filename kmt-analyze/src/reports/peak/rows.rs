@@ -59,7 +59,7 @@ pub struct CallerRow {
     pub live: u64,
     /// Live objects: at least, at most; `null` as for the bytes.
     pub live_range: Option<[u64; 2]>,
-    /// Live objects at least, also of a call site without a range.
+    /// Certain live objects, also of a call site without a range.
     #[serde(skip)]
     pub live_least: u64,
 }
@@ -69,12 +69,12 @@ pub struct CallerRow {
 struct Sums {
     bytes: u64,
     objects: u64,
-    /// Bytes of the objects that are live for certain: frees of their kind have events.
+    /// Bytes of objects that are certainly live: frees of their kind have events.
     bytes_least: u64,
     /// Number of those.
     objects_least: u64,
-    /// Other objects of the call site may wait for a grace period; their number at the peak is recorded for all call
-    /// sites together only.
+    /// Other objects of the call site may wait for a grace period; their number at the peak is known for all call sites
+    /// together only.
     has_waiting: bool,
 }
 
@@ -98,7 +98,7 @@ fn by_caller(analysis: &Analysis, peak: &LiveBytes, certain: Option<&[bool]>) ->
 /// Rows of the peak.
 pub fn of(context: &Context<'_, '_>, analysis: &Analysis, peak: &LiveBytes) -> PeakRows {
     let labels = Labels::new(context.session);
-    // Where events were lost, more objects may be live: there is no range.
+    // Where events were lost, more objects may be live: no range.
     let is_whole = !context.session.losses.any();
     let certain = is_whole.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
     let callers = by_caller(analysis, peak, certain.as_deref());

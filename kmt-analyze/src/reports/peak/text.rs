@@ -1,57 +1,76 @@
-//! The peak, and the table of call sites.
+//! The screen of the peak.
 
 use super::rows::{PeakRow, PeakRows};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, percent, span, time};
+use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::words::{counted, share};
 use crate::reports::common::View;
-use crate::reports::common::shown::more;
 
-/// The answer, its range, and the table.
-pub fn of(PeakRows { peak }: &PeakRows, view: &View) -> String {
+/// The peak, its range, and the call sites that allocated the memory.
+pub fn of(PeakRows { peak }: &PeakRows, view: &View) -> Screen {
     let (Some(bytes), Some(objects), Some(at)) = (peak.bytes_live, peak.live, peak.time) else {
-        return "no slab object was live\n".to_owned();
+        return Screen::new("No peak: no slab object was allocated in the selected part of the trace.");
     };
-    let mut out = format!(
-        "peak: {} bytes in {} objects at {}, {} after the start\n\n",
-        count(bytes),
-        count(objects),
-        time(at, view.unit),
-        span(at.saturating_sub(view.start), view.unit),
-    );
+    let objects = counted(objects, "object", "objects");
+    let mut screen = Screen::new(format!(
+        "Slab memory peaked at {} with {} in {objects}{}.",
+        view.time(at),
+        view.bytes(bytes),
+        most(peak, bytes),
+    ));
     let least = least(peak);
     if let Some((bytes, objects)) = least {
-        out.push_str(&format!(
-            "at least {} bytes in {} objects of it were live: of the others frees may have no event\n\n",
-            count(bytes),
-            count(objects),
+        screen.answer(format!(
+            "At least {} in {} is certain; frees of the rest may have no event.",
+            view.bytes(bytes),
+            counted(objects, "object", "objects"),
         ));
     }
-    out.push_str(&callers(peak, bytes, least.is_some()));
-    out.push_str("\nOf objects born in the trace; what is older is in no number.\n");
-    out
+    screen.table(callers(peak, bytes, least.is_some()));
+    screen.note("Objects allocated before the trace are not counted.");
+    if let Some(at) = view.time_option(at) {
+        screen.next(format!("caches --at {at}"), "caches that held the memory then");
+    }
+    screen.next("timeline", "live memory over time");
+    screen
 }
 
-/// Bytes and objects that are live for certain, where others may not be.
+/// The call site of most bytes, if there are several.
+fn most(peak: &PeakRow, all_bytes: u64) -> String {
+    let first = peak.callers.first().filter(|_| peak.callers_total > 1);
+    first.map_or(String::new(), |row| {
+        format!(", {} of it by {}", share(row.bytes_live, all_bytes), function_of(&row.symbol))
+    })
+}
+
+/// Certain live bytes and objects, if there are fewer of them.
 fn least(peak: &PeakRow) -> Option<(u64, u64)> {
     let ([bytes, _], [objects, _]) = (peak.bytes_live_range?, peak.live_range?);
     (Some(objects) < peak.live).then_some((bytes, objects))
 }
 
-fn callers(peak: &PeakRow, all_bytes: u64, has_least: bool) -> String {
-    use Align::{Left, Right};
-    let mut columns =
-        vec![("call site", Left), ("of", Left), ("live", Right), ("bytes_live", Right), ("share", Right)];
-    columns.extend(has_least.then_some(("live at least", Right)));
-    let rows = peak.callers.iter().map(|row| {
+/// Live objects at the peak by call site.
+fn callers(peak: &PeakRow, all_bytes: u64, has_least: bool) -> Table {
+    let mut columns = vec![
+        Column::name("call site"),
+        Column::whole("api").leaves(4),
+        Column::number("live"),
+        Column::number("live bytes"),
+        Column::number("share"),
+        Column::whole("").leaves(2),
+    ];
+    columns.extend(has_least.then_some(Column::number("live at least").leaves(3)));
+    let mut table = Table::new("", columns).of("call site", "call sites", peak.callers_total);
+    for row in &peak.callers {
         let mut cells = vec![
-            row.symbol.clone(),
-            row.api.to_owned(),
-            count(row.live),
-            count(row.bytes_live),
-            percent(row.bytes_live, all_bytes),
+            Cell::symbol(&row.symbol),
+            Cell::text(row.api),
+            Cell::Count(row.live),
+            Cell::Bytes(row.bytes_live),
+            Cell::share(row.bytes_live, all_bytes),
+            Cell::bar(row.bytes_live, all_bytes),
         ];
-        cells.extend(has_least.then(|| count(row.live_least)));
-        cells
-    });
-    table(&columns, &rows.collect::<Vec<_>>()) + &more(peak.callers.len(), peak.callers_total, "call sites")
+        cells.extend(has_least.then_some(Cell::Count(row.live_least)));
+        table.row(cells);
+    }
+    table
 }

@@ -1,4 +1,4 @@
-//! `sizes`: sizes asked of kmalloc, against the size classes that it has.
+//! `sizes`: sizes requested of kmalloc, and the size classes that serve them.
 
 mod rows;
 mod text;
@@ -8,19 +8,22 @@ pub use rows::SizeRows;
 use crate::collect::Collectors;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::{SortKey, SortOptions};
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
+use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
 use crate::reports::report::Report;
 
-/// Sums by size class, and by the sizes asked for in it.
+/// Sums by size class, and by requested size in it.
 #[derive(Debug)]
 pub struct Sizes {
+    by: Vec<&'static GroupKey>,
     sort: Vec<SortKey>,
 }
 
 impl Report for Sizes {
-    type Options = SortOptions;
+    type Options = RowOptions;
     type Handles = ();
     type Rows = SizeRows;
 
@@ -29,12 +32,12 @@ impl Report for Sizes {
     const TITLE: &'static str = "sizes";
     const ABOUT: &'static str = "Sizes asked of kmalloc against its size classes";
 
-    fn new(options: SortOptions, selection: &Selection) -> Self {
-        Self { sort: options.keys(selection) }
+    fn new(options: RowOptions, selection: &Selection) -> Self {
+        Self { by: options.by.keys(), sort: options.sort.keys(selection) }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self { sort: vec![SortKey::Alloc] })
+    fn with_defaults() -> Option<Self> {
+        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc] })
     }
 
     fn rests_on(&self) -> Input {
@@ -47,7 +50,13 @@ impl Report for Sizes {
         rows::of(context, analysis, &self.sort)
     }
 
-    fn text(&self, rows: &SizeRows, view: &View) -> String {
+    fn screen(&self, rows: &SizeRows, view: &View) -> Screen {
         text::of(rows, view)
+    }
+}
+
+impl Groupable for Sizes {
+    fn grouping(&self) -> Grouping<'_> {
+        Grouping { by: &self.by, sort: &self.sort, only: Only::Kmalloc }
     }
 }

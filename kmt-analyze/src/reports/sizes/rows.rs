@@ -1,4 +1,4 @@
-//! Sums by size class, and by the sizes asked for in it.
+//! Sums by size class, and by requested size in it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::pass::Analysis;
 use crate::pass::weights::{Estimate, in_order};
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::Known;
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, SlabSums};
 use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
@@ -19,13 +19,16 @@ use crate::stream::Api;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SizeRows {
-    /// Size classes in all.
+    /// Number of size classes.
     pub sizes_total: usize,
     /// Size classes.
     pub sizes: Vec<SizeRow>,
-    /// Ends of lives are known.
+    /// Sums over all size classes.
     #[serde(skip)]
-    pub lives_are_known: bool,
+    pub all: SlabSums,
+    /// Key that sorts the rows.
+    #[serde(skip)]
+    pub sort: Option<SortKey>,
 }
 
 /// Sums of one size class.
@@ -37,30 +40,30 @@ pub struct SizeRow {
     pub sums: SlabSums,
     /// Sums that its samples stand for; `null`: no sample stands for more events than one.
     pub estimated: Option<Estimated>,
-    /// Bytes that kmalloc hands out.
+    /// Size of the objects of the class, in bytes.
     pub size_class: u64,
-    /// Sizes asked for, those that waste most first.
+    /// Requested sizes, those that waste most first.
     pub requests: Vec<RequestRow>,
 }
 
-/// Sums of one size asked for.
+/// Sums of one requested size.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestRow {
     /// Sums of its objects.
     #[serde(flatten)]
     pub sums: SlabSums,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub size: u64,
 }
 
-/// A size class before it is decided which are shown.
+/// A size class before sorting and limiting.
 struct Class {
     bytes_alloc: u64,
     name: String,
     totals: Totals,
     estimate: Option<Estimate>,
-    /// Sizes asked for in it, those that waste most first.
+    /// Requested sizes, those that waste most first.
     requests: Vec<(u64, Totals)>,
 }
 
@@ -69,19 +72,22 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sort: &[SortKey]) -> S
     let mut all = classes(analysis);
     sort_rows(&mut all, sort, |c| (in_order(c.estimate, c.totals), &c.name));
     let shown = shown(Some(context.limit), all.len());
-    let known = Known::slab(&Basis::of(context.session, analysis), Some(Api::Kmalloc));
+    let recorded = RecordedSums::slab(&Basis::of(context.session, analysis), Some(Api::Kmalloc));
     let request =
-        |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, known), size: *size };
+        |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, recorded), size: *size };
     let row = |class: &Class| SizeRow {
-        sums: SlabSums::of(&class.totals, known),
+        sums: SlabSums::of(&class.totals, recorded),
         estimated: class.estimate.map(Estimated::from),
         size_class: class.bytes_alloc,
         requests: class.requests.iter().map(request).collect(),
     };
+    let mut sum = Totals::default();
+    all.iter().for_each(|class| sum += &class.totals);
     SizeRows {
         sizes_total: all.len(),
+        all: SlabSums::of(&sum, recorded),
+        sort: sort.first().copied(),
         sizes: all.iter().take(shown).map(row).collect(),
-        lives_are_known: known.lives,
     }
 }
 

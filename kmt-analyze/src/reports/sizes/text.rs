@@ -1,46 +1,47 @@
-//! The table of size classes.
+//! The screen of size classes.
 
 use super::rows::{SizeRow, SizeRows};
-use crate::render::table::{Align, table};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::{count, percent};
 use crate::reports::common::View;
 use crate::reports::common::cells::{slab_cells, slab_columns};
-use crate::reports::common::known::legend;
-use crate::reports::common::shown::more;
+use crate::reports::common::lead::{Nouns, lead};
 
-/// Sizes asked for that are named for each class.
+/// Requested sizes that are named for each class.
 const REQUESTS: usize = 3;
 
-/// The table, and the meaning of its marks.
-pub fn of(rows: &SizeRows, view: &View) -> String {
-    let mut columns = vec![("kmalloc size class", Align::Right), ("requested", Align::Right)];
-    columns.extend(slab_columns(view.is_lossy));
-    columns.push(("most of its waste: size x count", Align::Left));
-    let cells: Vec<Vec<String>> = rows
-        .sizes
-        .iter()
-        .map(|row| {
-            let mut cells = vec![count(row.size_class), range(row)];
-            cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
-            cells.push(worst(row));
-            cells
-        })
-        .collect();
-    let mut out = table(&columns, &cells)
-        + &more(rows.sizes.len(), rows.sizes_total, "size classes")
-        + legend(rows.lives_are_known);
-    out.push_str("\nSizes between two classes are rounded up. Caches have one size each: see caches.\n");
-    out
+const NOUNS: Nouns = Nouns { one: "kmalloc size class", several: "kmalloc size classes" };
+
+/// The largest size classes, and the requests that waste most in them.
+pub fn of(rows: &SizeRows, view: &View) -> Screen {
+    let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
+    let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
+    let total = rows.sizes_total;
+    let mut screen = Screen::new(lead(rows.sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut columns = vec![Column::number("size class"), Column::number("sizes").leaves(4)];
+    columns.extend(slab_columns(rows.sort, view.is_lossy));
+    columns.push(Column::text("most waste: size x count").leaves(5));
+    let mut table = Table::new("", columns).of("size class", "size classes", total);
+    for row in &rows.sizes {
+        let mut cells = vec![Cell::Count(row.size_class), Cell::text(range(row))];
+        cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
+        cells.push(Cell::text(worst(row)));
+        table.row(cells);
+    }
+    screen.table(table);
+    screen.note("kmalloc rounds each size up to its class. Caches have one size each.");
+    screen.next("what-if", "what other size classes would save");
+    screen
 }
 
-/// Smallest and largest size asked for.
+/// Smallest and largest requested size.
 fn range(row: &SizeRow) -> String {
     let sizes = || row.requests.iter().map(|request| request.size);
     let (smallest, largest) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
     if smallest == largest { smallest.to_string() } else { format!("{smallest}-{largest}") }
 }
 
-/// The sizes asked for that waste most.
+/// Requested sizes that waste most.
 fn worst(row: &SizeRow) -> String {
     let all = row.sums.bytes_wasted.unwrap_or(0);
     let wasted = row.requests.iter().filter_map(|request| {

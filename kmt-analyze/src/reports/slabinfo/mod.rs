@@ -1,14 +1,17 @@
-//! `slabinfo`: objects that live by events beside the kernel's own counts, cache by cache.
+//! `slabinfo`: live objects by events against the kernel's own counts, cache by cache.
 
+mod change;
 mod rows;
 mod text;
 
+use change::Changes;
 pub use rows::SlabInfoRows;
 
-use crate::collect::{Collectors, Handle, Moments};
+use crate::collect::{Collectors, Handle, Moments, Unmatched};
 use crate::pass::Analysis;
-use crate::pass::coverage::course::times;
+use crate::pass::coverage::history::times;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
@@ -19,19 +22,19 @@ pub struct SlabInfo;
 
 impl Report for SlabInfo {
     type Options = NoOptions;
-    type Handles = Handle<Moments>;
+    type Handles = (Handle<Moments>, Handle<Unmatched>);
     type Rows = SlabInfoRows;
 
     const NAME: &'static str = "slabinfo";
     const KEY: &'static str = "slabinfo";
     const TITLE: &'static str = "slabinfo";
-    const ABOUT: &'static str = "What seems live beside what /proc/slabinfo says: where frees have no event";
+    const ABOUT: &'static str = "Live objects against /proc/slabinfo: frees without events";
 
     fn new(_: NoOptions, _: &Selection) -> Self {
         Self
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self)
     }
 
@@ -41,29 +44,30 @@ impl Report for SlabInfo {
 
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
         let has_none = || {
-            "the file has no /proc/slabinfo; kmt-capture record keeps it, and a directory to convert may have slabinfo.after"
+            "the file has no /proc/slabinfo from the time of the recording; kmt-capture record reads it"
                 .to_owned()
         };
-        let is_part = || "slabinfo counts to the end of the trace: leave --time and --at out".to_owned();
+        let is_part = || "slabinfo counts to the end of the trace: omit --time and --at".to_owned();
         let is_whole = context.selection.time.is_none() && context.selection.at.is_none();
         let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
         lacks.or_else(|| rows::read(context).is_empty().then(has_none)).or_else(|| (!is_whole).then(is_part))
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(Moments { times: times(&rows::read(context)) })
+        (collectors.add(Moments { times: times(&rows::read(context)) }), collectors.add(Unmatched))
     }
 
     fn compute(
         &self,
         context: &Context<'_, '_>,
         analysis: &Analysis,
-        handle: &Self::Handles,
+        handles: &Self::Handles,
     ) -> SlabInfoRows {
-        rows::of(context, analysis, analysis.get(*handle))
+        let changes = Changes::of(context, analysis, analysis.get(handles.1));
+        rows::of(context, analysis, analysis.get(handles.0), changes.as_ref())
     }
 
-    fn text(&self, rows: &SlabInfoRows, view: &View) -> String {
+    fn screen(&self, rows: &SlabInfoRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -1,11 +1,12 @@
-//! Live objects of each cache whenever /proc/slabinfo was read.
+//! Live objects of each cache at each reading of /proc/slabinfo.
 
 use serde::Serialize;
 
+use super::change::{Change, Changes};
 use crate::collect::moments::MomentSums;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of};
-use crate::pass::coverage::course::{At, Course, courses};
+use crate::pass::coverage::history::{At, CacheHistory, histories};
 use crate::reports::common::Context;
 use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::rows::text;
@@ -24,16 +25,19 @@ pub struct SlabInfoRows {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlabInfoTable {
-    /// When each snapshot of /proc/slabinfo had been read, in the clock's unit; the last one is behind the trace.
+    /// Times at which reading of each snapshot of /proc/slabinfo ended, in the clock's unit; the last is after the trace.
     pub times: Vec<u64>,
-    /// How long reading took, in the clock's unit.
+    /// Lengths of the readings, in the clock's unit.
     pub read_for: Vec<u64>,
-    /// Caches in all.
+    /// Number of caches.
     pub caches_total: usize,
-    /// Caches of which more objects seem live than slabinfo calls active.
+    /// Caches with more live objects than slabinfo counts as active.
     pub caches_contradicted: usize,
     /// Caches.
     pub caches: Vec<SlabInfoCache>,
+    /// Cache whose change has most that no event shows.
+    #[serde(skip)]
+    pub most_unseen: Option<(String, Change)>,
 }
 
 /// A cache at each snapshot.
@@ -42,66 +46,93 @@ pub struct SlabInfoTable {
 pub struct SlabInfoCache {
     /// Its name.
     pub cache: String,
-    /// Objects born in the trace and not known to be over.
+    /// Objects allocated in the trace and not known to be freed.
     pub live: Vec<u64>,
-    /// Objects that can live: at least, at most. Where events were lost: from 0 to active.
+    /// Objects passed to kfree_rcu, and perhaps not yet freed; they are not in `live`, but in what can be live at most.
+    pub waiting: Vec<u64>,
+    /// Objects that can be live: at least, at most. Where events were lost: 0 to active.
     pub live_range: Vec<(u64, Option<u64>)>,
-    /// Active objects by slabinfo, older ones included; `null`: it does not name the cache.
+    /// Active objects by slabinfo, older ones included; `null`: it does not list the cache.
     pub active: Vec<Option<u64>>,
-    /// More objects seem live at some time than slabinfo calls active.
+    /// Most objects that can be active: more than `active` where the kernel may have estimated it, which it does for
+    /// caches of more than 10,000 slabs since 6.10.
+    pub active_max: Vec<Option<u64>>,
+    /// Change over the recording; `null`: of kmalloc, of a cache that slabinfo does not list, of a part of the objects, without
+    /// slabinfo at the begin, or where frees do not name their caches (before 5.12).
+    pub change: Option<Change>,
+    /// More objects seem live at some time than slabinfo counts as active.
     pub is_contradicted: bool,
-    /// Name for people, on one line.
+    /// Name in the text, on one line.
     #[serde(skip)]
     pub name: String,
-    /// Most objects that seem live and are not, and when; `None`: there are none.
+    /// Most objects that seem live beyond those that can be, and the time; `None`: there are none.
     #[serde(skip)]
     pub most_over: Option<(u64, u64)>,
 }
 
-/// Snapshots that the file holds.
+/// Snapshots in the file.
 pub fn read(context: &Context<'_, '_>) -> Vec<Snapshot> {
     let session = context.session;
     snapshots(session.trace.metadata(), session.last_time().unwrap_or(0))
 }
 
-/// Rows of a trace; caches of which more seems live than can be come first.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, moments: &MomentSums) -> SlabInfoRows {
+/// Rows of a trace; caches with more live objects than possible are first.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    moments: &MomentSums,
+    changes: Option<&Changes>,
+) -> SlabInfoRows {
     let snapshots = read(context);
     let bounds = LiveBounds::of(context, analysis).bounds;
-    let mut all: Vec<(String, Course)> = courses(analysis, &bounds, moments, &snapshots)
+    let mut all: Vec<(String, CacheHistory)> = histories(analysis, &bounds, moments, &snapshots)
         .into_iter()
-        .map(|course| (name_of(&course.key, analysis), course))
+        .map(|history| (name_of(&history.key, analysis), history))
         .collect();
-    let worst = |course: &Course| course.at.iter().map(over).max();
-    let last = |course: &Course| course.at.last().map(|at| at.live);
+    let worst = |history: &CacheHistory| history.at.iter().map(over).max();
+    let last = |history: &CacheHistory| history.at.last().map(|at| at.live);
     all.sort_by(|a, b| (worst(&b.1), last(&b.1)).cmp(&(worst(&a.1), last(&a.1))).then_with(|| a.0.cmp(&b.0)));
     let shown = shown(Some(context.limit), all.len());
+    let change = |key: &CacheKey| changes?.until(key, snapshots.last()?);
+    let row = |(name, history): &(String, CacheHistory)| SlabInfoCache {
+        change: change(&history.key),
+        ..cache(name, history, &snapshots)
+    };
+    let unseen = || {
+        let changed = all.iter().filter_map(|(name, history)| Some((name, change(&history.key)?)));
+        changed.max_by_key(|(_, change)| change.unseen.unsigned_abs())
+    };
+    let most_unseen = unseen().map(|(name, change)| (name.clone(), change));
     let table = SlabInfoTable {
         times: snapshots.iter().map(|s| s.to).collect(),
         read_for: snapshots.iter().map(|s| s.to - s.from).collect(),
         caches_total: all.len(),
-        caches_contradicted: all.iter().filter(|(_, course)| course.is_contradicted()).count(),
-        caches: all.iter().take(shown).map(|(name, course)| cache(name, course, &snapshots)).collect(),
+        most_unseen,
+        caches_contradicted: all.iter().filter(|(_, history)| history.is_contradicted()).count(),
+        caches: all.iter().take(shown).map(row).collect(),
     };
     SlabInfoRows { slabinfo: table }
 }
 
-/// How many more seem live than can be.
+/// Objects that seem live beyond those that can be.
 fn over(at: &At) -> u64 {
     at.most.map_or(0, |most| at.live.saturating_sub(most))
 }
 
-fn cache(name: &str, course: &Course, snapshots: &[Snapshot]) -> SlabInfoCache {
-    let most_over = course.at.iter().zip(snapshots).map(|(at, snapshot)| (over(at), snapshot.to));
+fn cache(name: &str, history: &CacheHistory, snapshots: &[Snapshot]) -> SlabInfoCache {
+    let most_over = history.at.iter().zip(snapshots).map(|(at, snapshot)| (over(at), snapshot.to));
     SlabInfoCache {
-        cache: match &course.key {
+        cache: match &history.key {
             CacheKey::Named(exact) => text(exact),
             _ => name.to_owned(),
         },
-        live: course.at.iter().map(|at| at.live).collect(),
-        live_range: course.at.iter().map(|at| (at.least, at.most)).collect(),
-        active: course.at.iter().map(|at| at.active).collect(),
-        is_contradicted: course.is_contradicted(),
+        live: history.at.iter().map(|at| at.live).collect(),
+        waiting: history.at.iter().map(|at| at.waiting).collect(),
+        live_range: history.at.iter().map(|at| (at.least, at.most)).collect(),
+        active: history.at.iter().map(|at| at.active).collect(),
+        active_max: history.at.iter().map(|at| at.in_use_max).collect(),
+        change: None,
+        is_contradicted: history.is_contradicted(),
         name: name.to_owned(),
         most_over: most_over.max_by_key(|(over, _)| *over).filter(|(over, _)| *over > 0),
     }

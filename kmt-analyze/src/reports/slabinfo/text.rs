@@ -1,49 +1,129 @@
-//! The table of caches against /proc/slabinfo.
+//! The screen of caches against /proc/slabinfo.
 
-use super::rows::{SlabInfoCache, SlabInfoRows};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, time};
+use super::rows::{SlabInfoCache, SlabInfoRows, SlabInfoTable};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::text::count;
+use crate::render::words::counted;
 use crate::reports::common::View;
-use crate::reports::common::cells::known;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
 
-/// The table, and the meaning of its columns.
-pub fn of(rows: &SlabInfoRows, view: &View) -> String {
+/// Caches with frees that have no event first.
+pub fn of(rows: &SlabInfoRows, view: &View) -> Screen {
     let rows = &rows.slabinfo;
+    let mut screen = Screen::new(answer(rows, view));
     let columns = [
-        ("cache", Left),
-        ("live by events", Right),
-        ("at least", Right),
-        ("at most", Right),
-        ("active, slabinfo", Right),
-        ("most over at once", Right),
+        Column::name("cache"),
+        Column::number("live"),
+        Column::number("at least").leaves(2),
+        Column::number("at most").leaves(1),
+        Column::number("active"),
+        Column::number("excess"),
+        Column::number("excess at").leaves(3),
     ];
-    let cells: Vec<Vec<String>> = rows.caches.iter().map(|cache| cells(cache, view)).collect();
-    let found = match rows.caches_contradicted {
-        0 => "slabinfo contradicts no cache: nowhere more objects seem live than it calls active\n\n"
-            .to_owned(),
-        contradicted => format!(
-            "{} of {} caches are contradicted: more objects seem live than slabinfo calls active, so frees had no event\n\n",
-            count(contradicted as u64),
-            count(rows.caches_total as u64)
-        ),
+    let columns =
+        columns.into_iter().chain(rows.most_unseen.is_some().then_some(CHANGE).into_iter().flatten());
+    let mut table = Table::new("", columns).of("cache", "caches", rows.caches_total);
+    let has_changes = rows.most_unseen.is_some();
+    for cache in &rows.caches {
+        table.row(
+            cells(cache, view).into_iter().chain(has_changes.then(|| changes(cache)).into_iter().flatten()),
+        );
+    }
+    table.explain(
+        "active",
+        "Active: objects that /proc/slabinfo counts, with those allocated before the trace and free ones in per-CPU slabs; empty: it does not list the cache.",
+    );
+    if rows.caches.iter().any(is_estimate) {
+        table.explain(
+            "active",
+            "~: the cache has more than 10,000 slabs, of which the kernel (since 6.10) counts some and estimates the rest.",
+        );
+    }
+    table.explain("excess", "Excess: most live objects beyond those that can be live, at one reading.");
+    table.explain("unseen", "Unseen: change of the active objects over the recording that no event shows.");
+    screen.table(table);
+    screen.note(readings(rows, view));
+    screen.note(unseen(rows));
+    screen.next("caches --sort live", "live figures of caches and their bounds");
+    screen
+}
+
+/// Columns of the change over the recording.
+const CHANGE: [Column; 3] = [
+    Column::number("change").leaves(6),
+    Column::number("by events").leaves(5),
+    Column::number("unseen").leaves(4),
+];
+
+/// Cells under [`CHANGE`].
+fn changes(cache: &SlabInfoCache) -> [Cell; 3] {
+    let Some(change) = cache.change else { return [Cell::Empty, Cell::Empty, Cell::Empty] };
+    let about = |number| match change.is_estimate {
+        true => Cell::About(Box::new(Cell::Change(number))),
+        false => Cell::Change(number),
     };
+    [about(change.active), Cell::Change(change.events), about(change.unseen)]
+}
+
+/// The largest change that no event shows.
+fn unseen(rows: &SlabInfoTable) -> String {
+    let Some((name, change)) = &rows.most_unseen else { return String::new() };
+    let unseen = counted(change.unseen.unsigned_abs(), "object", "objects");
     format!(
-        "{found}{}{}\nat the end, and where /proc/slabinfo was read meanwhile ({} times): live by events is what was born in the trace and is not known to be over; active counts older objects, too, and those that wait in per-CPU slabs and sheaves (?: slabinfo does not name the cache)\n",
-        table(&columns, &cells),
-        more(rows.caches.len(), rows.caches_total, "caches"),
-        rows.times.len().saturating_sub(1),
+        "The largest change that no event shows: {unseen} of {name}. Active objects include free ones in per-CPU slabs, so up to a slab for each CPU means nothing."
     )
 }
 
-/// A cache at the last snapshot.
-fn cells(cache: &SlabInfoCache, view: &View) -> Vec<String> {
+/// Caches that slabinfo contradicts, and the worst.
+fn answer(rows: &SlabInfoTable, view: &View) -> String {
+    let all = counted(rows.caches_total as u64, "cache", "caches");
+    if rows.caches_contradicted == 0 {
+        return format!(
+            "No sign of frees without events: in none of {all} more objects seem live than /proc/slabinfo counts as active."
+        );
+    }
+    let worst = rows.caches.first().and_then(|cache| cache.most_over.map(|over| (cache, over)));
+    let worst = worst.map_or(String::new(), |(cache, (over, at))| {
+        format!(" {} has {} too many at {}.", cache.name, counted(over, "object", "objects"), view.time(at))
+    });
+    format!(
+        "Objects were freed without events in {} of {all}: more seem live than /proc/slabinfo counts as active.{worst}",
+        count(rows.caches_contradicted as u64)
+    )
+}
+
+/// A cache at the last reading.
+fn cells(cache: &SlabInfoCache, view: &View) -> [Cell; 7] {
     let live = cache.live.last().copied().unwrap_or(0);
     let (least, most) = cache.live_range.last().copied().unwrap_or((0, None));
     let active = cache.active.last().copied().flatten();
-    let over = cache
-        .most_over
-        .map_or(String::new(), |(over, at)| format!("{} at {}", count(over), time(at, view.unit)));
-    vec![cache.name.clone(), count(live), count(least), known(most), known(active), over]
+    let over = cache.most_over;
+    [
+        Cell::text(&cache.name),
+        Cell::Count(live),
+        Cell::Count(least),
+        most.map_or(Cell::Empty, Cell::Count),
+        match active.map(Cell::Count) {
+            Some(active) if is_estimate(cache) => Cell::About(Box::new(active)),
+            active => active.unwrap_or(Cell::Empty),
+        },
+        over.map_or(Cell::Empty, |(over, _)| Cell::Count(over)),
+        over.map_or(Cell::Empty, |(_, at)| Cell::text(view.time(at))),
+    ]
+}
+
+/// True if the kernel may have estimated the number of active objects at the last reading.
+fn is_estimate(cache: &SlabInfoCache) -> bool {
+    cache.active.last() != cache.active_max.last()
+}
+
+/// Readings of slabinfo that were compared.
+fn readings(rows: &SlabInfoTable, view: &View) -> String {
+    let Some((last, during)) = rows.times.split_last() else { return String::new() };
+    match during {
+        [] => format!("/proc/slabinfo was read once, at the end ({}).", view.time(*last)),
+        during => format!(
+            "Live, at least, at most and active are at the end of the trace; /proc/slabinfo was also read {} during it.",
+            counted(during.len() as u64, "time", "times")
+        ),
+    }
 }

@@ -1,9 +1,10 @@
-//! `summary`: the totals of the exact ledger.
+//! `summary`: totals of slab objects and pages.
 
 mod page_text;
 mod ranges;
 mod rows;
 mod slab;
+mod slab_text;
 mod text;
 
 pub use rows::SummaryRows;
@@ -11,6 +12,7 @@ pub use rows::SummaryRows;
 use crate::collect::Collectors;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -28,14 +30,14 @@ impl Report for Summary {
     const NAME: &'static str = "summary";
     const KEY: &'static str = "summary";
     const TITLE: &'static str = "summary";
-    const ABOUT: &'static str = "Totals of the exact ledger, slab and pages";
+    const ABOUT: &'static str = "Slab and page memory: allocated, freed, live";
     const HAS_LINES: bool = false;
 
     fn new(_: NoOptions, _: &Selection) -> Self {
         Self
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self)
     }
 
@@ -57,7 +59,7 @@ impl Report for Summary {
         rows::of(context, analysis)
     }
 
-    fn text(&self, rows: &SummaryRows, _: &View) -> String {
-        text::of(rows)
+    fn screen(&self, rows: &SummaryRows, view: &View) -> Screen {
+        text::of(rows, view)
     }
 }

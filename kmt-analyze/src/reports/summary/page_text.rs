@@ -1,42 +1,55 @@
 //! The table of pages.
 
-use crate::render::table::{Align, table};
-use crate::render::text::count;
+use crate::render::screen::{Cell, Column, Table};
+use crate::reports::common::View;
 use crate::reports::common::page_sums::PageSums;
 
-/// The mark of a number whose events were not recorded.
-pub const NOT_RECORDED: &str = "not recorded";
-
-/// A number, or that its events were not recorded.
-pub fn recorded(number: Option<u64>) -> String {
-    number.map_or(NOT_RECORDED.to_owned(), count)
+/// Balance of all pages; no rows where nothing happened to any. `--wide` has rows of zeros, too.
+pub fn of(pages: &PageSums, view: &View) -> Table {
+    let columns = [
+        Column::text("page allocator"),
+        Column::number("events"),
+        Column::number("pages"),
+        Column::number("bytes"),
+    ];
+    let mut table = Table::new("", columns);
+    if pages.is_empty {
+        return table;
+    }
+    for (name, cells) in rows(pages) {
+        if view.look.is_wide() || !cells.iter().all(Cell::is_nothing) {
+            table.row(std::iter::once(Cell::text(name)).chain(cells));
+        }
+    }
+    table
 }
 
-/// The table; nothing where nothing happened.
-pub fn of(pages: &PageSums) -> String {
-    if pages.is_empty {
-        return String::new();
-    }
+/// Names of the rows, and their events, pages and bytes.
+fn rows(pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
     let sums = &pages.sums;
-    let row = |name: &str, events: Option<Option<u64>>, frames: Option<u64>| {
-        let bytes = frames.map(|frames| frames.saturating_mul(pages.page_size));
-        vec![name.to_owned(), events.map_or(String::new(), recorded), recorded(frames), recorded(bytes)]
+    let size = |frames: Option<u64>| {
+        [Cell::count(frames), Cell::bytes(frames.map(|frames| frames.saturating_mul(pages.page_size)))]
     };
-    let none = |number: Option<u64>| number.map(|_| 0);
-    let (frees, freed) = match pages.frees_matched {
-        Some(_) => (pages.frees_matched, sums.pages_freed),
-        None => (pages.free_events, pages.raw_pages_freed),
+    let both = |events: Option<u64>, frames: Option<u64>| {
+        let [pages, bytes] = size(frames);
+        [Cell::count(events), pages, bytes]
     };
-    let rows = [
-        row("allocations", Some(sums.alloc_events), sums.pages_alloc),
-        row("  failed", Some(sums.alloc_failures), none(sums.alloc_failures)),
-        row("frees", Some(frees), freed),
-        row("  in parts", Some(pages.frees_partial), none(pages.frees_partial)),
-        row("  of what was not allocated here", Some(pages.frees_unmatched), pages.pages_free_only),
-        row("allocated again while live", None, sums.pages_freed_unseen),
-        row("live at the end", None, sums.pages_live),
-    ];
-    let columns =
-        [("pages", Align::Left), ("events", Align::Right), ("pages", Align::Right), ("bytes", Align::Right)];
-    format!("\n{}slab objects lie in pages: the two tables are not to be added\n", table(&columns, &rows))
+    let events = |events: Option<u64>| [Cell::count(events), Cell::Empty, Cell::Empty];
+    let frames = |frames: Option<u64>| {
+        let [pages, bytes] = size(frames);
+        [Cell::Empty, pages, bytes]
+    };
+    let frees = match pages.frees_matched {
+        Some(_) => both(pages.frees_matched, sums.pages_freed),
+        None => both(pages.free_events, pages.raw_pages_freed),
+    };
+    [
+        ("allocs", both(sums.alloc_events, sums.pages_alloc)),
+        ("  failed", events(sums.alloc_failures)),
+        ("frees", frees),
+        ("  of part of an allocation", events(pages.frees_partial)),
+        ("frees without a traced allocation", both(pages.frees_unmatched, pages.pages_free_only)),
+        ("implied frees", frames(sums.pages_freed_unseen)),
+        ("live", frames(sums.pages_live)),
+    ]
 }

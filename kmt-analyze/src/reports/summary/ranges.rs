@@ -1,4 +1,4 @@
-//! Between which numbers totals lie with the lost events.
+//! Ranges of totals with the lost events.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::pass::Analysis;
 
-/// By name of a total: its lowest and highest number; `null`: nothing bounds it.
+/// Lowest and highest value by name of a total; `null`: no bound.
 pub type Ranges = BTreeMap<&'static str, Option<[RangeEnd; 2]>>;
 
-/// An end of a range.
+/// End of a range.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -26,7 +26,7 @@ impl From<f64> for RangeEnd {
     }
 }
 
-/// Low and high of each total of a section; nothing where nothing was lost, or nobody knows how much.
+/// Low and high of each total of a section; `None`: nothing was lost, or the number of lost events is unknown.
 pub fn ranges(analysis: &Analysis, section: &str) -> Option<Ranges> {
     let ranges = analysis.ranges.as_ref()?;
     let of_section = ranges.iter().filter(|((s, _), _)| *s == section);

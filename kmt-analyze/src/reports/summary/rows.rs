@@ -1,19 +1,24 @@
 //! Totals of slab objects and pages, with their ranges.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use super::ranges::{Ranges, ranges};
 use super::slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals};
+use crate::ledger::totals::Totals;
 use crate::pass::coverage::bounds::Live;
 use crate::pass::weights::Estimate;
 use crate::pass::{Analysis, sum_of};
+use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::Known;
 use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded::recorded;
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
 use crate::stream::Api;
 use crate::trace::session::Session;
@@ -26,12 +31,64 @@ pub struct SummaryRows {
     pub slab: Option<BothTotals>,
     /// Totals of pages; `null`: no page event was recorded.
     pub pages: Option<PageTotals>,
-    /// Any interface can have more live objects than its events say, or both together.
+    /// Other numbers of objects than the live figures can be live, of any interface or of both together.
     #[serde(skip)]
     pub is_bounded: bool,
-    /// Ranges that the text shows: title, low, high.
+    /// Sums of all events, where events were sampled.
     #[serde(skip)]
-    pub shown_ranges: Option<Vec<(&'static str, u64, u64)>>,
+    pub estimated: Option<Estimated>,
+    /// Call site with most live bytes; `None`: live bytes are unknown, or there are none.
+    #[serde(skip)]
+    pub largest: Option<Largest>,
+    /// Ranges that the text shows.
+    #[serde(skip)]
+    pub shown_ranges: Option<Vec<ShownRange>>,
+}
+
+/// Call site with most live bytes.
+#[derive(Debug)]
+pub struct Largest {
+    /// Function and offset, or the address.
+    pub name: String,
+    /// Its live bytes.
+    pub bytes: u64,
+}
+
+/// Range of a total with the lost events.
+#[derive(Debug)]
+pub struct ShownRange {
+    /// The total.
+    pub total: Total,
+    /// Its lowest number.
+    pub low: u64,
+    /// Its highest number.
+    pub high: u64,
+}
+
+/// Total with a range on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Total {
+    /// Name for people.
+    pub title: &'static str,
+    /// Section of the JSON.
+    section: &'static str,
+    /// Key in it.
+    name: &'static str,
+    /// It is a size in bytes.
+    pub is_bytes: bool,
+}
+
+impl Total {
+    /// Live bytes of slab objects.
+    pub const LIVE: Self = Self::bytes("slab: live bytes", "slab", "bytes_live");
+
+    const fn bytes(title: &'static str, section: &'static str, name: &'static str) -> Self {
+        Self { title, section, name, is_bytes: true }
+    }
+
+    const fn count(title: &'static str, section: &'static str, name: &'static str) -> Self {
+        Self { title, section, name, is_bytes: false }
+    }
 }
 
 /// Totals of pages with their ranges.
@@ -42,24 +99,24 @@ pub struct PageTotals {
     #[serde(flatten)]
     pub sums: PageSums,
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
-    /// nobody knows how much.
+    /// their number is unknown.
     pub ranges: Option<Ranges>,
 }
 
-/// Title, section and name of the totals whose ranges the text shows; the JSON has all.
-const SHOWN: [(&str, &str, &str); 12] = [
-    ("allocations", "slab", "alloc_events"),
-    ("  bytes requested", "slab", "bytes_req"),
-    ("  bytes allocated", "slab", "bytes_alloc"),
-    ("    by kmalloc", "slab.kmalloc", "bytes_alloc"),
-    ("    from caches", "slab.cache", "bytes_alloc"),
-    ("frees", "slab", "free_events"),
-    ("  matched", "slab", "frees_matched"),
-    ("  bytes freed", "slab", "bytes_freed"),
-    ("bytes live at the end", "slab", "bytes_live"),
-    ("freed unseen", "slab", "freed_unseen"),
-    ("bytes of pages allocated", "pages", "bytes_alloc"),
-    ("bytes of pages live", "pages", "bytes_live"),
+/// Totals with a range on the screen; the JSON has all.
+const SHOWN: [Total; 12] = [
+    Total::count("slab: allocs", "slab", "alloc_events"),
+    Total::bytes("slab: requested", "slab", "bytes_req"),
+    Total::bytes("slab: allocated", "slab", "bytes_alloc"),
+    Total::bytes("slab: allocated by kmalloc", "slab.kmalloc", "bytes_alloc"),
+    Total::bytes("slab: allocated from caches", "slab.cache", "bytes_alloc"),
+    Total::count("slab: frees", "slab", "free_events"),
+    Total::count("slab: frees of traced allocations", "slab", "frees_matched"),
+    Total::bytes("slab: freed", "slab", "bytes_freed"),
+    Total::LIVE,
+    Total::count("slab: implied frees", "slab", "freed_unseen"),
+    Total::bytes("pages: allocated", "pages", "bytes_alloc"),
+    Total::bytes("pages: live bytes", "pages", "bytes_live"),
 ];
 
 /// Totals of a trace.
@@ -79,36 +136,71 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> SummaryRows {
         .into_iter()
         .any(|meaning| recorded(session, analysis, meaning) == Some(true));
     let pages = || PageTotals {
-        sums: PageSums::of(analysis, Known::pages(&basis)),
+        sums: PageSums::of(analysis, RecordedSums::pages(&basis)),
         ranges: ranges(analysis, "pages"),
     };
-    let shown = |(title, section, name): &(&'static str, &'static str, &'static str)| {
-        let range = analysis.ranges.as_ref()?.get(&(*section, *name)).copied().flatten()?;
-        Some((*title, range.low as u64, range.high as u64))
+    let shown = |total: Total| {
+        let range = analysis.ranges.as_ref()?.get(&(total.section, total.name)).copied().flatten()?;
+        Some(ShownRange { total, low: range.low as u64, high: range.high as u64 })
     };
     SummaryRows {
         slab: has_slab.then(|| slab(analysis, &basis, live, events)),
         pages: has_pages.then(pages),
         is_bounded,
-        shown_ranges: analysis.ranges.as_ref().map(|_| SHOWN.iter().filter_map(shown).collect()),
+        estimated: estimated_total(analysis, totals),
+        largest: largest(session, analysis).filter(|_| RecordedSums::slab(&basis, None).lives),
+        shown_ranges: analysis.ranges.as_ref().map(|_| SHOWN.into_iter().filter_map(shown).collect()),
     }
 }
 
-fn slab(analysis: &Analysis, basis: &Basis, live: [Option<Live>; 3], recorded: RecordedEvents) -> BothTotals {
+/// Sums of both interfaces: estimates of those that were sampled, and the numbers of the others.
+fn estimated_total(analysis: &Analysis, [_, kmalloc, cache]: [Totals; 3]) -> Option<Estimated> {
+    let exact = |totals: &Totals| Estimated {
+        alloc_events: totals.alloc_events,
+        bytes_req: totals.bytes_req,
+        bytes_alloc: totals.bytes_alloc,
+        bytes_wasted: totals.bytes_wasted(),
+    };
+    let of = |api, totals| (estimate(analysis, api).map(Estimated::from), exact(totals));
+    let ((kmalloc, of_kmalloc), (cache, of_cache)) = (of(Api::Kmalloc, &kmalloc), of(Api::Cache, &cache));
+    kmalloc.or(cache)?;
+    let (a, b) = (kmalloc.unwrap_or(of_kmalloc), cache.unwrap_or(of_cache));
+    Some(Estimated {
+        alloc_events: a.alloc_events.saturating_add(b.alloc_events),
+        bytes_req: a.bytes_req.saturating_add(b.bytes_req),
+        bytes_alloc: a.bytes_alloc.saturating_add(b.bytes_alloc),
+        bytes_wasted: a.bytes_wasted.saturating_add(b.bytes_wasted),
+    })
+}
+
+/// The call site with most live bytes; ties go to the lowest address.
+fn largest(session: &Session<'_>, analysis: &Analysis) -> Option<Largest> {
+    let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+    for (site, by_cache) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
+        let bytes = by_cache.iter().fold(0u64, |sum, (_, totals)| sum.saturating_add(totals.bytes_live));
+        let sum = live.entry(site.call_site).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    let (address, bytes) = live.into_iter().max_by_key(|&(address, bytes)| (bytes, Reverse(address)))?;
+    let name = escaped(&session.print_env().symbol_with_offset(address));
+    (bytes > 0).then_some(Largest { name, bytes })
+}
+
+fn slab(analysis: &Analysis, basis: &Basis, live: [Option<Live>; 3], events: RecordedEvents) -> BothTotals {
     let [kmalloc, cache] = Api::ALL.map(|api| sum_of(analysis, Some(api)));
     let [kmalloc_counts, cache_counts] = analysis.balance.counts;
     let (mut all, mut counts) = (kmalloc, kmalloc_counts);
     all += &cache;
     counts += &cache_counts;
     let [both_live, kmalloc_live, cache_live] = live;
-    let known = Known::slab(basis, None);
-    let both_live = both_live.filter(|_| known.lives);
+    let recorded = RecordedSums::slab(basis, None);
+    let both_live = both_live.filter(|_| recorded.lives);
     let raw = &analysis.balance.raw;
     let interface = |api, totals, counts, live: Option<Live>, section| {
-        let known = Known::slab(basis, Some(api));
-        let live = live.filter(|_| known.lives);
+        let recorded = RecordedSums::slab(basis, Some(api));
+        let live = live.filter(|_| recorded.lives);
         InterfaceTotals {
-            totals: SlabTotals::of(totals, counts, known),
+            totals: SlabTotals::of(totals, counts, recorded),
             estimated: estimate(analysis, api).map(Estimated::from),
             ranges: ranges(analysis, section),
             live_range: live.map(|live| live.objects),
@@ -116,20 +208,20 @@ fn slab(analysis: &Analysis, basis: &Basis, live: [Option<Live>; 3], recorded: R
         }
     };
     BothTotals {
-        totals: SlabTotals::of(&all, &counts, known),
+        totals: SlabTotals::of(&all, &counts, recorded),
         ranges: ranges(analysis, "slab"),
         live_range: both_live.map(|live| live.objects),
         bytes_live_range: both_live.map(|live| live.bytes),
         kmalloc: interface(Api::Kmalloc, &kmalloc, &kmalloc_counts, kmalloc_live, "slab.kmalloc"),
         cache: interface(Api::Cache, &cache, &cache_counts, cache_live, "slab.cache"),
         raw: RawTotals {
-            alloc_events: known.allocs.then_some(raw.alloc_events),
-            free_events: known.frees.then_some(raw.free_events),
-            bytes_req: known.allocs.then_some(raw.bytes_req),
-            bytes_alloc: known.allocs.then_some(raw.bytes_alloc),
+            alloc_events: recorded.allocs.then_some(raw.alloc_events),
+            free_events: recorded.frees.then_some(raw.free_events),
+            bytes_req: recorded.allocs.then_some(raw.bytes_req),
+            bytes_alloc: recorded.allocs.then_some(raw.bytes_alloc),
             ranges: ranges(analysis, "slab.raw"),
         },
-        recorded,
+        recorded: events,
     }
 }
 
@@ -143,7 +235,7 @@ fn recorded_events(session: &Session<'_>, analysis: &Analysis) -> RecordedEvents
     }
 }
 
-/// Sums that the samples of an interface stand for, where it was sampled.
+/// Sums that the samples of an interface stand for, if it was sampled.
 fn estimate(analysis: &Analysis, api: Api) -> Option<Estimate> {
     let mut sum = None;
     let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);

@@ -4,26 +4,26 @@ use serde::Serialize;
 
 use super::ranges::Ranges;
 use crate::ledger::totals::{EventCounts, Totals};
-use crate::reports::common::known::Known;
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
 
-/// Totals of one interface, or of both; `null`: the events that the number rests on were not recorded.
+/// Totals of one interface, or of both; `null`: the events of the number were not recorded.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlabTotals {
-    /// Successful allocations, a kmalloc that reports twice counted once.
+    /// Successful allocations; duplicate kmalloc events count once.
     pub alloc_events: Option<u64>,
     /// Frees of objects, matched and unmatched; not those of NULL or of zero-size objects.
     pub free_events: Option<u64>,
     /// Allocations that returned NULL; in none of the other numbers.
     pub alloc_failures: Option<u64>,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: Option<u64>,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: Option<u64>,
-    /// Bytes of the lives that ended with a free.
+    /// Bytes of the objects that a free event ended.
     pub bytes_freed: Option<u64>,
-    /// Bytes alive at the end of the window, born in the trace.
+    /// Bytes of the live objects.
     pub bytes_live: Option<u64>,
     /// bytes_alloc - bytes_req, over all allocations.
     pub bytes_wasted: Option<u64>,
@@ -31,44 +31,44 @@ pub struct SlabTotals {
     pub bytes_wasted_live: Option<u64>,
     /// 100 x bytes_wasted / bytes_alloc.
     pub internal_fragmentation_percent: Option<f64>,
-    /// Objects alive at the end of the window, born in the trace.
+    /// Objects allocated in the trace and not freed at the end of the window.
     pub live: Option<u64>,
-    /// Frees that ended a life seen in the trace.
+    /// Frees of objects that were allocated in the trace.
     pub frees_matched: Option<u64>,
     /// frees_allocated_before + frees_untraced_birth.
     pub frees_unmatched: Option<u64>,
-    /// Frees of objects older than the trace.
+    /// Frees of objects that were allocated before the trace.
     pub frees_allocated_before: Option<u64>,
-    /// Frees of objects whose allocation has no event.
+    /// Frees without a traced allocation.
     pub frees_untraced_birth: Option<u64>,
-    /// Lives that had ended when their address was allocated again or their page was freed; no event told their free.
+    /// Implied frees: the address was allocated again or the page was freed, without a free event.
     pub freed_unseen: Option<u64>,
-    /// Bytes of those lives.
+    /// Bytes of those objects.
     pub bytes_freed_unseen: Option<u64>,
-    /// Frees that the kernel logged after the object was allocated again (before 5.19).
+    /// Late free events: logged after the address was allocated again (before 5.19).
     pub late_frees: Option<u64>,
-    /// Second reports of one large kmalloc (6.10 and later).
+    /// Duplicate kmalloc events: large objects are reported twice (6.10 and later).
     pub double_reports: Option<u64>,
     /// Frees of NULL.
     pub null_frees: Option<u64>,
-    /// Frees of what kmalloc(0) returns.
+    /// Frees of zero-size objects, which kmalloc(0) returns.
     pub zero_size_frees: Option<u64>,
     /// Frees on another CPU than the allocation.
     pub cross_cpu_frees: Option<u64>,
-    /// Frees by the other interface.
+    /// Frees by the other API (kmalloc / kmem_cache_free).
     pub mixed_api_frees: Option<u64>,
-    /// Lives that cross a loss, or whose free is ambiguous.
+    /// Objects that cross a loss, or whose free is ambiguous.
     pub uncertain: Option<u64>,
     /// Live bytes of those.
     pub bytes_live_uncertain: Option<u64>,
 }
 
 impl SlabTotals {
-    /// Of totals and counts, as far as they are known.
-    pub fn of(t: &Totals, c: &EventCounts, known: Known) -> Self {
-        let alloc = |number: u64| known.allocs.then_some(number);
-        let free = |number: u64| known.frees.then_some(number);
-        let life = |number: u64| known.lives.then_some(number);
+    /// Totals from sums and counts; `null` where events were not recorded.
+    pub fn of(t: &Totals, c: &EventCounts, recorded: RecordedSums) -> Self {
+        let alloc = |number: u64| recorded.allocs.then_some(number);
+        let free = |number: u64| recorded.frees.then_some(number);
+        let life = |number: u64| recorded.lives.then_some(number);
         Self {
             alloc_events: alloc(t.alloc_events),
             free_events: free(t.frees_matched + c.unmatched_frees()),
@@ -79,14 +79,14 @@ impl SlabTotals {
             bytes_live: life(t.bytes_live),
             bytes_wasted: alloc(t.bytes_wasted()),
             bytes_wasted_live: life(t.bytes_wasted_live()),
-            internal_fragmentation_percent: known.allocs.then(|| t.internal_fragmentation_percent()),
+            internal_fragmentation_percent: recorded.allocs.then(|| t.internal_fragmentation_percent()),
             live: life(t.live),
             frees_matched: life(t.frees_matched),
             frees_unmatched: life(c.unmatched_frees()),
             frees_allocated_before: life(c.allocated_before),
             frees_untraced_birth: life(c.untraced_birth),
-            freed_unseen: life(t.freed_unseen),
-            bytes_freed_unseen: life(t.bytes_freed_unseen),
+            freed_unseen: life(t.implied_frees),
+            bytes_freed_unseen: life(t.bytes_freed_implied),
             late_frees: life(c.late_frees),
             double_reports: alloc(c.double_reports),
             null_frees: free(c.null_frees),
@@ -109,7 +109,7 @@ pub struct InterfaceTotals {
     /// Sums that its samples stand for; `null`: no sample stands for more events than one.
     pub estimated: Option<Estimated>,
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
-    /// nobody knows how much.
+    /// the number of lost events is unknown.
     pub ranges: Option<Ranges>,
     /// Objects live at the end: at least, at most.
     pub live_range: Option<[u64; 2]>,
@@ -125,7 +125,7 @@ pub struct BothTotals {
     #[serde(flatten)]
     pub totals: SlabTotals,
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
-    /// nobody knows how much.
+    /// the number of lost events is unknown.
     pub ranges: Option<Ranges>,
     /// Objects live at the end: at least, at most.
     pub live_range: Option<[u64; 2]>,
@@ -149,15 +149,15 @@ pub struct RawTotals {
     pub alloc_events: Option<u64>,
     /// Frees.
     pub free_events: Option<u64>,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: Option<u64>,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: Option<u64>,
-    /// For each total the lowest and highest number that it can be with the lost events.
+    /// Lowest and highest value of each total, including the lost events.
     pub ranges: Option<Ranges>,
 }
 
-/// Slab events, each with whether it was recorded; `null`: none was seen, and the file does not tell.
+/// Slab events: `true` if they were recorded; `null`: unknown, and the file has none.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RecordedEvents {
@@ -172,7 +172,7 @@ pub struct RecordedEvents {
 }
 
 impl RecordedEvents {
-    /// Names of the events, with whether they were recorded.
+    /// Names of the events, and `true` if they were recorded.
     pub fn named(&self) -> [(&'static str, Option<bool>); 4] {
         [
             ("kmalloc", self.kmalloc),

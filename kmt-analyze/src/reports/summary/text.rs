@@ -1,120 +1,138 @@
-//! The tables of totals.
+//! The screen of totals.
 
-use super::page_text::{self, NOT_RECORDED, recorded};
-use super::rows::SummaryRows;
-use super::slab::{BothTotals, SlabTotals};
-use crate::render::table::{Align, table};
+use super::rows::{SummaryRows, Total};
+use super::slab::BothTotals;
+use super::{page_text, slab_text};
+use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::count;
+use crate::render::words::{counted, share};
+use crate::reports::common::View;
+use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::Estimated;
 
-/// All tables.
-pub fn of(rows: &SummaryRows) -> String {
-    let pages = rows.pages.as_ref().map_or(String::new(), |pages| page_text::of(&pages.sums));
-    let Some(slab) = &rows.slab else { return format!("slab events: not recorded\n{pages}") };
-    let mut out = totals(slab, rows.is_bounded);
-    let missing = slab.recorded.named().into_iter().filter(|(_, recorded)| *recorded != Some(true));
-    let missing: Vec<&str> = missing.map(|(name, _)| name).collect();
-    if !missing.is_empty() {
-        out.push_str(&format!(
-            "\nno events of {}: whether they were recorded, the file does not tell, or says that they were not\n",
-            missing.join(", ")
+/// The balance of slab objects and of pages.
+pub fn of(rows: &SummaryRows, view: &View) -> Screen {
+    let pages = rows.pages.as_ref().map(|pages| &pages.sums);
+    let mut screen = Screen::default();
+    screen.answer.extend(rows.slab.as_ref().map(|slab| objects(slab, rows, view)));
+    screen.answer.extend(bound(rows, view));
+    screen.answer.extend(pages.map(|sums| self::pages(sums, view)));
+    screen.answer.extend(missing(rows).map(str::to_owned));
+    if let Some(slab) = &rows.slab {
+        screen.table(slab_text::of(slab, rows, view));
+    }
+    if let Some(sums) = pages {
+        screen.table(page_text::of(sums, view));
+    }
+    screen.table(ranges(rows));
+    if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty) {
+        screen.note("Slab objects lie in pages: do not add the two tables.");
+    }
+    screen.note("Memory that was allocated before the trace is not counted.");
+    next(&mut screen, rows, view);
+    screen
+}
+
+/// Events that the totals lack.
+fn missing(rows: &SummaryRows) -> Option<&'static str> {
+    match (&rows.slab, &rows.pages) {
+        (Some(_), Some(_)) => None,
+        (Some(_), None) => Some("No page events were recorded."),
+        (None, Some(_)) => Some("No slab events were recorded."),
+        (None, None) => Some(
+            "No slab or page events were recorded. The totals need kmem:kmalloc, kmem:kfree, kmem:kmem_cache_alloc and kmem:kmem_cache_free, or kmem:mm_page_alloc and kmem:mm_page_free.",
+        ),
+    }
+}
+
+/// Slab objects in a sentence: allocated, still allocated, and the call site that holds most.
+fn objects(slab: &BothTotals, rows: &SummaryRows, view: &View) -> String {
+    let totals = &slab.totals;
+    let objects = |number| counted(number, "object", "objects");
+    let allocated = match (totals.alloc_events, totals.bytes_alloc, totals.free_events) {
+        (Some(allocs), Some(bytes), _) => match rows.estimated {
+            None => format!("{} allocated ({})", objects(allocs), view.bytes(bytes)),
+            Some(Estimated { alloc_events, bytes_alloc, .. }) => format!(
+                "~{} allocated (~{}, estimated from samples)",
+                objects(alloc_events),
+                view.bytes(bytes_alloc)
+            ),
+        },
+        (_, _, Some(frees)) => format!("{} freed, allocations unknown", objects(frees)),
+        _ => "the total of kmalloc and caches is unknown".to_owned(),
+    };
+    let live = match (totals.live, totals.bytes_live) {
+        (Some(live), Some(bytes)) => {
+            let largest = rows.largest.as_ref().filter(|largest| largest.bytes > 0);
+            let largest = largest.map_or(String::new(), |largest| {
+                format!(", {} of it by {}", share(largest.bytes, bytes), function_of(&largest.name))
+            });
+            format!(", {} still allocated ({}{largest})", count(live), view.bytes(bytes))
+        }
+        _ => "; live objects are unknown".to_owned(),
+    };
+    format!("Slab: {allocated}{live}.")
+}
+
+/// Bounds of live slab bytes, where events were lost or frees have no event.
+fn bound(rows: &SummaryRows, view: &View) -> Option<String> {
+    let slab = rows.slab.as_ref()?;
+    let range = rows.shown_ranges.iter().flatten().find(|range| range.total == Total::LIVE);
+    if let Some(range) = range {
+        return Some(format!(
+            "Because events were lost, {} to {} of slab objects may be live.",
+            view.bytes(range.low),
+            view.bytes(range.high)
         ));
     }
-    for (name, estimated) in [("kmalloc", slab.kmalloc.estimated), ("caches", slab.cache.estimated)] {
-        out.push_str(&estimated.map_or(String::new(), |estimated| estimate(name, &estimated)));
-    }
-    out.push_str(&pages);
-    out.push_str(&ranges(rows));
-    out.push_str("\nlive is since the start of the trace; objects older than it are not in these numbers\n");
-    out
+    let [_, most] = slab.bytes_live_range?;
+    (rows.is_bounded && slab.totals.bytes_live != Some(most))
+        .then(|| format!("At most {} of slab objects are live: some frees have no event.", view.bytes(most)))
 }
 
-/// Slab objects: all, of kmalloc, of caches.
-fn totals(slab: &BothTotals, is_bounded: bool) -> String {
-    let all = [&slab.totals, &slab.kmalloc.totals, &slab.cache.totals];
-    let row = |name: &str, of: fn(&SlabTotals) -> Option<u64>| -> Vec<String> {
-        std::iter::once(name.to_owned()).chain(all.iter().map(|totals| recorded(of(totals)))).collect()
+/// Pages in a sentence.
+fn pages(pages: &PageSums, view: &View) -> String {
+    let sums = &pages.sums;
+    let allocated = match (sums.pages_alloc, sums.bytes_alloc) {
+        (Some(pages), Some(bytes)) => format!("{} allocated ({})", count(pages), view.bytes(bytes)),
+        _ => "allocations unknown".to_owned(),
     };
-    // Bytes that a cache rounds up and bytes that kmalloc wastes are different things; their sum means nothing.
-    let apart = |mut row: Vec<String>| {
-        row.splice(1..2, ["-".to_owned()]);
-        row
+    let live = match (sums.pages_live, sums.bytes_live) {
+        (Some(pages), Some(bytes)) => format!(", {} still allocated ({})", count(pages), view.bytes(bytes)),
+        _ => "; live pages are unknown".to_owned(),
     };
-    let percent = |totals: &&SlabTotals| {
-        totals.internal_fragmentation_percent.map_or(NOT_RECORDED.to_owned(), |p| format!("{p:.2} %"))
-    };
-    let percents = std::iter::once("  internal fragmentation".to_owned()).chain(all.iter().map(percent));
-    let mut rows = vec![
-        row("allocations", |t| t.alloc_events),
-        row("  bytes requested", |t| t.bytes_req),
-        row("  bytes allocated", |t| t.bytes_alloc),
-        apart(row("  bytes wasted", |t| t.bytes_wasted)),
-        apart(percents.collect()),
-        row("  failed", |t| t.alloc_failures),
-        row("frees", |t| t.free_events),
-        row("  matched", |t| t.frees_matched),
-        row("  bytes freed", |t| t.bytes_freed),
-        row("  of objects allocated before", |t| t.frees_allocated_before),
-        row("  of untraced birth", |t| t.frees_untraced_birth),
-        row("  on another CPU", |t| t.cross_cpu_frees),
-        row("  by the other interface", |t| t.mixed_api_frees),
-        row("  logged late", |t| t.late_frees),
-        row("freed unseen", |t| t.freed_unseen),
-        row("  bytes", |t| t.bytes_freed_unseen),
-        row("live at the end", |t| t.live),
-        row("  bytes live", |t| t.bytes_live),
-        apart(row("  bytes wasted live", |t| t.bytes_wasted_live)),
-    ];
-    if is_bounded {
-        rows.extend(live_at_most(slab));
-    }
-    rows.extend([
-        row("uncertain lives", |t| t.uncertain),
-        row("no objects: frees of NULL", |t| t.null_frees),
-        row("  frees of zero-size objects", |t| t.zero_size_frees),
-        row("  second reports of one kmalloc", |t| t.double_reports),
-    ]);
-    let columns =
-        [("slab", Align::Left), ("total", Align::Right), ("kmalloc", Align::Right), ("caches", Align::Right)];
-    table(&columns, &rows)
-}
-
-/// The most that can be live.
-fn live_at_most(slab: &BothTotals) -> [Vec<String>; 2] {
-    let (kmalloc, cache) = (&slab.kmalloc, &slab.cache);
-    let lives = [slab.totals.live, kmalloc.totals.live, cache.totals.live];
-    let row = |name: &str, ranges: [Option<[u64; 2]>; 3]| {
-        let cell = |(live, range): (&Option<u64>, Option<[u64; 2]>)| match (live, range) {
-            (None, _) => NOT_RECORDED.to_owned(),
-            (Some(_), range) => range.map_or("?".to_owned(), |[_, most]| count(most)),
-        };
-        std::iter::once(name.to_owned()).chain(lives.iter().zip(ranges).map(cell)).collect()
-    };
-    [
-        row("live at most", [slab.live_range, kmalloc.live_range, cache.live_range]),
-        row("  bytes", [slab.bytes_live_range, kmalloc.bytes_live_range, cache.bytes_live_range]),
-    ]
-}
-
-/// Sums that the samples of an interface stand for.
-fn estimate(name: &str, estimated: &Estimated) -> String {
-    format!(
-        "\nestimated of all {name}, by the events that samples stand for: ~{} allocations of ~{} bytes, ~{} asked for\n",
-        count(estimated.alloc_events),
-        count(estimated.bytes_alloc),
-        count(estimated.bytes_req),
-    )
+    format!("Pages: {allocated}{live}.")
 }
 
 /// The ranges that matter most.
-fn ranges(rows: &SummaryRows) -> String {
-    let Some(ranges) = &rows.shown_ranges else { return String::new() };
-    let row = |(title, low, high): &(&str, u64, u64)| vec![(*title).to_owned(), count(*low), count(*high)];
-    let rows: Vec<Vec<String>> = ranges.iter().map(row).collect();
+fn ranges(rows: &SummaryRows) -> Table {
     let columns =
-        [("with what was lost, between", Align::Left), ("low", Align::Right), ("high", Align::Right)];
-    format!(
-        "\n{}estimated from what further losses like these would do to each total\n",
-        table(&columns, &rows)
-    )
+        [Column::text("estimate with lost events"), Column::number("at least"), Column::number("at most")];
+    let mut table = Table::new("", columns);
+    for range in rows.shown_ranges.iter().flatten() {
+        let cell = |number| if range.total.is_bytes { Cell::Bytes(number) } else { Cell::Count(number) };
+        table.row([Cell::text(range.total.title), cell(range.low), cell(range.high)]);
+    }
+    table.explain(
+        "at least",
+        "The estimates come from removing more events from this trace, in the pattern of its losses.",
+    );
+    table
+}
+
+fn next(screen: &mut Screen, rows: &SummaryRows, view: &View) {
+    let totals = rows.slab.as_ref().map(|slab| &slab.totals);
+    if totals.is_some_and(|totals| totals.live.is_some()) {
+        screen.next("callers --sort live", "call sites that hold the memory");
+        screen.next("leaks", "allocations that grow and are not freed");
+    } else if totals.is_some_and(|totals| totals.alloc_events.is_some()) {
+        screen.next("callers", "call sites that allocate most");
+    }
+    if view.is_lossy {
+        screen.next("info", "CPUs and times of the losses");
+    } else if rows.pages.is_some() {
+        screen.next("pages", "pages by call site and order");
+    } else if totals.is_none() {
+        screen.next("events", "events that the file has");
+    }
 }

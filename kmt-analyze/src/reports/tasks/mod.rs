@@ -1,5 +1,6 @@
-//! `tasks`: slab and page load by process.
+//! `tasks`: slab and page memory by task.
 
+mod page_allocator;
 mod rows;
 mod text;
 
@@ -8,34 +9,37 @@ pub use rows::TaskRows;
 use crate::collect::{Collectors, Handle, PageUse, Tasks};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::{SortKey, SortOptions};
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
+use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
 use crate::reports::report::Report;
 
 /// Sums by the task that allocated.
 #[derive(Debug)]
 pub struct TaskReport {
+    by: Vec<&'static GroupKey>,
     sort: Vec<SortKey>,
 }
 
 impl Report for TaskReport {
-    type Options = SortOptions;
+    type Options = RowOptions;
     type Handles = (Handle<Tasks>, Handle<PageUse>);
     type Rows = TaskRows;
 
     const NAME: &'static str = "tasks";
     const KEY: &'static str = "tasks";
     const TITLE: &'static str = "tasks";
-    const ABOUT: &'static str = "Slab and page load by process";
+    const ABOUT: &'static str = "Slab and page memory by task";
 
-    fn new(options: SortOptions, selection: &Selection) -> Self {
-        Self { sort: options.keys(selection) }
+    fn new(options: RowOptions, selection: &Selection) -> Self {
+        Self { by: options.by.keys(), sort: options.sort.keys(selection) }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self { sort: vec![SortKey::Alloc] })
+    fn with_defaults() -> Option<Self> {
+        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc] })
     }
 
     fn rests_on(&self) -> Input {
@@ -55,7 +59,13 @@ impl Report for TaskReport {
         rows::of(context, analysis, (analysis.get(handles.0), analysis.get(handles.1)), &self.sort)
     }
 
-    fn text(&self, rows: &TaskRows, view: &View) -> String {
+    fn screen(&self, rows: &TaskRows, view: &View) -> Screen {
         text::of(rows, view)
+    }
+}
+
+impl Groupable for TaskReport {
+    fn grouping(&self) -> Grouping<'_> {
+        Grouping { by: &self.by, sort: &self.sort, only: Only::All }
     }
 }

@@ -1,5 +1,6 @@
-//! Sums by the task that allocated, and its events of the page allocator.
+//! Sums by allocating task, and its page allocator events.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
@@ -8,12 +9,13 @@ use crate::collect::page_use::Use;
 use crate::collect::tasks::{OriginSums, TaskSums};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::known::Known;
 use crate::reports::common::recorded::recorded_class;
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
 use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
@@ -23,20 +25,32 @@ use crate::trace::session::{Session, task_names};
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TaskRows {
-    /// Tasks in all.
+    /// Number of tasks.
     pub tasks_total: usize,
     /// Tasks.
     pub tasks: Vec<TaskRow>,
-    /// Numbers of slab objects and pages are all known.
+    /// Key that sorts the rows.
     #[serde(skip)]
-    pub all_known: bool,
+    pub sort: Option<SortKey>,
+    /// Sums of the slab objects of all tasks.
+    #[serde(skip)]
+    pub slab: SlabSums,
+    /// Tasks that allocated slab objects.
+    #[serde(skip)]
+    pub slab_users_total: u64,
+    /// Sums of the pages of all tasks.
+    #[serde(skip)]
+    pub pages: FrameSums,
+    /// Task that allocated most pages, and the bytes of these.
+    #[serde(skip)]
+    pub largest_page_user: Option<(String, u64)>,
     /// Tasks that used the page allocator, those with most allocations first.
     #[serde(skip)]
     pub page_users: Vec<(String, PageAllocatorRow)>,
-    /// How many there are.
+    /// Number of these tasks, shown or not.
     #[serde(skip)]
     pub page_users_total: usize,
-    /// log2 of the pages of a pageblock, and whether that is only assumed.
+    /// log2 of the pages of a pageblock; true if that is only assumed.
     #[serde(skip)]
     pub pageblock_order: (u32, bool),
 }
@@ -51,9 +65,9 @@ pub struct TaskRow {
     pub comm: Option<String>,
     /// Slab objects that it allocated.
     pub slab: SlabSums,
-    /// Slab objects that it freed, whoever had allocated them.
+    /// Slab objects that it freed, its own and those of other tasks.
     pub slab_frees: Option<u64>,
-    /// Bytes of those that the trace knows.
+    /// Bytes of those with a traced allocation.
     pub slab_bytes_freed_by_it: Option<u64>,
     /// Slab objects that it allocated and another task freed.
     pub slab_freed_by_others: Option<u64>,
@@ -68,7 +82,7 @@ pub struct TaskRow {
     pub name: String,
 }
 
-/// Events of the page allocator, as trace-pagealloc-postprocess counts them: events, not pages.
+/// Page allocator events, as trace-pagealloc-postprocess counts them: events, not pages.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageAllocatorRow {
@@ -90,7 +104,7 @@ pub struct PageAllocatorRow {
     pub fallbacks: Option<u64>,
     /// Those below pageblock order, which mix types in a block.
     pub fallbacks_causing: Option<u64>,
-    /// Fallbacks after which the pageblock has the type that was asked for.
+    /// Fallbacks after which the pageblock has the requested type.
     pub fallbacks_type_changed: Option<u64>,
     /// Those below pageblock order, up to order 3.
     pub fallbacks_severe: Option<u64>,
@@ -98,10 +112,10 @@ pub struct PageAllocatorRow {
     pub fallbacks_moderate: Option<u64>,
 }
 
-/// Events that were recorded.
+/// Recorded events.
 struct Recorded {
-    slab: Known,
-    pages: Known,
+    slab: RecordedSums,
+    pages: RecordedSums,
     zone_locked: bool,
     batched: bool,
     drained: bool,
@@ -113,8 +127,8 @@ impl Recorded {
         let basis = Basis::of(session, analysis);
         let has = |name: &str| recorded_class(session, analysis, |class| class.name == name) == Some(true);
         Self {
-            slab: Known::slab(&basis, None),
-            pages: Known::pages(&basis),
+            slab: RecordedSums::slab(&basis, None),
+            pages: RecordedSums::pages(&basis),
             zone_locked: has("mm_page_alloc_zone_locked"),
             batched: has("mm_page_free_batched"),
             drained: has("mm_page_pcpu_drain"),
@@ -123,7 +137,7 @@ impl Recorded {
     }
 
     fn page_allocator(&self, u: &Use) -> PageAllocatorRow {
-        let fallbacks = self.fallbacks && u.untold == 0;
+        let fallbacks = self.fallbacks && u.incomplete_fallbacks == 0;
         PageAllocatorRow {
             alloc_events: self.pages.allocs.then_some(u.allocs),
             zone_locked_events: self.zone_locked.then_some(u.allocs_under_lock),
@@ -141,13 +155,13 @@ impl Recorded {
     }
 }
 
-/// A task before it is decided which are shown.
+/// A task, shown or not.
 struct Candidate {
     pid: i32,
     comm: Option<Vec<u8>>,
     name: String,
     sums: OriginSums,
-    /// Freed by other tasks: objects and bytes.
+    /// Its objects that other tasks freed: number and bytes.
     freed_elsewhere: (u64, u64),
     page_use: Use,
 }
@@ -160,7 +174,7 @@ impl Candidate {
     }
 }
 
-/// All tasks that did anything.
+/// All tasks with slab or page events.
 fn candidates(
     context: &Context<'_, '_>,
     analysis: &Analysis,
@@ -205,32 +219,44 @@ pub fn of(
     let mut all = candidates(context, analysis, tasks, page_use);
     sort_rows(&mut all, sort, |c| (c.sums.slab, &c.name));
     let shown = shown(Some(context.limit), all.len());
-    let known = Recorded::of(context.session, analysis);
-    let rows = all.iter().take(shown).map(|c| row(c, analysis.page_size.0, &known)).collect();
+    let recorded = Recorded::of(context.session, analysis);
+    let rows = all.iter().take(shown).map(|c| row(c, analysis.page_size.0, &recorded)).collect();
     let mut users: Vec<&Candidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();
     users.sort_by(|a, b| (b.page_use.allocs, &a.name).cmp(&(a.page_use.allocs, &b.name)));
-    let user = |c: &&Candidate| (c.name.clone(), known.page_allocator(&c.page_use));
+    let user = |c: &&Candidate| (c.name.clone(), recorded.page_allocator(&c.page_use));
+    let (mut slab, mut pages) = (Totals::default(), FrameTotals::default());
+    for candidate in &all {
+        slab += &candidate.sums.slab;
+        pages += &candidate.sums.pages;
+    }
+    let page_size = analysis.page_size.0;
+    let largest = all.iter().max_by_key(|c| (c.sums.pages.frames_alloc, Reverse(c.pid)));
     TaskRows {
         tasks_total: all.len(),
         tasks: rows,
-        all_known: known.slab.all() && known.pages.all(),
+        sort: sort.first().copied(),
+        slab: SlabSums::of(&slab, recorded.slab),
+        slab_users_total: all.iter().filter(|c| c.sums.slab.alloc_events > 0).count() as u64,
+        pages: FrameSums::of(&pages, page_size, recorded.pages),
+        largest_page_user: largest
+            .map(|c| (c.name.clone(), c.sums.pages.frames_alloc.saturating_mul(page_size))),
         page_users_total: users.len(),
         page_users: users.iter().take(shown).map(user).collect(),
         pageblock_order: context.session.pageblock_order(),
     }
 }
 
-fn row(c: &Candidate, page_size: u64, known: &Recorded) -> TaskRow {
+fn row(c: &Candidate, page_size: u64, recorded: &Recorded) -> TaskRow {
     TaskRow {
         pid: c.pid,
         comm: c.comm.as_ref().map(|comm| text(comm)),
-        slab: SlabSums::of(&c.sums.slab, known.slab),
-        slab_frees: known.slab.frees.then_some(c.sums.freed_here),
-        slab_bytes_freed_by_it: known.slab.lives.then_some(c.sums.bytes_freed_here),
-        slab_freed_by_others: known.slab.lives.then_some(c.freed_elsewhere.0),
-        slab_bytes_freed_by_others: known.slab.lives.then_some(c.freed_elsewhere.1),
-        pages: FrameSums::of(&c.sums.pages, page_size, known.pages),
-        page_allocator: known.page_allocator(&c.page_use),
+        slab: SlabSums::of(&c.sums.slab, recorded.slab),
+        slab_frees: recorded.slab.frees.then_some(c.sums.freed_here),
+        slab_bytes_freed_by_it: recorded.slab.lives.then_some(c.sums.bytes_freed_here),
+        slab_freed_by_others: recorded.slab.lives.then_some(c.freed_elsewhere.0),
+        slab_bytes_freed_by_others: recorded.slab.lives.then_some(c.freed_elsewhere.1),
+        pages: FrameSums::of(&c.sums.pages, page_size, recorded.pages),
+        page_allocator: recorded.page_allocator(&c.page_use),
         name: c.name.clone(),
     }
 }

@@ -1,106 +1,87 @@
-//! Tables of tasks.
+//! The screen of tasks.
 
-use super::rows::{PageAllocatorRow, TaskRows};
-use crate::render::table::{Align, table};
+use super::page_allocator;
+use super::rows::{TaskRow, TaskRows};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::words::share;
 use crate::reports::common::View;
-use crate::reports::common::cells::known;
-use crate::reports::common::known::legend;
-use crate::reports::common::shown::more;
-use Align::{Left, Right};
+use crate::reports::common::cells::{slab_cells, slab_columns};
+use crate::reports::common::lead::{Nouns, lead};
+use crate::reports::common::sorting::SortKey;
 
-/// Both tables, and the meaning of their marks.
-pub fn of(rows: &TaskRows, view: &View) -> String {
-    load(rows, view.is_lossy) + &page_allocator(rows)
+const NOUNS: Nouns = Nouns { one: "task", several: "tasks" };
+
+/// The largest tasks, and their events of the page allocator.
+pub fn of(rows: &TaskRows, view: &View) -> Screen {
+    let mut screen = Screen::default();
+    screen.answer.extend(slab(rows, view));
+    screen.answer.extend(pages(rows, view));
+    if screen.answer.is_empty() {
+        screen.answer("No task allocated memory, or the selection leaves none.");
+    }
+    screen.table(load(rows, view));
+    screen.table(page_allocator::of(rows));
+    if !rows.tasks.is_empty() {
+        screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
+    }
+    if let Some(first) = rows.tasks.first() {
+        screen.next(format!("callers --pid {}", first.pid), format!("call sites of {}", first.name));
+        screen.next("crosscpu", "objects that another CPU freed");
+    }
+    screen
+}
+
+/// Slab objects of all tasks, and the share of the first.
+fn slab(rows: &TaskRows, view: &View) -> Option<String> {
+    rows.slab.alloc_events.filter(|allocs| *allocs > 0)?;
+    let first = rows.tasks.first().map(|row| (row.name.as_str(), &row.slab));
+    Some(format!("Slab: {}", lead(rows.sort, rows.slab_users_total, NOUNS, &rows.slab, first, view)))
+}
+
+/// Pages of all tasks, and the share of the largest.
+fn pages(rows: &TaskRows, view: &View) -> Option<String> {
+    let all = rows.pages.bytes_alloc.filter(|all| *all > 0)?;
+    let (name, bytes) = rows.largest_page_user.as_ref()?;
+    Some(format!("Pages: {} allocated, {} of it by {name}.", view.bytes(all), share(*bytes, all)))
+}
+
+/// Columns of slab objects; waste matters less for tasks, unless it sorts them.
+fn columns_of_slab(rows: &TaskRows, view: &View) -> impl Iterator<Item = Column> {
+    let sort = rows.sort;
+    let column = move |column: Column| match column.heading {
+        "wasted" if sort != Some(SortKey::Waste) => column.leaves(6),
+        "waste %" if sort != Some(SortKey::Frag) => column.leaves(6),
+        _ => column,
+    };
+    slab_columns(rows.sort, view.is_lossy).map(column)
 }
 
 /// Slab objects and pages by task.
-fn load(rows: &TaskRows, is_lossy: bool) -> String {
-    let mut columns = vec![
-        ("task", Left),
-        ("allocs", Right),
-        ("bytes_alloc", Right),
-        ("live", Right),
-        ("bytes_live", Right),
-        ("frees", Right),
-        ("freed by others", Right),
-        ("pages", Right),
-        ("page bytes", Right),
-        ("pages live", Right),
-    ];
-    columns.extend(is_lossy.then_some(("uncertain", Right)));
-    let cells: Vec<Vec<String>> = rows
-        .tasks
-        .iter()
-        .map(|row| {
-            let numbers = [
-                row.slab.alloc_events,
-                row.slab.bytes_alloc,
-                row.slab.live,
-                row.slab.bytes_live,
-                row.slab_frees,
-                row.slab_freed_by_others,
-                row.pages.pages_alloc,
-                row.pages.bytes_alloc,
-                row.pages.pages_live,
-            ];
-            let uncertain = is_lossy.then_some(row.slab.uncertain);
-            std::iter::once(row.name.clone()).chain(numbers.into_iter().chain(uncertain).map(known)).collect()
-        })
-        .collect();
-    let mut out =
-        table(&columns, &cells) + &more(rows.tasks.len(), rows.tasks_total, "tasks") + legend(rows.all_known);
-    out.push_str(
-        "\nObjects and pages are charged to the task that allocated them, whoever frees them. Slab objects lie in pages: the two are not to be added. Interrupts are charged to the task that they interrupt.\n",
-    );
-    out
+fn load(rows: &TaskRows, view: &View) -> Table {
+    let mut columns = vec![Column::name("task")];
+    columns.extend(columns_of_slab(rows, view));
+    columns.extend([
+        Column::number("frees").leaves(5),
+        Column::number("freed by others").leaves(6),
+        Column::number("pages").leaves(7),
+        Column::number("page bytes").leaves(1),
+        Column::number("live pages").leaves(2),
+    ]);
+    let mut table = Table::new("", columns).of("task", "tasks", rows.tasks_total);
+    rows.tasks.iter().for_each(|row| table.row(cells(row, view)));
+    table.explain("frees", "Frees: objects that the task freed, its own and those of other tasks.");
+    table
 }
 
-/// Events of the page allocator by task: the columns of trace-pagealloc-postprocess.
-fn page_allocator(rows: &TaskRows) -> String {
-    if rows.page_users.is_empty() && rows.page_users_total == 0 {
-        return String::new();
-    }
-    let columns = [
-        ("task", Left),
-        ("allocs", Right),
-        ("under lock", Right),
-        ("frees", Right),
-        ("batched", Right),
-        ("drained", Right),
-        ("drains", Right),
-        ("refills", Right),
-        ("fallbacks", Right),
-        ("causing", Right),
-        ("type changed", Right),
-        ("severe", Right),
-        ("moderate", Right),
-    ];
-    let user = |(name, row): &(String, PageAllocatorRow)| {
-        std::iter::once(name.clone()).chain(numbers(row).map(known)).collect()
-    };
-    let cells: Vec<Vec<String>> = rows.page_users.iter().map(user).collect();
-    let (order, is_assumed) = rows.pageblock_order;
-    let assumed = if is_assumed { " (assumed)" } else { "" };
-    format!(
-        "\nevents of the page allocator\n{}{}\nEvents, not pages. A batched free is also a free. Drains and refills are runs of events of per-CPU lists. Fallbacks below pageblock order {order}{assumed} are causing fragmentation, severe up to order 3.\n",
-        table(&columns, &cells),
-        more(rows.page_users.len(), rows.page_users_total, "tasks")
-    )
-}
-
-fn numbers(row: &PageAllocatorRow) -> [Option<u64>; 12] {
-    [
-        row.alloc_events,
-        row.zone_locked_events,
-        row.free_events,
-        row.free_batched_events,
-        row.pcpu_pages_drained,
-        row.pcpu_drains,
-        row.pcpu_refills,
-        row.fallbacks,
-        row.fallbacks_causing,
-        row.fallbacks_type_changed,
-        row.fallbacks_severe,
-        row.fallbacks_moderate,
-    ]
+fn cells(row: &TaskRow, view: &View) -> Vec<Cell> {
+    let mut cells = vec![Cell::text(&row.name)];
+    cells.extend(slab_cells(&row.slab, None, view.is_lossy));
+    cells.extend([
+        Cell::count(row.slab_frees),
+        Cell::count(row.slab_freed_by_others),
+        Cell::count(row.pages.pages_alloc),
+        Cell::bytes(row.pages.bytes_alloc),
+        Cell::count(row.pages.pages_live),
+    ]);
+    cells
 }

@@ -16,8 +16,7 @@ pub struct Line {
     pub is_pages: bool,
     /// Steps; their changes are added up to levels.
     pub steps: Vec<Step>,
-    /// Bytes that are live for certain; `None`: they are not computed by task and CPU, for pages, and where events
-    /// were lost.
+    /// Certain live bytes; `None`: not computed by task and CPU, for pages, and where events were lost.
     pub least: Option<Vec<i64>>,
 }
 
@@ -35,7 +34,7 @@ impl LineSums {
     }
 }
 
-/// At most that many lines by name, then the sum of the others, then by kind that of pages.
+/// Lines by name, at most `lines_max`, then the sum of the others, then that of pages.
 pub fn of(
     context: &Context<'_, '_>,
     analysis: &Analysis,
@@ -94,7 +93,7 @@ fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<Line> {
     Some(Line { name: "pages".to_owned(), is_pages: true, steps, least: None })
 }
 
-/// Most bytes of a line that are live, or negative, at the end of a step.
+/// Largest live bytes of a line at the end of a step, by absolute value.
 fn most_live(row: &Row) -> u64 {
     let mut live = 0i64;
     let levels = row.iter().map(|(_, step)| {
@@ -104,7 +103,7 @@ fn most_live(row: &Row) -> u64 {
     levels.max().unwrap_or(0)
 }
 
-/// All steps with bytes times `scale`, changes added up.
+/// All steps with bytes multiplied by `scale`, changes summed to levels.
 fn levels(row: &Row, width: usize, scale: i64) -> Vec<Step> {
     let mut steps = vec![Step::default(); width];
     for (place, step) in row.iter() {

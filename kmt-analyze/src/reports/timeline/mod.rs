@@ -1,6 +1,7 @@
-//! `timeline`: live bytes and rates over time, by any key.
+//! `timeline`: live bytes, allocations and frees over time, by any key.
 
 mod lines;
+mod lines_text;
 mod names;
 mod rows;
 mod text;
@@ -11,6 +12,7 @@ pub use rows::TimelineRows;
 use crate::collect::{Collectors, Handle, Timeline};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -19,13 +21,13 @@ use crate::reports::report::Report;
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// What the lines are
+    /// Key of the lines
     #[arg(long, value_enum, default_value = "kind")]
     by: Key,
     /// Number of steps
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     steps: u32,
-    /// Lines apart from the rest
+    /// Show at most N lines, and the sum of the others
     #[arg(short, long = "lines", value_name = "N", default_value_t = 8)]
     lines: usize,
 }
@@ -49,14 +51,14 @@ impl Report for TimelineReport {
     const NAME: &'static str = "timeline";
     const KEY: &'static str = "timeline";
     const TITLE: &'static str = "timeline";
-    const ABOUT: &'static str = "Live bytes and rates over time";
+    const ABOUT: &'static str = "Live memory over time";
     const HAS_LINES: bool = false;
 
     fn new(options: Options, _: &Selection) -> Self {
         Self { by: options.by, steps: options.steps as usize, lines: options.lines }
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         Some(Self { by: Key::Kind, steps: 20, lines: 8 })
     }
 
@@ -82,7 +84,7 @@ impl Report for TimelineReport {
         rows::of(context, analysis, analysis.get(*handle), self)
     }
 
-    fn text(&self, rows: &TimelineRows, view: &View) -> String {
+    fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

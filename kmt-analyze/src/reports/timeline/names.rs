@@ -20,7 +20,7 @@ pub enum Key {
     Task,
     /// CPUs
     Cpu,
-    /// Nodes asked for
+    /// Requested nodes
     Node,
 }
 

@@ -37,9 +37,48 @@ pub struct TimelineRow {
     /// End of the selected time, in the clock's unit; the last step may reach beyond it.
     #[serde(skip)]
     pub last: u64,
-    /// True if allocations of slab objects were recorded.
+    /// Sums of all lines of slab objects; `None`: their allocations were not recorded.
     #[serde(skip)]
-    pub has_slab: bool,
+    pub slab: Option<SlabSteps>,
+}
+
+/// Sums of all lines of slab objects, by step.
+#[derive(Debug)]
+pub struct SlabSteps {
+    /// Bytes live at the end of the step.
+    pub bytes_live: Vec<i64>,
+    /// Bytes live at least; `None`: the same, or not computed.
+    pub bytes_live_least: Option<Vec<i64>>,
+    /// Allocations.
+    pub alloc_events: Vec<u64>,
+    /// Frees of objects allocated in the trace.
+    pub frees_matched: Vec<u64>,
+}
+
+impl SlabSteps {
+    fn of(lines: &[LineRow], steps: usize) -> Self {
+        let lines = || lines.iter().filter(|line| !line.is_pages);
+        let levels = |of: fn(&LineRow) -> Option<&[i64]>| -> Vec<i64> {
+            let sum =
+                |step| lines().filter_map(|line| of(line)?.get(step)).fold(0i64, |a, b| a.saturating_add(*b));
+            (0..steps).map(sum).collect()
+        };
+        let counts = |of: fn(&LineRow) -> &[u64]| -> Vec<u64> {
+            let sum =
+                |step| lines().filter_map(|line| of(line).get(step)).fold(0u64, |a, b| a.saturating_add(*b));
+            (0..steps).map(sum).collect()
+        };
+        let is_less = |line: &LineRow| {
+            line.bytes_live_least.iter().flatten().zip(&line.bytes_live).any(|(least, live)| least < live)
+        };
+        let has_least = lines().any(is_less);
+        Self {
+            bytes_live: levels(|line| Some(&line.bytes_live)),
+            bytes_live_least: has_least.then(|| levels(|line| line.bytes_live_least.as_deref())),
+            alloc_events: counts(|line| &line.alloc_events),
+            frees_matched: counts(|line| &line.frees_matched),
+        }
+    }
 }
 
 /// One line; each list has one number for each step.
@@ -73,9 +112,19 @@ impl TimelineRow {
         start_of(self.start, self.step, step)
     }
 
+    /// End of the step of that number, within the selected time.
+    pub fn end_of(&self, step: usize) -> u64 {
+        self.start_of(step + 1).min(self.last)
+    }
+
+    /// Live bytes of pages, if there is a line of pages.
+    pub fn pages(&self) -> Option<&[i64]> {
+        self.lines.iter().find(|line| line.is_pages).map(|line| line.bytes_live.as_slice())
+    }
+
     /// Times and live bytes at the end of each step of a line; no time is beyond the selected time.
     pub fn points<'r>(&'r self, line: &'r LineRow) -> impl Iterator<Item = (u64, i64)> + 'r {
-        let point = |(step, bytes): (usize, &i64)| (self.start_of(step + 1).min(self.last), *bytes);
+        let point = |(step, bytes): (usize, &i64)| (self.end_of(step), *bytes);
         line.bytes_live.iter().enumerate().map(point)
     }
 }
@@ -96,16 +145,18 @@ pub fn of(
     let start_of = |step| start_of(steps.start, steps.step, step);
     let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
     let lines = lines::of(context, analysis, timeline, options.by, options.lines);
+    let lines: Vec<LineRow> = lines.into_iter().map(row).collect();
+    let has_slab = Basis::of(session, analysis).allocs(None);
     TimelineRows {
         timeline: TimelineRow {
             start: steps.start,
             step: steps.step,
             steps: steps.steps,
             lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
-            lines: lines.into_iter().map(row).collect(),
+            slab: has_slab.then(|| SlabSteps::of(&lines, steps.steps)),
+            lines,
             by: options.by,
             last: context.selection.span(session).1,
-            has_slab: Basis::of(session, analysis).allocs(None),
         },
     }
 }

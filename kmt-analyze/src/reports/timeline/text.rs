@@ -1,87 +1,99 @@
-//! The table of steps.
+//! The screen of the timeline: steps, then lines.
 
 use super::Key;
-use super::rows::{LineRow, TimelineRow, TimelineRows};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, time};
+use super::lines_text::{self, level};
+use super::rows::{TimelineRow, TimelineRows};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::View;
 
-/// The table, and the meaning of its columns.
-pub fn of(TimelineRows { timeline }: &TimelineRows, view: &View) -> String {
-    let has_least = has_least(timeline);
-    let columns = columns(timeline, view, has_least);
-    let cells: Vec<Vec<String>> =
-        (0..timeline.steps).map(|step| cells(timeline, step, view, has_least)).collect();
-    let least = if has_least {
-        "at least: of what is of caches and call sites whose frees have events; frees of the rest may have none\n"
-    } else {
-        ""
-    };
-    let pages = if timeline.by == Key::Kind {
-        "pages hold the slab objects too: slab and pages are not to be added\n"
-    } else {
-        ""
-    };
-    let lost = if view.is_lossy {
-        "time lost: share of the step, over all CPUs, in which events are missing: what is counted there is too low, and live bytes are too high or too low from there on (?: dropped events, which mark no place)\n"
-    } else {
-        ""
-    };
-    format!(
-        "{}\nlive bytes at the end of each step, of what was allocated in the trace\n{least}{pages}{lost}",
-        table(&columns, &cells),
-    )
-}
-
-/// Lines of slab objects.
-fn slab(timeline: &TimelineRow) -> impl Iterator<Item = &LineRow> {
-    timeline.lines.iter().filter(|line| !line.is_pages)
-}
-
-/// True if fewer bytes may be live than the lines have.
-fn has_least(timeline: &TimelineRow) -> bool {
-    slab(timeline).any(|line| {
-        let least = line.bytes_live_least.iter().flatten();
-        least.zip(&line.bytes_live).any(|(least, live)| least < live)
-    })
-}
-
-fn columns<'r>(timeline: &'r TimelineRow, view: &View, has_least: bool) -> Vec<(&'r str, Align)> {
-    let mut columns = vec!["until"];
-    columns.extend(view.is_lossy.then_some("time lost"));
-    if timeline.has_slab {
-        columns.extend(["allocs", "frees", "live slab bytes"]);
-        columns.extend(has_least.then_some("at least"));
+/// The highest step and the last one, the steps, and the lines.
+pub fn of(TimelineRows { timeline }: &TimelineRows, view: &View) -> Screen {
+    let slab = timeline.slab.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
+    let pages = timeline.pages().map(|pages| sentence("page", pages, timeline, view));
+    let mut sentences = slab.into_iter().chain(pages);
+    let mut screen = Screen::new(sentences.next().unwrap_or_else(|| "Nothing was allocated.".to_owned()));
+    sentences.for_each(|sentence| screen.answer(sentence));
+    screen.table(steps(timeline, view));
+    screen.table(lines_text::table(timeline));
+    if view.is_lossy && !has_lost(timeline) {
+        screen.note("Dropped events have no known time: any step may lack events.");
     }
-    columns.extend(timeline.lines.iter().map(|line| line.name.as_str()));
-    columns.into_iter().map(|name| (name, Align::Right)).collect()
+    screen.note("Live figures are at the end of each step, of memory allocated in the trace.");
+    screen.next("peak", "exact peak and its call sites");
+    if timeline.by == Key::Kind {
+        screen.next("timeline --by call-site", "call sites behind it");
+    }
+    screen
 }
 
-fn cells(timeline: &TimelineRow, step: usize, view: &View, has_least: bool) -> Vec<String> {
-    let mut cells = vec![time(timeline.start_of(step + 1), view.unit)];
+/// The highest of the live bytes, and the last.
+fn sentence(noun: &str, live: &[i64], timeline: &TimelineRow, view: &View) -> String {
+    let highest = live.iter().enumerate().rev().max_by_key(|(_, bytes)| **bytes);
+    let (Some((step, &most)), Some(&last)) = (highest, live.last()) else {
+        return format!("No {noun} memory was recorded.");
+    };
+    let bytes = |bytes: i64| level(bytes).shown(&view.look);
+    match (most, step + 1 == live.len()) {
+        (..=0, _) => format!("No {noun} memory that the trace allocated was live at the end of a step."),
+        (_, true) => format!("Live {noun} memory was highest at the end ({}).", bytes(most)),
+        (_, false) => {
+            let at = view.time(timeline.end_of(step));
+            let (most, last) = (bytes(most), bytes(last));
+            format!("Live {noun} memory was highest at {at} ({most}) and {last} at the end.")
+        }
+    }
+}
+
+/// True if the share of missing events is known of any step.
+fn has_lost(timeline: &TimelineRow) -> bool {
+    timeline.lost_percent.iter().any(Option::is_some)
+}
+
+/// The table of steps.
+fn steps(timeline: &TimelineRow, view: &View) -> Table {
+    let slab = timeline.slab.as_ref();
+    let has_least = slab.is_some_and(|slab| slab.bytes_live_least.is_some());
+    let mut columns = vec![Column::number("until")];
+    columns.extend((view.is_lossy && has_lost(timeline)).then_some(Column::number("time lost")));
+    if slab.is_some() {
+        columns.extend([Column::number("live bytes"), Column::whole("").leaves(4)]);
+        columns.extend(has_least.then_some(Column::number("at least").leaves(3)));
+        columns.extend([Column::number("allocs").leaves(2), Column::number("frees").leaves(2)]);
+    }
+    columns.extend(timeline.pages().map(|_| Column::number("page bytes").leaves(1)));
+    let mut table = Table::new("", columns).of("step", "steps", timeline.steps);
+    for step in 0..timeline.steps {
+        table.row(cells(timeline, step, view));
+    }
+    table.explain(
+        "time lost",
+        "time lost: share of the step, over all CPUs, in which events are missing: its counts are too low, and live figures from there on are uncertain.",
+    );
+    table.explain(
+        "at least",
+        "at least: memory of call sites and caches whose frees have events; frees of the rest may have none.",
+    );
+    if slab.is_some() {
+        table.explain("page bytes", "Pages include those of slab memory: do not add them to live bytes.");
+    }
+    table
+}
+
+/// Cells of a step, in the order of the columns.
+fn cells(timeline: &TimelineRow, step: usize, view: &View) -> Vec<Cell> {
+    let mut cells = vec![Cell::text(view.time(timeline.end_of(step)))];
     let lost = timeline.lost_percent.get(step).copied().flatten();
-    let lost = lost.map_or("?".to_owned(), |percent| format!("{percent:.1}%"));
-    cells.extend(view.is_lossy.then_some(lost));
-    if timeline.has_slab {
-        let counts = |of: fn(&LineRow) -> &[u64]| {
-            let numbers = slab(timeline).filter_map(|line| of(line).get(step));
-            count(numbers.fold(0, |sum, number| sum.saturating_add(*number)))
-        };
-        let bytes = |of: fn(&LineRow) -> Option<&[i64]>| {
-            let numbers = slab(timeline).filter_map(|line| of(line)?.get(step));
-            signed(numbers.fold(0, |sum, number| sum.saturating_add(*number)))
-        };
-        cells.push(counts(|line| &line.alloc_events));
-        cells.push(counts(|line| &line.frees_matched));
-        cells.push(bytes(|line| Some(&line.bytes_live)));
-        cells.extend(has_least.then(|| bytes(|line| line.bytes_live_least.as_deref())));
+    cells.extend((view.is_lossy && has_lost(timeline)).then(|| Cell::percent(lost)));
+    let bytes = |all: &[i64]| all.get(step).map_or(Cell::Empty, |bytes| level(*bytes));
+    let number = |all: &[u64]| all.get(step).map_or(Cell::Empty, |number| Cell::Count(*number));
+    if let Some(slab) = &timeline.slab {
+        let positive = |bytes: Option<&i64>| bytes.map_or(0, |bytes| (*bytes).max(0) as u64);
+        let most = positive(slab.bytes_live.iter().max());
+        cells.push(bytes(&slab.bytes_live));
+        cells.push(Cell::bar(positive(slab.bytes_live.get(step)), most));
+        cells.extend(slab.bytes_live_least.as_deref().map(bytes));
+        cells.extend([number(&slab.alloc_events), number(&slab.frees_matched)]);
     }
-    let live = timeline.lines.iter().filter_map(|line| line.bytes_live.get(step));
-    cells.extend(live.map(|bytes| signed(*bytes)));
+    cells.extend(timeline.pages().map(bytes));
     cells
-}
-
-fn signed(number: i64) -> String {
-    let sign = if number < 0 { "-" } else { "" };
-    format!("{sign}{}", count(number.unsigned_abs()))
 }

@@ -1,6 +1,6 @@
-//! Layouts that are worth a try: those that are asked for, and those that a first look at the trace suggests.
+//! Layouts to simulate: those of the command line, and those that a first pass over the trace suggests.
 
-use super::Question;
+use super::Options;
 use crate::collect::replay::{Layout, best_classes};
 use crate::collect::{Collectors, Replay};
 use crate::pass::selection::{Wants, analyse_for};
@@ -8,20 +8,20 @@ use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::stream::Api;
 
-/// Call sites that a first look at the trace found.
+/// Call sites that a first pass over the trace found.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Call sites whose objects are held for a large part of the window.
     pub long_lived: Vec<String>,
-    /// Call sites that are kept apart.
+    /// Call sites whose objects get their own slabs.
     pub split: Vec<String>,
 }
 
 /// A call site is long-lived if its objects are held for this share of the window on average, in percent.
 const LONG_LIVED_PERCENT: u128 = 10;
 
-/// Layouts that need no look at the trace first: what mm/slab_common.c has been asked to have.
-pub fn usual() -> Vec<Layout> {
+/// Layouts that need no first pass: size classes that were proposed for mm/slab_common.c.
+pub fn defaults() -> Vec<Layout> {
     let added = |name: &str, added: &[u64]| Layout {
         name: name.to_owned(),
         added: added.to_vec(),
@@ -33,8 +33,8 @@ pub fn usual() -> Vec<Layout> {
     ]
 }
 
-/// Layouts for a question, with those that a first look at the trace suggests.
-pub fn asked(context: &Context<'_, '_>, question: &Question) -> (Vec<Layout>, Found) {
+/// Layouts of the command line, and those that a first pass over the trace suggests.
+pub fn asked(context: &Context<'_, '_>, options: &Options) -> (Vec<Layout>, Found) {
     let (first, last) = context.selection.span(context.session);
     let mut collectors = Collectors::default();
     let replay = collectors.add(Replay { layouts: Vec::new(), end: last });
@@ -43,21 +43,21 @@ pub fn asked(context: &Context<'_, '_>, question: &Question) -> (Vec<Layout>, Fo
     let labels = Labels::new(context.session);
     let mut layouts = Vec::new();
     let mut found = Found::default();
-    if !(question.add.is_empty() && question.drop.is_empty()) {
+    if !(options.add.is_empty() && options.drop.is_empty()) {
         let mut names = Vec::new();
         let list = |sizes: &[u64]| sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        if !question.add.is_empty() {
-            names.push(format!("with {}", list(&question.add)));
+        if !options.add.is_empty() {
+            names.push(format!("with {}", list(&options.add)));
         }
-        if !question.drop.is_empty() {
-            names.push(format!("without {}", list(&question.drop)));
+        if !options.drop.is_empty() {
+            names.push(format!("without {}", list(&options.drop)));
         }
-        let mut added = question.add.clone();
+        let mut added = options.add.clone();
         added.sort_unstable();
-        let (name, dropped) = (names.join(", "), question.drop.clone());
+        let (name, dropped) = (names.join(", "), options.drop.clone());
         layouts.push(Layout { name, added, dropped, ..Layout::default() });
     }
-    if let Some(regex) = &question.split {
+    if let Some(regex) = &options.split {
         let mut layout = Layout { name: format!("{} apart", regex.as_str()), ..Layout::default() };
         for number in 0..result.balance.callers.len() as u32 {
             let (api, _, name) = labels.caller(&result, number);
@@ -71,7 +71,7 @@ pub fn asked(context: &Context<'_, '_>, question: &Question) -> (Vec<Layout>, Fo
     let mut requests: Vec<(u64, u64, u128)> =
         replay.requests.iter().map(|(&(req, alloc), r)| (req, alloc, r.held)).collect();
     requests.sort_unstable();
-    let best = best_classes(&requests, question.best.into());
+    let best = best_classes(&requests, options.best.into());
     if !best.is_empty() {
         let list: Vec<String> = best.iter().map(u64::to_string).collect();
         let name = format!("with {} (the best {})", list.join(", "), best.len());

@@ -1,4 +1,4 @@
-//! `what-if`: the trace's kmallocs played to an allocator with other size classes, or with call sites apart.
+//! `what-if`: simulation of kmalloc with other size classes, or with slabs of their own for some call sites.
 
 mod layouts;
 mod rows;
@@ -12,50 +12,51 @@ use crate::collect::{Collectors, Handle, Replay};
 use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
-/// The trace's kmallocs in other size classes.
+/// Simulation of kmalloc with other size classes.
 #[derive(Debug, Default)]
 pub struct WhatIf {
-    /// `None`: layouts that need no look at the trace first.
-    question: Option<Question>,
+    /// Layouts to simulate; `None`: those that need no other pass over the trace first.
+    options: Option<Options>,
 }
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Question {
-    /// Size classes besides the kernel's, in bytes
+pub struct Options {
+    /// Add size classes, in bytes
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     add: Vec<u64>,
-    /// Size classes of the kernel to go without
+    /// Remove size classes, in bytes
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     drop: Vec<u64>,
-    /// Keep objects of call sites whose name matches in slabs of their own
+    /// Give call sites that match their own slabs
     #[arg(long, value_name = "REGEX")]
     split: Option<regex::Regex>,
-    /// Suggest so many more classes
+    /// Suggest at most N more size classes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=16))]
     best: u8,
 }
 
 impl Report for WhatIf {
-    type Options = Question;
+    type Options = Options;
     type Handles = (Handle<Replay>, Option<Found>);
     type Rows = WhatIfRows;
 
     const NAME: &'static str = "what-if";
     const KEY: &'static str = "what_if";
-    const TITLE: &'static str = "what-if";
-    const ABOUT: &'static str = "The trace's kmallocs played to other size classes, or with call sites apart";
+    const TITLE: &'static str = "size class simulation";
+    const ABOUT: &'static str = "Slab memory with other kmalloc size classes (simulation)";
 
-    fn new(options: Question, _: &Selection) -> Self {
-        Self { question: Some(options) }
+    fn new(options: Options, _: &Selection) -> Self {
+        Self { options: Some(options) }
     }
 
-    fn usual() -> Option<Self> {
-        Some(Self { question: None })
+    fn with_defaults() -> Option<Self> {
+        Some(Self { options: None })
     }
 
     fn rests_on(&self) -> Input {
@@ -64,19 +65,19 @@ impl Report for WhatIf {
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         if context.selection.filter(context.session).is_about_lifetimes() {
-            return Err(Failure::new("what-if cannot select by lifetime: what begins has none yet")
+            return Err(Failure::new("what-if cannot select by lifetime: it is unknown at the allocation")
                 .hint("lifetimes, callers, caches and timeline can"));
         }
         Ok(())
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let (others, found) = match &self.question {
-            Some(question) => {
-                let (others, found) = layouts::asked(context, question);
+        let (others, found) = match &self.options {
+            Some(options) => {
+                let (others, found) = layouts::asked(context, options);
                 (others, Some(found))
             }
-            None => (layouts::usual(), None),
+            None => (layouts::defaults(), None),
         };
         let own = Layout { name: "as the kernel did".to_owned(), ..Layout::default() };
         let layouts = std::iter::once(own).chain(others).collect();
@@ -88,7 +89,7 @@ impl Report for WhatIf {
         rows::of(context, analysis, analysis.get(handles.0), handles.1.as_ref())
     }
 
-    fn text(&self, rows: &WhatIfRows, _: &View) -> String {
-        text::of(rows)
+    fn screen(&self, rows: &WhatIfRows, view: &View) -> Screen {
+        text::of(rows, view)
     }
 }

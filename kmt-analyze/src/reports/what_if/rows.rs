@@ -1,4 +1,4 @@
-//! What each layout would have held.
+//! Memory of each simulated layout.
 
 use serde::Serialize;
 
@@ -20,21 +20,21 @@ pub struct WhatIfRows {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WhatIfTable {
-    /// Bytes that the kernel handed out.
+    /// Bytes that the kernel allocated.
     pub bytes_alloc: u64,
-    /// Bytes that the model of the kernel's own layout handed out: the same.
+    /// Bytes that the simulation of the kernel's own layout allocated: the same.
     pub bytes_alloc_of_model: u64,
     /// Layouts; the first is the kernel's own.
     pub layouts: Vec<LayoutRow>,
     /// Requests that waste most, the worst first.
     pub worst_requests: Vec<WorstRequest>,
-    /// Call sites whose objects are held for a large part of the window; `null`: not looked for.
+    /// Call sites whose objects are held for a large part of the window; `null`: not computed.
     pub long_lived_call_sites: Option<Vec<String>>,
-    /// Call sites that are kept apart; `null`: not looked for.
+    /// Call sites with slabs of their own; `null`: not computed.
     pub call_sites_apart: Option<Vec<String>>,
 }
 
-/// A layout, played.
+/// A simulated layout.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LayoutRow {
@@ -42,33 +42,33 @@ pub struct LayoutRow {
     pub name: String,
     /// Size classes besides the kernel's.
     pub added: Vec<u64>,
-    /// Size classes of the kernel that it goes without.
+    /// Size classes of the kernel that it lacks.
     pub dropped: Vec<u64>,
-    /// Bytes handed out, over all allocations.
+    /// Bytes allocated, over all allocations.
     pub bytes_alloc: u64,
-    /// Bytes handed out beyond those asked for, over all allocations.
+    /// Bytes allocated beyond those requested, over all allocations.
     pub bytes_wasted: u64,
-    /// Most bytes handed out at once.
+    /// Most bytes allocated at once.
     pub bytes_live_max: u64,
-    /// Bytes handed out at the end.
+    /// Bytes allocated at the end.
     pub bytes_live_at_end: u64,
-    /// Most bytes of slabs at once.
+    /// Highest bytes of slabs.
     pub slab_bytes_max: u64,
     /// Bytes of slabs at the end.
     pub slab_bytes_at_end: u64,
     /// Bytes of slabs on average over the window.
     pub slab_bytes_on_average: u64,
-    /// Requests that no class holds.
+    /// Requests that no class can serve.
     pub requests_not_served: u64,
 }
 
-/// A size asked for.
+/// A requested size.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WorstRequest {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Allocations.
     pub alloc_events: u64,
@@ -76,7 +76,7 @@ pub struct WorstRequest {
     pub bytes_wasted_on_average: u64,
 }
 
-/// Requests that are shown at most.
+/// Largest number of shown requests.
 const REQUESTS_MAX: usize = 10;
 
 /// Rows of a trace.
@@ -88,7 +88,7 @@ pub fn of(
 ) -> WhatIfRows {
     let (first, last) = context.selection.span(context.session);
     let length = last.saturating_sub(first);
-    // The kernel's own layout has to come out as the kernel's events have it.
+    // The model of the kernel's own layout must match the kernel's events.
     let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
     let small =
         sites.filter(|(site, _)| site.api == Api::Kmalloc && site.bytes_alloc <= 2 * analysis.page_size.0);
@@ -123,7 +123,7 @@ fn layout(played: &Played, length: u64) -> LayoutRow {
     }
 }
 
-/// Requests by bytes wasted over time.
+/// Requests by wasted bytes x time.
 fn worst_requests(replay: &ReplaySums, length: u64, limit: usize) -> Vec<WorstRequest> {
     let wasted = |(&(req, alloc), requests): (&(u64, u64), &crate::collect::replay::Requests)| {
         let byte_time = u128::from(alloc.saturating_sub(req)).saturating_mul(requests.held);

@@ -1,93 +1,153 @@
-//! Tables of layouts and requests.
+//! The screen of simulated size classes.
 
-use super::rows::{WhatIfRows, WhatIfTable};
-use crate::render::table::{Align, table};
-use crate::render::text::{count, percent};
-use Align::{Left, Right};
+use super::rows::{LayoutRow, WhatIfRows, WhatIfTable};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::words::{counted, share};
+use crate::reports::common::View;
+use crate::reports::common::shown::{is_more, part};
 
-/// Call sites that are named.
-const NAMED: usize = 12;
+/// Call sites that are named, unless more are allowed.
+const NAMED: usize = 6;
 
-/// Both tables, and the model behind them.
-pub fn of(rows: &WhatIfRows) -> String {
+/// Requests, unless more are allowed.
+const REQUESTS: usize = 6;
+
+/// Longest name of a layout that other columns give way to, in characters.
+const NAME_MAX: usize = 34;
+
+/// Layouts against the kernel's own, and the requests that waste most.
+pub fn of(rows: &WhatIfRows, view: &View) -> Screen {
     let rows = &rows.what_if;
-    let mut out = layouts(rows) + &requests(rows);
-    for (title, sites) in [("long-lived", &rows.long_lived_call_sites), ("apart", &rows.call_sites_apart)] {
-        out.push_str(&call_sites(title, sites.as_deref().unwrap_or_default()));
+    let mut screen = Screen::new(answer(rows, view));
+    for layout in rows.layouts.iter().filter(|layout| layout.requests_not_served > 0) {
+        let requests = counted(layout.requests_not_served, "request", "requests");
+        let held = view.bytes(layout.slab_bytes_on_average);
+        screen.answer(format!("The layout {} would need {held}, but not serve {requests}.", quoted(layout)));
     }
-    out.push_str("\nPlayed: each object goes to the fullest slab of its class, a class keeps 5 empty slabs, and only objects born in the trace are there. It compares layouts with each other; per-CPU slabs, nodes and memory cgroups, which split slabs further, are not in it.\n");
-    out
+    if rows.bytes_alloc == 0 {
+        screen.next("caches", "slab memory by cache");
+        return screen;
+    }
+    screen.table(layouts(rows));
+    screen.table(requests(rows, view));
+    let apart = rows.call_sites_apart.as_deref().unwrap_or_default();
+    screen.lines("call sites with slabs of their own", named(apart, view));
+    let long_lived = rows.long_lived_call_sites.as_deref().unwrap_or_default();
+    screen
+        .lines("long-lived call sites (objects held for at least 10 % of the time)", named(long_lived, view));
+    screen.note(
+        "Simulation: an object goes to the fullest slab of its class, and a class keeps 5 empty slabs. Objects older than the trace, per-CPU slabs, nodes and cgroups are left out: compare layouts with each other only.",
+    );
+    screen.next("sizes", "requested sizes of each size class");
+    screen.next("callers --sort wasted", "call sites that waste most");
+    screen
 }
 
-/// Layouts against the kernel's own.
-fn layouts(rows: &WhatIfTable) -> String {
-    let (own_average, own_max) =
-        rows.layouts.first().map_or((0, 0), |own| (own.slab_bytes_on_average, own.slab_bytes_max));
-    let saved = |own: u64, other: u64| match own.checked_sub(other) {
-        Some(less) => format!("-{} ({})", count(less), percent(less, own)),
-        None => format!("+{} ({})", count(other - own), percent(other - own, own)),
+/// The layout that saves most, and how much.
+fn answer(rows: &WhatIfTable, view: &View) -> String {
+    let Some((own, others)) = rows.layouts.split_first().filter(|_| rows.bytes_alloc > 0) else {
+        return "Nothing to simulate: no kmalloc of at most two pages. A trace with such kmallocs and their frees has an answer.".to_owned();
     };
-    let cells: Vec<Vec<String>> = (0..)
-        .zip(&rows.layouts)
-        .map(|(number, layout)| {
-            let [mean_saved, max_saved] = match number {
-                0 => [String::new(), String::new()],
-                _ => {
-                    [saved(own_average, layout.slab_bytes_on_average), saved(own_max, layout.slab_bytes_max)]
-                }
-            };
-            vec![
-                layout.name.clone(),
-                count(layout.bytes_wasted),
-                count(layout.bytes_live_max),
-                count(layout.slab_bytes_on_average),
-                mean_saved,
-                count(layout.slab_bytes_max),
-                max_saved,
-                count(layout.slab_bytes_at_end),
-            ]
-        })
-        .collect();
+    let held = own.slab_bytes_on_average;
+    // Slabs that are saved because requests are not served are no gain.
+    let serves = |layout: &&LayoutRow| layout.requests_not_served == 0;
+    let serving = if others.iter().all(|layout| serves(&layout)) { "" } else { " that serves all requests" };
+    let Some(best) = others.iter().filter(serves).min_by_key(|layout| layout.slab_bytes_on_average) else {
+        let held = view.bytes(held);
+        return format!("kmalloc slabs hold {held} on average. Add size classes with --add or --best.");
+    };
+    match held.checked_sub(best.slab_bytes_on_average).filter(|&saved| saved > 0) {
+        Some(saved) => format!(
+            "The layout {} would save {} of {} of kmalloc slabs on average ({}).",
+            quoted(best),
+            view.bytes(saved),
+            view.bytes(held),
+            share(saved, held)
+        ),
+        None => format!(
+            "No simulated layout{serving} saves memory: kmalloc slabs hold {} on average; {} would need {}.",
+            view.bytes(held),
+            quoted(best),
+            view.bytes(best.slab_bytes_on_average)
+        ),
+    }
+}
+
+fn quoted(layout: &LayoutRow) -> String {
+    format!("\"{}\"", layout.name)
+}
+
+/// Layouts, the kernel's own first.
+fn layouts(rows: &WhatIfTable) -> Table {
+    let longest = rows.layouts.iter().map(|layout| layout.name.chars().count()).max().unwrap_or(0);
     let columns = [
-        ("size classes of kmalloc", Left),
-        ("wasted in objects", Right),
-        ("in objects, most", Right),
-        ("slabs on average", Right),
-        ("saved", Right),
-        ("slabs, most", Right),
-        ("saved", Right),
-        ("slabs at the end", Right),
+        if longest > NAME_MAX { Column::name("size classes") } else { Column::whole("size classes") },
+        Column::number("average slabs"),
+        Column::number("change"),
+        Column::number("change %").leaves(4),
+        Column::number("peak slabs").leaves(2),
+        Column::number("peak change").leaves(5),
+        Column::number("slabs at end").leaves(6),
+        Column::number("wasted").leaves(3),
+        Column::number("peak in objects").leaves(7),
+        Column::number("not served").leaves(1),
     ];
-    table(&columns, &cells)
+    let mut table = Table::new("", columns);
+    let own = rows.layouts.first();
+    for (place, layout) in rows.layouts.iter().enumerate() {
+        let own = own.filter(|_| place > 0);
+        let change = |of: fn(&LayoutRow) -> u64| own.map(|own| of(layout).wrapping_sub(of(own)) as i64);
+        let average = change(|layout| layout.slab_bytes_on_average);
+        let most = change(|layout| layout.slab_bytes_max);
+        let percent = own.zip(average).map(|(own, change)| {
+            Cell::Percent(100.0 * change as f64 / own.slab_bytes_on_average.max(1) as f64)
+        });
+        table.row([
+            Cell::text(&layout.name),
+            Cell::Bytes(layout.slab_bytes_on_average),
+            average.map_or(Cell::Empty, Cell::BytesChange),
+            percent.unwrap_or(Cell::Empty),
+            Cell::Bytes(layout.slab_bytes_max),
+            most.map_or(Cell::Empty, Cell::BytesChange),
+            Cell::Bytes(layout.slab_bytes_at_end),
+            Cell::Bytes(layout.bytes_wasted),
+            Cell::Bytes(layout.bytes_live_max),
+            Cell::Count(layout.requests_not_served),
+        ]);
+    }
+    table.explain("wasted", "wasted: bytes allocated beyond those requested, over all allocations.");
+    table.explain("not served", "not served: requests larger than every size class.");
+    table
 }
 
 /// Requests that waste most.
-fn requests(rows: &WhatIfTable) -> String {
-    if rows.worst_requests.is_empty() {
-        return String::new();
+fn requests(rows: &WhatIfTable, view: &View) -> Table {
+    let columns = [
+        Column::number("requested"),
+        Column::number("size class"),
+        Column::number("allocs"),
+        Column::number("average waste"),
+    ];
+    let total = rows.worst_requests.len();
+    let mut table = Table::new("requests that waste most", columns).of("request", "requests", total);
+    for request in rows.worst_requests.iter().take(part(view.limit, REQUESTS)) {
+        table.row([
+            Cell::Count(request.bytes_req),
+            Cell::Count(request.bytes_alloc),
+            Cell::Count(request.alloc_events),
+            Cell::Bytes(request.bytes_wasted_on_average),
+        ]);
     }
-    let cells: Vec<Vec<String>> = rows
-        .worst_requests
-        .iter()
-        .map(|request| {
-            [request.bytes_req, request.bytes_alloc, request.alloc_events, request.bytes_wasted_on_average]
-                .map(count)
-                .to_vec()
-        })
-        .collect();
-    let columns = [("asked for", Right), ("class", Right), ("allocs", Right), ("wasted on average", Right)];
-    format!("\nrequests that waste most\n{}", table(&columns, &cells))
+    table
 }
 
 /// Some call sites by name.
-fn call_sites(title: &str, sites: &[String]) -> String {
-    if sites.is_empty() {
-        return String::new();
-    }
-    let named: Vec<&str> = sites.iter().take(NAMED).map(String::as_str).collect();
-    let more = match sites.len() - named.len() {
+fn named(sites: &[String], view: &View) -> Vec<String> {
+    let most = if is_more(view.limit) { sites.len() } else { NAMED };
+    let names = sites.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match sites.len().saturating_sub(most) as u64 {
         0 => String::new(),
-        n => format!(" and {n} more"),
+        more => format!("; not shown: {} (-l 0)", counted(more, "call site", "call sites")),
     };
-    format!("\n{title}: {}{more}\n", named.join(", "))
+    if names.is_empty() { Vec::new() } else { vec![names + &more] }
 }

@@ -1,4 +1,4 @@
-//! `who ADDRESS`: every life of an address, and its neighbours.
+//! `who ADDRESS`: the objects that held an address, and their neighbours.
 
 mod rows;
 mod text;
@@ -9,6 +9,7 @@ use crate::collect::{Collectors, Handle, Who};
 use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -25,7 +26,7 @@ pub struct Options {
 fn address_of(text: &str) -> std::result::Result<u64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16)
-        .map_err(|_| format!("`{text}` is no address: expected hexadecimal digits"))
+        .map_err(|_| format!("`{text}` is not an address: expected hexadecimal digits"))
 }
 
 /// Lives of the objects that held an address.
@@ -41,14 +42,14 @@ impl Report for WhoReport {
 
     const NAME: &'static str = "who";
     const KEY: &'static str = "who";
-    const TITLE: &'static str = "who";
-    const ABOUT: &'static str = "Every life of an address, and its neighbours";
+    const TITLE: &'static str = "objects at an address";
+    const ABOUT: &'static str = "Objects that held an address, and their neighbours";
 
     fn new(options: Options, _: &Selection) -> Self {
         Self { address: options.address }
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         None
     }
 
@@ -72,7 +73,7 @@ impl Report for WhoReport {
         rows::of(context, analysis, analysis.get(*handle), self.address)
     }
 
-    fn text(&self, rows: &WhoRows, view: &View) -> String {
+    fn screen(&self, rows: &WhoRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -28,9 +28,9 @@ pub struct WhoRows {
 pub struct LifeRow {
     /// Address of the object.
     pub address: Address,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes_req: u64,
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Name of the cache; `null`: unknown, or allocated by kmalloc.
     pub cache: Option<String>,
@@ -102,7 +102,7 @@ pub struct FreeRow {
 pub struct Neighbour {
     /// Its address.
     pub address: Address,
-    /// Bytes handed out.
+    /// Bytes allocated.
     #[serde(skip)]
     pub bytes_alloc: u64,
     /// Name of its cache.
@@ -147,7 +147,7 @@ impl Lookup<'_, '_> {
     fn life(&self, life: &Closed, near: &[Closed]) -> LifeRow {
         let (end, freed) = match life.end {
             End::Freed { free, late, .. } => (LifeEnd::Freed, Some(self.free(&free, late.is_some()))),
-            End::Unseen { .. } => (LifeEnd::FreedUnseen, None),
+            End::ImpliedFree { .. } => (LifeEnd::FreedUnseen, None),
             End::Live => (LifeEnd::Live, None),
         };
         let call_site = self.call_site(life);

@@ -23,6 +23,7 @@ pub fn all() -> Vec<File> {
     vec![
         file("meta-values", 2000, false, meta_values),
         file("meta-pairs", 2000, false, meta_pairs),
+        file("cpu-ranges", 2000, false, cpu_ranges),
         file("attachments", 2000, true, attachments),
         file("tasks", 2000, false, tasks),
         file("stats", 2000, false, stats),
@@ -85,6 +86,14 @@ pub fn one_large_value() -> Vec<u8> {
 fn meta_pairs() -> Vec<u8> {
     let one = chunk(b"META", None, &vec![0; 200 << 20], true);
     some_events().with(1, std::iter::repeat_n(one, 40))
+}
+
+/// All CPUs of a node, thousands of times in 32 KB.
+fn cpu_ranges() -> Vec<u8> {
+    let mut made = some_events();
+    let list = "0-65535,".repeat(4000);
+    made.writer().meta(&[("node0.cpus", list.as_bytes()), ("node1.cpus", b"1")]).unwrap();
+    made.finish()
 }
 
 /// Attachments without contents, and large ones.

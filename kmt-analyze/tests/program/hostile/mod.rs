@@ -106,7 +106,7 @@ fn fields_beyond_any_record_take_no_memory() {
         assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{command}: {}", stderr(&output));
     }
     let told = stderr(&run(&["summary"], &file));
-    assert!(told.contains("a field lies behind any event"), "{told}");
+    assert!(told.contains("a field is beyond the end of any event"), "{told}");
 }
 
 /// Sizes and counts at the end of 64 bits: sums of them are numbers.

@@ -45,7 +45,7 @@ impl DirEntry {
         };
         let dir = opened.map_err(|e| {
             Failure::io("creating", path, &e.into())
-                .hint("choose a directory that is there, and that you may write to")
+                .hint("choose an existing directory that you can write to")
         })?;
         Ok(Self { path: path.to_owned(), dir: Arc::new(dir), name: name.to_owned() })
     }
@@ -55,7 +55,7 @@ impl DirEntry {
         match statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(Failure::io("looking at", &self.path, &error.into())),
+            Err(error) => Err(Failure::io("reading the status of", &self.path, &error.into())),
         }
     }
 
@@ -80,7 +80,7 @@ impl DirEntry {
         const TRIES: usize = 16;
         let busy = || {
             Failure::new(format!("{} is being written by another process", self.path.display()))
-                .hint("let that one end, or choose another name with -o")
+                .hint("wait until that process ends, or choose another name with -o")
         };
         for _ in 0..TRIES {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -101,7 +101,7 @@ impl DirEntry {
                     };
                     if !left.metadata().is_ok_and(|m| m.is_file()) {
                         return Err(Failure::new(format!(
-                            "{} is there, and is no file",
+                            "{} exists and is not a regular file",
                             self.path.display()
                         )));
                     }
@@ -117,7 +117,7 @@ impl DirEntry {
                 }
                 Err(error) => {
                     return Err(Failure::io("creating", &self.path, &error.into())
-                        .hint("choose a directory that you may write to"));
+                        .hint("choose a directory that you can write to"));
                 }
             }
         }
@@ -132,14 +132,14 @@ impl DirEntry {
     }
 
     fn id_of(&self, file: &File) -> Result<FileId> {
-        let stat = fstat(file).map_err(|e| Failure::io("looking at", &self.path, &e.into()))?;
+        let stat = fstat(file).map_err(|e| Failure::io("reading the status of", &self.path, &e.into()))?;
         Ok(file_id(&stat))
     }
 
     /// Gives `file`, which is under this name, the name `to`; it replaces what is there only with `force`.
     pub fn rename(&self, file: &File, id: FileId, to: &OsStr, force: bool) -> io::Result<()> {
         let named = Self { path: self.path.clone(), dir: self.dir.clone(), name: to.to_owned() };
-        let replaced = || io::Error::other("its unfinished file was replaced by another process");
+        let replaced = || io::Error::other("another process replaced its unfinished file");
         if !self.is(id) {
             return Err(replaced());
         }
@@ -182,8 +182,8 @@ impl DirEntry {
     /// A file without a name, in the same directory.
     pub fn nameless(&self) -> Result<File> {
         let failed = |e: Errno| {
-            Failure::io("creating a file beside", &self.path, &e.into())
-                .hint("choose a directory that you may write to")
+            Failure::io("creating a temporary file beside", &self.path, &e.into())
+                .hint("choose a directory that you can write to")
         };
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         match openat(&self.dir, ".", flags | OFlags::TMPFILE, FILE) {

@@ -9,7 +9,7 @@ use super::dir_entry::DirEntry;
 use crate::early_end::Unfinished;
 use crate::failure::{Failure, Result};
 
-/// Directories that were not there before. When this is dropped, or a signal ends the program, the empty ones go.
+/// Directories that did not exist before. When this is dropped, or a signal ends the program, the empty ones go.
 #[derive(Debug)]
 pub struct Folders {
     made: Vec<Unfinished>,

@@ -1,4 +1,4 @@
-//! The output file: complete under its name, or not there at all.
+//! The output file: complete under its name, or absent.
 
 mod dir_entry;
 mod folders;
@@ -19,7 +19,7 @@ use self::target::already_there;
 use crate::early_end::{FileId, Unfinished};
 use crate::failure::{Failure, Outcome, Result};
 
-/// Prints a text that was asked for. A reader that went away is no failure.
+/// Prints a text to standard output. A closed pipe is not a failure.
 pub fn print(text: &[u8]) -> Result<Outcome> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
@@ -121,10 +121,11 @@ impl Output {
         let failure = Failure::io("writing", &self.target.path, error);
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                failure.hint("make room, or choose another file system with -o")
+                failure.hint("free some space, or choose another file system with -o")
             }
-            io::ErrorKind::Interrupted => failure
-                .hint("the reader of the pipe does not read; the bytes that it received are a readable file"),
+            io::ErrorKind::Interrupted => failure.hint(
+                "the reader of the pipe does not read; the bytes that it received form a readable file",
+            ),
             _ => failure,
         }
     }
@@ -152,21 +153,21 @@ impl Output {
         match named {
             Ok(()) => {
                 let synced =
-                    entry.sync().map_err(|e| Failure::io("writing the directory of", &entry.path, &e));
+                    entry.sync().map_err(|e| Failure::io("syncing the directory of", &entry.path, &e));
                 self.part = None;
                 synced
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(already_there(&self.target.path))
             }
-            Err(error) => Err(Failure::io("naming", &self.target.path, &error)),
+            Err(error) => Err(Failure::io("renaming", &self.target.path, &error)),
         }
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // A recording without events is worth nothing; another file is removed by its `Unfinished`.
+        // A recording without events is not usable; another file is removed by its `Unfinished`.
         if let Some(PartFile { temporary, id, removal: None, .. }) =
             self.part.as_ref().filter(|_| self.len == 0)
         {

@@ -1,4 +1,4 @@
-//! Outputs that are no files: standard output, pipes, devices, serial lines.
+//! Outputs that are not files: standard output, pipes, devices, serial lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -16,10 +16,10 @@ use crate::failure::{Failure, Result};
 pub(super) fn open_special(entry: &DirEntry) -> Result<File> {
     let path = &entry.path;
     let file = entry.open(OFlags::WRONLY).map_err(|e| Failure::io("opening", path, &e.into()))?;
-    let kind = file.metadata().map_err(|e| Failure::io("looking at", path, &e))?.file_type();
+    let kind = file.metadata().map_err(|e| Failure::io("reading the status of", path, &e))?.file_type();
     if kind.is_file() {
-        return Err(Failure::new(format!("{} was replaced while it was opened", path.display()))
-            .hint("write to a directory that only you may write to"));
+        return Err(Failure::new(format!("another process replaced {} while it was opened", path.display()))
+            .hint("write to a directory that only you can write to"));
     }
     if file.is_terminal() {
         raw_line(&file, path)?;
@@ -45,8 +45,8 @@ pub(super) fn inherited(path: &Path) -> Option<Result<File>> {
     let opened = OpenOptions::new().write(true).open(format!("/proc/self/fd/{number}"));
     let refuse_file = |file: File| match file.metadata() {
         Ok(metadata) if metadata.is_file() => {
-            Err(Failure::new(format!("{} is a file that is open", path.display()))
-                .hint("give its name with -o"))
+            Err(Failure::new(format!("{} is an open regular file", path.display()))
+                .hint("give the name of the file with -o"))
         }
         _ => Ok(file),
     };
@@ -100,12 +100,12 @@ fn raw_line(file: &File, path: &Path) -> Result<()> {
     let ours = [name(io::stdin().as_fd()), name(io::stdout().as_fd()), name(io::stderr().as_fd())];
     let own = name(file.as_fd());
     if own.is_some() && ours.contains(&own) {
-        return Err(Failure::new(format!("{} is the terminal that you are at", path.display()))
-            .hint("name a file, or a serial line without a login"));
+        return Err(Failure::new(format!("{} is your own terminal", path.display()))
+            .hint("give a file, or a serial line without a login"));
     }
     let set = tcgetattr(file).and_then(|mut line| {
         line.make_raw();
         tcsetattr(file, OptionalActions::Drain, &line)
     });
-    set.map_err(|e| Failure::io("setting raw", path, &e.into()))
+    set.map_err(|e| Failure::io("setting raw mode of", path, &e.into()))
 }

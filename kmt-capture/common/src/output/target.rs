@@ -84,7 +84,7 @@ impl Target {
     fn refuse_terminal(&self) -> Result<()> {
         if is_stdout(&self.path) && io::stdout().is_terminal() {
             return Err(Failure::new("standard output is a terminal, and this format is binary")
-                .hint("redirect it, or give a file name with -o"));
+                .hint("redirect standard output, or give a file name with -o"));
         }
         Ok(())
     }
@@ -133,12 +133,12 @@ enum Found {
 }
 
 pub(super) fn already_there(path: &Path) -> Failure {
-    Failure::new(format!("{} is already there", path.display())).hint("--force overwrites it")
+    Failure::new(format!("{} already exists", path.display())).hint("--force overwrites it")
 }
 
 fn cut_off(part: &Path) -> Failure {
-    Failure::new(format!("{} is left of a recording that was cut off", part.display())).hint(format!(
-        "`kmt-capture convert {} -o FILE.kmt` saves what it holds; --force overwrites it",
+    Failure::new(format!("{} is the file of an interrupted recording", part.display())).hint(format!(
+        "`kmt-capture convert {} -o FILE.kmt` saves its events; --force overwrites it",
         part.display()
     ))
 }

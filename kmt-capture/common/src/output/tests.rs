@@ -47,7 +47,7 @@ fn what_replaced_a_pipe_is_not_written_to() {
     symlink(&victim, &link).unwrap();
     assert!(open_special(&DirEntry::of(&link).unwrap()).is_err(), "a link to a file");
     let said = open_special(&DirEntry::of(&victim).unwrap()).unwrap_err().to_string();
-    assert!(said.contains("was replaced while it was opened"), "{said}");
+    assert!(said.contains("another process replaced") && said.contains("while it was opened"), "{said}");
     assert_eq!(fs::read(&victim).unwrap(), b"mine");
     assert!(open_special(&DirEntry::of(Path::new("/dev/null")).unwrap()).is_ok());
 }
@@ -71,12 +71,12 @@ fn nothing_is_replaced_unasked() {
     let scratch = Scratch::new("there");
     fs::write(scratch.0.join("x"), "old").unwrap();
     let said = written(&scratch.target("x", false), "new").unwrap_err().to_string();
-    assert!(said.contains("is already there"), "{said}");
+    assert!(said.contains("already exists"), "{said}");
     // It may come up while we write.
     let mut output = scratch.target("y", false).open().unwrap();
     fs::write(scratch.0.join("y"), "theirs").unwrap();
     output.write(b"ours").unwrap();
-    assert!(output.finish().unwrap_err().to_string().contains("is already there"));
+    assert!(output.finish().unwrap_err().to_string().contains("already exists"));
     assert_eq!(fs::read(scratch.0.join("y")).unwrap(), b"theirs");
     written(&scratch.target("x", true), "new").unwrap();
     assert_eq!(fs::read(scratch.0.join("x")).unwrap(), b"new");
@@ -132,7 +132,7 @@ fn what_was_left_is_kept_unless_it_is_forced() {
     drop(first);
     assert_eq!(scratch.names(), ["x.part"]);
     let said = scratch.target("x", false).record().unwrap_err().to_string();
-    assert!(said.contains("is left of a recording that was cut off"), "{said}");
+    assert!(said.contains("is the file of an interrupted recording"), "{said}");
     let mut second = scratch.target("x", true).record().unwrap();
     second.write(b"second").unwrap();
     second.finish().unwrap();
@@ -151,7 +151,7 @@ fn a_file_that_was_replaced_while_it_was_written_gets_no_name() {
         fs::remove_file(&part).unwrap();
         fs::write(&part, "theirs").unwrap();
         let said = output.finish().unwrap_err().to_string();
-        assert!(said.contains("was replaced by another process"), "{said}");
+        assert!(said.contains("another process replaced its unfinished file"), "{said}");
         assert_eq!(scratch.names(), ["x.part"], "what is not ours stays");
         fs::remove_file(&part).unwrap();
     }

@@ -132,7 +132,7 @@ impl SampleConversion {
         Ok(totals)
     }
 
-    /// Notes on what was met, a sentence each.
+    /// Notes on the input, a sentence each.
     pub fn notes(&self, notes: &mut Vec<String>) {
         notes.extend(self.sampling.notes());
         let mut count_note = |count: u64, what: &str| {
@@ -140,18 +140,15 @@ impl SampleConversion {
                 notes.push(format!("{count} {what}"));
             }
         };
-        count_note(self.not_traced, "samples of other events than tracepoints are left out");
-        count_note(
-            self.throttled,
-            "times events were switched off for coming too often: what happened meanwhile is missing",
-        );
+        count_note(self.not_traced, "samples of events other than tracepoints are left out");
+        count_note(self.throttled, "times perf throttled an event: its events in between are missing");
         count_note(
             self.unknown.values().sum(),
-            "samples have ids without a format in the file: they are counted as lost",
+            "samples have an event id without a format in the file: they are counted as lost",
         );
-        count_note(self.short, "samples are too short to be records of the kernel: they are counted as lost");
+        count_note(self.short, "samples are too short for an event: they are counted as lost");
         if self.is_forced {
-            notes.push("perf marked no rounds, so events of one CPU may stand out of order; --limit waiting=SIZE lets more wait to be sorted".to_owned());
+            notes.push("the file has no FINISHED_ROUND records: events of a CPU may be out of order; a larger --limit waiting=SIZE sorts more of them".to_owned());
         }
     }
 }

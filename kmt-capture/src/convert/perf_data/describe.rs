@@ -26,9 +26,9 @@ pub fn describe(file: &mut PerfData<'_>, failed: &dyn Fn(ImportError) -> Failure
     });
     let mut notes = std::mem::take(&mut file.notes);
     if uname.is_none() {
-        notes.push("no uname: flag columns and widths will follow the newest kernel".to_owned());
+        notes.push("no uname: flag columns and widths follow the newest kernel".to_owned());
     }
-    notes.push("perf counts no losses CPU by CPU: those that it noticed are in the file".to_owned());
+    notes.push("perf does not count losses per CPU: the losses that it recorded are in the file".to_owned());
     let kept = |bytes: Vec<u8>| Some(bytes).filter(|b| !b.is_empty());
     let mut files = vec![("events/header_page".to_owned(), data.header_page.into_bytes())];
     files.push(("events/header_event".to_owned(), data.header_event));
@@ -86,6 +86,6 @@ pub fn running_kernel(file: &PerfData<'_>, description: &mut Description) {
         description.modules = description.modules.take().or(fs::read_to_string("/proc/modules").ok());
         description
             .notes
-            .push("symbols are those of the running kernel, which is the recorded one".to_owned());
+            .push("symbols are from the running kernel, which is the recorded kernel".to_owned());
     }
 }

@@ -25,6 +25,7 @@ use crate::import::perf_data::{PerfData, Rounds};
 use crate::input::Kind;
 use crate::output::Output;
 use crate::uuid::Identity;
+use kmt_common::text::count;
 
 /// Converts the parts of a recording, the first one first; nearly always it is one.
 pub fn convert(
@@ -34,7 +35,7 @@ pub fn convert(
 ) -> Result<Converted> {
     if options.verbatim {
         return Err(Failure::new(format!("{} holds samples, not sub-buffers", options.input.display()))
-            .hint("--verbatim keeps sub-buffers that were copied off a target, or of a trace.dat"));
+            .hint("--verbatim works only with sub-buffers copied from a target, or with a trace.dat"));
     }
     let mut files = Vec::new();
     for part in parts {
@@ -44,10 +45,10 @@ pub fn convert(
     // Where perf was killed, its last part has none.
     let Some(at) = files.iter().position(|file| file.tracing.is_some()) else {
         return Err(Failure::new(format!(
-            "{} has no tracing data, so what its samples hold is unknown",
+            "{} has no tracing data: the format of its samples is unknown",
             options.input.display()
         ))
-        .hint("perf writes it when the recording ends: an interrupted one has none; record again, or pipe `perf record -o -`, which writes it first"));
+        .hint("perf writes tracing data at the end, so an interrupted recording has none; record again, or pipe `perf record -o -`, which writes it first"));
     };
     let (first, path) = (&mut files[at], &parts[at].0);
     let mut description = describe(first, &|fault| on(path, &fault))?;
@@ -81,7 +82,7 @@ impl EventSource for Samples<'_, '_> {
             })?;
             conversion.end_of_file(&rounds, fault.as_ref(), &mut file.writer)?;
             if let Some(fault) = &fault {
-                tell!("warning: {}: {fault}; what comes before it is converted", path.display());
+                tell!("warning: {}: {fault}; the events before it are converted", path.display());
             }
         }
         Ok(conversion.finish(&mut file.writer)?)
@@ -90,8 +91,8 @@ impl EventSource for Samples<'_, '_> {
     fn empty(&self) -> Option<Failure> {
         let input = self.options.input.display();
         Some(
-            Failure::new(format!("{input} holds no samples of tracepoints"))
-                .hint("nothing that was recorded happened, or the recording was cut off"),
+            Failure::new(format!("{input} has no samples of tracepoints"))
+                .hint("no recorded event occurred, or the recording was interrupted"),
         )
     }
 
@@ -102,7 +103,11 @@ impl EventSource for Samples<'_, '_> {
             parts => format!("{} parts of a perf.data", parts.len()),
         };
         let order = self.files.first().map_or("", |file| file.order.name());
-        format!("{} events of {} CPUs from {source}, {order}-endian", totals.events, totals.cpus.len())
+        format!(
+            "{} of {} from {source}, {order}-endian",
+            count(totals.events, "event"),
+            count(totals.cpus.len() as u64, "CPU")
+        )
     }
 
     fn notes(&self, description: Description) -> Vec<String> {
@@ -119,12 +124,12 @@ fn on(path: &Path, fault: &ImportError) -> Failure {
 /// A part, all but its records.
 fn open<'d>((path, bytes): &'d (PathBuf, InputBytes), options: &ConvertOptions) -> Result<PerfData<'d>> {
     let input = path.display();
-    let remedy = "`perf report --header-only` says what perf thinks of it";
+    let remedy = "`perf report --header-only` shows if perf can read the file";
     let mut file =
         PerfData::open(bytes, options.limits.import).map_err(|fault| on(path, &fault).hint(remedy))?;
     file.inflated_max = options.limits.of(Kind::Inflated, bytes.len() as u64);
     if !file.attrs.iter().any(|a| a.is_tracepoint()) {
-        return Err(Failure::new(format!("{input} has samples of no tracepoint"))
+        return Err(Failure::new(format!("{input} was recorded without tracepoints"))
             .hint("record tracepoints: perf kmem record --slab --page, or perf record -e 'kmem:*'"));
     }
     Ok(file)
@@ -135,11 +140,11 @@ fn are_of_one_recording(parts: &[(PathBuf, InputBytes)], files: &[PerfData<'_>])
     for (next, pair) in parts.iter().skip(1).zip(files.windows(2)) {
         if pair[0].order != pair[1].order || pair[0].attrs != pair[1].attrs {
             return Err(Failure::new(format!(
-                "{} is not a part of the recording that {} is of: other events were measured",
+                "{} and {} are not parts of one recording: they have different events",
                 next.0.display(),
                 parts[0].0.display()
             ))
-            .hint("convert each of them by its own name"));
+            .hint("convert each file separately"));
         }
     }
     Ok(())

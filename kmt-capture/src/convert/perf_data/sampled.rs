@@ -102,13 +102,13 @@ impl Sampling {
     pub fn notes(&self) -> impl Iterator<Item = String> + '_ {
         let beyond = (self.beyond > 0).then(|| {
             format!(
-                "{} samples are of call sites beyond the first {} of their event, which count as its mean; --limit sampled_sites=SIZE raises the limit",
+                "{} samples are from call sites beyond the first {} of their event: the mean of the event is used for them; --limit sampled_sites=SIZE raises the limit",
                 self.beyond, self.sites_max
             )
         });
         let sampled = self.events.values().map(|s| {
             format!(
-                "{} was sampled: {} of about {} events; nothing that follows objects can be told of it, record with -c 1",
+                "{} was sampled: {} of about {} events; lifetimes and live figures need all events: record with -c 1",
                 s.name, s.all.samples, s.all.events
             )
         });

@@ -63,7 +63,7 @@ impl Attr {
         // The first version had 64 bytes; a size of 0 meant that one.
         let size = if size == 0 { 64 } else { size };
         if !(64..=4096).contains(&size) {
-            return Err(ImportError::at(offset, format!("{size} bytes are no size of an attribute")));
+            return Err(ImportError::at(offset, format!("an attribute cannot have {size} bytes")));
         }
         let config = cursor.u64("an attribute")?;
         let period = cursor.u64("an attribute")?;

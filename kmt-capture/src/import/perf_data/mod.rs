@@ -1,4 +1,4 @@
-//! `perf.data`, files and pipe mode: what it tells besides events.
+//! `perf.data`, files and pipe mode: all of it but its records.
 //!
 //! Source: Linux 7.2, `include/uapi/linux/perf_event.h` and
 //! `tools/perf/Documentation/perf.data-file-format.txt`.
@@ -62,7 +62,7 @@ impl<'d> PerfData<'d> {
         let order = match bytes.get(..8) {
             Some(b"PERFILE2") => ByteOrder::Little,
             Some(b"2ELIFREP") => ByteOrder::Big,
-            _ => return Err(ImportError::at(0, "this is no perf.data: it does not begin with PERFILE2")),
+            _ => return Err(ImportError::at(0, "not a perf.data: it does not begin with PERFILE2")),
         };
         let mut cursor = Cursor::new(bytes, 0, order);
         cursor.take(8, "the magic")?;
@@ -87,7 +87,7 @@ impl<'d> PerfData<'d> {
         if file.attrs.is_empty() {
             return Err(ImportError::at(
                 bytes.len() as u64,
-                "the file ends without saying what was measured",
+                "the file ends without a description of its events",
             ));
         }
         Ok(file)
@@ -100,24 +100,24 @@ impl<'d> PerfData<'d> {
         let section = |cursor: &mut Cursor<'d>, what: &str| -> Result<(u64, u64)> {
             Ok((cursor.u64(what)?, cursor.u64(what)?))
         };
-        let attrs = section(&mut cursor, "where the attributes are")?;
-        let data = section(&mut cursor, "where the records are")?;
-        section(&mut cursor, "where the event types are")?;
+        let attrs = section(&mut cursor, "the section of the attributes")?;
+        let data = section(&mut cursor, "the section of the records")?;
+        section(&mut cursor, "the section of the event types")?;
         let mut features = Vec::new();
         for word in 0..4u32 {
             let bits = cursor.u64("the features")?;
             features.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| word * 64 + bit));
         }
         if !(16 + 48..=4096).contains(&attr_size) {
-            return Err(ImportError::at(offset, format!("{attr_size} bytes are no size of an attribute")));
+            return Err(ImportError::at(offset, format!("an attribute cannot have {attr_size} bytes")));
         }
         self.read_attrs(&whole, attrs, attr_size)?;
         let end = self.bytes.len() as u64;
         let data_end = data.0.saturating_add(data.1);
         if data.1 == 0 || data_end > end {
-            let what = if data.1 == 0 { "was not closed" } else { "is cut off" };
+            let what = if data.1 == 0 { "was not closed" } else { "is truncated" };
             self.notes.push(format!(
-                "the file {what}: it is read up to its end, and what follows the records is missing"
+                "the file {what}: records are read up to its end; the data after the records is missing"
             ));
             self.records = (data.0, end);
             return Ok(());
@@ -125,7 +125,7 @@ impl<'d> PerfData<'d> {
         self.records = (data.0, data_end);
         let mut table = whole.seek(data_end, "the features")?;
         for feature in features {
-            let (offset, len) = section(&mut table, "where a feature is")?;
+            let (offset, len) = section(&mut table, "the section of a feature")?;
             let mut at = whole.seek(offset, "a feature")?;
             let contents = at.take(len, "a feature")?;
             self.feature(feature, contents, offset)?;
@@ -142,7 +142,7 @@ impl<'d> PerfData<'d> {
             let mut attr = Attr::read(&mut Cursor::new(entry, entry_offset, self.order))?;
             let tail = entry.get(entry.len().saturating_sub(16)..).unwrap_or_default();
             let mut tail = Cursor::new(tail, entry_offset, self.order);
-            let (ids, ids_len) = (tail.u64("where ids are")?, tail.u64("how many ids there are")?);
+            let (ids, ids_len) = (tail.u64("the offset of ids")?, tail.u64("the length of ids")?);
             let mut at = whole.seek(ids, "ids")?;
             let ids = at.take(ids_len, "ids")?;
             ids_count = ids_count.saturating_add(ids.len() as u64 / 8);

@@ -80,7 +80,7 @@ impl<'d> Records<'d> {
         let Some(len) = size.checked_sub(HEADER_LEN) else {
             return Err(ImportError::at(
                 offset,
-                format!("a record of {size} bytes: shorter than its own header"),
+                format!("a record of {size} bytes is shorter than its header"),
             ));
         };
         let body_offset = self.cursor.offset();
@@ -95,8 +95,9 @@ impl<'d> Records<'d> {
             Record::AUXTRACE => Some(self.cursor.order.uint(body.get(..8).unwrap_or_default())),
             _ => Some(0),
         };
-        let tail_len = tail_len.ok_or_else(|| ImportError::at(offset, "a record of absurd length"))?;
-        let tail = self.cursor.take(tail_len, "what follows a record")?;
+        let tail_len = tail_len
+            .ok_or_else(|| ImportError::at(offset, "the length of the data of a record is out of range"))?;
+        let tail = self.cursor.take(tail_len, "the data of a record")?;
         Ok(Some(Record { kind, misc, offset: body_offset, body, tail, tail_offset }))
     }
 

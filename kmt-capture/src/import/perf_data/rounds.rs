@@ -1,4 +1,4 @@
-//! Records in the order of their times: perf writes what each CPU's buffer holds in turns, and says when a turn is over.
+//! Records in the order of their times: perf writes the buffers of all CPUs in rounds, and marks the end of each round.
 
 use super::super::cursor::{ImportError, Result};
 use super::PerfData;

@@ -71,7 +71,7 @@ impl Shapes {
                 found.ok_or_else(|| {
                     ImportError::at(
                         record.offset,
-                        format!("a sample of id {id}, which nothing was measured with"),
+                        format!("a sample has the id {id}, which no recorded event has"),
                     )
                 })?
             }
@@ -103,9 +103,9 @@ impl Shapes {
         }
         if has(bits::CALLCHAIN) {
             let count = cursor.u64("a call chain")?;
-            let len = count
-                .checked_mul(8)
-                .ok_or_else(|| ImportError::at(cursor.offset(), "a call chain of absurd length"))?;
+            let len = count.checked_mul(8).ok_or_else(|| {
+                ImportError::at(cursor.offset(), "the length of a call chain is out of range")
+            })?;
             sample.chain = cursor.take(len, "a call chain")?;
         }
         if has(bits::RAW) {

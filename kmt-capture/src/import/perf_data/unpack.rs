@@ -76,7 +76,7 @@ impl Unpack {
                 return Ok(());
             }
             if made == 0 {
-                return Err(ImportError::at(record.offset, "compressed records that stop in the middle"));
+                return Err(ImportError::at(record.offset, "the compressed records end too early"));
             }
         }
     }
@@ -85,7 +85,7 @@ impl Unpack {
     #[cfg(not(feature = "zstd"))]
     pub fn feed(&mut self, record: &Record<'_>, _: &mut dyn FnMut(&Record<'_>) -> Result<()>) -> Result<()> {
         let _ = (self.packed(record)?, self.order, &self.held, whole);
-        Err(ImportError::at(record.offset, "compressed with zstd, which this kmt-capture was built without"))
+        Err(ImportError::at(record.offset, "compressed with zstd; this kmt-capture was built without zstd"))
     }
 
     fn packed<'r>(&self, record: &Record<'r>) -> Result<&'r [u8]> {

@@ -105,7 +105,7 @@ impl<'d> TraceDat<'d> {
         let torn = Some(len.saturating_sub(there)).filter(|&missing| missing > 0).map(|missing| {
             ImportError::at(
                 end,
-                format!("the file is cut off: {missing} bytes of CPU {} are missing", data.cpu),
+                format!("the file is truncated: {missing} bytes of CPU {} are missing", data.cpu),
             )
         });
         let here = cursor.take(there, "a CPU's data")?;

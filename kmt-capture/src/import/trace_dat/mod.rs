@@ -94,14 +94,14 @@ impl<'d> TraceDat<'d> {
             "6" => file.read_v6(cursor)?,
             "7" => file.read_v7(cursor)?,
             other => {
-                let what = format!("version {other:?} of trace.dat; 6 and 7 are known");
+                let what = format!("trace.dat version {other:?}; only 6 and 7 are supported");
                 return Err(ImportError::at(super::tracing_data::MAGIC.len() as u64, what));
             }
         }
         if file.instances.is_empty() {
             return Err(ImportError::at(
                 bytes.len() as u64,
-                "the file ends without a buffer: its recording did not end well, or it holds text only",
+                "the file ends without a buffer: the recording was interrupted, or the file has text only",
             ));
         }
         Ok(file)
@@ -136,8 +136,8 @@ impl<'d> TraceDat<'d> {
                 let id = order.uint(data.get(..8).unwrap_or_default());
                 self.options.kept.push(("trace_id", format!("{id:#x}")));
             }
-            12 => self.notes.push("times of this guest are not shifted to those of its host".to_owned()),
-            14 => self.notes.push("TSC times are kept as ticks, not turned into nanoseconds".to_owned()),
+            12 => self.notes.push("times of this guest are not converted to times of its host".to_owned()),
+            14 => self.notes.push("TSC times stay in ticks and are not converted to nanoseconds".to_owned()),
             _ => {}
         }
     }

@@ -39,7 +39,7 @@ impl TraceDat<'_> {
             let offset = cursor.offset();
             match tag(&mut cursor)? {
                 Tag::TraceDatOptions => {
-                    return Err(ImportError::at(offset, "options stand where a buffer should"));
+                    return Err(ImportError::at(offset, "options instead of a buffer"));
                 }
                 Tag::Latency => return Err(text_only(offset)),
                 Tag::Flyrecord => {}
@@ -82,7 +82,7 @@ impl TraceDat<'_> {
 fn text_only(offset: u64) -> ImportError {
     ImportError::at(
         offset,
-        "holds a latency trace, which is text: convert what `trace-cmd report` prints of it",
+        "the file has a latency trace, which is text: convert the output of `trace-cmd report` instead",
     )
 }
 
@@ -95,7 +95,10 @@ fn tag(cursor: &mut Cursor<'_>) -> Result<Tag> {
         b"flyrecord" => Ok(Tag::Flyrecord),
         _ => {
             let found = String::from_utf8_lossy(bytes).into_owned();
-            Err(ImportError::at(offset, format!("{found:?} should be one of options, latency, flyrecord")))
+            Err(ImportError::at(
+                offset,
+                format!("unknown tag {found:?}; options, latency or flyrecord is needed"),
+            ))
         }
     }
 }
@@ -104,8 +107,8 @@ fn flyrecord(cursor: &mut Cursor<'_>, cpus: u32, name: String) -> Result<Instanc
     let mut instance =
         Instance { name, clock: None, page_size: None, cpus: Vec::new(), is_compressed: false };
     for cpu in 0..cpus {
-        let offset = cursor.u64("where a CPU's data is")?;
-        let len = cursor.u64("how long a CPU's data is")?;
+        let offset = cursor.u64("the offset of a CPU's data")?;
+        let len = cursor.u64("the length of a CPU's data")?;
         instance.cpus.push(CpuData { cpu, offset, len });
     }
     Ok(instance)

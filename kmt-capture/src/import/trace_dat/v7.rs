@@ -24,12 +24,12 @@ impl<'d> TraceDat<'d> {
         let compression = cursor.text("the name of the compression")?;
         let _version = cursor.text("the version of the compression")?;
         self.codec = Codec::named(&compression, offset)?;
-        let mut next = cursor.u64("where the options are")?;
+        let mut next = cursor.u64("the offset of the options")?;
         let mut offsets = HashSet::new();
         let mut options = 0u64;
         while next != 0 {
             if !offsets.insert(next) {
-                return Err(ImportError::at(next, "options that follow themselves"));
+                return Err(ImportError::at(next, "the sections of options form a loop"));
             }
             let section = self.section(&cursor, next, 0)?;
             let mut inner = Cursor::new(&section.bytes, section.offset, cursor.order);
@@ -45,7 +45,7 @@ impl<'d> TraceDat<'d> {
                 let data = inner.take(len.into(), "an option")?;
                 let mut option = Cursor::new(data, at, cursor.order);
                 if id == 0 {
-                    next = option.u64("where more options are")?;
+                    next = option.u64("the offset of more options")?;
                     break;
                 }
                 self.v7_option(id, &mut option, &cursor)?;
@@ -64,7 +64,7 @@ impl<'d> TraceDat<'d> {
                 Ok(())
             }
             16..=21 | 23..=25 => {
-                let at = option.u64("where a section is")?;
+                let at = option.u64("the offset of a section")?;
                 let section = self.section(file, at, id)?;
                 self.read_section(id, &section, file)
             }
@@ -104,7 +104,7 @@ impl<'d> TraceDat<'d> {
     }
 
     fn buffer(&mut self, option: &mut Cursor<'_>, file: &Cursor<'d>) -> Result<Instance> {
-        let at = option.u64("where a buffer is")?;
+        let at = option.u64("the offset of a buffer")?;
         let name = option.text("the name of a buffer")?;
         let clock = option.text("the clock of a buffer")?;
         let page_size = option.u32("the size of sub-buffers")?;
@@ -117,8 +117,8 @@ impl<'d> TraceDat<'d> {
         let mut cpus = Vec::new();
         for _ in 0..count {
             let cpu = option.u32("a CPU's number")?;
-            let offset = option.u64("where a CPU's data is")?;
-            cpus.push(CpuData { cpu, offset, len: option.u64("how long a CPU's data is")? });
+            let offset = option.u64("the offset of a CPU's data")?;
+            cpus.push(CpuData { cpu, offset, len: option.u64("the length of a CPU's data")? });
         }
         let flags = Header::read(&mut file.seek(at, "a buffer")?, 3)?.flags;
         let is_compressed = flags & COMPRESSED != 0 && self.codec.is_some();
@@ -155,10 +155,7 @@ impl Header {
         let offset = cursor.offset();
         let found = cursor.u16("the kind of a section")?;
         if found != id {
-            return Err(ImportError::at(
-                offset,
-                format!("a section of kind {found} where one of kind {id} should be"),
-            ));
+            return Err(ImportError::at(offset, format!("a section of kind {found} instead of kind {id}")));
         }
         let flags = cursor.u16("the flags of a section")?;
         let _description = cursor.u32("the description of a section")?;

@@ -13,6 +13,7 @@ use crate::record::ring::{Access, Ring};
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
 use crate::record::{RecordOptions, description, status};
+use kmt_common::text::count;
 
 impl Session {
     /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
@@ -35,14 +36,14 @@ impl Session {
         }
         match self.symbols(options)? {
             symbols::Outcome::Zeroed => self.plan.notes.push(
-                "/proc/kallsyms holds only zeros, so call sites will print as addresses; \
-                 `echo 0 > /proc/sys/kernel/kptr_restrict` as root, then record again"
+                "/proc/kallsyms has only zero addresses: call sites are printed as addresses; \
+                 run `echo 0 > /proc/sys/kernel/kptr_restrict` as root, then record again"
                     .to_owned(),
             ),
             symbols::Outcome::Missing => self
                 .plan
                 .notes
-                .push("no /proc/kallsyms (CONFIG_KALLSYMS): call sites will print as addresses".to_owned()),
+                .push("no /proc/kallsyms (CONFIG_KALLSYMS): call sites are printed as addresses".to_owned()),
             symbols::Outcome::Written(_) => {}
         }
         self.clock_pair()?;
@@ -80,10 +81,10 @@ impl Session {
                 Some(id) => ids.push(id),
                 None => {
                     return Err(Failure::new(format!(
-                        "{} cannot be understood",
+                        "{} has an unknown format",
                         self.setup.top.file(&name).display()
                     ))
-                    .hint(format!("leave {event} out, and send us that file")));
+                    .hint(format!("record without {event}, and report this with the file")));
                 }
             }
         }
@@ -131,9 +132,9 @@ impl Session {
                 (None, None) => "until Ctrl-C".to_owned(),
             };
             eprintln!(
-                "recording {} of {} CPUs to {}, {} of buffer a CPU, clock {}, {until}",
+                "recording {} on {} to {}: {} of buffer per CPU, clock {}, {until}",
                 self.plan.summary(),
-                self.rings.len(),
+                count(self.rings.len() as u64, "CPU"),
                 path.display(),
                 status::bytes(buffer_kb << 10),
                 self.setup.clock,

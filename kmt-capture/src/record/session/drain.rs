@@ -101,7 +101,7 @@ impl Session {
                 Ok(None) => return Ok(count),
                 Err(error) => {
                     return Err(Failure::new(format!("reading the ring buffer of CPU {cpu}: {error}"))
-                        .hint("with or without --mmap it is read in another way"));
+                        .hint("try with --mmap, or without it if it was given"));
                 }
             };
             *drained += bytes.len() as u64;
@@ -111,7 +111,7 @@ impl Session {
             {
                 stats.sub_buffers_damaged += 1;
                 if stats.sub_buffers_damaged == 1 {
-                    eprintln!("warning: a sub-buffer of CPU {cpu} cannot be decoded to its end: {error}");
+                    eprintln!("warning: a sub-buffer of CPU {cpu} cannot be decoded completely: {error}");
                 }
                 decoder.damaged(writer, *cpu)?;
             }

@@ -14,6 +14,7 @@ use crate::record::snapshot::{self, When};
 use crate::record::status::{self, Totals};
 use crate::record::{RecordOptions, description};
 use crate::tracefs::Event;
+use kmt_common::text::count;
 
 /// Length of the state of /sys/kernel/slab in the file, at most about.
 const SLAB_STATE_LEN: u64 = 128 << 10;
@@ -68,10 +69,7 @@ impl Session {
             return Ok(());
         }
         self.status.clear();
-        eprintln!(
-            "warning: {} went away or was disabled by somebody else during the recording",
-            off.join(", ")
-        );
+        eprintln!("warning: {}: disabled or removed by another process during the recording", off.join(", "));
         self.decoder.lost.uncounted = true;
         let pairs = [("record.disabled", off.join(" ").into_bytes())];
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_slice()));
@@ -104,7 +102,7 @@ impl Session {
         if let Some(missed) = missed.filter(|&missed| missed > 0) {
             self.status.clear();
             eprintln!(
-                "warning: the probe at kvfree_call_rcu was missed up to {missed} times: that many frees may be missing"
+                "warning: the probe at kvfree_call_rcu missed up to {missed} calls: their frees may be missing"
             );
         }
         let pairs = [
@@ -129,7 +127,7 @@ pub(super) enum Ending {
     Size(Bound),
 }
 
-/// Says what was recorded and what to do with it.
+/// Prints the result of the recording and the next command.
 pub(super) fn tell(
     path: &Path,
     options: &RecordOptions,
@@ -144,14 +142,14 @@ pub(super) fn tell(
             counters.iter().filter_map(of).map(|(cpu, lost)| format!("{lost} on CPU {cpu}")).collect();
         let share = 100.0 * totals.lost as f64 / (totals.lost + totals.events) as f64;
         eprintln!(
-            "warning: {} events were lost ({share:.1} %): {}; a larger --buffer-size, fewer events, or --raw help",
+            "warning: events were lost: {} ({share:.1} %), {}; use a larger --buffer-size, fewer events, or --raw",
             totals.lost,
             by_cpu.join(", ")
         );
     }
     if flagged.damaged_input {
         eprintln!(
-            "warning: part of the ring buffers could not be decoded; the places are marked in the file"
+            "warning: part of the ring buffers could not be decoded; marks in the file show where events are missing"
         );
     }
     let is_cut = matches!(ending, Ending::Size(Bound::Disk | Bound::Memory));
@@ -162,8 +160,8 @@ pub(super) fn tell(
     }
     if !options.quiet {
         eprintln!(
-            "{} events, {} lost{}, {}; the fullest buffer was {:.0} % full",
-            totals.events,
+            "{}, {} lost{}, {}; the fullest buffer was {:.0} % full",
+            count(totals.events, "event"),
             totals.lost,
             if left > 0 { " before the stop" } else { "" },
             status::bytes(totals.bytes),

@@ -28,6 +28,7 @@ use super::{RecordOptions, description, size, snapshot};
 use crate::decode::{NATIVE_ORDER, SubBufferDecoder};
 use crate::failure::{Failure, Outcome, Result};
 use crate::uuid::Identity;
+use kmt_common::text::count;
 
 /// Memory that the file needs while it is written, for each CPU and for the index.
 const LIMITS: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows(8_192);
@@ -258,7 +259,7 @@ impl Session {
         let now = || description::trace_now(&self.setup, cpu);
         if !snapshot::write_slabinfo(&mut self.writer, now)? {
             self.status.clear();
-            eprintln!("warning: /proc/slabinfo could not be read this time");
+            eprintln!("warning: /proc/slabinfo could not be read; this snapshot is missing");
         }
         self.snapshots += start.elapsed();
         self.emit()
@@ -300,9 +301,9 @@ impl Session {
         drop(setup);
         let ending = named.map_err(|failure| match unfinished.filter(|part| part.exists()) {
             Some(part) => failure.hint(format!(
-                "{} holds what was recorded until then, {} events: kmt-analyze {}",
+                "{} has the {} recorded until then: kmt-analyze {}",
                 part.display(),
-                events_written,
+                count(events_written, "event"),
                 part.display()
             )),
             None => failure,
@@ -330,7 +331,7 @@ fn warn_of_tmpfs(path: &Path, options: &RecordOptions) {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !options.quiet && path != Path::new("-") && is_in_memory(folder) {
         eprintln!(
-            "warning: {} is in memory (tmpfs): the file takes from what is being measured, and is gone after a reboot",
+            "warning: {} is in memory (tmpfs): the file uses memory that is being measured, and is lost at a reboot",
             folder.display()
         );
     }

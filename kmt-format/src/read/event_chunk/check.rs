@@ -73,7 +73,7 @@ impl EventChunk<'_> {
     /// Checks every index, offset and time once, so that nothing read later can be out of place.
     pub(super) fn check(&self, schema: &Schema) -> core::result::Result<(), &'static str> {
         if !self.epochs.windows(2).all(|w| matches!(w, [a, b] if a.0 <= b.0 && a.1 < b.1)) {
-            return Err("the epochs of a chunk do not rise");
+            return Err("the epochs of a chunk are not in ascending order");
         }
         // For each descriptor its shape, if each of its records must be checked: few must.
         let mut special: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
@@ -86,7 +86,7 @@ impl EventChunk<'_> {
             }
             if checked.is_new(descriptor.shape) {
                 if self.info.classes & class_bit(shape.class) == 0 {
-                    return Err("a descriptor has a class that the head of its chunk leaves out");
+                    return Err("the head of a chunk lacks the class of a descriptor");
                 }
                 self.check_slots(shape)?;
                 checked.add(descriptor.shape, arrays_of(schema, shape)?);
@@ -121,13 +121,13 @@ impl EventChunk<'_> {
             });
         }
         if falls {
-            return Err("the times of a chunk fall");
+            return Err("the times of a chunk are not in ascending order");
         }
         if contexts > self.contexts.len().checked_div(self.context_stride).unwrap_or(0) {
-            return Err("a record has a context that is not there");
+            return Err("a record has a context that does not exist");
         }
         if descriptors > special.len() {
-            return Err("a record has a descriptor that is not there");
+            return Err("a record has a descriptor that does not exist");
         }
         if count > 0 && (self.time(0) != Some(self.info.t_first) || last != self.info.t_last) {
             return Err("the head of a chunk has other times than its records");

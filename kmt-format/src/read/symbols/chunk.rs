@@ -101,7 +101,7 @@ impl<'d> SymbolChunk<'d> {
         let (mut last, mut symbol_count, mut names_len, mut end) = (0, 0usize, 0usize, 0usize);
         for (index, block) in self.blocks.iter().enumerate() {
             if !(1..=SYMBOLS_IN_BLOCK_MAX).contains(&usize::from(block.count)) {
-                return Err("a block of symbols has an impossible number of symbols");
+                return Err("a block of symbols has an invalid number of symbols");
             }
             // Blocks that share bytes would make one byte cost more than once.
             if (block.offset as usize) < end {
@@ -115,7 +115,7 @@ impl<'d> SymbolChunk<'d> {
                     return Err("symbols are not in the order of their addresses");
                 }
                 if symbol.owner > self.owners.len() as u64 {
-                    return Err("a symbol has an owner that is not there");
+                    return Err("a symbol has an owner that does not exist");
                 }
                 (last, first) = (symbol.address, false);
                 name.follow(symbol);
@@ -123,7 +123,7 @@ impl<'d> SymbolChunk<'d> {
                 names_len = names_len.saturating_add(name.len());
             }
             if !symbols.is_done() || first {
-                return Err("a block of symbols cannot be read to its end");
+                return Err("a block of symbols cannot be read completely");
             }
             end = self.heap.len().saturating_sub(symbols.bytes_left());
         }

@@ -1,4 +1,4 @@
-//! `temporary`: objects that are freed soon after their allocation.
+//! `temporary`: objects freed soon after their allocation.
 
 mod rows;
 mod text;
@@ -8,8 +8,9 @@ pub use rows::TemporaryRows;
 use super::sorting::LifetimeKey;
 use crate::collect::{self, Collectors, Handle};
 use crate::pass::Analysis;
+use crate::pass::condition::duration_of;
 use crate::pass::selection::Selection;
-use crate::pass::term::duration_of;
+use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -17,15 +18,15 @@ use crate::reports::report::Report;
 /// Options of `temporary`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Lives up to this long count
+    /// Longest lifetime of a temporary object
     #[arg(long, value_name = "TIME", value_parser = duration_of, default_value = "100us")]
     within: u64,
-    /// Sort by these, the most important first
+    /// Sort by these keys, the most important first
     #[arg(short, long, value_enum, value_delimiter = ',', default_value = "temporary")]
     sort: Vec<LifetimeKey>,
 }
 
-/// Objects that are freed soon after their allocation, by call site.
+/// Objects freed soon after their allocation, by call site.
 #[derive(Debug)]
 pub struct Temporary {
     sort: Vec<LifetimeKey>,
@@ -40,14 +41,14 @@ impl Report for Temporary {
 
     const NAME: &'static str = "temporary";
     const KEY: &'static str = "temporary";
-    const TITLE: &'static str = "temporary";
-    const ABOUT: &'static str = "Objects that are freed almost at once";
+    const TITLE: &'static str = "temporary objects";
+    const ABOUT: &'static str = "Objects that are freed soon after their allocation";
 
     fn new(options: Options, _: &Selection) -> Self {
         Self { sort: options.sort, bound: options.within }
     }
 
-    fn usual() -> Option<Self> {
+    fn with_defaults() -> Option<Self> {
         None
     }
 
@@ -68,7 +69,7 @@ impl Report for Temporary {
         rows::of(context, analysis, analysis.get(*handle), &self.sort, self.bound)
     }
 
-    fn text(&self, rows: &TemporaryRows, view: &View) -> String {
+    fn screen(&self, rows: &TemporaryRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -7,7 +7,8 @@ use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::shown::shown;
-use crate::reports::lifetimes::rows::{Distribution, LifetimeRow};
+use crate::reports::lifetimes::life::Distribution;
+use crate::reports::lifetimes::rows::LifetimeRow;
 use crate::reports::lifetimes::sites::{all_freed, with_lives};
 use crate::reports::lifetimes::sorting::{LifetimeKey, sort};
 
@@ -57,7 +58,7 @@ pub fn of(
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
     sites.retain(|site| site.lives.temporary > 0);
-    sort(&mut sites, keys);
+    sort(&mut sites, keys, |site| (site.lives, &site.symbol));
     let row = |site| TemporaryRow {
         lifetimes: LifetimeRow::of(site, analysis, &labels),
         temporary: site.lives.temporary,

@@ -1,0 +1,136 @@
+//! The library of kmt-analyze, called as a tool calls it, on files that are made of any bytes.
+//!
+//! The first of two bytes chooses the selection, the second one the limit of rows and the reports that have a pass of
+//! their own besides. One pass has the collectors of all reports and one of this target.
+
+use std::path::Path;
+
+use kmt_analyze::collect::Collectors;
+use kmt_analyze::pass::condition::Condition;
+use kmt_analyze::pass::selection::{Selection, analyse_for};
+use kmt_analyze::render::look::Look;
+use kmt_analyze::render::screen::page;
+use kmt_analyze::reports::common::{Context, View};
+use kmt_analyze::reports::registry::REPORTS;
+use kmt_analyze::reports::report::{Answer, AnyReport, Report};
+use kmt_analyze::reports::run::{collect, wants};
+use kmt_analyze::reports::summary::Summary;
+use kmt_analyze::trace::open;
+use kmt_analyze::trace::session::Session;
+use kmt_analyze::trace::time_range::TimeRange;
+
+use super::analyze::input;
+use super::counted::{Counted, Counting};
+
+/// JSON and text of a report, or the reason why it refuses.
+type Shown = Result<(String, String), String>;
+
+/// Most rows of a table.
+const LIMITS: [usize; 4] = [20, 1, 0, usize::MAX];
+
+/// One in this many reports has a pass of its own, of each input: passes are most of the time.
+const ALONE_ONE_IN: usize = 5;
+
+/// Runs the library over a file in memory.
+pub fn run(data: &[u8]) {
+    let Some(([which, how], file)) = input(data) else { return };
+    let (limit, which_alone) = (usize::from(how) % LIMITS.len(), usize::from(how) / LIMITS.len());
+    compare(&file, &selection(which), LIMITS[limit], |place| (place + which_alone) % ALONE_ONE_IN == 0);
+}
+
+/// Runs all reports and a collector over one pass of a file, with one thread and with several, and reports over a pass of
+/// their own: the answers are the same. Returns the number of reports, 0 if the file or the selection is refused.
+pub fn compare(file: &[u8], selection: &Selection, limit: usize, is_alone: impl Fn(usize) -> bool) -> usize {
+    let path = Path::new("memory.kmt");
+    let Ok(trace) = open::trace(path, file) else { return 0 };
+    let session = Session::new(path, &trace);
+    let selection = &Selection { threads: Some(1), ..selection.clone() };
+    let context = Context { session: &session, selection, limit };
+    let reports = accepting(&context);
+    if reports.is_empty() {
+        return 0;
+    }
+    let reports: Vec<&dyn AnyReport> = reports.iter().map(|report| &**report).collect();
+    let (together, counted) = joint(&context, &reports);
+    let several = Selection { threads: Some(3), ..selection.clone() };
+    let (with_threads, counted_with_threads) = joint(&Context { selection: &several, ..context }, &reports);
+    assert_eq!(counted, counted_with_threads, "one thread and several");
+    for (place, report) in reports.iter().enumerate() {
+        let name = report.name();
+        assert_eq!(together[place], with_threads[place], "{name}: one thread and several");
+        if is_alone(place) {
+            assert_eq!(together[place], alone(&context, *report), "{name}: in the joint pass and in its own");
+        }
+    }
+    reports.len()
+}
+
+/// Reports that accept the selection, in their usual form.
+fn accepting(context: &Context<'_, '_>) -> Vec<Box<dyn AnyReport>> {
+    let reports = REPORTS.iter().filter_map(|entry| (entry.with_defaults)());
+    let accepts = |report: &dyn AnyReport| {
+        context.selection.check(context.session, report.title(), report.keys()).is_ok()
+            && report.check(context).is_ok()
+    };
+    reports.filter(|report| accepts(&**report)).collect()
+}
+
+/// All reports over one pass, whose totals are checked against the collector of this target.
+fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport]) -> (Vec<Shown>, Counted) {
+    let mut collectors = Collectors::default();
+    let pending = collect(context, reports, &mut collectors);
+    let counting = collectors.add(Counting);
+    let analysis = analyse_for(context.session, context.selection, &wants(reports, &collectors));
+    let rows = Summary.compute(context, &analysis, &());
+    analysis.get(counting).check(&rows, !context.selection.is_active());
+    let view = context.view(Look::default());
+    let shown =
+        pending.iter().map(|report| report.answer(context, &analysis).map(|answer| show(&*answer, &view)));
+    (shown.collect(), *analysis.get(counting))
+}
+
+/// One report over a pass of its own.
+fn alone(context: &Context<'_, '_>, report: &dyn AnyReport) -> Shown {
+    let mut collectors = Collectors::default();
+    let pending = report.collect(context, &mut collectors);
+    let analysis = analyse_for(context.session, context.selection, &wants(&[report], &collectors));
+    pending.answer(context, &analysis).map(|answer| show(&*answer, &context.view(Look::default())))
+}
+
+/// A report as JSON that can be parsed, and as text that cannot steer a terminal.
+fn show(answer: &dyn Answer, view: &View) -> (String, String) {
+    let document = answer.document();
+    assert!(!document.is_empty(), "rows that cannot be serialized");
+    let json = serde_json::to_string(&document).expect("a map of texts and numbers");
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok_and(|value| value.is_object()));
+    // Narrow and wide, without and with all columns.
+    let text = [40, 80, Look::NO_LIMIT].map(|width| {
+        let look = Look { width, ..view.look };
+        page(&answer.screen(view), &[], "memory.kmt", &look)
+    });
+    let text = text.concat();
+    let hostile = text.chars().find(|c| c.is_control() && *c != '\n');
+    assert_eq!(hostile, None, "{text:?}");
+    (json, text)
+}
+
+/// Everything mostly, else one condition.
+fn selection(choice: u8) -> Selection {
+    let all = Selection::default();
+    let time = |text: &str| TimeRange::parse(text).ok();
+    let term = |text: &str| Condition::parse(text).into_iter().collect();
+    match choice % 16 {
+        0 => Selection { time: time("+0..+0.01"), ..all },
+        1 => Selection { time: time("+0.001..+18446744073"), ..all },
+        2 => Selection { time: time("0..1.5"), ..all },
+        3 => Selection { at: TimeRange::parse_instant("+0.01").ok(), ..all },
+        4 => Selection { pids: vec![7], ..all },
+        5 => Selection { comms: vec!["cc1".into()], cpus: vec![1, 3], ..all },
+        6 => Selection { terms: term("size>=100"), ..all },
+        7 => Selection { terms: term("lifetime>1ms"), ..all },
+        8 => Selection { terms: term("gfp~KERNEL"), time: time("+0.001..+5"), ..all },
+        9 => Selection { terms: term("cache~kmalloc|dentry"), ..all },
+        10 => Selection { without_recorder: true, ..all },
+        _ => all,
+    }
+}

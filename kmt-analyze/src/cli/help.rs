@@ -1,0 +1,80 @@
+//! The list of commands, by the question that they answer.
+
+use std::fmt::Write;
+
+use clap::Command;
+
+use super::args::SELECTION;
+use crate::reports::registry::{Group, REPORTS};
+
+/// Commands that are no reports, by group, in the order of the help.
+const OTHERS: [(Group, &[&str]); 4] = [
+    (Group::Memory, &["all"]),
+    (Group::Compare, &["diff", "reconcile"]),
+    (Group::Events, &["info", "dump", "verify"]),
+    (Group::Exchange, &["export", "slice", "recover", "anonymize", "account", "completions", "man"]),
+];
+
+/// Layout of the help of the program.
+const TEMPLATE: &str = "{about-with-newline}
+Usage: kmt-analyze FILE              findings: the most important facts of the trace
+       kmt-analyze COMMAND … FILE    one question, one command
+       kmt-analyze COMMAND --help    its options
+{before-help}
+{options}{after-help}";
+
+/// Gives the program's help a list of commands by group. Options that select events are in the help of each command.
+pub fn grouped(cli: Command) -> Command {
+    let list = list(&cli);
+    let hide = |arg: clap::Arg| {
+        let is_shared = arg.get_help_heading() == Some(SELECTION);
+        let is_compat =
+            matches!(arg.get_id().as_str(), "compat" | "slab" | "page" | "caller" | "alloc" | "lines");
+        if is_shared || is_compat { arg.hide(true) } else { arg }
+    };
+    cli.mut_args(hide).before_help(list).help_template(TEMPLATE)
+}
+
+/// The commands of all groups.
+fn list(cli: &Command) -> String {
+    let mut out = String::new();
+    for group in Group::ALL {
+        let _ = writeln!(out, "\n{}:", group.title());
+        for name in commands(group) {
+            let about = cli.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+            let _ = writeln!(out, "  {name:<14} {}", about.unwrap_or_default());
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Names of the commands of a group: reports first.
+fn commands(group: Group) -> impl Iterator<Item = &'static str> {
+    let reports = REPORTS.iter().filter(move |entry| entry.group == group).map(|entry| entry.name);
+    let others =
+        OTHERS.iter().filter(move |(of, _)| *of == group).flat_map(|(_, names)| names.iter().copied());
+    reports.chain(others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let cli = crate::cli::whole();
+        let mut listed: Vec<&str> = Group::ALL.into_iter().flat_map(commands).collect();
+        let mut all: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
+        listed.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn the_list_fits_80_columns() {
+        let list = list(&crate::cli::whole());
+        let long: Vec<&str> = list.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(long.is_empty(), "{long:#?}");
+    }
+}

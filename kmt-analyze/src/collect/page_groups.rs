@@ -1,0 +1,74 @@
+//! Sums of pages by kind, allocating origin and stack: sums by any property of a page allocation are made of them.
+
+use std::collections::HashMap;
+
+use super::collector::{Collector, Share};
+use super::sums::{Sums, merged};
+use crate::int_hash::IntHash;
+use crate::ledger::frames::NO_STACK;
+use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::{ClosedFrames, Interests, PageEvent, Receiver};
+
+/// Collects sums of pages by kind, origin and stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageGroups;
+
+impl Collector for PageGroups {
+    type Part = PageGroupSums;
+    type Output = PageGroupSums;
+
+    fn interests(&self) -> Interests {
+        Interests { frames: true, page_stacks: true, pages: true, ..Interests::default() }
+    }
+
+    fn partition(&self, _: &Share) -> PageGroupSums {
+        PageGroupSums::default()
+    }
+
+    fn merge(&self, first: PageGroupSums, others: Vec<PageGroupSums>) -> PageGroupSums {
+        merged(first, others)
+    }
+}
+
+/// Common properties of some page allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageGroup {
+    /// Number of the kind.
+    pub site: u32,
+    /// Number of the CPU and task that allocated.
+    pub origin: u32,
+    /// Number of the stack, or [`NO_STACK`]: always for failed allocations.
+    pub stack: u32,
+}
+
+/// Sums of all groups.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PageGroupSums(pub HashMap<PageGroup, FrameTotals, IntHash>);
+
+impl Sums for PageGroupSums {
+    fn absorb(&mut self, other: Self) {
+        for (group, totals) in other.0 {
+            *self.0.entry(group).or_default() += &totals;
+        }
+    }
+}
+
+impl Receiver for PageGroupSums {
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        let group = PageGroup { site: closed.site, origin: closed.origin, stack: closed.stack };
+        let sums = self.0.entry(group).or_default();
+        *sums += &closed.sums;
+        if closed.is_born {
+            sums.frames_alloc = sums.frames_alloc.saturating_add(closed.frames);
+            sums.alloc_events += u64::from(closed.is_last);
+        }
+    }
+
+    /// Failed allocations have no frames.
+    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+        if event.failed && event.counted {
+            let group = PageGroup { site: event.op.code.number(), origin: event.op.origin, stack: NO_STACK };
+            self.0.entry(group).or_default().alloc_failures += 1;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `dump --follow`: prints events as they arrive.
+
+use std::path::Path;
+
+use kmt_format::read::{Event, StackJoiner};
+
+use super::conditions::{self, Conditions};
+use super::{DumpOptions, Format, Owner, Printer};
+use crate::failure::{Outcome, Result};
+use crate::render::out::Out;
+use crate::trace::event_names::Selected;
+use crate::trace::follow::{self, Sink, Source};
+
+/// Prints the events of a growing file, or of a stream.
+pub fn run(path: &Path, options: &DumpOptions) -> Result<Outcome> {
+    conditions::check(&options.conditions)?;
+    follow::run(
+        path,
+        Live {
+            options,
+            selected: Selected::new(&options.events),
+            conditions: None,
+            stacks: StackJoiner::default(),
+            out: Out::stdout(),
+            left: options.limit.unwrap_or(u64::MAX),
+        },
+    )
+}
+
+struct Live<'o> {
+    options: &'o DumpOptions,
+    selected: Selected<'o>,
+    /// Made when the first event is there.
+    conditions: Option<Conditions<'o>>,
+    stacks: StackJoiner<Owner>,
+    out: Out,
+    left: u64,
+}
+
+impl Sink for Live<'_> {
+    type Cache<'r> = Printer<'r>;
+
+    fn see<'r>(
+        &mut self,
+        source: &Source<'r>,
+        printer: &mut Option<Printer<'r>>,
+        event: &Event<'_>,
+    ) -> Result<bool> {
+        let Self { options, selected, conditions, stacks, out, left } = self;
+        if *left == 0 {
+            return Ok(false);
+        }
+        let new = || Printer::new(source.schema, source.metadata, source.print_env());
+        let is_selected = options.selects(event, selected, source.schema)
+            && (options.conditions.is_empty() || {
+                let conditions =
+                    conditions.get_or_insert_with(|| Conditions::new(&options.conditions, source.metadata));
+                printer.get_or_insert_with(new).meets(event, conditions)
+            });
+        let own = Owner::of(event, is_selected);
+        let of = stacks.see(event, own);
+        if !of.unwrap_or(own).is_selected {
+            return Ok(true);
+        }
+        *left -= 1;
+        let printer = printer.get_or_insert_with(new);
+        let line = match options.format {
+            Format::Kernel => printer.kernel(event),
+            Format::Jsonl => printer.json(event, of.and_then(|of| of.named(source.schema))),
+        };
+        Ok(out.write(line)? && *left > 0)
+    }
+
+    fn gap(&mut self, cpu: u32) {
+        self.stacks.gap(cpu);
+    }
+
+    fn pause(&mut self) -> Result<bool> {
+        self.out.flush()
+    }
+
+    fn end(&mut self, _: Option<&Source<'_>>) -> Result<()> {
+        self.conditions.iter().for_each(Conditions::tell);
+        self.out.flush().map(drop)
+    }
+}

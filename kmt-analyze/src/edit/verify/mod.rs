@@ -1,0 +1,28 @@
+//! `verify`: damage of a file, chunk by chunk and event by event.
+
+mod rows;
+mod text;
+
+#[cfg(test)]
+pub use rows::VerifyRows;
+
+use crate::failure::{Outcome, Result};
+use crate::render::out::{Schema, print_json};
+use crate::render::text::escaped;
+use crate::reports::document::print_screen;
+use crate::reports::output::Output;
+use crate::trace::session::Session;
+
+/// Checks everything and prints the result.
+pub fn run(session: &Session<'_>, bytes: &[u8], output: &Output) -> Result<Outcome> {
+    let rows = rows::of(session.trace, bytes);
+    if output.json {
+        print_json(Schema::first("verify"), &rows)?;
+    } else {
+        let file = escaped(session.path.as_os_str().as_encoded_bytes());
+        print_screen(&session.path, text::of(&file, &rows.verify), &output.show)?;
+    }
+    // An unfinished file is sound as far as it goes, and may lack events.
+    let is_whole = rows.verify.sound && rows.verify.finished;
+    Ok(if is_whole { Outcome::Done } else { Outcome::Incomplete })
+}

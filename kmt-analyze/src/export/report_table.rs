@@ -1,0 +1,193 @@
+//! Tables of reports as CSV and NDJSON.
+
+use kmt_common::tell;
+use kmt_common::text::json_safe;
+use serde_json::{Map, Value};
+
+use super::output::Export;
+use super::table_writer::Writer;
+use super::{Format, Target};
+use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
+use crate::pass::selection::Selection;
+use crate::reports::common::Context;
+use crate::reports::report::AnyReport;
+use crate::reports::run::rows_of;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
+
+/// A table of a report.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportTable<'r> {
+    /// The report.
+    pub report: &'r dyn AnyReport,
+    /// Name of the table; `None`: that of --by, or the largest.
+    pub name: Option<&'r str>,
+    /// At most this many rows, 0: all. `None`: up to the limit `rows`, and a table that is cut is reported.
+    pub lines: Option<usize>,
+}
+
+/// Prints a table of a report as CSV.
+pub fn csv(session: &Session<'_>, selection: &Selection, table: &ReportTable<'_>) -> Result<Outcome> {
+    selection.check(session, table.report.title(), table.report.keys())?;
+    let out = Export::open(&Target { path: "-".into(), force: false })?;
+    table.write(session, selection, Writer::new(out, Format::Csv))
+}
+
+impl ReportTable<'_> {
+    /// Writes a table of a report over one pass.
+    pub fn write(&self, session: &Session<'_>, selection: &Selection, mut writer: Writer) -> Result<Outcome> {
+        let title = self.report.title();
+        let most = usize::try_from(limits::rows()).unwrap_or(usize::MAX);
+        let lines = self.lines.filter(|lines| *lines > 0 && *lines <= most);
+        // One more row shows that the table is cut.
+        let limit = lines.unwrap_or(most.saturating_add(1));
+        let context = Context { session, selection, limit };
+        self.report.check(&context)?;
+        let (analysis, rows) = rows_of(&context, self.report);
+        let mut document =
+            rows.map_err(|reason| Failure::new(format!("{}: no {title}: {reason}", session.path.display())))?;
+        let is_cut = lines.is_none() && cut(&mut document, most);
+        if is_cut {
+            tell!("warning: {}: {title} has more rows: the limit `rows` is {most}", session.path.display());
+            tell!("hint: {}", limits::REMEDY);
+        }
+        write(&mut writer, title, &document, self.name)?;
+        writer.out.finish()?;
+        Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any() || is_cut))
+    }
+}
+
+/// Writes the tables of a report: one as CSV, all of them as NDJSON, each row with the name of its table.
+fn write(
+    writer: &mut Writer,
+    title: &str,
+    document: &Map<String, Value>,
+    wanted: Option<&str>,
+) -> Result<()> {
+    let mut tables = Vec::new();
+    find(document, "", &mut tables);
+    // Values outside of tables are a table of their own.
+    let mut single = Map::new();
+    flatten(document, "", &mut single);
+    if !single.is_empty() {
+        tables.push(("totals".to_owned(), vec![single]));
+    }
+    let list = || tables.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    if let Some(name) = wanted.filter(|name| tables.iter().all(|(n, _)| n != name)) {
+        return Err(Failure::new(format!("{title} has no table {name:?}"))
+            .hint(format!("--table takes one of: {}", list())));
+    }
+    if writer.format == Format::Csv {
+        let grouped = || tables.iter().find(|(n, _)| n.rsplit('.').next() == Some("groups"));
+        let largest = || tables.iter().filter(|(n, _)| n != "totals").max_by_key(|(_, rows)| rows.len());
+        let main = || grouped().or_else(largest);
+        let found = match wanted {
+            Some(name) => tables.iter().find(|(n, _)| n == name),
+            None => main().or(tables.first()),
+        };
+        let Some((name, rows)) = found else { return Ok(()) };
+        if wanted.is_none() && tables.len() > 1 {
+            tell!("note: table {name} of {title}; --table NAME gives another: {}", list());
+        }
+        let columns = columns(rows);
+        writer.head(&columns)?;
+        for row in rows {
+            let values: Vec<Value> =
+                columns.iter().map(|c| row.get(c).cloned().unwrap_or(Value::Null)).collect();
+            writer.values(&columns, &values)?;
+        }
+        return Ok(());
+    }
+    for (name, rows) in tables.iter().filter(|(n, _)| wanted.is_none_or(|w| w == n)) {
+        for row in rows {
+            let mut whole = Map::new();
+            whole.insert("table".to_owned(), name.as_str().into());
+            whole.extend(row.clone());
+            writer.out.write(format!("{}\n", json_safe(&Value::Object(whole).to_string())).as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts tables to that many rows; returns true if there were more.
+fn cut(document: &mut Map<String, Value>, rows_max: usize) -> bool {
+    document.iter_mut().fold(false, |is_cut, (_, value)| match value {
+        Value::Object(inner) => cut(inner, rows_max) || is_cut,
+        Value::Array(items) if items.len() > rows_max && items.iter().any(Value::is_object) => {
+            items.truncate(rows_max);
+            true
+        }
+        _ => is_cut,
+    })
+}
+
+/// Finds all arrays of objects, by their path, with flattened rows.
+fn find(document: &Map<String, Value>, path: &str, out: &mut Vec<(String, Vec<Map<String, Value>>)>) {
+    for (key, value) in document {
+        let path = join(path, key);
+        match value {
+            Value::Object(inner) => find(inner, &path, out),
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                let flat = |item: &Value| {
+                    let mut row = Map::new();
+                    if let Value::Object(object) = item {
+                        flatten(object, "", &mut row);
+                        // Tables in rows stay arrays.
+                        for (key, value) in object.iter().filter(|(_, v)| v.is_array()) {
+                            row.insert(key.clone(), value.to_string().into());
+                        }
+                    }
+                    row
+                };
+                out.push((path, items.iter().map(flat).collect()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All values except arrays, with dots between the keys.
+fn flatten(object: &Map<String, Value>, path: &str, out: &mut Map<String, Value>) {
+    for (key, value) in object {
+        let path = join(path, key);
+        match value {
+            Value::Object(inner) => flatten(inner, &path, out),
+            Value::Array(_) => {}
+            value => drop(out.insert(path, value.clone())),
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// Columns of all rows, in order of appearance.
+fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
+    for key in rows.iter().flat_map(Map::keys) {
+        if !columns.contains(key) {
+            columns.push(key.clone());
+        }
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tables_are_found_and_made_flat() {
+        let document = json!({"a": {"rows": [{"x": 1, "y": {"z": 2}}, {"w": [1]}]}, "b": 3, "c": [1, 2]});
+        let Value::Object(document) = document else { unreachable!() };
+        let mut tables = Vec::new();
+        find(&document, "", &mut tables);
+        assert_eq!(tables.len(), 1);
+        let (name, rows) = &tables[0];
+        assert_eq!((name.as_str(), rows.len()), ("a.rows", 2));
+        assert_eq!(columns(rows), ["x", "y.z", "w"]);
+    }
+}

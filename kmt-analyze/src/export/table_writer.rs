@@ -1,0 +1,137 @@
+//! Rows as CSV and NDJSON.
+
+use std::borrow::Cow;
+
+use kmt_common::text::{escaped, json_safe};
+use serde_json::{Map, Value};
+
+use super::Format;
+use super::output::Export;
+use super::rows::{Cell, Kind};
+use crate::failure::Result;
+
+/// Writes rows as CSV or NDJSON.
+pub struct Writer {
+    /// Output.
+    pub out: Export,
+    /// Csv or ndjson.
+    pub format: Format,
+    line: String,
+}
+
+/// Appends a value as CSV or JSON.
+fn push(line: &mut String, value: &Cell, is_csv: bool) {
+    use std::fmt::Write as _;
+    let _ = match value {
+        Cell::Null => Ok(()),
+        Cell::Int(number) => write!(line, "{number}"),
+        Cell::Uint(number) => write!(line, "{number}"),
+        Cell::Bool(truth) => write!(line, "{truth}"),
+        Cell::Address(address) if is_csv => write!(line, "{address:#x}"),
+        Cell::Address(address) => write!(line, "\"{address:#x}\""),
+        Cell::Text(text) if is_csv => write!(line, "{}", csv_text(text)),
+        Cell::Text(text) if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') => {
+            write!(line, "\"{text}\"")
+        }
+        Cell::Text(text) => write!(line, "{}", json_safe(&Value::String(text.clone()).to_string())),
+    };
+}
+
+impl Writer {
+    /// No row yet.
+    pub fn new(out: Export, format: Format) -> Self {
+        Self { out, format, line: String::new() }
+    }
+
+    /// Writes the names of columns, if the format has them.
+    pub fn head(&mut self, names: &[String]) -> Result<bool> {
+        match self.format {
+            Format::Csv => {
+                let line: Vec<String> =
+                    names.iter().map(|name| quoted(&escaped(name.as_bytes())).into_owned()).collect();
+                self.out.write(format!("{}\r\n", line.join(",")).as_bytes())
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Writes a row; false if the reader is gone.
+    pub fn row(&mut self, columns: &[(&'static str, Kind)], row: &[Cell]) -> Result<bool> {
+        let line = &mut self.line;
+        line.clear();
+        let is_csv = self.format == Format::Csv;
+        line.push_str(if is_csv { "" } else { "{" });
+        let mut is_first = true;
+        for ((name, _), value) in columns.iter().zip(row) {
+            // NDJSON leaves out empty values; CSV needs every column.
+            if !is_csv && *value == Cell::Null {
+                continue;
+            }
+            if !is_first {
+                line.push(',');
+            }
+            is_first = false;
+            if !is_csv {
+                line.push('"');
+                line.push_str(name);
+                line.push_str("\":");
+            }
+            push(line, value, is_csv);
+        }
+        line.push_str(if is_csv { "\r\n" } else { "}\n" });
+        self.out.write(self.line.as_bytes())
+    }
+
+    /// Writes values under names.
+    pub fn values(&mut self, names: &[String], values: &[Value]) -> Result<bool> {
+        let line = match self.format {
+            Format::Csv => {
+                let cells: Vec<String> = values.iter().map(cell).collect();
+                format!("{}\r\n", cells.join(","))
+            }
+            _ => {
+                let object: Map<String, Value> = names.iter().cloned().zip(values.iter().cloned()).collect();
+                format!("{}\n", json_safe(&Value::Object(object).to_string()))
+            }
+        };
+        self.out.write(line.as_bytes())
+    }
+}
+
+/// A value as CSV (RFC 4180).
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => csv_text(&escaped(text.as_bytes())).into_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Text that a spreadsheet would run as a formula gets an apostrophe.
+fn csv_text(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return Cow::Owned(quoted(&format!("'{text}")).into_owned());
+    }
+    quoted(text)
+}
+
+fn quoted(text: &str) -> Cow<'_, str> {
+    if text.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn hostile_text_is_tamed() {
+        assert_eq!(cell(&json!("=1+1")), "'=1+1");
+        assert_eq!(cell(&json!("a,\"b\"")), "\"a,\"\"b\"\"\"");
+        assert_eq!((cell(&json!(-3)), cell(&Value::Null)), ("-3".to_owned(), String::new()));
+    }
+}

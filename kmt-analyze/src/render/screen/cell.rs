@@ -1,0 +1,205 @@
+//! Cells of tables: numbers with their units, names, bars.
+
+use kmt_format::kernel::ClockUnit;
+
+use super::names::without_size;
+use super::style::Ink;
+use crate::render::look::Look;
+use crate::render::text::{count, duration};
+use crate::render::words::size;
+
+/// Mark of a number that is unknown: its events were not recorded, or lack the field.
+const UNKNOWN: &str = "?";
+
+/// Cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Nothing: the column does not apply to the row.
+    Empty,
+    /// A number that is unknown; never 0.
+    Unknown,
+    /// A text.
+    Text(String),
+    /// A verdict, which stands out.
+    Verdict(String, Ink),
+    /// A function and an offset in it; the size of the function is left out where the terminal is narrow.
+    Symbol(String),
+    /// A number of things.
+    Count(u64),
+    /// A difference of two numbers.
+    Change(i64),
+    /// A size in bytes.
+    Bytes(u64),
+    /// A difference of two sizes, in bytes.
+    BytesChange(i64),
+    /// Bytes a second.
+    BytesPerSecond(u64),
+    /// A share in percent.
+    Percent(f64),
+    /// A length of time, in the clock's unit.
+    Duration(u64, ClockUnit),
+    /// A bar: a share of 0 to 1 of its column's width.
+    Bar(f64),
+    /// A course: values at equal steps.
+    Course(Vec<u64>),
+    /// An estimate of the number.
+    About(Box<Cell>),
+}
+
+/// Width of a bar, in characters.
+const BAR: usize = 10;
+
+impl Cell {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A symbol.
+    pub fn symbol(symbol: impl Into<String>) -> Self {
+        Self::Symbol(symbol.into())
+    }
+
+    /// A number of things, if it is known.
+    pub fn count(number: Option<u64>) -> Self {
+        number.map_or(Self::Unknown, Self::Count)
+    }
+
+    /// A size, if it is known.
+    pub fn bytes(bytes: Option<u64>) -> Self {
+        bytes.map_or(Self::Unknown, Self::Bytes)
+    }
+
+    /// A share, if it is known.
+    pub fn percent(percent: Option<f64>) -> Self {
+        percent.map_or(Self::Unknown, Self::Percent)
+    }
+
+    /// The share of `part` in `whole`.
+    pub fn share(part: u64, whole: u64) -> Self {
+        Self::Percent(100.0 * part as f64 / whole.max(1) as f64)
+    }
+
+    /// A bar of `part` in `whole`.
+    pub fn bar(part: u64, whole: u64) -> Self {
+        Self::Bar((part as f64 / whole.max(1) as f64).clamp(0.0, 1.0))
+    }
+
+    /// True if it tells nothing: empty, zero, or zero percent.
+    pub fn is_nothing(&self) -> bool {
+        match self {
+            Self::Empty | Self::Count(0) | Self::Bytes(0) | Self::BytesPerSecond(0) => true,
+            Self::Change(0) | Self::BytesChange(0) => true,
+            Self::Text(text) | Self::Symbol(text) => text.is_empty(),
+            Self::Percent(percent) => *percent == 0.0,
+            Self::About(cell) => cell.is_nothing(),
+            _ => false,
+        }
+    }
+
+    /// True if its number is unknown.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+
+    /// True if it is a number, which is never shortened.
+    pub fn is_number(&self) -> bool {
+        !matches!(self, Self::Empty | Self::Text(_) | Self::Symbol(_) | Self::Verdict(..))
+    }
+
+    /// Its text.
+    pub fn shown(&self, look: &Look) -> String {
+        let bytes = |bytes: u64| match bytes {
+            0 => "0".to_owned(),
+            bytes if look.exact_bytes => count(bytes),
+            bytes => size(bytes),
+        };
+        let signed = |number: i64, text: String| match number {
+            0 => text,
+            number if number < 0 => format!("-{text}"),
+            _ => format!("+{text}"),
+        };
+        match self {
+            Self::Empty => String::new(),
+            Self::Unknown => UNKNOWN.to_owned(),
+            Self::Text(text) | Self::Verdict(text, _) => text.clone(),
+            Self::Symbol(symbol) if look.is_wide() => symbol.clone(),
+            Self::Symbol(symbol) => without_size(symbol),
+            Self::Count(number) => count(*number),
+            Self::Change(number) => signed(*number, count(number.unsigned_abs())),
+            Self::Bytes(number) => bytes(*number),
+            Self::BytesChange(number) => signed(*number, bytes(number.unsigned_abs())),
+            Self::BytesPerSecond(number) => format!("{}/s", bytes(*number)),
+            Self::Percent(percent) => format!("{percent:.1}%"),
+            Self::Duration(length, unit) => duration(*length, *unit),
+            Self::Bar(share) => bar(*share),
+            Self::Course(values) => course(values),
+            Self::About(cell) => format!("~{}", cell.shown(look)),
+        }
+    }
+
+    /// Its ink.
+    pub fn ink(&self) -> Ink {
+        match self {
+            Self::Verdict(_, ink) => *ink,
+            Self::Bar(_) | Self::Course(_) => Ink::Bar,
+            _ => Ink::Plain,
+        }
+    }
+}
+
+/// A bar in eighths of characters.
+fn bar(share: f64) -> String {
+    const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let mut out = "█".repeat(eighths / 8);
+    if eighths % 8 > 0 {
+        out.extend(PARTS.get(eighths % 8));
+    }
+    out
+}
+
+/// A small chart: one character for two values. A value above 0 is never blank.
+fn course(values: &[u64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = u128::from(values.iter().max().copied().unwrap_or(0).max(1));
+    let step = if values.len() > 20 { 2 } else { 1 };
+    let of = |values: &[u64]| {
+        let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
+        let level = (sum * 7).div_ceil(most * step as u128).min(7);
+        if sum == 0 { ' ' } else { BARS.get(level as usize).copied().unwrap_or('█') }
+    };
+    values.chunks(step).map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_units() {
+        let look = Look::default();
+        let exact = Look { exact_bytes: true, ..look };
+        assert_eq!(Cell::Bytes(568_320).shown(&look), "555 KiB");
+        assert_eq!(Cell::Bytes(568_320).shown(&exact), "568,320");
+        assert_eq!(Cell::BytesChange(-2048).shown(&look), "-2.00 KiB");
+        assert_eq!(Cell::BytesPerSecond(545_260).shown(&look), "532 KiB/s");
+        assert_eq!(Cell::count(None).shown(&look), "?");
+        assert_eq!(Cell::About(Box::new(Cell::Count(1_000))).shown(&look), "~1,000");
+        assert_eq!(Cell::symbol("kfree+0x1/0x2").shown(&look), "kfree+0x1");
+    }
+
+    #[test]
+    fn bars_and_courses() {
+        assert_eq!(Cell::bar(1, 2).shown(&Look::default()), "█████");
+        assert_eq!(bar(0.0), "");
+        assert_eq!(bar(0.06), "▋");
+        assert_eq!(course(&[0, 1, 7]), " ▂█");
+    }
+
+    #[test]
+    fn unknown_is_not_nothing() {
+        assert!(Cell::Count(0).is_nothing() && Cell::Percent(0.0).is_nothing());
+        assert!(!Cell::Unknown.is_nothing());
+    }
+}

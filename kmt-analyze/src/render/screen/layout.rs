@@ -1,0 +1,327 @@
+//! Tables that fit the terminal: names are shortened in the middle, columns leave by priority, numbers stay whole.
+
+use kmt_common::text::tame;
+
+use super::cell::Cell;
+use super::names::{shorten_end, shorten_middle};
+use super::style::{Ink, paint};
+use crate::render::look::Look;
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// Fewest characters of a name that is shortened.
+const NAME_MIN: usize = 22;
+
+/// Fewest characters of a text that is shortened.
+const TEXT_MIN: usize = 10;
+
+/// Column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Heading; no two of a table are equal.
+    pub heading: &'static str,
+    kind: Kind,
+    /// Columns of the highest number leave first; those of 0 stay.
+    leaves: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Left, shortened in the middle.
+    Name,
+    /// Left, shortened at the end.
+    Text,
+    /// Left, never shortened.
+    Whole,
+    /// Right, never shortened.
+    Number,
+}
+
+impl Column {
+    /// Names of functions, caches, tasks: shortened in the middle.
+    pub const fn name(heading: &'static str) -> Self {
+        Self { heading, kind: Kind::Name, leaves: 0 }
+    }
+
+    /// Text: shortened at its end.
+    pub const fn text(heading: &'static str) -> Self {
+        Self { heading, kind: Kind::Text, leaves: 0 }
+    }
+
+    /// Short words, bars, courses: on the left, never shortened.
+    pub const fn whole(heading: &'static str) -> Self {
+        Self { heading, kind: Kind::Whole, leaves: 0 }
+    }
+
+    /// Numbers: on the right, never shortened.
+    pub const fn number(heading: &'static str) -> Self {
+        Self { heading, kind: Kind::Number, leaves: 0 }
+    }
+
+    /// The same column, which leaves where the terminal is narrow: those of the highest number first. Such a column is
+    /// also left out where all its cells are empty or zero.
+    #[must_use]
+    pub const fn leaves(self, order: u8) -> Self {
+        Self { leaves: order, ..self }
+    }
+
+    fn width_min(&self, natural: usize) -> usize {
+        match self.kind {
+            Kind::Name => natural.min(NAME_MIN.max(self.heading.len())),
+            Kind::Text => natural.min(TEXT_MIN.max(self.heading.len())),
+            Kind::Whole | Kind::Number => natural,
+        }
+    }
+
+    fn fit(&self, text: &str, width: usize) -> String {
+        match self.kind {
+            Kind::Name => shorten_middle(text, width),
+            Kind::Text => shorten_end(text, width),
+            Kind::Whole | Kind::Number => text.to_owned(),
+        }
+    }
+}
+
+/// Text of a cell; nothing in it steers the terminal.
+fn harmless(cell: &Cell, look: &Look) -> String {
+    match tame(&cell.shown(look)) {
+        text if text.contains(['\n', '\t']) => text.replace(['\n', '\t'], " "),
+        text => text.into_owned(),
+    }
+}
+
+/// Table with typed cells.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Heading above it; empty: none.
+    pub title: String,
+    /// Columns.
+    pub columns: Vec<Column>,
+    /// Rows: a cell for each column.
+    pub rows: Vec<Vec<Cell>>,
+    /// Rows that there are, shown or not.
+    pub rows_total: usize,
+    /// Noun of a row, and of several.
+    pub noun: (&'static str, &'static str),
+    /// Meanings of columns, by their headings.
+    explanations: Vec<(&'static str, String)>,
+}
+
+/// Table as it is shown.
+#[derive(Debug)]
+pub struct Fitted {
+    /// Heading and rows.
+    pub lines: Vec<String>,
+    /// Headings of columns that did not fit.
+    pub hidden: Vec<&'static str>,
+    /// Meanings of the columns that are shown.
+    pub explanations: Vec<String>,
+    /// A number that is shown is unknown.
+    pub has_unknown: bool,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Self {
+        Self {
+            title: title.into(),
+            columns: columns.into_iter().collect(),
+            noun: ("row", "rows"),
+            ..Self::default()
+        }
+    }
+
+    /// Noun of a row and of several, and the number of rows that there are, shown or not.
+    #[must_use]
+    pub fn of(self, one: &'static str, several: &'static str, rows_total: usize) -> Self {
+        Self { noun: (one, several), rows_total, ..self }
+    }
+
+    /// Explains a column: the note is shown where the column is.
+    pub fn explain(&mut self, heading: &'static str, note: impl Into<String>) {
+        self.explanations.push((heading, note.into()));
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+        self.rows_total = self.rows_total.max(self.rows.len());
+    }
+
+    /// Columns that tell something: the others are all empty or zero and may leave.
+    fn telling(&self) -> Vec<usize> {
+        let tells = |at: &usize| {
+            let column = &self.columns[*at];
+            column.leaves == 0
+                || self.rows.iter().any(|row| row.get(*at).is_some_and(|cell| !cell.is_nothing()))
+        };
+        (0..self.columns.len()).filter(tells).collect()
+    }
+
+    /// The table at the width of the terminal.
+    pub fn fit(&self, look: &Look) -> Fitted {
+        let shown: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(|cell| harmless(cell, look)).collect()).collect();
+        let mut columns = if look.is_wide() { (0..self.columns.len()).collect() } else { self.telling() };
+        let natural: Vec<usize> = (0..self.columns.len()).map(|at| self.natural_width(at, &shown)).collect();
+        let hidden = self.leave(&mut columns, &natural, look.width);
+        let widths = self.widths(&columns, &natural, look.width);
+        let mut lines = vec![self.heading(&columns, &widths, look)];
+        for (cells, texts) in self.rows.iter().zip(&shown) {
+            lines.push(self.line(&columns, &widths, look, |at| {
+                (texts.get(at).map_or("", String::as_str), cells.get(at).map_or(Ink::Plain, Cell::ink))
+            }));
+        }
+        let is_shown = |heading: &str| columns.iter().any(|&at| self.columns[at].heading == heading);
+        let explanations = self.explanations.iter().filter(|(heading, _)| is_shown(heading));
+        let unknown = |row: &Vec<Cell>| columns.iter().any(|&at| row.get(at).is_some_and(Cell::is_unknown));
+        Fitted {
+            lines,
+            hidden,
+            explanations: explanations.map(|(_, note)| note.clone()).collect(),
+            has_unknown: self.rows.iter().any(unknown),
+        }
+    }
+
+    fn natural_width(&self, at: usize, shown: &[Vec<String>]) -> usize {
+        let cells = shown.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
+        cells.max().unwrap_or(0).max(self.columns[at].heading.chars().count())
+    }
+
+    /// Takes out columns until the rest fits at its narrowest.
+    fn leave(&self, columns: &mut Vec<usize>, natural: &[usize], width: usize) -> Vec<&'static str> {
+        let mut hidden = Vec::new();
+        loop {
+            let narrowest: usize = columns.iter().map(|&at| self.columns[at].width_min(natural[at])).sum();
+            let gaps = GAP * columns.len().saturating_sub(1);
+            if narrowest.saturating_add(gaps) <= width {
+                break;
+            }
+            let leaving = columns.iter().enumerate().filter(|&(_, &at)| self.columns[at].leaves > 0);
+            let Some((place, &at)) = leaving.max_by_key(|&(place, &at)| (self.columns[at].leaves, place))
+            else {
+                break;
+            };
+            columns.remove(place);
+            hidden.push((at, self.columns[at].heading));
+        }
+        hidden.sort_unstable();
+        hidden.into_iter().map(|(_, heading)| heading).collect()
+    }
+
+    /// Widths of the columns: at their narrowest, then wider from the left while there is room.
+    fn widths(&self, columns: &[usize], natural: &[usize], width: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> =
+            columns.iter().map(|&at| self.columns[at].width_min(natural[at])).collect();
+        let used: usize = widths.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
+        let mut room = width.saturating_sub(used);
+        for kind in [Kind::Name, Kind::Text] {
+            for (&at, width) in
+                columns.iter().zip(&mut widths).filter(|(at, _)| self.columns[**at].kind == kind)
+            {
+                let more = natural[at].saturating_sub(*width).min(room);
+                *width += more;
+                room -= more;
+            }
+        }
+        // Where even that is too wide, the first name gives what is missing.
+        let over = used.saturating_sub(width);
+        let first = columns.iter().position(|&at| matches!(self.columns[at].kind, Kind::Name | Kind::Text));
+        if let Some(first) = first.and_then(|place| widths.get_mut(place)) {
+            *first = first.saturating_sub(over).max(4);
+        }
+        widths
+    }
+
+    fn heading(&self, columns: &[usize], widths: &[usize], look: &Look) -> String {
+        let line = self.line(columns, widths, &Look { colour: false, ..*look }, |at| {
+            (self.columns[at].heading, Ink::Plain)
+        });
+        paint(&line, Ink::Heading, look.colour)
+    }
+
+    fn line<'t>(
+        &self,
+        columns: &[usize],
+        widths: &[usize],
+        look: &Look,
+        cell: impl Fn(usize) -> (&'t str, Ink),
+    ) -> String {
+        let mut line = String::new();
+        let mut blanks = 0;
+        for (place, (&at, &width)) in columns.iter().zip(widths).enumerate() {
+            let column = &self.columns[at];
+            let (text, ink) = cell(at);
+            let text = column.fit(text, width);
+            let fill = width.saturating_sub(text.chars().count());
+            let before = if column.kind == Kind::Number { fill } else { 0 };
+            blanks += before + if place == 0 { 0 } else { GAP };
+            if !text.is_empty() {
+                // Blanks at the end of a line are left out.
+                line.push_str(&" ".repeat(blanks));
+                line.push_str(&paint(&text, ink, look.colour));
+                blanks = 0;
+            }
+            blanks += fill - before;
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let columns = [
+            Column::name("call site"),
+            Column::number("allocs").leaves(2),
+            Column::number("wasted"),
+            Column::number("failed").leaves(1),
+        ];
+        let mut table = Table::new("", columns);
+        let site = "getname_flags.part.0.constprop.0+0x2b/0x1c0 [module]";
+        table.row([Cell::symbol(site), Cell::Count(2_665), Cell::Bytes(1_367_936), Cell::Count(0)]);
+        table.row([Cell::symbol("kfree+0x1/0x2"), Cell::Count(1), Cell::Unknown, Cell::Count(0)]);
+        table
+    }
+
+    #[test]
+    fn names_give_way_before_numbers() {
+        let Fitted { lines, hidden, .. } = table().fit(&Look { width: 44, ..Look::default() });
+        assert!(hidden.is_empty());
+        assert_eq!(
+            lines,
+            [
+                "call site                   allocs    wasted",
+                "getname_flags.par…[module]   2,665  1.30 MiB",
+                "kfree+0x1                        1         ?"
+            ]
+        );
+    }
+
+    #[test]
+    fn columns_leave_by_priority() {
+        let Fitted { lines, hidden, .. } = table().fit(&Look { width: 34, ..Look::default() });
+        assert_eq!(hidden, ["allocs"]);
+        assert!(lines.iter().all(|line| line.chars().count() <= 34), "{lines:?}");
+        assert!(lines[1].ends_with("1.30 MiB"));
+    }
+
+    #[test]
+    fn wide_shows_all() {
+        let Fitted { lines, hidden, .. } = table().fit(&Look { width: Look::NO_LIMIT, ..Look::default() });
+        assert!(
+            hidden.is_empty() && lines[0].ends_with("failed") && lines[1].contains("+0x2b/0x1c0 [module]")
+        );
+    }
+
+    #[test]
+    fn colour_does_not_move_columns() {
+        let mut table = Table::new("", [Column::whole("verdict"), Column::number("n")]);
+        table.row([Cell::Verdict("grows".into(), Ink::Bad), Cell::Count(7)]);
+        let Fitted { lines, .. } = table.fit(&Look { colour: true, ..Look::default() });
+        assert_eq!(lines[1], "\u{1b}[1m\u{1b}[31mgrows\u{1b}[0m    7");
+    }
+}

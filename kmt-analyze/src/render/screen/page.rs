@@ -1,0 +1,206 @@
+//! A screen as lines of text.
+
+use kmt_common::text::tame;
+
+use super::layout::{Fitted, Table};
+use super::style::{Ink, paint};
+use super::wrap::wrap;
+use super::{Lead, Next, Part, Screen};
+use crate::render::look::Look;
+use crate::render::words::counted;
+
+/// Note where a table has a number that is unknown.
+const UNKNOWN_NOTE: &str = "?: unknown; its events were not recorded.";
+
+/// Fewest characters of a fact beside its name.
+const FACT_MIN: usize = 24;
+
+/// A screen as text. `trust` has the sentences on how far it can be trusted; `file` is the trace, as commands name it.
+///
+/// Nothing from a file steers the terminal: each line is made harmless before colour is added.
+pub fn page(screen: &Screen, trust: &[String], file: &str, look: &Look) -> String {
+    let mut out = String::new();
+    for lead in &screen.leads {
+        self::lead(&mut out, lead, file, look);
+    }
+    for sentence in &screen.answer {
+        sentences(&mut out, sentence, Ink::Answer, look);
+    }
+    let mut notes = Vec::new();
+    for part in &screen.parts {
+        gap(&mut out);
+        self::part(&mut out, &mut notes, part, look);
+    }
+    for note in &screen.notes {
+        add(&mut notes, note);
+    }
+    if !notes.is_empty() {
+        gap(&mut out);
+        notes.iter().for_each(|note| sentences(&mut out, note, Ink::Plain, look));
+    }
+    if !trust.is_empty() {
+        gap(&mut out);
+        trust.iter().for_each(|line| sentences(&mut out, line, Ink::Warning, look));
+    }
+    if !screen.next.is_empty() {
+        gap(&mut out);
+        next(&mut out, &screen.next, file, look);
+    }
+    out
+}
+
+/// A finding: the command beside it where both fit, else below it.
+fn lead(out: &mut String, lead: &Lead, file: &str, look: &Look) {
+    let command =
+        [file, "FILE"].map(|file| tame(&format!("kmt-analyze {} {file}", lead.command)).into_owned());
+    let sentence = tame(&lead.sentence);
+    let length = sentence.chars().count();
+    let beside = |command: &&String| length + 2 + command.chars().count() <= look.width;
+    if let Some(command) = command.iter().find(beside) {
+        out.push_str(&paint(&sentence, Ink::Answer, look.colour));
+        line_of(out, &format!("  {command}"), Ink::Dim, look);
+        return;
+    }
+    sentences(out, &lead.sentence, Ink::Answer, look);
+    let below = |command: &&String| 4 + command.chars().count() <= look.width;
+    let command = command.iter().find(below).unwrap_or(&command[1]);
+    line_of(out, &format!("    {command}"), Ink::Dim, look);
+}
+
+/// Adds a note once.
+fn add(notes: &mut Vec<String>, note: &str) {
+    if !notes.iter().any(|other| other == note) {
+        notes.push(note.to_owned());
+    }
+}
+
+/// An empty line, except at the top.
+fn gap(out: &mut String) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn sentences(out: &mut String, text: &str, ink: Ink, look: &Look) {
+    for line in wrap(&tame(text), look.width, 0) {
+        line_of(out, &line, ink, look);
+    }
+}
+
+fn line_of(out: &mut String, line: &str, ink: Ink, look: &Look) {
+    out.push_str(&paint(line, ink, look.colour));
+    out.push('\n');
+}
+
+fn part(out: &mut String, notes: &mut Vec<String>, part: &Part, look: &Look) {
+    match part {
+        Part::Table(table) => self::table(out, notes, table, look),
+        Part::Lines { heading, lines } => {
+            if !heading.is_empty() {
+                sentences(out, heading, Ink::Heading, look);
+            }
+            for line in lines {
+                let indent = line.len() - line.trim_start().len();
+                let wrapped = wrap(&tame(line.trim_start()), look.width.saturating_sub(indent), 2);
+                for line in wrapped {
+                    line_of(out, &format!("{}{line}", " ".repeat(indent)), Ink::Plain, look);
+                }
+            }
+        }
+        Part::Facts(facts) => self::facts(out, facts, look),
+        Part::Verbatim(text) => out.push_str(&tame(text)),
+    }
+}
+
+/// Facts beside their names; under them where the terminal is narrow.
+fn facts(out: &mut String, facts: &[(&'static str, String)], look: &Look) {
+    let names = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) + 2;
+    let beside = if look.width >= names + FACT_MIN { names } else { 2 };
+    for (name, fact) in facts {
+        let mut name = format!("{name:<beside$}");
+        if name.chars().count() > beside {
+            line_of(out, &name, Ink::Plain, look);
+            name = String::new();
+        }
+        for line in wrap(&tame(fact), look.width.saturating_sub(beside), 0) {
+            line_of(out, format!("{name:<beside$}{line}").trim_end(), Ink::Plain, look);
+            name.clear();
+        }
+    }
+}
+
+/// A table; the meanings of its columns go to the notes.
+fn table(out: &mut String, notes: &mut Vec<String>, table: &Table, look: &Look) {
+    if !table.title.is_empty() {
+        sentences(out, &table.title, Ink::Heading, look);
+    }
+    let Fitted { lines, hidden, explanations, has_unknown } = table.fit(look);
+    for line in &lines {
+        out.push_str(line);
+        out.push('\n');
+    }
+    explanations.iter().for_each(|note| add(notes, note));
+    if has_unknown {
+        add(notes, UNKNOWN_NOTE);
+    }
+    let more = table.rows_total.saturating_sub(table.rows.len()) as u64;
+    let mut rest = Vec::new();
+    if more > 0 {
+        rest.push(format!("{} (-l 0)", counted(more, table.noun.0, table.noun.1)));
+    }
+    if !hidden.is_empty() {
+        rest.push(format!("{} (--wide)", hidden.join(", ")));
+    }
+    if !rest.is_empty() {
+        for line in wrap(&format!("not shown: {}", rest.join("; ")), look.width, 2) {
+            line_of(out, &line, Ink::Dim, look);
+        }
+    }
+}
+
+/// Commands with their reasons. The path of the file is left to the reader where it does not fit.
+fn next(out: &mut String, all: &[Next], file: &str, look: &Look) {
+    let layouts = [layout(all, file), layout(all, "FILE")];
+    let fits = |lines: &&Vec<String>| lines.iter().all(|line| line.chars().count() <= look.width);
+    if let Some(lines) = layouts.iter().find(fits) {
+        lines.iter().for_each(|line| line_of(out, line, Ink::Dim, look));
+        return;
+    }
+    for next in all {
+        let reason = format!("# {}", next.reason);
+        for line in wrap(&tame(&reason), look.width.saturating_sub(2), 2) {
+            line_of(out, &format!("  {line}"), Ink::Dim, look);
+        }
+        // A command is not broken: it is to be copied.
+        line_of(out, &format!("  {}", command(next, "FILE")), Ink::Dim, look);
+    }
+}
+
+/// Commands with their reasons beside them.
+fn layout(all: &[Next], file: &str) -> Vec<String> {
+    let commands: Vec<String> = all.iter().map(|next| command(next, file)).collect();
+    let widest = commands.iter().map(|command| command.chars().count()).max().unwrap_or(0);
+    let line = |(next, command): (&Next, &String)| {
+        let fill = " ".repeat(widest - command.chars().count());
+        format!("  {command}{fill}  # {}", tame(&next.reason))
+    };
+    all.iter().zip(&commands).map(line).collect()
+}
+
+fn command(next: &Next, file: &str) -> String {
+    tame(&format!("kmt-analyze {} {file}", next.command)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_beside_or_under_their_names() {
+        let mut screen = Screen::default();
+        screen.facts(vec![("file", "a.kmt".into()), ("page size", "one two three four five six".into())]);
+        let at = |width| page(&screen, &[], "a.kmt", &Look { width, ..Look::default() });
+        assert_eq!(at(35), "file       a.kmt\npage size  one two three four five\n           six\n");
+        assert_eq!(at(20), "file\n  a.kmt\npage size\n  one two three four\n  five six\n");
+    }
+}

@@ -1,0 +1,91 @@
+//! Sentences in lines.
+
+/// Breaks a text into lines of at most `width` characters, at blanks; words that are longer are broken where the line
+/// ends, so that no line is longer than the terminal. Lines after the first begin with `indent` blanks.
+pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let room_min = 8;
+    let indent = if width > indent + room_min { indent } else { 0 };
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in words(text) {
+        let length = word.chars().count();
+        let gap = usize::from(used > if lines.len() == 1 { 0 } else { indent });
+        if gap == 1 && used + gap + length > width {
+            lines.push(" ".repeat(indent));
+            used = indent;
+        } else if gap == 1 {
+            push(&mut lines, " ");
+            used += 1;
+        }
+        let mut rest = word;
+        while used + rest.chars().count() > width {
+            let cut = rest.char_indices().nth(width - used).map_or(rest.len(), |(at, _)| at);
+            let (head, tail) = rest.split_at(cut);
+            push(&mut lines, head);
+            lines.push(" ".repeat(indent));
+            used = indent;
+            rest = tail;
+        }
+        push(&mut lines, rest);
+        used += rest.chars().count();
+    }
+    lines
+}
+
+/// Words; a number and its unit are one.
+fn words(text: &str) -> Vec<&str> {
+    const UNITS: [&str; 12] = ["s", "ms", "us", "ns", "%", "B", "KiB", "MiB", "GiB", "TiB", "KiB/s", "MiB/s"];
+    let mut words: Vec<(usize, usize)> = Vec::new();
+    let mut at = 0;
+    for word in text.split(' ') {
+        let (start, end) = (at, at + word.len());
+        at = end + 1;
+        let is_unit = UNITS.contains(&word.trim_end_matches(['.', ',', ';', ':', ')']));
+        match words.last_mut() {
+            _ if word.is_empty() => {}
+            Some((first, last)) if is_unit && *last + 1 == start && ends_in_digit(&text[*first..*last]) => {
+                *last = end
+            }
+            _ => words.push((start, end)),
+        }
+    }
+    words.into_iter().filter_map(|(start, end)| text.get(start..end)).collect()
+}
+
+fn ends_in_digit(word: &str) -> bool {
+    word.ends_with(|c: char| c.is_ascii_digit())
+}
+
+fn push(lines: &mut [String], text: &str) {
+    if let Some(line) = lines.last_mut() {
+        line.push_str(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_longer_than_the_terminal() {
+        let text =
+            "Kernel memory grew by 0.52 MiB/s at a_function_with_a_name_that_is_longer_than_any_line of it.";
+        for width in 10..100 {
+            let lines = wrap(text, width, 2);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{width} {lines:?}");
+            let joined: String = lines.concat().replace(' ', "");
+            assert_eq!(joined, text.replace(' ', ""));
+        }
+        assert_eq!(wrap(text, usize::MAX, 2), [text]);
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        assert_eq!(wrap("the worst wait was 144 ms.", 22, 0), ["the worst wait was", "144 ms."]);
+    }
+
+    #[test]
+    fn later_lines_are_indented() {
+        assert_eq!(wrap("one two three four", 11, 2), ["one two", "  three", "  four"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Numbers in sentences: sizes, counts with their nouns, shares.
+
+use super::text::count;
+
+/// A size for people: exact below 1 KiB, else three significant digits: `4.81 MiB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1 << 10 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    // From 999.5 on three digits would read 1000.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = match value {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// A count and its noun: `1 call site`, `2 call sites`.
+pub fn counted(number: u64, one: &str, several: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { several })
+}
+
+/// A share in percent, as it reads in a sentence: `11 %`, `0.4 %`, `<0.1 %`.
+pub fn share(part: u64, whole: u64) -> String {
+    let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    match percent {
+        _ if part == 0 => "0 %".to_owned(),
+        percent if percent < 0.1 => "<0.1 %".to_owned(),
+        percent if percent < 9.95 => format!("{percent:.1} %"),
+        percent if percent > 99.0 && part < whole => format!("{:.1} %", percent.min(99.9)),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+/// Joins names as a sentence does: `a`, `a and b`, `a, b and c`.
+pub fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_three_digits() {
+        let sizes = [(0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (568_320, "555 KiB")];
+        let larger =
+            [(5_033_280, "4.80 MiB"), (1_023_400, "999 KiB"), (1_024_000, "0.98 MiB"), (1 << 34, "16.0 GiB")];
+        for (bytes, text) in sizes.into_iter().chain(larger) {
+            assert_eq!(size(bytes), text, "{bytes}");
+        }
+        assert_eq!(size(u64::MAX), "16.0 EiB");
+    }
+
+    #[test]
+    fn shares_never_round_to_all_or_nothing() {
+        let shares =
+            [(0, "0 %"), (1, "<0.1 %"), (40, "0.4 %"), (1_128, "11 %"), (9_999, "99.9 %"), (10_000, "100 %")];
+        for (part, text) in shares {
+            assert_eq!(share(part, 10_000), text);
+        }
+    }
+
+    #[test]
+    fn nouns_agree() {
+        assert_eq!(counted(1, "call site", "call sites"), "1 call site");
+        assert_eq!(counted(1_200, "call site", "call sites"), "1,200 call sites");
+        assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");
+    }
+}

@@ -1,0 +1,155 @@
+//! Sites of each kind of anomaly, in the results of a pass.
+
+use super::rows::{AnomalyRow, Detail, Site};
+use crate::collect::anomalies::AnomalySums;
+use crate::pass::Analysis;
+use crate::render::text::escaped;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::rows::Address;
+use crate::stream::Api;
+
+/// Caches whose objects the kernel allocates in bulk, without events: maple tree, network, io_uring.
+const BULK: [&str; 3] = ["maple_node", "skbuff_head_cache", "io_kiocb"];
+
+/// Finds anomalies in the results of a pass.
+pub struct Finder<'f, 's, 'd> {
+    context: &'f Context<'s, 'd>,
+    analysis: &'f Analysis,
+    sums: &'f AnomalySums,
+    labels: Labels<'s, 'd>,
+}
+
+impl<'f, 's, 'd> Finder<'f, 's, 'd> {
+    /// Of the results of a pass.
+    pub fn new(context: &'f Context<'s, 'd>, analysis: &'f Analysis, sums: &'f AnomalySums) -> Self {
+        Self { context, analysis, sums, labels: Labels::new(context.session) }
+    }
+}
+
+impl Finder<'_, '_, '_> {
+    /// The call site of that number.
+    fn site(&self, caller: u32) -> Option<Site> {
+        let (_, address, symbol) = self.labels.caller(self.analysis, caller);
+        Some(Site { address: Address(address), symbol })
+    }
+
+    /// The freeing site of that number.
+    fn free_site(&self, free: u32) -> Option<Site> {
+        let (address, symbol) = self.labels.free_site(self.analysis, free);
+        Some(Site { address: Address(address), symbol })
+    }
+
+    /// The cache that the events of a freeing site name.
+    fn cache(&self, free: u32) -> Option<String> {
+        let interner = &self.analysis.interner;
+        let cache = interner.frees.get(free)?.cache?;
+        Some(escaped(interner.name(cache)))
+    }
+
+    /// The site of that address.
+    fn at(&self, address: u64) -> Option<Site> {
+        Some(Site { address: Address(address), symbol: self.labels.symbol(address) })
+    }
+
+    fn row(&self, sites: [Option<Site>; 2], count: u64, numbers: Option<Detail>) -> AnomalyRow {
+        let [call_site, freed_by] = sites;
+        let unit = self.context.session.unit();
+        let detail = numbers.map_or(String::new(), |numbers| numbers.text(unit));
+        AnomalyRow { call_site, freed_by, count, detail, numbers, cache: None, is_suspect: false }
+    }
+
+    fn allocated(&self, caller: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
+        self.row([self.site(caller), None], count, numbers)
+    }
+
+    fn freed(&self, free: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
+        AnomalyRow { cache: self.cache(free), ..self.row([None, self.free_site(free)], count, numbers) }
+    }
+
+    /// Frees that ended no life, of one kind: the index in [`AnomalySums::unmatched`].
+    fn unmatched(&self, kind: usize) -> Vec<AnomalyRow> {
+        let counts = self.sums.unmatched.iter().map(|(free, counts)| (*free, counts[kind]));
+        counts.filter(|(_, count)| *count > 0).map(|(free, count)| self.freed(free, count, None)).collect()
+    }
+
+    /// Allocations smaller than requested.
+    pub fn undersized(&self) -> Vec<AnomalyRow> {
+        let sites = self.analysis.interner.sites.items().iter().zip(&self.analysis.balance.sites);
+        sites
+            .filter(|(site, _)| site.bytes_alloc < site.bytes_req)
+            .map(|(site, by_cache)| {
+                let numbers = Detail::Undersized { allocated: site.bytes_alloc, requested: site.bytes_req };
+                let count = by_cache.iter().map(|(_, t)| t.alloc_events).sum();
+                let row = self.row([self.at(site.call_site), None], count, Some(numbers));
+                AnomalyRow { is_suspect: true, ..row }
+            })
+            .filter(|row| row.count > 0)
+            .collect()
+    }
+
+    /// Frees at addresses whose last object has ended.
+    pub fn freed_again_or_born_unseen(&self) -> Vec<AnomalyRow> {
+        let mut rows = self.unmatched(2);
+        let is_bulk = |row: &AnomalyRow| row.cache.as_deref().is_some_and(|cache| BULK.contains(&cache));
+        rows.iter_mut().for_each(|row| row.is_suspect = !is_bulk(row));
+        rows
+    }
+
+    /// Frees on pages that were allocated in the trace.
+    pub fn born_unseen(&self) -> Vec<AnomalyRow> {
+        self.unmatched(1)
+    }
+
+    /// Objects allocated by one interface and freed by the other.
+    pub fn mixed_api(&self) -> Vec<AnomalyRow> {
+        let row = |(&(caller, free), &(frees, bytes)): (&(u32, u32), &(u64, u64))| {
+            let row = self.row([self.site(caller), self.free_site(free)], frees, Some(Detail::Bytes(bytes)));
+            let (api, ..) = self.labels.caller(self.analysis, caller);
+            AnomalyRow { is_suspect: api == Api::Kmalloc, ..row }
+        };
+        self.sums.mixed.iter().map(row).collect()
+    }
+
+    /// Frees with events behind the next use of their memory.
+    pub fn late_free(&self) -> Vec<AnomalyRow> {
+        let late = self.sums.late.iter();
+        late.map(|(free, late)| self.freed(*free, late.frees, Some(Detail::Delay(late.delay_max)))).collect()
+    }
+
+    /// Frees of one of two objects.
+    pub fn ambiguous_free(&self) -> Vec<AnomalyRow> {
+        self.sums.ambiguous.iter().map(|(caller, n)| self.allocated(*caller, *n, None)).collect()
+    }
+
+    /// Objects that end before they begin.
+    pub fn inverted(&self) -> Vec<AnomalyRow> {
+        self.sums.inverted.iter().map(|(caller, n)| self.allocated(*caller, *n, None)).collect()
+    }
+
+    /// Objects that ended without a free event.
+    pub fn freed_unseen(&self) -> Vec<AnomalyRow> {
+        let row = |(caller, n): (&u32, &[u64; 3])| {
+            let numbers = Detail::Implied { by_object: n[0], by_page: n[1] + n[2] };
+            self.allocated(*caller, n.iter().sum(), Some(numbers))
+        };
+        self.sums.implied_frees.iter().map(row).collect()
+    }
+
+    /// Allocations that returned NULL.
+    pub fn alloc_failures(&self) -> Vec<AnomalyRow> {
+        let sites = self.analysis.interner.sites.items().iter().zip(&self.analysis.balance.failures);
+        sites
+            .filter(|(_, failures)| **failures > 0)
+            .map(|(site, failures)| {
+                self.row([self.at(site.call_site), None], *failures, Some(Detail::Size(site.bytes_req)))
+            })
+            .collect()
+    }
+
+    /// kmallocs with two events.
+    pub fn double_report(&self) -> Vec<AnomalyRow> {
+        let count = self.analysis.balance.counts.iter().map(|c| c.double_reports).sum::<u64>();
+        if count > 0 { vec![self.row([None, None], count, None)] } else { Vec::new() }
+    }
+}

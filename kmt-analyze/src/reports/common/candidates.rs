@@ -1,0 +1,65 @@
+//! Values in the trace that conditions of a selection could match.
+
+use std::collections::BTreeSet;
+
+use crate::pass;
+use crate::pass::condition::Key;
+use crate::pass::selection::Selection;
+use crate::render::text::{count, escaped, time};
+use crate::stream::Api;
+use crate::trace::session::{Session, task_names};
+
+/// Values in the trace for each kind of condition that is selected by.
+pub fn candidates(session: &Session<'_>, selection: &Selection, result: &pass::Analysis) -> Vec<String> {
+    let has = |key| selection.terms.iter().any(|t| t.key == key);
+    let interner = &result.interner;
+    let mut out = Vec::new();
+    let names = task_names(session);
+    let pids: BTreeSet<i32> = interner.origins.items().iter().map(|o| o.pid).collect();
+    if !selection.pids.is_empty() || !selection.comms.is_empty() || has(Key::Pid) || has(Key::Comm) {
+        let tasks = pids
+            .iter()
+            .map(|pid| format!("{}-{pid}", names.get(pid).map_or("<...>".to_owned(), |name| escaped(name))));
+        out.push(format!("tasks: {}", some(tasks.collect())));
+    }
+    if !selection.cpus.is_empty() || has(Key::Cpu) {
+        let cpus = session.losses.cpus.iter().map(|c| c.cpu.to_string());
+        out.push(format!("CPUs: {}", some(cpus.collect())));
+    }
+    if has(Key::Cache) {
+        let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| escaped(n)).collect();
+        let sizes = interner.sites.items().iter().filter(|s| s.api == Api::Kmalloc).map(|s| s.bytes_alloc);
+        caches.extend(sizes.collect::<BTreeSet<u64>>().iter().map(|&size| result.size_classes.name(size)));
+        out.push(format!("caches: {}", some(caches.into_iter().collect())));
+    }
+    if has(Key::Event) {
+        let classes = session.trace.schema().classes();
+        let seen = classes.filter(|(i, _)| result.classes_seen.get(*i).copied().unwrap_or(false));
+        let events: Vec<String> =
+            seen.map(|(_, c)| escaped(format!("{}:{}", c.system, c.name).as_bytes())).collect();
+        out.push(format!("events: {}", some(events)));
+    }
+    let sizes: Vec<u64> = interner.sites.items().iter().map(|s| s.bytes_alloc).collect();
+    if let (true, Some(low), Some(high)) =
+        (has(Key::BytesAlloc) || has(Key::BytesReq), sizes.iter().min(), sizes.iter().max())
+    {
+        out.push(format!("sizes: {} to {} bytes", count(*low), count(*high)));
+    }
+    if has(Key::CallSite) {
+        out.push("call sites: `callers` lists them".to_owned());
+    }
+    let is_narrow = selection.time.is_some() || selection.at.is_some();
+    if let (true, Some(start), Some(end)) = (is_narrow, session.first_time(), session.last_time()) {
+        let unit = session.unit();
+        out.push(format!("times: {} to {}", time(start, unit), time(end, unit)));
+    }
+    out
+}
+
+/// The first values of a list, and the number of the others.
+fn some(all: Vec<String>) -> String {
+    const SHOWN: usize = 12;
+    let more = all.len().saturating_sub(SHOWN);
+    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown}, and {more} more") } else { shown }
+}

@@ -1,0 +1,87 @@
+//! Callers of the page allocator: the first function in a call stack outside the allocator.
+
+/// Functions of the page allocator and of the layers between it and its users, by the start of their names. From
+/// mm/page_alloc.c, mm/mempolicy.c, mm/slub.c, mm/slab_common.c and include/linux/gfp.h, 4.4 to 7.2; `_noprof` appeared
+/// with allocation profiling in 6.10, `frozen` in 6.14.
+const ALLOCATORS: [&str; 34] = [
+    "__alloc_pages",
+    "alloc_pages",
+    "__alloc_frozen_pages",
+    "alloc_frozen_pages",
+    "__alloc_page",
+    "alloc_page",
+    "__folio_alloc",
+    "folio_alloc",
+    "vma_alloc_folio",
+    "__get_free_page",
+    "get_free_page",
+    "get_zeroed_page",
+    "get_page_from_freelist",
+    "prep_new_page",
+    "__rmqueue",
+    "rmqueue",
+    "alloc_slab_page",
+    "allocate_slab",
+    "new_slab",
+    "___slab_alloc",
+    "__slab_alloc",
+    "slab_alloc",
+    "refill_objects",
+    "__kmem_cache_alloc",
+    "kmem_cache_alloc",
+    "___kmalloc_large",
+    "__kmalloc",
+    "kmalloc",
+    "__do_kmalloc",
+    "__kvmalloc",
+    "kvmalloc",
+    "trace_event_raw_event_",
+    "stack_trace",
+    "__traceiter_",
+];
+
+/// Functions of the tracer at the innermost end of its stacks, as a regular expression for whole names.
+pub const TRACER: &str = "trace_event_raw_event_.*|__traceiter_.*|stack_trace.*";
+
+/// Part of a stack outside the tracer and the allocator, from its innermost function; without zeros, which stand for
+/// unknown frames.
+pub fn of_users<'s>(
+    stack: &'s [u64],
+    mut symbol: impl FnMut(u64) -> String + 's,
+) -> impl Iterator<Item = u64> + 's {
+    stack
+        .iter()
+        .copied()
+        .filter(|&address| address != 0)
+        .skip_while(move |&address| is_allocator(symbol(address).as_bytes()))
+}
+
+/// True if a symbol is part of the allocator.
+pub fn is_allocator(symbol: &[u8]) -> bool {
+    ALLOCATORS.iter().any(|name| symbol.starts_with(name.as_bytes()))
+}
+
+/// First address, from the innermost, for which `skip` is false; 0 if there is none.
+pub fn caller(stack: &[u64], skip: impl Fn(u64) -> bool) -> u64 {
+    stack.iter().copied().find(|&address| address != 0 && !skip(address)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocator_frames_are_passed_over() {
+        let names: [&[u8]; 5] = [
+            b"__alloc_frozen_pages_noprof+0x26b/0x320",
+            b"alloc_pages_mpol+0x86/0x170",
+            b"folio_alloc_noprof+0x5c/0xb0",
+            b"page_cache_ra_unbounded+0x10/0x20",
+            b"filemap_read+0x1/0x2",
+        ];
+        let found = caller(&[1, 2, 3, 4, 5], |a| is_allocator(names[a as usize - 1]));
+        assert_eq!(found, 4);
+        assert_eq!(caller(&[1, 2], |a| is_allocator(names[a as usize - 1])), 0);
+        assert!(!is_allocator(b"ext4_alloc_inode+0x1"));
+    }
+}

@@ -1,0 +1,31 @@
+//! `reconcile`: differences of the totals of other tools from the exact ones, term by term.
+
+mod causes;
+mod rows;
+mod text;
+
+pub use rows::ReconcileRows;
+
+use super::others;
+use crate::collect::{Collectors, Reasons};
+use crate::failure::{Outcome, Result};
+use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::render::json::object;
+use crate::render::out::Schema;
+use crate::render::screen::Screen;
+use crate::reports::common::stated::Keys;
+use crate::reports::document::{About, emit};
+use crate::reports::output::Output;
+use crate::trace::session::Session;
+
+/// Prints the differences of the totals of other tools from the exact ones, term by term.
+pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
+    let others = others(session);
+    let mut collectors = Collectors::default();
+    let reasons = collectors.add(Reasons);
+    let result = analyse_for(session, &Selection::default(), &Wants::of(&collectors));
+    let rows = rows::of(&result, result.get(reasons), &others.legacy);
+    let about = About { session, selection: None, keys: Keys::All, schema: Schema::first("reconcile") };
+    let screens = || vec![(String::new(), Screen::verbatim(text::of(&rows)))];
+    emit(&about, &result, output, |out| out.extend(object(&rows)), screens)
+}

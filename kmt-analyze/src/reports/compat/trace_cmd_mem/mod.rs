@@ -1,0 +1,26 @@
+//! `summary --compat trace-cmd-mem`: the output of trace-cmd mem for the same events.
+
+mod rows;
+mod text;
+
+pub use rows::TraceCmdMemRows;
+
+use super::{Options, others};
+use crate::failure::{Outcome, Result};
+use crate::render::out::{Out, Schema, print_json};
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
+
+/// Prints the output of trace-cmd mem.
+pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+    let others = others(session);
+    let rows = rows::of(session, &others, options.limit.unwrap_or(usize::MAX));
+    if options.json {
+        print_json(Schema::first("trace-cmd-mem"), &rows)?;
+    } else {
+        let mut out = Out::stdout();
+        out.page(&text::of(&rows.functions))?;
+        out.finish()?;
+    }
+    Ok(outcome(&session.path, session.trace, &others.damages, session.losses.any()))
+}

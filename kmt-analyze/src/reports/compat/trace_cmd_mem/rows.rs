@@ -1,0 +1,72 @@
+//! Sums of functions, by the rules of trace-cmd mem.
+
+use serde::Serialize;
+
+use crate::render::head::Head;
+use crate::reports::common::rows::text;
+use crate::reports::compat::Others;
+use crate::reports::compat::legacy::Function;
+use crate::trace::session::Session;
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TraceCmdMemRows {
+    /// The trace and its clock.
+    #[serde(flatten)]
+    pub head: Head,
+    /// Functions, the largest waste first.
+    pub functions: Vec<FunctionRow>,
+}
+
+/// Sums of one function. An object is in use until its address is freed; without that event, for ever.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FunctionRow {
+    /// Name of the function, or the address of a call site without a symbol.
+    pub function: String,
+    /// Bytes of the objects in use beyond those requested.
+    pub waste: i64,
+    /// Bytes of the objects in use.
+    pub alloc: i64,
+    /// Bytes requested for the objects in use.
+    pub req: i64,
+    /// Bytes of all allocations.
+    pub total_alloc: u64,
+    /// Bytes requested in all allocations.
+    pub total_req: u64,
+    /// Largest value of `alloc` at any time.
+    pub max_alloc: i64,
+    /// Largest value of `req` at any time; not always the time of `max_alloc`.
+    pub max_req: i64,
+    /// `max_alloc` less `max_req`, in bytes.
+    pub max_waste: i64,
+    /// Name of the function as the trace has it.
+    #[serde(skip)]
+    pub name: Vec<u8>,
+}
+
+impl FunctionRow {
+    fn of(name: &[u8], sums: &Function) -> Self {
+        Self {
+            function: text(name),
+            waste: sums.waste(),
+            alloc: sums.alloc,
+            req: sums.req,
+            total_alloc: sums.total_alloc,
+            total_req: sums.total_req,
+            max_alloc: sums.max_alloc,
+            max_req: sums.max_req,
+            max_waste: sums.max_alloc - sums.max_req,
+            name: name.to_vec(),
+        }
+    }
+}
+
+/// Rows of the functions with the largest waste, at most `limit`.
+pub fn of(session: &Session<'_>, others: &Others, limit: usize) -> TraceCmdMemRows {
+    let mut sums: Vec<(&Vec<u8>, &Function)> = others.names.iter().zip(&others.legacy.functions).collect();
+    sums.sort_by(|a, b| b.1.waste().cmp(&a.1.waste()).then_with(|| a.0.cmp(b.0)));
+    let functions = sums.into_iter().take(limit).map(|(name, sums)| FunctionRow::of(name, sums)).collect();
+    TraceCmdMemRows { head: Head::of(session.trace, &session.losses), functions }
+}

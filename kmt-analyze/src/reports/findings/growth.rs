@@ -1,0 +1,72 @@
+//! Memory that grows and is not freed, by the verdicts of `leaks`.
+
+use super::Sources;
+use super::finding::Finding;
+use crate::reports::common::View;
+use crate::reports::leaks::{LeakTables, growth_sentence, page_growth_sentence};
+
+/// Rule of a finding of growth.
+const THRESHOLD: &str = "the verdict of leaks: objects older than their kind gets, from at least half of the steps of the window, no fewer late than early; and at least 16 KiB, or at least 4 KiB and 1 % of all that is still allocated";
+
+/// Least growth in bytes, unless it is a large share.
+const BYTES_MIN: u64 = 16 << 10;
+
+/// Least growth in bytes of any share: a page. Of the little that an idle system allocates, anything is a large share.
+const PAGE: u64 = 4 << 10;
+
+/// Share that is large, as 1/N.
+const SHARE_MIN: u64 = 100;
+
+fn is_large(bytes: u64, live: u64) -> bool {
+    bytes >= BYTES_MIN || bytes >= PAGE && bytes.saturating_mul(SHARE_MIN) >= live
+}
+
+/// Findings of growth: one for each family of call sites, and one for pages.
+pub fn of(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
+    let Some(tables) = sources.leaks.as_ref().and_then(|rows| rows.tables()) else { return Vec::new() };
+    let live = slab_live(sources);
+    let families = tables.text.families.iter().filter(|family| is_large(family.bytes, live));
+    let slab = families.map(|family| {
+        let finding = Finding::new("slab_growth", THRESHOLD, "leaks", view, |view| {
+            growth_sentence(family, tables.window, view)
+        });
+        Finding { bytes: Some(family.bytes), bytes_per_second: Some(family.bytes_per_second), ..finding }
+            .share(family.bytes, live, "slab bytes still allocated")
+    });
+    slab.chain(pages(sources, tables, view)).map(|found| found.over(length)).collect()
+}
+
+/// Slab bytes that are still allocated, of the interfaces whose allocations were recorded.
+fn slab_live(sources: &Sources) -> u64 {
+    let Some(slab) = &sources.summary.slab else { return 0 };
+    let parts = [&slab.kmalloc, &slab.cache].map(|part| part.totals.bytes_live.unwrap_or(0));
+    parts.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+}
+
+/// The pages that grow most: by call site where stacks were recorded, else by kind.
+fn pages<'s>(
+    sources: &'s Sources,
+    tables: &'s LeakTables,
+    view: &'s View,
+) -> impl Iterator<Item = Finding> + 's {
+    let live = sources.summary.pages.as_ref().and_then(|pages| pages.sums.sums.bytes_live).unwrap_or(0);
+    tables.text.most_page_growth.iter().filter(move |row| is_large(row.old_bytes, live)).map(move |row| {
+        let finding = Finding::new("page_growth", THRESHOLD, "leaks", view, |view| {
+            page_growth_sentence(row, tables.window, view)
+        });
+        Finding { bytes: Some(row.old_bytes), bytes_per_second: Some(row.old_bytes_per_second), ..finding }
+            .share(row.old_bytes, live, "bytes of pages still allocated")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_large;
+
+    #[test]
+    fn little_is_large_only_beside_little_more() {
+        assert!(is_large(16 << 10, 1 << 30));
+        assert!(is_large(8 << 10, 100 << 10) && !is_large(8 << 10, 1 << 20));
+        assert!(!is_large(500, 0) && !is_large(4_095, 4_095));
+    }
+}

@@ -1,0 +1,50 @@
+//! The recording: losses, length, CPUs, kernel.
+
+use serde::Serialize;
+
+use crate::render::text::{count, duration, escaped};
+use crate::render::words::{counted, share};
+use crate::trace::session::Session;
+
+/// The recording: losses, length, kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Recording {
+    /// Two sentences.
+    pub sentence: String,
+    /// Length, in the clock's unit.
+    pub length: u64,
+    /// Release of the kernel; `null`: not recorded.
+    pub kernel_release: Option<String>,
+}
+
+/// The recording of a trace.
+pub fn recording(session: &Session<'_>) -> Recording {
+    let length = session.first_time().zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
+    let release = session.trace.metadata().text("kernel.release").map(|release| escaped(release.as_bytes()));
+    let kernel = release.as_deref().map_or("kernel version unknown".to_owned(), |r| format!("Linux {r}"));
+    let sentence = format!(
+        "{} {} in {} from {}, {kernel}.",
+        losses(session),
+        counted(session.trace.event_count(), "event", "events"),
+        duration(length, session.unit()),
+        counted(session.losses.cpus.len() as u64, "CPU", "CPUs"),
+    );
+    Recording { sentence, length, kernel_release: release }
+}
+
+fn losses(session: &Session<'_>) -> String {
+    let losses = &session.losses;
+    let events = session.trace.event_count();
+    match (losses.any(), losses.has_all_stats(), losses.lost_events()) {
+        (false, true, _) => "Nothing was lost.".to_owned(),
+        (false, false, _) => "No loss is marked, but the kernel's loss counters are not recorded.".to_owned(),
+        (true, _, 0) => "Events were lost, not counted.".to_owned(),
+        (true, _, lost) => {
+            let least = if losses.is_minimum() { "At least " } else { "" };
+            let were = if lost == 1 { "event was" } else { "events were" };
+            let all = lost.saturating_add(events);
+            format!("{least}{} {were} lost, {} of all.", count(lost), share(lost, all))
+        }
+    }
+}

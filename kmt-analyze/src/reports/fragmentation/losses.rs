@@ -1,0 +1,142 @@
+//! The losses that the answer names: unused memory by place, at the end of the trace.
+
+use super::internal::{InternalTables, Waste};
+use super::occupancy_rows::OccupancyTables;
+use super::slabs::SlabTails;
+use super::traced::Traced;
+use super::zones::ZoneRow;
+
+/// Place of unused memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Bytes allocated beyond those requested.
+    Objects,
+    /// Bytes of slabs behind the last object.
+    Slabs,
+    /// Bytes of slabs without objects.
+    BetweenObjects,
+    /// Free memory in blocks that are too small.
+    BetweenPages,
+}
+
+/// Unused memory of one place; `None`: unknown.
+#[derive(Debug)]
+pub struct Loss {
+    /// Its place.
+    pub place: Place,
+    /// Unused bytes.
+    pub bytes: Option<u64>,
+    /// Bytes that they are a part of.
+    pub of: Option<u64>,
+    /// The call site, cache or zone with the largest part, and its bytes.
+    pub largest: Option<(String, u64)>,
+}
+
+/// Order of the requests that free memory is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requested {
+    /// Largest order that was requested in the trace; without page events the order up to which the kernel tries hard.
+    pub order: u8,
+    /// It was requested in the trace.
+    pub is_traced: bool,
+}
+
+/// PAGE_ALLOC_COSTLY_ORDER (include/linux/mmzone.h 4.4 to 7.2).
+const COSTLY_ORDER: u8 = 3;
+
+impl Requested {
+    /// Of a trace.
+    pub fn of(traced: &Traced<'_, '_, '_>) -> Self {
+        let sites = traced.analysis.interner.pages.items().iter().zip(&traced.analysis.balance.frames.sites);
+        let requested = sites.filter(|(_, sums)| sums.alloc_events > 0 || sums.alloc_failures > 0);
+        let largest = requested.map(|(site, _)| site.order).max();
+        Self { order: largest.unwrap_or(COSTLY_ORDER), is_traced: largest.is_some() }
+    }
+}
+
+/// Bytes wasted over all allocations, and bytes allocated; `None`: no allocation was recorded.
+pub fn wasted_in_all(internal: &InternalTables) -> Option<(u64, u64)> {
+    let known = [&internal.kmalloc, &internal.kmalloc_large, &internal.caches].into_iter().flatten();
+    let parts = known.map(|waste| (waste.bytes_wasted, waste.bytes_alloc));
+    parts.reduce(|a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)))
+}
+
+/// Losses of all places, the largest first, unknown ones last.
+pub fn of(
+    traced: &Traced<'_, '_, '_>,
+    (internal, slabs, occupancy): (&InternalTables, Option<&SlabTails>, &OccupancyTables),
+    (zones, requested): (Option<&[ZoneRow]>, Requested),
+) -> Vec<Loss> {
+    let page_size = traced.analysis.page_size.0;
+    let mut losses = vec![
+        objects(internal),
+        self::slabs(slabs),
+        between_objects(occupancy),
+        between_pages(zones, requested, page_size),
+    ];
+    // The sort is stable: places of equal losses keep their order.
+    losses.sort_by_key(|loss| std::cmp::Reverse(loss.bytes));
+    losses
+}
+
+fn objects(internal: &InternalTables) -> Loss {
+    let kinds = [&internal.kmalloc, &internal.kmalloc_large, &internal.caches];
+    let known = || kinds.into_iter().flatten();
+    // A kind that was not recorded is not part of the sum; one without frees makes it unknown.
+    let sum = |of: fn(&Waste) -> Option<u64>| {
+        known().map(of).try_fold(0, |sum: u64, part| Some(sum.saturating_add(part?)))
+    };
+    let is_any = known().next().is_some();
+    let bytes = sum(|waste| waste.bytes_wasted_live).filter(|_| is_any);
+    Loss {
+        place: Place::Objects,
+        of: sum(|waste| waste.bytes_live).filter(|_| is_any),
+        largest: internal.largest.clone().filter(|_| bytes.is_some()),
+        bytes,
+    }
+}
+
+fn slabs(slabs: Option<&SlabTails>) -> Loss {
+    let first = slabs.and_then(|slabs| slabs.caches.first());
+    Loss {
+        place: Place::Slabs,
+        bytes: slabs.map(|slabs| slabs.tail_bytes),
+        of: slabs.map(|slabs| slabs.bytes_held),
+        largest: first.map(|cache| (cache.cache.clone(), cache.tail_bytes)),
+    }
+}
+
+fn between_objects(occupancy: &OccupancyTables) -> Loss {
+    let OccupancyTables::Found(rows) = occupancy else {
+        return Loss { place: Place::BetweenObjects, bytes: None, of: None, largest: None };
+    };
+    Loss {
+        place: Place::BetweenObjects,
+        bytes: Some(rows.sums.bytes_held.saturating_sub(rows.sums.bytes_live)),
+        of: Some(rows.sums.bytes_held),
+        largest: rows.caches.first().map(|c| (c.cache.clone(), c.bytes_held.saturating_sub(c.bytes_live))),
+    }
+}
+
+fn between_pages(zones: Option<&[ZoneRow]>, requested: Requested, page_size: u64) -> Loss {
+    let bytes = |pages: u64| pages.saturating_mul(page_size);
+    let rows = zones.map(last_of);
+    let sum = |of: &dyn Fn(&ZoneRow) -> u64| {
+        rows.as_ref().map(|rows| rows.iter().map(|row| of(row)).fold(0, u64::saturating_add))
+    };
+    let unusable = |row: &ZoneRow| bytes(row.unusable_pages(requested.order));
+    let largest = rows.iter().flatten().max_by_key(|row| unusable(row));
+    Loss {
+        place: Place::BetweenPages,
+        bytes: sum(&unusable),
+        of: sum(&|row| bytes(row.free_pages)),
+        largest: largest.map(|row| (row.name(), unusable(row))),
+    }
+}
+
+/// Rows of the last snapshot.
+fn last_of(zones: &[ZoneRow]) -> Vec<&ZoneRow> {
+    let last = zones.last().map_or("", |row| row.when);
+    let after = if zones.iter().any(|row| row.when == "after") { "after" } else { last };
+    zones.iter().filter(|row| row.when == after).collect()
+}

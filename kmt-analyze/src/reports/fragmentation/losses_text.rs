@@ -1,0 +1,124 @@
+//! The answer of fragmentation, and the table of all places.
+
+use super::losses::{Loss, Place, Requested};
+use super::occupancy_rows::OccupancyTables;
+use super::rows::FragmentationTables;
+use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::words::share;
+use crate::reports::common::View;
+
+/// A screen with the largest loss, and a table of all.
+pub fn of(rows: &FragmentationTables, view: &View) -> Screen {
+    let requested = rows.pages.requested;
+    let mut screen = Screen::new(answer(rows, view));
+    let columns = [
+        Column::whole("place"),
+        Column::number("unused"),
+        Column::number("of"),
+        Column::number("share"),
+        Column::name("largest part").leaves(1),
+        Column::number("its bytes").leaves(2),
+    ];
+    let mut table = Table::new("", columns);
+    // Places whose loss is unknown have a note instead.
+    for loss in rows.losses.iter().filter(|loss| loss.bytes.is_some()) {
+        let largest = loss.largest.as_ref().filter(|(_, bytes)| *bytes > 0);
+        table.row([
+            Cell::text(name(loss.place)),
+            Cell::bytes(loss.bytes),
+            Cell::bytes(loss.of),
+            loss.bytes.zip(loss.of).map_or(Cell::Unknown, |(part, all)| Cell::share(part, all)),
+            largest.map_or(Cell::Empty, |(name, _)| Cell::symbol(name)),
+            largest.map_or(Cell::Empty, |(_, bytes)| Cell::Bytes(*bytes)),
+        ]);
+    }
+    table.explain("of", meaning(&rows.losses, requested));
+    screen.table(table);
+    for reason in unknown(rows) {
+        screen.note(reason);
+    }
+    screen
+}
+
+/// Meaning of the sizes.
+fn meaning(losses: &[Loss], requested: Requested) -> String {
+    let known = losses.iter().filter(|loss| loss.bytes.is_some());
+    let parts = known.map(|loss| match loss.place {
+        Place::Objects => "live objects of the trace".to_owned(),
+        Place::Slabs => "all slabs".to_owned(),
+        Place::BetweenObjects => "slabs allocated in the trace".to_owned(),
+        Place::BetweenPages => {
+            let largest = if requested.is_traced { ", the largest requested" } else { "" };
+            format!("free memory (unused: in blocks below order {}{largest})", requested.order)
+        }
+    });
+    format!("of: {}.", parts.collect::<Vec<_>>().join("; "))
+}
+
+/// Name of a place.
+fn name(place: Place) -> &'static str {
+    match place {
+        Place::Objects => "inside objects",
+        Place::Slabs => "inside slabs",
+        Place::BetweenObjects => "between objects",
+        Place::BetweenPages => "between pages",
+    }
+}
+
+/// The answer where all losses at the end are unknown.
+fn unknown_at_end(wasted_in_all: Option<(u64, u64)>, view: &View) -> String {
+    const NEEDS: &str = "it needs frees, page events, and snapshots of /proc/slabinfo and /proc/buddyinfo";
+    match wasted_in_all.filter(|(wasted, _)| *wasted > 0) {
+        Some((wasted, all)) => format!(
+            "Objects wasted {} of {} over all allocations ({}). Unused memory at the end is unknown: {NEEDS}.",
+            view.bytes(wasted),
+            view.bytes(all),
+            share(wasted, all)
+        ),
+        None => format!("Unused memory is unknown: {NEEDS}."),
+    }
+}
+
+/// The largest loss.
+fn answer(rows: &FragmentationTables, view: &View) -> String {
+    let requested = rows.pages.requested;
+    let loss = rows.losses.iter().find_map(|loss| Some((loss, loss.bytes?)));
+    let Some((loss, bytes)) = loss else { return unknown_at_end(rows.wasted_in_all, view) };
+    if bytes == 0 {
+        return "No unused memory was found: at the end of the trace, none of its live objects and slabs has any."
+            .to_owned();
+    }
+    let of = match loss.place {
+        Place::Objects => "of the live objects of the trace".to_owned(),
+        Place::Slabs => "of all slab memory".to_owned(),
+        Place::BetweenObjects => "of the slabs allocated in the trace".to_owned(),
+        Place::BetweenPages => format!("of the free memory, in blocks below order {}", requested.order),
+    };
+    let part = loss.of.map_or(String::new(), |all| format!(" ({} {of})", share(bytes, all)));
+    let largest = loss.largest.as_ref().filter(|(_, bytes)| *bytes > 0);
+    let largest = largest.map_or(String::new(), |(name, part)| {
+        let preposition = if loss.place == Place::Objects { "at" } else { "in" };
+        let part = if *part == bytes { "all".to_owned() } else { view.bytes(*part) };
+        format!(", {part} of it {preposition} {}", function_of(name))
+    });
+    format!("Largest loss: {} {}{part}{largest}.", view.bytes(bytes), name(loss.place))
+}
+
+/// Reasons why the loss of a place is unknown.
+fn unknown(rows: &FragmentationTables) -> Vec<String> {
+    let of = |place: Place| rows.losses.iter().any(|loss| loss.place == place && loss.bytes.is_none());
+    let mut reasons = Vec::new();
+    if of(Place::Objects) {
+        reasons.push("inside objects: unknown at the end; it needs allocations and frees.".to_owned());
+    }
+    if of(Place::Slabs) {
+        reasons.push("inside slabs: unknown; the file has no /proc/slabinfo.".to_owned());
+    }
+    if let OccupancyTables::Refused { refused } = &rows.occupancy {
+        reasons.push(format!("between objects: unknown; {refused}."));
+    }
+    if of(Place::BetweenPages) {
+        reasons.push("between pages: unknown; the file has no /proc/buddyinfo.".to_owned());
+    }
+    reasons
+}

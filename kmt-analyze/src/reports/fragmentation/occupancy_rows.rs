@@ -1,0 +1,145 @@
+//! Rows of slab pages.
+
+use serde::Serialize;
+
+use super::pinned::PinRow;
+
+/// How full slab pages are, or the reason why it is unknown.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum OccupancyTables {
+    /// It is unknown.
+    Refused {
+        /// The reason.
+        refused: String,
+    },
+    /// It is known.
+    Found(Box<Occupied>),
+}
+
+/// How full slab pages are.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Occupied {
+    /// Share of the votes for the direct map base.
+    pub direct_map_votes_percent: f64,
+    /// Slabs by cache.
+    pub caches: Vec<OccupiedCache>,
+    /// Slabs of the trace at its end, by their filling.
+    pub slabs_by_filling: Filling,
+    /// Slabs of the trace over time.
+    pub over_time: Vec<OccupiedStep>,
+    /// Call sites with survivors on slab pages, in all.
+    pub pinned_by_total: usize,
+    /// Call sites with survivors on slab pages, those that pin most first.
+    pub pinned_by: Vec<PinRow>,
+    /// Call sites that pin slabs.
+    #[serde(skip)]
+    pub pinners: usize,
+    /// Sums over all caches.
+    #[serde(skip)]
+    pub sums: AllSlabs,
+}
+
+/// Sums over the slabs of all caches.
+#[derive(Debug, Default)]
+pub struct AllSlabs {
+    /// Bytes of the slabs of the trace at its end.
+    pub bytes_held: u64,
+    /// Bytes of the objects on them.
+    pub bytes_live: u64,
+    /// Slabs that were allocated.
+    pub slabs_born: u64,
+    /// Slabs of those that were freed.
+    pub slabs_died: u64,
+    /// Slabs older than the trace that were freed.
+    pub older_slabs_died: u64,
+    /// Pages older than the trace that hold objects of it.
+    pub older_pages_in_use: u64,
+}
+
+impl AllSlabs {
+    /// Of all caches.
+    pub fn of(caches: &[OccupiedCache]) -> Self {
+        let sum = |of: fn(&OccupiedCache) -> u64| caches.iter().map(of).fold(0, u64::saturating_add);
+        Self {
+            bytes_held: sum(|c| c.bytes_held),
+            bytes_live: sum(|c| c.bytes_live),
+            slabs_born: sum(|c| c.slabs_born),
+            slabs_died: sum(|c| c.slabs_died),
+            older_slabs_died: sum(|c| c.older_slabs_died),
+            older_pages_in_use: sum(|c| c.older_pages_in_use),
+        }
+    }
+}
+
+/// Slabs of one cache.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OccupiedCache {
+    /// Name of the cache.
+    pub cache: String,
+    /// `all`, `partly`, `none`, `unknown`: how many of its frees have events.
+    pub frees_seen: &'static str,
+    /// Bytes live at the end: at least, at most; `null` where events were lost.
+    pub bytes_live_range: Option<[u64; 2]>,
+    /// Slabs of the trace at its end.
+    pub slabs: u64,
+    /// Those without objects.
+    pub slabs_empty: u64,
+    /// Those that are sparse: a quarter or less of the bytes that were once live there is.
+    pub slabs_sparse: u64,
+    /// Bytes of the slabs.
+    pub bytes_held: u64,
+    /// Bytes of the objects on them.
+    pub bytes_live: u64,
+    /// Objects on them.
+    pub objects: u64,
+    /// Slabs that were allocated.
+    pub slabs_born: u64,
+    /// Their pages.
+    pub pages_born: u64,
+    /// Slabs of those that were freed.
+    pub slabs_died: u64,
+    /// Their pages.
+    pub pages_died: u64,
+    /// Slabs older than the trace that were freed.
+    pub older_slabs_died: u64,
+    /// Their pages.
+    pub older_pages_died: u64,
+    /// Pages older than the trace that hold objects of it.
+    pub older_pages_in_use: u64,
+    /// Bytes of those objects.
+    pub older_pages_bytes_live: u64,
+}
+
+/// Slabs by their filling.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Filling {
+    /// No object.
+    pub empty: u64,
+    /// Up to a quarter.
+    pub to_25_percent: u64,
+    /// Up to a half.
+    pub to_50_percent: u64,
+    /// Up to three quarters.
+    pub to_75_percent: u64,
+    /// With room for one more object.
+    pub below_100_percent: u64,
+    /// Without room.
+    pub full: u64,
+}
+
+/// Slabs of the trace at the end of a step of time.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OccupiedStep {
+    /// The end of the step.
+    pub time: u64,
+    /// Bytes of slabs.
+    pub bytes_held: u64,
+    /// Bytes of objects on them.
+    pub bytes_live: u64,
+}

@@ -1,0 +1,234 @@
+//! Keys of `--by`, the only list of them.
+
+use super::values::{GroupValue, Values};
+use crate::render::screen::{Cell, Column};
+use crate::render::text::{count, escaped};
+use crate::reports::common::lead::Nouns;
+use crate::stream::{Origin, PageSite, Site};
+
+/// Allocations that a report groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Slab objects.
+    Slab,
+    /// Pages.
+    Pages,
+}
+
+/// A key of `--by`.
+#[derive(Debug)]
+pub struct GroupKey {
+    /// Name on the command line and in JSON.
+    pub name: &'static str,
+    /// Other names on the command line.
+    aliases: &'static [&'static str],
+    /// Names of its groups in sentences.
+    pub nouns: Nouns,
+    /// Column of its values.
+    pub column: Column,
+    /// Word before a value in a sentence.
+    prefix: &'static str,
+    /// Source of its value.
+    pub source: Source,
+}
+
+/// Source of a value: the part of an allocation that determines it.
+#[derive(Debug, Clone, Copy)]
+pub enum Source {
+    /// Address of its call site; pages have one where their stacks were recorded.
+    CallSite(fn(&Values<'_, '_>, u64) -> GroupValue),
+    /// Cache, or size class, of a slab object.
+    Cache,
+    /// Site of a slab object.
+    Slab(fn(&Site) -> GroupValue),
+    /// Kind of pages.
+    Pages(fn(&Values<'_, '_>, &PageSite) -> GroupValue),
+    /// Allocation flags.
+    Flags,
+    /// CPU and task.
+    Origin(fn(&Values<'_, '_>, &Origin) -> GroupValue),
+}
+
+impl Source {
+    /// Reason why allocations of a kind have no value; `None`: they have.
+    fn lacks(self, kind: Kind) -> Option<&'static str> {
+        match (self, kind) {
+            (Self::Cache | Self::Slab(_), Kind::Pages) => {
+                Some("of slab objects only: events of pages do not record it")
+            }
+            (Self::Pages(_), Kind::Slab) => Some("of pages only: see `pages`"),
+            _ => None,
+        }
+    }
+}
+
+const fn key(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    nouns: [&'static str; 2],
+    (column, prefix): (Column, &'static str),
+    source: Source,
+) -> GroupKey {
+    let [one, several] = nouns;
+    GroupKey { name, aliases, nouns: Nouns { one, several }, column, prefix, source }
+}
+
+/// All keys.
+pub static KEYS: [GroupKey; 12] = [
+    key(
+        "call_site",
+        &["call-site", "symbol"],
+        ["call site", "call sites"],
+        (Column::name("call site"), ""),
+        Source::CallSite(|values, address| values.symbol(address)),
+    ),
+    key(
+        "function",
+        &["func"],
+        ["function", "functions"],
+        (Column::name("function"), ""),
+        Source::CallSite(|values, address| values.function(address)),
+    ),
+    key(
+        "module",
+        &["mod"],
+        ["module", "modules"],
+        (Column::name("module"), ""),
+        Source::CallSite(|values, address| values.module(address)),
+    ),
+    key("cache", &[], ["cache", "caches"], (Column::name("cache"), ""), Source::Cache),
+    key(
+        "size",
+        &["bytes_alloc"],
+        ["size", "sizes"],
+        (Column::number("size"), "objects of size "),
+        Source::Slab(|site| GroupValue::Number(site.bytes_alloc as i64)),
+    ),
+    key(
+        "order",
+        &[],
+        ["order", "orders"],
+        (Column::number("order"), "order "),
+        Source::Pages(|_, site| GroupValue::Number(site.order.into())),
+    ),
+    key(
+        "migratetype",
+        &["migrate-type"],
+        ["migrate type", "migrate types"],
+        (Column::whole("migrate type"), ""),
+        Source::Pages(|values, site| values.migratetype(site.migratetype)),
+    ),
+    key(
+        "task",
+        &["pid"],
+        ["task", "tasks"],
+        (Column::name("task"), ""),
+        Source::Origin(|values, origin| values.task(origin.pid)),
+    ),
+    key(
+        "comm",
+        &[],
+        ["task name", "task names"],
+        (Column::name("comm"), ""),
+        Source::Origin(|values, origin| values.comm(origin)),
+    ),
+    key(
+        "cpu",
+        &[],
+        ["CPU", "CPUs"],
+        (Column::number("CPU"), "CPU "),
+        Source::Origin(|_, origin| GroupValue::Number(origin.cpu.into())),
+    ),
+    key(
+        "node",
+        &[],
+        ["requested node", "requested nodes"],
+        (Column::number("node"), "node "),
+        Source::Slab(|site| GroupValue::Number(site.node.into())),
+    ),
+    key(
+        "gfp",
+        &["gfp_flags"],
+        ["set of gfp flags", "sets of gfp flags"],
+        (Column::name("gfp flags"), ""),
+        Source::Flags,
+    ),
+];
+
+/// Keys that no event has yet, and the reason.
+const OTHERS: [(&str, &str); 1] = [("cgroup", "events of slab objects and pages do not record it")];
+
+impl GroupKey {
+    /// The key of slab objects of that name.
+    pub fn parse_slab(name: &str) -> Result<&'static Self, String> {
+        Self::parse(name, Kind::Slab)
+    }
+
+    /// The key of pages of that name.
+    pub fn parse_pages(name: &str) -> Result<&'static Self, String> {
+        Self::parse(name, Kind::Pages)
+    }
+
+    fn parse(name: &str, kind: Kind) -> Result<&'static Self, String> {
+        let found = KEYS.iter().find(|key| key.name == name || key.aliases.contains(&name));
+        let reason = match found.map(|key| (key, key.source.lacks(kind))) {
+            Some((key, None)) => return Ok(key),
+            Some((_, Some(reason))) => reason,
+            None => OTHERS.iter().find(|other| other.0 == name).map_or("no such key", |other| other.1),
+        };
+        let names = KEYS.iter().filter(|key| key.source.lacks(kind).is_none()).map(|key| key.name);
+        Err(format!("{reason}; keys: {}", names.collect::<Vec<_>>().join(", ")))
+    }
+
+    /// True if pages have its values only where their stacks were recorded.
+    pub fn needs_stacks(&self) -> bool {
+        matches!(self.source, Source::CallSite(_))
+    }
+
+    /// Text of a value.
+    pub fn text(&self, value: &GroupValue) -> String {
+        match value {
+            GroupValue::Unknown => "?".to_owned(),
+            GroupValue::Number(-1) if self.name == "node" => "any".to_owned(),
+            GroupValue::Number(number) => u64::try_from(*number).map_or_else(|_| number.to_string(), count),
+            GroupValue::Text(text) => escaped(text.as_bytes()),
+        }
+    }
+
+    /// Text of a value in a sentence.
+    pub fn phrase(&self, value: &GroupValue) -> String {
+        format!("{}{}", self.prefix, self.text(value))
+    }
+
+    /// Cell of a value.
+    pub fn cell(&self, value: &GroupValue) -> Cell {
+        match value {
+            GroupValue::Unknown => Cell::Unknown,
+            _ if self.name == "call_site" => Cell::symbol(self.text(value)),
+            _ => Cell::text(self.text(value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_one_name_each_and_others_have_a_reason() {
+        let mut names: Vec<&str> =
+            KEYS.iter().flat_map(|key| key.aliases.iter().chain([&key.name])).copied().collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        for (name, reason) in OTHERS.into_iter().chain([("order", "of pages only")]) {
+            let error = GroupKey::parse_slab(name).unwrap_err();
+            assert!(error.contains(reason) && error.contains("call_site, function"), "{error}");
+        }
+        let error = GroupKey::parse_pages("cache").unwrap_err();
+        assert!(error.starts_with("of slab objects only") && error.contains("order, migratetype"), "{error}");
+        assert!(GroupKey::parse_slab("pids").unwrap_err().starts_with("no such key"));
+        assert_eq!(GroupKey::parse_slab("bytes_alloc").unwrap().name, "size");
+    }
+}

@@ -1,0 +1,140 @@
+//! Groups of allocations with equal values of some keys.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::keys::{GroupKey, Source};
+use super::values::{GroupValue, Values};
+use crate::collect::groups::Group;
+use crate::collect::page_groups::PageGroup;
+use crate::pass::Analysis;
+use crate::stream::{PageSite, Site};
+
+/// Properties of some allocations.
+#[derive(Debug, Clone, Copy)]
+pub enum Part<'g> {
+    /// Slab objects and their site.
+    Slab(&'g Group, &'g Site),
+    /// Pages and their kind.
+    Pages(&'g PageGroup, &'g PageSite),
+}
+
+impl Part<'_> {
+    fn origin(self) -> u32 {
+        match self {
+            Self::Slab(group, _) => group.origin,
+            Self::Pages(group, _) => group.origin,
+        }
+    }
+
+    /// Number of what determines the value of a key.
+    fn source(self, key: &GroupKey) -> u64 {
+        match (key.source, self) {
+            (Source::Origin(_), part) => part.origin().into(),
+            (Source::Cache, Self::Slab(group, _)) => {
+                u64::from(group.site) << 32 | group.cache.map_or(0, |name| u64::from(name.0) + 1)
+            }
+            (Source::CallSite(_), Self::Pages(group, _)) => group.stack.into(),
+            (_, Self::Slab(group, _)) => group.site.into(),
+            (_, Self::Pages(group, _)) => group.site.into(),
+        }
+    }
+
+    fn value(self, key: &GroupKey, values: &Values<'_, '_>, analysis: &Analysis) -> GroupValue {
+        match (key.source, self) {
+            (Source::CallSite(of), Self::Slab(_, site)) => of(values, site.call_site),
+            (Source::CallSite(of), Self::Pages(group, _)) => {
+                values.page_caller(group.stack).map_or(GroupValue::Unknown, |address| of(values, address))
+            }
+            (Source::Cache, Self::Slab(group, site)) => values.cache(group.site, site, group.cache),
+            (Source::Slab(of), Self::Slab(_, site)) => of(site),
+            (Source::Pages(of), Self::Pages(_, site)) => of(values, site),
+            (Source::Flags, Self::Slab(_, site)) => values.gfp(site.gfp_flags),
+            (Source::Flags, Self::Pages(_, site)) => values.gfp(site.gfp_flags),
+            (Source::Origin(of), part) => {
+                of(values, &analysis.interner.origins.get(part.origin()).copied().unwrap_or_default())
+            }
+            (Source::Cache | Source::Slab(_), Self::Pages(..)) | (Source::Pages(_), Self::Slab(..)) => {
+                GroupValue::Unknown
+            }
+        }
+    }
+}
+
+/// Values of one key, numbered.
+struct KeyValues {
+    key: &'static GroupKey,
+    values: Vec<GroupValue>,
+    numbers: HashMap<GroupValue, u32>,
+    /// Numbers of values, by their source.
+    known: HashMap<u64, u32>,
+}
+
+impl KeyValues {
+    fn new(key: &'static GroupKey) -> Self {
+        Self { key, values: Vec::new(), numbers: HashMap::new(), known: HashMap::new() }
+    }
+
+    fn number(&mut self, part: Part<'_>, values: &Values<'_, '_>, analysis: &Analysis) -> u32 {
+        let source = part.source(self.key);
+        if let Some(number) = self.known.get(&source) {
+            return *number;
+        }
+        let value = part.value(self.key, values, analysis);
+        let next = self.values.len() as u32;
+        let number = *self.numbers.entry(value.clone()).or_insert(next);
+        if number == next {
+            self.values.push(value);
+        }
+        self.known.insert(source, number);
+        number
+    }
+
+    fn value(&self, number: u32) -> &GroupValue {
+        self.values.get(number as usize).unwrap_or(&GroupValue::Unknown)
+    }
+}
+
+/// Values of some keys, numbered: a group is a number for each key.
+pub struct Numbered<'r, 'd> {
+    keys: Vec<KeyValues>,
+    values: &'r Values<'r, 'd>,
+    analysis: &'r Analysis,
+}
+
+impl<'r, 'd> Numbered<'r, 'd> {
+    /// No values yet.
+    pub fn new(keys: &[&'static GroupKey], values: &'r Values<'r, 'd>, analysis: &'r Analysis) -> Self {
+        Self { keys: keys.iter().map(|key| KeyValues::new(key)).collect(), values, analysis }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> impl Iterator<Item = &'static GroupKey> {
+        self.keys.iter().map(|values| values.key)
+    }
+
+    /// Numbers of the values of some allocations.
+    pub fn of(&mut self, part: Part<'_>) -> Vec<u32> {
+        let (values, analysis) = (self.values, self.analysis);
+        self.keys.iter_mut().map(|key| key.number(part, values, analysis)).collect()
+    }
+
+    /// Values of a group, by key.
+    pub fn values(&self, group: &[u32]) -> BTreeMap<&'static str, GroupValue> {
+        self.keys.iter().zip(group).map(|(key, number)| (key.key.name, key.value(*number).clone())).collect()
+    }
+
+    /// Text of the values of a group.
+    pub fn text(&self, group: &[u32]) -> String {
+        let texts = self.keys.iter().zip(group).map(|(key, number)| key.key.text(key.value(*number)));
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Text that sorts groups by name, numbers by their size.
+    pub fn order(&self, group: &[u32]) -> String {
+        let text = |(key, number): (&KeyValues, &u32)| match key.value(*number) {
+            GroupValue::Number(number) => format!("{number:>20}"),
+            value => key.key.text(value),
+        };
+        self.keys.iter().zip(group).map(text).collect::<Vec<_>>().join("\n")
+    }
+}

@@ -1,0 +1,130 @@
+//! Sums by keys of `--by`.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::numbered::{Numbered, Part};
+use super::table::GroupTable;
+use super::values::Values;
+use super::{Grouping, Only};
+use crate::collect::groups::{Group, GroupSums};
+use crate::ledger::totals::Totals;
+use crate::pass::Analysis;
+use crate::pass::weights::{Estimate, in_order};
+use crate::reports::common::Context;
+use crate::reports::common::basis::Basis;
+use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::rows::{Estimated, SlabSums};
+use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::stream::Api;
+
+/// Groups of slab objects.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GroupRows {
+    /// The groups.
+    #[serde(flatten)]
+    pub table: GroupTable<SlabGroup>,
+    /// Sums over all groups.
+    #[serde(skip)]
+    pub all: SlabSums,
+    /// Key that sorts the rows.
+    #[serde(skip)]
+    pub sort: Option<SortKey>,
+}
+
+/// Slab objects of one group.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SlabGroup {
+    /// Sums of its objects.
+    #[serde(flatten)]
+    pub sums: SlabSums,
+    /// Sums that its samples stand for; absent: no sample stands for more events than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<Estimated>,
+}
+
+/// Sums of a group before sorting and limiting.
+#[derive(Default)]
+struct Candidate {
+    values: Vec<u32>,
+    name: String,
+    totals: Totals,
+    estimate: Option<Estimate>,
+    /// True for interfaces that allocated.
+    apis: [bool; 2],
+}
+
+/// Sums by group.
+fn candidates(
+    analysis: &Analysis,
+    sums: &GroupSums,
+    only: Only<'_>,
+    keys: &mut Numbered<'_, '_>,
+    names: &mut Numbered<'_, '_>,
+) -> Vec<Candidate> {
+    let mut found: HashMap<Vec<u32>, Candidate> = HashMap::new();
+    let mut parts: Vec<(&Group, &Totals)> = sums.0.iter().collect();
+    // Estimates are sums of fractions: always in the same order.
+    parts.sort_unstable_by_key(|(group, _)| **group);
+    for (group, totals) in parts {
+        let Some(site) = analysis.interner.sites.get(group.site) else { continue };
+        let part = Part::Slab(group, site);
+        let is_left_out = match only {
+            Only::All => false,
+            Only::Kmalloc => site.api != Api::Kmalloc,
+            Only::CallSite(text) | Only::Cache(text) => {
+                let name = names.of(part);
+                !names.text(&name).contains(text)
+            }
+        };
+        if is_left_out {
+            continue;
+        }
+        let sum = found.entry(keys.of(part)).or_default();
+        sum.totals += totals;
+        analysis.weights.add(site, totals, &mut sum.estimate);
+        if let Some(has) = sum.apis.get_mut(site.api as usize) {
+            *has = true;
+        }
+    }
+    let candidate =
+        |(values, sum): (Vec<u32>, Candidate)| Candidate { name: keys.order(&values), values, ..sum };
+    found.into_iter().map(candidate).collect()
+}
+
+/// Rows of all groups.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    sums: &GroupSums,
+    grouping: &Grouping<'_>,
+) -> GroupRows {
+    let values = Values::new(context.session, analysis);
+    let mut keys = Numbered::new(grouping.by, &values, analysis);
+    let mut names = Numbered::new(&[grouping.only.key()], &values, analysis);
+    let mut all = candidates(analysis, sums, grouping.only, &mut keys, &mut names);
+    sort_rows(&mut all, grouping.sort, |c| (in_order(c.estimate, c.totals), &c.name));
+    let basis = Basis::of(context.session, analysis);
+    let recorded = |apis: [bool; 2]| match apis {
+        [true, false] => RecordedSums::slab(&basis, Some(Api::Kmalloc)),
+        [false, true] => RecordedSums::slab(&basis, Some(Api::Cache)),
+        _ => RecordedSums::slab(&basis, None),
+    };
+    let row = |c: &Candidate| SlabGroup {
+        sums: SlabSums::of(&c.totals, recorded(c.apis)),
+        estimated: c.estimate.map(Estimated::from),
+    };
+    let (mut sum, mut apis) = (Totals::default(), [false; 2]);
+    for candidate in &all {
+        sum += &candidate.totals;
+        apis.iter_mut().zip(candidate.apis).for_each(|(any, has)| *any |= has);
+    }
+    GroupRows {
+        table: GroupTable::of(&keys, &all, context.limit, |c| &c.values, row),
+        all: SlabSums::of(&sum, recorded(apis)),
+        sort: grouping.sort.first().copied(),
+    }
+}

@@ -1,0 +1,103 @@
+//! The groups of `--by` as rows and as a table, whatever is summed up.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::keys::GroupKey;
+use super::numbered::{Numbered, Part};
+use super::values::GroupValue;
+use crate::render::screen::{Cell, Column, Table};
+use crate::reports::common::lead::Nouns;
+use crate::reports::common::shown::shown;
+
+/// Groups of several keys.
+const COMBINATIONS: Nouns = Nouns { one: "combination", several: "combinations" };
+
+/// Groups of `--by`, sorted and limited.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GroupTable<R> {
+    /// With --by: its keys.
+    pub by: Vec<&'static str>,
+    /// With --by: number of groups.
+    pub groups_total: usize,
+    /// With --by: groups; each has its value of every key, under the key's name: a number (size, order, cpu, node; node -1:
+    /// any), a text, or `null` (unknown: the call site of pages without a stack, such as failed allocations).
+    pub groups: Vec<GroupRow<R>>,
+    /// Keys of the rows.
+    #[serde(skip)]
+    keys: Vec<&'static GroupKey>,
+}
+
+/// One group.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GroupRow<R> {
+    /// Values by key.
+    #[serde(flatten)]
+    values: BTreeMap<&'static str, GroupValue>,
+    /// What the report has of it.
+    #[serde(flatten)]
+    pub row: R,
+}
+
+impl<R> GroupTable<R> {
+    /// The first of sorted groups, which are numbers of the values of `keys`.
+    pub fn of<S>(
+        keys: &Numbered<'_, '_>,
+        sorted: &[S],
+        limit: usize,
+        group: impl Fn(&S) -> &[u32],
+        row: impl Fn(&S) -> R,
+    ) -> Self {
+        let make = |sums: &S| GroupRow { values: keys.values(group(sums)), row: row(sums) };
+        Self {
+            by: keys.keys().map(|key| key.name).collect(),
+            groups_total: sorted.len(),
+            groups: sorted.iter().take(shown(Some(limit), sorted.len())).map(make).collect(),
+            keys: keys.keys().collect(),
+        }
+    }
+
+    /// Names of groups in sentences.
+    pub fn nouns(&self) -> Nouns {
+        match self.keys.as_slice() {
+            [key] => key.nouns,
+            _ => COMBINATIONS,
+        }
+    }
+
+    /// The first group: its values for a sentence, and its row.
+    pub fn first(&self) -> Option<(String, &R)> {
+        let first = self.groups.first()?;
+        let phrase = |key: &&GroupKey| first.values.get(key.name).map(|value| key.phrase(value));
+        let phrases: Vec<String> = self.keys.iter().filter_map(phrase).collect();
+        Some((phrases.join(" / "), &first.row))
+    }
+
+    /// A column for each key, and then those of the report.
+    pub fn table(&self, columns: impl IntoIterator<Item = Column>, cells: impl Fn(&R) -> Vec<Cell>) -> Table {
+        let nouns = self.nouns();
+        let columns: Vec<Column> = self.keys.iter().map(|key| key.column.clone()).chain(columns).collect();
+        let mut table = Table::new("", columns).of(nouns.one, nouns.several, self.groups_total);
+        for group in &self.groups {
+            let value = |key: &&GroupKey| group.values.get(key.name).map(|value| key.cell(value));
+            table.row(self.keys.iter().filter_map(value).chain(cells(&group.row)));
+        }
+        table
+    }
+}
+
+/// Sums by the values of `keys`.
+pub fn sums_by_values<'p, S: 'p, T: Default>(
+    keys: &mut Numbered<'_, '_>,
+    parts: impl Iterator<Item = (Part<'p>, &'p S)>,
+    add: impl Fn(&mut T, &S),
+) -> Vec<(Vec<u32>, T)> {
+    let mut found: HashMap<Vec<u32>, T> = HashMap::new();
+    for (part, sums) in parts {
+        add(found.entry(keys.of(part)).or_default(), sums);
+    }
+    found.into_iter().collect()
+}

@@ -1,0 +1,106 @@
+//! Values of the keys of `--by`.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::pass::Analysis;
+use crate::pass::caches::{CacheKey, name_of, usual_names};
+use crate::pass::filter::Names;
+use crate::pass::modules::module_of;
+use crate::pass::names::TraceNames;
+use crate::reports::common::page_callers::{caller, is_allocator};
+use crate::reports::common::rows::text;
+use crate::stream::{Api, NameId, Origin, Site};
+use crate::trace::session::{Session, task_names};
+
+/// Value of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum GroupValue {
+    /// Not known: no symbol.
+    Unknown,
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// Makes values from interned numbers.
+pub struct Values<'r, 'd> {
+    analysis: &'r Analysis,
+    names: TraceNames<'r, 'd>,
+    tasks: HashMap<i32, &'r [u8]>,
+    /// Caches of sites whose events do not name them.
+    caches: Vec<Option<NameId>>,
+}
+
+impl<'r, 'd> Values<'r, 'd> {
+    /// Values of a trace.
+    pub fn new(session: &'r Session<'d>, analysis: &'r Analysis) -> Self {
+        let (names, tasks) = (TraceNames::new(session), task_names(session));
+        Self { analysis, names, tasks, caches: usual_names(analysis) }
+    }
+
+    /// Address of the call site of pages: the first function of the stack outside the allocator; `None`: no stack.
+    pub fn page_caller(&self, stack: u32) -> Option<u64> {
+        let addresses = self.analysis.interner.stacks.get(stack)?;
+        let is_allocator = |address| is_allocator(&self.names.symbol(address));
+        Some(caller(addresses, is_allocator)).filter(|&address| address != 0)
+    }
+
+    /// Function and offset.
+    pub fn symbol(&self, address: u64) -> GroupValue {
+        GroupValue::Text(text(&self.names.symbol(address)))
+    }
+
+    /// Function, with the brackets of its module.
+    pub fn function(&self, address: u64) -> GroupValue {
+        let symbol = text(&self.names.symbol(address));
+        let Some((function, rest)) = symbol.split_once("+0x") else { return GroupValue::Text(symbol) };
+        let module = rest.split_once(' ').map(|(_, module)| module);
+        GroupValue::Text(module.map_or(function.to_owned(), |module| format!("{function} {module}")))
+    }
+
+    /// Module; the core kernel is one of its own.
+    pub fn module(&self, address: u64) -> GroupValue {
+        let symbol = self.names.symbol(address);
+        module_of(&symbol).map_or(GroupValue::Unknown, |module| GroupValue::Text(text(module)))
+    }
+
+    /// Name and number of a task.
+    pub fn task(&self, pid: i32) -> GroupValue {
+        let name = self.tasks.get(&pid).map_or("<...>".to_owned(), |name| text(name));
+        GroupValue::Text(format!("{name}-{pid}"))
+    }
+
+    /// Name at the time of the allocation, as `--comm` compares it.
+    pub fn comm(&self, origin: &Origin) -> GroupValue {
+        let names = self.analysis.names.as_ref();
+        let name = names.and_then(|names| names.name(origin.pid, origin.name));
+        GroupValue::Text(text(name.unwrap_or(if origin.pid == 0 { b"<idle>" } else { b"<...>" })))
+    }
+
+    /// Names of flags.
+    pub fn gfp(&self, flags: u64) -> GroupValue {
+        GroupValue::Text(text(&self.names.gfp(&self.analysis.interner, flags)))
+    }
+
+    /// Name of a migrate type.
+    pub fn migratetype(&self, number: i32) -> GroupValue {
+        GroupValue::Text(self.names.migratetype(number))
+    }
+
+    /// Name of a cache or size class.
+    pub fn cache(&self, number: u32, site: &Site, cache: Option<NameId>) -> GroupValue {
+        let usual = self.caches.get(number as usize).copied().flatten();
+        GroupValue::Text(match (site.api, cache.or(usual)) {
+            (Api::Cache, Some(name)) => text(self.analysis.interner.name(name)),
+            (Api::Cache, None) => {
+                name_of(&CacheKey::Nameless(site.bytes_req, site.bytes_alloc), self.analysis)
+            }
+            (Api::Kmalloc, _) => name_of(&CacheKey::Kmalloc(site.bytes_alloc), self.analysis),
+        })
+    }
+}

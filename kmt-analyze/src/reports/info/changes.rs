@@ -1,0 +1,252 @@
+//! `info --diff`: what the kernel's own counts say changed from the begin of the recording to its end.
+
+use std::collections::BTreeMap;
+
+use kmt_format::read::Metadata;
+use serde::Serialize;
+
+use crate::reports::common::difference::difference;
+use crate::reports::common::rows::text;
+use crate::trace::session::Session;
+use crate::trace::{buddy, slabinfo};
+
+/// Changes of the kernel's counts.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangeRows {
+    /// Lines of /proc/meminfo that changed, the largest change first; `null`: not read twice.
+    pub meminfo: Option<Vec<ByteChange>>,
+    /// Caches of /proc/slabinfo that changed, the largest change of bytes first; `null`: not read twice.
+    pub slabinfo: Option<Vec<CacheChange>>,
+    /// Zones of /proc/buddyinfo; `null`: not read twice.
+    pub buddyinfo: Option<Vec<ZoneChange>>,
+    /// Numbers of /proc/vmstat that changed, the largest change first; `null`: not read twice.
+    pub vmstat: Option<Vec<CountChange>>,
+}
+
+/// Change of one line of /proc/meminfo.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ByteChange {
+    /// Name.
+    pub name: String,
+    /// Bytes at the begin.
+    pub bytes_before: u64,
+    /// Bytes at the end.
+    pub bytes_after: u64,
+    /// Difference.
+    pub bytes_change: i64,
+}
+
+/// Change of one cache.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CacheChange {
+    /// Cache.
+    pub cache: String,
+    /// Active objects at the begin; 0: the cache was not there.
+    pub active_before: u64,
+    /// Active objects at the end.
+    pub active_after: u64,
+    /// Difference.
+    pub active_change: i64,
+    /// True if the kernel may have estimated the active objects: more than 10,000 slabs, since 6.10.
+    pub active_estimated: bool,
+    /// Bytes of its slabs at the begin.
+    pub bytes_before: u64,
+    /// Bytes of its slabs at the end.
+    pub bytes_after: u64,
+    /// Difference.
+    pub bytes_change: i64,
+}
+
+/// Change of the free memory of one zone.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ZoneChange {
+    /// Node.
+    pub node: u32,
+    /// Zone.
+    pub zone: String,
+    /// Free blocks by order at the begin.
+    pub free_before: Vec<u64>,
+    /// Free blocks by order at the end.
+    pub free_after: Vec<u64>,
+    /// Bytes free at the begin, without per-CPU lists.
+    pub bytes_before: u64,
+    /// Bytes free at the end.
+    pub bytes_after: u64,
+    /// Difference.
+    pub bytes_change: i64,
+}
+
+/// Change of one number.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CountChange {
+    /// Name.
+    pub name: String,
+    /// Number at the begin.
+    pub before: u64,
+    /// Number at the end.
+    pub after: u64,
+    /// Difference.
+    pub change: i64,
+}
+
+impl ChangeRows {
+    /// True if nothing was read twice.
+    pub fn is_empty(&self) -> bool {
+        let Self { meminfo, slabinfo, buddyinfo, vmstat } = self;
+        meminfo.is_none() && slabinfo.is_none() && buddyinfo.is_none() && vmstat.is_none()
+    }
+}
+
+/// Changes of a file.
+pub fn of(session: &Session<'_>) -> ChangeRows {
+    let metadata = session.trace.metadata();
+    let page_size = session.trace.header().page_size.unwrap_or(4096);
+    ChangeRows {
+        meminfo: twice(metadata, "meminfo").map(|(before, after)| meminfo(before, after)),
+        slabinfo: twice(metadata, "slabinfo").map(|(before, after)| caches(before, after, page_size)),
+        buddyinfo: twice(metadata, "buddyinfo").map(|(before, after)| zones(before, after, page_size)),
+        vmstat: twice(metadata, "vmstat").map(|(before, after)| vmstat(before, after)),
+    }
+}
+
+/// A file of the target at the begin and at the end.
+fn twice<'m>(metadata: &'m Metadata<'_>, name: &str) -> Option<(&'m [u8], &'m [u8])> {
+    let at = |when: &str| metadata.attachment(&format!("{name}.{when}"));
+    at("before").zip(at("after"))
+}
+
+/// Numbers by name, each true if it is in kB: `MemFree:  123 kB`, `nr_free_pages 123`.
+fn numbers(file: &[u8]) -> BTreeMap<String, (u64, bool)> {
+    let line = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next()?.trim_end_matches(':');
+        let number = words.next()?.parse().ok()?;
+        Some((text(name.as_bytes()), (number, words.next() == Some("kB"))))
+    };
+    String::from_utf8_lossy(file).lines().filter_map(line).collect()
+}
+
+/// Names of both files, each with its two values.
+fn joined<V: Clone>(before: &BTreeMap<String, V>, after: &BTreeMap<String, V>) -> Vec<(String, V, V)> {
+    let both = |(name, before): (&String, &V)| Some((name.clone(), before.clone(), after.get(name)?.clone()));
+    before.iter().filter_map(both).collect()
+}
+
+/// Sizes of /proc/meminfo, in kB there; its numbers without a unit are left out.
+fn meminfo(before: &[u8], after: &[u8]) -> Vec<ByteChange> {
+    let bytes = |(number, is_kb): (u64, bool)| is_kb.then(|| number.saturating_mul(1024));
+    let row = |(name, before, after): (String, _, _)| {
+        let (bytes_before, bytes_after) = bytes(before).zip(bytes(after))?;
+        Some(ByteChange {
+            name,
+            bytes_before,
+            bytes_after,
+            bytes_change: difference(bytes_before, bytes_after),
+        })
+    };
+    let rows = joined(&numbers(before), &numbers(after)).into_iter().filter_map(row);
+    changed(rows.collect(), |row| row.bytes_change)
+}
+
+fn vmstat(before: &[u8], after: &[u8]) -> Vec<CountChange> {
+    let row = |(name, (before, _), (after, _)): (String, (u64, bool), (u64, bool))| CountChange {
+        name,
+        before,
+        after,
+        change: difference(before, after),
+    };
+    changed(joined(&numbers(before), &numbers(after)).into_iter().map(row).collect(), |row| row.change)
+}
+
+fn caches(before: &[u8], after: &[u8], page_size: u64) -> Vec<CacheChange> {
+    let (before, after) = (slabinfo::parse(before), slabinfo::parse(after));
+    let bytes = |cache: Option<&slabinfo::SlabInfo>| {
+        cache.map_or(0, |c| c.num_slabs.saturating_mul(c.pagesperslab).saturating_mul(page_size))
+    };
+    let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+    let row = |name: &String| {
+        let (first, last) = (before.get(name), after.get(name));
+        let active = |cache: Option<&slabinfo::SlabInfo>| cache.map_or(0, |c| c.active_objs);
+        let estimated =
+            |cache: Option<&slabinfo::SlabInfo>| cache.is_some_and(|c| c.in_use_max() > c.active_objs);
+        CacheChange {
+            cache: text(name.as_bytes()),
+            active_before: active(first),
+            active_after: active(last),
+            active_change: difference(active(first), active(last)),
+            active_estimated: estimated(first) || estimated(last),
+            bytes_before: bytes(first),
+            bytes_after: bytes(last),
+            bytes_change: difference(bytes(first), bytes(last)),
+        }
+    };
+    let mut rows: Vec<CacheChange> = names.map(row).collect();
+    rows.retain(|row| row.active_change != 0 || row.bytes_change != 0);
+    rows.sort_by_key(|row| {
+        let size = (row.bytes_change.unsigned_abs(), row.active_change.unsigned_abs());
+        (std::cmp::Reverse(size), row.cache.clone())
+    });
+    rows
+}
+
+/// Zones that were there both times.
+fn zones(before: &[u8], after: &[u8], page_size: u64) -> Vec<ZoneChange> {
+    let after = buddy::parse(after);
+    let row = |first: buddy::Zone| {
+        let last = after.iter().find(|zone| zone.node == first.node && zone.name == first.name)?;
+        let bytes = |zone: &buddy::Zone| zone.pages().saturating_mul(page_size);
+        Some(ZoneChange {
+            node: first.node,
+            zone: text(first.name.as_bytes()),
+            bytes_before: bytes(&first),
+            bytes_after: bytes(last),
+            bytes_change: difference(bytes(&first), bytes(last)),
+            free_after: last.free.clone(),
+            free_before: first.free,
+        })
+    };
+    buddy::parse(before).into_iter().filter_map(row).collect()
+}
+
+/// Rows that changed, the largest change first.
+fn changed<R>(mut rows: Vec<R>, change: impl Fn(&R) -> i64) -> Vec<R> {
+    rows.retain(|row| change(row) != 0);
+    // Stable: equal ones by name.
+    rows.sort_by_key(|row| std::cmp::Reverse(change(row).unsigned_abs()));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_and_without_units_are_read() {
+        let before = b"MemTotal:  100 kB\nMemFree:  50 kB\nHugePages_Total:  7\nbroken\nx: -3 kB\n";
+        let after = b"MemFree:  20 kB\nMemTotal:  100 kB\nHugePages_Total:  8\nNew: 1 kB\n";
+        let rows = meminfo(before, after);
+        let rows: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.bytes_change)).collect();
+        assert_eq!(rows, [("MemFree", -30 * 1024)]);
+        let rows = vmstat(b"a 1\nb 5\nc 9\n", b"a 4\nb 5\nc 1\n");
+        let rows: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.change)).collect();
+        assert_eq!(rows, [("c", -8), ("a", 3)]);
+    }
+
+    #[test]
+    fn caches_that_come_and_go_are_changes() {
+        let line = |name: &str, active: u64, slabs: u64| {
+            format!("{name} {active} {active} 64 64 1 : tunables 0 0 0 : slabdata {slabs} {slabs} 0\n")
+        };
+        let before = [line("same", 5, 1), line("gone", 64, 1), line("more", 10, 1)].concat();
+        let after = [line("same", 5, 1), line("new", 128, 2), line("more", 20, 1)].concat();
+        let rows = caches(before.as_bytes(), after.as_bytes(), 4096);
+        let rows: Vec<_> =
+            rows.iter().map(|row| (row.cache.as_str(), row.active_change, row.bytes_change)).collect();
+        assert_eq!(rows, [("new", 128, 8192), ("gone", -64, -4096), ("more", 10, 0)]);
+    }
+}

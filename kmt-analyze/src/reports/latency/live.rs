@@ -1,0 +1,188 @@
+//! `latency --follow`: stalls over a threshold as they end, and sums at the end.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use kmt_format::print::PrintEnv;
+use kmt_format::read::Event;
+use serde::Serialize;
+
+use super::lead::rounded;
+use super::stall_names::name_of;
+use crate::collect::stalls::{Interval, Stall, StallSums};
+use crate::failure::{Outcome, Result};
+use crate::ledger::SideEvent;
+use crate::render::kernel_line::LineStart;
+use crate::render::look::Look;
+use crate::render::out::Out;
+use crate::render::text::escaped;
+use crate::render::words::counted;
+use crate::reports::common::View;
+use crate::reports::common::labels::function_of;
+use crate::stream::Origin;
+use crate::stream::side_events::SideEventPlan;
+use crate::trace::follow::{self, Sink, Source};
+use crate::trace::kernel::version;
+use crate::trace::session::clock_unit;
+
+/// Stalls to print.
+#[derive(Debug)]
+pub struct LiveOptions {
+    /// Smallest length, in the clock's unit.
+    pub threshold: u64,
+    /// Tasks, by thread id; empty: all.
+    pub pids: Vec<i32>,
+    /// One JSON object a line, without sums.
+    pub json: bool,
+}
+
+/// A stall as a line of JSON: as in the JSON of the report, and its task.
+#[derive(Debug, Serialize)]
+struct StallLine {
+    kind: String,
+    pid: i32,
+    task: String,
+    cpu: u32,
+    begin: u64,
+    end: u64,
+    length: u64,
+}
+
+/// Prints the stalls of a growing file, or of a stream.
+pub fn run(path: &Path, options: &LiveOptions) -> Result<Outcome> {
+    let sums = StallSums::over(options.threshold);
+    follow::run(path, Live { options, sums, plans: HashMap::new(), start: None, out: Out::stdout() })
+}
+
+struct Live<'o> {
+    options: &'o LiveOptions,
+    sums: StallSums,
+    /// By number of the class; `None`: it tells nothing of stalls.
+    plans: HashMap<usize, Option<SideEventPlan>>,
+    /// Time of the first event.
+    start: Option<u64>,
+    out: Out,
+}
+
+impl Sink for Live<'_> {
+    type Cache<'r> = Names<'r>;
+
+    fn see<'r>(
+        &mut self,
+        source: &Source<'r>,
+        names: &mut Option<Names<'r>>,
+        event: &Event<'_>,
+    ) -> Result<bool> {
+        let start = *self.start.get_or_insert(event.time());
+        let plan = self.plans.entry(event.class_index()).or_insert_with(|| SideEventPlan::of(event.class()));
+        let Some(plan) = plan else { return Ok(true) };
+        let place = Origin { cpu: event.cpu(), pid: event.pid(), ..Origin::default() };
+        let side = SideEvent { kind: plan.kind, numbers: plan.read(event), time: event.time(), place };
+        let is_selected = self.options.pids.is_empty() || self.options.pids.contains(&place.pid);
+        for interval in self.sums.ended_by(&side).into_iter().filter(|_| is_selected) {
+            let names = names.get_or_insert_with(|| Names::of(source, start));
+            let line = match self.options.json {
+                true => names.json(&interval),
+                false => names.line(&interval, self.sums.open_stalls(place.pid)),
+            };
+            if !self.out.write(line.as_bytes())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn gap(&mut self, _: u32) {}
+
+    fn pause(&mut self) -> Result<bool> {
+        self.out.flush()
+    }
+
+    fn end(&mut self, source: Option<&Source<'_>>) -> Result<()> {
+        if let Some(source) = source.filter(|_| !self.options.json) {
+            let text = sums(&self.sums, &self.options.pids, &Names::of(source, self.start.unwrap_or(0)));
+            self.out.write(text.as_bytes())?;
+        }
+        self.out.flush().map(drop)
+    }
+}
+
+/// Names of functions and tasks so far.
+struct Names<'r> {
+    env: PrintEnv<'r>,
+    tasks: LineStart<'r>,
+    view: View,
+}
+
+impl<'r> Names<'r> {
+    fn of(source: &Source<'r>, start: u64) -> Self {
+        let tasks = LineStart::new(source.metadata, version(source.metadata));
+        let view = View {
+            unit: clock_unit(source.metadata),
+            start,
+            start_of_day: None,
+            is_lossy: false,
+            limit: 0,
+            look: Look::default(),
+        };
+        Self { env: source.print_env(), tasks, view }
+    }
+
+    fn stall(&self, stall: Stall) -> String {
+        name_of(stall, |address| function_of(escaped(&self.env.symbol_with_offset(address))))
+    }
+
+    fn task(&self, pid: i32) -> String {
+        format!("{}-{pid}", escaped(self.tasks.comm(pid)))
+    }
+
+    /// `+4.567  direct reclaim of sh-766, 143.6 ms`, indented by the stalls around it, which end later.
+    fn line(&self, interval: &Interval, depth: usize) -> String {
+        let begin = self.view.time(interval.begin);
+        let length = self.view.duration(interval.end.saturating_sub(interval.begin));
+        let indent = " ".repeat(2 * depth);
+        format!(
+            "{begin:>9}  {indent}{} of {}, {length}\n",
+            self.stall(interval.stall),
+            self.task(interval.pid)
+        )
+    }
+
+    fn json(&self, interval: &Interval) -> String {
+        let line = StallLine {
+            kind: self.stall(interval.stall),
+            pid: interval.pid,
+            task: self.task(interval.pid),
+            cpu: interval.cpu,
+            begin: interval.begin,
+            end: interval.end,
+            length: interval.end.saturating_sub(interval.begin),
+        };
+        let mut text = serde_json::to_string(&line).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// All stalls by kind, also those below the threshold; those with the largest sum first.
+fn sums(sums: &StallSums, pids: &[i32], names: &Names<'_>) -> String {
+    let mut kinds: HashMap<Stall, (u64, u64, u64)> = HashMap::new();
+    for ((stall, pid), waits) in &sums.by_task {
+        if pids.is_empty() || pids.contains(pid) {
+            let kind = kinds.entry(*stall).or_default();
+            *kind = (kind.0 + waits.count, kind.1.saturating_add(waits.total), kind.2.max(waits.max));
+        }
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(stall, (_, total, _))| (std::cmp::Reverse(*total), *stall));
+    let mut text = String::new();
+    for (stall, (count, total, max)) in &kinds {
+        let (total, max) = (rounded(*total, names.view.unit), rounded(*max, names.view.unit));
+        let stalls = counted(*count, "stall", "stalls");
+        text.push_str(&format!("{}: {stalls}, {total} in total, the longest {max}\n", names.stall(*stall)));
+    }
+    match kinds.is_empty() {
+        true => "No stalls.\n".to_owned(),
+        false => format!("\n{text}"),
+    }
+}

@@ -1,0 +1,181 @@
+//! Growth in a sentence: how much, how fast, who, where.
+
+use kmt_format::kernel::ClockUnit;
+
+use super::row::LeakRow;
+use super::syscall;
+use super::text_parts::FamilyPart;
+use crate::render::screen::function_of;
+use crate::render::text::count;
+use crate::render::words::share;
+use crate::reports::common::View;
+use crate::reports::leaks::verdict::Verdict;
+
+/// Smallest share of the memory, as 1/N, from which one task is named.
+const MANY: u64 = 10;
+
+/// Growth of a family, in a window of that length: `Slab memory grew by 536 KiB/s: 15.7 MiB in 30.0 s, 99 % by
+/// python3-21782, at alloc_pipe_info through pipe2().`
+pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String {
+    let Some(leader) = family.table.rows.first() else { return String::new() };
+    let (bytes, per_second) = (family.bytes, family.bytes_per_second);
+    let held = family.holder.as_ref().map(|(task, bytes)| (task.as_str(), *bytes));
+    format!(
+        "Slab memory grew by {}{}{}, at {}{}.",
+        amount(bytes, per_second, window, view),
+        course(leader, view),
+        by(held, bytes, family.holders_total),
+        function_of(&leader.symbol),
+        through(leader)
+    )
+}
+
+/// Growth of pages: of a call site where stacks were recorded, else of a kind.
+pub fn page_growth_sentence(row: &LeakRow, window: u64, view: &View) -> String {
+    let held = row.holders.first().map(|most| (most.task.as_str(), most.survivors));
+    let place = match row.call_site {
+        Some(_) => format!("at {}{}", function_of(&row.symbol), through(row)),
+        None => format!("as {} ({})", row.symbol, row.cache),
+    };
+    format!(
+        "Pages grew by {}{}{}, {place}.",
+        amount(row.old_bytes, row.old_bytes_per_second, window, view),
+        course(row, view),
+        by(held, row.survivors, row.holders_total),
+    )
+}
+
+/// A rate of growth.
+pub fn rate(bytes_per_second: u64, view: &View) -> String {
+    let per = if view.unit == ClockUnit::Ticks { " per 10^9 ticks" } else { "/s" };
+    format!("{}{per}", view.bytes(bytes_per_second))
+}
+
+/// Rate, amount, and the time that it took: the part of the window that can be judged, since growth began.
+fn amount(bytes: u64, per_second: u64, window: u64, view: &View) -> String {
+    let length = u128::from(bytes) * 1_000_000_000 / u128::from(per_second.max(1));
+    let length = u64::try_from(length).unwrap_or(window).min(window);
+    format!("{}: {} in {}", rate(per_second, view), view.bytes(bytes), view.duration(length))
+}
+
+/// Begin of growth, if it is within the window, or the number of batches.
+fn course(row: &LeakRow, view: &View) -> String {
+    match row.since {
+        _ if row.kind == Verdict::Batches => format!(" in {} batches", row.batches),
+        Some(since) => format!(" since {}", view.time(since)),
+        None => String::new(),
+    }
+}
+
+/// The task that holds most, in words.
+fn by(held: Option<(&str, u64)>, whole: u64, tasks: usize) -> String {
+    match held {
+        // One of many is no answer.
+        Some((_, most)) if most.saturating_mul(MANY) < whole => {
+            format!(", by {} tasks, at most {} each", count(tasks as u64), share(most, whole))
+        }
+        Some((task, most)) => format!(", {} by {task}", share(most, whole)),
+        None => String::new(),
+    }
+}
+
+/// The system call that most stacks came through.
+fn through(row: &LeakRow) -> String {
+    let call = row.stacks.first().and_then(|stack| syscall::of_stack(&stack.frames));
+    let Some(call) = call else { return String::new() };
+    let same = row.stacks.iter().filter(|stack| syscall::of_stack(&stack.frames) == Some(call));
+    let survivors = same.map(|stack| stack.survivors).fold(0, u64::saturating_add);
+    let is_most = survivors.saturating_mul(2) >= row.survivors;
+    if is_most { format!(" through {call}()") } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::look::Look;
+    use crate::reports::leaks::row::{HolderRow, StackRow};
+    use crate::reports::leaks::text_parts::Table;
+
+    const VIEW: View = View {
+        unit: ClockUnit::Nanoseconds,
+        start: 1_000_000_000,
+        start_of_day: None,
+        is_lossy: false,
+        limit: 20,
+        look: Look { width: 80, exact_bytes: false, colour: false, wall_clock: false },
+    };
+
+    fn family(change: impl Fn(&mut FamilyPart, &mut LeakRow)) -> String {
+        let frames = ["alloc_pipe_info+0xd7/0x230", "do_pipe2+0x1/0x2", "__x64_sys_pipe2+0x14/0x20"];
+        let stack = StackRow { survivors: 900, bytes: 900, frames: frames.map(str::to_owned).to_vec() };
+        let mut leader = LeakRow {
+            symbol: "alloc_pipe_info+0xd7/0x230".into(),
+            survivors: 1_000,
+            stacks: vec![stack],
+            kind: Verdict::Grows,
+            ..LeakRow::default()
+        };
+        let mut family = FamilyPart {
+            bytes: 16_465_920,
+            bytes_per_second: 548_864,
+            holder: Some(("python3-21782".into(), 16_301_260)),
+            holders_total: 57,
+            ..FamilyPart::default()
+        };
+        change(&mut family, &mut leader);
+        family.table = Table { rows: vec![leader], total: 1 };
+        growth_sentence(&family, 34_000_000_000, &VIEW)
+    }
+
+    #[test]
+    fn how_much_how_fast_who_and_where() {
+        assert_eq!(
+            family(|_, _| ()),
+            "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % by python3-21782, at alloc_pipe_info through pipe2()."
+        );
+        assert_eq!(growth_sentence(&FamilyPart::default(), 1, &VIEW), "");
+    }
+
+    #[test]
+    fn what_is_unknown_is_left_out() {
+        let sentence = family(|family, leader| {
+            family.holder = None;
+            leader.stacks.clear();
+        });
+        assert_eq!(sentence, "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, at alloc_pipe_info.");
+        // Other stacks have more of it.
+        let sentence = family(|_, leader| leader.survivors = 2_000);
+        assert!(!sentence.contains("through"), "{sentence}");
+    }
+
+    #[test]
+    fn growth_that_began_late_comes_in_batches_or_is_of_many_tasks() {
+        let late = family(|_, leader| leader.since = Some(5_500_000_000));
+        assert!(late.contains("15.7 MiB in 30.00 s since +4.500, 99 % by"), "{late}");
+        let batches = family(|_, leader| (leader.kind, leader.batches) = (Verdict::Batches, 4));
+        assert!(batches.contains("in 30.00 s in 4 batches, 99 %"), "{batches}");
+        let many = family(|family, _| family.holder = Some(("sh-1".into(), 500_000)));
+        assert!(many.contains(", by 57 tasks, at most 3.0 % each, at alloc_pipe_info"), "{many}");
+    }
+
+    #[test]
+    fn pages_grow_at_a_call_site_or_as_a_kind() {
+        let holder = HolderRow { pid: 7, task: "dd-7".into(), survivors: 60 };
+        let mut row = LeakRow {
+            symbol: "order 0, GFP_KERNEL".into(),
+            cache: "Unmovable".into(),
+            survivors: 100,
+            old_bytes: 10 << 20,
+            old_bytes_per_second: 2 << 20,
+            holders: vec![holder],
+            ..LeakRow::default()
+        };
+        assert_eq!(
+            page_growth_sentence(&row, 9_000_000_000, &VIEW),
+            "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % by dd-7, as order 0, GFP_KERNEL (Unmovable)."
+        );
+        row.call_site = Some(crate::reports::common::rows::Address(1));
+        row.symbol = "leak_pages+0x1/0x2 [m]".into();
+        assert!(page_growth_sentence(&row, 1, &VIEW).ends_with("at leak_pages [m]."));
+    }
+}

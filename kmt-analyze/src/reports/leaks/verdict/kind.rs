@@ -1,0 +1,82 @@
+//! The verdicts, with their names.
+
+/// Verdict on the objects of a call site, or the pages of a kind, that are live at the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Steady growth: old objects are left all through the window, and do not become fewer.
+    Grows,
+    /// Growth in batches of like size, again and again.
+    Batches,
+    /// Growth of a cache that the kernel shrinks when memory is short.
+    Reclaimable,
+    /// One object for each object of a reclaimable cache.
+    WithReclaimable,
+    /// Objects of tasks that started in the window and still run.
+    WithTasks,
+    /// Data of the slab allocator, one object for each slab.
+    WithSlabs,
+    /// Many objects early, hardly any later: a cache or a pool that filled.
+    Warming,
+    /// Few bursts: something started and still runs.
+    Burst,
+    /// Objects that the kernel frees late and all at once, by design.
+    Lazy,
+    /// Many frees of this kind have no event: the objects may be freed already.
+    ImpliedFrees,
+    /// Objects of this kind live about as long as the window, which is too short for a verdict.
+    TooShort,
+    /// Most objects cross a loss.
+    Uncertain,
+    /// Recent objects alone: ordinary turnover.
+    Young,
+    /// Too few objects for a verdict.
+    #[default]
+    Few,
+}
+
+impl Verdict {
+    /// True for steady growth.
+    pub fn is_growth(self) -> bool {
+        matches!(self, Self::Grows | Self::Batches)
+    }
+
+    /// Name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Grows => "grows",
+            Self::Batches => "grows_in_batches",
+            Self::Reclaimable => "reclaimable",
+            Self::WithReclaimable => "with_reclaimable",
+            Self::WithTasks => "with_tasks",
+            Self::WithSlabs => "with_slabs",
+            Self::Warming => "warming",
+            Self::Burst => "burst",
+            Self::Lazy => "lazy",
+            Self::ImpliedFrees => "frees_unseen",
+            Self::TooShort => "window_too_short",
+            Self::Uncertain => "uncertain",
+            Self::Young => "young",
+            Self::Few => "few",
+        }
+    }
+
+    /// Words on a screen.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Grows => "growing",
+            Self::Batches => "growing in batches",
+            Self::Reclaimable => "fills a cache (reclaimable)",
+            Self::WithReclaimable => "with reclaimable objects",
+            Self::WithTasks => "of running tasks",
+            Self::WithSlabs => "slab metadata",
+            Self::Warming => "warming up",
+            Self::Burst => "burst",
+            Self::Lazy => "delayed free by design",
+            Self::ImpliedFrees => "frees have no event",
+            Self::TooShort => "window too short",
+            Self::Uncertain => "crosses a loss",
+            Self::Young => "recent",
+            Self::Few => "few objects",
+        }
+    }
+}

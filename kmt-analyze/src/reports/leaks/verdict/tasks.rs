@@ -1,0 +1,98 @@
+//! Objects of tasks that started in the window and still run: a starting task allocates memory maps, files and
+//! credentials. They are not leaks, whatever the number of tasks.
+
+use super::{apart, judge, without};
+use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
+
+/// Largest distance between births of survivors and of tasks: some objects are allocated when a task has run for a
+/// while.
+const APART_MAX: f64 = 0.4;
+/// Length of the start of a task, in steps.
+const START_STEPS: usize = 3;
+/// Smallest share of a task's survivors that are from its start, in percent.
+const START_PERCENT_MIN: u64 = 75;
+
+/// True if the survivors belong to tasks that started and still run; `tasks` are those, `step` is the length of a step.
+pub fn belong_to_tasks(survival: &Survival, tasks: &Survival, step: u64) -> bool {
+    is_born_with(survival, tasks) || is_of_starts(survival, tasks, step)
+}
+
+fn is_born_with(survival: &Survival, tasks: &Survival) -> bool {
+    apart(&survival.survivors.all(), &tasks.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
+}
+
+/// True if the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
+/// as running tasks are no starts: ended tasks left those objects behind, which is a leak. Older tasks that did something once
+/// count as holders, too.
+fn is_of_starts(survival: &Survival, tasks: &Survival, step: u64) -> bool {
+    let running = tasks.survivors.sum();
+    let started = |pid: &i32| tasks.holders.get(pid).map(Steps::all);
+    let all = survival.holders.iter().map(|(pid, steps)| (pid, steps.all()));
+    let is_theirs = |(pid, steps): &(&i32, Numbers)| is_of_start(steps, started(pid).as_ref());
+    let theirs: Vec<Numbers> = all.filter(is_theirs).map(|(_, steps)| steps).collect();
+    if running == 0 || theirs.len() as u64 > running.saturating_mul(2) {
+        return false;
+    }
+    let of_starts: Numbers = std::array::from_fn(|n| theirs.iter().map(|steps| steps[n]).sum());
+    !judge(&without(survival, &of_starts), step).verdict.is_growth()
+}
+
+/// True if the survivors of a task are from its start, and later ones from the starts of its children.
+fn is_of_start(steps: &Numbers, started: Option<&Numbers>) -> bool {
+    let all: u64 = steps.iter().sum();
+    let later_from = steps.iter().position(|&count| count > 0).unwrap_or(0) + START_STEPS;
+    let later =
+        |steps: &Numbers| -> Numbers { std::array::from_fn(|n| if n < later_from { 0 } else { steps[n] }) };
+    let late = later(steps);
+    let is_early = late.iter().sum::<u64>() * 100 <= all * (100 - START_PERCENT_MIN);
+    is_early
+        || started
+            .and_then(|started| apart(&late, &later(started), STEPS))
+            .is_some_and(|apart| apart <= APART_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reports::leaks::verdict::Verdict;
+
+    /// Survivors by task: its id, and steps with counts.
+    fn survival(holders: &[(i32, &[(usize, u64)])]) -> Survival {
+        let mut survival = Survival::default();
+        for (pid, counts) in holders {
+            for &(step, count) in *counts {
+                survival.survivors.add(step, count);
+                survival.births.add(step, count);
+                survival.holders.entry(*pid).or_default().add(step, count);
+            }
+        }
+        survival
+    }
+
+    #[test]
+    fn what_tasks_leave_at_their_start_is_theirs() {
+        // Fourteen tasks, each also active in the step after its birth.
+        let each: Vec<(i32, [(usize, u64); 2])> =
+            (0i32..14).map(|n| (100 + n, [(n as usize * 2, 15), (n as usize * 2 + 1, 90)])).collect();
+        let each: Vec<(i32, &[(usize, u64)])> = each.iter().map(|(pid, steps)| (*pid, &steps[..])).collect();
+        let maps = survival(&each);
+        let tasks = survival(&(0..14usize).map(|_| (1, &[(0usize, 1u64)][..])).collect::<Vec<_>>());
+        assert_eq!(judge(&maps, 1000).verdict, Verdict::Grows);
+        assert!(belong_to_tasks(&maps, &tasks, 1000));
+        // The parent keeps two files for each child.
+        let starts: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 1)).collect();
+        let tasks = survival(&[(9, &starts)]);
+        let files: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 2)).collect();
+        let mut with_parent = each.clone();
+        with_parent.push((9, &files));
+        assert!(belong_to_tasks(&survival(&with_parent), &tasks, 1000));
+        // More holders than running tasks: the others ended.
+        let fewer = survival(&[(1, &[(0, 6)])]);
+        assert!(!belong_to_tasks(&maps, &fewer, 1000));
+        // One task grows steadily.
+        let steady: Vec<(usize, u64)> = (0..STEPS).map(|step| (step, 20)).collect();
+        let mut with_leak = each.clone();
+        with_leak.push((77, &steady));
+        assert!(!belong_to_tasks(&survival(&with_leak), &tasks, 1000));
+    }
+}

@@ -1,0 +1,35 @@
+//! Lifetimes by the keys of `--by`.
+
+use super::life::LifeRow;
+use super::sorting::{LifetimeKey, sort};
+use crate::collect::life_groups::LifeGroupSums;
+use crate::collect::lifetimes::CallerLives;
+use crate::collect::sums::Sums;
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::grouped::{GroupKey, GroupTable, Numbered, Part, Values, sums_by_values};
+
+/// Groups by keys `by`, sorted by keys `order`.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    sums: &LifeGroupSums,
+    by: &[&'static GroupKey],
+    order: &[LifetimeKey],
+) -> GroupTable<LifeRow> {
+    let values = Values::new(context.session, analysis);
+    let mut keys = Numbered::new(by, &values, analysis);
+    let parts = sums.0.iter().filter(|(_, lives)| lives.any());
+    let parts = parts.filter_map(|(group, lives)| {
+        Some((Part::Slab(group, analysis.interner.sites.get(group.site)?), lives))
+    });
+    let add = |sum: &mut CallerLives, lives: &CallerLives| sum.absorb(lives.clone());
+    let found = sums_by_values(&mut keys, parts, add);
+    let named = |(group, lives): (Vec<u32>, CallerLives)| (keys.order(&group), group, lives);
+    let mut all: Vec<(String, Vec<u32>, CallerLives)> = found.into_iter().map(named).collect();
+    sort(&mut all, order, |(name, _, lives)| (lives, name));
+    let labels = Labels::new(context.session);
+    let row = |(_, _, lives): &(String, Vec<u32>, CallerLives)| LifeRow::of(lives, analysis, &labels);
+    GroupTable::of(&keys, &all, context.limit, |(_, group, _)| group, row)
+}

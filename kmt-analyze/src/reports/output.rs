@@ -1,0 +1,39 @@
+//! Options of what is printed: rows, JSON or text, and display.
+
+use crate::limits::ROWS_MAX;
+use crate::render::look::Look;
+
+/// Display options of a report, and use of a pager.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Show {
+    /// Display options.
+    pub look: Look,
+    /// Through a pager, on a terminal.
+    pub pager: bool,
+}
+
+/// Rows to print, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Output {
+    /// At most this many rows of each table; 0: all. `None`: 20 as text, all as JSON.
+    pub limit: Option<usize>,
+    /// As JSON.
+    pub json: bool,
+    /// Display options.
+    pub show: Show,
+}
+
+/// Rows of a table on a screen, unless `-l` says otherwise.
+pub const ROWS_SHOWN: usize = 20;
+
+impl Output {
+    /// At most this many rows of each table.
+    pub fn rows(&self) -> usize {
+        match self.limit {
+            Some(0) => ROWS_MAX,
+            Some(limit) => limit,
+            None if self.json => ROWS_MAX,
+            None => ROWS_SHOWN,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The answer of pages: how many, the largest group, failures.
+
+use std::cmp::Reverse;
+
+use super::rows::PageTables;
+use super::sorting::PageKey;
+use crate::render::screen::function_of;
+use crate::render::text::count;
+use crate::render::words::{counted, share};
+use crate::reports::common::View;
+use crate::reports::common::rows::FrameSums;
+use crate::reports::grouped::GroupTable;
+
+/// Its sentences.
+pub fn of(tables: &PageTables, view: &View) -> Vec<String> {
+    [Some(amounts(tables, view)), largest(tables), failures(tables)].into_iter().flatten().collect()
+}
+
+/// Pages allocated, freed and still allocated.
+fn amounts(tables: &PageTables, view: &View) -> String {
+    let (all, sums) = (&tables.all, &tables.all.sums);
+    let bytes = |pages: u64| view.bytes(pages.saturating_mul(all.page_size));
+    let pages = |number: u64| format!("{} ({})", counted(number, "page", "pages"), bytes(number));
+    let allocated = match (sums.pages_alloc, all.raw_pages_freed) {
+        (Some(allocated), _) => format!("The kernel allocated {}", pages(allocated)),
+        (None, Some(freed)) => {
+            return format!("The kernel freed {}; page allocations were not recorded.", pages(freed));
+        }
+        (None, None) => return "The number of pages is unknown.".to_owned(),
+    };
+    match sums.pages_freed.zip(sums.pages_live) {
+        Some((freed, live)) => {
+            let are = if live == 1 { "is" } else { "are" };
+            let uncertain = match all.pages_live_uncertain.unwrap_or(0) {
+                0 => String::new(),
+                uncertain => format!(" ({} uncertain)", count(uncertain)),
+            };
+            let (freed, live) = (count(freed), pages(live));
+            format!("{allocated} and freed {freed} of them; {live} {are} still allocated{uncertain}.")
+        }
+        None if all.free_events.is_none() => {
+            format!("{allocated}; page frees were not recorded, so live pages are unknown.")
+        }
+        None => format!("{allocated}; live pages are unknown."),
+    }
+}
+
+/// The group of --by with most pages, allocated or live.
+fn largest_group(groups: &GroupTable<FrameSums>, tables: &PageTables) -> Option<String> {
+    let (phrase, sums) = groups.first().filter(|_| groups.groups_total > 1)?;
+    let (what, part, all) = match tables.sort.first() {
+        None | Some(PageKey::Pages) => ("pages are", sums.pages_alloc?, tables.all.sums.pages_alloc?),
+        Some(PageKey::Live) => ("live pages are", sums.pages_live?, tables.all.sums.pages_live?),
+        Some(_) => return None,
+    };
+    (part > 0).then(|| format!("Most {what} of {phrase}: {} ({}).", count(part), share(part, all)))
+}
+
+/// The largest call site, or the largest group of equal order and migrate type.
+fn largest(tables: &PageTables) -> Option<String> {
+    if let Some(groups) = &tables.groups {
+        return largest_group(groups, tables);
+    }
+    let all = tables.all.sums.pages_alloc.filter(|&pages| pages > 0)?;
+    let of = |pages: u64| format!("{} ({})", counted(pages, "page", "pages"), share(pages, all));
+    let caller = tables.callers.iter().find(|row| row.call_site.is_some());
+    if let Some((caller, pages)) = caller.and_then(|row| Some((row, row.pages_alloc?))) {
+        return Some(format!("The largest call site is {}: {}.", function_of(&caller.symbol), of(pages)));
+    }
+    let types = tables.by_order_and_migratetype.iter();
+    let row = types.max_by_key(|row| (row.sums.pages_alloc, Reverse((row.order, row.migratetype))))?;
+    let pages = row.sums.pages_alloc?;
+    Some(format!("The largest group is {}, order {}: {}.", row.migratetype_text, row.order, of(pages)))
+}
+
+/// Failed allocations, and the flags of most of them.
+fn failures(tables: &PageTables) -> Option<String> {
+    let all = tables.all.sums.alloc_failures.filter(|&failed| failed > 0)?;
+    let failed = counted(all, "allocation", "allocations");
+    let flags = tables.by_gfp_flags.iter();
+    let worst = flags.max_by_key(|row| (row.sums.alloc_failures, Reverse(row.gfp_flags)));
+    let worst = worst.and_then(|row| Some((row.gfp_flags_text.as_str(), row.sums.alloc_failures?)));
+    let with = worst.map_or(String::new(), |(flags, number)| match number {
+        number if number == all => format!(" with {flags}"),
+        number => format!(", {} of them with {flags}", count(number)),
+    });
+    Some(format!("{failed} failed{with}."))
+}

@@ -1,0 +1,99 @@
+//! Sums of pages by call site.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::sorting::{PageKey, sort};
+use crate::int_hash::IntHash;
+use crate::ledger::frames::NO_STACK;
+use crate::ledger::page_totals::FrameTotals;
+use crate::pass::Analysis;
+use crate::render::text::escaped;
+use crate::reports::common::page_callers::{self, is_allocator};
+use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::rows::{Address, FrameSums};
+use crate::trace::session::Session;
+
+/// Sums of one call site.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageCallerRow {
+    /// Pages allocated.
+    pub pages_alloc: Option<u64>,
+    /// Bytes of them.
+    pub bytes_alloc: Option<u64>,
+    /// Pages freed.
+    pub pages_freed: Option<u64>,
+    /// Bytes of them.
+    pub bytes_freed: Option<u64>,
+    /// Implied frees: pages allocated again while they seemed live.
+    pub pages_freed_unseen: Option<u64>,
+    /// Bytes of them.
+    pub bytes_freed_unseen: Option<u64>,
+    /// Pages allocated at the end of the window.
+    pub pages_live: Option<u64>,
+    /// Bytes of them.
+    pub bytes_live: Option<u64>,
+    /// Pages of allocations that cross a loss.
+    pub pages_uncertain: Option<u64>,
+    /// Live bytes of those.
+    pub bytes_live_uncertain: Option<u64>,
+    /// Address of the call site; `null`: no stack.
+    pub call_site: Option<Address>,
+    /// Function and offset, or the address.
+    pub symbol: String,
+}
+
+/// Sums by the first function in the stack outside the allocator; empty without stacks.
+pub fn of(
+    session: &Session<'_>,
+    analysis: &Analysis,
+    stacks: &HashMap<u32, FrameTotals, IntHash>,
+    recorded: RecordedSums,
+    keys: &[PageKey],
+) -> Vec<PageCallerRow> {
+    let env = session.print_env();
+    let mut by_caller: BTreeMap<u64, FrameTotals> = BTreeMap::new();
+    for (stack, totals) in stacks {
+        let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
+        let caller = match *stack {
+            NO_STACK => 0,
+            _ => page_callers::caller(addresses, |a| is_allocator(&env.symbol_with_offset(a))),
+        };
+        *by_caller.entry(caller).or_default() += totals;
+    }
+    if by_caller.keys().all(|&address| address == 0) {
+        return Vec::new();
+    }
+    let name = |address: u64| match address {
+        0 => "(no stack)".to_owned(),
+        _ => escaped(&env.symbol_with_offset(address)),
+    };
+    let mut rows: Vec<(u64, String, FrameTotals)> =
+        by_caller.into_iter().map(|(address, totals)| (address, name(address), totals)).collect();
+    sort(&mut rows, keys, |row| (row.2, row.1.clone()));
+    rows.into_iter().map(|row| caller_row(row, analysis.page_size.0, recorded)).collect()
+}
+
+fn caller_row(
+    (address, symbol, totals): (u64, String, FrameTotals),
+    page_size: u64,
+    recorded: RecordedSums,
+) -> PageCallerRow {
+    let sums = FrameSums::of(&totals, page_size, recorded);
+    PageCallerRow {
+        pages_alloc: sums.pages_alloc,
+        bytes_alloc: sums.bytes_alloc,
+        pages_freed: sums.pages_freed,
+        bytes_freed: sums.bytes_freed,
+        pages_freed_unseen: sums.pages_freed_unseen,
+        bytes_freed_unseen: sums.bytes_freed_unseen,
+        pages_live: sums.pages_live,
+        bytes_live: sums.bytes_live,
+        pages_uncertain: sums.pages_uncertain,
+        bytes_live_uncertain: sums.bytes_live_uncertain,
+        call_site: (address != 0).then_some(Address(address)),
+        symbol,
+    }
+}

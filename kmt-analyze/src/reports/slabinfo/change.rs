@@ -1,0 +1,80 @@
+//! Change of the objects of each cache over the recording, by the kernel's counts and by events: what no event shows.
+
+use std::collections::HashMap;
+
+use kmt_format::read::Metadata;
+use serde::Serialize;
+
+use crate::pass::Analysis;
+use crate::pass::caches::{CacheKey, parts_of};
+use crate::pass::coverage::{active, in_use_max};
+use crate::reports::common::Context;
+use crate::reports::common::difference::difference;
+use crate::stream::Api;
+use crate::trace::slabinfo::parse;
+use crate::trace::snapshots::Snapshot;
+
+/// Change of one cache from the begin of the recording to its end, in objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Change {
+    /// By slabinfo: active objects, with free ones in per-CPU slabs. Both readings lie outside of the recording.
+    pub active: i64,
+    /// By events: allocations without frees and implied frees.
+    pub events: i64,
+    /// `active` - `events`: what no event shows.
+    pub unseen: i64,
+    /// True if the kernel may have estimated `active`.
+    pub is_estimate: bool,
+}
+
+/// Changes of the caches whose frees name them; size classes of kmalloc have none: kfree does not tell the size of what was
+/// allocated before the recording.
+pub struct Changes {
+    before: Snapshot,
+    /// Live objects by cache.
+    live: HashMap<CacheKey, u64>,
+    /// Frees of objects that were allocated before.
+    freed: HashMap<CacheKey, u64>,
+}
+
+impl Changes {
+    /// Changes, if the recorder read slabinfo at the begin, all objects are selected, and frees name their caches.
+    pub fn of(context: &Context<'_, '_>, analysis: &Analysis, unmatched: &[u64]) -> Option<Self> {
+        let before = at_begin(context.session.trace.metadata()).filter(|_| context.selection.is_all())?;
+        let mut freed: HashMap<CacheKey, u64> = HashMap::new();
+        for (site, number) in analysis.interner.frees.items().iter().zip(unmatched) {
+            if site.api == Api::Cache && *number > 0 {
+                let name = analysis.interner.name(site.cache?).to_vec();
+                *freed.entry(CacheKey::Named(name)).or_default() += number;
+            }
+        }
+        let mut live: HashMap<CacheKey, u64> = HashMap::new();
+        for part in parts_of(analysis) {
+            *live.entry(part.key).or_default() += part.totals.live;
+        }
+        Some(Self { before, live, freed })
+    }
+
+    /// Change of a cache until a reading after the recording.
+    pub fn until(&self, key: &CacheKey, after: &Snapshot) -> Option<Change> {
+        if !matches!(key, CacheKey::Named(_)) {
+            return None;
+        }
+        let [first, last] = [&self.before, after].map(|snapshot| active(key, &snapshot.caches));
+        // A cache that was made meanwhile had no objects.
+        let [first, last] = [first.unwrap_or(0), last?];
+        let is_estimate =
+            [&self.before, after].iter().any(|s| active(key, &s.caches) != in_use_max(key, &s.caches));
+        let number = |of: &HashMap<CacheKey, u64>| of.get(key).copied().unwrap_or(0);
+        let (active, events) = (difference(first, last), difference(number(&self.freed), number(&self.live)));
+        Some(Change { active, events, unseen: active.saturating_sub(events), is_estimate })
+    }
+}
+
+/// slabinfo before the first event, as the recorder read it; in a saved directory it may be from much earlier.
+fn at_begin(metadata: &Metadata<'_>) -> Option<Snapshot> {
+    let is_live = metadata.text("source") == Some("live");
+    let before = metadata.attachment("slabinfo.before").filter(|_| is_live)?;
+    Some(Snapshot { from: 0, to: 0, caches: parse(before) })
+}

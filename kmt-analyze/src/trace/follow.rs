@@ -1,0 +1,219 @@
+//! Events of a growing file, or of a stream, in their order as they arrive.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use kmt_common::tell;
+use kmt_format::print::PrintEnv;
+use kmt_format::raw::ChunkKind;
+use kmt_format::read::{Arrived, Event, EventChunk, Header, Incremental, Metadata, Schema, SymbolTable};
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
+use crate::trace::arrivals::{Arrival, Arrivals};
+use crate::trace::session::print_env;
+
+/// Contents of a file so far.
+#[derive(Clone, Copy)]
+pub struct Source<'r> {
+    header: &'r Header,
+    /// Classes of events.
+    pub schema: &'r Schema,
+    /// Tasks, clock, files of the target.
+    pub metadata: &'r Metadata<'r>,
+    symbols: Option<&'r SymbolTable<'r>>,
+}
+
+impl<'r> Source<'r> {
+    fn of(reader: &'r Incremental) -> Option<Self> {
+        Some(Self {
+            header: reader.header()?,
+            schema: reader.schema()?,
+            metadata: reader.metadata()?,
+            symbols: reader.symbols(),
+        })
+    }
+
+    /// Environment for texts of events.
+    pub fn print_env(&self) -> PrintEnv<'r> {
+        print_env(self.header, self.metadata, self.symbols)
+    }
+}
+
+/// Receiver of events in their order.
+pub trait Sink {
+    /// Made from the contents so far when it is first needed, and again when more have arrived.
+    type Cache<'r>;
+
+    /// Takes the next event; false if it needs no more.
+    fn see<'r>(
+        &mut self,
+        source: &Source<'r>,
+        cache: &mut Option<Self::Cache<'r>>,
+        event: &Event<'_>,
+    ) -> Result<bool>;
+
+    /// Events of this CPU are missing before the next one.
+    fn gap(&mut self, cpu: u32);
+
+    /// All events that have arrived are there; false if it needs no more.
+    fn pause(&mut self) -> Result<bool>;
+
+    /// There are no more events. `source` is `None` if the file has no header.
+    fn end(&mut self, source: Option<&Source<'_>>) -> Result<()>;
+}
+
+/// Passes events on until the file is finished, the stream ends, SIGINT comes, or the sink needs no more.
+///
+/// Events of different CPUs arrive in batches. A recorder writes its counters after it has emptied the buffers of all
+/// CPUs: all events before the counters of the previous batch have arrived then, and are in the kernel's order.
+pub fn run(path: &Path, sink: impl Sink) -> Result<Outcome> {
+    let mut arrivals = Arrivals::open(path)?;
+    let mut follower = Follower::new(sink);
+    let mut buffer = vec![0; 1 << 16];
+    let mut needs_more = true;
+    while needs_more && !follower.is_interrupted {
+        let len = match arrivals.next(&mut buffer, follower.has_end)? {
+            Arrival::Bytes(len) => len,
+            Arrival::End => 0,
+            Arrival::Interrupted => {
+                follower.is_interrupted = true;
+                0
+            }
+        };
+        if len == 0 {
+            follower.reader.end();
+        }
+        follower.reader.push(buffer.get(..len).unwrap_or_default());
+        follower.take().map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        needs_more = follower.pass_on()?;
+        if len == 0 {
+            break;
+        }
+    }
+    follower.finish(path, needs_more)
+}
+
+struct Follower<S> {
+    sink: S,
+    reader: Incremental,
+    /// Chunks of each CPU that are not completely passed on; the first has the next event.
+    waiting: BTreeMap<u32, VecDeque<EventChunk<'static>>>,
+    position: BTreeMap<u32, usize>,
+    /// Times of the counters of the last two batches.
+    heartbeats: (Option<u64>, Option<u64>),
+    lost: u64,
+    is_incomplete: bool,
+    /// True if the last chunk was a trailer: the file is complete.
+    has_end: bool,
+    /// True if SIGINT came before the end.
+    is_interrupted: bool,
+}
+
+impl<S: Sink> Follower<S> {
+    fn new(sink: S) -> Self {
+        Self {
+            sink,
+            reader: Incremental::with_limits(limits::of_file()),
+            waiting: BTreeMap::new(),
+            position: BTreeMap::new(),
+            heartbeats: (None, None),
+            lost: 0,
+            is_incomplete: false,
+            has_end: false,
+            is_interrupted: false,
+        }
+    }
+
+    /// Reads complete chunks.
+    fn take(&mut self) -> kmt_format::Result<()> {
+        while let Some(arrived) = self.reader.next()? {
+            self.has_end = matches!(&arrived, Arrived::Chunk(chunk) if chunk.kind == ChunkKind::TRAILER);
+            match arrived {
+                Arrived::Events(_, chunk) => {
+                    let loss = chunk.info().loss;
+                    if loss != Default::default() {
+                        self.is_incomplete = true;
+                        self.sink.gap(chunk.cpu());
+                        if loss.counted > 0 {
+                            self.lost = self.lost.saturating_add(loss.counted);
+                            tell!("CPU {}: {} events lost", chunk.cpu(), loss.counted);
+                        } else {
+                            tell!("CPU {}: events lost, uncounted", chunk.cpu());
+                        }
+                    }
+                    self.waiting.entry(chunk.cpu()).or_default().push_back(chunk);
+                }
+                Arrived::Chunk(chunk) if chunk.kind == ChunkKind::STATS => {
+                    let counters = self.reader.metadata().map(|m| &m.counters);
+                    let times = counters.into_iter().flatten().filter_map(|(_, c)| c.before?.now_time);
+                    if let Some(now) = times.max() {
+                        self.heartbeats = (self.heartbeats.1, Some(now));
+                    }
+                }
+                Arrived::Damage(damage) => {
+                    self.is_incomplete = true;
+                    tell!("warning: {} ({} bytes cannot be used)", damage.error, damage.len);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on complete events; false if the sink needs no more.
+    fn pass_on(&mut self) -> Result<bool> {
+        let Some(until) = self.heartbeats.0 else { return Ok(true) };
+        self.pass_on_until(until)
+    }
+
+    fn pass_on_until(&mut self, until: u64) -> Result<bool> {
+        let Self { sink, reader, waiting, position, .. } = self;
+        let Some(source) = Source::of(reader) else { return Ok(true) };
+        let mut cache = None;
+        let mut needs_more = true;
+        while needs_more {
+            // The oldest event of all CPUs, of the lowest CPU on ties.
+            let oldest = waiting
+                .iter()
+                .filter_map(|(cpu, chunks)| {
+                    let at = *position.get(cpu).unwrap_or(&0);
+                    Some((time_of(source.schema, chunks.front()?, at), *cpu))
+                })
+                .min();
+            let Some((_, cpu)) = oldest.filter(|(time, _)| *time <= until) else { break };
+            let (Some(chunks), at) = (waiting.get_mut(&cpu), position.entry(cpu).or_default()) else { break };
+            let Some(chunk) = chunks.front() else { break };
+            if let Some(event) = Event::new(source.schema, chunk, *at) {
+                needs_more = sink.see(&source, &mut cache, &event)?;
+            }
+            *at += 1;
+            if *at >= chunk.records().len() {
+                chunks.pop_front();
+                *at = 0;
+            }
+        }
+        Ok(sink.pause()? && needs_more)
+    }
+
+    fn finish(mut self, path: &Path, needs_more: bool) -> Result<Outcome> {
+        let needs_more = needs_more && self.pass_on_until(u64::MAX)?;
+        let counters = self.reader.metadata().map(|m| &m.counters);
+        let lost = counters.into_iter().flatten().filter_map(|(_, c)| c.after.or(c.before)?.lost_events());
+        let lost = lost.fold(0, u64::saturating_add).max(self.lost);
+        if lost > 0 {
+            tell!("warning: {}: {lost} events were lost while recording", path.display());
+        }
+        if needs_more && !self.is_interrupted && !self.reader.is_finished() {
+            tell!("warning: {} has no end: its writer was interrupted", path.display());
+            self.is_incomplete = true;
+        }
+        self.sink.end(Source::of(&self.reader).as_ref())?;
+        Ok(if lost > 0 || self.is_incomplete { Outcome::Incomplete } else { Outcome::Done })
+    }
+}
+
+/// Time of an event of the chunk; of the chunk itself if the event does not exist.
+fn time_of(schema: &Schema, chunk: &EventChunk<'_>, index: usize) -> u64 {
+    Event::new(schema, chunk, index).map_or(chunk.info().t_first, |event| event.time())
+}

@@ -1,0 +1,267 @@
+//! Findings against their events, on captures and on traces made at the thresholds of their rules.
+//!
+//! With KMT_TRACES=DIR also on every .kmt file in that directory.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::model::{BASE, Crafted};
+use crate::support::files::{Scratch, convert, json, run, stdout};
+use crate::support::findings::check;
+use crate::support::model::{Event, What};
+
+fn capture(name: &str) -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = own.join("tests/data").join(name);
+    if folder.exists() { folder } else { own.join("../docs/sample").join(name) }
+}
+
+/// Captures in the repository, and those in the folder of `KMT_TRACES`, as .kmt files.
+fn captures(scratch: &Scratch) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for name in ["x86_64-6.1-reclaim", "x86_64-6.1", "x86_64-6.18-stacks"] {
+        let file = scratch.0.join(format!("{name}.kmt"));
+        std::fs::rename(scratch.convert(&capture(name)), &file).unwrap();
+        files.push(file);
+    }
+    if let Some(folder) = std::env::var_os("KMT_TRACES") {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        files.extend(entries.filter(|path| path.extension().is_some_and(|end| end == "kmt")));
+    }
+    files
+}
+
+#[test]
+fn findings_are_those_of_the_events() {
+    let scratch = Scratch::new();
+    for file in captures(&scratch) {
+        let sentences = check(&file);
+        println!("{}: {sentences:#?}", file.display());
+    }
+}
+
+#[test]
+fn waste_of_a_function_is_that_of_all_its_call_sites() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    let mut text = String::new();
+    for number in 0..600 {
+        let (site, req) =
+            [("split+0x10/0x90", 200), ("split+0x20/0x90", 200), ("single+0x4/0x20", 160)][number % 3];
+        writeln!(
+            text,
+            "task-77 [000] ..... 1.{number:06}: kmalloc: call_site={site} ptr=ffff8881{:08x} bytes_req={req} bytes_alloc=512 gfp_flags=GFP_KERNEL node=-1 accounted=false",
+            number * 512
+        )
+        .unwrap();
+    }
+    std::fs::write(&input, text).unwrap();
+    convert(&input, &output, None).unwrap();
+    let sentences = check(&output);
+    assert!(sentences[0].ends_with(", 64 % of that by split."), "{sentences:?}");
+}
+
+/// A line of the kernel's text, a number of milliseconds after the start.
+fn line(text: &mut String, ms: usize, event: &str) {
+    writeln!(text, "task-77 [000] ..... {}.{:06}: {event}", 1 + ms / 1_000, ms % 1_000 * 1_000).unwrap();
+}
+
+#[test]
+fn what_is_freed_by_rcu_is_no_growth() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    for (site, is_freed, is_found) in [
+        ("other+0x10/0x90", false, true),
+        ("kernfs_fop_open+0x10/0x90", false, false),
+        // Objects of the same function that are freed by kfree.
+        ("kernfs_fop_open+0x10/0x90", true, true),
+    ] {
+        let mut text = String::new();
+        line(&mut text, 0, "kmem_cache_free: call_site=done+0x1/0x20 ptr=ffff888200000000 name=cache");
+        for number in 0..640 {
+            let ptr = format!("ffff8881{:08x}", number * 512);
+            let alloc = format!(
+                "kmalloc: call_site={site} ptr={ptr} bytes_req=256 bytes_alloc=256 gfp_flags=GFP_KERNEL node=-1 accounted=false"
+            );
+            line(&mut text, number * 5, &alloc);
+            if number == 0 || is_freed && number % 2 == 0 {
+                let ptr = if is_freed { &ptr } else { "ffff888200000000" };
+                line(&mut text, number * 5 + 1, &format!("kfree: call_site=done+0x1/0x20 ptr={ptr}"));
+            }
+        }
+        std::fs::write(&input, text).unwrap();
+        convert(&input, &output, None).unwrap();
+        let found = kinds(&output);
+        assert_eq!(found.contains(&"slab_growth".to_owned()), is_found, "{site}: {found:?}");
+    }
+}
+
+#[test]
+fn what_the_recorder_wastes_is_no_finding() {
+    let scratch = Scratch::new();
+    // Task 9 wastes 212,000 bytes, task 11 wastes 21,200 or 106,000.
+    for (recorder, others, bytes) in [("9", 100, None), ("11", 100, Some(212_000)), ("9", 500, Some(106_000))]
+    {
+        let mut trace = Crafted::new();
+        trace.release("6.1.0");
+        trace.writer.meta(&[("recorder.pid", recorder.as_bytes())]).unwrap();
+        for number in 1..=1_000 + others {
+            let ptr = BASE + (number << 13);
+            let what = What::Alloc { kmalloc: true, site: 77, ptr, req: 300, alloc: 512 };
+            let pid = if number <= 1_000 { 9 } else { 11 };
+            trace.event(&Event { time: MS + number, cpu: 0, pid, what });
+        }
+        let file = scratch.0.join("recorder.kmt");
+        std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
+        let found = kinds(&file);
+        assert_eq!(found.contains(&"waste".to_owned()), bytes.is_some(), "{recorder}: {found:?}");
+        let document = json(&["findings", "--json"], &file);
+        let of = |bytes: u64| document["findings"][0]["bytes"] == bytes;
+        assert!(bytes.is_none_or(of), "{recorder}: {bytes:?}: {document:#}");
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+/// A trace of these events by the task 9, as a file.
+fn crafted(scratch: &Scratch, mut trace: Crafted, events: impl IntoIterator<Item = (u64, What)>) -> PathBuf {
+    trace.release("6.1.0");
+    for (time, what) in events {
+        trace.event(&Event { time, cpu: 0, pid: 9, what });
+    }
+    let file = scratch.0.join("crafted.kmt");
+    std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
+    file
+}
+
+fn alloc(number: u64, alloc: u64) -> What {
+    What::Alloc { kmalloc: true, site: 77, ptr: BASE + (number << 13), req: alloc, alloc }
+}
+
+fn kinds(file: &Path) -> Vec<String> {
+    check(file);
+    let document = json(&["findings", "--json"], file);
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings.map(|finding| finding["finding"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Objects of that size at even times, beside one large object that stays.
+fn leak(size: u64, ballast: u64) -> Vec<(u64, What)> {
+    let stays = What::Alloc { kmalloc: false, site: 5, ptr: BASE + (1 << 40), req: ballast, alloc: ballast };
+    let each = (1..=100).map(|number| (number * 32 * MS, alloc(number, size)));
+    let freed = |kfree| (MS, What::Free { kfree, ptr: BASE + (1 << 41) });
+    [(MS, stays), freed(true), freed(false)].into_iter().chain(each).collect()
+}
+
+#[test]
+fn slab_growth_is_found_where_it_is_large() {
+    let scratch = Scratch::new();
+    // 28 of 32 steps have old objects.
+    for (size, ballast, is_found) in [
+        (256, 64 << 20, true),
+        (128, 64 << 20, false),
+        (64, 64, true),
+        (32, 64, false),
+        (64, 600 << 10, false),
+    ] {
+        let file = crafted(&scratch, Crafted::new(), leak(size, ballast));
+        let found = kinds(&file);
+        assert_eq!(found.contains(&"slab_growth".to_owned()), is_found, "{size} {ballast}: {found:?}");
+    }
+}
+
+#[test]
+fn page_growth_is_found_where_it_cannot_be_reclaimed() {
+    let scratch = Scratch::new();
+    for (movable, count, is_found) in [(false, 100, true), (true, 100, false), (false, 15, false)] {
+        let page = |number: u64| What::PageAlloc { pfn: 1_000 + number, order: 0, movable };
+        let pages = (0..count).map(|number| (MS + number * 3_200 / count * MS, page(number)));
+        let last = (3_300 * MS, What::PageFree { pfn: 7, order: 0 });
+        let found = kinds(&crafted(&scratch, Crafted::new(), pages.chain([last])));
+        assert_eq!(found.contains(&"page_growth".to_owned()), is_found, "{movable} {count}: {found:?}");
+    }
+}
+
+#[test]
+fn failures_are_found_where_they_are_many_or_unexpected() {
+    let scratch = Scratch::new();
+    for (failed, all, is_found) in [(10, 10_000, true), (9, 100, false), (10, 10_001, false)] {
+        let event = |number| {
+            let ptr = if number < failed { 0 } else { BASE + (number << 13) };
+            (MS + number, What::Alloc { kmalloc: true, site: 77, ptr, req: 64, alloc: 64 })
+        };
+        let found = kinds(&crafted(&scratch, Crafted::new(), (0..all).map(event)));
+        assert_eq!(found.contains(&"slab_failures".to_owned()), is_found, "{failed} of {all}: {found:?}");
+    }
+    const NOWARN: u64 = 0x2000;
+    for (gfp, failed, all, is_found) in
+        [(0, 1, 1_000, true), (NOWARN, 1, 1_000, false), (NOWARN, 10, 1_000, true), (0, 0, 1_000, false)]
+    {
+        let mut trace = Crafted::new();
+        trace.gfp |= gfp;
+        let page = |number| {
+            let pfn = if number < failed { u64::MAX } else { number };
+            (MS + number, What::PageAlloc { pfn, order: 0, movable: true })
+        };
+        let found = kinds(&crafted(&scratch, trace, (0..all).map(page)));
+        assert_eq!(found.contains(&"page_failures".to_owned()), is_found, "{gfp:#x} {failed}: {found:?}");
+    }
+}
+
+#[test]
+fn findings_come_by_what_is_at_stake_each_with_its_rule() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&capture("x86_64-6.1-reclaim"));
+    let document = json(&["findings", "--json"], &file);
+    let findings = document["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && findings.len() <= 10);
+    for key in ["share_percent", "at_stake_percent"] {
+        let shares: Vec<f64> = findings.iter().map(|finding| finding[key].as_f64().unwrap()).collect();
+        assert!(shares.is_sorted_by(|a, b| a >= b), "{key}: {shares:?}");
+    }
+    let screen = stdout(&run(&["--wide"], &file));
+    for finding in findings {
+        let [sentence, command, threshold, share_of] =
+            ["sentence", "command", "threshold", "share_of"].map(|key| finding[key].as_str().unwrap());
+        assert!(threshold.len() > 20 && share_of.len() > 5, "{finding}");
+        assert!(screen.contains(sentence), "{sentence}: {screen}");
+        assert!(screen.contains(&format!("kmt-analyze {command} ")), "{command}: {screen}");
+        let args: Vec<&str> = command.split(' ').collect();
+        assert_eq!(run(&args, &file).status.code(), Some(0), "{command}");
+    }
+}
+
+#[test]
+fn nothing_is_found_where_nothing_happened() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
+    let document = json(&["findings", "--json"], &vectors.join("empty-le64.kmt"));
+    assert_eq!(document["findings"].as_array().unwrap().len(), 0);
+    let screen = stdout(&run(&[], &vectors.join("empty-le64.kmt")));
+    assert!(screen.contains("0 events"), "{screen}");
+}
+
+/// The recorder's waste is left out, though another interface has the address of its call site.
+#[test]
+fn waste_of_the_recorder_is_left_out_where_its_call_site_has_two_interfaces() {
+    let scratch = Scratch::new();
+    let file = scratch.0.join("two.kmt");
+    let mut crafted = Crafted::new();
+    crafted.writer.meta(&[("recorder.pid", b"7")]).unwrap();
+    let mut time = 1_000_000;
+    let mut alloc = |kmalloc, site, ptr, bytes: (u64, u64)| {
+        time += 1_000;
+        let (req, alloc) = bytes;
+        let what = What::Alloc { kmalloc, site, ptr, req, alloc };
+        crafted.event(&Event { time, cpu: 0, pid: 7, what });
+    };
+    for number in 0..100 {
+        alloc(true, 5, BASE + (number << 12), (100, 4_096));
+    }
+    alloc(false, 5, BASE + (200 << 12), (64, 64));
+    alloc(true, 6, BASE + (201 << 12), (64, 64));
+    std::fs::write(&file, crafted.writer.finish().unwrap()).unwrap();
+    let found = json(&["findings", "--json"], &file);
+    assert!(found["findings"].as_array().unwrap().iter().all(|f| f["finding"] != "waste"), "{found:#}");
+    let callers = json(&["callers", "--json"], &file);
+    assert_eq!(callers["callers"].as_array().unwrap().len(), 3, "both interfaces, and another call site");
+}

@@ -1,0 +1,114 @@
+//! Reports over one pass with others: the same answers as in a pass of their own, of captures and of files where that was
+//! not so.
+
+use std::fs;
+
+use kmt_analyze::pass::selection::Selection;
+use kmt_analyze::reports::registry::REPORTS;
+use kmt_analyze::trace::time_range::TimeRange;
+use kmt_format::write::Loss;
+
+use crate::fuzz_seeds::library::compare;
+use crate::support::files::{Scratch, data};
+use crate::support::hostile::Made;
+
+const SITE: u64 = 0xffff_ffff_8100_0004;
+const OBJECT: u64 = 0xffff_8880_0001_0000;
+
+/// Compares all reports, each with itself in a pass of its own.
+fn compare_all(file: &[u8], selection: &Selection, limit: usize) {
+    let count = compare(file, selection, limit, |_| true);
+    assert_eq!(
+        count,
+        REPORTS.iter().filter_map(|entry| (entry.with_defaults)()).count(),
+        "reports that accept it"
+    );
+}
+
+fn until(time: &str) -> Selection {
+    Selection { time: TimeRange::parse(time).ok(), ..Selection::default() }
+}
+
+#[test]
+fn captures_give_the_same_in_one_pass_and_in_several() {
+    for (name, window) in [("x86_64-6.12", "+0..+0.05"), ("s390x-6.1", "+0.001.."), ("armhf-6.1", "..+0.1")] {
+        let scratch = Scratch::new();
+        let file = fs::read(scratch.convert(&data(name))).unwrap();
+        compare_all(&file, &Selection::default(), 20);
+        compare_all(&file, &until(window), usize::MAX);
+    }
+}
+
+#[test]
+fn a_window_ends_at_the_same_event_where_a_clock_steps_back() {
+    let mut made = Made::default();
+    made.kmalloc(1, 7, SITE, OBJECT);
+    made.pages_free(0, 40, 0);
+    made.pages(0, 7, 16, 0);
+    made.set_time(5_000_000_000);
+    made.pages(0, 7, 17, 0);
+    made.set_time(2_000_000);
+    made.pages(0, 7, 18, 0);
+    // Only reports about stacks have this event: it lies behind the window, and the one before it does not.
+    made.set_time(9_000_000_000);
+    made.stack(0, 7, &[SITE]);
+    compare_all(&made.finish(), &until("+0..+0.01"), 20);
+}
+
+#[test]
+fn events_behind_a_window_were_seen_or_not_whatever_else_is_collected() {
+    let mut made = Made::default();
+    made.kmalloc(1, 7, SITE, OBJECT);
+    // Chunk 49 is not in the sample of all chunks.
+    for chunk in 0..80 {
+        made.set_time(if chunk > 49 { 60_000_000 } else { 1_000_000 } + chunk * 1_000_000);
+        made.kmalloc(0, 7, SITE, OBJECT + (chunk + 1) * 0x4000);
+        if chunk == 49 {
+            // Operations that are merged at a time end before the free with stacks, and behind it without them.
+            made.set_time(55_000_000);
+            for object in 1..150 {
+                made.kmalloc(0, 7, SITE, OBJECT + (chunk + 1) * 0x4000 + object * 64);
+                made.stack(0, 7, &[SITE]);
+            }
+            made.kfree(0, SITE, OBJECT);
+        }
+        made.writer().flush(0).unwrap();
+    }
+    compare_all(&made.finish(), &until("+0..+0.05"), 20);
+}
+
+#[test]
+fn cpus_are_merged_alike_where_a_clock_steps_back() {
+    let mut made = Made::default();
+    made.kmalloc(0, 7, SITE, OBJECT);
+    // Without stacks nothing but the free is left of what follows on this CPU, and it would go before the allocation.
+    made.set_time(10_000_000);
+    made.stack(0, 7, &[SITE]);
+    made.set_time(3_000_000);
+    made.kfree(0, SITE, OBJECT);
+    made.set_time(5_000_000);
+    made.kmalloc(1, 8, SITE, OBJECT);
+    compare_all(&made.finish(), &Selection::default(), 20);
+}
+
+#[test]
+fn a_life_that_ends_before_a_loss_is_certain_though_the_clock_steps_back_behind_it() {
+    let mut made = Made::default();
+    made.kmalloc(0, 7, SITE, OBJECT);
+    made.set_time(5_000_000);
+    made.kmalloc(0, 7, SITE, OBJECT + 64);
+    made.writer().lost(0, Loss::counted(3)).unwrap();
+    made.set_time(6_000_000);
+    made.kfree(0, SITE, OBJECT + 64);
+    made.set_time(2_000_000);
+    made.kfree(0, SITE, OBJECT);
+    compare_all(&made.finish(), &Selection::default(), 20);
+}
+
+#[test]
+fn a_free_of_zero_size_is_none_of_an_object_with_the_collectors_of_others_and_without() {
+    let mut made = Made::default();
+    made.kmalloc(0, 7, SITE, 16);
+    made.kfree(0, SITE, 16);
+    compare_all(&made.finish(), &Selection::default(), 20);
+}

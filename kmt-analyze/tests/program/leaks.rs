@@ -1,0 +1,169 @@
+//! The sentence of `leaks`, and findings that a file of patterns hides, on traces made for it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::files::{Scratch, convert, json, run, stderr, stdout};
+use serde_json::Value;
+
+/// Steps of 10 ms in a trace.
+const STEPS: u64 = 400;
+
+/// Two leaks of two tasks: a pipe of two objects with a stack, and one object that comes at other times. Besides them a
+/// call site that frees all it allocates.
+fn trace() -> String {
+    let mut out = String::new();
+    let mut alloc = |task: &str, time: u64, site: &str, ptr: u64, size: u64| {
+        writeln!(
+            out,
+            "{task:>16}     [000] .....     {}.{:06}: kmalloc: call_site={site} ptr=ffff8881{ptr:08x} bytes_req={size} bytes_alloc={size} gfp_flags=GFP_KERNEL node=-1 accounted=false",
+            time / 1_000_000,
+            time % 1_000_000
+        )
+        .unwrap();
+        if site.starts_with("pipe_info") {
+            out.push_str(&format!(
+                "{task:>16}     [000] .....     {}.{:06}: <stack trace>\n => pipe_info+0x10/0x40\n => do_pipe2+0x4/0x40\n => __x64_sys_pipe2+0x14/0x20\n => do_syscall_64+0x7/0x80\n",
+                time / 1_000_000,
+                time % 1_000_000
+            ));
+        }
+        if site.starts_with("turnover") {
+            writeln!(
+                out,
+                "{task:>16}     [000] .....     {}.{:06}: kfree: call_site=done+0x1/0x20 ptr=ffff8881{ptr:08x}",
+                time / 1_000_000,
+                time % 1_000_000 + 5
+            )
+            .unwrap();
+        }
+    };
+    for step in 0..STEPS {
+        let time = 1_000_000 + step * 10_000;
+        alloc("leaky-77", time + 10, "pipe_info+0x10/0x40", step * 4096, 1024);
+        alloc("leaky-77", time + 20, "pipe_file+0x20/0x80", step * 4096 + 1024, 256);
+        alloc("leaky-77", time + 30, "turnover+0x2/0x20", step * 4096 + 2048, 64);
+        // More and more of them, so that they are no part of the other leak.
+        for number in 0..step / 100 {
+            alloc(
+                "other-78",
+                time + 40 + number,
+                "other_leak+0x30/0x90",
+                0x100_0000 + step * 4096 + number * 512,
+                512,
+            );
+        }
+    }
+    out
+}
+
+fn traced(scratch: &Scratch) -> PathBuf {
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    fs::write(&input, trace()).unwrap();
+    convert(&input, &output, None).unwrap();
+    output
+}
+
+fn ignored(scratch: &Scratch, file: &Path, patterns: &str) -> (Value, String) {
+    let path = scratch.0.join("known");
+    fs::write(&path, patterns).unwrap();
+    let path = path.to_str().unwrap();
+    let leaks = json(&["leaks", "--ignore", path, "--json"], file)["leaks"].clone();
+    (leaks, stdout(&run(&["leaks", "--ignore", path, "--wide"], file)))
+}
+
+fn symbols(rows: &Value) -> Vec<&str> {
+    rows.as_array().unwrap().iter().map(|row| row["symbol"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_first_sentence_has_amount_rate_task_and_place() {
+    let scratch = Scratch::new();
+    let file = traced(&scratch);
+    let leaks = &json(&["leaks", "--json"], &file)["leaks"];
+    assert_eq!(leaks["families_total"], 2, "{leaks:#}");
+    let family = &leaks["families"][0];
+    let number = |key: &str| family[key].as_u64().unwrap();
+    assert_eq!((number("call_sites"), family["leader"].as_str()), (2, Some("pipe_info+0x10/0x40")));
+    // 100 of them per second; the last eighth of the window is too recent.
+    assert!((127_000..130_000).contains(&number("old_bytes_per_second")), "{family}");
+    let text = stdout(&run(&["leaks", "--wide"], &file));
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("Slab memory grew by 12") && first.contains(" KiB/s: "), "{first}");
+    assert!(first.contains(", 100 % by leaky-77, at pipe_info through pipe2()."), "{first}");
+    let second = text.lines().nth(1).unwrap();
+    assert!(second.starts_with("1 other group of call sites grew by "), "{second}");
+    assert!(text.contains("stack of 100 % of pipe_info"), "{text}");
+    let exact = stdout(&run(&["leaks", "--wide", "--bytes"], &file));
+    let bytes = number("old_bytes_per_second").to_string();
+    let (thousands, rest) = bytes.split_at(bytes.len() - 3);
+    assert!(exact.starts_with(&format!("Slab memory grew by {thousands},{rest} bytes/s: ")), "{exact}");
+    assert!(leaks.get("ignored").is_none() && !text.contains("hidden"), "{text}");
+}
+
+#[test]
+fn patterns_hide_findings_and_count_them() {
+    let scratch = Scratch::new();
+    let file = traced(&scratch);
+    for (patterns, findings, rows, left) in [
+        // The leader of a family hides it as a whole.
+        ("pipe_info", 1, 2, &["other_leak+0x30/0x90"][..]),
+        ("# by its place\n\npipe_info+0x10/*\n", 1, 2, &["other_leak+0x30/0x90"]),
+        ("other-*", 1, 1, &["pipe_info+0x10/0x40", "pipe_file+0x20/0x80"]),
+        ("kmalloc-512", 1, 1, &["pipe_info+0x10/0x40", "pipe_file+0x20/0x80"]),
+        // One member of it: the others still grow.
+        ("pipe_file", 1, 1, &["pipe_info+0x10/0x40", "other_leak+0x30/0x90"]),
+        ("leaky-77\nother_leak", 2, 3, &[]),
+        ("*", 2, 3, &[]),
+        (
+            "pipe\n#other_leak\n",
+            0,
+            0,
+            &["pipe_info+0x10/0x40", "pipe_file+0x20/0x80", "other_leak+0x30/0x90"],
+        ),
+    ] {
+        let (leaks, text) = ignored(&scratch, &file, patterns);
+        let ignored = &leaks["ignored"];
+        assert_eq!(
+            (ignored["findings"].as_u64(), ignored["rows"].as_u64()),
+            (Some(findings), Some(rows)),
+            "{patterns}"
+        );
+        assert!(ignored["file"].as_str().unwrap().ends_with("known"));
+        let (mut found, mut expected) = (symbols(&leaks["callers"]), left.to_vec());
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{patterns}");
+        assert_eq!(leaks["callers_total"].as_u64(), Some(left.len() as u64), "{patterns}");
+        for site in ["pipe_info+0x10/0x40 ", "pipe_file+0x20/0x80 ", "other_leak+0x30/0x90 "] {
+            assert_eq!(text.contains(site), left.contains(&site.trim()), "{patterns}: {text}");
+        }
+        let sentence = match findings {
+            0 => "hidden by".to_owned(),
+            1 => format!("1 finding hidden by {}.", ignored["file"].as_str().unwrap()),
+            _ => format!("{findings} findings hidden by {}.", ignored["file"].as_str().unwrap()),
+        };
+        assert_eq!(text.contains(&sentence), findings > 0, "{patterns}: {text}");
+        // Families are numbered anew, and their rows agree.
+        let families = leaks["families"].as_array().unwrap();
+        for row in leaks["callers"].as_array().unwrap() {
+            assert!(row["family"].as_u64().is_none_or(|number| number < families.len() as u64), "{leaks:#}");
+        }
+        let leaders = families.iter().all(|family| left.contains(&family["leader"].as_str().unwrap()));
+        assert!(leaders, "{leaks:#}");
+    }
+}
+
+#[test]
+fn a_file_of_patterns_that_cannot_be_read_is_refused() {
+    let scratch = Scratch::new();
+    let file = traced(&scratch);
+    let output = run(&["leaks", "--ignore", "/nonexistent/known"], &file);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    assert!(
+        stderr(&output).contains("--ignore") && stderr(&output).contains("No such file"),
+        "{}",
+        stderr(&output)
+    );
+}

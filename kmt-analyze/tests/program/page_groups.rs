@@ -1,0 +1,245 @@
+//! `pages --by`: sums by any key are all pages, and those of the report's own tables.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::groups::sum;
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
+
+/// Keys of pages; the first three need stacks.
+const PAGE_KEYS: [&str; 11] = [
+    "call_site",
+    "function",
+    "module",
+    "order",
+    "migratetype",
+    "gfp",
+    "task",
+    "comm",
+    "cpu",
+    "order,migratetype,gfp",
+    "comm,cpu,order",
+];
+
+const PAGE_SUMS: [&str; 7] = [
+    "alloc_events",
+    "alloc_failures",
+    "pages_alloc",
+    "pages_freed",
+    "pages_freed_unseen",
+    "pages_live",
+    "bytes_live",
+];
+
+/// Sums of pages by `by` are those of all pages.
+fn check_pages(file: &Path, by: &str, selection: &[&str]) {
+    let args = [&["pages", "--json", "--by", by], selection].concat();
+    let rows = json(&args, file);
+    let pages = &rows["pages"];
+    let groups = pages["groups"].as_array().unwrap_or_else(|| panic!("{args:?}: {rows}"));
+    assert_eq!(pages["groups_total"].as_u64(), Some(groups.len() as u64), "{args:?}");
+    for key in PAGE_SUMS {
+        assert_eq!(sum(pages, key), pages[key].as_u64(), "{args:?} {key}");
+    }
+    for key in by.split(',') {
+        assert!(groups.iter().all(|group| group.get(key).is_some()), "{args:?} {key}");
+    }
+}
+
+#[test]
+fn pages_by_any_key_are_all_pages() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let stacks = scratch.convert(&own.join("x86_64-6.18-stacks"));
+    PAGE_KEYS.iter().for_each(|by| check_pages(&stacks, by, &[]));
+    for folder in [own.join("x86_64-6.1-reclaim"), data("x86_64-6.12"), data("s390x-6.1"), data("armhf-6.1")]
+    {
+        let file = scratch.convert(&folder);
+        for selection in [&[][..], &["--time", "+0.01..+0.05"], &["--where", "order>0"], &["--cpu", "1"]] {
+            PAGE_KEYS[3..].iter().for_each(|by| check_pages(&file, by, selection));
+        }
+        let refused = run(&["pages", "--by", "function"], &file);
+        let error = stderr(&refused);
+        assert!(refused.status.code() == Some(1) && error.contains("--stack kmem:mm_page_alloc"), "{error}");
+    }
+}
+
+/// Pages by order, migrate type and flags are tables of their own too: by other code.
+#[test]
+fn pages_by_their_own_keys_are_their_own_tables() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let file = scratch.convert(&own.join("x86_64-6.1-reclaim"));
+    let of = |by: &str, table: &str, keys: &[(&str, &str)]| {
+        let pages = &json(&["pages", "--json", "--by", by], &file)["pages"];
+        let rows = |table: &Value, keys: Vec<&str>| -> Vec<(Vec<String>, Vec<Value>)> {
+            let row = |row: &Value| {
+                let names: Vec<String> = keys.iter().map(|key| row[*key].to_string()).collect();
+                (names, PAGE_SUMS.iter().map(|key| row[*key].clone()).collect())
+            };
+            let mut rows: Vec<_> = table.as_array().unwrap().iter().map(row).collect();
+            rows.sort_by(|a, b| a.0.cmp(&b.0));
+            rows
+        };
+        let groups = rows(&pages["groups"], keys.iter().map(|key| key.0).collect());
+        let table = rows(&pages[table], keys.iter().map(|key| key.1).collect());
+        assert!(groups.len() > 2);
+        assert_eq!(groups, table, "{by}");
+    };
+    of(
+        "order,migratetype",
+        "by_order_and_migratetype",
+        &[("order", "order"), ("migratetype", "migratetype_text")],
+    );
+    of("gfp", "by_gfp_flags", &[("gfp", "gfp_flags_text")]);
+    let stacks =
+        json(&["pages", "--json", "--by", "call_site"], &scratch.convert(&own.join("x86_64-6.18-stacks")));
+    let sites = |table: &Value, key: &str| -> Vec<(String, u64)> {
+        let row = |row: &Value| (row[key].as_str().unwrap().to_owned(), row["pages_alloc"].as_u64().unwrap());
+        table.as_array().unwrap().iter().map(row).collect()
+    };
+    assert_eq!(sites(&stacks["pages"]["groups"], "call_site"), sites(&stacks["pages"]["callers"], "symbol"));
+}
+
+#[test]
+fn pages_are_sorted_by_headings() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let file = scratch.convert(&own.join("x86_64-6.1-reclaim"));
+    for (key, number) in
+        [("live_pages", "pages_live"), ("failed", "alloc_failures"), ("freed", "pages_freed")]
+    {
+        let pages = &json(&["pages", "--json", "--by", "task", "--sort", key], &file)["pages"];
+        for table in ["groups", "by_order_and_migratetype", "by_gfp_flags"] {
+            let rows = pages[table].as_array().unwrap();
+            assert!(rows.len() > 2, "{table}");
+            assert!(rows.is_sorted_by_key(|row| std::cmp::Reverse(row[number].as_u64())), "{key} {table}");
+        }
+    }
+}
+
+/// Lines of `export folded --pages`, and their sum.
+fn folded(args: &[&str], file: &Path) -> (String, u64) {
+    let text = stdout(&run(&[&["export", "folded", "--pages"], args].concat(), file));
+    let weight = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    let sum = text.lines().map(weight).sum();
+    (text, sum)
+}
+
+#[test]
+fn folded_pages_are_all_pages() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for name in ["x86_64-6.18-stacks", "x86_64-6.1-reclaim"] {
+        let file = scratch.convert(&own.join(name));
+        let pages = json(&["pages", "--json"], &file)["pages"].take();
+        for (by, key) in [("alloc", "bytes_alloc"), ("live", "bytes_live"), ("count", "pages_alloc")] {
+            let (text, sum) = folded(&["--by", by], &file);
+            assert_eq!(Some(sum), pages[key].as_u64(), "{name} {by}");
+            assert_eq!(text.contains("(no stack);"), !name.ends_with("stacks"), "{text}");
+        }
+        let refused = run(&["export", "folded", "--pages", "--by", "waste"], &file);
+        assert!(stderr(&refused).contains("--by waste is for slab objects"), "{}", stderr(&refused));
+    }
+    // By function: the innermost frame, before the order and the migrate type.
+    let file = scratch.convert(&own.join("x86_64-6.18-stacks"));
+    let groups = json(&["pages", "--json", "--by", "function"], &file)["pages"]["groups"].take();
+    for group in groups.as_array().unwrap() {
+        let function = group["function"].as_str().unwrap();
+        let (text, _) = folded(&["--by", "count"], &file);
+        let of = |line: &&str| line.rsplit(';').nth(1) == Some(function);
+        let sum: u64 = text
+            .lines()
+            .filter(of)
+            .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(Some(sum), group["pages_alloc"].as_u64(), "{function}");
+    }
+}
+
+#[test]
+fn the_call_graph_of_pages_has_all_pages() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let file = scratch.convert(&own.join("x86_64-6.18-stacks"));
+    let pages = json(&["pages", "--json"], &file)["pages"].take();
+    let graph = json(&["callgraph", "--pages", "--json", "--min", "0"], &file)["callgraph"].take();
+    assert_eq!(graph["pages"], true);
+    for (key, of) in
+        [("alloc_events", "alloc_events"), ("bytes_alloc", "bytes_alloc"), ("live", "pages_live")]
+    {
+        let sum = graph["root"][key].as_u64().unwrap() + graph["without_stack"][key].as_u64().unwrap();
+        assert_eq!(Some(sum), pages[of].as_u64(), "{key}");
+    }
+    // Below the root are the innermost functions: the call sites.
+    let branches = graph["root"]["children"].as_array().unwrap();
+    for caller in pages["callers"].as_array().unwrap() {
+        let branch = branches.iter().find(|branch| branch["symbol"] == caller["symbol"]).unwrap();
+        assert_eq!(branch["bytes_alloc"], caller["bytes_alloc"], "{caller}");
+    }
+    let without = scratch.convert(&own.join("x86_64-6.1-reclaim"));
+    let refused = run(&["callgraph", "--pages"], &without);
+    assert!(stderr(&refused).contains("--stack 'kmem:mm_page_alloc'"), "{}", stderr(&refused));
+}
+
+/// Values of the samples of a profile, added up: fields of profile.proto, https://github.com/google/pprof.
+#[test]
+fn a_profile_of_pages_has_all_pages() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let file = scratch.convert(&own.join("x86_64-6.18-stacks"));
+    let packed = run(&["export", "pprof", "--pages"], &file).stdout;
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut plain).unwrap();
+    let mut sums = Vec::new();
+    for (field, sample) in fields(&plain).into_iter().filter(|(field, _)| *field == 2) {
+        assert_eq!(field, 2);
+        let values = fields(sample).into_iter().find(|(field, _)| *field == 2).unwrap().1;
+        let mut rest = values;
+        for place in 0.. {
+            if rest.is_empty() {
+                break;
+            }
+            if sums.len() <= place {
+                sums.push(0);
+            }
+            sums[place] += varint(&mut rest);
+        }
+    }
+    let pages = json(&["pages", "--json"], &file)["pages"].take();
+    let expected =
+        ["pages_alloc", "bytes_alloc", "pages_live", "bytes_live"].map(|key| pages[key].as_u64().unwrap());
+    assert_eq!(sums, expected);
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let mut number = 0;
+    for shift in (0..).step_by(7) {
+        let (byte, rest) = bytes.split_first().unwrap();
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    number
+}
+
+/// Fields of a message that have a length; numbers are left out.
+fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
+    let mut out = Vec::new();
+    while !message.is_empty() {
+        let key = varint(&mut message);
+        let number = varint(&mut message);
+        if key & 7 == 2 {
+            let (field, rest) = message.split_at(number as usize);
+            message = rest;
+            out.push((key >> 3, field));
+        } else {
+            assert_eq!(key & 7, 0, "a number");
+        }
+    }
+    out
+}

@@ -1,0 +1,243 @@
+//! Growth: verdicts and findings against survivors of the model.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::super::files::json;
+use super::super::model::Lived;
+use super::excuses::is_excused;
+use super::seen::hex;
+use super::survival::{Evidence, Kind, Window};
+use super::{Case, grouped, percent, slabinfo};
+
+/// A row of `leaks` with the numbers that it has to have.
+pub struct Judged<'r> {
+    pub row: &'r Value,
+    pub evidence: Evidence,
+}
+
+impl Judged<'_> {
+    pub fn grows(&self) -> bool {
+        matches!(self.row["verdict"].as_str().unwrap(), "grows" | "grows_in_batches")
+    }
+
+    fn per_second(&self, window: Window, unit: u64) -> u64 {
+        let amount = self.evidence.old_bytes / unit;
+        unit * self.evidence.per_second(amount, window, self.row["began_step"].as_u64())
+    }
+}
+
+pub fn check(case: &Case<'_>) {
+    let leaks = json(&["leaks", "--json", "-l", "0"], case.file);
+    let (first, last) = case.seen.span.unwrap_or_default();
+    let window = Window { first, length: last - first };
+    if leaks["refused"].is_string() || leaks["leaks"]["refused"].is_string() {
+        let (lost, events) = (&leaks["trace"]["lost_events"], leaks["trace"]["events"].as_u64().unwrap());
+        assert!(window.length < 1_000_000_000 || lost.as_u64().unwrap() * 9 > events, "{leaks:#}");
+        return assert!(case.of_kind("slab_growth").is_empty() && case.of_kind("page_growth").is_empty());
+    }
+    slab(case, &leaks["leaks"], window);
+    pages(case, &leaks["leaks"], window);
+}
+
+fn is_large(bytes: u64, live: u64) -> bool {
+    bytes >= 16 << 10 || bytes >= 4 << 10 && bytes * 100 >= live
+}
+
+/// Each number of a row is that of its lives.
+fn judged<'r>(case: &Case<'_>, row: &'r Value, lives: Vec<&Lived>, window: Window) -> Judged<'r> {
+    let kind = Kind { window, lives };
+    let number = |key: &str| row[key].as_u64().unwrap();
+    let steps = number("steps") as usize;
+    assert!(kind.steps().contains(&steps), "{}: {:?} steps: {row}", case.name, kind.steps());
+    let evidence = kind.evidence(steps);
+    let (first, second) = evidence.halves();
+    for (key, value) in [
+        ("survivors", evidence.survivors),
+        ("bytes", evidence.bytes),
+        ("old_survivors", evidence.old),
+        ("old_bytes", evidence.old_bytes),
+        ("allocations_of_that_age", evidence.births),
+        ("steps_with_survivors", evidence.busy() as u64),
+        ("first_half", first),
+        ("second_half", second),
+        ("freed", evidence.freed),
+        ("freed_unseen", evidence.implied_frees),
+    ] {
+        assert_eq!(number(key), value, "{}: {key}: {row}", case.name);
+    }
+    Judged { row, evidence }
+}
+
+fn slab(case: &Case<'_>, leaks: &Value, window: Window) {
+    let kinds = &case.ledger.lives;
+    let rows: Vec<Judged<'_>> = leaks["callers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let site = if row["call_site"].is_null() { 0 } else { hex(&row["call_site"]) };
+            let lives =
+                kinds.get(&(site, row["api"] == "kmalloc")).unwrap_or_else(|| panic!("no lives: {row}"));
+            judged(case, row, lives.iter().collect(), window)
+        })
+        .collect();
+    let surviving = kinds.values().filter(|lives| lives.iter().any(|life| life.end.is_none())).count();
+    assert_eq!(rows.len(), surviving, "{}: every call site with survivors has a row", case.name);
+    for judged in &rows {
+        let is_right = if judged.grows() {
+            judged.evidence.grows()
+        } else {
+            !judged.evidence.grows() || is_excused(case, judged, &rows)
+        };
+        assert!(is_right, "{}: {:?}: {}", case.name, judged.evidence, judged.row);
+        assert!(!judged.grows() || judged.row["family"].is_u64(), "{}: {}", case.name, judged.row);
+    }
+    let mut families: HashMap<u64, Vec<&Judged<'_>>> = HashMap::new();
+    for judged in &rows {
+        judged.row["family"]
+            .as_u64()
+            .into_iter()
+            .for_each(|number| families.entry(number).or_default().push(judged));
+    }
+    let live = case.ledger.numbers.get("slab.bytes_live").copied().unwrap_or(0);
+    let found = case.of_kind("slab_growth");
+    let mut expected = 0;
+    for family in families.values() {
+        let bytes = family.iter().map(|judged| judged.evidence.old_bytes).sum();
+        if is_large(bytes, live) {
+            expected += 1;
+            family_is_found(case, family, (bytes, live), window);
+            slabinfo::check(case, family);
+        }
+    }
+    let are_all = case.document["findings"].as_array().unwrap().len() < 10;
+    assert!(found.len() == expected || !are_all, "{}: {} of {expected} families", case.name, found.len());
+}
+
+fn family_is_found(case: &Case<'_>, family: &[&Judged<'_>], (bytes, live): (u64, u64), window: Window) {
+    let name = &case.name;
+    let of_growth = family.iter().filter(|judged| judged.grows());
+    let leader = *of_growth.max_by_key(|judged| judged.evidence.old_bytes).unwrap();
+    let function = leader.row["symbol"].as_str().unwrap().split('+').next().unwrap();
+    let found = case.of_kind("slab_growth").into_iter().find(|found| found["bytes"] == bytes);
+    let found =
+        found.unwrap_or_else(|| panic!("{name}: {bytes} at {function}: {:#}", case.document["findings"]));
+    let pid = leader.evidence.holder();
+    let held = family.iter().map(|judged| judged.evidence.tasks.get(&pid).map_or(0, |task| task.1)).sum();
+    // Members of the family are of the leader's task.
+    for judged in family.iter().filter(|judged| !std::ptr::eq(**judged, leader)) {
+        let theirs = judged.evidence.tasks.get(&pid).map_or(0, |task| task.0);
+        assert!(theirs * 2 >= judged.evidence.survivors, "{name}: {pid}: {}", judged.row);
+    }
+    let per_second = family.iter().map(|judged| judged.per_second(window, 1)).sum();
+    growth_is(case, found, (bytes, per_second, live), window);
+    let tasks = leader.evidence.tasks.len();
+    who_is(case, found, (pid, held, bytes), tasks);
+    let place = found["sentence"].as_str().unwrap().rsplit_once(", at ").unwrap().1;
+    assert_eq!(place.split([' ', '.']).next(), function.split('.').next(), "{name}: {found:#}");
+}
+
+/// Bytes, rate and share of a finding of growth, also on the screen.
+fn growth_is(case: &Case<'_>, found: &Value, (bytes, per_second, live): (u64, u64, u64), window: Window) {
+    assert_eq!(
+        (&found["bytes"], &found["bytes_per_second"]),
+        (&bytes.into(), &per_second.into()),
+        "{}",
+        case.name
+    );
+    case.has_share(found, bytes, live);
+    let over_all = per_second as f64 * window.length as f64 / 1e9;
+    let at_stake = 100.0 * over_all.max(bytes as f64) / live.max(1) as f64;
+    let stated = found["at_stake_percent"].as_f64().unwrap();
+    assert!((stated - at_stake.min(100.0)).abs() < 1e-6, "{}: {at_stake}: {found:#}", case.name);
+    let amounts = format!("by {} bytes/s: {} bytes in ", grouped(per_second), grouped(bytes));
+    assert!(case.screen.contains(&amounts), "{}: {amounts}: {}", case.name, case.screen);
+}
+
+/// The task that the sentence names has that part of the whole; one of many is not named.
+fn who_is(case: &Case<'_>, found: &Value, (pid, part, whole): (i64, u64, u64), tasks: usize) {
+    let sentence = found["sentence"].as_str().unwrap();
+    if part * 10 < whole {
+        let words = format!(", by {} tasks, at most ", grouped(tasks as u64));
+        return assert!(sentence.contains(&words), "{}: {words}: {sentence}", case.name);
+    }
+    let named =
+        sentence.split(", ").find_map(|words| words.strip_suffix(&format!("-{pid}"))?.split_once(" by "));
+    let (share, _) =
+        named.unwrap_or_else(|| panic!("{}: {pid} has {part} of {whole}: {sentence}", case.name));
+    assert!(percent(share, part, whole), "{}: {part} of {whole}: {sentence}", case.name);
+}
+
+/// Names of migrate types that all kernels share.
+const MIGRATE_TYPES: [&str; 3] = ["Unmovable", "Movable", "Reclaimable"];
+
+fn pages(case: &Case<'_>, leaks: &Value, window: Window) {
+    let mut kinds: HashMap<(&str, &str), Vec<&Lived>> = HashMap::new();
+    for (number, life) in case.ledger.pages.iter().filter(|(_, life)| !life.is_slab) {
+        let (name, migrate_type) = &case.seen.kinds[number];
+        let migrate_type = MIGRATE_TYPES.get(*migrate_type as usize).copied().unwrap_or("other");
+        kinds.entry((name, migrate_type)).or_default().push(life);
+    }
+    let rows = leaks["pages"].as_array().unwrap().iter();
+    let known = rows.filter(|row| MIGRATE_TYPES.contains(&row["cache"].as_str().unwrap()));
+    let mut rows: Vec<Judged<'_>> = known
+        .map(|row| {
+            let lives = &kinds[&(row["symbol"].as_str().unwrap(), row["cache"].as_str().unwrap())];
+            judged(case, row, lives.clone(), window)
+        })
+        .collect();
+    for judged in &rows {
+        let is_reclaimable = judged.row["verdict"] == "reclaimable" && judged.row["cache"] != "Unmovable";
+        let is_right = judged.grows() == judged.evidence.grows() || is_reclaimable;
+        assert!(is_right, "{}: {:?}: {}", case.name, judged.evidence, judged.row);
+    }
+    if !leaks["page_callers"].as_array().unwrap().is_empty() {
+        rows = page_callers(case, leaks, window);
+    }
+    let most = rows.iter().filter(|judged| judged.grows()).max_by_key(|judged| judged.evidence.old_bytes);
+    page_finding(case, most, window);
+}
+
+/// Where stacks were recorded, call sites are found instead of kinds: those that grow.
+fn page_callers<'r>(case: &Case<'_>, leaks: &'r Value, window: Window) -> Vec<Judged<'r>> {
+    let rows = leaks["page_callers"].as_array().unwrap().iter();
+    let growing = rows.filter(|row| row["verdict"].as_str().unwrap().starts_with("grows"));
+    let rows: Vec<Judged<'_>> = growing
+        .filter(|row| row["call_site"].is_string())
+        .map(|row| judged(case, row, pages_of(case, hex(&row["call_site"])), window))
+        .collect();
+    for judged in &rows {
+        assert!(judged.evidence.grows(), "{}: {:?}: {}", case.name, judged.evidence, judged.row);
+    }
+    rows
+}
+
+/// Pages whose stack has that address; objects on slabs have their own rows.
+fn pages_of<'c>(case: &'c Case<'_>, address: u64) -> Vec<&'c Lived> {
+    let has = |number: &usize| case.seen.stacks.get(number).is_some_and(|stack| stack.contains(&address));
+    case.ledger
+        .pages
+        .iter()
+        .filter(|(number, life)| has(number) && !life.is_slab)
+        .map(|(_, life)| life)
+        .collect()
+}
+
+fn page_finding(case: &Case<'_>, most: Option<&Judged<'_>>, window: Window) {
+    let page_size = case.target.page_size;
+    let live = case.ledger.numbers.get("pages.pages_live").copied().unwrap_or(0) * page_size;
+    let bytes = most.map_or(0, |judged| judged.evidence.old_bytes);
+    let found = case.one("page_growth", most.is_some() && is_large(bytes, live));
+    let (Some(found), Some(judged)) = (found, most) else { return };
+    growth_is(case, found, (bytes, judged.per_second(window, page_size), live), window);
+    let (pid, tasks) = (judged.evidence.holder(), &judged.evidence.tasks);
+    who_is(case, found, (pid, tasks[&pid].0, judged.evidence.survivors), tasks.len());
+    let symbol = judged.row["symbol"].as_str().unwrap();
+    let place = match judged.row["call_site"].is_null() {
+        true => format!("as {symbol} ({}).", judged.row["cache"].as_str().unwrap()),
+        false => format!("at {}", symbol.split('+').next().unwrap()),
+    };
+    assert!(found["sentence"].as_str().unwrap().contains(&place), "{}: {place}: {found:#}", case.name);
+}
