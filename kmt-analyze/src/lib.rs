@@ -17,6 +17,9 @@
 //! **This interface is unstable**: until version 1.0 of the library any of it may change. The file format, the command
 //! line and the JSON of reports are stable.
 
+// They panic where the stream cannot be written; `message!`, `tell!` and `Out` do not.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 pub mod cli;
 pub mod collect;
 pub mod int_hash;

@@ -6,7 +6,7 @@ fn main() -> ExitCode {
     match kmt_analyze::cli::run() {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
-            eprintln!("kmt-analyze: {failure}");
+            kmt_common::message!("kmt-analyze: {failure}");
             ExitCode::from(1)
         }
     }

@@ -3,6 +3,9 @@
 //! The program is this library and ten lines of `main`; other tools and tests may call [`record::record`] and
 //! [`convert::convert`].
 
+// They panic where the stream cannot be written; `message!`, `tell!` and `Out` do not.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod check;
 mod clean;
 pub mod cli;

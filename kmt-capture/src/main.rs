@@ -6,7 +6,7 @@ fn main() -> ExitCode {
     match kmt_capture::cli::run() {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
-            eprintln!("kmt-capture: {failure}");
+            kmt_common::message!("kmt-capture: {failure}");
             ExitCode::from(1)
         }
     }

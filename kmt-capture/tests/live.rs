@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use kmt_format::read::{Event, StackJoiner, Trace};
 use kmt_format::schema::Role;
-use support::alone::{Alone, TRACING, recordings_of_others};
+use support::alone::{Alone, TRACING, is_foreign, recordings_of_others};
 
 /// One recording test at a time, in a folder of its own, beside an instance that must stay as it is.
 struct Bench {
     folder: PathBuf,
     before: BTreeMap<String, String>,
+    instances: BTreeSet<String>,
     // Dropped last.
     _alone: Alone,
 }
@@ -42,7 +43,7 @@ impl Bench {
         }
         let folder = std::env::temp_dir().join(format!("kmt-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        Some(Self { folder, before: state(), _alone: alone })
+        Some(Self { folder, before: state(), instances: instances(), _alone: alone })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -74,6 +75,12 @@ impl Bench {
             assert_eq!(after.get(file), Some(value), "{file}");
         }
         assert_eq!(after.len(), self.before.len());
+        // Recorders of other processes come and go.
+        let after = instances();
+        let is_others = |name: &&String| name.starts_with("kmt-");
+        let gone: Vec<_> = self.instances.difference(&after).filter(|name| !is_others(name)).collect();
+        let left: Vec<_> = after.difference(&self.instances).filter(|name| !is_foreign(name)).collect();
+        assert!(gone.is_empty() && left.is_empty(), "gone {gone:?}, left {left:?}");
     }
 }
 
@@ -131,11 +138,13 @@ fn state() -> BTreeMap<String, String> {
             }
         }
     }
-    let instances = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
-    let mut names: Vec<String> = instances.map(|e| e.file_name().into_string().unwrap()).collect();
-    names.sort();
-    state.insert("instances".to_owned(), names.join(" "));
     state
+}
+
+/// Names of all instances.
+fn instances() -> BTreeSet<String> {
+    let instances = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
+    instances.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
 fn stderr(output: &Output) -> String {

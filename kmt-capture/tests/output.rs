@@ -35,6 +35,33 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
+fn a_message_that_cannot_be_printed_is_dropped() {
+    let folder = std::env::temp_dir().join(format!("kmt-stderr-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (missing, to) = (folder.join("missing"), folder.join("out.kmt"));
+    let (missing, to) = (missing.to_str().unwrap(), to.to_str().unwrap());
+    let lines = [
+        &["convert", concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/sample/x86_64-6.1"), "-o", to, "--force"]
+            [..],
+        &["convert", missing, "-o", to, "--force"],
+        &["record", "--tracefs", missing, "-o", to, "--force"],
+        &["check", "--tracefs", missing],
+        &["clean", "--tracefs", missing],
+        &["record", "--nonsense"],
+        &["completions", "bash"],
+    ];
+    for words in COMMANDS.into_iter().chain(lines) {
+        let code =
+            |stderr: Stdio| command(words).stdout(Stdio::null()).stderr(stderr).status().unwrap().code();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let expected = code(Stdio::null());
+        assert!(matches!(expected, Some(0..=3)), "{words:?}: {expected:?}");
+        assert_eq!(code(full.into()), expected, "{words:?}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn cleaning_is_done_whether_it_can_be_printed_or_not() {
     let top = std::env::temp_dir().join(format!("kmt-clean-{}", std::process::id()));
     // No process has these numbers: instances of recorders that are gone.

@@ -78,14 +78,18 @@ impl Progress {
         if due {
             let share = done as f64 / all.max(1) as f64;
             let left = elapsed.as_secs_f64() * (1.0 - share).max(0.0) / share.max(1e-6);
-            eprint!("\r{:3.0} % of {} events, {left:.0} s left \x1b[K", share * 100.0, count(all));
+            kmt_common::text::to_stderr(format_args!(
+                "\r{:3.0} % of {} events, {left:.0} s left \x1b[K",
+                share * 100.0,
+                count(all)
+            ));
             self.printed.set(Some(now));
         }
     }
 
     pub(super) fn clear(&self) {
         if self.printed.get().is_some() {
-            eprint!("\r\x1b[K");
+            kmt_common::text::to_stderr(format_args!("\r\x1b[K"));
         }
     }
 }

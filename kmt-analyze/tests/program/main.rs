@@ -28,6 +28,7 @@ mod reports;
 mod screens;
 mod stacks;
 mod stalls;
+mod standard_error;
 mod stored;
 #[path = "../support/mod.rs"]
 mod support;

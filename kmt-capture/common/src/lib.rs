@@ -1,6 +1,9 @@
 //! Shared code of kmt-capture and kmt-analyze: failures and exit codes, output files, mapped input, the option
 //! `--compress`, reports on damaged files, and the end of the program by a signal. Internal: it has no promise of compatibility.
 
+// They panic where the stream cannot be written; `message!`, `tell!` and `Out` do not.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 pub mod compress;
 pub mod early_end;
 pub mod failure;

@@ -5,6 +5,8 @@
 //! [`tell`](crate::tell) or [`json_safe`], so that nothing that was forgotten reaches a terminal.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::Write as _;
 
 /// A number with its noun, in the singular or the plural: `1 event`, `2 events`.
 pub fn count(number: u64, noun: &str) -> String {
@@ -66,10 +68,23 @@ pub fn json_safe(document: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Prints one line on standard error, like `eprintln!`, with everything in it escaped.
+/// Prints one line on standard error, with everything in it escaped.
 #[macro_export]
 macro_rules! tell {
-    ($($line:tt)*) => { eprintln!("{}", $crate::text::escaped(format!($($line)*).as_bytes())) };
+    ($($line:tt)*) => { $crate::message!("{}", $crate::text::escaped(format!($($line)*).as_bytes())) };
+}
+
+/// Prints a line on standard error, of texts that are escaped already. `eprintln!` panics where standard error cannot be
+/// written (a full disk, a closed pipe); here the message is dropped, and the work goes on.
+#[macro_export]
+macro_rules! message {
+    ($($line:tt)*) => { $crate::text::to_stderr(format_args!("{}\n", format_args!($($line)*))) };
+}
+
+/// Prints on standard error what can be printed there.
+pub fn to_stderr(text: fmt::Arguments<'_>) {
+    // In one piece: standard error has no buffer, and lines of several threads stay whole.
+    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
 /// Controls (C0, DEL and C1), separators of lines and paragraphs, and the marks that reorder text.

@@ -1,6 +1,6 @@
 //! The line of live status, on a terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// Totals of the recording so far.
@@ -42,15 +42,14 @@ impl Status {
             return;
         }
         let line = line(now - self.start, now - since, totals.events.saturating_sub(events), totals);
-        eprint!("\r\x1b[K{line}");
-        let _ = std::io::stderr().flush();
+        kmt_common::text::to_stderr(format_args!("\r\x1b[K{line}"));
         self.is_shown = true;
     }
 
     /// Takes the line away.
     pub fn clear(&mut self) {
         if self.is_shown {
-            eprint!("\r\x1b[K");
+            kmt_common::text::to_stderr(format_args!("\r\x1b[K"));
             self.is_shown = false;
         }
     }

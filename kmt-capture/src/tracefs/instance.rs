@@ -49,7 +49,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.hold = None;
         if !stop_and_remove(&self.top, &self.name, PATIENCE) {
-            eprintln!(
+            kmt_common::message!(
                 "warning: {} could not be removed; run `kmt-capture clean` to try again",
                 self.dir.path().display()
             );

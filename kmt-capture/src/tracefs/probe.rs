@@ -69,7 +69,7 @@ impl Probe {
 impl Drop for Probe {
     fn drop(&mut self) {
         if let Err(failure) = remove(&self.top, &self.group) {
-            eprintln!("warning: the probe {}/{NAME} could not be removed: {failure}", self.group);
+            kmt_common::message!("warning: the probe {}/{NAME} could not be removed: {failure}", self.group);
         }
     }
 }

@@ -56,7 +56,7 @@ impl Undo {
     fn push(&mut self, step: Step) {
         self.steps.push(step);
         if let Err(error) = self.save_steps() {
-            eprintln!("warning: cannot save the settings to restore after a kill: {error}");
+            kmt_common::message!("warning: cannot save the settings to restore after a kill: {error}");
         }
     }
 
@@ -82,7 +82,7 @@ impl Undo {
     fn run(&mut self) {
         while let Some(step) = self.steps.pop() {
             if let Err(error) = step.run(&self.dirs) {
-                eprintln!("warning: {step:?} failed: {error}");
+                kmt_common::message!("warning: {step:?} failed: {error}");
             }
         }
         if let Some(saved) = self.saved.take() {

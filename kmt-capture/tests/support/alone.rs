@@ -90,7 +90,7 @@ fn is_recording(dir: &Path) -> bool {
 
 /// Whether an instance is of another process: names end in the number of the process that made them, or are
 /// `kmt-PID-START`. Those of recorders that are gone do not count.
-fn is_foreign(name: &str) -> bool {
+pub fn is_foreign(name: &str) -> bool {
     let recorder = name.strip_prefix("kmt-").and_then(|rest| rest.split('-').next());
     let number = |text: &str| text.parse::<u32>().ok();
     let maker = recorder.and_then(number).or_else(|| number(name.rsplit('-').next().unwrap_or_default()));

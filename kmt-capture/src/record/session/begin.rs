@@ -113,7 +113,7 @@ impl Session {
                 }
                 Err(error) => {
                     self.status.clear();
-                    eprintln!("warning: the ring buffer of CPU {cpu} cannot be read: {error}");
+                    kmt_common::message!("warning: the ring buffer of CPU {cpu} cannot be read: {error}");
                     self.refused.push(cpu);
                 }
             }
@@ -123,7 +123,7 @@ impl Session {
     pub(super) fn announce(&mut self, path: &Path, options: &RecordOptions, buffer_kb: u64) {
         let notes: Vec<String> = self.setup.notes.drain(..).chain(self.plan.notes.drain(..)).collect();
         if !options.quiet {
-            notes.iter().for_each(|note| eprintln!("note: {note}"));
+            notes.iter().for_each(|note| kmt_common::message!("note: {note}"));
             let until = match (&options.duration, options.command.first()) {
                 (Some(duration), _) => format!("for {} s; Ctrl-C stops earlier", duration.as_secs_f64()),
                 (None, Some(command)) => {
@@ -131,7 +131,7 @@ impl Session {
                 }
                 (None, None) => "until Ctrl-C".to_owned(),
             };
-            eprintln!(
+            kmt_common::message!(
                 "recording {} on {} to {}: {} of buffer per CPU, clock {}, {until}",
                 self.plan.summary(),
                 count(self.rings.len() as u64, "CPU"),

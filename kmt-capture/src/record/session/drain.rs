@@ -77,7 +77,7 @@ impl Session {
         self.plan.pids.extend(threads);
         if let Err(failure) = self.setup.filter_tasks(&self.plan) {
             self.status.clear();
-            eprintln!("warning: threads that start from now on are not recorded: {failure}");
+            kmt_common::message!("warning: threads that start from now on are not recorded: {failure}");
             self.names.watch_none();
         }
         Ok(())
@@ -111,7 +111,9 @@ impl Session {
             {
                 stats.sub_buffers_damaged += 1;
                 if stats.sub_buffers_damaged == 1 {
-                    eprintln!("warning: a sub-buffer of CPU {cpu} cannot be decoded completely: {error}");
+                    kmt_common::message!(
+                        "warning: a sub-buffer of CPU {cpu} cannot be decoded completely: {error}"
+                    );
                 }
                 decoder.damaged(writer, *cpu)?;
             }

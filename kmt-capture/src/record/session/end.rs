@@ -69,7 +69,10 @@ impl Session {
             return Ok(());
         }
         self.status.clear();
-        eprintln!("warning: {}: disabled or removed by another process during the recording", off.join(", "));
+        kmt_common::message!(
+            "warning: {}: disabled or removed by another process during the recording",
+            off.join(", ")
+        );
         self.decoder.lost.uncounted = true;
         let pairs = [("record.disabled", off.join(" ").into_bytes())];
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_slice()));
@@ -86,7 +89,7 @@ impl Session {
         let outcome = command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));
         if !options.quiet || command.has_failed() {
             self.status.clear();
-            eprintln!("{outcome}");
+            kmt_common::message!("{outcome}");
         }
         let status = command.code().map(|code| code.to_string());
         let mut pairs = vec![("record.command_outcome", outcome.as_bytes())];
@@ -101,7 +104,7 @@ impl Session {
         let missed = self.setup.probe_missed();
         if let Some(missed) = missed.filter(|&missed| missed > 0) {
             self.status.clear();
-            eprintln!(
+            kmt_common::message!(
                 "warning: the probe at kvfree_call_rcu missed up to {missed} calls: their frees may be missing"
             );
         }
@@ -141,25 +144,29 @@ pub(super) fn tell(
         let by_cpu: Vec<String> =
             counters.iter().filter_map(of).map(|(cpu, lost)| format!("{lost} on CPU {cpu}")).collect();
         let share = 100.0 * totals.lost as f64 / (totals.lost + totals.events) as f64;
-        eprintln!(
+        kmt_common::message!(
             "warning: events were lost: {} ({share:.1} %), {}; use a larger --buffer-size, fewer events, or --raw",
             totals.lost,
             by_cpu.join(", ")
         );
     }
     if flagged.damaged_input {
-        eprintln!(
+        kmt_common::message!(
             "warning: part of the ring buffers could not be decoded; marks in the file show where events are missing"
         );
     }
     let is_cut = matches!(ending, Ending::Size(Bound::Disk | Bound::Memory));
     if let Ending::Size(bound) = ending {
         if !options.quiet || is_cut {
-            eprintln!("{}{}", if is_cut { "warning: " } else { "" }, room::reason(bound, left, options));
+            kmt_common::message!(
+                "{}{}",
+                if is_cut { "warning: " } else { "" },
+                room::reason(bound, left, options)
+            );
         }
     }
     if !options.quiet {
-        eprintln!(
+        kmt_common::message!(
             "{}, {} lost{}, {}; the fullest buffer was {:.0} % full",
             count(totals.events, "event"),
             totals.lost,
@@ -168,7 +175,7 @@ pub(super) fn tell(
             totals.fill_percent
         );
         if path.is_file() {
-            eprintln!("kmt-analyze {}", path.display());
+            kmt_common::message!("kmt-analyze {}", path.display());
         }
     }
     if totals.lost > 0 || flagged != Loss::default() || is_cut { Outcome::Incomplete } else { Outcome::Done }

@@ -259,7 +259,7 @@ impl Session {
         let now = || description::trace_now(&self.setup, cpu);
         if !snapshot::write_slabinfo(&mut self.writer, now)? {
             self.status.clear();
-            eprintln!("warning: /proc/slabinfo could not be read; this snapshot is missing");
+            kmt_common::message!("warning: /proc/slabinfo could not be read; this snapshot is missing");
         }
         self.snapshots += start.elapsed();
         self.emit()
@@ -330,7 +330,7 @@ fn identity() -> [u8; 16] {
 fn warn_of_tmpfs(path: &Path, options: &RecordOptions) {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !options.quiet && path != Path::new("-") && is_in_memory(folder) {
-        eprintln!(
+        kmt_common::message!(
             "warning: {} is in memory (tmpfs): the file uses memory that is being measured, and is lost at a reboot",
             folder.display()
         );

@@ -34,7 +34,9 @@ impl Sink {
         let Self { output, signals, is_warned, .. } = self;
         output.write_unless(bytes, &mut || {
             if signals.asked() == 1 && !std::mem::replace(is_warned, true) {
-                eprintln!("the output is not being read; Ctrl-C again to give up the rest of the recording");
+                kmt_common::message!(
+                    "the output is not being read; Ctrl-C again to give up the rest of the recording"
+                );
             }
             signals.asked() > 1
         })

@@ -68,7 +68,7 @@ impl Manifest {
         if as_json {
             return print_json(Schema::first("anonymize"), &rows);
         }
-        eprint!("{}", text::of(&rows.anonymize));
+        kmt_common::text::to_stderr(format_args!("{}", text::of(&rows.anonymize)));
         Ok(())
     }
 }
