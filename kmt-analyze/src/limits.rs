@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use kmt_common::quantity;
 use kmt_format::Limits;
 use kmt_format::print::PrintLimits;
 
@@ -63,7 +64,7 @@ impl InForce {
 
 static IN_FORCE: OnceLock<InForce> = OnceLock::new();
 
-/// Parses `NAME=SIZE`; sizes may end in K, M or G.
+/// Parses `NAME=SIZE`.
 pub fn parse(text: &str) -> Result<Limit, String> {
     let names = || {
         let names: Vec<&str> =
@@ -71,15 +72,7 @@ pub fn parse(text: &str) -> Result<Limit, String> {
         format!("limits are {}", names.join(", "))
     };
     let (name, value) = text.split_once('=').ok_or_else(|| format!("give NAME=SIZE; {}", names()))?;
-    let shift = match value.chars().last() {
-        Some('K' | 'k') => 10,
-        Some('M' | 'm') => 20,
-        Some('G' | 'g') => 30,
-        _ => 0,
-    };
-    let digits = if shift > 0 { &value[..value.len() - 1] } else { value };
-    let number: Option<u64> = digits.parse().ok();
-    let value = number.and_then(|n| n.checked_mul(1 << shift)).ok_or("the size is not a number")?;
+    let value = quantity::size_above_zero(value)?;
     let limit = Limit { name: name.to_owned(), value };
     if InForce::default().set(&limit) { Ok(limit) } else { Err(format!("no such limit; {}", names())) }
 }
@@ -125,6 +118,7 @@ mod tests {
     #[test]
     fn limits_have_names_and_sizes() {
         assert_eq!(parse("metadata=2G"), Ok(Limit { name: "metadata".into(), value: 2 << 30 }));
+        assert_eq!(parse("texts=1GiB"), Ok(Limit { name: "texts".into(), value: 1 << 30 }));
         assert_eq!(parse("texts=77"), Ok(Limit { name: "texts".into(), value: 77 }));
         for wrong in [
             "metadata",

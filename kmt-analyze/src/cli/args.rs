@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use kmt_common::quantity;
 
 use crate::pass::condition::Condition;
 use crate::pass::selection::Selection;
@@ -130,7 +131,7 @@ pub struct DiffArgs {
     #[arg(long)]
     pub all: bool,
     /// Exit with 1 if live slab memory grows by more than this beyond noise
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub fail_over: Option<u64>,
     #[command(flatten)]
     pub lines: LineArgs,

@@ -13,7 +13,6 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{AnonymizeArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
 use help::grouped;
 use kmt_common::manual;
-use kmt_format::kernel::ClockUnit;
 use mistakes::corrected;
 use report::with_reports;
 
@@ -49,6 +48,8 @@ use crate::trace::{open, unknown};
   kmt-analyze callers --sort wasted trace.kmt
   kmt-analyze lifetimes --where 'cache~^dentry' trace.kmt
   kmt-analyze callers --at +2.5 trace.kmt
+
+Sizes are in bytes, or end in K, M, G, KiB, MiB or GiB: powers of 1,024. Lengths of time end in ns, us, ms, s, min or h; a plain number counts in the unit of the trace's clock.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but events were lost or input was damaged"
 )]
@@ -257,11 +258,10 @@ fn diff(args: DiffArgs, show: Show) -> Result<Outcome> {
         return Err(Failure::new("diff reads each file twice, and standard input can be read once")
             .hint("save it to a file first"));
     }
-    let (mut builds, mut second_length) = (Vec::new(), 1e9);
+    let mut builds = Vec::new();
     for file in before.iter().chain(&after) {
         with(file, |session| {
             builds.push(diff::build(session));
-            second_length = if session.unit() == ClockUnit::Ticks { 1.0 } else { 1e9 };
             Ok(Outcome::Done)
         })?;
     }
@@ -295,7 +295,6 @@ fn diff(args: DiffArgs, show: Show) -> Result<Outcome> {
         placeholders: if args.after.is_some() { "A B" } else { "--time A --against B FILE" },
         by: args.by,
         per_second: args.per_second,
-        second: second_length,
         all: args.all,
         fail_over: args.fail_over,
         output: Output { limit: args.lines.lines, json: args.json, show },

@@ -1,6 +1,7 @@
 //! Commands of the reports, generated from the registry.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use kmt_common::quantity::Span;
 
 use super::args::{LineArgs, SelectArgs, TableArgs, Target};
 use crate::export::{self, ReportTable};
@@ -53,7 +54,7 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show) -> Result<Outcome> {
     };
     if entry.name == Latency::NAME && matches.get_flag("follow") {
         let options = Options::from_arg_matches(matches).map_err(wrong)?;
-        let threshold = options.threshold.unwrap_or(0);
+        let threshold = options.threshold.unwrap_or(Span::Plain(0));
         let options = live::LiveOptions { threshold, pids: selection.pids, json: target.json };
         return live::run(&target.file, &options);
     }

@@ -93,7 +93,8 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env());
     let mut out = Out::stdout();
     let mut selected = Selected::of(session, &options.events)?;
-    let window = options.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
+    let start = session.first_time().unwrap_or(0);
+    let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
     let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
     let mut stacks = StackJoiner::default();
     let mut conditions = Conditions::new(&options.conditions, trace.metadata());

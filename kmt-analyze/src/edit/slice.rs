@@ -33,7 +33,8 @@ pub struct SliceOptions {
 /// Writes the selected part of the trace.
 pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let trace = session.trace;
-    let window = options.time.as_ref().map(|t| t.resolve(session.unit(), session.first_time().unwrap_or(0)));
+    let start = session.first_time().unwrap_or(0);
+    let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
     let mut classes = Selected::of(session, &options.events)?;
     let keeps_cpu = |cpu: u32| options.cpus.is_empty() || options.cpus.contains(&cpu);
     let mut copy = Copy::new(session, &options.target, identity(session, options), options.compress)?;

@@ -56,7 +56,7 @@ pub fn each(
     let names = Comms::of(trace);
     let symbols: RefCell<HashMap<u64, String>> = RefCell::default();
     let start = session.first_time().unwrap_or(0);
-    let window = selection.time.as_ref().map(|range| range.resolve(session.unit(), start));
+    let window = selection.time.as_ref().map(|range| range.resolve(&session.clock(), start)).transpose()?;
     let progress = ByTime::of(session, window);
     let mut merge = match window {
         Some((first, last)) => trace.merge_between(first, last),

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use kmt_common::quantity::{self, Span};
 use regex::bytes::Regex;
+
+use crate::trace::clock::Clock;
 
 /// Subject of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +81,21 @@ const COMPARES: [(&str, Compare, bool); 8] = [
     ("=", Compare::Equal, false),
 ];
 
+/// A number to compare with.
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    /// Of a time: in the clock's unit, once that is known.
+    value: i64,
+    /// A time, as it was given.
+    span: Option<Span>,
+}
+
+impl Number {
+    fn of(value: i64) -> Self {
+        Self { value, span: None }
+    }
+}
+
 /// One condition.
 #[derive(Debug, Clone)]
 pub struct Condition {
@@ -85,7 +103,7 @@ pub struct Condition {
     pub key: Key,
     compare: Compare,
     negated: bool,
-    numbers: Vec<i64>,
+    numbers: Vec<Number>,
     texts: Vec<String>,
     pattern: Option<Regex>,
     /// Text on the command line.
@@ -129,11 +147,11 @@ impl Condition {
         }
         for item in value.split(',').map(str::trim) {
             match (number(key, item), condition.is_textual()) {
-                (Some(number), _) => condition.numbers.push(number),
-                (None, true) if compare == Compare::Equal && !item.is_empty() => {
+                (Ok(number), _) => condition.numbers.push(number),
+                (Err(_), true) if compare == Compare::Equal && !item.is_empty() => {
                     condition.texts.push(item.to_owned());
                 }
-                (None, _) => return Err(bad(format!("`{item}` is not a number"))),
+                (Err(why), _) => return Err(bad(why)),
             }
             // A name may look like a number.
             if condition.is_textual() && compare == Compare::Equal && !item.is_empty() {
@@ -160,10 +178,10 @@ impl Condition {
 
     /// True if the number, or its text, meets the condition.
     pub fn holds(&self, number: i64, text: Option<&[u8]>) -> bool {
-        let first = self.numbers.first().copied();
+        let first = self.numbers.first().map(|number| number.value);
         let holds = match self.compare {
             Compare::Equal => {
-                self.numbers.contains(&number)
+                self.numbers.iter().any(|n| n.value == number)
                     || text.is_some_and(|t| self.texts.iter().any(|s| s.as_bytes() == t))
             }
             Compare::Less => first.is_some_and(|n| number < n),
@@ -190,9 +208,15 @@ impl Condition {
         if self.negated { holds.all(|h| h) } else { holds.any(|h| h) }
     }
 
-    /// The number to compare with, if there is one only.
-    pub fn number(&self) -> Option<i64> {
-        self.numbers.first().copied().filter(|_| self.numbers.len() == 1)
+    /// The same condition with its times in the unit of a clock.
+    pub fn in_units_of(&self, clock: &Clock) -> crate::failure::Result<Self> {
+        let mut resolved = self.clone();
+        for number in &mut resolved.numbers {
+            if let Some(span) = number.span {
+                number.value = i64::try_from(clock.units(span)?).unwrap_or(i64::MAX);
+            }
+        }
+        Ok(resolved)
     }
 
     /// True for `!=` and `!~`.
@@ -207,39 +231,22 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Parses a number: decimal or 0x; sizes with K, M, G; lifetimes with ns, us, ms, s, then in nanoseconds.
-fn number(key: Key, text: &str) -> Option<i64> {
-    let units: &[(&str, i64)] = match key {
-        Key::Lifetime => &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
+/// Parses a number of a key: sizes and times with their units, others decimal or 0x.
+fn number(key: Key, text: &str) -> Result<Number, String> {
+    match key {
+        Key::Lifetime => Ok(Number { value: 0, span: Some(Span::parse(text)?) }),
         Key::BytesReq | Key::BytesAlloc => {
-            &[("KiB", 1 << 10), ("MiB", 1 << 20), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)]
+            let bytes = quantity::size(text)?;
+            Ok(Number::of(i64::try_from(bytes).map_err(|_| format!("`{text}` is out of range"))?))
         }
-        _ => &[],
-    };
-    let (digits, unit) = units
-        .iter()
-        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|digits| (digits, *unit)))
-        .unwrap_or((text, 1));
-    let whole = match digits.strip_prefix("0x") {
-        Some(hex) => i64::try_from(u64::from_str_radix(hex, 16).ok()?).ok(),
-        None => digits.parse::<i64>().ok(),
-    };
-    if let Some(whole) = whole {
-        return whole.checked_mul(unit);
+        _ => {
+            let number = match text.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16).ok().and_then(|n| i64::try_from(n).ok()),
+                None => text.parse::<i64>().ok(),
+            };
+            number.map(Number::of).ok_or_else(|| format!("`{text}` is not a number"))
+        }
     }
-    // 1.5ms
-    let (whole, fraction) = digits.split_once('.').filter(|_| unit > 1)?;
-    let scale = 10i64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    let fraction = fraction.parse::<u32>().ok()?;
-    let part = i64::from(fraction).checked_mul(unit)?.checked_div(scale)?;
-    whole.parse::<i64>().ok()?.checked_mul(unit)?.checked_add(part)
-}
-
-/// Parses a duration: 100us, 1.5ms, 2s; a plain number is in the clock's unit.
-pub fn duration_of(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is no length of time: expected a number with ns, us, ms or s");
-    let condition = Condition::parse(&format!("lifetime={text}")).map_err(|_| bad())?;
-    condition.number().and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)
 }
 
 #[cfg(test)]
@@ -247,19 +254,32 @@ mod tests {
     use super::*;
 
     fn holds(condition: &str, number: i64, text: &str) -> bool {
-        Condition::parse(condition).unwrap().holds(number, Some(text.as_bytes()))
+        let condition = Condition::parse(condition).unwrap().in_units_of(&Clock::nanoseconds()).unwrap();
+        condition.holds(number, Some(text.as_bytes()))
     }
 
     #[test]
     fn conditions() {
         assert!(holds("size>4096", 4097, "") && !holds("size>4K", 4096, ""));
         assert!(holds("pid=1,2", 2, "") && !holds("pid!=1,2", 2, ""));
+        assert!(holds("size<=1GiB", 1 << 30, "") && holds("size>1.5KiB", 1_537, ""));
         assert!(holds("lifetime>=1.5ms", 1_500_000, "") && !holds("lifetime<2us", 2_000, ""));
         assert!(holds("gfp~ZERO", 0, "GFP_KERNEL|__GFP_ZERO") && holds("gfp=0xcc0", 0xcc0, "GFP_KERNEL"));
         assert!(holds("gfp=GFP_KERNEL", 1, "GFP_KERNEL") && !holds("gfp!~KERNEL", 1, "GFP_KERNEL"));
         assert!(holds("node<0", -1, ""));
         assert!(Condition::parse("comm=7").unwrap().holds_text(b"7"));
         assert!(Condition::parse("call_site~^ext4_.*\\+0x").unwrap().holds_text(b"ext4_alloc+0x1f"));
+    }
+
+    #[test]
+    fn times_keep_their_unit_until_the_clock_is_known() {
+        let condition = Condition::parse("lifetime>1ms").unwrap();
+        let ticks = condition.in_units_of(&Clock::ticks("x86-tsc", Some(0.5))).unwrap();
+        assert!(ticks.holds_number(2_000_001) && !ticks.holds_number(2_000_000));
+        assert!(condition.in_units_of(&Clock::ticks("x86-tsc", None)).is_err());
+        let plain =
+            Condition::parse("lifetime>5").unwrap().in_units_of(&Clock::ticks("x86-tsc", None)).unwrap();
+        assert!(plain.holds_number(6) && !plain.holds_number(5));
     }
 
     #[test]
@@ -270,6 +290,8 @@ mod tests {
             ("size~1", "is a number"),
             ("cache~(", "not a regular expression"),
             ("pid=x", "is not a number"),
+            ("size>1T", "K, M, G, KiB, MiB or GiB"),
+            ("lifetime>1d", "ns, us, ms, s, min or h"),
             ("size<1,2", "one number"),
         ] {
             let error = Condition::parse(text).unwrap_err();

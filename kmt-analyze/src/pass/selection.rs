@@ -3,11 +3,15 @@
 use super::names::TraceNames;
 use super::progress::Progress;
 use crate::collect::Collectors;
+use crate::failure::Result;
 use crate::pass::condition::Condition;
 use crate::pass::filter::Filter;
 use crate::pass::{self, Task};
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
+
+/// A window in which no event is.
+const NOTHING: (u64, u64) = (u64::MAX, 0);
 
 /// Selection of a command.
 #[derive(Debug, Clone, Default)]
@@ -38,18 +42,29 @@ impl Selection {
         !any && !without_recorder
     }
 
-    /// The filter for a trace.
+    /// The filter for a trace. Times that [`Selection::check`] refuses select nothing.
     pub fn filter(&self, session: &Session<'_>) -> Filter {
-        let start = session.first_time().unwrap_or(0);
-        let window = self.at.as_ref().or(self.time.as_ref()).map(|t| t.resolve(session.unit(), start));
+        let window = self.window(session).unwrap_or(Some(NOTHING));
         Filter {
             pids: self.pids.clone(),
             comms: self.comms.iter().map(|c| c.as_bytes().to_vec()).collect(),
             cpus: self.cpus.clone(),
             without: recorder(session).filter(|_| self.without_recorder),
             window,
-            terms: self.terms.clone(),
+            terms: self.terms_of(session).unwrap_or_else(|_| self.terms.clone()),
         }
+    }
+
+    /// First and last time of the window, in the clock's unit. Refused as [`crate::trace::clock::Clock::units`] is.
+    pub fn window(&self, session: &Session<'_>) -> Result<Option<(u64, u64)>> {
+        let range = self.at.as_ref().or(self.time.as_ref());
+        range.map(|t| t.resolve(&session.clock(), session.first_time().unwrap_or(0))).transpose()
+    }
+
+    /// Conditions with times in the clock's unit. Refused as [`crate::trace::clock::Clock::units`] is.
+    pub fn terms_of(&self, session: &Session<'_>) -> Result<Vec<Condition>> {
+        let clock = session.clock();
+        self.terms.iter().map(|term| term.in_units_of(&clock)).collect()
     }
 
     /// First and last time of the window, within the trace.

@@ -1,7 +1,7 @@
 //! `trace` and `clock`, which the JSON of every report has.
 
 use kmt_format::kernel::ClockUnit;
-use kmt_format::read::Trace;
+use kmt_format::read::{Metadata, Trace};
 use serde::Serialize;
 
 use crate::trace::losses::{CpuLosses, Losses};
@@ -51,7 +51,7 @@ pub struct CpuHead {
 }
 
 /// The trace clock.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClockHead {
     /// Name; `null`: not recorded.
@@ -76,8 +76,6 @@ impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
     pub fn of(trace: &Trace<'_>, losses: &Losses) -> Self {
         let chunks = trace.streams().values().flat_map(|stream| &stream.chunks).map(|(_, info)| info);
         let with_events = chunks.filter(|info| info.event_count > 0);
-        let clock = trace.metadata().clock.as_ref();
-        let unit = clock.map_or(ClockUnit::Nanoseconds, |clock| clock.unit);
         Self {
             trace: TraceHead {
                 events: trace.event_count(),
@@ -88,10 +86,19 @@ impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
                 last: with_events.map(|info| info.t_last).max(),
                 per_cpu: losses.cpus.iter().map(C::from).collect(),
             },
-            clock: ClockHead {
-                name: clock.map(|clock| clock.name.clone()).filter(|name| !name.is_empty()),
-                unit: if unit == ClockUnit::Nanoseconds { "ns" } else { "ticks" },
-            },
+            clock: ClockHead::of(trace.metadata()),
+        }
+    }
+}
+
+impl ClockHead {
+    /// Clock of a file.
+    pub fn of(metadata: &Metadata<'_>) -> Self {
+        let clock = metadata.clock.as_ref();
+        let unit = clock.map_or(ClockUnit::Nanoseconds, |clock| clock.unit);
+        Self {
+            name: clock.map(|clock| clock.name.clone()).filter(|name| !name.is_empty()),
+            unit: if unit == ClockUnit::Nanoseconds { "ns" } else { "ticks" },
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod aliases;
 mod arrivals;
 pub mod buddy;
+pub mod clock;
 pub mod comms;
 pub mod cpu_nodes;
 pub mod event_names;

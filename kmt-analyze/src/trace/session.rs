@@ -8,6 +8,7 @@ use kmt_format::print::PrintEnv;
 use kmt_format::read::{Header, Metadata, SymbolTable, TaskRecord, Trace};
 
 use crate::limits;
+use crate::trace::clock::{self, Clock};
 use crate::trace::cpu_nodes::CpuNodes;
 use crate::trace::kernel::version;
 use crate::trace::losses::Losses;
@@ -54,6 +55,11 @@ impl<'d> Session<'d> {
         clock_unit(self.trace.metadata())
     }
 
+    /// The clock.
+    pub fn clock(&self) -> Clock {
+        Clock::of(self.trace.metadata())
+    }
+
     /// Time of the first event.
     pub fn first_time(&self) -> Option<u64> {
         let infos = self.trace.streams().values().flat_map(|s| &s.chunks).map(|(_, info)| info);
@@ -66,13 +72,9 @@ impl<'d> Session<'d> {
         if self.unit() != ClockUnit::Nanoseconds {
             return None;
         }
-        let pairs = self.trace.metadata().pairs.iter().filter(|(key, _)| *key == "clock.pair");
-        let pairs = pairs.filter_map(|(_, value)| {
-            let mut numbers = std::str::from_utf8(value).ok()?.split(' ').map(|n| n.parse::<i64>().ok());
-            Some((numbers.next()??, numbers.next()??))
-        });
         let time = i64::try_from(time).ok()?;
-        let (trace, day) = pairs.min_by_key(|(trace, _)| trace.abs_diff(time))?;
+        let pairs = clock::pairs(self.trace.metadata());
+        let (trace, day) = pairs.into_iter().min_by_key(|(trace, _)| trace.abs_diff(time))?;
         day.checked_add(time.checked_sub(trace)?)
     }
 

@@ -33,5 +33,6 @@ mod stored;
 #[path = "../support/mod.rs"]
 mod support;
 mod symbols;
+mod ticks;
 mod unseen;
 mod views;

@@ -10,7 +10,7 @@ use crate::support::files::{Scratch, data};
 const LINES: &[(&str, &str)] = &[
     ("diff", "FILE FILE"),
     ("who", "ffff888100000000 FILE"),
-    ("export", "--format csv FILE -o OUT"),
+    ("export", "csv FILE -o OUT"),
     ("slice", "--cpu 0 FILE -o OUT"),
     ("recover", "FILE -o OUT"),
     ("anonymize", "FILE -o OUT"),

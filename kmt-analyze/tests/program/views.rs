@@ -293,7 +293,7 @@ fn questions_that_make_no_sense_are_refused() {
     let file = scratch.convert(&data("x86_64-6.1"));
     for (args, remedy) in [
         (vec!["diff"], "<AFTER>"),
-        (vec!["latency", "--threshold", "soon"], "expected a number with ns, us, ms or s"),
+        (vec!["latency", "--threshold", "soon"], "expected a number with ns, us, ms, s, min or h"),
         (vec!["what-if", "--split", "("], "regex"),
         (vec!["all", "--where", "lifetime>1ms"], "lifetimes, callers"),
     ] {

@@ -12,5 +12,6 @@ pub mod interrupt;
 pub mod manual;
 pub mod mapping;
 pub mod output;
+pub mod quantity;
 pub mod recovery;
 pub mod text;

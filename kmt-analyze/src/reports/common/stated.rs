@@ -64,7 +64,8 @@ impl Selection {
             return Err(Failure::new(format!("{title} cannot select by `{term}`"))
                 .hint(format!("its keys are {}", keys.names())));
         }
-        let Some((first, last)) = self.filter(session).window else { return Ok(()) };
+        self.terms_of(session)?;
+        let Some((first, last)) = self.window(session)? else { return Ok(()) };
         let (Some(start), Some(end)) = (session.first_time(), session.last_time()) else { return Ok(()) };
         let unit = session.unit();
         let given = self.at.as_ref().map(ToString::to_string).or(self.time.as_ref().map(ToString::to_string));

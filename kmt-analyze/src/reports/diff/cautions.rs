@@ -1,7 +1,7 @@
 //! Limits of a comparison: losses, builds, lengths.
 
 use super::DiffOptions;
-use super::rows::{DiffRows, SideRow};
+use super::rows::{DiffRows, RunRow, SideRow};
 
 /// Sentences on losses, builds and lengths that limit the comparison.
 pub fn of(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String> {
@@ -15,17 +15,30 @@ pub fn of(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let ratio = ratio(&diff.before, &diff.after);
-    if !options.per_second && !(0.9..=1.1).contains(&ratio) {
-        out.push(format!("B is {ratio:.2} times as long as A: --per-second compares rates."));
+    match ratio(&diff.before, &diff.after) {
+        None => out
+            .push("The lengths of A and B cannot be compared: their clocks have different units.".to_owned()),
+        Some(ratio) if !options.per_second && !(0.9..=1.1).contains(&ratio) => {
+            let has_rates = diff.before.runs.iter().chain(&diff.after.runs).all(|run| run.seconds.is_some());
+            let remedy = if has_rates { ": --per-second compares rates" } else { "" };
+            out.push(format!("B is {ratio:.2} times as long as A{remedy}."));
+        }
+        _ => {}
     }
     out
 }
 
-/// Length of the second side over that of the first.
-fn ratio(before: &SideRow, after: &SideRow) -> f64 {
-    let mean = |side: &SideRow| {
-        side.runs.iter().map(|run| run.length as f64).sum::<f64>() / side.runs.len().max(1) as f64
+/// Length of the second side over that of the first. `None`: seconds beside ticks, or ticks of two clocks.
+fn ratio(before: &SideRow, after: &SideRow) -> Option<f64> {
+    let mean = |side: &SideRow, length: fn(&RunRow) -> Option<f64>| {
+        let lengths: Option<Vec<f64>> = side.runs.iter().map(length).collect();
+        lengths.map(|lengths| lengths.iter().sum::<f64>() / lengths.len().max(1) as f64)
     };
-    mean(after) / mean(before).max(1.0)
+    let of = |length: fn(&RunRow) -> Option<f64>| {
+        Some(mean(after, length)? / mean(before, length)?.max(f64::MIN_POSITIVE))
+    };
+    let mut clocks = before.runs.iter().chain(&after.runs).map(|run| &run.clock);
+    let first = clocks.next();
+    let is_one_clock = clocks.all(|clock| Some(clock) == first);
+    of(|run| run.seconds).or_else(|| of(|run| Some(run.length as f64)).filter(|_| is_one_clock))
 }

@@ -42,8 +42,6 @@ pub struct DiffOptions {
     pub by: By,
     /// Compare rates.
     pub per_second: bool,
-    /// One second in the clock's unit.
-    pub second: f64,
     /// Also rows within noise.
     pub all: bool,
     /// Fail if live bytes grow by more than this, beyond noise.
@@ -56,6 +54,10 @@ pub struct DiffOptions {
 
 /// Compares the runs of two sides, and prints the differences.
 pub fn run(before: &[Profile], after: &[Profile], options: &DiffOptions) -> Result<()> {
+    if options.per_second && before.iter().chain(after).any(|run| run.seconds.is_none()) {
+        return Err(Failure::new("--per-second: the clock of a trace counts ticks of unknown length")
+            .hint("compare windows of the same number of ticks, with --time and --against"));
+    }
     let rows = rows::of(before, after, options);
     if options.output.json {
         print_rows(Schema::first("diff"), &rows)?;

@@ -9,6 +9,7 @@ use crate::pass::filter::Names;
 use crate::pass::names::TraceNames;
 use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::pass::size_classes::SizeClasses;
+use crate::render::head::ClockHead;
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
@@ -30,12 +31,16 @@ pub struct Row {
 }
 
 /// One run, or one window of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Profile {
     /// Figures by kind and name.
     pub rows: BTreeMap<Key, Row>,
     /// Length in the clock's unit.
     pub length: u64,
+    /// The clock.
+    pub clock: ClockHead,
+    /// Length in seconds; `None`: the clock counts ticks of unknown length.
+    pub seconds: Option<f64>,
     /// True if events were lost.
     pub has_losses: bool,
     /// Events of the file.
@@ -65,9 +70,11 @@ pub fn of(
     let result = analyse_for(session, selection, &Wants::of(&collectors));
     let mut out = Profile {
         length: last.saturating_sub(first),
+        clock: ClockHead::of(session.trace.metadata()),
+        seconds: session.clock().seconds(last.saturating_sub(first)),
         has_losses: session.losses.any(),
         events: events_of(session, selection),
-        ..Profile::default()
+        rows: BTreeMap::new(),
     };
     let timeline = result.get(timeline);
     let labels = Labels::new(session);

@@ -8,6 +8,7 @@ use super::DiffOptions;
 use super::changes::Changes;
 use super::figures::{FigureRow, NameRow};
 use super::profile::{Key, Profile, Row};
+use crate::render::head::ClockHead;
 use crate::reports::diff::difference::{Figure, Threshold, compare};
 
 /// Changes below this share of all bytes do not matter: the allocator's own bookkeeping and the like vary by as much
@@ -73,6 +74,10 @@ pub struct RunRow {
     pub events: u64,
     /// Length, in the clock's unit.
     pub length: u64,
+    /// The clock.
+    pub clock: ClockHead,
+    /// Length in seconds; null: the clock counts ticks of unknown length.
+    pub seconds: Option<f64>,
     /// True if events were lost.
     pub lost_events: bool,
 }
@@ -113,15 +118,24 @@ pub fn of(before: &[Profile], after: &[Profile], options: &DiffOptions) -> DiffR
 }
 
 fn side(name: &str, runs: &[Profile]) -> SideRow {
-    let run = |run: &Profile| RunRow { events: run.events, length: run.length, lost_events: run.has_losses };
+    let run = |run: &Profile| RunRow {
+        events: run.events,
+        length: run.length,
+        clock: run.clock.clone(),
+        seconds: run.seconds,
+        lost_events: run.has_losses,
+    };
     SideRow { name: name.to_owned(), runs: runs.iter().map(run).collect() }
 }
 
 /// The row of a name in a run.
 fn row_of(profile: &Profile, key: &Key, options: &DiffOptions) -> Row {
     let row = profile.rows.get(key).copied().unwrap_or_default();
-    let seconds = (profile.length as f64 / options.second).max(f64::MIN_POSITIVE);
-    if options.per_second { row.scaled(1.0 / seconds) } else { row }
+    // `run` refuses rates of runs whose length in seconds is unknown.
+    match profile.seconds.filter(|_| options.per_second) {
+        Some(seconds) => row.scaled(1.0 / seconds.max(f64::MIN_POSITIVE)),
+        None => row,
+    }
 }
 
 /// Mean of the runs' sums of a figure. Slab objects and pages are never added up; each kind has shares of its own.

@@ -14,7 +14,7 @@ pub fn of(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
     let mut screen = Screen::default();
     answer(&mut screen, diff, options);
     let sides = [("A", &diff.before), ("B", &diff.after)]
-        .map(|(name, side)| format!("{name}: {}, {}", side.name, runs(side, options.second)));
+        .map(|(name, side)| format!("{name}: {}, {}", side.name, runs(side)));
     screen.parts.push(Part::Lines { heading: String::new(), lines: sides.to_vec() });
     let rate = if options.per_second { ", per second" } else { "" };
     let live = table(format!("live bytes at the end{rate}"), &diff.live, |row| &row.bytes_live, options);
@@ -73,10 +73,13 @@ fn most_grown(diff: &DiffRow) -> String {
 }
 
 /// Events and lengths of the runs of a side.
-fn runs(side: &SideRow, second: f64) -> String {
-    let unit = if second > 1.0 { "s" } else { "ticks" };
-    let lengths: Vec<String> =
-        side.runs.iter().map(|run| format!("{:.2}", run.length as f64 / second)).collect();
+fn runs(side: &SideRow) -> String {
+    let seconds: Option<Vec<String>> =
+        side.runs.iter().map(|run| run.seconds.map(|seconds| format!("{seconds:.2}"))).collect();
+    let (lengths, unit) = match seconds {
+        Some(seconds) => (seconds, "s"),
+        None => (side.runs.iter().map(|run| count(run.length)).collect(), "ticks"),
+    };
     let events: Vec<String> = side.runs.iter().map(|run| count(run.events)).collect();
     format!("{} events in {} {unit}", events.join(" + "), lengths.join(" + "))
 }

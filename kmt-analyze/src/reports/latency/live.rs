@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use kmt_common::quantity::Span;
 use kmt_format::print::PrintEnv;
 use kmt_format::read::Event;
 use serde::Serialize;
@@ -21,6 +22,7 @@ use crate::reports::common::View;
 use crate::reports::common::labels::function_of;
 use crate::stream::Origin;
 use crate::stream::side_events::SideEventPlan;
+use crate::trace::clock::Clock;
 use crate::trace::follow::{self, Sink, Source};
 use crate::trace::kernel::version;
 use crate::trace::session::clock_unit;
@@ -28,8 +30,8 @@ use crate::trace::session::clock_unit;
 /// Stalls to print.
 #[derive(Debug)]
 pub struct LiveOptions {
-    /// Smallest length, in the clock's unit.
-    pub threshold: u64,
+    /// Smallest length.
+    pub threshold: Span,
     /// Tasks, by thread id; empty: all.
     pub pids: Vec<i32>,
     /// One JSON object a line, without sums.
@@ -50,8 +52,9 @@ struct StallLine {
 
 /// Prints the stalls of a growing file, or of a stream.
 pub fn run(path: &Path, options: &LiveOptions) -> Result<Outcome> {
-    let sums = StallSums::over(options.threshold);
-    follow::run(path, Live { options, sums, plans: HashMap::new(), start: None, out: Out::stdout() })
+    let live =
+        Live { options, sums: StallSums::default(), plans: HashMap::new(), start: None, out: Out::stdout() };
+    follow::run(path, live)
 }
 
 struct Live<'o> {
@@ -73,6 +76,10 @@ impl Sink for Live<'_> {
         names: &mut Option<Names<'r>>,
         event: &Event<'_>,
     ) -> Result<bool> {
+        if self.start.is_none() {
+            let threshold = Clock::of(source.metadata).units(self.options.threshold)?;
+            self.sums = StallSums::over(threshold);
+        }
         let start = *self.start.get_or_insert(event.time());
         let plan = self.plans.entry(event.class_index()).or_insert_with(|| SideEventPlan::of(event.class()));
         let Some(plan) = plan else { return Ok(true) };

@@ -17,9 +17,11 @@ mod text;
 pub use lead::Waits;
 pub use rows::{LatencyRows, LatencyTables};
 
+use kmt_common::quantity::Span;
+
 use crate::collect::{Collectors, Handle, Stalls};
+use crate::failure::Result;
 use crate::pass::Analysis;
-use crate::pass::condition::duration_of;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
@@ -30,16 +32,16 @@ use crate::reports::report::Report;
 /// Times that tasks waited for memory.
 #[derive(Debug, Default)]
 pub struct Latency {
-    /// Show only stalls of at least this length, in the clock's unit.
-    threshold: Option<u64>,
+    /// Show only stalls of at least this length.
+    threshold: Option<Span>,
 }
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Show only stalls of at least this length, nested, with the events of their tasks
-    #[arg(long, value_name = "TIME", value_parser = duration_of)]
-    pub threshold: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub threshold: Option<Span>,
     /// Print stalls as they end, of a file that is being written or of a stream, and sums at the end
     #[arg(short, long, conflicts_with_all = ["time", "at", "comm", "cpu", "terms", "without_recorder", "threads", "lines"])]
     pub follow: bool,
@@ -47,7 +49,8 @@ pub struct Options {
 
 impl Report for Latency {
     type Options = Options;
-    type Handles = Handle<Stalls>;
+    /// With the threshold in the clock's unit.
+    type Handles = (Handle<Stalls>, Option<u64>);
     type Rows = LatencyRows;
 
     const NAME: &'static str = "latency";
@@ -71,12 +74,23 @@ impl Report for Latency {
         Keys::Tasks
     }
 
-    fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(Stalls { threshold: self.threshold })
+    fn check(&self, context: &Context<'_, '_>) -> Result<()> {
+        self.threshold.map_or(Ok(()), |threshold| context.session.clock().units(threshold).map(drop))
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, stalls: &Self::Handles) -> LatencyRows {
-        rows::of(context, analysis, analysis.get(*stalls), self.threshold)
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        // Checked before.
+        let threshold = self.threshold.and_then(|threshold| context.session.clock().units(threshold).ok());
+        (collectors.add(Stalls { threshold }), threshold)
+    }
+
+    fn compute(
+        &self,
+        context: &Context<'_, '_>,
+        analysis: &Analysis,
+        (stalls, threshold): &Self::Handles,
+    ) -> LatencyRows {
+        rows::of(context, analysis, analysis.get(*stalls), *threshold)
     }
 
     fn screen(&self, rows: &LatencyRows, view: &View) -> Screen {

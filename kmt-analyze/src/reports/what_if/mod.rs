@@ -7,6 +7,8 @@ mod text;
 pub use layouts::Found;
 pub use rows::WhatIfRows;
 
+use kmt_common::quantity;
+
 use crate::collect::replay::Layout;
 use crate::collect::{Collectors, Handle, Replay};
 use crate::failure::{Failure, Result};
@@ -27,11 +29,11 @@ pub struct WhatIf {
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Add size classes, in bytes
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    /// Add size classes, up to 1M
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = class_size)]
     add: Vec<u64>,
-    /// Remove size classes, in bytes
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    /// Remove size classes
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = quantity::size)]
     drop: Vec<u64>,
     /// Give call sites that match their own slabs
     #[arg(long, value_name = "REGEX")]
@@ -39,6 +41,12 @@ pub struct Options {
     /// Suggest at most N more size classes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=16))]
     best: u8,
+}
+
+/// Parses the size of a class.
+fn class_size(text: &str) -> std::result::Result<u64, String> {
+    let size = quantity::size_above_zero(text)?;
+    if size > 1 << 20 { Err(format!("{text}: size classes have at most 1 MiB")) } else { Ok(size) }
 }
 
 impl Report for WhatIf {

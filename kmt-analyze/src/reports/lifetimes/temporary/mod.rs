@@ -5,10 +5,12 @@ mod text;
 
 pub use rows::TemporaryRows;
 
+use kmt_common::quantity::Span;
+
 use super::sorting::LifetimeKey;
 use crate::collect::{self, Collectors, Handle};
+use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
-use crate::pass::condition::duration_of;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
@@ -19,8 +21,8 @@ use crate::reports::report::Report;
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Longest lifetime of a temporary object
-    #[arg(long, value_name = "TIME", value_parser = duration_of, default_value = "100us")]
-    within: u64,
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "100us")]
+    within: Span,
     /// Sort by these keys, the most important first
     #[arg(short, long, value_enum, value_delimiter = ',', default_value = "temporary")]
     sort: Vec<LifetimeKey>,
@@ -30,13 +32,14 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Temporary {
     sort: Vec<LifetimeKey>,
-    /// Longest lifetime of a temporary object, in the clock's unit.
-    bound: u64,
+    /// Longest lifetime of a temporary object, as given.
+    bound: Span,
 }
 
 impl Report for Temporary {
     type Options = Options;
-    type Handles = Handle<collect::Lifetimes>;
+    /// With the longest lifetime in the clock's unit.
+    type Handles = (Handle<collect::Lifetimes>, u64);
     type Rows = TemporaryRows;
 
     const NAME: &'static str = "temporary";
@@ -56,17 +59,24 @@ impl Report for Temporary {
         Input::SlabLives
     }
 
-    fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(collect::Lifetimes { temporary_bound: Some(self.bound) })
+    fn check(&self, context: &Context<'_, '_>) -> Result<()> {
+        let refused = |failure: Failure| failure.hint("--within N gives the longest lifetime in ticks");
+        context.session.clock().units(self.bound).map(drop).map_err(refused)
+    }
+
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        // Checked before.
+        let bound = context.session.clock().units(self.bound).unwrap_or(0);
+        (collectors.add(collect::Lifetimes { temporary_bound: Some(bound) }), bound)
     }
 
     fn compute(
         &self,
         context: &Context<'_, '_>,
         analysis: &Analysis,
-        handle: &Self::Handles,
+        (handle, bound): &Self::Handles,
     ) -> TemporaryRows {
-        rows::of(context, analysis, analysis.get(*handle), &self.sort, self.bound)
+        rows::of(context, analysis, analysis.get(*handle), &self.sort, *bound)
     }
 
     fn screen(&self, rows: &TemporaryRows, view: &View) -> Screen {
