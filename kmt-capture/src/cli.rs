@@ -295,6 +295,7 @@ pub fn run() -> Result<Outcome> {
         args.next().iter().for_each(|owner| guard::run(owner));
         return Ok(Outcome::Done);
     }
+    kmt_common::file_size::report_limit();
     let cli = Cli::from_arg_matches(&whole().get_matches()).unwrap_or_else(|error| error.exit());
     match cli.command {
         Command::Record(args) => record::record(&(*args).into()),

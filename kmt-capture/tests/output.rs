@@ -1,6 +1,7 @@
 //! What is printed to a full disk, or to nobody: a message and a code, no panic.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 fn command(words: &[&str]) -> Command {
@@ -41,8 +42,7 @@ fn a_message_that_cannot_be_printed_is_dropped() {
     let (missing, to) = (folder.join("missing"), folder.join("out.kmt"));
     let (missing, to) = (missing.to_str().unwrap(), to.to_str().unwrap());
     let lines = [
-        &["convert", concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/sample/x86_64-6.1"), "-o", to, "--force"]
-            [..],
+        &["convert", SAMPLE, "-o", to, "--force"][..],
         &["convert", missing, "-o", to, "--force"],
         &["record", "--tracefs", missing, "-o", to, "--force"],
         &["check", "--tracefs", missing],
@@ -58,6 +58,49 @@ fn a_message_that_cannot_be_printed_is_dropped() {
         assert!(matches!(expected, Some(0..=3)), "{words:?}: {expected:?}");
         assert_eq!(code(full.into()), expected, "{words:?}");
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/sample/x86_64-6.1");
+
+#[test]
+fn a_limit_on_the_size_of_files_is_reported_as_a_full_disk_is() {
+    let folder = std::env::temp_dir().join(format!("kmt-fsize-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let script =
+        format!("ulimit -f 16; exec {} convert {SAMPLE} -o out.kmt", env!("CARGO_BIN_EXE_kmt-capture"));
+    let output = Command::new("sh").args(["-c", &script]).current_dir(&folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{}: {said}", output.status);
+    assert!(said.contains("writing out.kmt: File too large") && said.contains("ulimit -f"), "{said}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_fifo_without_a_reader_is_named_and_waited_for() {
+    let folder = std::env::temp_dir().join(format!("kmt-fifo-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let fifo = folder.join("out.kmt");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let start = || {
+        command(&["convert", SAMPLE, "-o", fifo.to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut child = start();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("out.kmt has no reader: waiting for one"), "{line}");
+    let received = std::fs::read(&fifo).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(kmt_format::read::Trace::open(&received).unwrap().is_finished());
+    // With a reader already there, nothing is said, and it gets the same.
+    let reader = fifo.clone();
+    let reader = std::thread::spawn(move || std::fs::read(reader).unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let output = start().wait_with_output().unwrap();
+    assert_eq!(reader.join().unwrap().len(), received.len());
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("no reader"));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

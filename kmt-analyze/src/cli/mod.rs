@@ -71,6 +71,7 @@ struct Cli {
 /// Parses the command line and runs its command.
 pub fn run() -> Result<Outcome> {
     progress::show();
+    kmt_common::file_size::report_limit();
     let cli = whole();
     let args = corrected(&cli, std::env::args_os().collect()).unwrap_or_else(|error| error.exit());
     execute(&cli.get_matches_from(args))

@@ -107,9 +107,12 @@ fn cell(value: &Value) -> String {
     }
 }
 
+/// First characters of a formula, also in their full width, which some spreadsheets read alike.
+const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
+
 /// Text that a spreadsheet would run as a formula gets an apostrophe.
 fn csv_text(text: &str) -> Cow<'_, str> {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    if text.starts_with(FORMULA) {
         return Cow::Owned(quoted(&format!("'{text}")).into_owned());
     }
     quoted(text)
@@ -131,6 +134,9 @@ mod tests {
     #[test]
     fn hostile_text_is_tamed() {
         assert_eq!(cell(&json!("=1+1")), "'=1+1");
+        for text in ["＝1", "＋1", "－1", "＠SUM(1)"] {
+            assert_eq!(cell(&json!(text)), format!("'{text}"));
+        }
         assert_eq!(cell(&json!("a,\"b\"")), "\"a,\"\"b\"\"\"");
         assert_eq!((cell(&json!(-3)), cell(&Value::Null)), ("-3".to_owned(), String::new()));
     }

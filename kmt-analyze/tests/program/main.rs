@@ -8,6 +8,7 @@ mod edit;
 mod ended;
 mod escaping;
 mod export;
+mod file_size;
 mod findings;
 mod fuzz_seeds;
 mod groups;

@@ -7,6 +7,7 @@
 pub mod compress;
 pub mod early_end;
 pub mod failure;
+pub mod file_size;
 pub mod input;
 pub mod interrupt;
 pub mod manual;

@@ -123,6 +123,9 @@ impl Output {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 failure.hint("free some space, or choose another file system with -o")
             }
+            io::ErrorKind::FileTooLarge => {
+                failure.hint("raise the limit on the size of files (ulimit -f), or write to a pipe with -o -")
+            }
             io::ErrorKind::Interrupted => failure.hint(
                 "the reader of the pipe does not read; the bytes that it received form a readable file",
             ),

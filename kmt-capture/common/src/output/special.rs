@@ -10,12 +10,20 @@ use rustix::fs::OFlags;
 
 use super::dir_entry::DirEntry;
 use crate::failure::{Failure, Result};
+use crate::tell;
 
 /// Opens a device or a pipe. Another user of the directory may have replaced it by a link or a regular file since it was
 /// checked; such a file is refused.
 pub(super) fn open_special(entry: &DirEntry) -> Result<File> {
     let path = &entry.path;
+    // Opening a FIFO waits for its reader. Where there is one, this stays open until the file is: between two writers a
+    // reader would meet the end of the file.
+    let held = entry.open(OFlags::WRONLY | OFlags::NONBLOCK);
+    if held.as_ref().is_err_and(|error| *error == rustix::io::Errno::NXIO) {
+        tell!("{} has no reader: waiting for one", path.display());
+    }
     let file = entry.open(OFlags::WRONLY).map_err(|e| Failure::io("opening", path, &e.into()))?;
+    drop(held);
     let kind = file.metadata().map_err(|e| Failure::io("reading the status of", path, &e))?.file_type();
     if kind.is_file() {
         return Err(Failure::new(format!("another process replaced {} while it was opened", path.display()))
