@@ -1,5 +1,7 @@
 //! Sums of lives when their end is known, and of events without a life.
 
+use std::collections::HashMap;
+
 use super::Ledger;
 use super::events::{Change, Closed};
 use super::frames::FrameBalance;
@@ -8,7 +10,7 @@ use super::receiver::Receiver;
 use super::site_lives::{SiteLives, SiteTotals};
 use super::table::PAGE_SHIFT;
 use crate::ledger::totals::{EventCounts, RawSums};
-use crate::stream::{Api, Op};
+use crate::stream::{Api, NameId, Op};
 
 /// Results of the ledger.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub struct Balance {
     pub frames: FrameBalance,
     /// Call sites and interfaces, by number.
     pub callers: Vec<(Api, u64)>,
+    /// Frees that name a cache, of lives outside of the window, by site: they name the caches of other objects of the site.
+    pub named_outside: HashMap<(u32, NameId), u64>,
 }
 
 impl<R: Receiver> Ledger<'_, R> {
@@ -205,6 +209,9 @@ impl<R: Receiver> Ledger<'_, R> {
             End::Live => {}
         }
         if !(is_born || is_live || is_freed || is_implied_free) {
+            if let Some(name) = cache.filter(|_| site.cache.is_none()) {
+                *self.named_outside.entry((life.site, name)).or_default() += 1;
+            }
             return;
         }
         if let Some(lives) = self.sites.get_mut(life.site as usize) {
@@ -301,7 +308,8 @@ impl<R: Receiver> Ledger<'_, R> {
             failures.push(lives.failures);
         }
         let callers = self.tables.into_callers();
-        let balance = Balance { sites, failures, counts: self.counts, raw: self.raw, frames, callers };
+        let (counts, raw, named_outside) = (self.counts, self.raw, self.named_outside);
+        let balance = Balance { sites, failures, counts, raw, frames, callers, named_outside };
         (balance, self.receiver)
     }
 }

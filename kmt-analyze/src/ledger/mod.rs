@@ -36,10 +36,12 @@ pub use receiver::{Interests, Receiver};
 pub use site_lives::SiteTotals;
 pub use tables::{Select, SiteInfo, Tables};
 
+use std::collections::HashMap;
+
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Api, Interner, PageSite, SharedInterner, SideEventKind, SideNumbers, StackOf};
+use crate::stream::{Api, Interner, NameId, PageSite, SharedInterner, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life, ZERO_SIZE_PTR};
@@ -105,6 +107,7 @@ pub struct Ledger<'l, R> {
     ended_count: usize,
     frames: Frames,
     sites: Vec<SiteLives>,
+    named_outside: HashMap<(u32, NameId), u64>,
     counts: [EventCounts; 2],
     raw: RawSums,
     interests: Interests,
@@ -145,6 +148,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             frames: Frames::new(rules, interests),
             sites: Vec::new(),
             counts: Default::default(),
+            named_outside: HashMap::new(),
             raw: RawSums::default(),
             interests,
             receiver,

@@ -94,7 +94,7 @@ pub fn parts_of(result: &Analysis) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// Cache of most freed objects of the call site and size of each site; flags and node are ignored.
+/// Cache of most freed objects of the call site and size of each site, in the whole trace; flags and node are ignored.
 pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
     let interner = &result.interner;
     let place = |s: &Site| (s.api, s.call_site, s.bytes_req, s.bytes_alloc);
@@ -105,6 +105,11 @@ pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
             if let Some(name) = name {
                 *counts.entry(*name).or_default() += totals.frees_matched.max(totals.alloc_events);
             }
+        }
+    }
+    for ((number, name), frees) in &result.balance.named_outside {
+        if let Some(site) = interner.sites.get(*number) {
+            *counts.entry(place(site)).or_default().entry(*name).or_default() += frees;
         }
     }
     // A tie is decided by name.

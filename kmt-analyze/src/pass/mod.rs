@@ -56,6 +56,8 @@ pub struct Task<'t> {
     pub ranges: bool,
     /// True to number the names of tasks over time, without a condition on names too.
     pub task_names: bool,
+    /// True to name caches by frees after the window too, where allocations do not name them: the pass reads to the end.
+    pub cache_names: bool,
     /// Cores to use; `None`: all.
     pub threads: Option<usize>,
     /// Called with the number of processed events and of all.
@@ -177,7 +179,8 @@ fn pass(
         event_counts: task.event_counts.then_some(window),
     };
     // A free in the window may be logged late, and a kmalloc may have a duplicate event, by at most this bound.
-    let last = window.1.saturating_add(late_bound);
+    let reads_on = task.cache_names && !allocations_tell_caches(trace);
+    let last = if reads_on { u64::MAX } else { window.1.saturating_add(late_bound) };
     let loader = Loader::new(trace, last);
     let threads = task.threads.unwrap_or_else(cores);
     let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
@@ -276,6 +279,7 @@ fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<
         event_counts: false,
         ranges: false,
         task_names: false,
+        cache_names: false,
         ..*task
     };
     let result = run_with(trace, losses, &all, HashMap::new());

@@ -87,12 +87,14 @@ pub struct Wants<'w> {
     pub ranges: bool,
     /// Names of tasks over time.
     pub task_names: bool,
+    /// Names of caches by frees after the window.
+    pub cache_names: bool,
 }
 
 impl<'w> Wants<'w> {
     /// Collectors only.
     pub fn of(collectors: &'w Collectors) -> Self {
-        Self { collectors, event_counts: false, ranges: false, task_names: false }
+        Self { collectors, event_counts: false, ranges: false, task_names: false, cache_names: false }
     }
 }
 
@@ -113,6 +115,7 @@ pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'
         event_counts: wants.event_counts,
         ranges: wants.ranges,
         task_names: wants.task_names,
+        cache_names: wants.cache_names,
         threads: selection.threads,
         progress: &|done, all| progress.print(done, all),
     };

@@ -75,6 +75,11 @@ pub trait Report: Sized + 'static {
         false
     }
 
+    /// True if it names caches: by frees after the window too, where allocations do not name them.
+    fn needs_cache_names(&self) -> bool {
+        false
+    }
+
     /// Adds its collectors to a pass.
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles;
 
@@ -128,6 +133,8 @@ pub trait AnyReport {
     fn needs_ranges(&self) -> bool;
     /// See [`Report::needs_task_names`].
     fn needs_task_names(&self) -> bool;
+    /// See [`Report::needs_cache_names`].
+    fn needs_cache_names(&self) -> bool;
     /// See [`Report::collect`].
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_>;
 }
@@ -201,6 +208,10 @@ impl<R: Report> AnyReport for R {
 
     fn needs_task_names(&self) -> bool {
         Report::needs_task_names(self)
+    }
+
+    fn needs_cache_names(&self) -> bool {
+        Report::needs_cache_names(self)
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_> {

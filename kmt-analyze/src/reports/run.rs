@@ -33,6 +33,7 @@ pub fn wants<'w>(reports: &[&dyn AnyReport], collectors: &'w Collectors) -> Want
         collectors,
         event_counts: reports.iter().any(|report| report.needs_event_counts()),
         ranges: reports.iter().any(|report| report.needs_ranges()),
+        cache_names: reports.iter().any(|report| report.needs_cache_names()),
         task_names: reports.iter().any(|report| report.needs_task_names()),
     }
 }

@@ -39,6 +39,15 @@ pub fn snapshots(metadata: &Metadata<'_>, last: u64) -> Vec<Snapshot> {
     all
 }
 
+/// A snapshot from an unknown time after the trace, of a saved directory: it bounds nothing. At `last`, so that it stands
+/// beside what is live at the end.
+pub fn untimed(metadata: &Metadata<'_>, last: u64) -> Option<Snapshot> {
+    let without_times = metadata.attachments.iter().find(|a| a.name == "slabinfo" && a.times.is_none());
+    let contents = metadata.attachment("slabinfo.after").or(without_times.map(|a| a.contents.as_ref()))?;
+    let caches = parse(contents);
+    (!caches.is_empty()).then_some(Snapshot { from: last, to: last, caches })
+}
+
 /// The snapshot after the last event.
 pub fn at_end(metadata: &Metadata<'_>, last: u64) -> Option<Snapshot> {
     snapshots(metadata, last).pop().filter(|snapshot| snapshot.to == last)

@@ -290,3 +290,40 @@ fn size_classes_are_called_as_in_slabinfo() {
     };
     assert_eq!(by("kmalloc-1024"), by("kmalloc-1k"));
 }
+
+#[test]
+fn slabinfo_of_an_unknown_time_is_compared_and_bounds_nothing() {
+    let scratch = Scratch::new();
+    let file = sample(&scratch);
+    let report = &json(&["slabinfo", "--json", "-l", "0"], &file)["slabinfo"];
+    assert_eq!(report["times_known"], false, "{report:#}");
+    let caches = report["caches"].as_array().unwrap();
+    assert!(caches.len() > 20);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let (before, after) = (read("slabinfo.before"), read("slabinfo.after"));
+    let active = |text: &str, name: &str| -> Option<i64> {
+        let mut lines = text.lines().map(|line| line.split_whitespace());
+        lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.next()?.parse().ok())?)
+    };
+    let mut compared = 0;
+    for row in caches {
+        assert_eq!(row["live_range"][0][1], serde_json::Value::Null, "bounded: {row:#}");
+        let name = row["cache"].as_str().unwrap();
+        // Of kmalloc several caches are one row.
+        if let Some(end) = active(&after, name).filter(|_| !name.starts_with("kmalloc-")) {
+            assert_eq!(row["active"][0], end, "{row:#}");
+            assert_eq!(row["change"]["active"], end - active(&before, name).unwrap_or(0), "{row:#}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 10, "{compared}");
+    // The same file with the time: bounded, as before.
+    let timed = Scratch::new();
+    let file = timed.changed("x86_64-6.1", |capture| {
+        std::fs::write(capture.join("slabinfo.at.0-1"), &after).unwrap();
+    });
+    assert_eq!(json(&["slabinfo", "--json"], &file)["slabinfo"]["times_known"], true);
+    let text = stdout(&run(&["slabinfo"], &scratch.0.join("trace.kmt")));
+    assert!(text.contains("bounds no live figure") && text.contains("slabinfo.at.T0-T1"), "{text}");
+}

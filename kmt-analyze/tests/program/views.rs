@@ -1,6 +1,6 @@
 //! The reports on fragmentation, leaks, latency and the like, against the totals of others and against the dump.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::support::files::{Scratch, data, json, run, stderr, stdout};
@@ -307,4 +307,38 @@ fn questions_that_make_no_sense_are_refused() {
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
         assert!(stderr(&output).contains(remedy), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn a_moment_is_reported_as_a_moment() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let text = stdout(&run(&["caches", "--at", "+0.009"], &file));
+    assert!(text.contains("slab objects and") && text.contains("that were allocated then"), "{text}");
+    assert!(!text.contains("0 of 1") && !text.contains("in 0.000 s"), "{text}");
+    // Frees of the whole trace name the caches, also of objects that were not allocated then.
+    let nameless = |args: &[&str]| -> BTreeSet<u64> {
+        let report = json(args, &file);
+        let rows = report["caches"].as_array().unwrap().iter().filter(|row| row["kind"] == "nameless");
+        rows.map(|row| row["object_size_min"].as_u64().unwrap()).collect()
+    };
+    let (then, whole) = (nameless(&["caches", "--json", "--at", "+0.009"]), nameless(&["caches", "--json"]));
+    assert!(then.is_subset(&whole), "{then:?}, whole: {whole:?}");
+    assert!(!text.contains("before 5.12"), "{text}");
+    let pages = stdout(&run(&["pages", "--at", "+0.009", "-l", "3"], &file));
+    assert!(pages.lines().next().unwrap().ends_with("are allocated."), "{pages}");
+    let pages = json(&["pages", "--json", "--at", "+0.009", "-l", "3"], &file);
+    for table in ["by_order_and_migratetype", "by_gfp_flags"] {
+        let live: Vec<u64> = pages["pages"][table]
+            .as_array()
+            .unwrap_or_else(|| panic!("{table}: {pages:#}"))
+            .iter()
+            .map(|row| row["pages_live"].as_u64().unwrap())
+            .collect();
+        assert!(live.len() > 1 && live.is_sorted_by(|a, b| a >= b), "{table}: {live:?}");
+    }
+    let stacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.18-stacks");
+    let graph = json(&["callgraph", "--json", "--at", "+0.0008"], &scratch.convert(&stacks));
+    assert!(graph["callgraph"]["root"]["bytes_live"].as_u64().unwrap() > 0);
+    assert!(!graph["callgraph"]["root"]["children"].as_array().unwrap().is_empty());
 }

@@ -52,6 +52,10 @@ impl Report for Caches {
         Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc], filter: None })
     }
 
+    fn needs_cache_names(&self) -> bool {
+        true
+    }
+
     fn rests_on(&self) -> Input {
         Input::SlabAllocs
     }

@@ -1,5 +1,6 @@
 //! Sums by cache and size class.
 
+use kmt_format::schema::{Meaning, Role};
 use serde::Serialize;
 
 use crate::ledger::totals::Totals;
@@ -36,9 +37,9 @@ pub struct CacheRows {
     /// Any cache, shown or not, has frees without events.
     #[serde(skip)]
     pub has_doubts: bool,
-    /// Any cache, shown or not, is named by no event.
+    /// Why no event names some of the caches, shown or not.
     #[serde(skip)]
-    pub has_nameless: bool,
+    pub nameless: Option<&'static str>,
     /// True if the file has /sys/kernel/slab.
     #[serde(skip)]
     pub aliases_are_recorded: bool,
@@ -86,6 +87,18 @@ fn aliases(session: &Session<'_>) -> Aliases {
     Aliases::parse(text)
 }
 
+/// Why no event names the cache of some objects.
+fn why_nameless(session: &Session<'_>) -> &'static str {
+    let mut frees =
+        session.trace.schema().classes().filter(|(_, class)| class.meaning == Meaning::CACHE_FREE);
+    match frees.any(|(_, class)| class.field_with(Role::CACHE_NAME).is_some()) {
+        true => {
+            "no object of their call sites was freed in the trace, and the event of a free names the cache"
+        }
+        false => "kernels before 5.12 name it in no event",
+    }
+}
+
 /// Rows of the caches whose name contains `filter`.
 pub fn of(
     context: &Context<'_, '_>,
@@ -115,7 +128,10 @@ pub fn of(
         all: SlabSums::of(&sum, RecordedSums::slab(&basis, None)),
         sort: sort.first().copied(),
         has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),
-        has_nameless: all.iter().any(|(_, cache)| matches!(cache.key, CacheKey::Nameless(..))),
+        nameless: all
+            .iter()
+            .any(|(_, cache)| matches!(cache.key, CacheKey::Nameless(..)))
+            .then(|| why_nameless(context.session)),
         aliases_are_recorded: aliases.is_recorded(),
         bounds_legend: bounds.legend(),
         caches: all.iter().take(shown).map(row).collect(),

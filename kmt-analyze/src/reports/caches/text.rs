@@ -29,8 +29,8 @@ pub fn of(rows: &CacheRows, view: &View) -> Screen {
     for sentence in aliases(rows) {
         screen.note(sentence);
     }
-    if rows.has_nameless {
-        screen.note("?: no event names the cache of these objects; kernels since 5.12 name it in frees.");
+    if let Some(reason) = rows.nameless {
+        screen.note(format!("?: the cache of these objects is unknown: {reason}."));
     }
     screen.next("callers --sort live", "call sites that hold the memory");
     screen.next("sizes", "sizes that kmalloc rounds up");

@@ -36,9 +36,9 @@ pub struct CallGraph {
 /// Options of the report.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Weight of branches
-    #[arg(long, value_enum, default_value = "alloc")]
-    by: Weight,
+    /// Weight of branches; default: alloc, with --at live
+    #[arg(long, value_enum)]
+    by: Option<Weight>,
     /// Start at the outermost caller, not at the allocating function
     #[arg(long)]
     top_down: bool,
@@ -69,9 +69,11 @@ impl Report for CallGraph {
     const ABOUT: &'static str = "Slab memory, or pages, by call stack";
     const HAS_LINES: bool = false;
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: Options, selection: &Selection) -> Self {
         let Options { by, top_down, pages, min } = options;
-        Self { weight: by, top_down, pages, min_percent: min }
+        // At a moment nothing is allocated.
+        let weight = by.unwrap_or(if selection.at.is_some() { Weight::Live } else { Weight::Alloc });
+        Self { weight, top_down, pages, min_percent: min }
     }
 
     fn with_defaults() -> Option<Self> {

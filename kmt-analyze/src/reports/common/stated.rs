@@ -141,6 +141,8 @@ pub struct Stated {
     pub row: SelectionRow,
     events_all: u64,
     length: String,
+    /// Slab objects and pages that were live at the moment, where one is selected.
+    live_then: Option<(u64, u64)>,
     /// True if a condition is about lifetimes.
     by_lifetime: bool,
     /// Values that would match, where nothing does.
@@ -174,6 +176,7 @@ impl Stated {
                 nothing_matches: is_empty,
             },
             events_all: session.trace.event_count(),
+            live_then: selection.at.is_some().then_some((totals.live, live_frames)),
             length: span(last.saturating_sub(first), session.unit()),
             by_lifetime: selection.terms.iter().any(|t| t.key == Key::Lifetime),
             candidates: if is_empty { candidates(session, selection, result) } else { Vec::new() },
@@ -183,6 +186,16 @@ impl Stated {
     /// The selection in words.
     pub fn lines(&self) -> Vec<String> {
         let row = &self.row;
+        if let Some((objects, pages)) = self.live_then {
+            return vec![format!(
+                "Selected by {}: {} and {} that were allocated then, from {} events on {}.",
+                row.options.join(" "),
+                counted(objects, "slab object", "slab objects"),
+                counted(pages, "page", "pages"),
+                count(self.events_all),
+                counted(row.cpus as u64, "CPU", "CPUs"),
+            )];
+        }
         let mut lines = vec![format!(
             "Selected by {}: {} of {} events in {} on {}; {} and {} match.",
             row.options.join(" "),

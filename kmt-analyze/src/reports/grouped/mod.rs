@@ -178,6 +178,10 @@ impl<R: Groupable> Report for Grouped<R> {
         self.0.grouping().by.iter().any(|key| key.name == "comm")
     }
 
+    fn needs_cache_names(&self) -> bool {
+        Report::needs_cache_names(&self.0) || self.0.grouping().by.iter().any(|key| key.name == "cache")
+    }
+
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let own = Report::collect(&self.0, context, collectors);
         (own, (!self.0.grouping().by.is_empty()).then(|| collectors.add(Groups)))

@@ -70,6 +70,10 @@ impl Report for Lifetimes {
         self.by.iter().any(|key| key.name == "comm")
     }
 
+    fn needs_cache_names(&self) -> bool {
+        self.by.iter().any(|key| key.name == "cache")
+    }
+
     fn compute(
         &self,
         context: &Context<'_, '_>,

@@ -29,6 +29,11 @@ fn amounts(tables: &PageTables, view: &View) -> String {
         (None, None) => return "The number of pages is unknown.".to_owned(),
     };
     match sums.pages_freed.zip(sums.pages_live) {
+        // At a moment, nothing is allocated and freed.
+        Some((0, live)) if sums.pages_alloc == Some(0) && live > 0 => {
+            let are = if live == 1 { "is" } else { "are" };
+            format!("{} {are} allocated.", pages(live))
+        }
         Some((freed, live)) => {
             let are = if live == 1 { "is" } else { "are" };
             let uncertain = match all.pages_live_uncertain.unwrap_or(0) {

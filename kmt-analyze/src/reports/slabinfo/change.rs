@@ -39,7 +39,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Changes, if the recorder read slabinfo at the begin, all objects are selected, and frees name their caches.
+    /// Changes, if slabinfo was read at the begin, all objects are selected, and frees name their caches.
     pub fn of(context: &Context<'_, '_>, analysis: &Analysis, unmatched: &[u64]) -> Option<Self> {
         let before = at_begin(context.session.trace.metadata()).filter(|_| context.selection.is_all())?;
         let mut freed: HashMap<CacheKey, u64> = HashMap::new();
@@ -72,9 +72,8 @@ impl Changes {
     }
 }
 
-/// slabinfo before the first event, as the recorder read it; in a saved directory it may be from much earlier.
+/// slabinfo before the first event. In a saved directory it may be from much earlier, as `times_known` of the rows says.
 fn at_begin(metadata: &Metadata<'_>) -> Option<Snapshot> {
-    let is_live = metadata.text("source") == Some("live");
-    let before = metadata.attachment("slabinfo.before").filter(|_| is_live)?;
+    let before = metadata.attachment("slabinfo.before")?;
     Some(Snapshot { from: 0, to: 0, caches: parse(before) })
 }

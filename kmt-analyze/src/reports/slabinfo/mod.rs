@@ -44,17 +44,20 @@ impl Report for SlabInfo {
 
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
         let has_none = || {
-            "the file has no /proc/slabinfo from the time of the recording; kmt-capture record reads it"
+            "the file has no /proc/slabinfo; kmt-capture record reads it, and convert takes slabinfo.after and \
+             slabinfo.at.T0-T1 of a directory"
                 .to_owned()
         };
         let is_part = || "slabinfo counts to the end of the trace: omit --time and --at".to_owned();
         let is_whole = context.selection.time.is_none() && context.selection.at.is_none();
         let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
-        lacks.or_else(|| rows::read(context).is_empty().then(has_none)).or_else(|| (!is_whole).then(is_part))
+        lacks
+            .or_else(|| rows::read(context).0.is_empty().then(has_none))
+            .or_else(|| (!is_whole).then(is_part))
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        (collectors.add(Moments { times: times(&rows::read(context)) }), collectors.add(Unmatched))
+        (collectors.add(Moments { times: times(&rows::read(context).0) }), collectors.add(Unmatched))
     }
 
     fn compute(

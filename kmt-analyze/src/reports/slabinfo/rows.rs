@@ -11,7 +11,7 @@ use crate::reports::common::Context;
 use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::rows::text;
 use crate::reports::common::shown::shown;
-use crate::trace::snapshots::{Snapshot, snapshots};
+use crate::trace::snapshots::{Snapshot, snapshots, untimed};
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -29,6 +29,9 @@ pub struct SlabInfoTable {
     pub times: Vec<u64>,
     /// Lengths of the readings, in the clock's unit.
     pub read_for: Vec<u64>,
+    /// False: slabinfo is from an unknown time after the trace, and bounds nothing. The time in `times` is the end of the
+    /// trace.
+    pub times_known: bool,
     /// Number of caches.
     pub caches_total: usize,
     /// Caches with more live objects than slabinfo counts as active.
@@ -50,7 +53,7 @@ pub struct SlabInfoCache {
     pub live: Vec<u64>,
     /// Objects passed to kfree_rcu, and perhaps not yet freed; they are not in `live`, but in what can be live at most.
     pub waiting: Vec<u64>,
-    /// Objects that can be live: at least, at most. Where events were lost: 0 to active.
+    /// Objects that can be live: at least, at most. Where events were lost: 0 to active. `null`: nothing bounds them.
     pub live_range: Vec<(u64, Option<u64>)>,
     /// Active objects by slabinfo, older ones included; `null`: it does not list the cache.
     pub active: Vec<Option<u64>>,
@@ -70,10 +73,11 @@ pub struct SlabInfoCache {
     pub most_over: Option<(u64, u64)>,
 }
 
-/// Snapshots in the file.
-pub fn read(context: &Context<'_, '_>) -> Vec<Snapshot> {
-    let session = context.session;
-    snapshots(session.trace.metadata(), session.last_time().unwrap_or(0))
+/// Snapshots in the file, and true if their times are known; else there is one at most.
+pub fn read(context: &Context<'_, '_>) -> (Vec<Snapshot>, bool) {
+    let (metadata, last) = (context.session.trace.metadata(), context.session.last_time().unwrap_or(0));
+    let timed = snapshots(metadata, last);
+    if timed.is_empty() { (untimed(metadata, last).into_iter().collect(), false) } else { (timed, true) }
 }
 
 /// Rows of a trace; caches with more live objects than possible are first.
@@ -83,12 +87,15 @@ pub fn of(
     moments: &MomentSums,
     changes: Option<&Changes>,
 ) -> SlabInfoRows {
-    let snapshots = read(context);
+    let (snapshots, times_known) = read(context);
     let bounds = LiveBounds::of(context, analysis).bounds;
     let mut all: Vec<(String, CacheHistory)> = histories(analysis, &bounds, moments, &snapshots)
         .into_iter()
         .map(|history| (name_of(&history.key, analysis), history))
         .collect();
+    if !times_known {
+        all.iter_mut().flat_map(|(_, history)| &mut history.at).for_each(|at| at.most = None);
+    }
     let worst = |history: &CacheHistory| history.at.iter().map(over).max();
     let last = |history: &CacheHistory| history.at.last().map(|at| at.live);
     all.sort_by(|a, b| (worst(&b.1), last(&b.1)).cmp(&(worst(&a.1), last(&a.1))).then_with(|| a.0.cmp(&b.0)));
@@ -106,6 +113,7 @@ pub fn of(
     let table = SlabInfoTable {
         times: snapshots.iter().map(|s| s.to).collect(),
         read_for: snapshots.iter().map(|s| s.to - s.from).collect(),
+        times_known,
         caches_total: all.len(),
         most_unseen,
         caches_contradicted: all.iter().filter(|(_, history)| history.is_contradicted()).count(),
@@ -114,9 +122,9 @@ pub fn of(
     SlabInfoRows { slabinfo: table }
 }
 
-/// Objects that seem live beyond those that can be.
+/// Objects that seem live beyond those that can be, or, where nothing bounds them, beyond those that slabinfo counts.
 fn over(at: &At) -> u64 {
-    at.most.map_or(0, |most| at.live.saturating_sub(most))
+    at.most.or(at.in_use_max).map_or(0, |most| at.live.saturating_sub(most))
 }
 
 fn cache(name: &str, history: &CacheHistory, snapshots: &[Snapshot]) -> SlabInfoCache {

@@ -38,14 +38,25 @@ pub fn of(rows: &SlabInfoRows, view: &View) -> Screen {
             "~: the cache has more than 10,000 slabs, of which the kernel (since 6.10) counts some and estimates the rest.",
         );
     }
-    table.explain("excess", "Excess: most live objects beyond those that can be live, at one reading.");
+    table.explain(
+        "excess",
+        match rows.times_known {
+            true => "Excess: most live objects beyond those that can be live, at one reading.",
+            false => {
+                "Excess: live objects beyond the active ones: freed without an event, or after the trace."
+            }
+        },
+    );
     table.explain("unseen", "Unseen: change of the active objects over the recording that no event shows.");
     screen.table(table);
-    screen.note(readings(rows, view));
+    screen.note(if rows.times_known { readings(rows, view) } else { UNTIMED.to_owned() });
     screen.note(unseen(rows));
     screen.next("caches --sort live", "live figures of caches and their bounds");
     screen
 }
+
+/// Limit of a reading whose time is unknown.
+const UNTIMED: &str = "The time of this /proc/slabinfo is not in the file: it was read after the trace, and bounds no live figure. A change includes what happened between the readings and the trace. A directory can give the time as slabinfo.at.T0-T1 (docs/import.md).";
 
 /// Columns of the change over the recording.
 const CHANGE: [Column; 3] = [
@@ -76,6 +87,13 @@ fn unseen(rows: &SlabInfoTable) -> String {
 /// Caches that slabinfo contradicts, and the worst.
 fn answer(rows: &SlabInfoTable, view: &View) -> String {
     let all = counted(rows.caches_total as u64, "cache", "caches");
+    if !rows.times_known {
+        let than = "live at the end of the trace than /proc/slabinfo counted some time later";
+        return match rows.caches_contradicted {
+            0 => format!("In none of {all} were more objects {than}."),
+            some => format!("In {} of {all} more objects were {than}.", count(some as u64)),
+        };
+    }
     if rows.caches_contradicted == 0 {
         return format!(
             "No sign of frees without events: in none of {all} more objects seem live than /proc/slabinfo counts as active."
