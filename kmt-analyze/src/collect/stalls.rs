@@ -229,6 +229,22 @@ impl StallSums {
         ended
     }
 
+    /// Number of each shrinker of a known function among those that share the function, in the order of their addresses,
+    /// from 1; and how many share it: super blocks share super_cache_scan.
+    pub fn shrinker_numbers(&self) -> HashMap<Stall, (usize, usize)> {
+        let mut alike: HashMap<u64, Vec<Stall>> = HashMap::new();
+        for stall in self.kinds.keys() {
+            if let Stall::Shrinker(Some(function), _) = stall {
+                alike.entry(*function).or_default().push(*stall);
+            }
+        }
+        let numbered = alike.into_values().flat_map(|stalls| {
+            let of = stalls.len();
+            stalls.into_iter().enumerate().map(move |(place, stall)| (stall, (place + 1, of)))
+        });
+        numbered.collect()
+    }
+
     /// Number of stalls of the task that have not ended.
     pub fn open_stalls(&self, pid: i32) -> usize {
         self.open.get(&pid).map_or(0, Vec::len)

@@ -20,6 +20,7 @@ use crate::pass::progress::ByTime;
 use crate::render::kernel_line::LineStart;
 use crate::render::out::Out;
 use crate::render::text::escaped;
+use crate::reports::common::nothing;
 use crate::trace::event_names::Selected;
 use crate::trace::kernel::version;
 use crate::trace::open::outcome;
@@ -137,6 +138,9 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let damages = merge.damages().to_vec();
     drop(progress);
     out.finish()?;
+    if left == options.limit.unwrap_or(u64::MAX) && left > 0 && trace.event_count() > 0 {
+        nothing::report_no_event(session);
+    }
     conditions.tell();
     tell_losses(session);
     let unresolved = printer.env.unresolved();

@@ -8,6 +8,7 @@ use kmt_format::schema::Meaning;
 use super::copy::{Copy, failed};
 use crate::export::output::Target;
 use crate::failure::{Outcome, Result};
+use crate::reports::common::nothing;
 use crate::trace::event_names::Selected;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -83,7 +84,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let events = copy.finish()?;
     tell!("{events} events of {}", trace.event_count());
     if events == 0 {
-        tell!("note: nothing is in that part of the trace");
+        nothing::report_no_event(session);
     }
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }

@@ -13,6 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
 use crate::render::text::escaped;
+use crate::reports::common::nothing;
 use crate::trace::comms::Comms;
 use crate::trace::session::Session;
 
@@ -58,6 +59,7 @@ pub fn each(
     let start = session.first_time().unwrap_or(0);
     let window = selection.time.as_ref().map(|range| range.resolve(&session.clock(), start)).transpose()?;
     let progress = ByTime::of(session, window);
+    let mut is_empty = true;
     let mut merge = match window {
         Some((first, last)) => trace.merge_between(first, last),
         None => trace.merge(),
@@ -86,13 +88,18 @@ pub fn each(
                 let mut symbols = symbols.borrow_mut();
                 symbols.entry(address).or_insert_with(|| escaped(&env.symbol_with_offset(address))).clone()
             };
+            is_empty = false;
             let row = row(&event, comm, escaped(&text), &symbol);
             if !see(row)? {
                 return Ok(merge.damages().to_vec());
             }
         }
     }
-    Ok(merge.damages().to_vec())
+    let damages = merge.damages().to_vec();
+    if is_empty && trace.event_count() > 0 {
+        nothing::report_no_event(session);
+    }
+    Ok(damages)
 }
 
 fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> String) -> Vec<Cell> {

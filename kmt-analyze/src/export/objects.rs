@@ -20,7 +20,7 @@ use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::pass::size_classes::SizeClasses;
 use crate::render::text::escaped;
 use crate::reports::common::basis::{Basis, Input};
-use crate::reports::common::stated::{Keys, Stated};
+use crate::reports::common::stated::Stated;
 use crate::stream::{Api, Site};
 use crate::trace::session::Session;
 use crate::trace::session::task_names;
@@ -66,8 +66,7 @@ pub fn lives(
     }
     // Missing events are reported on standard error, since rows cannot contain them.
     basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
-    let nothing = Stated::of(session, selection, &result).and_then(|stated| stated.nothing(Keys::Slab));
-    nothing.iter().flat_map(|screen| screen.texts()).for_each(|line| tell!("note: {line}"));
+    Stated::of(session, selection, &result).iter().for_each(Stated::report_nothing);
     let objects =
         result.get(lives).read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;
     Ok(Lives { result, objects })

@@ -1,6 +1,6 @@
 //! Perfetto: counters of live bytes, slices of stalls, and events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use prost::Message as _;
 
@@ -168,6 +168,7 @@ impl Trace {
         let result = analyse_for(session, &options.selection, &Wants::of(&collectors));
         let stalls = result.get(stalls);
         let labels = Labels::new(session);
+        let shrinkers = stalls.shrinker_numbers();
         let mut intervals = stalls.intervals.clone();
         // Slices of a track must nest: of two with the same begin, the longer one is the outer.
         intervals.sort_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
@@ -195,7 +196,7 @@ impl Trace {
                     self.end(&last)?;
                 }
             }
-            let name = stall_name(interval.stall, &labels);
+            let name = stall_name(interval.stall, &shrinkers, &labels);
             let length = interval.end.saturating_sub(interval.begin);
             let note = DebugAnnotation { name: Some("length".to_owned()), uint_value: Some(length) };
             let begin = TrackEvent {
@@ -253,11 +254,14 @@ impl Trace {
     }
 }
 
+/// Numbers of shrinkers that share a function.
+type Shrinkers = HashMap<Stall, (usize, usize)>;
+
 fn thread_track(pid: i32) -> u64 {
     THREADS + u64::from(pid as u32) * 2
 }
 
-fn stall_name(stall: Stall, labels: &Labels<'_, '_>) -> String {
+fn stall_name(stall: Stall, shrinkers: &Shrinkers, labels: &Labels<'_, '_>) -> String {
     match stall {
         Stall::Direct => "direct reclaim".to_owned(),
         Stall::Memcg => "memory cgroup reclaim".to_owned(),
@@ -266,7 +270,11 @@ fn stall_name(stall: Stall, labels: &Labels<'_, '_>) -> String {
         Stall::DirectCompaction => "direct compaction".to_owned(),
         Stall::Compaction => "compaction".to_owned(),
         Stall::Kswapd(node) => node.map_or("kswapd".to_owned(), |node| format!("kswapd of node {node}")),
-        Stall::Shrinker(Some(function), _) => format!("shrinker {}", labels.function(function)),
+        Stall::Shrinker(Some(function), _) => {
+            let several = shrinkers.get(&stall).filter(|(_, of)| *of > 1);
+            let number = several.map_or(String::new(), |(number, _)| format!(" #{number}"));
+            format!("shrinker {}{number}", labels.function(function))
+        }
         Stall::Shrinker(None, _) => "a shrinker".to_owned(),
         Stall::Function(function) => labels.function(function),
     }

@@ -472,3 +472,36 @@ fn losses_beyond_the_kernels_counters_are_counted() {
     assert!(told.contains("12 events (75.0 % of all) were lost"), "{told}");
     assert_eq!(json(&["summary", "--json"], &file)["trace"]["lost_events"], 12);
 }
+
+/// The same words, wherever a selection leaves nothing: on the screen, or beside data on standard error.
+#[test]
+fn a_selection_that_leaves_nothing_says_what_would_match() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let slice = scratch.0.join("slice.kmt").display().to_string();
+    for (args, has) in [
+        (&["callers", "--call-site", "[ext4]"][..], "call sites: "),
+        (&["caches", "--cache", "nonsense"], "caches: "),
+        (&["callers", "--where", "cache=nonsense"], "caches: "),
+        (&["dump", "-e", "kmem:rss_stat", "--pid", "4194304"], "events: "),
+        (&["dump", "--pid", "4194304"], "tasks: "),
+        (&["dump", "--format", "jsonl", "--where", "size>1G"], "events: "),
+        (&["dump", "--cpu", "77"], "CPUs: 0, 1"),
+        (&["slice", "--pid", "4194304", "-o", &slice], "tasks: "),
+        (&["export", "csv", "--of", "events", "--pid", "4194304"], "tasks: "),
+        (&["export", "csv", "--of", "objects", "--comm", "nobody"], "tasks: "),
+    ] {
+        let output = run(args, &file);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+        let text = stdout(&output) + &stderr(&output);
+        assert!(text.contains("Nothing matches.") && text.contains("The trace has:"), "{args:?}: {text}");
+        assert!(text.contains(has), "{args:?}: {text}");
+    }
+    // Something matches, or nothing was asked of it.
+    for args in
+        [&["dump", "-l", "0"][..], &["dump", "-l", "1", "--cpu", "0"], &["callers", "--call-site", "alloc"]]
+    {
+        let output = run(args, &file);
+        assert!(!(stdout(&output) + &stderr(&output)).contains("Nothing matches"), "{args:?}");
+    }
+}

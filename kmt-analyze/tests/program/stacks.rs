@@ -135,3 +135,23 @@ sh   121 [000]     1.000002: kmem:kfree: call_site=ffffffff81000011 ptr=0xffff88
     let folded = stdout(&run(&["export", "folded", "--by", "count"], &file));
     assert_eq!(folded, "outer;inner;[kmalloc-64] 1\n");
 }
+
+#[test]
+fn perfs_rule_finds_callers_in_stacks_of_ftrace() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&capture());
+    let text = stdout(&run(&["summary", "--compat", "perf-kmem", "--page", "--caller"], &file));
+    let callers: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains("| Callsite"))
+        .skip(2)
+        .take_while(|line| !line.starts_with('-'))
+        .filter_map(|line| line.rsplit('|').next())
+        .map(str::trim)
+        .collect();
+    // perf skips allocators by `^_?_?(alloc|get_free|get_zeroed)_pages?` (tools/perf/builtin-kmem.c, 6.1): not this one.
+    assert!(
+        callers.len() == 4 && callers.iter().all(|name| *name == "__alloc_frozen_pages_noprof"),
+        "{callers:?}"
+    );
+}

@@ -78,16 +78,6 @@ impl Screen {
         Self { parts: vec![Part::Verbatim(text)], ..Self::default() }
     }
 
-    /// Its sentences and lines, for messages.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let lines = self.parts.iter().flat_map(|part| match part {
-            Part::Lines { lines, .. } => lines.as_slice(),
-            Part::Table(_) | Part::Facts(_) | Part::Verbatim(_) => &[],
-        });
-        let leads = self.leads.iter().map(|lead| &lead.sentence);
-        leads.chain(&self.answer).chain(lines).chain(&self.notes).map(String::as_str)
-    }
-
     /// Adds a sentence to the answer.
     pub fn answer(&mut self, sentence: impl Into<String>) {
         self.answer.push(sentence.into());

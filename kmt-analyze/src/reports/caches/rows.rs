@@ -37,6 +37,9 @@ pub struct CacheRows {
     /// Any cache, shown or not, has frees without events.
     #[serde(skip)]
     pub has_doubts: bool,
+    /// Names of all caches, where `--cache` leaves none.
+    #[serde(skip)]
+    pub others: Vec<String>,
     /// Why no event names some of the caches, shown or not.
     #[serde(skip)]
     pub nameless: Option<&'static str>,
@@ -110,8 +113,9 @@ pub fn of(
         .into_iter()
         .filter(|cache| cache.totals != Totals::default())
         .map(|cache| (name_of(&cache.key, analysis), cache))
-        .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
         .collect();
+    let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|cache| cache.0.clone()).collect();
+    all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
     sort_rows(&mut all, sort, |(name, cache)| (in_order(cache.estimate, cache.totals), name));
     let shown = shown(Some(context.limit), all.len());
     let aliases = aliases(context.session);
@@ -126,6 +130,7 @@ pub fn of(
     CacheRows {
         caches_total: all.len(),
         all: SlabSums::of(&sum, RecordedSums::slab(&basis, None)),
+        others: if all.is_empty() { names } else { Vec::new() },
         sort: sort.first().copied(),
         has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),
         nameless: all

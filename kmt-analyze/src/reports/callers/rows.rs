@@ -25,6 +25,9 @@ use crate::stream::{Api, Site};
 pub struct CallerRows {
     /// Number of call sites.
     pub callers_total: usize,
+    /// Names of all call sites, where `--call-site` leaves none.
+    #[serde(skip)]
+    pub others: Vec<String>,
     /// Call sites and interfaces.
     pub callers: Vec<CallerRow>,
     /// Sums over all call sites.
@@ -114,6 +117,7 @@ pub fn of(
     filter: Option<&str>,
 ) -> CallerRows {
     let mut all = candidates(analysis, &context.session.print_env());
+    let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|c| c.name.clone()).collect();
     all.retain(|c| filter.is_none_or(|filter| c.name.contains(filter)));
     sort_rows(&mut all, sort, |c| (in_order(c.estimate(), c.totals), &c.name));
     let shown = shown(Some(context.limit), all.len());
@@ -142,6 +146,7 @@ pub fn of(
     all.iter().for_each(|c| sum += &c.totals);
     CallerRows {
         callers_total: all.len(),
+        others: if all.is_empty() { names } else { Vec::new() },
         all: SlabSums::of(&sum, RecordedSums::slab(&basis, None)),
         sort: sort.first().copied(),
         has_failures: all.iter().any(|c| c.failures > 0),

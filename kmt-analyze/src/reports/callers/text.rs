@@ -5,11 +5,15 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
+use crate::reports::common::nothing::{self, some};
 
 const NOUNS: Nouns = Nouns { one: "call site", several: "call sites" };
 
 /// The largest call sites, and the share of the first.
 pub fn of(rows: &CallerRows, view: &View) -> Screen {
+    if !rows.others.is_empty() {
+        return nothing::screen(vec![format!("call sites: {}", some(rows.others.clone()))]);
+    }
     let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
     let total = rows.callers_total;
     let mut screen = Screen::new(lead(rows.sort, total as u64, NOUNS, &rows.all, first, view));

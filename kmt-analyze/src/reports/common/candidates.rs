@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::nothing::some;
 use crate::pass;
 use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
@@ -54,12 +55,4 @@ pub fn candidates(session: &Session<'_>, selection: &Selection, result: &pass::A
         out.push(format!("times: {} to {}", time(start, unit), time(end, unit)));
     }
     out
-}
-
-/// The first values of a list, and the number of the others.
-fn some(all: Vec<String>) -> String {
-    const SHOWN: usize = 12;
-    let more = all.len().saturating_sub(SHOWN);
-    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{shown}, and {more} more") } else { shown }
 }

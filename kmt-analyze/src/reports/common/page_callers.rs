@@ -43,6 +43,13 @@ const ALLOCATORS: [&str; 34] = [
 /// Functions of the tracer at the innermost end of its stacks, as a regular expression for whole names.
 pub const TRACER: &str = "trace_event_raw_event_.*|__traceiter_.*|stack_trace.*";
 
+/// True if a symbol is of the tracer: stacks that ftrace records begin in it, those of perf do not.
+pub fn is_tracer(symbol: &[u8]) -> bool {
+    ["trace_event_raw_event_", "__traceiter_", "stack_trace"]
+        .iter()
+        .any(|name| symbol.starts_with(name.as_bytes()))
+}
+
 /// Part of a stack outside the tracer and the allocator, from its innermost function; without zeros, which stand for
 /// unknown frames.
 pub fn of_users<'s>(

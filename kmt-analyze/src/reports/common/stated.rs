@@ -4,6 +4,7 @@ use kmt_format::read::Trace;
 use serde::Serialize;
 
 use super::candidates::candidates;
+use super::nothing;
 use crate::failure::{Failure, Result};
 use crate::pass;
 use crate::pass::condition::Key;
@@ -214,11 +215,14 @@ impl Stated {
 
     /// The screen where nothing is left.
     pub fn nothing(&self, keys: Keys) -> Option<Screen> {
-        (self.row.nothing_matches && keys != Keys::Tasks).then(|| {
-            let mut screen = Screen::new("Nothing matches.");
-            screen.lines("The trace has:", self.candidates.clone());
-            screen
-        })
+        (self.row.nothing_matches && keys != Keys::Tasks).then(|| nothing::screen(self.candidates.clone()))
+    }
+
+    /// The same on standard error, beside data.
+    pub fn report_nothing(&self) {
+        if self.row.nothing_matches {
+            nothing::report(&self.candidates);
+        }
     }
 }
 

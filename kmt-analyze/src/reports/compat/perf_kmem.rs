@@ -12,6 +12,7 @@ use super::Options;
 use crate::failure::{Outcome, Result};
 use crate::render::out::Out;
 use crate::render::text::escaped;
+use crate::reports::common::page_callers::is_tracer;
 use crate::reports::compat::perf_rules::{
     Gfp, PageKey, PageQueue, PageRow, Pages, Slab, SlabRow, Waiting, fragmentation,
 };
@@ -191,9 +192,12 @@ impl<'s, 'd> View<'s, 'd> {
         (number(Role::ORDER), number(Role::MIGRATETYPE), gfp_flags)
     }
 
-    /// The first frame that lies in no function of the page allocator; else the innermost one.
+    /// The first frame that lies in no function of the page allocator; else the innermost one. Frames of the tracer, which
+    /// perf's call chains do not have, are left out.
     fn call_site(&mut self, stack: &[u64]) -> u64 {
         let (env, allocators) = (&self.env, &mut self.allocators);
+        let of_tracer = stack.iter().take_while(|&&ip| is_tracer(&env.symbol_with_offset(ip))).count();
+        let stack = stack.get(of_tracer..).unwrap_or_default();
         let outside = stack.iter().find(|&&ip| {
             !*allocators.entry(ip).or_insert_with(|| is_page_allocator(&env.symbol_with_offset(ip)))
         });

@@ -52,14 +52,34 @@ struct StallLine {
 
 /// Prints the stalls of a growing file, or of a stream.
 pub fn run(path: &Path, options: &LiveOptions) -> Result<Outcome> {
-    let live =
-        Live { options, sums: StallSums::default(), plans: HashMap::new(), start: None, out: Out::stdout() };
+    let (sums, shrinkers) = (StallSums::default(), Shrinkers::default());
+    let live = Live { options, sums, shrinkers, plans: HashMap::new(), start: None, out: Out::stdout() };
     follow::run(path, live)
+}
+
+/// Numbers of the shrinkers of each function, in the order in which they appear: addresses are not printed.
+#[derive(Default)]
+struct Shrinkers(HashMap<u64, Vec<Option<u64>>>);
+
+/// Most shrinkers of a function that get a number: a file may name any number of them.
+const NUMBERED_MAX: usize = 4_096;
+
+impl Shrinkers {
+    /// Number of a shrinker of a known function, from 1.
+    fn number(&mut self, stall: Stall) -> Option<usize> {
+        let Stall::Shrinker(Some(function), shrinker) = stall else { return None };
+        let known = self.0.entry(function).or_default();
+        if let Some(place) = known.iter().position(|other| *other == shrinker) {
+            return Some(place + 1);
+        }
+        (known.len() < NUMBERED_MAX).then(|| known.push(shrinker)).map(|()| known.len())
+    }
 }
 
 struct Live<'o> {
     options: &'o LiveOptions,
     sums: StallSums,
+    shrinkers: Shrinkers,
     /// By number of the class; `None`: it tells nothing of stalls.
     plans: HashMap<usize, Option<SideEventPlan>>,
     /// Time of the first event.
@@ -87,10 +107,11 @@ impl Sink for Live<'_> {
         let side = SideEvent { kind: plan.kind, numbers: plan.read(event), time: event.time(), place };
         let is_selected = self.options.pids.is_empty() || self.options.pids.contains(&place.pid);
         for interval in self.sums.ended_by(&side).into_iter().filter(|_| is_selected) {
+            let number = self.shrinkers.number(interval.stall);
             let names = names.get_or_insert_with(|| Names::of(source, start));
             let line = match self.options.json {
-                true => names.json(&interval),
-                false => names.line(&interval, self.sums.open_stalls(place.pid)),
+                true => names.json(&interval, number),
+                false => names.line(&interval, number, self.sums.open_stalls(place.pid)),
             };
             if !self.out.write(line.as_bytes())? {
                 return Ok(false);
@@ -139,25 +160,30 @@ impl<'r> Names<'r> {
         name_of(stall, |address| function_of(escaped(&self.env.symbol_with_offset(address))))
     }
 
+    /// Shrinkers with their numbers.
+    fn numbered(&self, stall: Stall, number: Option<usize>) -> String {
+        number.map_or(self.stall(stall), |number| format!("{} #{number}", self.stall(stall)))
+    }
+
     fn task(&self, pid: i32) -> String {
         format!("{}-{pid}", escaped(self.tasks.comm(pid)))
     }
 
     /// `+4.567  direct reclaim of sh-766, 143.6 ms`, indented by the stalls around it, which end later.
-    fn line(&self, interval: &Interval, depth: usize) -> String {
+    fn line(&self, interval: &Interval, number: Option<usize>, depth: usize) -> String {
         let begin = self.view.time(interval.begin);
         let length = self.view.duration(interval.end.saturating_sub(interval.begin));
         let indent = " ".repeat(2 * depth);
         format!(
             "{begin:>9}  {indent}{} of {}, {length}\n",
-            self.stall(interval.stall),
+            self.numbered(interval.stall, number),
             self.task(interval.pid)
         )
     }
 
-    fn json(&self, interval: &Interval) -> String {
+    fn json(&self, interval: &Interval, number: Option<usize>) -> String {
         let line = StallLine {
-            kind: self.stall(interval.stall),
+            kind: self.numbered(interval.stall, number),
             pid: interval.pid,
             task: self.task(interval.pid),
             cpu: interval.cpu,

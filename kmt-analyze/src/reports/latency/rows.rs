@@ -90,7 +90,7 @@ pub fn of(
 ) -> LatencyRows {
     let recorded = Recorded::of(context, analysis);
     let labels = Labels::new(context.session);
-    let names = StallNames { labels: &labels, stalls };
+    let names = StallNames::new(&labels, stalls);
     let texts = TraceNames::new(context.session);
     let (delayed_allocations, delayed_allocations_total) =
         delayed::of(&names, &texts, analysis, context.limit);

@@ -1,5 +1,7 @@
 //! Names of stalls.
 
+use std::collections::HashMap;
+
 use crate::collect::stalls::{Stall, StallSums};
 use crate::reports::common::labels::Labels;
 
@@ -9,43 +11,32 @@ pub struct StallNames<'n, 's, 'd> {
     pub labels: &'n Labels<'s, 'd>,
     /// Stalls of the trace.
     pub stalls: &'n StallSums,
+    /// Numbers of shrinkers that share a function.
+    shrinkers: HashMap<Stall, (usize, usize)>,
 }
 
-impl StallNames<'_, '_, '_> {
+impl<'n, 's, 'd> StallNames<'n, 's, 'd> {
+    /// Names of the stalls of a trace.
+    pub fn new(labels: &'n Labels<'s, 'd>, stalls: &'n StallSums) -> Self {
+        Self { labels, stalls, shrinkers: stalls.shrinker_numbers() }
+    }
+
     /// Name of a stall in the text.
     pub fn name(&self, stall: Stall) -> String {
         let function = |address| self.labels.function(address);
         match stall {
-            Stall::Shrinker(Some(of), shrinker) => {
-                // Several shrinkers may share their functions; they are numbered, since addresses are not printed.
-                let alike = self.alike(of);
-                let number = alike.iter().position(|&s| s == shrinker).filter(|_| alike.len() > 1);
-                let name = name_of(stall, function);
-                number.map_or(name.clone(), |place| format!("{name} #{}", place + 1))
-            }
+            // They are numbered, since addresses are not printed.
+            Stall::Shrinker(..) => match self.shrinkers.get(&stall) {
+                Some((number, of)) if *of > 1 => format!("{} #{number}", name_of(stall, function)),
+                _ => name_of(stall, function),
+            },
             _ => name_of(stall, function),
         }
     }
 
-    /// Shrinkers of a function, in the order of their addresses.
-    fn alike(&self, function: u64) -> Vec<Option<u64>> {
-        let of_function = |stall: &Stall| match *stall {
-            Stall::Shrinker(f, shrinker) if f == Some(function) => Some(shrinker),
-            _ => None,
-        };
-        let mut out: Vec<Option<u64>> = self.stalls.kinds.keys().filter_map(of_function).collect();
-        out.dedup();
-        out
-    }
-
     /// Number of a shrinker among those of the same function.
     pub fn shrinker_number(&self, stall: Stall) -> Option<usize> {
-        match stall {
-            Stall::Shrinker(Some(function), shrinker) => {
-                self.alike(function).iter().position(|&s| s == shrinker).map(|place| place + 1)
-            }
-            _ => None,
-        }
+        self.shrinkers.get(&stall).map(|(number, _)| *number)
     }
 }
 
