@@ -125,6 +125,7 @@ fn rows<'r>(report: &'r Value, verdict: &str) -> Vec<&'r Value> {
 }
 
 #[test]
+#[ignore = "what else the machine does decides, too: .ci/nightly runs it, up to three times"]
 fn a_leak_is_found_first_and_nothing_where_there_is_none() {
     let Some(_alone) = Alone::or_skip() else { return };
     let scratch = Scratch::new();
@@ -213,6 +214,7 @@ fn inodes() -> i64 {
 }
 
 #[test]
+#[ignore = "what else the machine does decides, too: .ci/nightly runs it, up to three times"]
 fn pinned_slabs_are_found_with_who_pins_them() {
     let Some(_alone) = Alone::or_skip() else { return };
     let shm = Path::new("/dev/shm");
@@ -366,6 +368,7 @@ fn occupancy_agrees_with_slabinfo_of_captures() {
 }
 
 #[test]
+#[ignore = "what else the machine does decides, too: .ci/nightly runs it, up to three times"]
 fn a_growth_of_five_percent_is_found_and_noise_is_not() {
     let Some(_alone) = Alone::or_skip() else { return };
     let scratch = Scratch::new();

@@ -16,7 +16,7 @@ pub mod skip;
 pub mod texts;
 pub mod written;
 
-/// Distance between the bytes of a file that tests damage: `KMT_STRIDE`, else every byte. On an emulated machine that
+/// Distance between the bytes of a file that tests damage, and between the defects that are tested: `KMT_STRIDE`, else 1. On an emulated machine that
 /// takes minutes; an odd stride meets all kinds of places there.
 pub fn stride() -> usize {
     let emulated = cfg!(any(target_arch = "s390x", target_arch = "arm"));
