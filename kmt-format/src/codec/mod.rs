@@ -77,9 +77,21 @@ pub(crate) struct Encoded<'a> {
     pub has_records: bool,
 }
 
-/// Decodes a body. `records` finds the records of an event chunk in its prefix.
+/// Most bytes that a codec makes of `stored` bytes: a byte of LZ4 adds 255 at most, a block of Zstandard has 4 bytes or
+/// more and makes 128 KiB at most. `None` for an unknown codec.
+fn decoded_len_max(codec: u8, stored: usize) -> Option<usize> {
+    match codec & 0xf {
+        codecs::LZ4 => Some(stored.saturating_mul(255)),
+        codecs::ZSTD => Some(stored.saturating_mul((128 << 10) / 4)),
+        _ => None,
+    }
+}
+
+/// Decodes a body. `reserve` gets the decoded length before memory is taken for it, after all other checks; `records`
+/// finds the records of an event chunk in its prefix.
 pub(crate) fn decode(
     encoded: Encoded<'_>,
+    reserve: impl FnOnce(usize) -> Result<()>,
     records: impl FnOnce(&[u8]) -> Option<Records>,
 ) -> Result<Vec<u8>> {
     let body_offset = encoded.offset.saturating_add(64);
@@ -100,6 +112,16 @@ pub(crate) fn decode(
         filters::RECORDS if encoded.has_records => true,
         _ => return Err(unknown()),
     };
+    let not_decoded =
+        || Error::at(body_offset, ErrorKind::Codec("the body cannot be decoded to its stated length"));
+    if encoded.codec & 0xf == codecs::ZSTD && !zstd::IS_AVAILABLE {
+        let kind = ErrorKind::CodecNotBuilt { codec: "zstd" };
+        return Err(Error::at(encoded.offset.saturating_add(13), kind));
+    }
+    if rest_len > decoded_len_max(encoded.codec, rest.len()).ok_or_else(unknown)? {
+        return Err(not_decoded());
+    }
+    reserve(encoded.raw_len)?;
     let mut body = vec![0; encoded.raw_len];
     let Some(out) = body.get_mut(prefix.len()..) else {
         return Err(bad("a body is shorter than its prefix"));
@@ -112,10 +134,7 @@ pub(crate) fn decode(
         _ => return Err(unknown()),
     };
     if decoded != Some(rest_len) {
-        return Err(Error::at(
-            body_offset,
-            ErrorKind::Codec("the body cannot be decoded to its stated length"),
-        ));
+        return Err(not_decoded());
     }
     if is_filtered {
         let records = records(prefix).filter(|r| r.fits(rest_len));

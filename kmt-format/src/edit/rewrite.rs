@@ -268,7 +268,8 @@ impl<'d> Rewrite<'d> {
             self.framer.loose_sequence = id.sequence.wrapping_add(1);
         }
         if self.recode && chunk.kind.is_known() {
-            let body = decoded(chunk, Cow::Borrowed(stored), &contents.header, &contents.limits, false)?;
+            let body =
+                decoded(chunk, Cow::Borrowed(stored), &contents.header, &contents.limits, false, None)?;
             return self.encode(id, &body, info.unwrap_or(EventsInfo::NONE));
         }
         let frame = Frame {

@@ -8,16 +8,18 @@ use crate::Limits;
 use crate::codec::{self, Encoded, Records};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::with_order;
-use crate::limits::within_at;
+use crate::limits::{Budget, within_at};
 use crate::raw::{ChunkKind, EventsHead};
 
-/// The body of a chunk. `stored` is body and padding; `verify` selects the check of the checksum.
+/// The body of a chunk. `stored` is body and padding; `verify` selects the check of the checksum. `budget` is charged for
+/// an encoded body.
 pub(crate) fn decoded<'d>(
     chunk: &ChunkRef,
     stored: Cow<'d, [u8]>,
     header: &Header,
     limits: &Limits,
     verify: bool,
+    budget: Option<&mut Budget>,
 ) -> Result<Body<'d>> {
     if verify {
         chunk.body(&stored)?;
@@ -50,11 +52,12 @@ pub(crate) fn decoded<'d>(
         offset: chunk.offset,
         has_records: chunk.kind == ChunkKind::EVENTS,
     };
-    codec::decode(encoded, |prefix| match chunk.kind {
+    let reserve = |len| budget.map_or(Ok(()), |budget| budget.take(len, chunk.offset));
+    let records = |prefix: &[u8]| match chunk.kind {
         ChunkKind::EVENTS => with_order!(header.order, O => records_of::<O>(prefix, header)),
         _ => None,
-    })
-    .map(|bytes| Body(Cow::Owned(bytes)))
+    };
+    codec::decode(encoded, reserve, records).map(|bytes| Body(Cow::Owned(bytes)))
 }
 
 /// Position of the records, by the head in the prefix of an event chunk.
@@ -86,7 +89,12 @@ impl<'d> Body<'d> {
         })
     }
 
-    /// The same for text.
+    /// Memory of parts of this body of `len` bytes: none where they are borrowed.
+    pub fn memory_of(&self, len: usize) -> usize {
+        if matches!(self.0, Cow::Owned(_)) { len } else { 0 }
+    }
+
+    /// Part of the body that is text.
     pub fn text_part(&self, start: usize, len: u64) -> Option<Cow<'d, str>> {
         match self.part(start, len)? {
             Cow::Borrowed(bytes) => core::str::from_utf8(bytes).ok().map(Cow::Borrowed),

@@ -260,11 +260,7 @@ impl<'d> Contents<'d> {
 
     fn other_chunk(&mut self, chunk: &ChunkRef, stored: Cow<'d, [u8]>) -> Result<()> {
         let mut budget = self.budget(chunk);
-        if chunk.codec != 0 && chunk.raw_len <= self.limits.decoded_len {
-            // Decoded, and taken apart.
-            budget.take(usize::try_from(chunk.raw_len).unwrap_or(usize::MAX), chunk.offset)?;
-        }
-        let body = decoded(chunk, stored, &self.header, &self.limits, true)?;
+        let body = decoded(chunk, stored, &self.header, &self.limits, true, Some(&mut budget))?;
         let used = self.take_apart(chunk, body, &mut budget);
         self.metadata_len = budget.used;
         used
@@ -309,7 +305,7 @@ impl<'d> Contents<'d> {
     /// The events of a chunk, whose body and padding are `stored`.
     pub fn events<'s>(&self, chunk: &ChunkRef, stored: Cow<'s, [u8]>) -> Result<EventChunk<'s>> {
         let is_sound = self.sound.get().is_some();
-        let body = decoded(chunk, stored, &self.header, &self.limits, self.verify && !is_sound)?;
+        let body = decoded(chunk, stored, &self.header, &self.limits, self.verify && !is_sound, None)?;
         if chunk.kind != ChunkKind::SUB_BUFFERS {
             let schema = Some(&self.schema).filter(|_| !is_sound);
             return EventChunk::parse(body.0, chunk, &self.header, schema, &self.limits, 0);

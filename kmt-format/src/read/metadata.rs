@@ -214,7 +214,6 @@ impl<'d> Metadata<'d> {
         base: u64,
         budget: &mut Budget,
     ) -> Result<()> {
-        budget.take(PER_ENTRY, base)?;
         let head = struct_at::<AttachmentHead<O>>(body, 0, base)?;
         let name_start = head_len::<AttachmentHead<O>>(head.head_len.get(), body, base)?;
         let name_len = head.name_len.get();
@@ -225,7 +224,9 @@ impl<'d> Metadata<'d> {
             let contents = body.part(start, head.contents_len.get())?;
             Some(Attachment { name: body.text_part(name_start, name_len.into())?, contents, times })
         })();
-        self.attachments.push(file.ok_or_else(|| malformed(base, "an attachment lies outside its chunk"))?);
+        let file = file.ok_or_else(|| malformed(base, "an attachment lies outside its chunk"))?;
+        budget.take(PER_ENTRY, base)?;
+        self.attachments.push(file);
         Ok(())
     }
 

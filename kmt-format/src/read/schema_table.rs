@@ -182,6 +182,7 @@ type Fields = (Arc<[Field]>, Arc<[Role]>);
 const PER_CLASS: usize = 512;
 const PER_FIELD: usize = 128;
 
+/// Parts of a schema chunk. Memory is charged for a row after its checks: a wrong one costs its chunk, not the file.
 struct Tables<'d, 'b, O: Order + 'static> {
     base: u64,
     budget: &'b mut Budget,
@@ -253,20 +254,14 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         self.budget.take(bytes, self.base)
     }
 
-    /// A text of its own.
-    fn copied(&mut self, string: &StringRef<O>) -> Result<String> {
-        self.take(string.len.get() as usize)?;
-        Ok(self.text(string)?.to_owned())
-    }
-
     /// A text that others may name too.
-    fn shared_text(&mut self, string: &StringRef<O>) -> Result<Arc<str>> {
+    fn shared_text(&mut self, string: &StringRef<O>, checked: &str) -> Result<Arc<str>> {
         let key = (string.offset.get(), string.len.get());
         if let Some(text) = self.shared_texts.get(&key) {
             return Ok(Arc::clone(text));
         }
-        self.take(string.len.get() as usize)?;
-        let text: Arc<str> = self.text(string)?.into();
+        self.take(checked.len())?;
+        let text: Arc<str> = checked.into();
         self.shared_texts.insert(key, Arc::clone(&text));
         Ok(text)
     }
@@ -300,32 +295,34 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
     }
 
     fn class(&mut self, row: &ClassRow<O>) -> Result<EventClass> {
-        self.take(PER_CLASS)?;
         let (fields, roles) = self.fields(row.first_field.get(), row.field_count.get())?;
         let common_count = usize::from(row.common_count.get());
         if common_count > fields.len() {
             return Err(self.bad("a class has more common fields than fields"));
         }
-        let format_text = self.shared_text(&row.format_text)?;
+        let (system, name) = (self.text(&row.system)?, self.text(&row.name)?);
+        let format = self.text(&row.format_text)?;
         let start = row.print_fmt.offset.get().checked_sub(row.format_text.offset.get());
         let end = start.and_then(|s| s.checked_add(row.print_fmt.len.get()));
         let print_fmt = start.zip(end).map(|(s, e)| s as usize..e as usize);
-        let print_fmt = print_fmt.filter(|range| format_text.get(range.clone()).is_some());
+        let print_fmt = print_fmt.filter(|range| format.get(range.clone()).is_some());
+        let print_fmt = print_fmt.ok_or_else(|| self.bad("a print fmt lies outside its format"))?;
+        self.take(PER_CLASS.saturating_add(system.len()).saturating_add(name.len()))?;
+        let format_text = self.shared_text(&row.format_text, format)?;
         Ok(EventClass {
             id: row.id.get(),
-            system: self.copied(&row.system)?,
-            name: self.copied(&row.name)?,
+            system: system.to_owned(),
+            name: name.to_owned(),
             meaning: Meaning(row.meaning.get()),
             roles,
             fields,
             common_count,
-            print_fmt: print_fmt.ok_or_else(|| self.bad("a print fmt lies outside its format"))?,
+            print_fmt,
             format_text,
         })
     }
 
     fn field(&mut self, row: &FieldRow<O>) -> Result<Field> {
-        self.take(PER_FIELD)?;
         let (size, element_size) = (row.size.get(), u32::from(row.element_size));
         if u64::from(row.offset.get()).saturating_add(size.into()) > FIELDS_END_MAX {
             return Err(self.bad("a field is beyond the end of any event"));
@@ -339,9 +336,11 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             0 | 1 => return Err(self.bad("a field has an invalid size")),
             code => FieldKind::Opaque(code),
         };
+        let (name, type_text) = (self.text(&row.name)?, self.text(&row.type_text)?);
+        self.take(PER_FIELD.saturating_add(name.len()).saturating_add(type_text.len()))?;
         Ok(Field {
-            name: self.copied(&row.name)?,
-            type_text: self.copied(&row.type_text)?,
+            name: name.to_owned(),
+            type_text: type_text.to_owned(),
             offset: row.offset.get(),
             size,
             signed: row.signed != 0,
@@ -357,18 +356,17 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         }
         let rows = self.slots.range(first as usize, count);
         let rows = rows.ok_or_else(|| self.bad("a shape has slots that do not exist"))?;
-        self.take(count.saturating_mul(size_of::<Slot>()))?;
         let mut slots = Vec::with_capacity(count);
         for slot in rows {
             slots.push(self.slot(slot, count)?);
         }
+        self.take(count.saturating_mul(size_of::<Slot>()))?;
         let slots: Arc<[Slot]> = slots.into();
         self.shared_slots.insert((first, count), Arc::clone(&slots));
         Ok(slots)
     }
 
     fn shape(&mut self, row: &ShapeRow<O>, class: usize, fields: &[Field]) -> Result<Shape> {
-        self.take(size_of::<Shape>())?;
         let slots = self.places(row.first_slot.get(), fields.len())?;
         let (descriptor_len, payload_len) = (row.descriptor_len.get(), row.payload_len.get());
         for (field, slot) in fields.iter().zip(slots.iter()) {
@@ -389,6 +387,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
                 return Err(self.bad("a slot exceeds its place in the descriptor"));
             }
         }
+        self.take(size_of::<Shape>())?;
         Ok(Shape { class, slots, descriptor_len, payload_len })
     }
 

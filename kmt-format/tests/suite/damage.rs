@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::support::model::{self, Op};
+use crate::support::stamp::{stamp, vector};
 use crate::support::stride;
 use crate::support::texts::Texts;
 use kmt_format::kernel::ByteOrder;
@@ -245,19 +246,6 @@ fn event_numbers_that_overflow_are_no_panic() {
     assert_eq!(events, trace.event_count());
 }
 
-/// Sets the checksums of the chunk at `at` anew.
-fn stamp(file: &mut [u8], at: usize) {
-    let crc = |bytes: &[u8]| crate::support::naive::crc32(bytes).to_le_bytes();
-    let number = |file: &[u8], at: usize, len: usize| ByteOrder::Little.uint(&file[at..at + len]) as usize;
-    let (total, prefix_len) = (number(file, at + 16, 8), number(file, at + 52, 4));
-    let prefix = crc(&file[at + 64..at + 64 + prefix_len]);
-    file[at + 56..at + 60].copy_from_slice(&prefix);
-    let body = crc(&file[at + 64..at + total]);
-    file[at + 48..at + 52].copy_from_slice(&body);
-    let header = crc(&file[at..at + 60]);
-    file[at + 60..at + 64].copy_from_slice(&header);
-}
-
 /// The library's writer keeps arrays in descriptors and payloads; another writer may keep them in contexts.
 #[test]
 fn an_array_that_a_context_places_must_lie_in_the_heap() {
@@ -354,18 +342,15 @@ fn a_schema_that_contradicts_another_one_contributes_nothing() {
     assert_eq!(trace.schema().class_count(), 2);
 }
 
-/// A vector of the specification, after a change to the chunk of a kind that stands last; its checksums are right.
+/// A vector of the specification, after a change to the body of the chunk of a kind that stands last; its checksums
+/// are right.
 fn changed(name: &str, kind: &[u8; 4], change: impl FnOnce(&mut [u8])) -> Vec<u8> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
-    let mut file = std::fs::read(folder.join(name)).unwrap();
+    let mut file = vector(name);
     let trace = Trace::open(&file).unwrap();
     let chunk = trace.chunks().filter(|c| c.kind.0 == *kind).last().unwrap();
     let (start, end) = (chunk.offset as usize, (chunk.offset + chunk.total_len) as usize);
     change(&mut file[start + 64..end]);
-    let crc = crate::support::naive::crc32(&file[start + 64..end]).to_le_bytes();
-    file[start + 48..start + 52].copy_from_slice(&crc);
-    let crc = crate::support::naive::crc32(&file[start..start + 60]).to_le_bytes();
-    file[start + 60..start + 64].copy_from_slice(&crc);
+    stamp(&mut file, start);
     file
 }
 

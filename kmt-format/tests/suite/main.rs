@@ -1,6 +1,7 @@
 //! Integration tests of kmt-format: one program, so that the library is linked once.
 
 mod api;
+mod budgets;
 mod c_header;
 mod damage;
 mod examples;

@@ -27,6 +27,7 @@ pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
     add("schema-heap", 28, 1 << 20, 4, "truncated", heap_at as u64);
     add("schema-too-many-classes", 4, 65_520, 4, "limit-exceeded", 0);
     add("schema-string", 40 + 12, 1 << 20, 4, "malformed", 0);
+    add("schema-string-length", 40 + 32, 1 << 31, 4, "malformed", 0);
     add("schema-print-fmt", 40 + 40, 1 << 20, 4, "malformed", 0);
     add("schema-class-fields", 40 + 8, 100, 4, "malformed", 0);
     add("schema-too-many-fields", 40 + 4, 257, 2, "limit-exceeded", 0);

@@ -13,6 +13,7 @@ pub mod naive_metadata;
 pub mod naive_raw;
 pub mod seeds;
 pub mod skip;
+pub mod stamp;
 pub mod texts;
 pub mod written;
 
