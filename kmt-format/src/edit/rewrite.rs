@@ -1,10 +1,8 @@
 //! A rewritten file: without damaged parts, with another codec if requested.
 
-use std::borrow::Cow;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use zerocopy::{ByteOrder as Order, FromBytes, LittleEndian};
 
-use super::salvage::salvage;
 use super::scan::Scan;
 use crate::Limits;
 use crate::codec::{Compression, records_behind};
@@ -89,15 +87,16 @@ impl Recovery {
 /// # Ok::<(), kmt_format::Error>(())
 /// ```
 pub struct Rewrite<'d> {
-    data: &'d [u8],
-    scan: Scan<'d>,
+    pub(super) data: &'d [u8],
+    pub(super) scan: Scan<'d>,
     framer: Framer,
     recode: bool,
-    todo: VecDeque<Job>,
-    recovery: Recovery,
+    pub(super) todo: VecDeque<Job>,
+    pub(super) recovery: Recovery,
 }
 
-enum Job {
+/// A part of the new file.
+pub(super) enum Job {
     Chunk(ChunkRef),
     Salvaged(ChunkRef, Vec<u8>, EventsInfo),
     Summary,
@@ -156,6 +155,7 @@ impl<'d> Rewrite<'d> {
         };
         match job {
             Job::Chunk(chunk) => self.copy(&chunk)?,
+            // A new head or fewer records: the checksum does not cover what the target wrote.
             Job::Salvaged(chunk, body, info) => {
                 let id = ChunkId { flags: chunk.flags | chunk_flags::UNVERIFIED, ..self.id_of(&chunk) };
                 self.encode(id, &body, info)?;
@@ -164,79 +164,6 @@ impl<'d> Rewrite<'d> {
             Job::Close => self.framer.close()?,
         }
         Ok(Some(core::mem::take(&mut self.framer.out)))
-    }
-
-    /// Decides what is copied, in which order: as it was, but all classes before the first events.
-    fn plan(&mut self) {
-        let chunks = core::mem::take(&mut self.scan.chunks);
-        let schemas: Vec<ChunkRef> = chunks.iter().copied().filter(|c| c.kind == ChunkKind::SCHEMA).collect();
-        let mut planned = HashSet::new();
-        let mut is_new = |c: &ChunkRef| planned.insert((c.body_crc, c.body_len));
-        let mut has_events = false;
-        for chunk in chunks {
-            match chunk.kind {
-                ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER => {}
-                ChunkKind::SCHEMA if is_new(&chunk) => self.todo.push_back(Job::Chunk(chunk)),
-                ChunkKind::SCHEMA => {}
-                ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => {
-                    if !core::mem::replace(&mut has_events, true) {
-                        self.todo.extend(schemas.iter().filter(|c| is_new(c)).copied().map(Job::Chunk));
-                    }
-                    self.plan_events(chunk);
-                }
-                kind if !kind.is_known() && chunk.flags & chunk_flags::SAFE_TO_COPY == 0 => {
-                    self.recovery.unknown_left_out = self.recovery.unknown_left_out.saturating_add(1);
-                }
-                _ => self.todo.push_back(Job::Chunk(chunk)),
-            }
-        }
-        self.plan_torn();
-        self.todo.extend(schemas.last().copied().map(Job::Chunk));
-        self.sum_up();
-        if !self.recovery.is_sound() {
-            self.todo.push_back(Job::Summary);
-        }
-        self.todo.push_back(Job::Close);
-    }
-
-    fn plan_events(&mut self, chunk: ChunkRef) {
-        match self.scan.contents.events(&chunk, Cow::Borrowed(chunk.stored_in(self.data))) {
-            Ok(events) => {
-                self.recovery.events =
-                    self.recovery.events.saturating_add(u64::from(events.info().event_count));
-                self.todo.push_back(Job::Chunk(chunk));
-            }
-            Err(error) => {
-                self.scan.contents.add_damage(Damage { offset: chunk.offset, len: chunk.total_len, error });
-            }
-        }
-    }
-
-    fn plan_torn(&mut self) {
-        let Some(chunk) = self.scan.torn else { return };
-        let start = usize::try_from(chunk.body_offset()).unwrap_or(usize::MAX);
-        let stored = self.data.get(start..).unwrap_or_default();
-        let taken = chunk.prefix(stored).and_then(|_| self.scan.contents.add_torn(&chunk, stored));
-        let Ok(true) = taken else { return };
-        if let Some((body, events)) = salvage(&self.scan.contents, &chunk, stored) {
-            let count = u64::from(events.info().event_count);
-            self.recovery.events = self.recovery.events.saturating_add(count);
-            self.recovery.events_unverified = self.recovery.events_unverified.saturating_add(count);
-            self.todo.push_back(Job::Salvaged(chunk, body, *events.info()));
-        }
-    }
-
-    /// Counts the missing events: by the trailer, or else by the gaps between event chunks and the head of the torn one.
-    fn sum_up(&mut self) {
-        let contents = &self.scan.contents;
-        let recovery = &mut self.recovery;
-        let last_events = contents.streams.values().fold(0u64, |sum, s| sum.saturating_add(s.last_event()));
-        let counted = contents.metadata.trailer.filter(|_| contents.finished).map(|t| t.event_count);
-        recovery.was_finished = contents.finished;
-        recovery.missing_is_exact = counted.is_some();
-        recovery.events_missing = counted.unwrap_or(last_events).saturating_sub(recovery.events);
-        recovery.damages.clone_from(&contents.damages);
-        recovery.damage_count = contents.damage_count;
     }
 
     /// Writes a summary of the recovery into the new file.
@@ -259,7 +186,7 @@ impl<'d> Rewrite<'d> {
     }
 
     fn copy(&mut self, chunk: &ChunkRef) -> Result<()> {
-        let stored = chunk.stored_in(self.data);
+        let stored = self.scan.stored(self.data, chunk);
         let contents = &self.scan.contents;
         let info = self.info_of(chunk);
         let mut id = self.id_of(chunk);
@@ -268,8 +195,7 @@ impl<'d> Rewrite<'d> {
             self.framer.loose_sequence = id.sequence.wrapping_add(1);
         }
         if self.recode && chunk.kind.is_known() {
-            let body =
-                decoded(chunk, Cow::Borrowed(stored), &contents.header, &contents.limits, false, None)?;
+            let body = decoded(chunk, stored, &contents.header, &contents.limits, false, None)?;
             return self.encode(id, &body, info.unwrap_or(EventsInfo::NONE));
         }
         let frame = Frame {
@@ -282,7 +208,7 @@ impl<'d> Rewrite<'d> {
             prefix_len: chunk.prefix_len as usize,
             prefix_crc: chunk.prefix_crc,
         };
-        self.framer.stored_chunk(&frame, stored, summary(&info.unwrap_or(EventsInfo::NONE)));
+        self.framer.stored_chunk(&frame, &stored, summary(&info.unwrap_or(EventsInfo::NONE)));
         Ok(())
     }
 

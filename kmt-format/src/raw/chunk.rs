@@ -58,7 +58,8 @@ pub mod chunk_flags {
     pub const SAFE_TO_COPY: u8 = 2;
     /// Event chunk: its first event is older than the last one of the chunk before.
     pub const TIME_REGRESSION: u8 = 4;
-    /// Event chunk: its records were taken from a torn chunk, whose checksum could not be checked.
+    /// Event chunk: its records, or its loss alone, were taken from a torn or damaged chunk, whose checksum could not be
+    /// checked.
     pub const UNVERIFIED: u8 = 8;
 }
 

@@ -140,7 +140,8 @@ impl<'d> Contents<'d> {
         self.begin(chunk)?;
         let used = match chunk.kind {
             ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => {
-                self.event_chunk(chunk, &stored).map(|()| Taken::Events(stored))
+                let head = self.head(chunk, &stored);
+                head.and_then(|info| self.add_events(chunk, info)).map(|()| Taken::Events(stored))
             }
             kind if kind.is_known() => self.other_chunk(chunk, stored).map(|()| Taken::Other),
             kind => {
@@ -202,9 +203,9 @@ impl<'d> Contents<'d> {
         Ok(())
     }
 
-    fn event_chunk(&mut self, chunk: &ChunkRef, stored: &[u8]) -> Result<()> {
-        let head = chunk.prefix(stored).and_then(|prefix| EventChunk::head(prefix, chunk, self.header.order));
-        self.add_events(chunk, head?)
+    /// Fields of the head of an event chunk, whose prefix must be there and right.
+    pub fn head(&self, chunk: &ChunkRef, stored: &[u8]) -> Result<EventsInfo> {
+        EventChunk::head(chunk.prefix(stored)?, chunk, self.header.order)
     }
 
     fn add_events(&mut self, chunk: &ChunkRef, info: EventsInfo) -> Result<()> {
@@ -247,10 +248,16 @@ impl<'d> Contents<'d> {
 
     /// Takes in the head of a torn chunk; says whether it belongs into its stream.
     pub fn add_torn(&mut self, chunk: &ChunkRef, stored: &[u8]) -> Result<bool> {
-        let prefix = chunk.prefix(stored)?;
-        let info = EventChunk::head(prefix, chunk, self.header.order)?;
+        let info = self.head(chunk, stored)?;
         let Some(cpu) = chunk.cpu else { return Ok(false) };
         Ok(self.streams.entry(cpu).or_default().add(chunk, &info))
+    }
+
+    /// Counts the events of a chunk that cannot be used among those that are missing.
+    pub fn add_missing(&mut self, cpu: u32, info: &EventsInfo) {
+        let stream = self.streams.entry(cpu).or_default();
+        let end = info.first_event.saturating_add(info.event_count.into());
+        stream.next_event = stream.next_event.max(end);
     }
 
     /// Head of the chunk that was added last.

@@ -69,6 +69,20 @@ impl ChunkRef {
         Ok(checked.get(..self.body_len as usize).unwrap_or_default())
     }
 
+    /// Body and padding, where `rest` begins with the whole body and not with the right padding; `None` if the body is not
+    /// right. The padding is zero bytes up to a multiple of 64.
+    pub(crate) fn with_padding(&self, rest: &[u8]) -> Option<Vec<u8>> {
+        let len = usize::try_from(self.total_len).ok()?.checked_sub(ALIGNMENT)?;
+        let body = rest.get(..usize::try_from(self.body_len).ok()?)?;
+        if len.checked_sub(body.len())? >= ALIGNMENT {
+            return None;
+        }
+        let mut stored = Vec::with_capacity(len);
+        stored.extend_from_slice(body);
+        stored.resize(len, 0);
+        self.body(&stored).is_ok().then_some(stored)
+    }
+
     fn checked<'s>(&self, what: &'static str, stored: u32, bytes: &'s [u8]) -> Result<&'s [u8]> {
         let computed = crc32fast::hash(bytes);
         if computed != stored {

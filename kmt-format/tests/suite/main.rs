@@ -9,6 +9,7 @@ mod fuzz_seeds;
 mod golden;
 mod iterate;
 mod real_captures;
+mod recovered;
 mod recovery;
 mod round_trip;
 mod support;
