@@ -19,7 +19,7 @@ const SERIAL: u64 = 0x1122_3344_5566_7788;
 const PID: i32 = 23_456;
 
 fn format(name: &str, id: u16, fields: &str) -> String {
-    format!("name: {name}\nID: {id}\n{COMMON}{fields}\nprint fmt: \"{name}\"\n")
+    format!("name: {name}\nID: {id}\n{COMMON}{fields}\nprint fmt: \"secret {name} %llx\", REC->serial\n")
 }
 
 /// A record: id, common fields, words, and more bytes.
@@ -83,13 +83,26 @@ fn what_is_unknown_is_left_out() {
     let file = scratch.0.join("secret.kmt");
     secrets(&file);
     assert!(holds(&fs::read(&file).unwrap(), b"secret"), "the file is made as it should");
+    let secrets = [
+        &b"secret"[..],
+        b"sec_1",
+        b"iomem",
+        b"start_pfn",
+        b"boot_id",
+        b"serial",
+        b"clock.pair",
+        b"board",
+        b"owner",
+    ];
+    for options in [&["--for", "public", "--hide-symbols", "--hide-caches"][..], &["--for", "public"]] {
+        let bytes = fs::read(made(options, &file).0).unwrap();
+        for secret in secrets {
+            assert!(!holds(&bytes, secret), "{options:?}: {}", String::from_utf8_lossy(secret));
+        }
+    }
     let (output, _) = made(&["--for", "public"], &file);
     assert_eq!(json(&["verify", "--json"], &output)["verify"]["sound"], true);
     let bytes = fs::read(&output).unwrap();
-    for secret in [&b"secret"[..], b"sec_1", b"iomem", b"start_pfn", b"boot_id", b"serial\" x", b"clock.pair"]
-    {
-        assert!(!holds(&bytes, secret), "{}", String::from_utf8_lossy(secret));
-    }
     let numbers =
         [SERIAL, 0xffff_ffff_8112_3456, 0xffff_8881_0000_1040, 9_000_000_000, 8_000_000_000, 1_700_000_000];
     for number in numbers {
@@ -109,6 +122,9 @@ fn what_is_unknown_is_left_out() {
     let snapshot = metadata.attachments.iter().find(|a| a.name == "slabinfo").unwrap();
     assert_eq!(snapshot.times, Some((0, 1)), "the snapshot is the first thing that happened");
     assert_eq!(metadata.tasks[0].time, 1_000_000_000);
+    let text = stdout(&run(&["dump"], &output));
+    assert!(text.contains("kfree: call_site=0x") && text.contains(" ptr=0x"), "{text}");
+    assert!(text.contains("kmem_cache_free: call_site=0x") && text.contains(" name=cache-"), "{text}");
     let events = stdout(&run(&["dump", "--format", "jsonl"], &output));
     let last: serde_json::Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
     let name = last["fields"]["name"].as_str().unwrap();

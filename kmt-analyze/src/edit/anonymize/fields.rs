@@ -4,36 +4,9 @@ use kmt_format::kernel::{Field, FieldKind};
 use kmt_format::schema::{EventClass, Role};
 
 use super::allowed::{ALLOWED, COMMON};
+use super::description::{self, is_public};
 use super::mainline;
-
-/// Treatment of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Treatment {
-    /// Unchanged.
-    Keep,
-    /// Becomes zero.
-    Zero,
-    /// A task id.
-    Pid,
-    /// An address of the heap.
-    Heap,
-    /// Any address of data.
-    Address,
-    /// An address of the text.
-    Code,
-    /// Addresses of the text.
-    Stack,
-    /// A page frame number.
-    Frame,
-    /// A time of the trace's clock.
-    Time,
-    /// The name of a cache.
-    CacheName,
-    /// The name of a task.
-    TaskName,
-    /// An identifier without other meaning.
-    Identity,
-}
+use super::treatment::Treatment;
 
 /// Treatment of an event class.
 #[derive(Debug)]
@@ -44,24 +17,37 @@ pub struct ClassMask {
     pub system: String,
     /// Its description as the kernel's `format` file.
     pub format_text: String,
+    /// True if the print fmt is not the kernel's.
+    pub is_reprinted: bool,
 }
 
 impl ClassMask {
-    /// Treatment of a class; `number` is in its new name if it is unknown.
-    pub fn of(class: &EventClass, number: usize) -> Self {
-        if !mainline::has_event(&class.system, &class.name) {
-            let format_text = emptied(class, number);
-            return Self { treatments: Vec::new(), system: "hidden".into(), format_text };
-        }
+    /// Treatment of a class; `number` is in its new name if it is unknown. `long_size` is the kernel's, in bytes.
+    pub fn of(class: &EventClass, number: usize, long_size: usize) -> Self {
+        let known = mainline::has_event(&class.system, &class.name).then(|| Self::known(class, long_size));
+        known.flatten().unwrap_or_else(|| Self {
+            treatments: Vec::new(),
+            system: "hidden".into(),
+            format_text: description::of_common(class, &format!("event_{number}")),
+            is_reprinted: false,
+        })
+    }
+
+    /// Treatment of a class that mainline has. Fields that mainline does not have are left out.
+    fn known(class: &EventClass, long_size: usize) -> Option<Self> {
         let treatments = class.fields.iter().enumerate().map(|(i, field)| {
             let role = class.roles.get(i).copied().unwrap_or(Role::NONE);
-            treatment(&class.system, field, role, i < class.common_count)
+            if is_public(class, i) {
+                treatment(&class.system, field, role, i < class.common_count)
+            } else {
+                Treatment::Zero
+            }
         });
-        Self {
-            treatments: treatments.collect(),
-            system: class.system.clone(),
-            format_text: class.format_text.to_string(),
-        }
+        let treatments: Vec<Treatment> = treatments.collect();
+        let is_reprinted = !mainline::has_format_text(class.print_fmt());
+        let format_text = description::of_known(class, &treatments, is_reprinted);
+        let is_same = description::has_places_of(&format_text, class, long_size);
+        is_same.then(|| Self { treatments, system: class.system.clone(), format_text, is_reprinted })
     }
 
     /// True if only the common fields stay.
@@ -125,32 +111,6 @@ fn by_name(system: &str, field: &Field) -> Treatment {
     }
 }
 
-/// A description with the common fields only.
-fn emptied(class: &EventClass, number: usize) -> String {
-    let mut text = format!("name: event_{number}\nID: {}\nformat:\n", class.id);
-    for (index, field) in class.fields.iter().take(class.common_count).enumerate() {
-        let is_known = class.roles.get(index).is_some_and(|&r| r != Role::NONE);
-        let name = if is_known || COMMON.contains(&field.name.as_str()) {
-            field.name.clone()
-        } else {
-            format!("common_unknown{index}")
-        };
-        let kind = match (field.size, field.signed) {
-            (1, false) => "unsigned char",
-            (1, true) => "signed char",
-            (2, false) => "unsigned short",
-            (2, true) => "short",
-            (8, false) => "unsigned long long",
-            (8, true) => "long long",
-            (_, false) => "unsigned int",
-            (_, true) => "int",
-        };
-        let (offset, size, signed) = (field.offset, field.size, u8::from(field.signed));
-        text += &format!("\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n");
-    }
-    text + "\nprint fmt: \"\"\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,7 +124,7 @@ mod tests {
 
     fn plan(system: &str, name: &str, field: &str) -> Treatment {
         let field = format!("\tfield:{field};\toffset:8;\tsize:8;\tsigned:0;\n");
-        ClassMask::of(&class(system, name, &field), 1).treatments[4]
+        ClassMask::of(&class(system, name, &field), 1, 8).treatments[4]
     }
 
     #[test]
@@ -190,11 +150,59 @@ mod tests {
     #[test]
     fn an_unknown_class_keeps_its_common_fields_only() {
         let class = class("acme", "secret_event", "\tfield:u64 serial;\toffset:8;\tsize:8;\tsigned:0;\n");
-        let plan = ClassMask::of(&class, 3);
+        let plan = ClassMask::of(&class, 3, 8);
         assert!(plan.is_hidden());
         let emptied = EventClass::from_format(&plan.system, &plan.format_text, 8).unwrap();
         assert_eq!((emptied.system.as_str(), emptied.name.as_str(), emptied.id), ("hidden", "event_3", 9));
         assert_eq!(*emptied.fields, class.fields[..4]);
         assert!(!plan.format_text.contains("secret") && !plan.format_text.contains("serial"));
+    }
+
+    #[test]
+    fn what_mainline_does_not_have_is_left_out_of_a_known_class() {
+        let fields = "\tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
+            \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\
+            \tfield:pid_t acme_pid;\toffset:24;\tsize:4;\tsigned:1;\n\
+            \tfield:acme_flags_t gfp_flags;\toffset:28;\tsize:4;\tsigned:0;\n\
+            \tfield:struct acme_order * order;\toffset:32;\tsize:8;\tsigned:0;\n\
+            \tfield:__data_loc char[] name;\toffset:40;\tsize:4;\tsigned:0;\n";
+        let class = class("kmem", "kmem_cache_alloc", fields);
+        let plan = ClassMask::of(&class, 1, 8);
+        assert!(!plan.is_hidden() && plan.is_reprinted);
+        let text = plan.format_text.to_lowercase();
+        assert!(!text.contains("acme") && !text.contains("secret"), "{text}");
+        let new = EventClass::from_format(&plan.system, &plan.format_text, 8).unwrap();
+        let names: Vec<(&str, &str)> =
+            new.fields[4..].iter().map(|f| (f.name.as_str(), f.type_text.as_str())).collect();
+        let expected = [
+            ("call_site", "unsigned long"),
+            ("ptr", "const void *"),
+            ("gfp_flags", "unsigned int"),
+            ("order", "void *"),
+            ("name", "__data_loc char[]"),
+        ];
+        assert_eq!(names, expected);
+        let print_fmt = "\"call_site=%pS ptr=0x%llx gfp_flags=%u order=%llu name=%s\", \
+            (void *)REC->call_site, REC->ptr, REC->gfp_flags, REC->order, __get_str(name)";
+        assert_eq!(new.print_fmt(), print_fmt);
+    }
+
+    #[test]
+    fn a_mainline_class_stays_as_it_is() {
+        let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data");
+        let mut count = 0;
+        for (capture, long) in [("x86_64-6.1", 8), ("x86_64-6.12", 8), ("s390x-6.1", 8), ("armhf-6.1", 4)] {
+            for event in std::fs::read_dir(data.join(capture).join("tracefs/events/kmem")).unwrap() {
+                let path = event.unwrap().path().join("format");
+                let Ok(text) = std::fs::read_to_string(&path) else { continue };
+                let class = EventClass::from_format("kmem", &text, long).unwrap();
+                let plan = ClassMask::of(&class, 1, long);
+                let new = EventClass::from_format("kmem", &plan.format_text, long).unwrap();
+                assert!(!plan.is_reprinted, "{}", path.display());
+                assert_eq!((&new.fields, new.print_fmt()), (&class.fields, class.print_fmt()));
+                count += 1;
+            }
+        }
+        assert!(count > 20, "{count}");
     }
 }

@@ -6,6 +6,7 @@
 
 mod allowed;
 mod code;
+mod description;
 mod facts;
 mod fields;
 mod files;
@@ -16,6 +17,7 @@ mod memory;
 mod record;
 mod survey;
 mod texts;
+mod treatment;
 
 #[cfg(test)]
 pub use manifest::AnonymizeRows;
@@ -104,7 +106,7 @@ fn plans(session: &Session<'_>) -> Vec<Option<ClassMask>> {
     let mut plans = Vec::new();
     let mut unknown = 0;
     for (index, class) in session.trace.schema().classes() {
-        let plan = ClassMask::of(class, unknown + 1);
+        let plan = ClassMask::of(class, unknown + 1, session.trace.header().long_size);
         unknown += usize::from(plan.is_hidden());
         plans.resize_with(plans.len().max(index + 1), || None);
         plans[index] = Some(plan);

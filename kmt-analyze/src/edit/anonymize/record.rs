@@ -6,11 +6,12 @@ use kmt_format::kernel::FieldKind;
 use kmt_format::read::Event;
 
 use super::code::Code;
-use super::fields::{ClassMask, Treatment};
+use super::fields::ClassMask;
 use super::keys::{Keys, Purpose};
 use super::memory::Memory;
 use super::survey::words;
 use super::texts::Texts;
+use super::treatment::Treatment;
 
 /// Replacements.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ mod text;
 pub use rows::AnonymizeRows;
 
 use super::Options;
-use super::fields::{ClassMask, Treatment};
+use super::fields::ClassMask;
 use super::record::Masks;
+use super::treatment::Treatment;
 use crate::failure::Result;
 use crate::render::out::{Schema, print_json};
 use crate::trace::session::Session;
@@ -33,6 +34,8 @@ pub struct Manifest {
     events_emptied: u64,
     /// Fields of known classes that become zero.
     fields_zeroed: usize,
+    /// Print fmts that are not the kernel's.
+    print_fmts: usize,
     is_seeded: bool,
     shows_symbols: bool,
 }
@@ -52,6 +55,7 @@ impl Manifest {
             classes: (plans.iter().flatten().count() - hidden, hidden),
             events_emptied: 0,
             fields_zeroed: plans.iter().flatten().map(zeroed).sum(),
+            print_fmts: plans.iter().flatten().filter(|plan| plan.is_reprinted).count(),
             is_seeded: options.seed.is_some(),
             shows_symbols: !options.hide_symbols,
         }

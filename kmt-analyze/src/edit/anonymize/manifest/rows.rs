@@ -62,6 +62,9 @@ pub struct ReplacedRow {
     pub task_names: usize,
     /// Number of task ids.
     pub pids: usize,
+    /// Number of event classes whose print fmt has text that mainline Linux does not have: a new one prints the fields
+    /// that are kept.
+    pub print_fmts: usize,
     /// Number of blocks of memory that were moved as a whole.
     pub memory_blocks: usize,
     /// Number of other pages that were moved.
@@ -82,7 +85,7 @@ pub struct LeftOutRow {
     pub event_classes: usize,
     /// Number of events of those classes.
     pub events_emptied: u64,
-    /// Number of fields of known event classes that were set to 0.
+    /// Number of fields of known event classes that were set to 0, or left out because mainline Linux does not have them.
     pub fields: usize,
 }
 
@@ -105,6 +108,7 @@ pub fn of(manifest: &Manifest, masks: &Masks) -> AnonymizeRows {
                 cache_names: masks.texts.count("cache"),
                 task_names: masks.texts.count("task"),
                 pids: masks.pids.len(),
+                print_fmts: manifest.print_fmts,
                 memory_blocks: masks.memory.blocks(),
                 other_pages: masks.memory.pages(),
             },

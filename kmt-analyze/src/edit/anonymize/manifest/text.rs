@@ -34,12 +34,13 @@ fn kept(row: &KeptRow) -> String {
 
 fn replaced(row: &ReplacedRow) -> String {
     format!(
-        "replaced:  {}, {}, {}, {}, {}\nmoved:     text, {} of memory, {} of other addresses\n",
+        "replaced:  {}, {}, {}, {}, {}, {}\nmoved:     text, {} of memory, {} of other addresses\n",
         number(row.task_names, "task name", "task names"),
         number(row.pids, "task id", "task ids"),
         number(row.functions, "function", "functions"),
         number(row.modules, "module", "modules"),
         number(row.cache_names, "cache name", "cache names"),
+        number(row.print_fmts, "print fmt", "print fmts"),
         number(row.memory_blocks, "block", "blocks"),
         number(row.other_pages, "page", "pages"),
     )
