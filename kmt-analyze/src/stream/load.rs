@@ -42,6 +42,9 @@ pub struct Loader<'t, 'd> {
     taken: AtomicUsize,
     gate: Mutex<Gate>,
     changed: Condvar,
+    /// Called before a chunk is read.
+    #[cfg(test)]
+    before_read: fn(),
 }
 
 #[derive(Debug, Default)]
@@ -89,6 +92,8 @@ impl<'t, 'd> Loader<'t, 'd> {
             taken: AtomicUsize::new(0),
             gate: Mutex::default(),
             changed: Condvar::new(),
+            #[cfg(test)]
+            before_read: || {},
         }
     }
 
@@ -121,9 +126,10 @@ impl<'t, 'd> Loader<'t, 'd> {
             }
             for job in self.jobs.iter().skip(first).take(BUNDLE) {
                 if job.claim() {
+                    let claim = Claim { loader: self, job };
                     let read = self.read(job);
                     *lock(&job.result) = Some(read);
-                    job.state.store(READY, Ordering::Release);
+                    claim.end();
                 }
             }
             self.wake();
@@ -162,16 +168,7 @@ impl<'t, 'd> Loader<'t, 'd> {
     /// The chunk of that number.
     pub fn take(&self, number: usize) -> Result<Option<Open<'d>>, Damage> {
         let Some(job) = self.jobs.get(number) else { return Ok(None) };
-        let result = if job.claim() {
-            Some(self.read(job))
-        } else {
-            let mut gate = lock(&self.gate);
-            while job.state.load(Ordering::Acquire) != READY {
-                gate = self.wait(gate);
-            }
-            drop(gate);
-            lock(&job.result).take()
-        };
+        let result = if self.claims(job) { Some(self.read(job)) } else { lock(&job.result).take() };
         let taken = self.taken.fetch_add(1, Ordering::Relaxed) + 1;
         if taken % BUNDLE == 0 {
             self.wake();
@@ -179,7 +176,25 @@ impl<'t, 'd> Loader<'t, 'd> {
         result.transpose().map(|chunk| chunk.map(|c| Open::new(job.chunk, c, job.behind_gap)))
     }
 
+    /// Claims a chunk, or waits until another thread has read it; false in this case. If that thread panics, the chunk
+    /// is free again: then the caller reads it, and panics itself if the chunk is the cause.
+    fn claims(&self, job: &Job<'d>) -> bool {
+        if job.claim() {
+            return true;
+        }
+        let mut gate = lock(&self.gate);
+        while job.state.load(Ordering::Acquire) != READY {
+            if job.claim() {
+                return true;
+            }
+            gate = self.wait(gate);
+        }
+        false
+    }
+
     fn read(&self, job: &Job<'d>) -> Result<EventChunk<'d>, Damage> {
+        #[cfg(test)]
+        (self.before_read)();
         let read = self.trace.read(&job.chunk);
         read.map_err(|error| Damage::new(job.chunk.offset, job.chunk.total_len, error))
     }
@@ -189,6 +204,27 @@ impl Job<'_> {
     /// True for the first caller.
     fn claim(&self) -> bool {
         self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// A chunk that a worker reads. If the worker panics, others must not wait for it.
+struct Claim<'l, 't, 'd> {
+    loader: &'l Loader<'t, 'd>,
+    job: &'l Job<'d>,
+}
+
+impl Claim<'_, '_, '_> {
+    /// Ends the claim: the chunk was read. The caller wakes waiting threads.
+    fn end(self) {
+        self.job.state.store(READY, Ordering::Release);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Claim<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.job.state.store(WAITING, Ordering::Release);
+        self.loader.wake();
     }
 }
 
@@ -204,3 +240,6 @@ impl Drop for StopOnDrop<'_, '_, '_> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;
