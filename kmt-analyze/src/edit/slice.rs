@@ -8,7 +8,7 @@ use kmt_format::schema::Meaning;
 use super::copy::{Copy, failed};
 use crate::export::output::Target;
 use crate::failure::{Outcome, Result};
-use crate::reports::common::nothing;
+use crate::render::nothing;
 use crate::trace::event_names::Selected;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;

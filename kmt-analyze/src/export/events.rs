@@ -12,8 +12,8 @@ use super::rows::{Cell, Kind};
 use crate::failure::{Failure, Result};
 use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
+use crate::render::nothing;
 use crate::render::text::escaped;
-use crate::reports::common::nothing;
 use crate::trace::comms::Comms;
 use crate::trace::session::Session;
 

@@ -5,6 +5,7 @@ pub mod json;
 pub mod kernel_line;
 pub mod look;
 pub mod look_args;
+pub mod nothing;
 pub mod out;
 pub mod screen;
 pub mod table;

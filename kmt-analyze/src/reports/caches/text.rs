@@ -1,12 +1,12 @@
 //! The screen of caches.
 
 use super::rows::{CacheRow, CacheRows};
+use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::listed;
 use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
-use crate::reports::common::nothing::{self, some};
 
 const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
 

@@ -1,11 +1,11 @@
 //! The screen of call sites.
 
 use super::rows::CallerRows;
+use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
-use crate::reports::common::nothing::{self, some};
 
 const NOUNS: Nouns = Nouns { one: "call site", several: "call sites" };
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::nothing::some;
 use crate::pass;
 use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
+use crate::render::nothing::some;
 use crate::render::text::{count, escaped, time};
 use crate::stream::Api;
 use crate::trace::session::{Session, task_names};

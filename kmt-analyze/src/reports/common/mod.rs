@@ -8,7 +8,6 @@ pub mod difference;
 pub mod labels;
 pub mod lead;
 pub mod live_bounds;
-pub mod nothing;
 pub mod page_callers;
 pub mod page_sums;
 pub mod recorded;

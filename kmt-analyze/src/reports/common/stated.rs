@@ -4,12 +4,12 @@ use kmt_format::read::Trace;
 use serde::Serialize;
 
 use super::candidates::candidates;
-use super::nothing;
 use crate::failure::{Failure, Result};
 use crate::pass;
 use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
+use crate::render::nothing;
 use crate::render::screen::Screen;
 use crate::render::text::{count, escaped, span, time};
 use crate::render::words::counted;
