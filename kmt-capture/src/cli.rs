@@ -65,6 +65,9 @@ enum Command {
         /// Machine-readable output
         #[arg(long)]
         json: bool,
+        /// Record for this time, to nowhere, and report events and MB a second and the CPU time: 5s
+        #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+        cost: Option<Duration>,
         /// Where tracefs is mounted, if not at /sys/kernel/tracing
         #[arg(long, value_name = "DIR")]
         tracefs: Option<PathBuf>,
@@ -163,6 +166,9 @@ struct RecordArgs {
     /// Map the ring buffers instead of reading them (Linux 6.10); not faster
     #[arg(long)]
     mmap: bool,
+    /// Store the kernel's configuration, also in a recording of less than a minute
+    #[arg(long)]
+    kernel_config: bool,
     /// Do not record events with names of tasks
     #[arg(long)]
     no_task_events: bool,
@@ -241,6 +247,7 @@ impl From<RecordArgs> for RecordOptions {
             snapshot_every: args.snapshot_every,
             verbatim: args.raw,
             mmap: args.mmap,
+            kernel_config: args.kernel_config,
             task_events: !args.no_task_events,
             compression: args.compress.into(),
             output: args.output,
@@ -299,7 +306,7 @@ pub fn run() -> Result<Outcome> {
     let cli = Cli::from_arg_matches(&whole().get_matches()).unwrap_or_else(|error| error.exit());
     match cli.command {
         Command::Record(args) => record::record(&(*args).into()),
-        Command::Check { json, tracefs } => check::check(tracefs.as_deref(), json),
+        Command::Check { json, cost, tracefs } => check::check(tracefs.as_deref(), json, cost),
         Command::Snippet => snippet::snippet(),
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         #[cfg(feature = "convert")]

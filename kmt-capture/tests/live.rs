@@ -769,6 +769,34 @@ fn few_events_make_a_small_file() {
     recorded(&output);
     let few = fs::metadata(bench.path("out.kmt")).unwrap().len();
     assert!(few <= 64 << 10, "{few} bytes");
+    // The default events of a quiet moment.
+    let output = bench.record(&["--force", "-d", "1500ms", "-b", "4M"]);
+    recorded(&output);
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let per_event = bytes.len() as u64 / trace.event_count().max(1);
+    assert!(
+        bytes.len() <= 64 << 10 || per_event < 40,
+        "{} bytes, {} events",
+        bytes.len(),
+        trace.event_count()
+    );
+    assert!(
+        trace.metadata().attachment("config.gz").is_none() && trace.metadata().attachment("config").is_none()
+    );
+    let said = stderr(&output);
+    let of_file = |key: &str| trace.metadata().text(key).and_then(|text| text.parse::<u64>().ok());
+    assert_eq!(of_file("recorder.events"), Some(trace.event_count()));
+    let (cpu, length) = (of_file("recorder.cpu_ns").unwrap(), of_file("recorder.length_ns").unwrap());
+    assert!(cpu > 0 && cpu < length && length >= 1_500_000_000, "{cpu} of {length}");
+    assert!(said.contains("cost of recording: ") && said.contains("% of one CPU"), "{said}");
+    let output = bench.record(&["--force", "-d", "1500ms", "-b", "4M", "--kernel-config"]);
+    recorded(&output);
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let has_config = ["config", "config.gz"].iter().any(|name| trace.metadata().attachment(name).is_some());
+    let is_known = kmt_capture::record::kernel_config().is_some() || Path::new("/proc/config.gz").exists();
+    assert_eq!(has_config, is_known);
     let output = bench.record(&[
         "--force",
         "-d",

@@ -5,6 +5,7 @@ mod frees;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use kmt_format::kernel::HeaderPage;
 
@@ -12,7 +13,7 @@ use self::facts::{Facts, State, as_json, as_text};
 use crate::decode::NATIVE_ORDER;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
-use crate::record::{can_map, function_graph, meminfo};
+use crate::record::{RecordOptions, can_map, function_graph, measure, meminfo};
 use crate::tracefs::{self, Event, EventSpec, Instance, TraceDir, Undo, find_events};
 use kmt_common::text::count;
 
@@ -27,7 +28,7 @@ const WANTED: [(&str, &[&str]); 4] = [
 const SYSTEMS: [&str; 7] = ["vmscan", "compaction", "vmalloc", "percpu", "cma", "page_pool", "task"];
 
 /// Examines the system and prints the facts found.
-pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
+pub fn check(given: Option<&Path>, json: bool, measured: Option<Duration>) -> Result<Outcome> {
     let mut facts = Facts::default();
     let mut undo = Undo::default();
     facts.good("kernel", kernel());
@@ -51,12 +52,38 @@ pub fn check(given: Option<&Path>, json: bool) -> Result<Outcome> {
     configuration(&mut facts);
     memory_and_disk(&mut facts);
     drop(undo);
+    if let Some(length) = measured {
+        cost(&mut facts, given, length);
+    }
     let text = if json { as_json(&facts.0) } else { as_text(&facts.0) };
     print(text.as_bytes())?;
     if facts.0.iter().any(|f| f.state == State::Bad) {
         return Err(Failure::new("this system cannot record; the lines marked BAD give the reasons"));
     }
     Ok(Outcome::Done)
+}
+
+/// Records the default events for some time, and forecasts the cost of a recording.
+fn cost(facts: &mut Facts, given: Option<&Path>, length: Duration) {
+    let options = RecordOptions {
+        duration: Some(length),
+        output: Some("/dev/null".into()),
+        task_events: true,
+        quiet: true,
+        guard: true,
+        tracefs: given.map(Path::to_owned),
+        ..RecordOptions::default()
+    };
+    match measure(&options) {
+        Ok((_, cost)) => {
+            facts.good("cost", format!("{} over {:.1} s", cost.rates(), cost.length.as_secs_f64()));
+            facts.good("cost", format!("recorder: {}", cost.of_recorder()));
+        }
+        Err(failure) => {
+            let text = failure.to_string().replace('\n', "; ");
+            facts.add("cost", State::Bad, text, "remove the reason, and measure again");
+        }
+    }
 }
 
 fn kernel() -> String {

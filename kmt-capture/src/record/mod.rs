@@ -1,6 +1,7 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
 mod command;
+mod cost;
 mod cpus;
 mod description;
 mod graph;
@@ -23,8 +24,9 @@ use kmt_format::Compression;
 
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 
+pub use cost::Cost;
 pub use plan::Preset;
-pub use session::record;
+pub use session::{measure, record};
 pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};
 
@@ -72,6 +74,8 @@ pub struct RecordOptions {
     pub compression: Compression,
     /// File; `-` is standard output; `None`: a name from host and time.
     pub output: Option<PathBuf>,
+    /// True if the file gets the kernel's configuration at once; else a recording of a minute or longer gets it.
+    pub kernel_config: bool,
     /// True if an existing file is overwritten.
     pub force: bool,
     /// True if only problems are reported.

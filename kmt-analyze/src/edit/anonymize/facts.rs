@@ -99,6 +99,8 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         "recorder.pid" => Some(masks.pid(text.parse().ok()?).to_string()),
         "sub_buffer_size"
         | "recorder.cpu_ns"
+        | "recorder.events"
+        | "recorder.length_ns"
         | "recorder.rss_peak_kib"
         | "recorder.mapped_kib"
         | "recorder.snapshots_ns"

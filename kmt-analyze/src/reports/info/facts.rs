@@ -1,9 +1,11 @@
 //! Facts about the file and its target, each beside its name.
 
+use kmt_format::kernel::ClockUnit;
+
 use super::chunks::StorageRow;
 use super::date::utc;
-use super::rows::{InfoRows, IntegrityRow};
-use crate::render::text::{count, escaped};
+use super::rows::{CostRow, InfoRows, IntegrityRow};
+use crate::render::text::{count, duration, escaped};
 use crate::render::words::counted;
 use crate::reports::common::View;
 
@@ -17,6 +19,7 @@ pub fn of(rows: &InfoRows, view: &View) -> Vec<(&'static str, String)> {
     out.extend(rows.recorded.map(|times| ("recorded", recorded(times))));
     out.push(("clock", rows.head.clock.name.as_ref().map_or(unknown(), |name| escaped(name.as_bytes()))));
     out.extend(command(rows).map(|command| ("command", command)));
+    out.extend(rows.cost.map(|cost| ("cost", recorder(cost))));
     out.push(("page size", rows.format.page_size.map_or(unknown(), |size| counted(size, "byte", "bytes"))));
     out.push(("symbols", if rows.has_symbols { count(rows.symbols as u64) } else { "none".to_owned() }));
     out.push(("task names", count(rows.tasks as u64)));
@@ -51,6 +54,13 @@ fn command(rows: &InfoRows) -> Option<String> {
     let outcome = command.outcome.as_deref().unwrap_or("end unknown");
     let [command, outcome] = [&command.command, outcome].map(|text| escaped(text.as_bytes()));
     Some(format!("{command} ({outcome})"))
+}
+
+/// CPU time of the recorder, by event and by time.
+fn recorder(CostRow { cpu_ns, events, length_ns }: CostRow) -> String {
+    let (each, share) = (cpu_ns as f64 / events as f64, 100.0 * cpu_ns as f64 / length_ns as f64);
+    let total = duration(cpu_ns, ClockUnit::Nanoseconds);
+    format!("{total} of CPU for the recorder: {each:.0} ns per event, {share:.1} % of one CPU")
 }
 
 fn attachments(rows: &InfoRows) -> String {

@@ -1,6 +1,6 @@
 //! Contents, losses and integrity of the file.
 
-use kmt_format::read::{Damage, Trace};
+use kmt_format::read::{Damage, Metadata, Trace};
 use serde::{Serialize, Serializer};
 
 use super::chunks::{self, StorageRow};
@@ -51,6 +51,9 @@ pub struct InfoRows {
     /// The recorded command.
     #[serde(skip)]
     pub command: Option<CommandRow>,
+    /// Cost of the recording.
+    #[serde(skip)]
+    pub cost: Option<CostRow>,
     /// Path of the file, escaped.
     #[serde(skip)]
     pub file: String,
@@ -142,6 +145,17 @@ pub struct CommandRow {
     pub outcome: Option<String>,
 }
 
+/// Cost of the recording, as the recorder measured it.
+#[derive(Debug, Clone, Copy)]
+pub struct CostRow {
+    /// CPU time of the recorder, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Events that it wrote.
+    pub events: u64,
+    /// Length of the recording, in nanoseconds.
+    pub length_ns: u64,
+}
+
 /// Serializes pairs as a map; a repeated key has its last value.
 fn as_map<S: Serializer, T: Serialize>(pairs: &[(String, T)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
@@ -177,8 +191,18 @@ pub fn of(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
             command: command.to_owned(),
             outcome: metadata.text("record.command_outcome").map(str::to_owned),
         }),
+        cost: cost(metadata),
     };
     (rows, damages)
+}
+
+fn cost(metadata: &Metadata<'_>) -> Option<CostRow> {
+    let number = |key: &str| metadata.text(key)?.parse().ok();
+    Some(CostRow {
+        cpu_ns: number("recorder.cpu_ns")?,
+        events: number("recorder.events").filter(|events| *events > 0)?,
+        length_ns: number("recorder.length_ns").filter(|length| *length > 0)?,
+    })
 }
 
 fn format(trace: &Trace<'_>) -> FormatRow {

@@ -12,7 +12,7 @@ use crate::failure::{Outcome, Result};
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::status::{self, Totals};
-use crate::record::{RecordOptions, description};
+use crate::record::{Cost, RecordOptions, description};
 use crate::tracefs::Event;
 use kmt_common::text::count;
 
@@ -101,6 +101,8 @@ impl Session {
     pub(super) fn own_cost(&mut self) -> Result<()> {
         let mapped: usize = self.rings.iter().map(Ring::mapped_len).sum();
         let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
+        let (totals, length) = (self.totals(), self.started.elapsed());
+        self.cost = Cost { events: totals.events, lost: totals.lost, bytes: totals.bytes, length, cpu_ns };
         let missed = self.setup.probe_missed();
         if let Some(missed) = missed.filter(|&missed| missed > 0) {
             self.status.clear();
@@ -111,6 +113,8 @@ impl Session {
         let pairs = [
             ("recorder.probe_missed", missed),
             ("recorder.cpu_ns", cpu_ns),
+            ("recorder.length_ns", u64::try_from(length.as_nanos()).ok()),
+            ("recorder.events", Some(totals.events)),
             ("recorder.snapshots_ns", Some(self.snapshots.as_nanos() as u64)),
             ("recorder.rss_peak_kib", description::own_rss_peak_kib()),
             ("recorder.mapped_kib", Some(mapped as u64 >> 10)),
@@ -135,6 +139,7 @@ pub(super) fn tell(
     path: &Path,
     options: &RecordOptions,
     totals: &Totals,
+    cost: &Cost,
     counters: &[(u32, CpuStats)],
     flagged: Loss,
     (ending, left): (Ending, u64),
@@ -174,6 +179,10 @@ pub(super) fn tell(
             status::bytes(totals.bytes),
             totals.fill_percent
         );
+        match cost.of_recorder() {
+            unknown if unknown.is_empty() => {}
+            cost => kmt_common::message!("cost of recording: {cost}"),
+        }
         if path.is_file() {
             kmt_common::message!("kmt-analyze {}", path.display());
         }

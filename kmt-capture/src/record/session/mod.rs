@@ -24,7 +24,7 @@ use super::setup::Setup;
 use super::status::{Status, Totals};
 use super::symbols::{Symbols, UsedSymbols};
 use super::tasks::TaskNames;
-use super::{RecordOptions, description, size, snapshot};
+use super::{Cost, RecordOptions, description, size, snapshot};
 use crate::decode::{NATIVE_ORDER, SubBufferDecoder};
 use crate::failure::{Failure, Outcome, Result};
 use crate::uuid::Identity;
@@ -42,8 +42,16 @@ const BUSY_PERCENT: f64 = 30.0;
 /// How often the trace clock is compared with the time of day.
 const CLOCK_PAIR: Duration = Duration::from_secs(60);
 
+/// Length of a recording that gets the kernel's configuration unasked: it takes 24 KB, and a short recording is to be small.
+const CONFIG_AFTER: Duration = Duration::from_secs(60);
+
 /// Records as `options` say.
 pub fn record(options: &RecordOptions) -> Result<Outcome> {
+    measure(options).map(|(outcome, _)| outcome)
+}
+
+/// Records as `options` say, and returns the cost too.
+pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::default_name()));
     let sink = Sink::open(&path, options.force)?;
     let (mut setup, mut plan) = Setup::new(options)?;
@@ -88,6 +96,9 @@ struct Session {
     recent_fill_percent: f64,
     /// Time that this process had run for when the recording began.
     cpu_ns_before: u64,
+    /// Begin of the recording.
+    started: Instant,
+    cost: Cost,
     /// Time that reading /proc/slabinfo took meanwhile.
     snapshots: Duration,
     /// The command that runs meanwhile.
@@ -134,6 +145,8 @@ impl Session {
             fill_percent: 0.0,
             recent_fill_percent: 0.0,
             cpu_ns_before: 0,
+            started: Instant::now(),
+            cost: Cost::default(),
             snapshots: Duration::ZERO,
             command: None,
             used: (options.symbols == Symbols::Used).then(UsedSymbols::default),
@@ -154,6 +167,7 @@ impl Session {
         self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
         self.setup.start()?;
         let start = Instant::now();
+        self.started = start;
         self.command = Running::start(&options.command)?;
         let (mut flushed, mut paired, mut looked) = (start, start, start);
         let can_wait = self.setup.dir.has("buffer_percent");
@@ -214,9 +228,9 @@ impl Session {
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
     fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
         self.open_rings(options);
-        if !self.has_config && self.room.has_room_before_end(&mut self.writer, CONFIG_LEN) {
+        let is_due = options.kernel_config || self.started.elapsed() >= CONFIG_AFTER;
+        if !self.has_config && is_due && self.room.has_room_before_end(&mut self.writer, CONFIG_LEN) {
             self.has_config = true;
-            // Not at the begin: a short recording is to be small.
             snapshot::write_config(&mut self.writer)?;
         }
         self.flush()?;
@@ -275,11 +289,16 @@ impl Session {
     }
 
     /// Stops, empties the buffers, and closes the file.
-    fn finish(mut self, path: &Path, options: &RecordOptions, ended: Result<Ending>) -> Result<Outcome> {
+    fn finish(
+        mut self,
+        path: &Path,
+        options: &RecordOptions,
+        ended: Result<Ending>,
+    ) -> Result<(Outcome, Cost)> {
         self.status.clear();
         let finished = ended.and_then(|ending| self.close(options).map(|()| ending));
         let status = self.command.as_ref().and_then(Running::code).filter(|_| options.exit_status);
-        let totals = self.totals();
+        let (totals, cost) = (self.totals(), self.cost);
         let Self { setup, writer, decoder, mut sink, rings, counters, left, .. } = self;
         let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
         let named = match finished {
@@ -308,11 +327,12 @@ impl Session {
             )),
             None => failure,
         })?;
-        let outcome = tell(path, options, &totals, &counters, decoder.lost, (ending, left));
-        Ok(match (outcome, status) {
+        let outcome = tell(path, options, &totals, &cost, &counters, decoder.lost, (ending, left));
+        let outcome = match (outcome, status) {
             (Outcome::Done, Some(status)) => Outcome::Command(status),
             _ => outcome,
-        })
+        };
+        Ok((outcome, cost))
     }
 }
 
