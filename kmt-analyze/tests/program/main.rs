@@ -11,6 +11,7 @@ mod export;
 mod file_size;
 mod findings;
 mod fuzz_seeds;
+mod generated;
 mod groups;
 mod honest;
 mod hostile;
