@@ -21,3 +21,6 @@ say kmt-analyze lifetimes -l 6 "$trace"
 say kmt-analyze pages -l 4 "$trace"
 say kmt-analyze fragmentation -l 4 "$trace"
 say kmt-analyze dump -l 5 "$trace"
+
+printf '\nThe programs are in %s. To use them in this shell:\n\n    PATH=%s:$PATH\n\nThe trace is %s.\n' \
+    "$PWD/target/release" "$PWD/target/release" "$PWD/$trace"

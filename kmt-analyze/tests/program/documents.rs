@@ -102,6 +102,38 @@ fn documents_show_the_output_of_their_commands() {
     }
 }
 
+/// The README's block for everybody, in its order, in an empty directory beside the repository's `docs`.
+#[test]
+fn lines_of_the_readme_run_anywhere() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let block = text.split("Anywhere, without root").nth(1).unwrap().split("As root").next().unwrap();
+    let lines: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    assert!(lines.len() > 5, "{block}");
+    let scratch = Scratch::new();
+    std::os::unix::fs::symlink(root().join("docs").canonicalize().unwrap(), scratch.0.join("docs")).unwrap();
+    for line in lines {
+        let line = line.split('#').next().unwrap().trim();
+        if line == "kmt-capture convert docs/sample/x86_64-6.1 -o sample.kmt" {
+            let trace = scratch.convert(&scratch.0.join("docs/sample/x86_64-6.1"));
+            fs::rename(trace, scratch.0.join("sample.kmt")).unwrap();
+            continue;
+        }
+        let words = words(line);
+        assert_eq!(words[0], "kmt-analyze", "{line}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
+        let output = command.args(&words[1..]).current_dir(&scratch.0).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}: {message}");
+        match words.iter().position(|word| word == "-o") {
+            Some(at) => {
+                assert!(fs::metadata(scratch.0.join(&words[at + 1])).unwrap().len() > 1_000, "{line}")
+            }
+            None => assert!(output.stdout.len() > 200, "{line}: {message}"),
+        }
+        assert!(!String::from_utf8_lossy(&output.stdout).starts_with("Nothing"), "{line}");
+    }
+}
+
 #[test]
 fn commands_of_the_readme_exist() {
     let text = fs::read_to_string(root().join("README.md")).unwrap();
