@@ -27,7 +27,8 @@ impl SubBufferDecoder {
         Self { header_page, order, verbatim, lost: Loss::default() }
     }
 
-    /// Adds one sub-buffer to `writer`. `see` is called with the time and the record of every event.
+    /// Adds one sub-buffer to `writer`. `see` is called with the time and the record of every event; where it returns
+    /// false, the event is left out, unless sub-buffers are kept as they are.
     ///
     /// # Errors
     ///
@@ -38,7 +39,7 @@ impl SubBufferDecoder {
         cpu: u32,
         bytes: &[u8],
         stats: &mut WriterStats,
-        mut see: impl FnMut(u64, &[u8]),
+        mut see: impl FnMut(u64, &[u8]) -> bool,
     ) -> Result<()> {
         stats.bytes += bytes.len() as u64;
         stats.sub_buffers += 1;
@@ -66,14 +67,21 @@ impl SubBufferDecoder {
         for item in sub_buffer.items() {
             match item? {
                 Item::Event { time, record, offset } => {
+                    // What was seen before is of a verbatim sub-buffer, which leaves nothing out.
+                    let is_kept = match seen_events {
+                        0 => see(time, record),
+                        _ => {
+                            seen_events -= 1;
+                            true
+                        }
+                    };
+                    if !is_kept {
+                        continue;
+                    }
                     writer
                         .event(cpu, time, record)
                         .map_err(|e| Error::at(offset as u64, e.kind().clone()))?;
                     stats.events += 1;
-                    match seen_events {
-                        0 => see(time, record),
-                        _ => seen_events -= 1,
-                    }
                 }
                 Item::Discarded => stats.discarded += 1,
             }
@@ -113,7 +121,10 @@ mod tests {
         }
         let mut decoder = SubBufferDecoder::new(header_page, ByteOrder::Little, verbatim);
         let (mut times, mut stats) = (Vec::new(), WriterStats::default());
-        let _ = decoder.sub_buffer(&mut writer, 0, bytes, &mut stats, |time, _| times.push(time));
+        let _ = decoder.sub_buffer(&mut writer, 0, bytes, &mut stats, |time, _| {
+            times.push(time);
+            true
+        });
         (times, stats)
     }
 

@@ -929,6 +929,57 @@ fn tasks_filter_allocations_and_never_frees() {
     bench.assert_untouched();
 }
 
+/// A process whose threads have no consecutive numbers: their filter is longer than the kernel takes.
+#[test]
+fn a_process_of_many_threads_is_recorded() {
+    let Some(bench) = Bench::new("many") else { return };
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut threads = Vec::new();
+    for _ in 0..300 {
+        let stop = stop.clone();
+        threads.push(std::thread::spawn(move || {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let _ = fs::metadata("/proc/self/maps");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }));
+        // Takes the number of the next thread.
+        Command::new("true").status().unwrap();
+    }
+    let pid = std::process::id().to_string();
+    let output = bench.record(&["--pid", &pid, "-d", "1s", "-b", "16M", "--stack", "kmem:kmalloc"]);
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let ours: BTreeSet<i32> = fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().parse().unwrap())
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    recorded(&output);
+    let said = stderr(&output);
+    assert!(said.contains("the recorder leaves out the allocations of other tasks"), "{said}");
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let filtered: u64 = trace.metadata().text("recorder.filtered_events").unwrap().parse().unwrap();
+    let (mut allocations, mut others_frees, mut merge) = (0, 0, trace.merge());
+    let mut tasks = BTreeSet::new();
+    while let Some(run) = merge.next_run() {
+        for event in run.events() {
+            match event.class().name.as_str() {
+                "kmalloc" | "kmem_cache_alloc" | "mm_page_alloc" => {
+                    assert!(ours.contains(&event.pid()), "{} of {}", event.pid(), ours.len());
+                    allocations += 1;
+                    tasks.insert(event.pid());
+                }
+                "kfree" | "kmem_cache_free" => others_frees += u64::from(!ours.contains(&event.pid())),
+                _ => {}
+            }
+        }
+    }
+    assert!(tasks.len() > 250 && allocations > 300, "{allocations} allocations of {} tasks", tasks.len());
+    assert!(others_frees > 0 && filtered > 0, "{others_frees} frees by others, {filtered} left out");
+    bench.assert_untouched();
+}
+
 #[test]
 fn threads_that_start_meanwhile_belong_to_their_process() {
     let Some(bench) = Bench::new("threads") else { return };

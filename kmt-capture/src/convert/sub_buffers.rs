@@ -39,7 +39,7 @@ impl SubBufferConversion {
     /// Adds a sub-buffer of that CPU. After an error the events before the damage are in the file.
     pub fn add(&mut self, file: &mut KmtFile, bytes: &[u8]) -> Result<()> {
         let Some((cpu, stats)) = self.cpus.last_mut() else { return Ok(()) };
-        self.decoder.sub_buffer(&mut file.writer, *cpu, bytes, stats, |_, _| {})
+        self.decoder.sub_buffer(&mut file.writer, *cpu, bytes, stats, |_, _| true)
     }
 
     /// Reports damaged input of that CPU and marks it in the file. The next sub-buffer may follow.

@@ -14,6 +14,7 @@ mod size;
 mod snapshot;
 mod status;
 mod symbols;
+mod task_filter;
 mod tasks;
 
 use std::ffi::OsString;

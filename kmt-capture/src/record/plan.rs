@@ -84,6 +84,8 @@ pub struct Plan {
     pub events: BTreeMap<Event, Recorded>,
     /// Tasks whose allocations are recorded; empty: all.
     pub pids: BTreeSet<i32>,
+    /// True if allocations of other tasks are left out by the recorder: the text of the filter is too long for the kernel.
+    pub in_user_space: bool,
     /// Functions whose latency is taken; the first that the kernel has of each row.
     pub functions: Vec<Vec<String>>,
     /// Requested events that cannot be recorded, a sentence each.
@@ -117,7 +119,20 @@ impl Plan {
                 ));
         }
         plan.add_stacks(options, top)?;
-        plan.pids = options.pids.iter().flat_map(|&pid| threads_of(pid)).collect();
+        plan.set_pids(options.pids.iter().flat_map(|&pid| threads_of(pid)).collect());
+        if plan.in_user_space {
+            if options.verbatim {
+                return Err(Failure::new(format!(
+                    "--pid has {}, more than a filter of the kernel takes, and --raw keeps the kernel's sub-buffers as they are",
+                    count(plan.pids.len() as u64, "thread")
+                ))
+                .hint("omit --raw: the recorder leaves out the allocations of other tasks then"));
+            }
+            plan.notes.push(format!(
+                "--pid has {}, more than a filter of the kernel takes: the recorder leaves out the allocations of other tasks",
+                count(plan.pids.len() as u64, "thread")
+            ));
+        }
         if options.task_events {
             for spec in TASK_EVENTS.iter().filter_map(|name| EventSpec::parse(name).ok()) {
                 find_events(top, &spec).into_iter().for_each(|event| {
@@ -180,9 +195,29 @@ impl Plan {
         if self.pids.is_empty() || !is_allocation(event) {
             return own.map(str::to_owned);
         }
-        let tasks: Vec<String> = self.pids.iter().map(|pid| format!("common_pid == {pid}")).collect();
-        let tasks = tasks.join(" || ");
+        let tasks = one_of(&self.pids);
         Some(own.map_or(tasks.clone(), |own| format!("({own}) && ({tasks})")))
+    }
+
+    /// Takes these tasks; decides where they are filtered. What was too long once stays in user space.
+    pub fn set_pids(&mut self, pids: BTreeSet<i32>) {
+        self.pids = pids;
+        let is_too_long = |text: Option<String>| text.is_some_and(|text| text.len() > FILTER_LEN_MAX);
+        self.in_user_space |= !self.pids.is_empty()
+            && self.events.iter().any(|(event, recorded)| {
+                is_too_long(self.filter(event, recorded)) || is_too_long(self.trigger(event, recorded))
+            });
+    }
+
+    /// The same plan as the kernel filters it.
+    pub fn in_kernel(&self) -> Self {
+        let pids = if self.in_user_space { BTreeSet::new() } else { self.pids.clone() };
+        Self { pids, ..self.clone() }
+    }
+
+    /// The events that are filtered by task.
+    pub fn allocations(&self) -> impl Iterator<Item = &Event> {
+        self.events.keys().filter(|event| is_allocation(event))
     }
 
     /// Adds the event of a probe of ours.
@@ -209,10 +244,13 @@ impl Plan {
         })
     }
 
-    /// The filters that depend on tasks.
+    /// The filters of the kernel that depend on tasks; `0` is none.
     pub fn task_filters(&self) -> Vec<(Event, String)> {
-        let by_task = self.events.iter().filter(|(event, _)| is_allocation(event));
-        by_task.filter_map(|(event, recorded)| Some((event.clone(), self.filter(event, recorded)?))).collect()
+        let plan = self.in_kernel();
+        let by_task = plan.events.iter().filter(|(event, _)| is_allocation(event));
+        let filter =
+            |event: &Event, recorded: &Recorded| plan.filter(event, recorded).unwrap_or("0".to_owned());
+        by_task.map(|(event, recorded)| (event.clone(), filter(event, recorded))).collect()
     }
 
     /// Lines of `SYSTEM:EVENT enable=1`, `filter=` and `trigger=`, as the file keeps them.
@@ -248,6 +286,27 @@ impl Plan {
         }
         out
     }
+}
+
+/// Longest text of a filter: less than a page (event_filter_write and event_trigger_write in kernel/trace, 4.4 to 7.2), and
+/// pages have at least 4 KiB. A trigger has words before its filter.
+const FILTER_LEN_MAX: usize = 4_000;
+
+/// A filter for tasks; three and more with consecutive numbers are a range.
+fn one_of(pids: &BTreeSet<i32>) -> String {
+    let mut ranges: Vec<(i32, i32)> = Vec::new();
+    for &pid in pids {
+        match ranges.last_mut() {
+            Some((_, last)) if i64::from(*last) + 1 == i64::from(pid) => *last = pid,
+            _ => ranges.push((pid, pid)),
+        }
+    }
+    let text = |(first, last): (i32, i32)| match i64::from(last) - i64::from(first) {
+        0 => format!("common_pid == {first}"),
+        1 => format!("common_pid == {first} || common_pid == {last}"),
+        _ => format!("(common_pid >= {first} && common_pid <= {last})"),
+    };
+    ranges.into_iter().map(text).collect::<Vec<_>>().join(" || ")
 }
 
 /// The threads of a process; of a thread only itself. A task that is not there is kept: it may be about to start.
@@ -383,5 +442,27 @@ mod tests {
         };
         assert!(Plan::new(&missing, &top).unwrap_err().to_string().contains("kmem:gone"));
         std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_too_long_for_the_kernel_is_filtered_in_user_space() {
+        let (_path, top) = kernel(&["kmem:kmalloc", "kmem:kfree"]);
+        let mut plan =
+            Plan::new(&RecordOptions { pids: vec![4_194_305], ..RecordOptions::default() }, &top).unwrap();
+        plan.set_pids((1_000..4_000).chain([7, 9_000, 9_001]).collect());
+        assert!(!plan.in_user_space);
+        let filters = plan.task_filters();
+        let text = "common_pid == 7 || (common_pid >= 1000 && common_pid <= 3999) || common_pid == 9000 || common_pid == 9001";
+        assert_eq!(filters, [(Event::new("kmem", "kmalloc"), text.to_owned())]);
+        plan.set_pids((0..400).map(|number| 1_000 + 2 * number).collect());
+        assert!(plan.in_user_space);
+        assert_eq!(plan.task_filters(), [(Event::new("kmem", "kmalloc"), "0".to_owned())]);
+        assert!(plan.conditions().contains("kmem:kmalloc filter=common_pid == 1000 || common_pid == 1002"));
+        let raw = RecordOptions {
+            pids: (0..400).map(|number| 4_194_305 + 2 * number).collect(),
+            verbatim: true,
+            ..RecordOptions::default()
+        };
+        assert!(Plan::new(&raw, &top).unwrap_err().to_string().contains("omit --raw"));
     }
 }

@@ -225,7 +225,7 @@ impl Setup {
 
     /// Enables the events, with filters and triggers. Those that cannot be enabled are named and left out.
     pub fn enable(&mut self, plan: &mut Plan) -> Result<()> {
-        let mut refused = Vec::new();
+        let (mut refused, in_kernel) = (Vec::new(), plan.in_kernel());
         for (event, recorded) in &plan.events {
             let is_top = self.is_top();
             let mut set = |file: &str, value: &str, off: &str| -> Result<()> {
@@ -236,10 +236,10 @@ impl Setup {
                 }
                 self.dir.write(&name, value)
             };
-            if let Some(filter) = plan.filter(event, recorded) {
+            if let Some(filter) = in_kernel.filter(event, recorded) {
                 set("filter", &filter, "0")?;
             }
-            if let Some(trigger) = plan.trigger(event, recorded) {
+            if let Some(trigger) = in_kernel.trigger(event, recorded) {
                 set("trigger", &trigger, &format!("!{trigger}"))?;
             }
             if let Err(failure) = set("enable", "1", "0") {

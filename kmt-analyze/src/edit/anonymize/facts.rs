@@ -100,6 +100,7 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         "sub_buffer_size"
         | "recorder.cpu_ns"
         | "recorder.events"
+        | "recorder.filtered_events"
         | "recorder.length_ns"
         | "recorder.rss_peak_kib"
         | "recorder.mapped_kib"

@@ -74,7 +74,13 @@ impl Session {
         if threads.is_empty() {
             return Ok(());
         }
-        self.plan.pids.extend(threads);
+        let was_in_user_space = self.plan.in_user_space;
+        self.plan.set_pids(self.plan.pids.iter().copied().chain(threads).collect());
+        let long_size = self.decoder.header_page.long_size();
+        self.tasks.follow(&self.plan, &self.setup.dir, NATIVE_ORDER, long_size);
+        if was_in_user_space {
+            return Ok(());
+        }
         if let Err(failure) = self.setup.filter_tasks(&self.plan) {
             self.status.clear();
             kmt_common::message!("warning: threads that start from now on are not recorded: {failure}");
@@ -85,7 +91,7 @@ impl Session {
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
     pub(super) fn drain_ring(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
-        let Self { rings, stats, writer, decoder, names, buffer, sink, room, .. } = self;
+        let Self { rings, stats, writer, decoder, names, tasks, buffer, sink, room, .. } = self;
         let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
             return Ok(0);
         };
@@ -106,9 +112,11 @@ impl Session {
             };
             *drained += bytes.len() as u64;
             let is_begun = is_begun(bytes, &header);
-            if let Err(error) =
-                decoder.sub_buffer(writer, *cpu, bytes, stats, |time, record| names.see(time, record))
-            {
+            let see = |time, record: &[u8]| {
+                names.see(time, record);
+                tasks.keeps(*cpu, record)
+            };
+            if let Err(error) = decoder.sub_buffer(writer, *cpu, bytes, stats, see) {
                 stats.sub_buffers_damaged += 1;
                 if stats.sub_buffers_damaged == 1 {
                     kmt_common::message!(

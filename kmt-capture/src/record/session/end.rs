@@ -111,6 +111,7 @@ impl Session {
             );
         }
         let pairs = [
+            ("recorder.filtered_events", Some(self.tasks.filtered).filter(|_| self.plan.in_user_space)),
             ("recorder.probe_missed", missed),
             ("recorder.cpu_ns", cpu_ns),
             ("recorder.length_ns", u64::try_from(length.as_nanos()).ok()),

@@ -23,6 +23,7 @@ use super::ring::Ring;
 use super::setup::Setup;
 use super::status::{Status, Totals};
 use super::symbols::{Symbols, UsedSymbols};
+use super::task_filter::TaskFilter;
 use super::tasks::TaskNames;
 use super::{Cost, RecordOptions, description, size, snapshot};
 use crate::decode::{NATIVE_ORDER, SubBufferDecoder};
@@ -82,6 +83,8 @@ struct Session {
     writer: Writer,
     decoder: SubBufferDecoder,
     names: TaskNames,
+    /// The filter of --pid, where the kernel cannot take it.
+    tasks: TaskFilter,
     rings: Vec<Ring>,
     /// CPUs whose buffers cannot be read.
     refused: Vec<u32>,
@@ -134,8 +137,10 @@ impl Session {
         }
         let room = Room::new(sink.output.file().ok(), options.max_size);
         let names = TaskNames::new(&setup.dir, NATIVE_ORDER, long_size, &options.pids);
+        let tasks = TaskFilter::new(&plan, &setup.dir, NATIVE_ORDER, long_size);
         Ok(Self {
             names,
+            tasks,
             rings: Vec::new(),
             refused: Vec::new(),
             stats: Vec::new(),
