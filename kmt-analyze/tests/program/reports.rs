@@ -327,3 +327,23 @@ fn slabinfo_of_an_unknown_time_is_compared_and_bounds_nothing() {
     let text = stdout(&run(&["slabinfo"], &scratch.0.join("trace.kmt")));
     assert!(text.contains("bounds no live figure") && text.contains("slabinfo.at.T0-T1"), "{text}");
 }
+
+#[test]
+fn info_has_the_cost_of_the_recording() {
+    let scratch = Scratch::new();
+    let file = sample(&scratch);
+    assert!(!stdout(&run(&["info"], &file)).contains("CPU for the recorder"));
+    let mut bytes = std::fs::read(&file).unwrap();
+    let (limits, plain) = (kmt_format::Limits::default(), kmt_format::Compression::None);
+    let mut writer = kmt_format::write::Writer::append_to(&bytes, limits, plain).unwrap();
+    let facts = [
+        ("recorder.cpu_ns", "50000000"),
+        ("recorder.events", "1000000"),
+        ("recorder.length_ns", "10000000000"),
+    ];
+    writer.meta(&facts.map(|(key, value)| (key, value.as_bytes()))).unwrap();
+    bytes.extend(writer.finish().unwrap());
+    std::fs::write(&file, bytes).unwrap();
+    let text = stdout(&run(&["info", "--wide"], &file));
+    assert!(text.contains("50.0 ms of CPU for the recorder: 50 ns per event, 0.5 % of one CPU"), "{text}");
+}
