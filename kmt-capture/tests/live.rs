@@ -1077,7 +1077,8 @@ fn check_tells_facts_and_remedies() {
     }
     let json = String::from_utf8(run(&["check", "--json"]).stdout).unwrap();
     assert!(json.starts_with("{\"facts\":[{\"name\":\"kernel\"") && json.ends_with("]}\n"), "{json}");
-    assert_eq!(json.matches("\"state\":").count(), json.matches("\"remedy\":").count());
+    let [states, remedies] = ["\"state\":", "\"remedy\":"].map(|key| json.matches(key).count());
+    assert!(states > 0 && states == remedies, "{json}");
     let bad = run(&["check", "--tracefs", "/proc"]);
     assert_eq!(bad.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&bad.stdout).contains("BAD      tracefs"));

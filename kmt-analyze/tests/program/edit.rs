@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::files::{REPORTS, Scratch, data, json, run, stderr, stdout};
+use crate::support::files::{REPORTS, Scratch, at, data, json, run, stderr, stdout};
 use kmt_format::raw::ChunkKind;
 use kmt_format::read::Trace;
 use serde_json::Value;
@@ -75,7 +75,8 @@ fn damaged_files_are_told_and_recovered() {
     let file = scratch.convert(&data("s390x-6.1"));
     let sound = json(&["verify", "--json"], &file);
     assert_eq!(sound["verify"]["sound"], true);
-    assert_eq!(sound["verify"]["events"], json(&["summary", "--json"], &file)["trace"]["events"]);
+    let summary = json(&["summary", "--json"], &file);
+    assert_eq!(at(&sound, "/verify/events"), at(&summary, "/trace/events"));
     let mut bytes = fs::read(&file).unwrap();
     let middle = bytes.len() * 2 / 3;
     bytes[middle] ^= 1;
@@ -110,7 +111,7 @@ fn a_file_whose_writer_was_interrupted_is_unfinished_and_not_damaged() {
     );
     let verify = &json(&["verify", "--json"], &file)["verify"];
     assert_eq!((&verify["sound"], &verify["finished"]), (&true.into(), &false.into()));
-    assert_eq!((&verify["damages_total"], &verify["index"]), (&0.into(), &Value::Null));
+    assert_eq!((at(verify, "/damages_total"), at(verify, "/index")), (&0.into(), &Value::Null));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::files::{Scratch, convert, json, run, stderr, stdout};
+use crate::support::files::{Scratch, at, convert, json, run, stderr, stdout};
 use serde_json::Value;
 
 /// Number, total and longest, in microseconds.
@@ -180,7 +180,7 @@ fn delayed_allocations_are_named() {
     assert!(delayed.iter().any(|d| d["gfp_flags_text"].as_str().unwrap().contains("GFP_HIGHUSER_MOVABLE")));
     // What was not recorded is no zero.
     let task = &report["latency"]["tasks"][0];
-    assert!(task["pages_scanned"].is_null() && task["direct_reclaims"].as_u64().is_some(), "{task}");
+    assert!(at(task, "/pages_scanned").is_null() && task["direct_reclaims"].as_u64().is_some(), "{task}");
 }
 
 /// Rows by what they are about, without what a text rounds: times.

@@ -116,6 +116,12 @@ pub fn json(args: &[&str], file: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}: {}", stderr(&output)))
 }
 
+/// The value at a JSON pointer, which must be there: `value["key"]` is null without that key, as it is where a number is
+/// unknown, so that checks for null and comparisons of two documents could not fail.
+pub fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {value:#}"))
+}
+
 /// Converts any file that `kmt-capture convert` reads.
 pub fn convert(input: &Path, output: &Path, instance: Option<&str>) -> Result<(), String> {
     let options = kmt_capture::convert::Options {

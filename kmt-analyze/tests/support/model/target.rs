@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::support::files::at;
+
 /// What the rules need to know of the target.
 pub struct Target {
     pub page_size: u64,
@@ -17,9 +19,9 @@ impl Target {
     pub fn of(info: &Value) -> Self {
         let word = info["format"]["long_size"].as_u64().unwrap();
         Self {
-            page_size: info["format"]["page_size"].as_u64().unwrap_or(4096),
+            page_size: at(info, "/format/page_size").as_u64().unwrap_or(4096),
             no_frame: u64::MAX >> (64 - 8 * word),
-            late_frees: info["kernel"]["release"].as_str().is_none_or(is_before_5_19),
+            late_frees: at(info, "/kernel/release").as_str().is_none_or(is_before_5_19),
             spans: spans(info),
         }
     }
@@ -32,7 +34,7 @@ fn spans(info: &Value) -> Vec<(u64, u64)> {
         for loss in cpu["losses"].as_array().unwrap() {
             spans.push((loss["after"].as_u64().unwrap_or(0), loss["before"].as_u64().unwrap_or(u64::MAX)));
         }
-        if cpu["lost_events_unplaced"].as_u64().unwrap_or(0) > 0 {
+        if at(cpu, "/lost_events_unplaced").as_u64().unwrap_or(0) > 0 {
             spans.push((0, u64::MAX));
         }
     }
