@@ -1,7 +1,8 @@
 //! What is printed to a full disk, or to nobody: a message and a code, no panic.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 
 fn command(words: &[&str]) -> Command {
@@ -95,12 +96,22 @@ fn a_fifo_without_a_reader_is_named_and_waited_for() {
     assert!(child.wait().unwrap().success());
     assert!(kmt_format::read::Trace::open(&received).unwrap().is_finished());
     // With a reader already there, nothing is said, and it gets the same.
-    let reader = fifo.clone();
-    let reader = std::thread::spawn(move || std::fs::read(reader).unwrap());
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let output = start().wait_with_output().unwrap();
-    assert_eq!(reader.join().unwrap().len(), received.len());
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("no reader"));
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut reader = File::options().read(true).custom_flags(flags).open(&fifo).unwrap();
+    let mut child = start();
+    let (mut len, mut buffer) = (0, vec![0; 1 << 16]);
+    loop {
+        // Before there is a writer, a read ends at once.
+        let has_ended = child.try_wait().unwrap().is_some();
+        match reader.read(&mut buffer) {
+            Ok(some @ 1..) => len += some,
+            _ if has_ended => break,
+            _ => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+    }
+    assert_eq!(len, received.len());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && !String::from_utf8_lossy(&output.stderr).contains("no reader"));
     std::fs::remove_dir_all(folder).unwrap();
 }
 
