@@ -75,7 +75,23 @@ impl Session {
             return Ok(());
         }
         let was_in_user_space = self.plan.in_user_space;
-        self.plan.set_pids(self.plan.pids.iter().copied().chain(threads).collect());
+        let before = self.plan.pids.clone();
+        self.plan.set_pids(before.iter().copied().chain(threads).collect());
+        if self.plan.in_user_space && !was_in_user_space {
+            self.status.clear();
+            if self.decoder.verbatim {
+                // Sub-buffers are kept as they are: the recorder can leave nothing out of them.
+                (self.plan.pids, self.plan.in_user_space) = (before, false);
+                self.names.watch_none();
+                kmt_common::message!(
+                    "warning: threads that start from now on are not recorded: the filter of --pid is full, and --raw keeps the kernel's sub-buffers as they are"
+                );
+                return Ok(());
+            }
+            kmt_common::message!(
+                "note: the filter of --pid is full: from now on the recorder leaves out the allocations of other tasks"
+            );
+        }
         let long_size = self.decoder.header_page.long_size();
         self.tasks.follow(&self.plan, &self.setup.dir, NATIVE_ORDER, long_size);
         if was_in_user_space {
