@@ -181,6 +181,9 @@ struct RecordArgs {
     /// Exit with the status of COMMAND (128 + N if signal N ended it) if the recording succeeded
     #[arg(long, requires = "command")]
     exit_status: bool,
+    /// Leave COMMAND running after the recording; else it is ended as Ctrl-C ends it
+    #[arg(long, requires = "command")]
+    keep_running: bool,
     /// Record while this command runs, on all CPUs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -256,6 +259,7 @@ impl From<RecordArgs> for RecordOptions {
             guard: true,
             tracefs: args.tracefs,
             exit_status: args.exit_status,
+            keep_running: args.keep_running,
             command: args.command,
         }
     }

@@ -860,14 +860,39 @@ fn the_status_of_a_command_is_told_and_kept() {
     assert!(stderr(&failed).contains("false exited with 1"), "{}", stderr(&failed));
     let done = bench.record(&["--force", "-q", "-b", "16M", "--", "true"]);
     assert_eq!(stderr(&done), "");
-    // One that outlives the recording has no status.
-    let running = ["--force", "--exit-status", "-b", "16M", "-d", "200ms", "--", "sleep", "2"];
-    let output = bench.record(&running);
+    // One that outlives the recording is ended, with what it has started; its status is not that of the recording.
+    let pids = bench.path("pids");
+    let script = format!("sleep 66 & echo $! > {0}; echo $$ >> {0}; sleep 66", pids.display());
+    let arguments = |option: &'static [&'static str]| {
+        [option, &["--force", "--exit-status", "-b", "16M", "-d", "300ms", "--", "sh", "-c"]].concat()
+    };
+    let is_running = || {
+        let pids = fs::read_to_string(&pids).unwrap();
+        assert_eq!(pids.lines().count(), 2, "{pids}");
+        let state = |pid: &str| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        pids.lines().filter(|pid| state(pid).contains(") S") || state(pid).contains(") R")).count()
+    };
+    let output = bench.record(&[arguments(&[]), vec![&script]].concat());
+    recorded(&output);
+    assert!(
+        stderr(&output).contains("was ended by signal 2 at the end of the recording"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(is_running(), 0);
+    let status = |name: &str| {
+        let bytes = fs::read(bench.path(name)).unwrap();
+        Trace::open(&bytes).unwrap().metadata().text("record.command_status").map(str::to_owned)
+    };
+    assert_eq!(status("out.kmt").as_deref(), Some("130"));
+    // Unless it is to run on.
+    let output = bench.record(&[arguments(&["--keep-running"]), vec![&script]].concat());
     recorded(&output);
     assert!(stderr(&output).contains("is still running"), "{}", stderr(&output));
-    let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes).unwrap();
-    assert_eq!(trace.metadata().text("record.command_status"), None);
+    assert_eq!((is_running(), status("out.kmt")), (2, None));
+    for pid in fs::read_to_string(&pids).unwrap().lines() {
+        let _ = std::process::Command::new("kill").arg(pid).status();
+    }
     // Ctrl-C is for both.
     let mut both = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
     both.args(["record", "--force", "--exit-status", "-b", "16M", "-e", "kmem:kfree", "-o"]);

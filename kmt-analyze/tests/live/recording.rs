@@ -12,7 +12,8 @@ use kmt_capture::failure::Outcome;
 use kmt_capture::record::{self, Options};
 use kmt_format::read::Trace;
 
-const TASK_EVENTS: [&str; 3] = ["task/task_newtask", "task/task_rename", "cgroup/cgroup_attach_task"];
+const TASK_EVENTS: [&str; 4] =
+    ["task/task_newtask", "task/task_rename", "sched/sched_process_exit", "cgroup/cgroup_attach_task"];
 
 struct Scratch(PathBuf);
 

@@ -77,7 +77,11 @@ fn cost(facts: &mut Facts, given: Option<&Path>, length: Duration) {
     match measure(&options) {
         Ok((_, cost)) => {
             facts.good("cost", format!("{} over {:.1} s", cost.rates(), cost.length.as_secs_f64()));
-            facts.good("cost", format!("recorder: {}", cost.of_recorder()));
+            let of_recorder = match cost.of_recorder() {
+                unknown if unknown.is_empty() => "measure for a second or longer".to_owned(),
+                cost => cost,
+            };
+            facts.good("cost", format!("recorder: {of_recorder}"));
         }
         Err(failure) => {
             let text = failure.to_string().replace('\n', "; ");

@@ -6,10 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
 
 use kmt_common::early_end::is_ignored;
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
+use super::tasks::numbered;
 use crate::failure::{Failure, Result};
 
 /// Signals that end a recording, and those of a command that ended: each a byte in a socket, so that one `poll` waits
@@ -71,6 +74,8 @@ pub struct Running {
     name: String,
     child: Child,
     status: Option<ExitStatus>,
+    /// A signal was sent to it.
+    is_signalled: bool,
 }
 
 impl Running {
@@ -82,7 +87,7 @@ impl Running {
             Failure::new(format!("starting {name}: {e}"))
                 .hint("give a program in PATH, or the path of a program")
         })?;
-        Ok(Some(Self { name, child, status: None }))
+        Ok(Some(Self { name, child, status: None, is_signalled: false }))
     }
 
     /// True if it ended.
@@ -91,6 +96,26 @@ impl Running {
             self.status = self.child.try_wait().ok().flatten();
         }
         self.status.is_some()
+    }
+
+    /// True if it ends within a time.
+    pub fn ends_within(&mut self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while !self.has_ended() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.has_ended()
+    }
+
+    /// Sends a signal to it and to the processes that it has started, as a terminal sends that of Ctrl-C to all of them.
+    pub fn signal(&mut self, signal: Signal) {
+        self.is_signalled = true;
+        let Ok(own) = i32::try_from(self.child.id()) else { return };
+        for pid in with_descendants(own) {
+            let Some(pid) = Pid::from_raw(pid) else { continue };
+            // Each may have ended meanwhile.
+            let _ = kill_process(pid, signal);
+        }
     }
 
     /// How it ended, in words; `None` while it runs.
@@ -110,13 +135,37 @@ impl Running {
         u8::try_from(code).ok()
     }
 
-    /// True if it ended otherwise than with status 0.
+    /// True if it ended otherwise than with status 0, and not for a signal of ours.
     pub fn has_failed(&self) -> bool {
-        self.status.is_some_and(|status| !status.success())
+        !self.is_signalled && self.status.is_some_and(|status| !status.success())
+    }
+
+    /// True if a signal was sent to it.
+    pub fn is_signalled(&self) -> bool {
+        self.is_signalled
     }
 
     /// Its number and name.
     pub fn describe(&self) -> String {
         format!("{} (process {})", self.name, self.child.id())
     }
+}
+
+/// A process and those that it and its children have started, as far as their parents still run.
+fn with_descendants(pid: i32) -> Vec<i32> {
+    let parent = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse::<i32>().ok()
+    };
+    let parents: Vec<(i32, i32)> =
+        numbered("/proc").iter().filter_map(|pid| Some((*pid, parent(pid)?))).collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&of) = found.get(next) {
+        let children = parents.iter().filter(|(pid, parent)| *parent == of && !found.contains(pid));
+        let children: Vec<i32> = children.map(|(pid, _)| *pid).collect();
+        found.extend(children);
+        next += 1;
+    }
+    found
 }

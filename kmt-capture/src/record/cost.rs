@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Length of a recording from which its cost is reported.
+const LENGTH_MIN: Duration = Duration::from_secs(1);
+
 /// Events, bytes and CPU time of a recorder.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
@@ -18,10 +21,11 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// CPU time as `46 ns an event, 0.8 % of one CPU`; empty where nothing can be said.
+    /// CPU time as `46 ns an event, 0.8 % of one CPU`; empty where it is unknown, and below a second, where most of it
+    /// is spent on the begin and the end.
     pub fn of_recorder(&self) -> String {
         let (Some(cpu_ns), length) = (self.cpu_ns, self.length.as_nanos()) else { return String::new() };
-        if length == 0 {
+        if self.length < LENGTH_MIN {
             return String::new();
         }
         let share = 100.0 * cpu_ns as f64 / length as f64;
@@ -56,5 +60,6 @@ mod tests {
         assert_eq!(cost.rates(), "100000 events/s, 1.60 MB/s");
         assert_eq!(Cost { events: 0, ..cost }.of_recorder(), "0.5 % of one CPU");
         assert_eq!(Cost { cpu_ns: None, ..cost }.of_recorder(), "");
+        assert_eq!(Cost { length: Duration::from_millis(999), ..cost }.of_recorder(), "");
     }
 }

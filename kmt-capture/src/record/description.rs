@@ -1,15 +1,18 @@
 //! Facts in the file besides events: the target, the conditions, the clock.
 
 use std::fs;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::Writer;
 
 use super::RecordOptions;
+use super::direct_map;
 use super::plan::Plan;
 use super::setup::Setup;
 use super::snapshot;
+use crate::decode::NATIVE_ORDER;
 use crate::tracefs::CONDITIONS;
 
 /// Keys and values about target and recording, at the start of the file.
@@ -38,6 +41,9 @@ pub fn write(
         ("record.command".into(), list(command)),
         ("record.functions".into(), list(plan.functions.concat())),
     ];
+    if let Some(base) = direct_map::base(Path::new("/proc/kcore"), NATIVE_ORDER) {
+        pairs.push(("kernel.direct_map".into(), format!("{base:#x}").into()));
+    }
     for (key, path) in [("cmdline", "/proc/cmdline"), ("boot_id", "/proc/sys/kernel/random/boot_id")] {
         if let Ok(text) = fs::read(path) {
             pairs.push((key.into(), text.trim_ascii().to_vec()));

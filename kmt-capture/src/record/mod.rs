@@ -4,6 +4,8 @@ mod command;
 mod cost;
 mod cpus;
 mod description;
+mod direct_map;
+mod exits;
 mod graph;
 mod mapped;
 mod plan;
@@ -88,6 +90,8 @@ pub struct RecordOptions {
     pub tracefs: Option<PathBuf>,
     /// True if the outcome is the command's status where the recording succeeded.
     pub exit_status: bool,
+    /// True if the command runs on after the recording.
+    pub keep_running: bool,
     /// Command to run meanwhile.
     pub command: Vec<OsString>,
 }

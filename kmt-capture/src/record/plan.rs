@@ -61,7 +61,8 @@ pub const RECLAIM_FUNCTIONS: [&[&str]; 10] = [
 ];
 
 /// Events that tell the names of tasks, and to which cgroup they move.
-const TASK_EVENTS: [&str; 3] = ["task:task_newtask", "task:task_rename", "cgroup:cgroup_attach_task"];
+const TASK_EVENTS: [&str; 4] =
+    ["task:task_newtask", "task:task_rename", "sched:sched_process_exit", "cgroup:cgroup_attach_task"];
 
 /// How one event is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -107,7 +107,7 @@ impl Session {
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
     pub(super) fn drain_ring(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
-        let Self { rings, stats, writer, decoder, names, tasks, buffer, sink, room, .. } = self;
+        let Self { rings, stats, writer, decoder, names, exits, tasks, buffer, sink, room, .. } = self;
         let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
             return Ok(0);
         };
@@ -130,6 +130,7 @@ impl Session {
             let is_begun = is_begun(bytes, &header);
             let see = |time, record: &[u8]| {
                 names.see(time, record);
+                exits.iter_mut().for_each(|exits| exits.see(time, record));
                 tasks.keeps(*cpu, record)
             };
             if let Err(error) = decoder.sub_buffer(writer, *cpu, bytes, stats, see) {

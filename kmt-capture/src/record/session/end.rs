@@ -1,14 +1,16 @@
 //! Chunks behind the last event, and the report at the end.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::{Loss, StatsTaken};
+use rustix::process::Signal;
 
 use super::Session;
 use super::room::{self, Bound};
 use crate::failure::{Outcome, Result};
+use crate::record::exits::Exits;
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::status::{self, Totals};
@@ -18,12 +20,12 @@ use kmt_common::text::count;
 
 /// Length of the state of /sys/kernel/slab in the file, at most about.
 const SLAB_STATE_LEN: u64 = 128 << 10;
-/// Time that a command has to end, where a signal ended the recording.
+/// Time that a command has to end after each signal.
 const ENDING: Duration = Duration::from_millis(500);
 
 impl Session {
     /// Writes the chunks behind the last event.
-    pub(super) fn close(&mut self, options: &RecordOptions) -> Result<()> {
+    pub(super) fn close(&mut self, options: &RecordOptions, ending: Ending) -> Result<()> {
         self.setup.stop()?;
         self.disturbed()?;
         self.read_counters();
@@ -37,7 +39,7 @@ impl Session {
             self.left = self.leave_the_rest()?;
         }
         self.read_counters();
-        self.command_outcome(options)?;
+        self.command_outcome(options, ending)?;
         if let Some(used) = &mut self.used {
             used.collect(&mut self.writer);
             used.pass(|| Ok(()))?;
@@ -79,21 +81,34 @@ impl Session {
         Ok(self.writer.meta(&pairs)?)
     }
 
-    /// How the command ended, if there was one. Ctrl-C ends it at the same time as us: it gets a moment then.
-    fn command_outcome(&mut self, options: &RecordOptions) -> Result<()> {
+    /// How the command ended, if there was one. A command that outlives the recording is ended as Ctrl-C would end it,
+    /// unless it is to run on.
+    fn command_outcome(&mut self, options: &RecordOptions, ending: Ending) -> Result<()> {
         let Some(command) = &mut self.command else { return Ok(()) };
-        let until = Instant::now() + if self.sink.signals.asked() > 0 { ENDING } else { Duration::ZERO };
-        while !command.has_ended() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
+        // Ctrl-C on a terminal reaches the command too.
+        let mut has_ended =
+            command.ends_within(if ending == Ending::Asked { ENDING } else { Duration::ZERO });
+        for signal in [Signal::INT, Signal::TERM] {
+            if !has_ended && !options.keep_running {
+                command.signal(signal);
+                has_ended = command.ends_within(ENDING);
+            }
         }
-        let outcome = command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));
-        if !options.quiet || command.has_failed() {
+        let mut outcome =
+            command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));
+        if has_ended && command.is_signalled() {
+            outcome.push_str(" at the end of the recording");
+        }
+        if !options.quiet || command.has_failed() || !(has_ended || options.keep_running) {
             self.status.clear();
             kmt_common::message!("{outcome}");
         }
         let status = command.code().map(|code| code.to_string());
+        let exit = self.exits.as_ref().filter(|_| ending == Ending::Command).and_then(Exits::near_end);
+        let exit = exit.map(|time| time.to_string());
         let mut pairs = vec![("record.command_outcome", outcome.as_bytes())];
         pairs.extend(status.as_ref().map(|status| ("record.command_status", status.as_bytes())));
+        pairs.extend(exit.as_ref().map(|exit| ("record.command_exit", exit.as_bytes())));
         Ok(self.writer.meta(&pairs)?)
     }
 

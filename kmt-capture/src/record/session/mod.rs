@@ -18,6 +18,7 @@ use self::room::{Room, is_in_memory};
 use self::sink::Sink;
 use super::command::Running;
 use super::cpus::online;
+use super::exits::Exits;
 use super::plan::Plan;
 use super::ring::Ring;
 use super::setup::Setup;
@@ -104,6 +105,8 @@ struct Session {
     cost: Cost,
     /// Time that reading /proc/slabinfo took meanwhile.
     snapshots: Duration,
+    /// Exits of tasks, where a command is recorded.
+    exits: Option<Exits>,
     /// The command that runs meanwhile.
     command: Option<Running>,
     /// The symbols that events need, where only these get into the file.
@@ -138,8 +141,10 @@ impl Session {
         let room = Room::new(sink.output.file().ok(), options.max_size);
         let names = TaskNames::new(&setup.dir, NATIVE_ORDER, long_size, &options.pids);
         let tasks = TaskFilter::new(&plan, &setup.dir, NATIVE_ORDER, long_size);
+        let exits = (!options.command.is_empty()).then(|| Exits::new(&setup.dir, NATIVE_ORDER, long_size));
         Ok(Self {
             names,
+            exits,
             tasks,
             rings: Vec::new(),
             refused: Vec::new(),
@@ -301,8 +306,9 @@ impl Session {
         ended: Result<Ending>,
     ) -> Result<(Outcome, Cost)> {
         self.status.clear();
-        let finished = ended.and_then(|ending| self.close(options).map(|()| ending));
-        let status = self.command.as_ref().and_then(Running::code).filter(|_| options.exit_status);
+        let finished = ended.and_then(|ending| self.close(options, ending).map(|()| ending));
+        let ended = self.command.as_ref().filter(|command| !command.is_signalled());
+        let status = ended.and_then(Running::code).filter(|_| options.exit_status);
         let (totals, cost) = (self.totals(), self.cost);
         let Self { setup, writer, decoder, mut sink, rings, counters, left, .. } = self;
         let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
