@@ -10,8 +10,11 @@ use crate::ledger::{Closed, Interests, Receiver};
 use crate::stream::{Op, Origin};
 
 /// Collects slab objects by allocation stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Calls;
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Time at which objects count as live; `None`: the end of the window.
+    pub until: Option<u64>,
+}
 
 impl Collector for Calls {
     type Part = CallsPart;
@@ -27,7 +30,7 @@ impl Collector for Calls {
     }
 
     fn partition(&self, share: &Share) -> CallsPart {
-        CallsPart { share: *share, join: StackJoin::default(), sums: CallSums::default() }
+        CallsPart { until: self.until, share: *share, join: StackJoin::default(), sums: CallSums::default() }
     }
 
     fn merge(&self, first: CallsPart, others: Vec<CallsPart>) -> CallSums {
@@ -62,6 +65,7 @@ pub struct CallSums {
 /// Objects of the addresses of one part.
 #[derive(Debug)]
 pub struct CallsPart {
+    until: Option<u64>,
     share: Share,
     join: StackJoin,
     sums: CallSums,
@@ -89,12 +93,12 @@ impl Receiver for CallsPart {
             Some(stack) => self.sums.stacks.entry(stack).or_default(),
             None => &mut self.sums.without,
         };
-        let bytes = closed.bytes_alloc;
+        let (bytes, is_live) = (closed.bytes_alloc, closed.is_live_at(self.until));
         sums.absorb(StackSums {
             allocs: u64::from(closed.is_born),
             bytes_alloc: if closed.is_born { bytes } else { 0 },
-            live: u64::from(closed.is_live),
-            bytes_live: if closed.is_live { bytes } else { 0 },
+            live: u64::from(is_live),
+            bytes_live: if is_live { bytes } else { 0 },
             caller: Some(closed.caller),
         });
     }
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn lives_of_one_address_keep_their_own_stacks() {
-        let mut calls = Calls.partition(&Share::whole(crate::collect::tests::rules(), true));
+        let mut calls = Calls::default().partition(&Share::whole(crate::collect::tests::rules(), true));
         let op = |kind, value, time, origin| Op {
             time,
             value,

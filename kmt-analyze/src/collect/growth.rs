@@ -13,16 +13,33 @@ use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 pub const STEPS: usize = 32;
 
 /// Collects births and survivors over a window of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Growth {
     start: u64,
+    /// Time from which nothing counts, if before the end of the selection: what is freed later survives.
+    until: Option<u64>,
     step: u64,
+    /// Tasks of the recorder, whose own memory is no growth; sorted.
+    recorder: Vec<i32>,
 }
 
 impl Growth {
-    /// For the window from `first` to `last`.
-    pub fn new(first: u64, last: u64) -> Self {
-        Self { start: first, step: (last.saturating_sub(first) / STEPS as u64 + 1).max(1) }
+    /// For the window from `first` to `last`, or to `until`.
+    pub fn new(first: u64, last: u64, until: Option<u64>) -> Self {
+        let end = until.unwrap_or(last);
+        let step = (end.saturating_sub(first) / STEPS as u64 + 1).max(1);
+        Self { start: first, until, step, recorder: Vec::new() }
+    }
+
+    /// Leaves out what these tasks allocate.
+    pub fn without(self, mut recorder: Vec<i32>) -> Self {
+        recorder.sort_unstable();
+        Self { recorder, ..self }
+    }
+
+    /// True if a time is behind the end.
+    fn is_late(&self, time: u64) -> bool {
+        self.until.is_some_and(|until| time >= until)
     }
 
     fn place(&self, time: u64) -> usize {
@@ -40,10 +57,11 @@ impl Collector for Growth {
 
     fn partition(&self, _: &Share) -> GrowthSums {
         GrowthSums {
-            window: *self,
+            window: self.clone(),
             callers: Vec::new(),
             pages: Vec::new(),
             slab_pages: 0,
+            of_recorder: 0,
             page_stacks: HashMap::default(),
         }
     }
@@ -63,6 +81,8 @@ pub struct GrowthSums {
     pub pages: Vec<Survival>,
     /// Live pages that hold slab objects; they are in no other number.
     pub slab_pages: u64,
+    /// Live bytes of slab objects of the recorder; they are in no other number.
+    pub of_recorder: u64,
     /// Pages by number of their stack.
     pub page_stacks: HashMap<u32, Survival, IntHash>,
 }
@@ -151,9 +171,8 @@ pub struct Survival {
     pub page_holders: HashMap<u32, Steps, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
-    /// First site of the call site with survivors, or else the first site: true if it has no survivors, and its number.
-    /// For pages the kind itself.
-    pub site: Option<(bool, u32)>,
+    /// Survivors of slab objects by number of their site; sites without survivors have 0.
+    pub sites: HashMap<u32, u64, IntHash>,
 }
 
 impl GrowthSums {
@@ -166,20 +185,30 @@ impl GrowthSums {
 impl Receiver for GrowthSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        let born = self.window.place(closed.life.born);
+        let window = &self.window;
+        if window.is_late(closed.life.born) {
+            return;
+        }
+        let is_live = closed.is_live_at(window.until);
+        let (is_freed, is_implied) = (closed.is_freed && !is_live, closed.is_implied_free && !is_live);
+        if window.recorder.binary_search(&closed.born_at.pid).is_ok() {
+            self.of_recorder += if is_live { closed.bytes_alloc } else { 0 };
+            return;
+        }
+        let born = window.place(closed.life.born);
         let survival = grown(&mut self.callers, closed.caller);
-        survival.add_site((!closed.is_live, closed.life.site));
+        *survival.sites.entry(closed.life.site).or_default() += u64::from(is_live);
         survival.births.add(born, u64::from(closed.is_born));
-        if closed.is_implied_free {
+        if is_implied {
             survival.implied_frees += 1;
             survival.implied_free_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
-        if closed.is_live {
+        if is_live {
             survival.holders.entry(closed.born_at.pid).or_default().add(born, 1);
             survival.survivors.add(born, 1);
             survival.survivor_amount.add(born, closed.bytes_alloc);
             survival.uncertain += u64::from(closed.uncertain);
-        } else if let Some(end) = closed.end.time().filter(|_| closed.is_freed) {
+        } else if let Some(end) = closed.end.time().filter(|_| is_freed) {
             survival.lifetimes.add(end.saturating_sub(closed.life.born));
         }
     }
@@ -190,27 +219,31 @@ impl Receiver for GrowthSums {
             self.slab_pages += closed.sums.frames_live;
             return;
         }
+        if self.window.is_late(closed.born) {
+            return;
+        }
+        let mut closed = *closed;
+        let sums = &mut closed.sums;
+        let ended_late = match closed.end {
+            Some((end, _)) if self.window.is_late(end) => {
+                let ended = sums.frames_freed.saturating_add(sums.frames_freed_implied);
+                (sums.frames_freed, sums.frames_freed_implied) = (0, 0);
+                ended
+            }
+            _ => 0,
+        };
         let born = self.window.place(closed.born);
+        // Whether freed pages had slab objects is unknown: by kind they would seem to be pages of another use.
         let survival = grown(&mut self.pages, closed.site);
-        survival.add_site((false, closed.site));
-        survival.add_frames(closed, born);
+        survival.add_frames(&closed, born);
         if closed.stack != NO_STACK {
-            self.page_stacks.entry(closed.stack).or_default().add_frames(closed, born);
+            closed.sums.frames_live = closed.sums.frames_live.saturating_add(ended_late);
+            self.page_stacks.entry(closed.stack).or_default().add_frames(&closed, born);
         }
     }
 }
 
 impl Survival {
-    #[inline]
-    fn add_site(&mut self, site: (bool, u32)) {
-        self.site = Some(self.site.map_or(site, |first| first.min(site)));
-    }
-
-    /// Number of the first site with survivors, or else of the first site.
-    pub fn site(&self) -> Option<u32> {
-        self.site.map(|(_, number)| number)
-    }
-
     /// Adds frames allocated in step `born`.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
         let (survival, live) = (self, closed.sums.frames_live);
@@ -243,7 +276,9 @@ impl std::ops::AddAssign<&Survival> for Survival {
             self.page_holders.entry(*origin).or_default().add_all(steps);
         }
         self.uncertain = self.uncertain.saturating_add(other.uncertain);
-        other.site.into_iter().for_each(|site| self.add_site(site));
+        for (site, survivors) in &other.sites {
+            *self.sites.entry(*site).or_default() += survivors;
+        }
     }
 }
 
@@ -252,6 +287,7 @@ impl Sums for GrowthSums {
         self.callers.absorb(other.callers);
         self.pages.absorb(other.pages);
         self.slab_pages.absorb(other.slab_pages);
+        self.of_recorder.absorb(other.of_recorder);
         self.page_stacks.absorb(other.page_stacks);
     }
 }

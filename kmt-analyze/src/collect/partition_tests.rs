@@ -335,6 +335,7 @@ fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Logged> {
         slab_frames: true,
         page_stacks: true,
         page_side_events: true,
+        tasks: true,
         stalls: true,
     };
     let plain = Interests { plain_lives: true, unmatched: true, ..Interests::default() };
@@ -357,11 +358,12 @@ proptest! {
         let log = log_of(&numbers, true);
         let window = (200, 2_500);
         check(&Anomalies, &log);
-        check(&Calls, &log);
+        check(&Calls::default(), &log);
         check(&CrossCpu, &log);
         check(&Fallbacks, &log);
         check(&Groups, &log);
-        check(&Growth::new(window.0, window.1), &log);
+        check(&Growth::new(window.0, window.1, None), &log);
+        check(&Growth::new(window.0, window.1, Some(window.0.midpoint(window.1))).without(vec![7, 2]), &log);
         check(&LifeGroups, &log);
         check(&Lifetimes { temporary_bound: Some(50) }, &log);
         check(&Mixing { pageblock_order: 9 }, &log);
@@ -405,7 +407,7 @@ fn random_events_are_of_all_kinds() {
     assert!(has(|e| matches!(e, Logged::Side(_))) && has(|e| matches!(e, Logged::SlabStack(_))));
     let stalls = in_parts(&Stalls::default(), &log, 7);
     assert!(stalls.kinds.len() > 5 && stalls.delayed.len() > 5, "{:?}", stalls.kinds.keys());
-    assert!(in_parts(&Calls, &log, 7).stacks.len() > 3);
+    assert!(in_parts(&Calls::default(), &log, 7).stacks.len() > 3);
     assert!(in_parts(&Fallbacks, &log, 7).len() > 10);
     assert!(in_parts(&Mixing { pageblock_order: 9 }, &log, 7).live.len() > 3);
     let occupancy = in_parts(&Occupancy { window: (200, 2_500), steps: 10 }, &log, 7);

@@ -309,6 +309,7 @@ impl StallSums {
         let n = event.numbers;
         let pid = event.place.pid;
         match event.kind {
+            SideEventKind::NewTask | SideEventKind::TaskExit => {}
             SideEventKind::DirectBegin => {
                 *self.tasks.entry(pid).or_default().direct.entry(n[0]).or_default() += 1;
                 self.begin(Stall::Direct, event);

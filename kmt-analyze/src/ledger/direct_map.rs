@@ -15,11 +15,21 @@ pub struct DirectMap {
     pub base_address: u64,
     /// Votes for it.
     pub votes: u64,
-    /// All votes.
+    /// All votes; 0: the recorder read it from the kernel.
     pub votes_all: u64,
 }
 
 impl DirectMap {
+    /// The base that a recorder read, at that address.
+    pub fn recorded(base_address: u64) -> Self {
+        Self { base: base_address & ADDRESS_BITS, base_address, votes: 0, votes_all: 0 }
+    }
+
+    /// True if the recorder read it from the kernel.
+    pub fn is_recorded(&self) -> bool {
+        self.votes_all == 0
+    }
+
     /// The frame that holds an address.
     #[inline]
     pub fn frame(&self, address: u64, page_shift: u32) -> u64 {
@@ -28,6 +38,9 @@ impl DirectMap {
 
     /// Share of the votes in percent.
     pub fn share_percent(&self) -> f64 {
+        if self.is_recorded() {
+            return 100.0;
+        }
         100.0 * self.votes as f64 / self.votes_all.max(1) as f64
     }
 }
@@ -48,6 +61,9 @@ pub struct Election {
 const BASE_STEP: u64 = 2 << 20;
 /// Smallest number of votes for a decision.
 const VOTES_MIN: u64 = 5;
+/// Bases of x86-64 kernels that do not move it (arch/x86/include/asm/page_64_types.h: from 4.20 on, before, and with 5
+/// levels of page tables), in the low 56 bits. One vote, and a third of all, is enough for them.
+const USUAL_BASES: [u64; 3] = [0x00ff_8880_0000_0000, 0x00ff_8800_0000_0000, 0x0011_0000_0000_0000];
 
 impl Election {
     /// An election for a target with pages of 2^`page_shift` bytes.
@@ -122,7 +138,8 @@ impl Election {
     pub fn result(&self) -> Option<DirectMap> {
         let best = self.votes.iter().max_by_key(|&(&base, &(votes, _))| (votes, std::cmp::Reverse(base)))?;
         let (&base, &(votes, base_address)) = best;
-        let wins = self.votes_all >= VOTES_MIN && votes * 2 > self.votes_all;
+        let is_usual = USUAL_BASES.contains(&base) && votes * 3 >= self.votes_all;
+        let wins = is_usual || self.votes_all >= VOTES_MIN && votes * 2 > self.votes_all;
         wins.then_some(DirectMap { base, base_address, votes, votes_all: self.votes_all })
     }
 }
@@ -134,8 +151,8 @@ mod tests {
     #[test]
     fn majority_of_five_wins() {
         let mut election = Election::new(12);
-        let base_address = 0xffff_8880_0000_0000u64;
-        let base = 0x00ff_8880_0000_0000u64;
+        let base_address = 0xffff_9d4a_c000_0000u64;
+        let base = 0x00ff_9d4a_c000_0000u64;
         let at = |cpu, pid| Origin { cpu, pid, level: 0, name: 0 };
         for i in 0..5u64 {
             election.page_alloc(1000 + i, 0, at(0, 7));
@@ -156,5 +173,21 @@ mod tests {
         election.slab_event(Some(base_address + (2 << 12)), at(0, 7));
         assert_eq!(election.result(), Some(DirectMap { base, base_address, votes: 5, votes_all: 5 }));
         assert_eq!(election.result().unwrap().frame(base + 0x5008, 12), 5);
+    }
+
+    #[test]
+    fn one_vote_is_enough_for_a_base_that_kernels_have_at_boot() {
+        let place = Origin { cpu: 0, pid: 7, level: 0, name: 0 };
+        let mut election = Election::new(12);
+        election.page_alloc(1000, 0, place);
+        election.slab_event(Some(0xffff_8880_0000_0000 + (1000 << 12)), place);
+        assert_eq!(election.result().map(|map| map.votes_all), Some(1));
+        assert!(!election.result().unwrap().is_recorded());
+        // Several others contradict it.
+        for base in [0xffff_9000_0000_0000u64, 0xffff_a000_0000_0000, 0xffff_b000_0000_0000] {
+            election.page_alloc(1000, 0, place);
+            election.slab_event(Some(base + (1000 << 12)), place);
+        }
+        assert_eq!(election.result(), None);
     }
 }

@@ -69,6 +69,15 @@ impl Closed {
         }
     }
 
+    /// True if it was live at a time in the window; without a time: at the window's end.
+    #[inline]
+    pub fn is_live_at(&self, time: Option<u64>) -> bool {
+        let Some(time) = time else { return self.is_live };
+        let ends_later = || self.end.time().is_some_and(|end| end >= time);
+        let is_counted = self.is_live || (self.is_freed || self.is_implied_free) && ends_later();
+        is_counted && self.life.born < time
+    }
+
     /// Time of kfree_rcu, if it ended the life.
     pub fn deferred_at(&self) -> Option<u64> {
         match self.end {

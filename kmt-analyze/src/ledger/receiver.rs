@@ -33,6 +33,8 @@ pub struct Interests {
     pub page_side_events: bool,
     /// Reclaim, compaction, function graphs: [`Receiver::side_event`].
     pub stalls: bool,
+    /// Starts and exits of tasks: [`Receiver::side_event`].
+    pub tasks: bool,
 }
 
 impl Interests {
@@ -51,6 +53,7 @@ impl Interests {
             page_stacks: self.page_stacks || other.page_stacks,
             page_side_events: self.page_side_events || other.page_side_events,
             stalls: self.stalls || other.stalls,
+            tasks: self.tasks || other.tasks,
         }
     }
 
@@ -71,7 +74,7 @@ impl Interests {
 
     /// True if [`Receiver::side_event`] is called.
     pub fn any_side_events(&self) -> bool {
-        self.page_side_events || self.stalls
+        self.page_side_events || self.stalls || self.tasks
     }
 }
 

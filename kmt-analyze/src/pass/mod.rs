@@ -131,10 +131,12 @@ fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<
     let needs_names = task.task_names || task.filter.is_about_names();
     let names = needs_names.then(|| Comms::of(trace));
     let selector = Selector::new(trace, task.filter, task.names, usual, names.as_ref());
-    let Sample { direct_map: first, classes_seen } = sample(trace);
+    let Sample { direct_map: found, classes_seen } = sample(trace);
+    let recorded = recorded_direct_map(trace);
+    let first = recorded.or(found);
     let (mut result, elected) = pass(trace, losses, task, &selector, first);
     // The sample's votes are nearly always right; if all votes differ, they decide.
-    let same = elected.map(|m| m.base) == first.map(|m| m.base);
+    let same = recorded.is_some() || elected.map(|m| m.base) == first.map(|m| m.base);
     let is_part = task.filter.window.is_some() && elected.is_none();
     if !same && !is_part {
         result = pass(trace, losses, task, &selector, elected).0;
@@ -145,6 +147,13 @@ fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<
     }
     result.names = names;
     result
+}
+
+/// The direct map's base, if the recorder could read it.
+fn recorded_direct_map(trace: &Trace<'_>) -> Option<DirectMap> {
+    let text = trace.metadata().text("kernel.direct_map")?.strip_prefix("0x")?;
+    let base = u64::from_str_radix(text, 16).ok()?;
+    has_pages(trace).then(|| DirectMap::recorded(base))
 }
 
 fn pass(
@@ -175,7 +184,11 @@ fn pass(
     let wanted = Wanted {
         stacks: interests.page_stacks || interests.slab_stacks,
         names: selector.names_of_tasks(),
-        side_events: SideEventsWanted { pages: interests.page_side_events, stalls: interests.stalls },
+        side_events: SideEventsWanted {
+            pages: interests.page_side_events,
+            stalls: interests.stalls,
+            tasks: interests.tasks,
+        },
         event_counts: task.event_counts.then_some(window),
     };
     // A free in the window may be logged late, and a kmalloc may have a duplicate event, by at most this bound.
@@ -214,7 +227,10 @@ fn pass(
         interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
         balance,
         collected: task.collectors.merge(vec![parts]),
-        direct_map: elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
+        direct_map: match direct_map {
+            Some(map) if map.is_recorded() => direct_map,
+            _ => elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
+        },
         weights: Weights::of(trace.metadata()),
         size_classes: SizeClasses::of(trace),
         page_size: (rules.page_size, page_size.is_none()),

@@ -71,6 +71,10 @@ kinds! {
     ZoneLocked,
     /// A page was freed in a batch.
     FreeBatched,
+    /// pid, clone_flags: a task starts another.
+    NewTask,
+    /// pid: a task exits.
+    TaskExit,
 }
 
 /// Largest number of fields of a side event.
@@ -86,13 +90,15 @@ pub struct SideEventsWanted {
     pub pages: bool,
     /// Of reclaim, compaction, function graphs.
     pub stalls: bool,
+    /// Starts and exits of tasks.
+    pub tasks: bool,
 }
 
 /// One kind: system, event, names of its fields.
 type Description = (&'static str, &'static str, SideEventKind, &'static [&'static str]);
 
-/// From include/trace/events/{vmscan,compaction,kmem}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
-const SIDE_EVENTS: [Description; 27] = {
+/// From include/trace/events/{vmscan,compaction,kmem,task,sched}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
+const SIDE_EVENTS: [Description; 29] = {
     use SideEventKind::*;
     [
         ("vmscan", "mm_vmscan_direct_reclaim_begin", DirectBegin, &["order"]),
@@ -134,6 +140,8 @@ const SIDE_EVENTS: [Description; 27] = {
         ("kmem", "mm_page_pcpu_drain", PcpuDrain, &[]),
         ("kmem", "mm_page_alloc_zone_locked", ZoneLocked, &[]),
         ("kmem", "mm_page_free_batched", FreeBatched, &[]),
+        ("task", "task_newtask", NewTask, &["pid", "clone_flags"]),
+        ("sched", "sched_process_exit", TaskExit, &["pid"]),
     ]
 };
 
@@ -163,6 +171,8 @@ impl SideEventKind {
                 | Fallback
                 | GraphEntry
                 | GraphExit
+                | NewTask
+                | TaskExit
         )
     }
 
@@ -192,7 +202,11 @@ impl SideEventPlan {
 
     /// True if it is needed.
     pub fn is_wanted(&self, wanted: SideEventsWanted) -> bool {
-        if self.kind.is_about_pages() { wanted.pages } else { wanted.stalls }
+        match self.kind {
+            SideEventKind::NewTask | SideEventKind::TaskExit => wanted.tasks,
+            kind if kind.is_about_pages() => wanted.pages,
+            _ => wanted.stalls,
+        }
     }
 
     /// Fields of an event.

@@ -70,9 +70,12 @@ pub fn sysfs_line(line: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)
 }
 
 /// Numbers of /sys/kernel/slab: by cache, then by file.
-pub fn parse_sysfs(text: &[u8]) -> BTreeMap<String, BTreeMap<String, u64>> {
+pub type Sysfs = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// Parses the snapshot of /sys/kernel/slab.
+pub fn parse_sysfs(text: &[u8]) -> Sysfs {
     let text = String::from_utf8_lossy(text);
-    let mut out: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    let mut out = Sysfs::new();
     for line in text.lines() {
         let Some((cache, files)) = sysfs_line(line) else { continue };
         for (file, value) in files {

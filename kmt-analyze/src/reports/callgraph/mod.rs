@@ -95,7 +95,7 @@ impl Report for CallGraph {
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let slab = (!self.pages).then(|| collectors.add(Calls));
+        let slab = (!self.pages).then(|| collectors.add(Calls::default()));
         (slab, self.pages.then(|| collectors.add(PageGroups)))
     }
 

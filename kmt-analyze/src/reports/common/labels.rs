@@ -28,10 +28,14 @@ impl<'s, 'd> Labels<'s, 'd> {
         function_of(self.symbol(address))
     }
 
+    /// Name of a task.
+    pub fn name(&self, pid: i32) -> String {
+        self.tasks.get(&pid).map_or("<...>".to_owned(), |c| escaped(c))
+    }
+
     /// Name and id of a task.
     pub fn task(&self, pid: i32) -> String {
-        let name = self.tasks.get(&pid).map_or("<...>".to_owned(), |c| escaped(c));
-        format!("{name}-{pid}")
+        format!("{}-{pid}", self.name(pid))
     }
 
     /// Call site and interface of a caller number.

@@ -22,7 +22,8 @@ pub struct TrustRow {
     pub notes: Vec<String>,
     /// Address of page frame 0 in the direct map; `null`: not found.
     pub direct_map_base: Option<Address>,
-    /// Number of votes for that address: pairs of a page allocation and the slab allocation that follows it.
+    /// Number of votes for that address: pairs of a page allocation and the slab allocation that follows it; `null`: the
+    /// recorder read the address from the kernel.
     pub direct_map_votes: Option<u64>,
     /// Number of all votes.
     pub direct_map_votes_all: Option<u64>,
@@ -41,8 +42,8 @@ impl TrustRow {
         Self {
             notes: trust_lines(session, result, all),
             direct_map_base: direct_map.map(|map| Address(map.base_address)),
-            direct_map_votes: direct_map.map(|map| map.votes),
-            direct_map_votes_all: direct_map.map(|map| map.votes_all),
+            direct_map_votes: direct_map.filter(|map| !map.is_recorded()).map(|map| map.votes),
+            direct_map_votes_all: direct_map.filter(|map| !map.is_recorded()).map(|map| map.votes_all),
             page_size: result.page_size.0,
             page_size_assumed: result.page_size.1,
             damaged_chunks: result.damages.len(),
@@ -138,6 +139,7 @@ fn facts(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<Fa
 /// The direct map's base, by which objects are placed on their pages.
 fn placement(session: &Session<'_>, result: &pass::Analysis) -> Fact {
     match result.direct_map {
+        Some(map) if map.is_recorded() => Fact::normal("Direct map base: read from the kernel."),
         Some(map) => Fact::normal(format!(
             "Direct map base: {:.0} % of {} votes.",
             map.share_percent(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::judged::Judged;
 use super::verdict::Verdict;
-use super::verdict::families::holder;
+use super::verdict::makers::holder;
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::trace::event_names::glob;

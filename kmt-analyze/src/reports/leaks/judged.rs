@@ -1,5 +1,7 @@
 //! A call site, or a kind of pages, with the verdict on its live memory.
 
+use super::caches::CacheShare;
+use super::slab::function;
 use super::stacks::RowStack;
 use crate::collect::growth::Survival;
 use crate::reports::leaks::verdict::Evidence;
@@ -10,15 +12,32 @@ pub(super) struct Judged<'r> {
     pub(super) api: Option<Api>,
     pub(super) address: u64,
     pub(super) name: String,
+    /// Cache or size class with most of it, and the number of others.
     pub(super) cache: String,
+    /// Caches with live objects, those with most first; none for pages.
+    pub(super) caches: Vec<CacheShare>,
     pub(super) evidence: Evidence,
     /// The kernel reclaims objects of its cache when memory is short.
     pub(super) is_reclaimable: bool,
+    /// Of tasks that started in the window, whose number grows.
+    pub(super) is_of_tasks: bool,
     /// Stacks with most live objects, where stacks were recorded.
     pub(super) stacks: Vec<RowStack>,
     pub(super) survival: &'r Survival,
     /// Number of the row that leads its family.
     pub(super) leader: Option<usize>,
+}
+
+impl Judged<'_> {
+    /// Function of the call site.
+    pub(super) fn function(&self) -> &str {
+        function(&self.name)
+    }
+
+    /// True for the kernel's structure of a task.
+    pub(super) fn is_task(&self) -> bool {
+        self.caches.first().is_some_and(|share| share.cache == "task_struct")
+    }
 }
 
 /// Sorts by verdict, then by old bytes.

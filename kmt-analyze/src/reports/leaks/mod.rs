@@ -1,9 +1,13 @@
 //! `leaks`: slab objects and pages that are still allocated, with a verdict on their growth.
 
+mod caches;
 mod families;
 mod ignore;
 mod judged;
+mod makers;
+mod page_survivals;
 mod pages;
+mod reclaimable;
 mod row;
 mod rows;
 mod sentence;
@@ -14,6 +18,7 @@ mod syscall;
 mod text;
 mod text_parts;
 mod text_tables;
+mod until;
 mod verdict;
 
 pub use rows::{LeakRows, LeakTables};
@@ -21,7 +26,7 @@ pub use sentence::{growth_sentence, page_growth_sentence};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-use crate::collect::{Calls, Collectors, Growth, Handle};
+use crate::collect::{Calls, Collectors, Growth, Handle, Kin};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
@@ -50,12 +55,21 @@ pub struct Leaks {
     ignore: Option<Ignore>,
 }
 
+/// Results of the pass.
+#[derive(Debug)]
+pub struct Handles {
+    growth: Handle<Growth>,
+    kin: Handle<Kin>,
+    calls: Option<Handle<Calls>>,
+    until: Option<u64>,
+}
+
 /// With more than this lost, most objects without a free event are those whose event was lost.
 const LOST_PERCENT_MAX: f64 = 10.0;
 
 impl Report for Leaks {
     type Options = Options;
-    type Handles = (Handle<Growth>, Option<Handle<Calls>>);
+    type Handles = Handles;
     type Rows = LeakRows;
 
     const NAME: &'static str = "leaks";
@@ -86,14 +100,26 @@ impl Report for Leaks {
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let (first, last) = context.selection.span(context.session);
-        let calls = stacks::may_exist(context.session).then(|| collectors.add(Calls));
-        (collectors.add(Growth::new(first, last)), calls)
+        let Context { session, selection, .. } = context;
+        let (first, last) = selection.span(session);
+        let until = until::command_exit(session, selection);
+        let growth = Growth::new(first, last, until).without(until::of_recorder(session));
+        Handles {
+            growth: collectors.add(growth),
+            kin: collectors.add(Kin),
+            calls: stacks::may_exist(session).then(|| collectors.add(Calls { until })),
+            until,
+        }
     }
 
     fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> LeakRows {
-        let calls = handles.1.map(|calls| analysis.get(calls));
-        rows::of(context, analysis, analysis.get(handles.0), calls, self.ignore.as_ref())
+        let collected = slab::Collected {
+            growth: analysis.get(handles.growth),
+            kin: analysis.get(handles.kin),
+            calls: handles.calls.map(|calls| analysis.get(calls)),
+            until: handles.until,
+        };
+        rows::of(context, analysis, collected, self.ignore.as_ref())
     }
 
     fn screen(&self, rows: &LeakRows, view: &View) -> Screen {

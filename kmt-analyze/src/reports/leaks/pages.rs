@@ -1,80 +1,103 @@
 //! Pages that are still allocated, by kind and by call site.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use super::judged::{Judged, sort};
-use crate::collect::growth::GrowthSums;
-use crate::collect::growth::Survival;
+use super::page_survivals::PageSurvivals;
+use crate::collect::growth::{Steps, Survival};
+use crate::collect::kin::TaskEvents;
 use crate::pass;
 use crate::pass::filter::Names;
 use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::page_callers::{caller, is_allocator};
-use crate::reports::leaks::verdict::{Verdict, judge};
+use crate::reports::leaks::verdict::tasks::{belong_to_tasks, grow_with_tasks};
+use crate::reports::leaks::verdict::{Evidence, Verdict, judge};
 
-/// Pages by kind.
+/// Tasks that started in the window, and the length of a step.
+pub(super) struct Started<'t> {
+    pub(super) tasks: &'t Survival,
+    pub(super) kin: &'t TaskEvents,
+    pub(super) step: u64,
+}
+
+impl Started<'_> {
+    /// Verdict on pages, of which a task has some for its memory: page tables, stacks.
+    fn judge(&self, survival: &Survival) -> Evidence {
+        let mut evidence = judge(survival, self.step);
+        let are_theirs = || {
+            let do_grow = judge(self.tasks, self.step).verdict.is_growth();
+            do_grow && grow_with_tasks(survival, self.tasks, self.kin)
+                || !do_grow && belong_to_tasks(survival, self.tasks, self.step)
+        };
+        if evidence.verdict.is_growth() && are_theirs() {
+            evidence.verdict = Verdict::WithTasks;
+        }
+        evidence
+    }
+}
+
+/// Pages by kind; `callers` are those by call site, where stacks were recorded.
 pub(super) fn page_rows<'g>(
     context: &Context<'_, '_>,
     result: &pass::Analysis,
-    growth: &'g GrowthSums,
+    pages: &'g PageSurvivals,
+    callers: &[Judged<'_>],
+    started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
     let names = TraceNames::new(context.session);
-    let mut rows: Vec<Judged<'g>> = (0u32..)
-        .zip(&growth.pages)
-        .filter(|(_, survival)| survival.survivors.sum() > 0)
+    // Call sites are judged by what they do: a kind grows only if one of them does.
+    let most = callers.iter().max_by_key(|row| row.evidence.old_amount).map(|row| row.evidence.verdict);
+    let explained = most.filter(|_| !callers.iter().any(|row| row.evidence.verdict.is_growth()));
+    let memory = memory_of_tasks(result, pages);
+    let mut rows: Vec<Judged<'g>> = pages
+        .kinds
+        .iter()
         .map(|(number, survival)| {
-            let site = result.interner.pages.get(number).copied().unwrap_or_default();
+            let site = result.interner.pages.get(*number).copied().unwrap_or_default();
             let migratetype = names.migratetype(site.migratetype);
             let gfp = escaped(&names.gfp(&result.interner, site.gfp_flags));
-            let mut evidence = judge(survival, growth.step());
+            let mut evidence = started.judge(survival);
             if evidence.verdict.is_growth() && (site.is_movable() || migratetype == "Reclaimable") {
                 evidence.verdict = Verdict::Reclaimable;
             }
-            let name = format!("order {}, {gfp}", site.order);
-            Judged {
-                api: None,
-                address: 0,
-                name,
-                cache: migratetype,
-                evidence,
-                is_reclaimable: false,
-                stacks: Vec::new(),
-                survival,
-                leader: None,
+            let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
+            if evidence.verdict.is_growth() && is_page_table && goes_with_memory(survival, &memory) {
+                evidence.verdict = Verdict::WithTasks;
             }
+            if let Some(verdict) = explained.filter(|_| evidence.verdict.is_growth()) {
+                evidence.verdict = verdict;
+            }
+            let name = format!("order {}, {gfp}", site.order);
+            row((0, name, migratetype), evidence, survival)
         })
         .collect();
     sort(&mut rows);
     rows
 }
 
-/// Pages by call site, slabs apart.
-pub(super) type PageCallers = BTreeMap<(u64, bool), Survival>;
+/// Flags of page tables (GFP_PGTABLE_USER; include/asm-generic/pgalloc.h, 4.7 to 7.2).
+const PAGE_TABLES: [&str; 2] = ["GFP_KERNEL_ACCOUNT|__GFP_ZERO", "GFP_KERNEL_ACCOUNT|__GFP_ZERO|__GFP_COMP"];
 
-/// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
-const SLAB_PAGES: [&str; 3] = ["allocate_slab", "new_slab", "alloc_slab_page"];
-
-/// Pages by the first function in their stacks outside the allocator.
-pub(super) fn page_callers(
-    context: &Context<'_, '_>,
-    result: &pass::Analysis,
-    growth: &GrowthSums,
-) -> PageCallers {
-    let env = context.session.print_env();
-    let is_slab = |address: u64| {
-        let name = env.symbol_with_offset(address);
-        SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))
-    };
-    let mut out = PageCallers::new();
-    for (stack, survival) in &growth.page_stacks {
-        let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        let caller = caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)));
-        let is_slab = addresses.iter().any(|&address| is_slab(address));
-        *out.entry((caller, is_slab)).or_default() += survival;
+/// Live movable pages of each task: its memory.
+fn memory_of_tasks(result: &pass::Analysis, pages: &PageSurvivals) -> HashMap<i32, u64> {
+    let mut memory: HashMap<i32, u64> = HashMap::new();
+    for (number, survival) in &pages.kinds {
+        if result.interner.pages.get(*number).is_some_and(|site| site.is_movable()) {
+            for (pid, steps) in &survival.holders {
+                *memory.entry(*pid).or_default() += steps.sum();
+            }
+        }
     }
-    out
+    memory
+}
+
+/// True if most of these pages are of tasks that have at least as many pages of memory.
+fn goes_with_memory(survival: &Survival, memory: &HashMap<i32, u64>) -> bool {
+    let of_memory = |(pid, steps): (&i32, &Steps)| steps.sum().min(memory.get(pid).copied().unwrap_or(0));
+    let sum: u64 = survival.holders.iter().map(of_memory).sum();
+    sum.saturating_mul(2) >= survival.survivors.sum()
 }
 
 /// Functions that put pages into the page cache, which is kept until memory is short (mm/filemap.c,
@@ -90,44 +113,49 @@ const PAGE_CACHE: [&str; 8] = [
     "grow_dev_",
 ];
 
+/// Pages by call site.
 pub(super) fn page_caller_rows<'g>(
     context: &Context<'_, '_>,
-    by_caller: &'g PageCallers,
-    growth: &GrowthSums,
+    pages: &'g PageSurvivals,
+    started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
     let labels = Labels::new(context.session);
-    let mut rows: Vec<Judged<'g>> = by_caller
+    let mut rows: Vec<Judged<'g>> = pages
+        .callers
         .iter()
         .filter(|(_, survival)| survival.survivors.sum() > 0)
         .map(|(&(address, is_slab), survival)| {
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
-            let mut evidence = judge(survival, growth.step());
+            let mut evidence = started.judge(survival);
             if evidence.verdict.is_growth() && PAGE_CACHE.iter().any(|start| name.starts_with(start)) {
                 evidence.verdict = Verdict::Reclaimable;
             }
             // The objects on slab pages have their own rows.
-            if is_slab
-                && matches!(
-                    evidence.verdict,
-                    Verdict::Grows | Verdict::Batches | Verdict::Warming | Verdict::Burst
-                )
-            {
+            let has_verdict = evidence.verdict.is_growth()
+                || matches!(evidence.verdict, Verdict::Warming | Verdict::Burst | Verdict::WithTasks);
+            if is_slab && has_verdict {
                 evidence.verdict = Verdict::WithSlabs;
             }
             let cache = if is_slab { "slab" } else { "" }.to_owned();
-            Judged {
-                api: None,
-                address,
-                name,
-                cache,
-                evidence,
-                is_reclaimable: false,
-                stacks: Vec::new(),
-                survival,
-                leader: None,
-            }
+            row((address, name, cache), evidence, survival)
         })
         .collect();
     sort(&mut rows);
     rows
+}
+
+fn row((address, name, cache): (u64, String, String), evidence: Evidence, survival: &Survival) -> Judged<'_> {
+    Judged {
+        api: None,
+        address,
+        name,
+        cache,
+        caches: Vec::new(),
+        evidence,
+        is_reclaimable: false,
+        is_of_tasks: false,
+        stacks: Vec::new(),
+        survival,
+        leader: None,
+    }
 }

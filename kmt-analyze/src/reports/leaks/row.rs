@@ -1,17 +1,15 @@
 //! Memory of one call site, or of one kind of pages, that is still allocated.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
+use super::caches::CacheShare;
 use super::families::{Family, per_second, until};
 use super::judged::Judged;
 use super::stacks::RowStack;
-use crate::collect::growth::{Numbers, Steps};
+use crate::collect::growth::Numbers;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::leaks::verdict::Verdict;
-use crate::stream::Interner;
 
 /// Memory of one call site, or of one kind of pages, that is still allocated.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -28,8 +26,11 @@ pub struct LeakRow {
     pub call_site: Option<Address>,
     /// Function and offset, or the kind of pages.
     pub symbol: String,
-    /// Cache or size class; of pages their migrate type, or `slab`.
+    /// Cache or size class with most survivors, and the number of others, as `kmalloc-16 + 5`; of pages their migrate
+    /// type, or `slab`.
     pub cache: String,
+    /// Caches of the survivors, those with most first; empty for pages.
+    pub caches: Vec<CacheShare>,
     /// Objects, or pages, that are live at the end.
     pub survivors: u64,
     /// Bytes of the survivors.
@@ -113,7 +114,6 @@ const HOLDERS: usize = 5;
 /// Makes rows of judged call sites.
 pub(super) struct RowMaker<'m, 's, 'd> {
     pub(super) labels: &'m Labels<'s, 'd>,
-    pub(super) interner: &'m Interner,
     pub(super) families: &'m [Family<'m>],
     pub(super) start: u64,
     pub(super) length: u64,
@@ -175,6 +175,7 @@ impl RowMaker<'_, '_, '_> {
             call_site: (r.address != 0).then_some(Address(r.address)),
             symbol: r.name.clone(),
             cache: r.cache.clone(),
+            caches: r.caches.clone(),
             survivors: e.survivors,
             bytes: bytes(e.amount),
             old_survivors: e.old,
@@ -197,27 +198,15 @@ impl RowMaker<'_, '_, '_> {
             holders: self.holders(r),
             stacks: self.stacks(r),
             kind: e.verdict,
-            holders_total: self.tasks(r).len(),
+            holders_total: r.survival.holders.len(),
             since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
         }
     }
 
-    /// Survivors of a row by the task that allocated them; a task may have allocated pages on several CPUs.
-    fn tasks(&self, row: &Judged<'_>) -> HashMap<i32, u64> {
-        let survival = row.survival;
-        let pid = |origin: u32| self.interner.origins.get(origin).map_or(0, |origin| origin.pid);
-        let pages = survival.page_holders.iter().map(|(&origin, steps)| (pid(origin), steps));
-        let objects = survival.holders.iter().map(|(&pid, steps)| (pid, steps));
-        let mut tasks: HashMap<i32, u64> = HashMap::new();
-        for (pid, steps) in objects.chain(pages) {
-            *tasks.entry(pid).or_default() += Steps::sum(steps);
-        }
-        tasks
-    }
-
     /// Tasks that allocated most survivors.
     fn holders(&self, row: &Judged<'_>) -> Vec<HolderRow> {
-        let mut all: Vec<(i32, u64)> = self.tasks(row).into_iter().collect();
+        let mut all: Vec<(i32, u64)> =
+            row.survival.holders.iter().map(|(pid, steps)| (*pid, steps.sum())).collect();
         all.sort_by_key(|&(pid, survivors)| (std::cmp::Reverse(survivors), pid));
         let holder =
             |&(pid, survivors): &(i32, u64)| HolderRow { pid, task: self.labels.task(pid), survivors };

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::families::{Family, families};
 use super::ignore::{Ignore, Ignored};
 use super::judged::Judged;
-use super::pages::{page_caller_rows, page_callers, page_rows};
+use super::makers::{self, MakersRow, TasksRow};
+use super::page_survivals::PageSurvivals;
+use super::pages::{Started, page_caller_rows, page_rows};
 use super::row::{LeakRow, RowMaker};
-use super::slab;
+use super::slab::{self, Collected};
 use super::text_parts::{TextParts, text_parts};
-use crate::collect::calls::CallSums;
-use crate::collect::growth::GrowthSums;
 use crate::pass::Analysis;
 use crate::render::text::duration;
 use crate::reports::common::Context;
@@ -56,9 +56,12 @@ impl LeakRows {
 pub struct LeakTables {
     /// Length of the window, in the clock's unit.
     pub window: u64,
+    /// Time at which the processes of the recorded command began to exit, and at which live memory is judged; `null`:
+    /// judged at the end of the window.
+    pub command_exit: Option<u64>,
     /// Number of families, including those beyond the limit of rows.
     pub families_total: usize,
-    /// Call sites that grow together: their objects are allocated at the same times by one task; the largest first.
+    /// Call sites that grow together: their objects are allocated at the same times by the same tasks; the largest first.
     pub families: Vec<FamilyRow>,
     /// Number of call sites, including those beyond the limit of rows.
     pub callers_total: usize,
@@ -83,12 +86,16 @@ pub struct LeakTables {
 }
 
 /// Call sites that grow together.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FamilyRow {
+    /// Tasks that allocated the objects of its leader.
+    pub makers: MakersRow,
+    /// Tasks that started and are still allocated, where their number grows; `null`: the family is not of tasks.
+    pub tasks: Option<TasksRow>,
     /// Number of call sites.
     pub call_sites: usize,
-    /// Call site with most bytes.
+    /// Call site that tells most of what it is.
     pub leader: Option<String>,
     /// Bytes of the old survivors of all of them.
     pub old_bytes: u64,
@@ -103,12 +110,12 @@ const WINDOW_NS_MIN: u64 = 1_000_000_000;
 pub fn of(
     context: &Context<'_, '_>,
     analysis: &Analysis,
-    growth: &GrowthSums,
-    calls: Option<&CallSums>,
+    collected: Collected<'_>,
     ignore: Option<&Ignore>,
 ) -> LeakRows {
+    let Collected { growth, kin, until, .. } = collected;
     let (first, last) = context.selection.span(context.session);
-    let length = last.saturating_sub(first);
+    let length = until.unwrap_or(last).saturating_sub(first);
     if context.session.unit() == ClockUnit::Nanoseconds && length < WINDOW_NS_MIN {
         let refused = format!(
             "the window of {} is too short: live objects are normal for at least {}",
@@ -117,34 +124,33 @@ pub fn of(
         );
         return LeakRows { leaks: Leaked::Refused { refused } };
     }
-    let mut judged = slab::judged(context, analysis, growth, calls);
-    let mut pages = page_rows(context, analysis, growth);
-    let by_caller = page_callers(context, analysis, growth);
-    let mut callers = page_caller_rows(context, &by_caller, growth);
+    let mut judged = slab::judged(context, analysis, collected);
+    let tasks = slab::tasks_started(&judged);
+    let started = Started { tasks: &tasks, kin, step: growth.step() };
+    let survivals = PageSurvivals::new(context, analysis, growth);
+    let mut callers = page_caller_rows(context, &survivals, &started);
+    let mut pages = page_rows(context, analysis, &survivals, &callers, &started);
     let labels = Labels::new(context.session);
     let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], &labels));
     let families = families(&judged, length);
     let page_size = analysis.page_size.0;
-    let maker = RowMaker {
-        labels: &labels,
-        interner: &analysis.interner,
-        families: &families,
-        start: first,
-        length,
-        page_size,
-    };
+    let maker = RowMaker { labels: &labels, families: &families, start: first, length, page_size };
     let basis = Basis::of(context.session, analysis);
     let rows = |judged: &[Judged<'_>]| judged.iter().take(context.limit).map(|r| maker.row(r)).collect();
     let family = |family: &Family<'_>| FamilyRow {
+        makers: makers::makers(family, kin, &labels),
+        tasks: makers::tasks(family, &tasks, kin),
         call_sites: family.rows.len(),
         leader: family.rows.first().map(|row| row.name.clone()),
         old_bytes: family.bytes,
         old_bytes_per_second: family.per_second,
     };
+    let found: Vec<FamilyRow> = families.iter().map(family).collect();
     let tables = LeakTables {
         window: length,
+        command_exit: until,
         families_total: families.len(),
-        families: families.iter().take(context.limit).map(family).collect(),
+        families: found.iter().take(context.limit).cloned().collect(),
         callers_total: judged.len(),
         callers: rows(&judged),
         slab_pages: analysis.direct_map.map(|_| growth.slab_pages),
@@ -156,7 +162,8 @@ pub fn of(
         text: TextParts {
             has_slab: basis.allocs(None),
             has_pages: basis.page_ends(),
-            ..text_parts(&maker, [&judged, &callers, &pages], &families, context.limit)
+            of_recorder: growth.of_recorder,
+            ..text_parts(&maker, [&judged, &callers, &pages], (&families, &found), context.limit)
         },
     };
     LeakRows { leaks: Leaked::Found(Box::new(tables)) }

@@ -2,12 +2,13 @@
 
 use kmt_format::kernel::ClockUnit;
 
+use super::makers::TasksRow;
 use super::row::LeakRow;
 use super::syscall;
 use super::text_parts::FamilyPart;
 use crate::render::screen::function_of;
 use crate::render::text::count;
-use crate::render::words::share;
+use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::leaks::verdict::Verdict;
 
@@ -19,15 +20,44 @@ const MANY: u64 = 10;
 pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String {
     let Some(leader) = family.table.rows.first() else { return String::new() };
     let (bytes, per_second) = (family.bytes, family.bytes_per_second);
-    let held = family.holder.as_ref().map(|(task, bytes)| (task.as_str(), *bytes));
+    let grew = format!("{}{}", amount(bytes, per_second, window, view), course(leader, view));
+    if let Some(tasks) = &family.tasks {
+        return format!("Slab memory grew by {grew}, with {}.", of_tasks(tasks, family.holder.as_ref()));
+    }
     format!(
-        "Slab memory grew by {}{}{}, at {}{}.",
-        amount(bytes, per_second, window, view),
-        course(leader, view),
-        by(held, bytes, family.holders_total),
+        "Slab memory grew by {grew}{}, at {}{}.",
+        by_makers(family, bytes),
         function_of(&leader.symbol),
         through(leader)
     )
+}
+
+/// Tasks that did not end, or were not reaped, with the task that started most of them.
+fn of_tasks(tasks: &TasksRow, most: Option<&(String, u64)>) -> String {
+    let number = counted(tasks.live, "task", "tasks");
+    let started = most.map_or(String::new(), |(task, _)| format!(" started by {task}"));
+    match tasks.not_reaped {
+        Some(not_reaped) if not_reaped.saturating_mul(2) >= tasks.live => {
+            format!("{number}{started} that exited and were not reaped")
+        }
+        Some(_) => format!("{number}{started} that did not exit"),
+        None => format!("{number}{started} that did not exit or were not reaped"),
+    }
+}
+
+/// The tasks behind a family: one that did most, or many with what they have in common.
+fn by_makers(family: &FamilyPart, bytes: u64) -> String {
+    let makers = &family.makers;
+    let held = family.holder.as_ref().map(|(task, bytes)| (task.as_str(), *bytes));
+    let has_most = held.is_some_and(|(_, most)| most.saturating_mul(2) >= bytes);
+    if has_most || (makers.name.is_none() && makers.parent.is_none()) {
+        return by(held, bytes, makers.tasks);
+    }
+    let are_short = makers.exited.is_some_and(|exited| exited * 5 >= makers.tasks * 4);
+    let kind = if are_short { "short-lived " } else { "" };
+    let named = makers.name.as_ref().map_or(String::new(), |name| format!(" named {name}"));
+    let parent = makers.parent.as_ref().map_or(String::new(), |parent| format!(", children of {parent}"));
+    format!(", by {} {kind}tasks{named}{parent}", count(makers.tasks as u64))
 }
 
 /// Growth of pages: of a call site where stacks were recorded, else of a kind.
@@ -93,6 +123,7 @@ fn through(row: &LeakRow) -> String {
 mod tests {
     use super::*;
     use crate::render::look::Look;
+    use crate::reports::leaks::makers::MakersRow;
     use crate::reports::leaks::row::{HolderRow, StackRow};
     use crate::reports::leaks::text_parts::Table;
 
@@ -119,7 +150,7 @@ mod tests {
             bytes: 16_465_920,
             bytes_per_second: 548_864,
             holder: Some(("python3-21782".into(), 16_301_260)),
-            holders_total: 57,
+            makers: MakersRow { tasks: 57, ..MakersRow::default() },
             ..FamilyPart::default()
         };
         change(&mut family, &mut leader);
@@ -156,6 +187,22 @@ mod tests {
         assert!(batches.contains("in 30.00 s in 4 batches, 99 %"), "{batches}");
         let many = family(|family, _| family.holder = Some(("sh-1".into(), 500_000)));
         assert!(many.contains(", by 57 tasks, at most 3.0 % each, at alloc_pipe_info"), "{many}");
+        let children = family(|family, _| {
+            family.holder = Some(("wkr-1".into(), 500_000));
+            let (name, parent) = (Some("wkr".to_owned()), Some("sh-4711".to_owned()));
+            family.makers = MakersRow { tasks: 247, name, parent, exited: Some(240) };
+        });
+        let said = ", by 247 short-lived tasks named wkr, children of sh-4711, at alloc_pipe_info";
+        assert!(children.contains(said), "{children}");
+    }
+
+    #[test]
+    fn tasks_that_stay_are_named_with_their_parent() {
+        let of = |not_reaped| family(|family, _| family.tasks = Some(TasksRow { live: 929, not_reaped }));
+        let all = "15.7 MiB in 30.00 s, with 929 tasks started by python3-21782 that ";
+        assert!(of(Some(900)).ends_with(&format!("{all}exited and were not reaped.")), "{}", of(Some(900)));
+        assert!(of(Some(2)).ends_with(&format!("{all}did not exit.")), "{}", of(Some(2)));
+        assert!(of(None).ends_with(&format!("{all}did not exit or were not reaped.")), "{}", of(None));
     }
 
     #[test]

@@ -98,6 +98,11 @@ fn no_growth(tables: &LeakTables, view: &View) -> String {
     };
     let unjudged = match parts.unjudged.rows {
         0 => String::new(),
+        _ if parts.window_needed > tables.window => {
+            let needed = view.duration(parts.window_needed);
+            let bytes = view.bytes(parts.unjudged.bytes);
+            format!(", {bytes} of them cannot be judged in less than {needed}")
+        }
         _ => format!(", {} of them cannot be judged", view.bytes(parts.unjudged.bytes)),
     };
     format!("{subject} in {}: {live}{unjudged}.", view.duration(tables.window))
@@ -139,6 +144,12 @@ fn stack(screen: &mut Screen, family: &FamilyPart, view: &View) {
 
 fn notes(screen: &mut Screen, tables: &LeakTables, view: &View) {
     let parts = &tables.text;
+    if let Some(exit) = tables.command_exit {
+        let at = view.time(exit);
+        screen.note(format!(
+            "Live memory is that at {at}, before the recorded command began to exit and freed what it had."
+        ));
+    }
     if parts.families.iter().any(|family| family.has_pinned) {
         screen.note(
             "Objects of reclaimable caches that grow with others are pinned: the kernel cannot reclaim them.",
@@ -166,7 +177,7 @@ fn not_judged(screen: &mut Screen, tables: &LeakTables, view: &View) {
     if !left.is_empty() {
         screen.note(format!("Not judged: {left}."));
     }
-    if parts.window_needed > tables.window {
+    if parts.window_needed > tables.window && !parts.families.is_empty() {
         let needed = view.duration(parts.window_needed);
         screen
             .note(format!("A recording of {needed} or more gives verdicts where this window is too short."));

@@ -2,12 +2,13 @@
 
 use super::families::Family;
 use super::judged::Judged;
+use super::makers::{MakersRow, TasksRow};
 use super::row::{LeakRow, RowMaker, Sum};
+use super::rows::FamilyRow;
 use super::shares::shares;
-use super::slab::tasks_started;
 use crate::collect::growth::Steps;
 use crate::reports::leaks::verdict::Verdict;
-use crate::reports::leaks::verdict::families::holder;
+use crate::reports::leaks::verdict::makers::holder;
 
 /// Rows as the screen groups them.
 #[derive(Debug, Clone, Default)]
@@ -44,8 +45,8 @@ pub struct TextParts {
     pub young: u64,
     /// Call sites with few live objects.
     pub few: u64,
-    /// Tasks that started in the window and still run.
-    pub tasks_started: u64,
+    /// Live bytes of the recorder, which are not judged.
+    pub of_recorder: u64,
     /// Pages by call site.
     pub page_callers: Table,
     /// Pages by kind.
@@ -72,8 +73,10 @@ pub struct FamilyPart {
     pub bytes_per_second: u64,
     /// The task with most of the leader's objects, and its share of the old bytes of all call sites.
     pub holder: Option<(String, u64)>,
-    /// Tasks that hold objects of the leader.
-    pub holders_total: usize,
+    /// Tasks that allocated objects of the leader.
+    pub makers: MakersRow,
+    /// Tasks that are still allocated, where their number grows.
+    pub tasks: Option<TasksRow>,
     /// Some of it would be reclaimable if nothing held it.
     pub has_pinned: bool,
 }
@@ -102,7 +105,7 @@ const WINDOW_OF_LIFETIMES: u64 = 4;
 pub(super) fn text_parts(
     maker: &RowMaker<'_, '_, '_>,
     [slab, page_callers, pages]: [&[Judged<'_>]; 3],
-    families: &[Family<'_>],
+    (families, found): (&[Family<'_>], &[FamilyRow]),
     limit: usize,
 ) -> TextParts {
     let count_of = |verdict| slab.iter().filter(|r| r.evidence.verdict == verdict).count() as u64;
@@ -121,7 +124,7 @@ pub(super) fn text_parts(
         .collect();
     page_growth.sort_by_key(|row| std::cmp::Reverse(row.evidence.old_amount));
     TextParts {
-        families: family_parts(maker, families, limit),
+        families: family_parts(maker, (families, found), limit),
         other_families: families.iter().skip(1).fold(Sum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
         family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
         most_page_growth: page_growth.first().map(|row| maker.row(row)),
@@ -138,7 +141,6 @@ pub(super) fn text_parts(
         window_needed: window_needed(&unjudged),
         young: count_of(Verdict::Young),
         few: count_of(Verdict::Few),
-        tasks_started: tasks_started(slab).survivors.sum(),
         page_callers: of_pages(maker, page_callers, limit),
         pages: of_pages(maker, pages, limit),
         ..TextParts::default()
@@ -146,17 +148,22 @@ pub(super) fn text_parts(
 }
 
 /// Families with the first call sites of each: all get alike many rows.
-fn family_parts(maker: &RowMaker<'_, '_, '_>, families: &[Family<'_>], limit: usize) -> Vec<FamilyPart> {
+fn family_parts(
+    maker: &RowMaker<'_, '_, '_>,
+    (families, found): (&[Family<'_>], &[FamilyRow]),
+    limit: usize,
+) -> Vec<FamilyPart> {
     let sizes: Vec<usize> = families.iter().take(limit).map(|family| family.rows.len()).collect();
-    let family = |(family, shown): (&Family<'_>, usize)| FamilyPart {
+    let family = |((family, found), shown): ((&Family<'_>, &FamilyRow), usize)| FamilyPart {
+        makers: found.makers.clone(),
+        tasks: found.tasks.clone(),
         table: table(maker, &family.rows, shown),
         bytes: family.bytes,
         bytes_per_second: family.per_second,
         holder: holder_of(family).map(|(pid, bytes)| (maker.labels.task(pid), bytes)),
-        holders_total: family.rows.first().map_or(0, |leader| leader.survival.holders.len()),
         has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
     };
-    families.iter().zip(shares(&sizes, limit)).map(family).collect()
+    families.iter().zip(found).zip(shares(&sizes, limit)).map(family).collect()
 }
 
 /// The task with most objects of the leader, and its share of the old bytes of all call sites.

@@ -5,6 +5,8 @@ use kmt_format::kernel::ClockUnit;
 use super::row::LeakRow;
 use super::text_parts::{self, TextParts};
 use crate::render::screen::{Cell, Column, Ink, Table};
+use crate::render::text::escaped;
+use crate::render::words::listed;
 use crate::reports::common::View;
 use crate::reports::leaks::verdict::Verdict;
 
@@ -76,12 +78,30 @@ pub fn growing(parts: &TextParts, view: &View) -> Table {
             table.row(cells);
         }
     }
+    for sentence in aliases(parts) {
+        table.explain("cache", sentence);
+    }
     table.explain(
         "grown",
         "grown: live bytes of objects older than 3 times the usual lifetime at their call site.",
     );
     explain(&mut table);
     table
+}
+
+/// Other caches that the names of growing ones stand for.
+fn aliases(parts: &TextParts) -> Vec<String> {
+    let rows = parts.families.iter().flat_map(|family| &family.table.rows);
+    let mut sentences: Vec<String> = Vec::new();
+    for share in rows.filter_map(|row| row.caches.first()) {
+        let Some(names) = share.aliases.as_deref().filter(|names| !names.is_empty()) else { continue };
+        let names: Vec<String> = names.iter().map(|name| escaped(name.as_bytes())).collect();
+        let sentence = format!("{} also stands for {}.", share.cache, listed(&names));
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    sentences
 }
 
 /// Call sites that do not grow, by verdict.

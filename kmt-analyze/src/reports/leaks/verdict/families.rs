@@ -1,9 +1,12 @@
-//! One leak is one finding: objects that one task allocates together and does not free.
+//! One leak is one finding: objects that are allocated together by the same tasks, and not freed.
 //!
 //! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself.
 
-use super::{Verdict, goes_with_until};
-use crate::collect::growth::Survival;
+use super::course::{apart, grow_together};
+use super::makers::{Made, in_common};
+use super::{Verdict, telling};
+use crate::collect::growth::{STEPS, Survival};
+use crate::collect::kin::TaskEvents;
 
 /// Candidate for a family.
 #[derive(Debug, Clone, Copy)]
@@ -12,76 +15,100 @@ pub struct Candidate<'c> {
     pub verdict: Verdict,
     /// Births and survivors.
     pub survival: &'c Survival,
-    /// Bytes of old survivors: the largest member leads.
+    /// Function that allocates it.
+    pub function: &'c str,
+    /// Old survivors.
+    pub old: u64,
+    /// Bytes of old survivors.
     pub old_amount: u64,
+    /// Allocations in the steps that the old survivors come from.
+    pub old_births: u64,
     /// Steps that can have old survivors.
     pub old_steps: usize,
+    /// Keeps one inode and its dentry from being reclaimed: an open file, a mount, a mark.
+    pub pins: bool,
+    /// An inode or a dentry, or what belongs to one.
+    pub is_pinnable: bool,
 }
 
 impl Candidate<'_> {
     fn leads(&self) -> bool {
-        matches!(self.verdict, Verdict::Grows | Verdict::Batches)
+        self.verdict.is_growth()
     }
 
-    /// A reclaimable object cannot be reclaimed while a growing object holds it.
-    fn follows(&self) -> bool {
-        self.leads() || matches!(self.verdict, Verdict::Reclaimable | Verdict::WithReclaimable)
+    fn may_be_pinned(&self) -> bool {
+        self.is_pinnable && matches!(self.verdict, Verdict::Reclaimable | Verdict::WithReclaimable)
     }
 }
 
-/// The task that allocated most survivors, and their number.
-pub fn holder(survival: &Survival) -> Option<(i32, u64)> {
-    let holders = survival.holders.iter().map(|(pid, steps)| (*pid, steps.sum()));
-    holders.max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)))
-}
-
-/// True if the survivors of both were allocated together by the task `pid`, which holds most of the first and half of the
-/// second. Survivors of other tasks do not matter.
-fn belong_together(one: &Candidate<'_>, pid: i32, other: &Candidate<'_>) -> bool {
-    let steps = one.old_steps.min(other.old_steps);
-    let (Some(a), Some(b)) = (one.survival.holders.get(&pid), other.survival.holders.get(&pid)) else {
-        return false;
-    };
-    let of_others = other.survival.survivors.sum();
-    b.sum().saturating_mul(2) >= of_others && goes_with_until(&a.all(), &b.all(), steps)
-}
-
-/// Largest number of candidates that lead a family, the largest first: each is compared with all others.
+/// Largest distance over time of objects that come in pairs.
+const APART_MAX: f64 = 0.2;
+/// Largest number of candidates that found a family, the largest first: each is compared with all others.
 const LEADERS_MAX: usize = 256;
 
 /// Number of the leader of each candidate; `None`: in no family.
-pub fn families(candidates: &[Candidate<'_>]) -> Vec<Option<usize>> {
+pub fn families(candidates: &[Candidate<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
+    let made: Vec<Made<'_>> = candidates.iter().map(|c| Made::of(c.survival, kin)).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|&at| candidates.get(at).map(|c| std::cmp::Reverse(c.old_amount)));
-    let mut leader_of: Vec<Option<usize>> = vec![None; candidates.len()];
-    let mut leaders = 0;
-    for leader in order {
-        let Some(one) = candidates.get(leader).filter(|c| c.leads()) else { continue };
-        if leader_of.get(leader).copied().flatten().is_some() {
+    let mut found: Vec<Option<usize>> = vec![None; candidates.len()];
+    let mut founders = 0;
+    for founder in order {
+        let is_free = |at: usize| found.get(at).is_some_and(Option::is_none);
+        let (Some(one), Some(made_one)) = (candidates.get(founder), made.get(founder)) else { continue };
+        if !one.leads() || !is_free(founder) {
             continue;
         }
-        leaders += 1;
-        let holder = holder(one.survival).filter(|_| leaders <= LEADERS_MAX);
-        let Some((pid, _)) = holder else {
-            if let Some(of) = leader_of.get_mut(leader) {
-                *of = Some(leader);
-            }
-            continue;
+        founders += 1;
+        let is_member = |(at, (other, made_other)): (usize, (&Candidate<'_>, &Made<'_>))| {
+            let goes = || {
+                let (a, b) = in_common(made_one, made_other)?;
+                grow_together(&a, &b, one.old_steps.min(other.old_steps))
+            };
+            let may = founders <= LEADERS_MAX && is_free(at) && (other.leads() || other.may_be_pinned());
+            (at == founder || may && goes() == Some(true)).then_some(at)
         };
-        for (number, (other, of)) in candidates.iter().zip(&mut leader_of).enumerate() {
-            let belongs = other.follows() && belong_together(one, pid, other);
-            if number == leader || of.is_none() && belongs {
-                *of = Some(leader);
-            }
+        let members: Vec<usize> = candidates.iter().zip(&made).enumerate().filter_map(is_member).collect();
+        settle(candidates, &members, &mut found);
+    }
+    found
+}
+
+/// Makes a family of these members: those that grow, and reclaimable ones as far as others pin them.
+fn settle(candidates: &[Candidate<'_>], members: &[usize], found: &mut [Option<usize>]) {
+    let all = || members.iter().filter_map(|&at| Some((at, candidates.get(at)?)));
+    let pins = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old).max().unwrap_or(0);
+    // A file pins its inode and its dentry; one call site may allocate those of two kinds.
+    let is_pinned = |c: &Candidate<'_>| c.old <= pins.saturating_mul(2);
+    let belongs = |c: &Candidate<'_>| c.leads() || c.may_be_pinned() && is_pinned(c);
+    let growing: Vec<(usize, telling::Site<'_>)> = all()
+        .filter(|(_, c)| c.leads())
+        .map(|(at, c)| {
+            let site = telling::Site {
+                function: c.function,
+                old: c.old,
+                old_births: c.old_births,
+                old_amount: c.old_amount,
+            };
+            (at, site)
+        })
+        .collect();
+    let Some(leader) = telling::most(&growing) else { return };
+    for (at, candidate) in all() {
+        if let Some(of) = found.get_mut(at).filter(|_| belongs(candidate)) {
+            *of = Some(leader);
         }
     }
-    leader_of
+}
+
+/// True if two courses are of objects that come in pairs: their survivors were allocated in the same steps.
+pub fn goes_with(one: &Survival, other: &Survival) -> bool {
+    apart(&one.survivors.all(), &other.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::growth::STEPS;
 
     fn survival(pid: i32, survivors: impl Fn(usize) -> u64) -> Survival {
         let mut survival = Survival::default();
@@ -92,10 +119,23 @@ mod tests {
         survival
     }
 
+    fn of(verdict: Verdict, survival: &Survival, old_amount: u64) -> Candidate<'_> {
+        let old = survival.survivors.sum();
+        Candidate {
+            verdict,
+            survival,
+            function: "leak",
+            old,
+            old_amount,
+            old_births: old,
+            old_steps: STEPS,
+            pins: false,
+            is_pinnable: true,
+        }
+    }
+
     #[test]
     fn what_stays_together_is_one_finding() {
-        let of =
-            |verdict, survival, old_amount| Candidate { verdict, survival, old_amount, old_steps: STEPS };
         let (files, pipe, inode) = (
             survival(7, |s| 2 * (s as u64 % 5)),
             survival(7, |s| s as u64 % 5),
@@ -110,13 +150,36 @@ mod tests {
         }
         let all = [
             of(Verdict::Grows, &shared, 10),
-            of(Verdict::Grows, &files, 200),
+            Candidate { pins: true, ..of(Verdict::Grows, &files, 200) },
             of(Verdict::Grows, &pipe, 900),
             of(Verdict::Reclaimable, &inode, 5_000),
             of(Verdict::Grows, &other_task, 100),
             of(Verdict::Grows, &other_time, 50),
             of(Verdict::Young, &pipe, 50),
         ];
-        assert_eq!(families(&all), [Some(2), Some(2), Some(2), Some(2), Some(4), Some(5), None]);
+        let unknown = TaskEvents::default();
+        assert_eq!(families(&all, &unknown), [Some(2), Some(2), Some(2), Some(2), Some(4), Some(5), None]);
+    }
+
+    #[test]
+    fn reclaimable_objects_are_pinned_by_as_many_others() {
+        let (marks, inodes) = (survival(7, |s| s as u64 % 5), survival(7, |s| 5 * (s as u64 % 5)));
+        let marks = Candidate { pins: true, ..of(Verdict::Grows, &marks, 100) };
+        let inodes = of(Verdict::Reclaimable, &inodes, 900);
+        let unknown = TaskEvents::default();
+        assert_eq!(families(&[marks, inodes], &unknown), [Some(0), None], "five for each mark");
+        let fewer = Candidate { old: marks.old, ..inodes };
+        assert_eq!(families(&[marks, fewer], &unknown), [Some(0), Some(0)]);
+        let node = Candidate { is_pinnable: false, ..fewer };
+        assert_eq!(families(&[marks, node], &unknown), [Some(0), None], "no inode");
+        let no_pin = Candidate { pins: false, ..marks };
+        assert_eq!(families(&[no_pin, fewer], &unknown), [Some(0), None]);
+    }
+
+    #[test]
+    fn pairs_are_born_together() {
+        let (a, b) = (survival(1, |s| (s as u64 * 7) % 13), survival(2, |s| ((s as u64 * 7) % 13) * 3));
+        assert!(goes_with(&a, &b));
+        assert!(!goes_with(&a, &survival(1, |s| 32 - s as u64)));
     }
 }

@@ -1,8 +1,11 @@
 //! Objects of tasks that started in the window and still run: a starting task allocates memory maps, files and
 //! credentials. They are not leaks, whatever the number of tasks.
 
-use super::{apart, judge, without};
+use super::course::apart;
+use super::makers::{Maker, holder};
+use super::{judge, without};
 use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
+use crate::collect::kin::TaskEvents;
 
 /// Largest distance between births of survivors and of tasks: some objects are allocated when a task has run for a
 /// while.
@@ -15,6 +18,18 @@ const START_PERCENT_MIN: u64 = 75;
 /// True if the survivors belong to tasks that started and still run; `tasks` are those, `step` is the length of a step.
 pub fn belong_to_tasks(survival: &Survival, tasks: &Survival, step: u64) -> bool {
     is_born_with(survival, tasks) || is_of_starts(survival, tasks, step)
+}
+
+/// True if the survivors come with tasks whose number grows: at the same times, by those tasks or by the one that starts
+/// them. A task that does other work at a steady pace does not count, unless it starts them.
+pub fn grow_with_tasks(survival: &Survival, tasks: &Survival, kin: &TaskEvents) -> bool {
+    let parent = holder(tasks).map(|(pid, _)| pid);
+    let is_their_maker = match Maker::of(survival, kin) {
+        Maker::Task(pid) | Maker::ChildrenOf(pid) => Some(pid) == parent,
+        Maker::Many => true,
+        Maker::Unknown => false,
+    };
+    is_their_maker && is_born_with(survival, tasks)
 }
 
 fn is_born_with(survival: &Survival, tasks: &Survival) -> bool {

@@ -1,0 +1,147 @@
+//! Starts and exits of tasks, with their parents.
+
+use std::collections::HashMap;
+
+use super::collector::{Collector, Share};
+use super::sums::{Sums, merged};
+use crate::int_hash::IntHash;
+use crate::ledger::{Interests, Receiver, SideEvent};
+use crate::stream::SideEventKind;
+
+/// `CLONE_THREAD`: the new task is a thread of the process that starts it (include/uapi/linux/sched.h).
+const CLONE_THREAD: u64 = 0x0001_0000;
+
+/// Collects starts and exits of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kin;
+
+impl Collector for Kin {
+    type Part = TaskEvents;
+    type Output = TaskEvents;
+
+    fn interests(&self) -> Interests {
+        Interests { tasks: true, ..Interests::default() }
+    }
+
+    fn partition(&self, _: &Share) -> TaskEvents {
+        TaskEvents::default()
+    }
+
+    fn merge(&self, first: TaskEvents, others: Vec<TaskEvents>) -> TaskEvents {
+        merged(first, others)
+    }
+}
+
+/// Start of a task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Start {
+    /// Time.
+    pub time: u64,
+    /// The task that started it.
+    pub parent: i32,
+    /// True if it is a thread of its parent's process.
+    pub is_thread: bool,
+}
+
+/// Starts and exits in the window, by thread id. An id that is used again has its last start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskEvents {
+    /// Last start of each task.
+    pub starts: HashMap<i32, Start, IntHash>,
+    /// Last exit of each task.
+    pub exits: HashMap<i32, u64, IntHash>,
+    /// Number of starts.
+    pub started: u64,
+    /// Number of exits.
+    pub exited: u64,
+}
+
+impl Receiver for TaskEvents {
+    fn side_event(&mut self, event: &SideEvent) {
+        let Some(pid) = event.numbers.first().copied().flatten().map(|pid| pid as i32) else { return };
+        match event.kind {
+            SideEventKind::NewTask => {
+                let flags = event.numbers.get(1).copied().flatten().unwrap_or(0);
+                let start =
+                    Start { time: event.time, parent: event.place.pid, is_thread: flags & CLONE_THREAD != 0 };
+                self.started += 1;
+                self.starts.entry(pid).or_default().absorb(start);
+            }
+            SideEventKind::TaskExit => {
+                self.exited += 1;
+                let exit = self.exits.entry(pid).or_default();
+                *exit = event.time.max(*exit);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl TaskEvents {
+    /// True if a task has exited, and its id is not that of a later task.
+    pub fn has_exited(&self, pid: i32) -> bool {
+        let Some(exit) = self.exits.get(&pid) else { return false };
+        self.starts.get(&pid).is_none_or(|start| start.time <= *exit)
+    }
+
+    /// The process that started a task: of a thread the parent of its first ancestor that is none. `None`: the task
+    /// was there before the window.
+    pub fn parent(&self, pid: i32) -> Option<i32> {
+        let mut start = self.starts.get(&pid)?;
+        // Threads start threads; a chain of any length has the parent of its first one.
+        for _ in 0..DEPTH_MAX {
+            match self.starts.get(&start.parent).filter(|_| start.is_thread) {
+                Some(before) => start = before,
+                None => break,
+            }
+        }
+        Some(start.parent)
+    }
+}
+
+/// Longest chain of threads that start each other.
+const DEPTH_MAX: usize = 64;
+
+impl Sums for Start {
+    /// The later one; of two at once, that of the task with the higher id.
+    fn absorb(&mut self, other: Self) {
+        *self = (*self).max(other);
+    }
+}
+
+impl Sums for TaskEvents {
+    fn absorb(&mut self, other: Self) {
+        self.starts.absorb(other.starts);
+        for (pid, time) in other.exits {
+            let exit = self.exits.entry(pid).or_default();
+            *exit = time.max(*exit);
+        }
+        self.started.absorb(other.started);
+        self.exited.absorb(other.exited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Origin;
+
+    #[test]
+    fn tasks_have_parents_and_ends() {
+        let mut events = TaskEvents::default();
+        let mut see = |kind, time, parent, numbers: [Option<u64>; 2]| {
+            let mut all = [None; crate::stream::side_events::FIELDS];
+            all[..2].copy_from_slice(&numbers);
+            let place = Origin { pid: parent, ..Origin::default() };
+            events.side_event(&SideEvent { kind, numbers: all, time, place });
+        };
+        see(SideEventKind::NewTask, 1, 50, [Some(51), Some(0)]);
+        see(SideEventKind::NewTask, 2, 51, [Some(52), Some(CLONE_THREAD)]);
+        see(SideEventKind::TaskExit, 3, 51, [Some(51), None]);
+        see(SideEventKind::TaskExit, 4, 60, [Some(60), None]);
+        see(SideEventKind::NewTask, 5, 7, [Some(60), Some(0)]);
+        assert_eq!([51, 52, 60, 9].map(|pid| events.parent(pid)), [Some(50), Some(50), Some(7), None]);
+        assert_eq!([51, 52, 60].map(|pid| events.has_exited(pid)), [true, false, false]);
+        assert_eq!((events.started, events.exited), (3, 2));
+    }
+}

@@ -1,0 +1,72 @@
+//! Tasks that allocated the objects of a family, as a screen names them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::families::Family;
+use crate::collect::growth::Survival;
+use crate::collect::kin::TaskEvents;
+use crate::reports::common::labels::Labels;
+use crate::reports::leaks::verdict::makers::Maker;
+
+/// Smallest share of the objects whose makers have a name in common, in percent.
+const NAME_PERCENT_MIN: u64 = 80;
+
+/// Tasks that allocated the live objects of a family's largest call site.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MakersRow {
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Name of the tasks with at least 80 % of the objects; `null`: they have several.
+    pub name: Option<String>,
+    /// Name and id of the task that started those with at least half of the objects; `null`: unknown, or one task
+    /// allocated half of them itself.
+    pub parent: Option<String>,
+    /// Tasks that have exited; `null`: not recorded.
+    pub exited: Option<usize>,
+}
+
+/// Tasks that started and are still allocated, if their number grows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TasksRow {
+    /// Tasks that are still allocated.
+    pub live: u64,
+    /// Those that have exited and were not reaped; `null`: not recorded.
+    pub not_reaped: Option<u64>,
+}
+
+/// Makers of a family.
+pub(super) fn makers(family: &Family<'_>, kin: &TaskEvents, labels: &Labels<'_, '_>) -> MakersRow {
+    let Some(survival) = family.rows.first().map(|row| row.survival) else { return MakersRow::default() };
+    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+    for (pid, steps) in &survival.holders {
+        *by_name.entry(labels.name(*pid)).or_default() += steps.sum();
+    }
+    let all: u64 = by_name.values().sum();
+    let most = by_name.into_iter().max_by_key(|(_, count)| *count);
+    let is_most = |count: u64| count.saturating_mul(100) >= all.saturating_mul(NAME_PERCENT_MIN);
+    let parent = match Maker::of(survival, kin) {
+        Maker::ChildrenOf(parent) => Some(labels.task(parent)),
+        _ => None,
+    };
+    let exited = survival.holders.keys().filter(|pid| kin.has_exited(**pid)).count();
+    MakersRow {
+        tasks: survival.holders.len(),
+        name: most.filter(|(_, count)| is_most(*count)).map(|(name, _)| name),
+        parent,
+        exited: (kin.exited > 0).then_some(exited),
+    }
+}
+
+/// Tasks of a family that tasks lead; `tasks` are those that started and are still allocated.
+pub(super) fn tasks(family: &Family<'_>, tasks: &Survival, kin: &TaskEvents) -> Option<TasksRow> {
+    family.rows.first().filter(|row| row.is_of_tasks)?;
+    let live = tasks.survivors.sum();
+    let exited = kin.starts.keys().filter(|pid| kin.has_exited(**pid)).count() as u64;
+    let running = kin.started.saturating_sub(exited);
+    let not_reaped = (kin.started > 0 && kin.exited > 0).then(|| live.saturating_sub(running));
+    Some(TasksRow { live, not_reaped })
+}

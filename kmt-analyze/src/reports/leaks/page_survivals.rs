@@ -1,0 +1,73 @@
+//! Live pages by kind and by call site, with the tasks that allocated them.
+
+use std::collections::BTreeMap;
+
+use super::until::of_recorder;
+use crate::collect::growth::{GrowthSums, Steps, Survival};
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::page_callers::{caller, is_allocator};
+
+/// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
+const SLAB_PAGES: [&str; 3] = ["allocate_slab", "new_slab", "alloc_slab_page"];
+
+/// Live pages, without those of the recorder.
+pub(super) struct PageSurvivals {
+    /// By number of their kind.
+    pub(super) kinds: Vec<(u32, Survival)>,
+    /// By the first function in their stacks outside the allocator, slabs apart.
+    pub(super) callers: BTreeMap<(u64, bool), Survival>,
+}
+
+impl PageSurvivals {
+    /// From the results of a pass.
+    pub(super) fn new(context: &Context<'_, '_>, result: &Analysis, growth: &GrowthSums) -> Self {
+        let recorder = of_recorder(context.session);
+        let with_tasks = |survival: &Survival| with_tasks(survival, result, &recorder);
+        let kinds = (0u32..).zip(&growth.pages).map(|(number, survival)| (number, with_tasks(survival)));
+        let callers = by_caller(context, result, growth);
+        Self {
+            kinds: kinds.filter(|(_, survival)| survival.survivors.sum() > 0).collect(),
+            callers: callers.iter().map(|(key, survival)| (*key, with_tasks(survival))).collect(),
+        }
+    }
+}
+
+/// Survivors by the task that allocated them, without those of the recorder.
+fn with_tasks(survival: &Survival, result: &Analysis, recorder: &[i32]) -> Survival {
+    let mut out = Survival { page_holders: Default::default(), ..survival.clone() };
+    let (mut left, mut left_amount) = (survival.survivors.all(), survival.survivor_amount.all());
+    for (&origin, steps) in &survival.page_holders {
+        let pid = result.interner.origins.get(origin).map_or(0, |origin| origin.pid);
+        if recorder.binary_search(&pid).is_err() {
+            out.holders.entry(pid).or_default().add_all(steps);
+            continue;
+        }
+        for (own, (left, amount)) in steps.all().iter().zip(left.iter_mut().zip(&mut left_amount)) {
+            (*left, *amount) = (left.saturating_sub(*own), amount.saturating_sub(*own));
+        }
+    }
+    (out.survivors, out.survivor_amount) = (Steps::from(&left), Steps::from(&left_amount));
+    out
+}
+
+/// Pages by the first function in their stacks outside the allocator; true: of slabs.
+fn by_caller(
+    context: &Context<'_, '_>,
+    result: &Analysis,
+    growth: &GrowthSums,
+) -> BTreeMap<(u64, bool), Survival> {
+    let env = context.session.print_env();
+    let is_slab = |address: u64| {
+        let name = env.symbol_with_offset(address);
+        SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))
+    };
+    let mut out: BTreeMap<(u64, bool), Survival> = BTreeMap::new();
+    for (stack, survival) in &growth.page_stacks {
+        let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
+        let caller = caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)));
+        let is_slab = addresses.iter().any(|&address| is_slab(address));
+        *out.entry((caller, is_slab)).or_default() += survival;
+    }
+    out
+}

@@ -1,0 +1,84 @@
+//! Courses of live objects over time, compared.
+
+use crate::collect::growth::{Numbers, STEPS};
+
+/// Distance between the distributions of survivors over time, from 0 to 2; `None`: one has no survivors.
+pub fn apart(one: &Numbers, other: &Numbers, steps: usize) -> Option<f64> {
+    let old = |survivors: &Numbers| survivors.iter().take(steps).sum::<u64>();
+    let (a, b) = (old(one), old(other));
+    if a == 0 || b == 0 {
+        return None;
+    }
+    let both = one.iter().zip(other).take(steps.min(STEPS));
+    Some(both.map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs()).sum())
+}
+
+/// Largest distance of what grows together.
+const TOGETHER_MAX: f64 = 0.12;
+/// Distance that is added for one object: of few objects chance decides the step.
+const CHANCE: f64 = 0.6;
+/// Steps that are left out: a task allocates more when it starts, and what it has done last may be free soon.
+const LEFT_OUT: usize = 2;
+
+/// True if objects are left at the same pace: the largest distance between their cumulative distributions is small, with
+/// all steps, or without the two that differ most. Arrays that grow in batches go with the objects in them. `None`: one
+/// has no survivors.
+pub fn grow_together(one: &Numbers, other: &Numbers, steps: usize) -> Option<bool> {
+    let steps = steps.min(STEPS);
+    let (one, other) = (one.get(..steps)?, other.get(..steps)?);
+    let (a, b) = (one.iter().sum::<u64>(), other.iter().sum::<u64>());
+    if a == 0 || b == 0 {
+        return None;
+    }
+    let share =
+        |numbers: &[u64], at: usize, all: u64| numbers.get(at).copied().unwrap_or(0) as f64 / all as f64;
+    let difference = |at: usize| (share(one, at, a) - share(other, at, b)).abs();
+    let mut kept: Vec<usize> = (0..steps).collect();
+    kept.sort_by(|&x, &y| difference(x).total_cmp(&difference(y)).then(x.cmp(&y)));
+    kept.truncate(steps.saturating_sub(LEFT_OUT));
+    kept.sort_unstable();
+    let of =
+        |numbers: &[u64]| -> Vec<u64> { kept.iter().filter_map(|&at| numbers.get(at).copied()).collect() };
+    let (x, y) = (of(one), of(other));
+    // What is left has to speak for all.
+    let speaks = |part: &[u64], all: u64| part.iter().sum::<u64>().saturating_mul(2) >= all;
+    Some(is_same_pace(one, other) || speaks(&x, a) && speaks(&y, b) && is_same_pace(&x, &y))
+}
+
+fn is_same_pace(one: &[u64], other: &[u64]) -> bool {
+    let (a, b) = (one.iter().sum::<u64>(), other.iter().sum::<u64>());
+    if a == 0 || b == 0 {
+        return false;
+    }
+    let (mut sum_a, mut sum_b, mut most) = (0, 0, 0.0f64);
+    for (x, y) in one.iter().zip(other) {
+        (sum_a, sum_b) = (sum_a + x, sum_b + y);
+        most = most.max((sum_a as f64 / a as f64 - sum_b as f64 / b as f64).abs());
+    }
+    most <= TOGETHER_MAX + CHANCE / (a.min(b) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(of: impl Fn(usize) -> u64) -> Numbers {
+        std::array::from_fn(of)
+    }
+
+    #[test]
+    fn the_same_pace_is_together_in_pairs_in_batches_and_after_a_start() {
+        let steady = numbers(|_| 19);
+        let together = |other: Numbers| grow_together(&steady, &other, STEPS).unwrap();
+        assert!(together(numbers(|_| 3)));
+        assert!(together(numbers(|s| if s == 0 { 31 } else { 3 })), "a task that starts opens files");
+        assert!(together(numbers(|s| if s % 4 == 1 { 11 } else { 0 })), "an array that grows");
+        let shrinkers = numbers(|s| if [5, 8, 12, 15, 18, 22, 25].contains(&s) { 11 } else { 0 });
+        assert_eq!(grow_together(&steady, &shrinkers, 28), Some(true));
+        assert!(together(numbers(|s| [1, 2, 3, 1, 0, 4, 2][s % 7])), "few objects");
+        assert!(!together(numbers(|s| if s > 15 { 19 } else { 0 })), "from the middle");
+        assert!(!together(numbers(|s| 64 >> s.min(10))), "a cache that fills");
+        assert!(!together(numbers(|s| if s == 9 { 500 } else { 1 })), "a burst");
+        assert_eq!(grow_together(&steady, &numbers(|_| 0), STEPS), None);
+    }
+}

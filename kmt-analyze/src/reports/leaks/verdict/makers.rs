@@ -1,0 +1,153 @@
+//! Tasks that allocated what is still live: one that did most of it, or many with a common parent.
+
+use std::collections::BTreeMap;
+
+use crate::collect::growth::{Numbers, Steps, Survival};
+use crate::collect::kin::TaskEvents;
+
+/// The maker of a call site's live objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// One task allocated at least half of them.
+    Task(i32),
+    /// Children of one task allocated at least half of them.
+    ChildrenOf(i32),
+    /// Many tasks without a common parent, as far as it is known.
+    Many,
+    /// No task allocated any: pages, whose makers are counted apart.
+    Unknown,
+}
+
+impl Maker {
+    /// Maker of these objects.
+    pub fn of(survival: &Survival, kin: &TaskEvents) -> Self {
+        let all = survival.survivors.sum();
+        let Some((pid, most)) = holder(survival) else { return Self::Unknown };
+        if most.saturating_mul(2) >= all {
+            return Self::Task(pid);
+        }
+        let mut by_parent: BTreeMap<i32, u64> = BTreeMap::new();
+        for (pid, steps) in &survival.holders {
+            if let Some(parent) = kin.parent(*pid) {
+                *by_parent.entry(parent).or_default() += steps.sum();
+            }
+        }
+        let most = by_parent.into_iter().max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)));
+        match most {
+            Some((parent, count)) if count.saturating_mul(2) >= all => Self::ChildrenOf(parent),
+            _ => Self::Many,
+        }
+    }
+
+    /// The one task behind it: itself, or the parent.
+    fn root(self) -> Option<i32> {
+        match self {
+            Self::Task(pid) | Self::ChildrenOf(pid) => Some(pid),
+            Self::Many | Self::Unknown => None,
+        }
+    }
+
+    /// Live objects by step: those of the one task, or of the children of the parent.
+    fn steps(self, survival: &Survival, kin: &TaskEvents) -> Numbers {
+        let is_its = |pid: i32| match self {
+            Self::Task(own) => pid == own,
+            Self::ChildrenOf(parent) => kin.parent(pid) == Some(parent),
+            Self::Many | Self::Unknown => true,
+        };
+        let mut sum = Steps::default();
+        survival.holders.iter().filter(|(pid, _)| is_its(**pid)).for_each(|(_, steps)| sum.add_all(steps));
+        sum.all()
+    }
+}
+
+/// The task that allocated most survivors, and their number.
+pub fn holder(survival: &Survival) -> Option<(i32, u64)> {
+    let holders = survival.holders.iter().map(|(pid, steps)| (*pid, steps.sum()));
+    holders.max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)))
+}
+
+/// Live objects with their maker.
+#[derive(Debug, Clone)]
+pub struct Made<'s> {
+    survival: &'s Survival,
+    maker: Maker,
+    /// Objects of the maker by step.
+    steps: Numbers,
+}
+
+impl<'s> Made<'s> {
+    /// Finds the maker of these objects.
+    pub fn of(survival: &'s Survival, kin: &TaskEvents) -> Self {
+        let maker = Maker::of(survival, kin);
+        Self { survival, maker, steps: maker.steps(survival, kin) }
+    }
+}
+
+/// Live objects by step of two call sites, if the same tasks made them: those of the tasks that they have in common.
+/// Survivors of other tasks at either call site do not matter.
+pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)> {
+    if one.maker.root().is_some() && one.maker.root() == other.maker.root() {
+        return Some((one.steps, other.steps));
+    }
+    let many = |made: &Made<'_>| matches!(made.maker, Maker::Many | Maker::ChildrenOf(_));
+    if !many(one) || !many(other) {
+        return None;
+    }
+    let (one, other) = (one.survival, other.survival);
+    let (mut a, mut b) = (Steps::default(), Steps::default());
+    for (pid, steps) in &other.holders {
+        if let Some(own) = one.holders.get(pid) {
+            a.add_all(own);
+            b.add_all(steps);
+        }
+    }
+    let is_most = |part: &Steps, all: &Survival| part.sum().saturating_mul(2) >= all.survivors.sum();
+    (is_most(&a, one) && is_most(&b, other)).then(|| (a.all(), b.all()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::kin::Start;
+
+    fn survival(holders: &[(i32, usize, u64)]) -> Survival {
+        let mut survival = Survival::default();
+        for &(pid, step, count) in holders {
+            survival.survivors.add(step, count);
+            survival.holders.entry(pid).or_default().add(step, count);
+        }
+        survival
+    }
+
+    fn kin(children: &[(i32, i32)]) -> TaskEvents {
+        let start = |parent| Start { time: 1, parent, is_thread: false };
+        let starts = children.iter().map(|&(child, parent)| (child, start(parent))).collect();
+        TaskEvents { starts, ..TaskEvents::default() }
+    }
+
+    #[test]
+    fn one_task_or_the_parent_of_many() {
+        let kin = kin(&[(10, 4), (11, 4), (12, 4), (13, 5)]);
+        assert_eq!(Maker::of(&survival(&[(7, 0, 5), (8, 1, 5)]), &kin), Maker::Task(7));
+        let children = survival(&[(10, 0, 5), (11, 1, 5), (12, 2, 5), (13, 3, 5)]);
+        assert_eq!(Maker::of(&children, &kin), Maker::ChildrenOf(4));
+        assert_eq!(Maker::of(&children, &TaskEvents::default()), Maker::Many);
+        assert_eq!(Maker::of(&Survival::default(), &kin), Maker::Unknown);
+    }
+
+    #[test]
+    fn children_belong_to_what_their_parent_does_and_to_each_other() {
+        let kin = kin(&[(10, 4), (11, 4), (12, 4)]);
+        let of_children = survival(&[(10, 0, 5), (11, 1, 5), (12, 2, 5)]);
+        let of_parent = survival(&[(4, 0, 1), (4, 1, 1), (4, 2, 1)]);
+        let common = |one: &Survival, other: &Survival, kin: &TaskEvents| {
+            in_common(&Made::of(one, kin), &Made::of(other, kin)).is_some()
+        };
+        assert!(common(&of_children, &of_parent, &kin) && common(&of_parent, &of_children, &kin));
+        let unknown = TaskEvents::default();
+        assert!(!common(&of_children, &of_parent, &unknown));
+        assert!(common(&of_children, &of_children, &unknown), "the same tasks");
+        let of_others = survival(&[(20, 0, 5), (21, 1, 5), (22, 2, 5)]);
+        assert!(!common(&of_children, &of_others, &unknown));
+    }
+}
