@@ -25,12 +25,21 @@ pub struct TaskNames {
     /// Tasks that had events, up to a number of them.
     occurred: HashSet<i32>,
     /// Thread group and last name of each task.
-    names: HashMap<i32, (i32, Vec<u8>)>,
+    names: HashMap<i32, Known>,
     /// Names that are not in the file yet.
     pending: Vec<Task>,
     /// Processes whose new threads are wanted, and those threads.
     watched: Vec<i32>,
     threads: Vec<i32>,
+}
+
+/// Thread group and last name of a task.
+#[derive(Debug)]
+struct Known {
+    /// Time of the event that named it.
+    since: u64,
+    tgid: i32,
+    comm: Vec<u8>,
 }
 
 /// Fields of an event that names a task.
@@ -85,15 +94,26 @@ impl TaskNames {
                 let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };
                 comm.truncate(comm.len().saturating_sub(1));
                 plain_worker_name(&mut comm);
-                self.remember(thread, process, &comm);
+                self.remember(0, thread, process, &comm);
                 self.pending.push(Task::new(thread, comm).tgid(process));
             }
         }
     }
 
-    fn remember(&mut self, pid: i32, tgid: i32, comm: &[u8]) {
-        if self.names.len() < KNOWN_MAX || self.names.contains_key(&pid) {
-            self.names.insert(pid, (tgid, comm.to_vec()));
+    /// Events of different CPUs arrive in any order: a task's start may arrive after its next name.
+    fn remember(&mut self, since: u64, pid: i32, tgid: i32, comm: &[u8]) {
+        let is_full = self.names.len() >= KNOWN_MAX;
+        match self.names.get_mut(&pid) {
+            Some(known) if since < known.since => {
+                if known.tgid == 0 {
+                    known.tgid = tgid;
+                }
+            }
+            Some(known) => *known = Known { since, tgid, comm: comm.to_vec() },
+            None if is_full => {}
+            None => {
+                self.names.insert(pid, Known { since, tgid, comm: comm.to_vec() });
+            }
         }
     }
 
@@ -141,13 +161,13 @@ impl TaskNames {
         if is_new && tgid != pid && self.watched.contains(&tgid) {
             self.threads.push(pid);
         }
-        self.remember(pid, tgid, &comm);
+        self.remember(time, pid, tgid, &comm);
         self.pending.push(Task::new(pid, comm).tgid(tgid).since(time));
         Some(())
     }
 
     fn group_of(&self, pid: i32) -> i32 {
-        self.names.get(&pid).map_or(0, |(tgid, _)| *tgid)
+        self.names.get(&pid).map_or(0, |known| known.tgid)
     }
 
     /// True if the task may have had an event.
@@ -155,15 +175,18 @@ impl TaskNames {
         self.pid_at.is_none() || self.occurred.len() >= KNOWN_MAX || self.occurred.contains(&pid)
     }
 
-    /// Adds the kernel's own names of tasks that had events and that no event and no look at /proc told; where events were lost before
-    /// `lost_until`, also those that differ from what was told, since that time.
+    /// Adds the kernel's saved names of tasks that had events, but no name in an event or in /proc. If events were lost
+    /// before `lost_until`, adds the names that differ from older ones of an event, since that time: the kernel saves
+    /// names when tasks are switched, so events after the loss are better.
     pub fn saved(&mut self, top: &TraceDir, lost_until: Option<u64>) {
         let Ok(saved) = top.read_bytes("saved_cmdlines") else { return };
         for task in parse_saved_cmdlines(&saved) {
             let (time, tgid) = match (self.names.get(&task.pid), lost_until) {
                 (None, _) if !self.has_occurred(task.pid) => continue,
                 (None, _) => (0, 0),
-                (Some((tgid, comm)), Some(time)) if *comm != task.comm => (time, *tgid),
+                (Some(known), Some(time)) if known.comm != task.comm && known.since <= time => {
+                    (time, known.tgid)
+                }
                 _ => continue,
             };
             self.pending.push(Task::new(task.pid, task.comm).tgid(tgid).since(time));
@@ -248,6 +271,23 @@ mod tests {
         assert_eq!((names.new_threads(), names.new_threads()), (vec![51], vec![]));
         let rows: Vec<_> = names.take().into_iter().map(|t| (t.time, t.pid, t.tgid, t.comm)).collect();
         assert_eq!(rows, [(1, 50, 50, b"sh".to_vec()), (2, 51, 50, b"worker".to_vec())]);
+    }
+
+    #[test]
+    fn a_start_that_arrives_late_does_not_replace_a_later_name() {
+        let dir = std::env::temp_dir().join(format!("kmt-tasks-late-{}", std::process::id()));
+        fs::create_dir_all(dir.join("events/task/task_newtask")).unwrap();
+        fs::write(dir.join("events/task/task_newtask/format"), NEWTASK).unwrap();
+        fs::write(dir.join("saved_cmdlines"), "51 ip\n").unwrap();
+        let top = TraceDir::at(&dir);
+        let mut names = TaskNames::new(&top, ByteOrder::Little, 8, &[]);
+        names.see(200, &record(50, 51, "ip", 0));
+        names.see(100, &record(50, 51, "python3", 0));
+        names.take();
+        // The last name is known: events that were lost changed nothing.
+        names.saved(&top, Some(150));
+        fs::remove_dir_all(&dir).unwrap();
+        assert!(names.take().is_empty());
     }
 
     #[test]
