@@ -95,7 +95,7 @@ pub(super) fn page_caller_rows<'g>(
     by_caller: &'g PageCallers,
     growth: &GrowthSums,
 ) -> Vec<Judged<'g>> {
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let mut rows: Vec<Judged<'g>> = by_caller
         .iter()
         .filter(|(_, survival)| survival.survivors.sum() > 0)

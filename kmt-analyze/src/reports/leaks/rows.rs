@@ -121,7 +121,7 @@ pub fn of(
     let mut pages = page_rows(context, analysis, growth);
     let by_caller = page_callers(context, analysis, growth);
     let mut callers = page_caller_rows(context, &by_caller, growth);
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], &labels));
     let families = families(&judged, length);
     let page_size = analysis.page_size.0;

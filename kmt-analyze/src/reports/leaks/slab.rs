@@ -61,7 +61,7 @@ pub(super) fn judged<'g>(
     growth: &'g GrowthSums,
     calls: Option<&CallSums>,
 ) -> Vec<Judged<'g>> {
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let usual = usual_names(result);
     let metadata = context.session.trace.metadata();
     let sysfs = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|n| metadata.attachment(n));
