@@ -3,13 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use kmt_format::kernel::{ByteOrder, EventFormat, Field, FieldKind, parse_saved_cmdlines};
+use kmt_format::kernel::{ByteOrder, parse_saved_cmdlines};
 use kmt_format::write::Task;
 
+use crate::naming::Naming;
 use crate::tracefs::TraceDir;
 
-/// `CLONE_THREAD`: the new task belongs to the thread group of the one that makes it.
-const CLONE_THREAD: u64 = 0x0001_0000;
 /// Tasks that are remembered at most.
 const KNOWN_MAX: usize = 8_192;
 
@@ -17,8 +16,7 @@ const KNOWN_MAX: usize = 8_192;
 #[derive(Debug)]
 pub struct TaskNames {
     order: ByteOrder,
-    newtask: Option<Naming>,
-    rename: Option<Naming>,
+    naming: Vec<Naming>,
     /// Offset and size of the id of the running task in every event.
     pid_at: Option<(usize, usize)>,
     last_pid: i32,
@@ -42,49 +40,24 @@ struct Known {
     comm: Vec<u8>,
 }
 
-/// Fields of an event that names a task.
-#[derive(Debug)]
-struct Naming {
-    id: u16,
-    task: Option<Field>,
-    current: Option<Field>,
-    comm: Field,
-    clone_flags: Option<Field>,
-}
-
-impl Naming {
-    fn new(dir: &TraceDir, event: &str, comm: &str, long_size: usize) -> Option<Self> {
-        let text = dir.read(&format!("events/task/{event}/format"))?;
-        let format = EventFormat::parse(&text, long_size).ok()?;
-        let field = |name: &str| format.fields.iter().find(|f| f.name == name).cloned();
-        Some(Self {
-            id: format.id,
-            task: field("pid"),
-            current: field("common_pid"),
-            comm: field(comm)?,
-            clone_flags: field("clone_flags"),
-        })
-    }
-}
-
 impl TaskNames {
     /// For events of `dir`.
     pub fn new(dir: &TraceDir, order: ByteOrder, long_size: usize, watched: &[i32]) -> Self {
-        let mut names = Self {
+        let naming = Naming::EVENTS.iter().filter_map(|(event, comm)| {
+            Naming::of(&dir.read(&format!("events/task/{event}/format"))?, comm, long_size)
+        });
+        let naming: Vec<Naming> = naming.collect();
+        Self {
             order,
-            newtask: Naming::new(dir, "task_newtask", "comm", long_size),
-            rename: Naming::new(dir, "task_rename", "newcomm", long_size),
-            pid_at: None,
+            pid_at: naming.first().map(Naming::current_at),
+            naming,
             last_pid: -1,
             occurred: HashSet::new(),
             names: HashMap::new(),
             pending: Vec::new(),
             watched: watched.to_vec(),
             threads: Vec::new(),
-        };
-        let current = [&names.newtask, &names.rename].into_iter().flatten().find_map(|n| n.current.as_ref());
-        names.pid_at = current.map(|field| (field.offset as usize, field.size as usize));
-        names
+        }
     }
 
     /// Takes in the tasks that are running.
@@ -130,39 +103,24 @@ impl TaskNames {
                 }
             }
         }
-        let is = |naming: &Option<Naming>| naming.as_ref().is_some_and(|n| n.id == id);
-        if is(&self.newtask) || is(&self.rename) {
+        if self.naming.iter().any(|naming| naming.id == id) {
             self.name_event(time, id, record);
         }
     }
 
     fn name_event(&mut self, time: u64, id: u16, record: &[u8]) -> Option<()> {
-        let naming = [&self.newtask, &self.rename].into_iter().flatten().find(|n| n.id == id)?;
-        let number = |field: &Option<Field>| {
-            let field = field.as_ref()?;
-            self.order.uint_at(record, field.offset as usize, field.size as usize)
-        };
-        let current = number(&naming.current)? as i32;
-        // task_rename lost its pid in 6.14 or so: only the running task is renamed then.
-        let pid = number(&naming.task).map_or(current, |pid| pid as i32);
-        let (mut start, mut len) = (naming.comm.offset as usize, naming.comm.size as usize);
-        if naming.comm.kind == FieldKind::DataLoc {
-            let data_loc = self.order.uint_at(record, start, 4)? as usize;
-            (start, len) = (data_loc & 0xffff, data_loc >> 16);
-        }
-        let comm = record.get(start..start.checked_add(len)?)?;
-        let comm = comm.split(|&b| b == 0).next().unwrap_or_default().to_vec();
-        let tgid = match number(&naming.clone_flags) {
+        let named = self.naming.iter().find(|naming| naming.id == id)?.read(self.order, record)?;
+        let pid = named.pid;
+        let tgid = match named.is_thread {
             None => self.group_of(pid),
-            Some(flags) if flags & CLONE_THREAD == 0 => pid,
-            Some(_) => self.group_of(current),
+            Some(false) => pid,
+            Some(true) => self.group_of(named.current),
         };
-        let is_new = number(&naming.clone_flags).is_some();
-        if is_new && tgid != pid && self.watched.contains(&tgid) {
+        if named.is_thread.is_some() && tgid != pid && self.watched.contains(&tgid) {
             self.threads.push(pid);
         }
-        self.remember(time, pid, tgid, &comm);
-        self.pending.push(Task::new(pid, comm).tgid(tgid).since(time));
+        self.remember(time, pid, tgid, &named.comm);
+        self.pending.push(Task::new(pid, named.comm).tgid(tgid).since(time));
         Some(())
     }
 
@@ -239,6 +197,8 @@ pub fn numbered(path: &str) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CLONE_THREAD: u64 = 0x0001_0000;
 
     const NEWTASK: &str = "name: task_newtask\nID: 7\nformat:\n\
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
