@@ -27,6 +27,7 @@ pub struct Named {
     /// Its name since the event.
     pub comm: Vec<u8>,
     /// Its name before.
+    #[cfg_attr(not(feature = "convert"), allow(dead_code))] // A recorder has it in its table.
     pub old: Option<Vec<u8>>,
     /// True if it is new and a thread of the running task; `None`: it is not new.
     pub is_thread: Option<bool>,
