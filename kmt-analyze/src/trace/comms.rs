@@ -155,10 +155,26 @@ impl Found {
             return found;
         }
         let mut merge = trace.merge_of(bits, None);
+        // By CPU, the number of its chunk, and the descriptors of naming events there: runs of CPUs alternate.
+        let mut chunks: HashMap<u32, (u64, Vec<bool>), IntHash> = HashMap::default();
         while let Some(run) = merge.next_run() {
-            for event in run.events() {
-                all.iter().filter(|s| s.class == event.class_index()).for_each(|s| found.event(s, &event));
+            let (number, naming) = chunks.entry(run.cpu).or_insert((u64::MAX, Vec::new()));
+            if *number != run.chunk_number {
+                let class = |descriptor| Some(schema.shape(run.chunk.shape_of(descriptor)?)?.class);
+                let is_naming = |descriptor| all.iter().any(|s| Some(s.class) == class(descriptor));
+                *naming = (0..run.chunk.descriptor_count()).map(is_naming).collect();
+                *number = run.chunk_number;
             }
+            let mut index = run.range.start;
+            run.chunk.for_each_in(run.range.clone(), |_, record| {
+                if naming.get(usize::from(record.descriptor)) == Some(&true) {
+                    if let Some(event) = Event::new(schema, run.chunk, index) {
+                        let sources = all.iter().filter(|s| s.class == event.class_index());
+                        sources.for_each(|s| found.event(s, &event));
+                    }
+                }
+                index += 1;
+            });
         }
         found
     }
