@@ -12,6 +12,7 @@ pub mod cli;
 #[cfg(feature = "convert")]
 pub mod convert;
 mod decode;
+mod naming;
 pub use kmt_common::failure;
 #[cfg(feature = "convert")]
 pub mod import;

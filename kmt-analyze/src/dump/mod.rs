@@ -21,6 +21,7 @@ use crate::render::kernel_line::LineStart;
 use crate::render::nothing;
 use crate::render::out::Out;
 use crate::render::text::escaped;
+use crate::trace::comms::Comms;
 use crate::trace::event_names::Selected;
 use crate::trace::kernel::version;
 use crate::trace::open::outcome;
@@ -91,7 +92,8 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     if session.version().is_none() {
         tell!("note: the kernel's version is not recorded; columns follow the newest kernel");
     }
-    let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env());
+    let mut printer =
+        Printer::new(trace.schema(), trace.metadata(), session.print_env()).with_names(session.names());
     let mut out = Out::stdout();
     let mut selected = Selected::of(session, &options.events)?;
     let start = session.first_time().unwrap_or(0);
@@ -190,7 +192,13 @@ impl<'d> Printer<'d> {
     /// True if the event meets the conditions.
     pub(super) fn meets(&self, event: &Event<'_>, conditions: &mut Conditions<'_>) -> bool {
         let text = self.texts.get(&event.class_index());
-        conditions.is_empty() || conditions.meets(event, text, &self.env, self.start.comm(event.pid()))
+        conditions.is_empty()
+            || conditions.meets(event, text, &self.env, self.start.comm(event.pid(), event.time()))
+    }
+
+    /// The same with names of tasks that are also from events.
+    pub(super) fn with_names(self, names: &'d Comms) -> Self {
+        Self { start: self.start.with_names(names), ..self }
     }
 
     pub(super) fn kernel(&mut self, event: &Event<'_>) -> &[u8] {
@@ -225,7 +233,7 @@ impl<'d> Printer<'d> {
         out.extend_from_slice(
             format!("{{\"ts\":{},\"cpu\":{},\"pid\":{pid},\"comm\":", event.time(), event.cpu()).as_bytes(),
         );
-        string(out, self.start.comm(pid));
+        string(out, self.start.comm(pid, event.time()));
         out.extend_from_slice(b",\"event\":");
         string(out, format!("{}:{}", class.system, class.name).as_bytes());
         if let Some((class, time)) = of {

@@ -14,7 +14,6 @@ use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
 use crate::render::nothing;
 use crate::render::text::escaped;
-use crate::trace::comms::Comms;
 use crate::trace::session::Session;
 
 /// Columns of events: fields by role, then the whole event in the kernel's format.
@@ -54,7 +53,7 @@ pub fn each(
     let env = session.print_env();
     let texts: HashMap<usize, EventText> =
         trace.schema().classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
-    let names = Comms::of(trace);
+    let names = session.names();
     let symbols: RefCell<HashMap<u64, String>> = RefCell::default();
     let start = session.first_time().unwrap_or(0);
     let window = selection.time.as_ref().map(|range| range.resolve(&session.clock(), start)).transpose()?;
@@ -73,8 +72,7 @@ pub fn each(
         }
         for event in run.events() {
             let pid = event.pid();
-            let idle: &[u8] = if pid == 0 { b"<idle>" } else { b"<...>" };
-            let comm = escaped(names.at(pid, event.time()).unwrap_or(idle));
+            let comm = escaped(names.shown_at(pid, event.time()));
             let of_task = selection.pids.is_empty() || selection.pids.contains(&pid);
             let of_name = selection.comms.is_empty() || selection.comms.contains(&comm);
             if !of_task || !of_name {

@@ -23,7 +23,6 @@ use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::stated::Stated;
 use crate::stream::{Api, Site};
 use crate::trace::session::Session;
-use crate::trace::session::task_names;
 
 /// Results of a pass, with all lives.
 pub struct Lives {
@@ -116,7 +115,7 @@ pub struct Resolver<'s, 'd> {
     symbols: std::cell::RefCell<HashMap<u64, String>>,
     /// By number of the site.
     pub sites: Vec<SiteText>,
-    tasks: HashMap<i32, &'s [u8]>,
+    session: &'s Session<'d>,
     caches: Vec<String>,
     /// Upper byte of the addresses of objects.
     pub top: u64,
@@ -132,7 +131,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
             env: session.print_env(),
             symbols: std::cell::RefCell::default(),
             sites: Vec::new(),
-            tasks: task_names(session),
+            session,
             caches: interner.names.items().iter().map(|name| escaped(name)).collect(),
             top: top_byte(session),
         };
@@ -175,17 +174,8 @@ impl<'s, 'd> Resolver<'s, 'd> {
         own.map_or(self.site(object.site).cache.as_str(), String::as_str)
     }
 
-    /// Name of a task.
-    pub fn comm(&self, pid: i32) -> String {
-        self.tasks.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm))
-    }
-
-    /// All tasks with names.
-    #[cfg(feature = "sqlite")]
-    pub fn tasks(&self) -> Vec<(i32, String)> {
-        let mut tasks: Vec<(i32, String)> =
-            self.tasks.iter().map(|(&pid, comm)| (pid, escaped(comm))).collect();
-        tasks.sort();
-        tasks
+    /// Name of a task at the time of an event.
+    pub fn comm_at(&self, pid: i32, time: u64) -> String {
+        escaped(self.session.names().shown_at(pid, time))
     }
 }

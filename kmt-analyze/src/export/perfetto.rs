@@ -24,7 +24,6 @@ use crate::reports::report::Report as _;
 use crate::reports::timeline::{Key, TimelineReport};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
-use crate::trace::session::task_names;
 
 /// All packets have one writer.
 const SEQUENCE: u32 = 1;
@@ -45,7 +44,7 @@ const THREADS: u64 = 1 << 32;
 /// Writes a trace.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut trace = Trace { out: Export::open_binary(&options.target)? };
-    trace.tasks(session)?;
+    trace.tasks(session, options.selection.span(session).1)?;
     for (key, uuid, name) in GROUPS {
         trace.group(uuid, name)?;
         trace.counters(session, options, key, uuid)?;
@@ -97,10 +96,13 @@ impl Trace {
         })
     }
 
-    fn tasks(&mut self, session: &Session<'_>) -> Result<()> {
+    /// Writes the tasks, with their names at a time: a track has one name.
+    fn tasks(&mut self, session: &Session<'_>, time: u64) -> Result<()> {
         let tgids: std::collections::HashMap<i32, i32> =
             session.trace.metadata().tasks.iter().filter(|t| t.tgid > 0).map(|t| (t.pid, t.tgid)).collect();
-        let mut threads: Vec<TreeThread> = task_names(session)
+        let threads: Vec<TreeThread> = session
+            .names()
+            .all_at(time)
             .into_iter()
             .map(|(pid, comm)| TreeThread {
                 tid: Some(pid),
@@ -108,7 +110,6 @@ impl Trace {
                 tgid: Some(tgids.get(&pid).copied().unwrap_or(pid)),
             })
             .collect();
-        threads.sort_by_key(|t| t.tid);
         self.packet(&TracePacket {
             timestamp: session.first_time(),
             trusted_packet_sequence_id: Some(SEQUENCE),
@@ -173,9 +174,9 @@ impl Trace {
         // Slices of a track must nest: of two with the same begin, the longer one is the outer.
         intervals.sort_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
         let pids: BTreeSet<i32> = intervals.iter().map(|i| i.pid).collect();
-        let names = task_names(session);
+        let end = options.selection.span(session).1;
         for pid in pids {
-            let name = names.get(&pid).map_or("<...>".to_owned(), |c| escaped(c));
+            let name = escaped(session.names().shown_at(pid, end));
             let thread =
                 ThreadDescriptor { pid: Some(pid), tid: Some(pid.into()), thread_name: Some(name.clone()) };
             self.track(TrackDescriptor {

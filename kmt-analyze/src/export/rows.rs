@@ -97,7 +97,7 @@ pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>
         Cell::Uint(object.born),
         Cell::Uint(object.born_at.cpu.into()),
         Cell::Int(object.born_at.pid.into()),
-        Cell::Text(names.comm(object.born_at.pid)),
+        Cell::Text(names.comm_at(object.born_at.pid, object.born)),
         Cell::Bool(object.is_born),
         number(object.end),
         Cell::Text(object.fate().to_owned()),

@@ -61,6 +61,7 @@ fn write(
     transaction.execute_batch(TABLES).map_err(failed)?;
     about(&transaction, session).map_err(failed)?;
     sites(&transaction, &lives, &names).map_err(failed)?;
+    tasks(&transaction, session, options.selection.span(session).1).map_err(failed)?;
     objects(&transaction, &mut lives, &names, &failed)?;
     let sums = call_sites(&lives.result, &names, session.losses.any());
     rows(&transaction, "call_sites", CALL_SITE.len(), &mut sums.into_iter().map(Ok)).map_err(failed)?;
@@ -145,9 +146,14 @@ fn sites(database: &Connection, lives: &Lives, names: &Resolver<'_, '_>) -> rusq
             frame.execute(params![number as i64, depth as i64, address as i64, names.symbol(address)])?;
         }
     }
+    Ok(())
+}
+
+/// Writes the tasks, with their names at a time.
+fn tasks(database: &Connection, session: &Session<'_>, time: u64) -> rusqlite::Result<()> {
     let mut task = database.prepare("INSERT OR REPLACE INTO tasks VALUES (?, ?)")?;
-    for (pid, comm) in names.tasks() {
-        task.execute(params![pid, comm])?;
+    for (pid, comm) in session.names().all_at(time) {
+        task.execute(params![pid, escaped(comm)])?;
     }
     Ok(())
 }

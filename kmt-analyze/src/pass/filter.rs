@@ -179,8 +179,7 @@ impl Select for Selector<'_> {
 
     fn origin(&self, origin: Origin) -> bool {
         let filter = self.filter;
-        let idle: &[u8] = if origin.pid == 0 { b"<idle>" } else { b"<...>" };
-        let name = self.comms.and_then(|comms| comms.name(origin.pid, origin.name)).unwrap_or(idle);
+        let name = self.comms.map_or(&[][..], |comms| comms.shown(origin.pid, origin.name));
         filter.without != Some(origin.pid)
             && self.is_named(origin.pid, name)
             && (filter.cpus.is_empty() || filter.cpus.contains(&origin.cpu))

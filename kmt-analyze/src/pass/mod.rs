@@ -54,8 +54,8 @@ pub struct Task<'t> {
     pub event_counts: bool,
     /// True to compute totals as ranges, if events were lost.
     pub ranges: bool,
-    /// True to number the names of tasks over time, without a condition on names too.
-    pub task_names: bool,
+    /// Names of tasks over time, to number them by event: for a condition on names, or for a report.
+    pub task_names: Option<&'t Comms>,
     /// True to name caches by frees after the window too, where allocations do not name them: the pass reads to the end.
     pub cache_names: bool,
     /// Cores to use; `None`: all.
@@ -90,8 +90,6 @@ pub struct Analysis {
     pub damages: Vec<Damage>,
     /// Totals as ranges, if requested and known.
     pub ranges: Option<Ranges>,
-    /// Names of tasks over time, if a condition or a report uses them.
-    pub names: Option<Comms>,
 }
 
 impl Analysis {
@@ -128,9 +126,7 @@ pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Analysis {
 }
 
 fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Analysis {
-    let needs_names = task.task_names || task.filter.is_about_names();
-    let names = needs_names.then(|| Comms::of(trace));
-    let selector = Selector::new(trace, task.filter, task.names, usual, names.as_ref());
+    let selector = Selector::new(trace, task.filter, task.names, usual, task.task_names);
     let Sample { direct_map: found, classes_seen } = sample(trace);
     let recorded = recorded_direct_map(trace);
     let first = recorded.or(found);
@@ -145,7 +141,6 @@ fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<
     for (present, in_sample) in result.classes_seen.iter_mut().zip(classes_seen) {
         *present |= in_sample;
     }
-    result.names = names;
     result
 }
 
@@ -239,7 +234,6 @@ fn pass(
         event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
         damages,
         ranges,
-        names: None,
     };
     (result, elected)
 }
@@ -294,7 +288,7 @@ fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<
         collectors: &Collectors::default(),
         event_counts: false,
         ranges: false,
-        task_names: false,
+        task_names: None,
         cache_names: false,
         ..*task
     };

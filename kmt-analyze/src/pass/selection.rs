@@ -114,7 +114,7 @@ pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'
         collectors: wants.collectors,
         event_counts: wants.event_counts,
         ranges: wants.ranges,
-        task_names: wants.task_names,
+        task_names: (wants.task_names || filter.is_about_names()).then(|| session.names()),
         cache_names: wants.cache_names,
         threads: selection.threads,
         progress: &|done, all| progress.print(done, all),

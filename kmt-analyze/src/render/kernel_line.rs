@@ -4,19 +4,21 @@
 //! for the flags' numbers since 5.15, a pid column of 7 instead of 5 since 5.4, softirq-off letters since 5.19, lazy
 //! rescheduling in place of "irq flags not supported" since 6.13.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use kmt_format::kernel::{ClockUnit, KernelVersion};
-use kmt_format::read::{Event, Metadata, TaskRecord};
+use kmt_format::read::{Event, Metadata};
 use kmt_format::schema::{EventClass, Role};
 
-use crate::trace::session::{clock_unit, last_names};
+use crate::trace::comms::Comms;
+use crate::trace::session::clock_unit;
 
 /// How lines start, for one trace.
 #[derive(Debug)]
 pub struct LineStart<'d> {
-    tasks: HashMap<i32, &'d TaskRecord<'d>>,
+    metadata: &'d Metadata<'d>,
+    /// Names of tasks; `None`: those in the table of tasks.
+    names: Option<&'d Comms>,
     unit: ClockUnit,
     pid_width: usize,
     with_tgid: bool,
@@ -60,7 +62,8 @@ impl<'d> LineStart<'d> {
         };
         let since = |major, minor| version.is_none_or(|v| v >= KernelVersion::new(major, minor));
         Self {
-            tasks: last_names(metadata),
+            metadata,
+            names: None,
             unit: clock_unit(metadata),
             pid_width: if since(5, 4) { 7 } else { 5 },
             with_tgid: option("record-tgid", false),
@@ -73,16 +76,22 @@ impl<'d> LineStart<'d> {
         }
     }
 
-    /// Name of a task, as the kernel's text has it.
-    pub fn comm(&self, pid: i32) -> &'d [u8] {
+    /// The same with names of tasks that are also from events.
+    pub fn with_names(self, names: &'d Comms) -> Self {
+        Self { names: Some(names), ..self }
+    }
+
+    /// Name of a task at a time, as the kernel's text has it.
+    pub fn comm(&self, pid: i32, time: u64) -> &'d [u8] {
         match pid {
             0 => b"<idle>",
             i32::MIN..0 => b"<XXX>",
             _ if self.pid_max.is_some_and(|max| pid > max) => b"<...>",
-            _ => match self.tasks.get(&pid) {
-                Some(task) if !task.comm.is_empty() => &task.comm,
-                _ => b"<...>",
-            },
+            _ => {
+                let metadata = self.metadata;
+                let name = self.names.map_or_else(|| metadata.comm(pid, time), |names| names.at(pid, time));
+                name.unwrap_or(b"<...>")
+            }
         }
     }
 
@@ -92,14 +101,14 @@ impl<'d> LineStart<'d> {
             return;
         }
         let pid = event.pid();
-        let comm = self.comm(pid);
+        let comm = self.comm(pid, event.time());
         out.resize(out.len() + 16usize.saturating_sub(comm.len()), b' ');
         out.extend_from_slice(comm);
         // Writing to a Vec cannot fail.
         let _ = write!(out, "-{pid:<width$} ", width = self.pid_width);
         if self.with_tgid {
             let width = self.pid_width;
-            match self.tasks.get(&pid).map(|t| t.tgid).filter(|&t| t != 0) {
+            match self.metadata.tgid(pid, event.time()) {
                 Some(tgid) => {
                     let _ = write!(out, "({tgid:width$}) ");
                 }

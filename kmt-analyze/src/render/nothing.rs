@@ -6,7 +6,7 @@ use kmt_common::tell;
 
 use crate::render::screen::Screen;
 use crate::render::text::{count, escaped, time};
-use crate::trace::session::{Session, task_names};
+use crate::trace::session::Session;
 
 /// The sentence.
 const NOTHING: &str = "Nothing matches.";
@@ -48,9 +48,8 @@ fn values(session: &Session<'_>) -> Vec<String> {
         let name = escaped(format!("{}:{}", class.system, class.name).as_bytes());
         Some(format!("{name} ({})", count(*number)))
     });
-    let names = task_names(session);
-    let task =
-        |pid: &i32| format!("{}-{pid}", names.get(pid).map_or("<...>".to_owned(), |name| escaped(name)));
+    let names = session.names();
+    let task = |pid: &i32| format!("{}-{pid}", escaped(names.shown_at(*pid, u64::MAX)));
     let cpus = session.losses.cpus.iter().map(|cpu| cpu.cpu.to_string());
     let mut out = vec![
         format!("events: {}", some(named.collect())),

@@ -1,8 +1,11 @@
-//! Names of tasks over time: a condition on a name is about the name at the time of the event.
+//! Names of tasks over time: the name in a row or a condition is the one at the time of the event.
+//!
+//! The kernel records the start of a task on one CPU and its next name on another. The last row or event of a file need
+//! not be the latest, so everything is sorted by time.
 
 use std::collections::HashMap;
 
-use kmt_format::read::Trace;
+use kmt_format::read::{Event, Trace};
 use kmt_format::schema::EventClass;
 
 use crate::int_hash::IntHash;
@@ -16,13 +19,15 @@ pub struct Comms {
 /// Fields of an event with the name of a task.
 struct Source {
     class: usize,
-    pid: usize,
+    /// Field of the task; `None`: the running task.
+    pid: Option<usize>,
     comm: usize,
     /// Field of the previous name.
     old: Option<usize>,
 }
 
 /// System, event, fields of the task, its name, its previous name (include/trace/events/{task,sched}.h, 3.2 to 7.2).
+/// task_rename has no `pid` since 6.14 or so: only the running task is renamed.
 const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
     ("task", "task_rename", "pid", "newcomm", Some("oldcomm")),
     ("task", "task_newtask", "pid", "comm", None),
@@ -30,20 +35,32 @@ const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
     ("sched", "sched_switch", "next_pid", "next_comm", None),
 ];
 
+/// Names found in events.
+#[derive(Default)]
+struct Found {
+    /// Task, time, name.
+    rows: Vec<(i32, u64, Vec<u8>)>,
+    last: HashMap<i32, Vec<u8>, IntHash>,
+    /// Previous names of tasks whose first event is a rename.
+    before: HashMap<i32, Vec<u8>, IntHash>,
+}
+
 impl Comms {
-    /// Names of a trace, from its table of tasks and from recorded events.
+    /// Names of a trace, from its table of tasks and, if that may lack some, from recorded events.
     pub fn of(trace: &Trace<'_>) -> Self {
         let mut names = Self::default();
         for task in trace.metadata().tasks.iter().filter(|t| !t.comm.is_empty()) {
-            names.by_pid.entry(task.pid).or_default().push((task.time, task.comm.to_vec()));
+            names.add(task.pid, task.time, task.comm.to_vec());
         }
-        let sources: Vec<Source> =
-            trace.schema().classes().flat_map(|(index, class)| sources(index, class)).collect();
-        if !sources.is_empty() {
-            names.read(trace, &sources);
+        if !has_all_names(trace) {
+            let found = Found::of(trace);
+            // The kernel's `trace` file has the last name of a task in all of its lines.
+            if trace.metadata().text("source") == Some("ftrace text") {
+                names.by_pid.retain(|pid, _| !found.last.contains_key(pid));
+            }
+            names.merge(found);
         }
         for rows in names.by_pid.values_mut() {
-            // The table has no start times of its oldest names; the last of those is used.
             rows.sort_by_key(|(time, _)| *time);
             rows.dedup_by(|next, first| {
                 let is_same = next.1 == first.1 || next.0 == first.0;
@@ -56,25 +73,17 @@ impl Comms {
         names
     }
 
-    fn read(&mut self, trace: &Trace<'_>, sources: &[Source]) {
-        let mut merge = trace.merge();
-        while let Some(run) = merge.next_run() {
-            for event in run.events() {
-                for source in sources.iter().filter(|s| s.class == event.class_index()) {
-                    let Some(pid) = event.uint(source.pid) else { continue };
-                    let rows = self.by_pid.entry(pid as i32).or_default();
-                    if let Some(old) = source.old.and_then(|f| event.text(f)) {
-                        if !rows.iter().any(|(time, _)| *time < event.time()) {
-                            rows.push((0, old.to_vec()));
-                        }
-                    }
-                    let Some(comm) = event.text(source.comm) else { continue };
-                    if rows.last().is_none_or(|(_, last)| last != comm) {
-                        rows.push((event.time(), comm.to_vec()));
-                    }
-                }
-            }
+    fn add(&mut self, pid: i32, time: u64, name: Vec<u8>) {
+        self.by_pid.entry(pid).or_default().push((time, name));
+    }
+
+    fn merge(&mut self, found: Found) {
+        for (pid, old) in found.before {
+            // saved_cmdlines has last names without a time: the event is better.
+            self.by_pid.entry(pid).or_default().retain(|(time, _)| *time > 0);
+            self.add(pid, 0, old);
         }
+        found.rows.into_iter().for_each(|(pid, time, name)| self.add(pid, time, name));
     }
 
     /// True if a task had more than one name.
@@ -89,24 +98,113 @@ impl Comms {
         u16::try_from(after.saturating_sub(1)).unwrap_or(u16::MAX)
     }
 
-    /// The name of that number.
+    /// The name of that number; the idle task always has one.
     pub fn name(&self, pid: i32, number: u16) -> Option<&[u8]> {
-        let rows = self.by_pid.get(&pid)?;
-        rows.get(usize::from(number)).map(|(_, name)| name.as_slice())
+        let rows = self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default();
+        let name = rows.get(usize::from(number)).map(|(_, name)| name.as_slice());
+        name.or((pid == 0).then_some(b"<idle>"))
+    }
+
+    /// The name of that number, `<...>` if it is unknown.
+    pub fn shown(&self, pid: i32, number: u16) -> &[u8] {
+        self.name(pid, number).unwrap_or(b"<...>")
     }
 
     /// The name of a task at a time.
     pub fn at(&self, pid: i32, time: u64) -> Option<&[u8]> {
         self.name(pid, self.number_at(pid, time))
     }
+
+    /// The name of a task at a time, `<...>` if it is unknown.
+    pub fn shown_at(&self, pid: i32, time: u64) -> &[u8] {
+        self.at(pid, time).unwrap_or(b"<...>")
+    }
+
+    /// All tasks with names, by id, each with its name at a time.
+    pub fn all_at(&self, time: u64) -> Vec<(i32, &[u8])> {
+        let mut pids: Vec<i32> = self.by_pid.keys().copied().collect();
+        pids.push(0);
+        pids.sort_unstable();
+        pids.dedup();
+        pids.into_iter().map(|pid| (pid, self.shown_at(pid, time))).collect()
+    }
+}
+
+/// True if the table of tasks has every name that events have: a live recorder writes a row for each of them.
+fn has_all_names(trace: &Trace<'_>) -> bool {
+    let metadata = trace.metadata();
+    let is_ours = metadata.text("writer").is_some_and(|writer| writer.starts_with("kmt-capture "));
+    let is_recorded = |name| trace.schema().classes().any(|(_, c)| c.system == "task" && c.name == name);
+    is_ours
+        && metadata.text("recorder.pid").is_some()
+        && trace.is_finished()
+        && trace.damage_count() == 0
+        && is_recorded("task_newtask")
+        && is_recorded("task_rename")
+}
+
+impl Found {
+    /// Names in events of a trace. Reads only the chunks that may have such events.
+    fn of(trace: &Trace<'_>) -> Self {
+        let mut found = Self::default();
+        let schema = trace.schema();
+        let all: Vec<Source> = schema.classes().flat_map(|(index, class)| sources(index, class)).collect();
+        let bits =
+            schema.class_bits(|class| SOURCES.iter().any(|s| s.0 == class.system && s.1 == class.name));
+        if all.is_empty() {
+            return found;
+        }
+        let mut merge = trace.merge_of(bits, None);
+        // By CPU, the number of its chunk, and the descriptors of naming events there: runs of CPUs alternate.
+        let mut chunks: HashMap<u32, (u64, Vec<bool>), IntHash> = HashMap::default();
+        while let Some(run) = merge.next_run() {
+            let (number, naming) = chunks.entry(run.cpu).or_insert((u64::MAX, Vec::new()));
+            if *number != run.chunk_number {
+                let class = |descriptor| Some(schema.shape(run.chunk.shape_of(descriptor)?)?.class);
+                let is_naming = |descriptor| all.iter().any(|s| Some(s.class) == class(descriptor));
+                *naming = (0..run.chunk.descriptor_count()).map(is_naming).collect();
+                *number = run.chunk_number;
+            }
+            let mut index = run.range.start;
+            run.chunk.for_each_in(run.range.clone(), |_, record| {
+                if naming.get(usize::from(record.descriptor)) == Some(&true) {
+                    if let Some(event) = Event::new(schema, run.chunk, index) {
+                        let sources = all.iter().filter(|s| s.class == event.class_index());
+                        sources.for_each(|s| found.event(s, &event));
+                    }
+                }
+                index += 1;
+            });
+        }
+        found
+    }
+
+    fn event(&mut self, source: &Source, event: &Event<'_>) {
+        let pid = match source.pid {
+            None => event.pid(),
+            Some(field) => event.uint(field).map_or(0, |pid| pid as i32),
+        };
+        // Idle tasks have the id 0 and a name for each CPU.
+        let Some(comm) = event.text(source.comm).filter(|comm| pid != 0 && !comm.is_empty()) else { return };
+        let last = self.last.get(&pid);
+        if last.is_some_and(|last| last == comm) {
+            return;
+        }
+        if let (None, Some(old)) = (last, source.old.and_then(|field| event.text(field))) {
+            self.before.insert(pid, old.to_vec());
+        }
+        self.last.insert(pid, comm.to_vec());
+        self.rows.push((pid, event.time(), comm.to_vec()));
+    }
 }
 
 fn sources(index: usize, class: &EventClass) -> impl Iterator<Item = Source> + '_ {
     let sources = SOURCES.iter().filter(|s| s.0 == class.system && s.1 == class.name);
-    sources.filter_map(move |(.., pid, comm, old)| {
+    sources.filter_map(move |(_, event, pid, comm, old)| {
+        let field = class.field_named(pid);
         Some(Source {
             class: index,
-            pid: class.field_named(pid)?,
+            pid: if *event == "task_rename" { field } else { Some(field?) },
             comm: class.field_named(comm)?,
             old: old.and_then(|old| class.field_named(old)),
         })
@@ -114,20 +212,4 @@ fn sources(index: usize, class: &EventClass) -> impl Iterator<Item = Source> + '
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_holds_until_the_next_one() {
-        let mut names = Comms::default();
-        names.by_pid.insert(7, vec![(0, b"sh".to_vec()), (100, b"cat".to_vec()), (200, b"tail".to_vec())]);
-        names.by_pid.insert(8, vec![(50, b"late".to_vec())]);
-        let at = |pid, time| names.at(pid, time).map(|n| String::from_utf8_lossy(n).into_owned());
-        assert_eq!(at(7, 99).as_deref(), Some("sh"));
-        assert_eq!(at(7, 100).as_deref(), Some("cat"));
-        assert_eq!(at(7, 1_000).as_deref(), Some("tail"));
-        assert_eq!(at(8, 1).as_deref(), Some("late"), "the first name also before the event that tells it");
-        assert_eq!(at(9, 1), None);
-        assert!(names.changes(7) && !names.changes(8));
-    }
-}
+mod tests;

@@ -1,14 +1,15 @@
 //! An opened trace with its losses, and metadata on times, nodes and texts.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::print::PrintEnv;
-use kmt_format::read::{Header, Metadata, SymbolTable, TaskRecord, Trace};
+use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
 
 use crate::limits;
 use crate::trace::clock::{self, Clock};
+use crate::trace::comms::Comms;
 use crate::trace::cpu_nodes::CpuNodes;
 use crate::trace::kernel::version;
 use crate::trace::losses::Losses;
@@ -21,12 +22,18 @@ pub struct Session<'d> {
     pub trace: &'d Trace<'d>,
     /// Lost events.
     pub losses: Losses,
+    names: OnceLock<Comms>,
 }
 
 impl<'d> Session<'d> {
     /// A session for a trace opened from `path`.
     pub fn new(path: &Path, trace: &'d Trace<'d>) -> Self {
-        Self { path: path.to_owned(), trace, losses: Losses::of(trace) }
+        Self { path: path.to_owned(), trace, losses: Losses::of(trace), names: OnceLock::new() }
+    }
+
+    /// Names of tasks over time, looked up when they are first needed.
+    pub fn names(&self) -> &Comms {
+        self.names.get_or_init(|| Comms::of(self.trace))
     }
 
     /// Version of the traced kernel.
@@ -133,46 +140,4 @@ fn pageblock_order(metadata: &Metadata<'_>) -> Option<i64> {
     let text = names.iter().find_map(|n| metadata.attachment(n))?;
     let text = std::str::from_utf8(text).ok()?;
     text.lines().find_map(|l| l.strip_prefix("Page block order:"))?.trim().parse().ok()
-}
-
-/// The last name of each task, as the kernel prints it: of several rows the one with the latest time, and of those with
-/// the same time the last one.
-pub fn last_names<'d>(metadata: &'d Metadata<'d>) -> HashMap<i32, &'d TaskRecord<'d>> {
-    let mut names: HashMap<i32, &TaskRecord<'_>> = HashMap::new();
-    for task in &metadata.tasks {
-        let name = names.entry(task.pid).or_insert(task);
-        if task.time >= name.time {
-            *name = task;
-        }
-    }
-    names
-}
-
-/// Last name of each task.
-pub fn task_names<'s>(session: &'s Session<'_>) -> HashMap<i32, &'s [u8]> {
-    let last = last_names(session.trace.metadata());
-    let mut names: HashMap<i32, &[u8]> =
-        last.into_iter().map(|(pid, task)| (pid, task.comm.as_ref())).collect();
-    names.entry(0).or_insert(b"<idle>");
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kmt_format::kernel::{ByteOrder, TraceClock};
-    use kmt_format::write::{Task, Writer, WriterOptions};
-
-    #[test]
-    fn the_latest_name_of_a_task_counts_whatever_the_order_of_rows() {
-        let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8)).unwrap();
-        writer.clock(&TraceClock::named("local")).unwrap();
-        let task = |name: &[u8], time| Task::new(7, name.to_vec()).since(time);
-        // A recorder that has seen python3 in an event adds the name that the kernel had saved before.
-        writer.tasks(&[task(b"python3", 900), task(b"timeout", 500), task(b"sh", 0)]).unwrap();
-        let file = writer.finish().unwrap();
-        let trace = Trace::open(&file).unwrap();
-        let session = Session::new(Path::new("a.kmt"), &trace);
-        assert_eq!(task_names(&session)[&7], b"python3");
-    }
 }

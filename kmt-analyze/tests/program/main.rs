@@ -35,6 +35,7 @@ mod stored;
 #[path = "../support/mod.rs"]
 mod support;
 mod symbols;
+mod task_names;
 mod ticks;
 mod unseen;
 mod views;

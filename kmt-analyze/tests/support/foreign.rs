@@ -268,7 +268,7 @@ impl Capture {
             let mut comm = task.comm.to_vec();
             comm.resize((comm.len() + 1).next_multiple_of(8), 0);
             body.int(task.tgid as u32 as u64, 4).int(task.pid as u32 as u64, 4).raw(&comm);
-            trailer(&mut body, 0, 0);
+            trailer(&mut body, task.time, 0);
             record(&mut records, 3, &body.bytes);
         }
         let mut merge = trace.merge();

@@ -6,6 +6,7 @@ use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource, EventTotals, KmtFile, WRITE_LEN};
+use super::naming_events::NamingEvents;
 use super::sub_buffers::SubBufferConversion;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
@@ -22,7 +23,8 @@ pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) 
     let target = Target::read(directory, &cpus, |id| formats.ids.contains(&id))?;
     let description = describe(directory, &target, &cpus, &formats)?;
     let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
-    let sub_buffers = SubBufferConversion::new(target.header_page, target.order, options.verbatim);
+    let names = NamingEvents::new(&description.formats, target.order, target.header_page.long_size());
+    let sub_buffers = SubBufferConversion::new(target.header_page, target.order, options.verbatim, names);
     let source = RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0 };
     driver::convert(options, description, uuid, source, output)
 }
@@ -118,7 +120,7 @@ impl EventSource for RingBuffers<'_> {
         for files in self.cpus {
             self.cpu(files, file)?;
         }
-        Ok(self.sub_buffers.totals())
+        Ok(self.sub_buffers.finish(file)?)
     }
 
     fn empty(&self) -> Option<Failure> {

@@ -4,6 +4,7 @@ mod description;
 mod directory;
 mod driver;
 mod kmt;
+mod naming_events;
 mod opened;
 mod perf_data;
 mod records;

@@ -8,6 +8,7 @@ use kmt_format::kernel::{ByteOrder, HeaderPage};
 use kmt_format::write::WriterStats;
 
 use super::driver::{EventTotals, KmtFile};
+use super::naming_events::NamingEvents;
 use crate::decode::SubBufferDecoder;
 
 /// Damaged places that are reported one by one for each CPU.
@@ -18,12 +19,13 @@ const DAMAGES_REPORTED: u64 = 3;
 pub struct SubBufferConversion {
     decoder: SubBufferDecoder,
     cpus: Vec<(u32, WriterStats)>,
+    names: NamingEvents,
 }
 
 impl SubBufferConversion {
-    /// Of sub-buffers with that layout.
-    pub fn new(header_page: HeaderPage, order: ByteOrder, verbatim: bool) -> Self {
-        Self { decoder: SubBufferDecoder::new(header_page, order, verbatim), cpus: Vec::new() }
+    /// Of sub-buffers with that layout, whose events `names` reads.
+    pub fn new(header_page: HeaderPage, order: ByteOrder, verbatim: bool, names: NamingEvents) -> Self {
+        Self { decoder: SubBufferDecoder::new(header_page, order, verbatim), cpus: Vec::new(), names }
     }
 
     /// Size of a sub-buffer, in bytes.
@@ -39,7 +41,13 @@ impl SubBufferConversion {
     /// Adds a sub-buffer of that CPU. After an error the events before the damage are in the file.
     pub fn add(&mut self, file: &mut KmtFile, bytes: &[u8]) -> Result<()> {
         let Some((cpu, stats)) = self.cpus.last_mut() else { return Ok(()) };
-        self.decoder.sub_buffer(&mut file.writer, *cpu, bytes, stats, |_, _| true)
+        let names = &mut self.names;
+        let see = |time, record: &[u8]| {
+            names.see(time, record);
+            true
+        };
+        self.decoder.sub_buffer(&mut file.writer, *cpu, bytes, stats, see)?;
+        self.names.write_if_many(&mut file.writer)
     }
 
     /// Reports damaged input of that CPU and marks it in the file. The next sub-buffer may follow.
@@ -59,9 +67,10 @@ impl SubBufferConversion {
         file.write()
     }
 
-    /// Counts of all CPUs.
-    pub fn totals(&mut self) -> EventTotals {
+    /// Writes the names that are left; returns the counts of all CPUs.
+    pub fn finish(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+        self.names.finish(&mut file.writer)?;
         let cpus = std::mem::take(&mut self.cpus);
-        EventTotals { events: cpus.iter().map(|(_, s)| s.events).sum(), cpus, lost: self.decoder.lost }
+        Ok(EventTotals { events: cpus.iter().map(|(_, s)| s.events).sum(), cpus, lost: self.decoder.lost })
     }
 }

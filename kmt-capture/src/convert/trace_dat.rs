@@ -7,6 +7,7 @@ use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource, EventTotals, KmtFile};
+use super::naming_events::NamingEvents;
 use super::sub_buffers::SubBufferConversion;
 use super::target_files::TargetFiles;
 use super::{ConvertOptions, Converted};
@@ -38,7 +39,8 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     description.sub_buffer_len = Some(header_page.sub_buffer_len());
     TargetFiles::of(&options.input, options.limits)?.complete(&mut description)?;
     let uuid = Identity::of_file(bytes, &instance.name);
-    let sub_buffers = SubBufferConversion::new(header_page, order, options.verbatim);
+    let names = NamingEvents::new(&description.formats, order, header_page.long_size());
+    let sub_buffers = SubBufferConversion::new(header_page, order, options.verbatim, names);
     let source =
         InstanceBuffers { sub_buffers, options, file: &file, instance: &instance, header_page, order };
     driver::convert(options, description, uuid, source, output)
@@ -196,7 +198,7 @@ impl EventSource for InstanceBuffers<'_, '_> {
         for data in &self.instance.cpus {
             self.cpu(data, file)?;
         }
-        Ok(self.sub_buffers.totals())
+        Ok(self.sub_buffers.finish(file)?)
     }
 
     fn empty(&self) -> Option<Failure> {

@@ -3,13 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use kmt_format::kernel::{ByteOrder, EventFormat, Field, FieldKind, parse_saved_cmdlines};
+use kmt_format::kernel::{ByteOrder, parse_saved_cmdlines};
 use kmt_format::write::Task;
 
+use crate::naming::Naming;
 use crate::tracefs::TraceDir;
 
-/// `CLONE_THREAD`: the new task belongs to the thread group of the one that makes it.
-const CLONE_THREAD: u64 = 0x0001_0000;
 /// Tasks that are remembered at most.
 const KNOWN_MAX: usize = 8_192;
 
@@ -17,15 +16,14 @@ const KNOWN_MAX: usize = 8_192;
 #[derive(Debug)]
 pub struct TaskNames {
     order: ByteOrder,
-    newtask: Option<Naming>,
-    rename: Option<Naming>,
+    naming: Vec<Naming>,
     /// Offset and size of the id of the running task in every event.
     pid_at: Option<(usize, usize)>,
     last_pid: i32,
     /// Tasks that had events, up to a number of them.
     occurred: HashSet<i32>,
     /// Thread group and last name of each task.
-    names: HashMap<i32, (i32, Vec<u8>)>,
+    names: HashMap<i32, Known>,
     /// Names that are not in the file yet.
     pending: Vec<Task>,
     /// Processes whose new threads are wanted, and those threads.
@@ -33,49 +31,33 @@ pub struct TaskNames {
     threads: Vec<i32>,
 }
 
-/// Fields of an event that names a task.
+/// Thread group and last name of a task.
 #[derive(Debug)]
-struct Naming {
-    id: u16,
-    task: Option<Field>,
-    current: Option<Field>,
-    comm: Field,
-    clone_flags: Option<Field>,
-}
-
-impl Naming {
-    fn new(dir: &TraceDir, event: &str, comm: &str, long_size: usize) -> Option<Self> {
-        let text = dir.read(&format!("events/task/{event}/format"))?;
-        let format = EventFormat::parse(&text, long_size).ok()?;
-        let field = |name: &str| format.fields.iter().find(|f| f.name == name).cloned();
-        Some(Self {
-            id: format.id,
-            task: field("pid"),
-            current: field("common_pid"),
-            comm: field(comm)?,
-            clone_flags: field("clone_flags"),
-        })
-    }
+struct Known {
+    /// Time of the event that named it.
+    since: u64,
+    tgid: i32,
+    comm: Vec<u8>,
 }
 
 impl TaskNames {
     /// For events of `dir`.
     pub fn new(dir: &TraceDir, order: ByteOrder, long_size: usize, watched: &[i32]) -> Self {
-        let mut names = Self {
+        let naming = Naming::EVENTS.iter().filter_map(|(event, comm)| {
+            Naming::of(&dir.read(&format!("events/task/{event}/format"))?, comm, long_size)
+        });
+        let naming: Vec<Naming> = naming.collect();
+        Self {
             order,
-            newtask: Naming::new(dir, "task_newtask", "comm", long_size),
-            rename: Naming::new(dir, "task_rename", "newcomm", long_size),
-            pid_at: None,
+            pid_at: naming.first().map(Naming::current_at),
+            naming,
             last_pid: -1,
             occurred: HashSet::new(),
             names: HashMap::new(),
             pending: Vec::new(),
             watched: watched.to_vec(),
             threads: Vec::new(),
-        };
-        let current = [&names.newtask, &names.rename].into_iter().flatten().find_map(|n| n.current.as_ref());
-        names.pid_at = current.map(|field| (field.offset as usize, field.size as usize));
-        names
+        }
     }
 
     /// Takes in the tasks that are running.
@@ -85,15 +67,26 @@ impl TaskNames {
                 let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };
                 comm.truncate(comm.len().saturating_sub(1));
                 plain_worker_name(&mut comm);
-                self.remember(thread, process, &comm);
+                self.remember(0, thread, process, &comm);
                 self.pending.push(Task::new(thread, comm).tgid(process));
             }
         }
     }
 
-    fn remember(&mut self, pid: i32, tgid: i32, comm: &[u8]) {
-        if self.names.len() < KNOWN_MAX || self.names.contains_key(&pid) {
-            self.names.insert(pid, (tgid, comm.to_vec()));
+    /// Events of different CPUs arrive in any order: a task's start may arrive after its next name.
+    fn remember(&mut self, since: u64, pid: i32, tgid: i32, comm: &[u8]) {
+        let is_full = self.names.len() >= KNOWN_MAX;
+        match self.names.get_mut(&pid) {
+            Some(known) if since < known.since => {
+                if known.tgid == 0 {
+                    known.tgid = tgid;
+                }
+            }
+            Some(known) => *known = Known { since, tgid, comm: comm.to_vec() },
+            None if is_full => {}
+            None => {
+                self.names.insert(pid, Known { since, tgid, comm: comm.to_vec() });
+            }
         }
     }
 
@@ -110,44 +103,29 @@ impl TaskNames {
                 }
             }
         }
-        let is = |naming: &Option<Naming>| naming.as_ref().is_some_and(|n| n.id == id);
-        if is(&self.newtask) || is(&self.rename) {
+        if self.naming.iter().any(|naming| naming.id == id) {
             self.name_event(time, id, record);
         }
     }
 
     fn name_event(&mut self, time: u64, id: u16, record: &[u8]) -> Option<()> {
-        let naming = [&self.newtask, &self.rename].into_iter().flatten().find(|n| n.id == id)?;
-        let number = |field: &Option<Field>| {
-            let field = field.as_ref()?;
-            self.order.uint_at(record, field.offset as usize, field.size as usize)
-        };
-        let current = number(&naming.current)? as i32;
-        // task_rename lost its pid in 6.14 or so: only the running task is renamed then.
-        let pid = number(&naming.task).map_or(current, |pid| pid as i32);
-        let (mut start, mut len) = (naming.comm.offset as usize, naming.comm.size as usize);
-        if naming.comm.kind == FieldKind::DataLoc {
-            let data_loc = self.order.uint_at(record, start, 4)? as usize;
-            (start, len) = (data_loc & 0xffff, data_loc >> 16);
-        }
-        let comm = record.get(start..start.checked_add(len)?)?;
-        let comm = comm.split(|&b| b == 0).next().unwrap_or_default().to_vec();
-        let tgid = match number(&naming.clone_flags) {
+        let named = self.naming.iter().find(|naming| naming.id == id)?.read(self.order, record)?;
+        let pid = named.pid;
+        let tgid = match named.is_thread {
             None => self.group_of(pid),
-            Some(flags) if flags & CLONE_THREAD == 0 => pid,
-            Some(_) => self.group_of(current),
+            Some(false) => pid,
+            Some(true) => self.group_of(named.current),
         };
-        let is_new = number(&naming.clone_flags).is_some();
-        if is_new && tgid != pid && self.watched.contains(&tgid) {
+        if named.is_thread.is_some() && tgid != pid && self.watched.contains(&tgid) {
             self.threads.push(pid);
         }
-        self.remember(pid, tgid, &comm);
-        self.pending.push(Task::new(pid, comm).tgid(tgid).since(time));
+        self.remember(time, pid, tgid, &named.comm);
+        self.pending.push(Task::new(pid, named.comm).tgid(tgid).since(time));
         Some(())
     }
 
     fn group_of(&self, pid: i32) -> i32 {
-        self.names.get(&pid).map_or(0, |(tgid, _)| *tgid)
+        self.names.get(&pid).map_or(0, |known| known.tgid)
     }
 
     /// True if the task may have had an event.
@@ -155,15 +133,18 @@ impl TaskNames {
         self.pid_at.is_none() || self.occurred.len() >= KNOWN_MAX || self.occurred.contains(&pid)
     }
 
-    /// Adds the kernel's own names of tasks that had events and that no event and no look at /proc told; where events were lost before
-    /// `lost_until`, also those that differ from what was told, since that time.
+    /// Adds the kernel's saved names of tasks that had events, but no name in an event or in /proc. If events were lost
+    /// before `lost_until`, adds the names that differ from older ones of an event, since that time: the kernel saves
+    /// names when tasks are switched, so events after the loss are better.
     pub fn saved(&mut self, top: &TraceDir, lost_until: Option<u64>) {
         let Ok(saved) = top.read_bytes("saved_cmdlines") else { return };
         for task in parse_saved_cmdlines(&saved) {
             let (time, tgid) = match (self.names.get(&task.pid), lost_until) {
                 (None, _) if !self.has_occurred(task.pid) => continue,
                 (None, _) => (0, 0),
-                (Some((tgid, comm)), Some(time)) if *comm != task.comm => (time, *tgid),
+                (Some(known), Some(time)) if known.comm != task.comm && known.since <= time => {
+                    (time, known.tgid)
+                }
                 _ => continue,
             };
             self.pending.push(Task::new(task.pid, task.comm).tgid(tgid).since(time));
@@ -217,6 +198,8 @@ pub fn numbered(path: &str) -> Vec<i32> {
 mod tests {
     use super::*;
 
+    const CLONE_THREAD: u64 = 0x0001_0000;
+
     const NEWTASK: &str = "name: task_newtask\nID: 7\nformat:\n\
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
@@ -248,6 +231,23 @@ mod tests {
         assert_eq!((names.new_threads(), names.new_threads()), (vec![51], vec![]));
         let rows: Vec<_> = names.take().into_iter().map(|t| (t.time, t.pid, t.tgid, t.comm)).collect();
         assert_eq!(rows, [(1, 50, 50, b"sh".to_vec()), (2, 51, 50, b"worker".to_vec())]);
+    }
+
+    #[test]
+    fn a_start_that_arrives_late_does_not_replace_a_later_name() {
+        let dir = std::env::temp_dir().join(format!("kmt-tasks-late-{}", std::process::id()));
+        fs::create_dir_all(dir.join("events/task/task_newtask")).unwrap();
+        fs::write(dir.join("events/task/task_newtask/format"), NEWTASK).unwrap();
+        fs::write(dir.join("saved_cmdlines"), "51 ip\n").unwrap();
+        let top = TraceDir::at(&dir);
+        let mut names = TaskNames::new(&top, ByteOrder::Little, 8, &[]);
+        names.see(200, &record(50, 51, "ip", 0));
+        names.see(100, &record(50, 51, "python3", 0));
+        names.take();
+        // The last name is known: events that were lost changed nothing.
+        names.saved(&top, Some(150));
+        fs::remove_dir_all(&dir).unwrap();
+        assert!(names.take().is_empty());
     }
 
     #[test]

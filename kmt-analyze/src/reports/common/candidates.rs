@@ -8,19 +8,17 @@ use crate::pass::selection::Selection;
 use crate::render::nothing::some;
 use crate::render::text::{count, escaped, time};
 use crate::stream::Api;
-use crate::trace::session::{Session, task_names};
+use crate::trace::session::Session;
 
 /// Values in the trace for each kind of condition that is selected by.
 pub fn candidates(session: &Session<'_>, selection: &Selection, result: &pass::Analysis) -> Vec<String> {
     let has = |key| selection.terms.iter().any(|t| t.key == key);
     let interner = &result.interner;
     let mut out = Vec::new();
-    let names = task_names(session);
     let pids: BTreeSet<i32> = interner.origins.items().iter().map(|o| o.pid).collect();
     if !selection.pids.is_empty() || !selection.comms.is_empty() || has(Key::Pid) || has(Key::Comm) {
-        let tasks = pids
-            .iter()
-            .map(|pid| format!("{}-{pid}", names.get(pid).map_or("<...>".to_owned(), |name| escaped(name))));
+        let names = session.names();
+        let tasks = pids.iter().map(|pid| format!("{}-{pid}", escaped(names.shown_at(*pid, u64::MAX))));
         out.push(format!("tasks: {}", some(tasks.collect())));
     }
     if !selection.cpus.is_empty() || has(Key::Cpu) {

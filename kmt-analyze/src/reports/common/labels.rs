@@ -2,20 +2,28 @@
 
 use crate::pass;
 use crate::render::text::escaped;
+use crate::reports::common::Context;
 use crate::stream::Api;
 use crate::trace::session::Session;
-use crate::trace::session::task_names;
 
 /// Looks up names of addresses and tasks for one report.
 pub struct Labels<'s, 'd> {
     env: kmt_format::print::PrintEnv<'d>,
-    tasks: std::collections::HashMap<i32, &'s [u8]>,
+    session: &'s Session<'d>,
+    /// End of the selected time.
+    end: u64,
 }
 
 impl<'s, 'd> Labels<'s, 'd> {
-    /// Names in a trace.
+    /// Names in a report. A task has the name that it had at the end of the selected time.
+    pub fn of(context: &Context<'s, 'd>) -> Self {
+        let end = context.selection.span(context.session).1;
+        Self { end, ..Self::new(context.session) }
+    }
+
+    /// Names in a trace. A task has its last name.
     pub fn new(session: &'s Session<'d>) -> Self {
-        Self { env: session.print_env(), tasks: task_names(session) }
+        Self { env: session.print_env(), session, end: u64::MAX }
     }
 
     /// Function and offset, or the address.
@@ -28,14 +36,19 @@ impl<'s, 'd> Labels<'s, 'd> {
         function_of(self.symbol(address))
     }
 
-    /// Name of a task.
+    /// Name of a task, for sums of its events.
     pub fn name(&self, pid: i32) -> String {
-        self.tasks.get(&pid).map_or("<...>".to_owned(), |c| escaped(c))
+        escaped(self.session.names().shown_at(pid, self.end))
     }
 
-    /// Name and id of a task.
+    /// Name and id of a task, for sums of its events.
     pub fn task(&self, pid: i32) -> String {
-        format!("{}-{pid}", self.name(pid))
+        self.task_at(pid, self.end)
+    }
+
+    /// Id of a task, and its name at the time of an event.
+    pub fn task_at(&self, pid: i32, time: u64) -> String {
+        format!("{}-{pid}", escaped(self.session.names().shown_at(pid, time)))
     }
 
     /// Call site and interface of a caller number.

@@ -16,7 +16,6 @@ use crate::reports::common::stated::events_of;
 use crate::reports::diff::difference::{Figure, PARTS};
 use crate::stream::Api;
 use crate::trace::session::Session;
-use crate::trace::session::task_names;
 
 /// Kind and name.
 pub type Key = (&'static str, String);
@@ -67,7 +66,8 @@ pub fn of(
     let mut collectors = Collectors::default();
     let steps = Timeline::new(first, last, PARTS, by == By::Task);
     let timeline = collectors.add(Timeline { keeps_before: true, ..steps });
-    let result = analyse_for(session, selection, &Wants::of(&collectors));
+    let wants = Wants { task_names: by == By::Task, ..Wants::of(&collectors) };
+    let result = analyse_for(session, selection, &wants);
     let mut out = Profile {
         length: last.saturating_sub(first),
         clock: ClockHead::of(session.trace.metadata()),
@@ -79,13 +79,12 @@ pub fn of(
     let timeline = result.get(timeline);
     let labels = Labels::new(session);
     let names = TraceNames::new(session);
-    let tasks = task_names(session);
     let usual = crate::pass::caches::usual_names(&result);
     let interner = &result.interner;
     let task = |origin: usize| {
-        let pid = interner.origins.get(origin as u32).map_or(0, |o| o.pid);
+        let origin = interner.origins.get(origin as u32).copied().unwrap_or_default();
         // Numbers of tasks differ between runs, names do not.
-        tasks.get(&pid).map_or("<...>".to_owned(), |comm| escaped(comm))
+        escaped(session.names().shown(origin.pid, origin.name))
     };
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
         let key = match by {

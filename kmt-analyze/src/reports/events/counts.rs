@@ -35,7 +35,8 @@ impl Counts {
         let (session, selection) = (context.session, context.selection);
         let filter = selection.filter(session);
         let names = TraceNames::new(session);
-        let selector = Selector::new(session.trace, &filter, &names, HashMap::new(), analysis.names.as_ref());
+        let task_names = filter.is_about_names().then(|| session.names());
+        let selector = Selector::new(session.trace, &filter, &names, HashMap::new(), task_names);
         let mut cells = BTreeMap::new();
         for &(class, origin, events) in &analysis.event_counts {
             let Some(origin) = analysis.interner.origins.get(origin) else { continue };

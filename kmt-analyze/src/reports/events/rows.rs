@@ -11,7 +11,6 @@ use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::text;
 use crate::reports::common::shown::shown;
-use crate::trace::session::task_names;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -79,7 +78,8 @@ pub struct CountTable {
 pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> EventRows {
     let counts = Counts::of(context, analysis);
     let count = |events| EventCount { events, events_per_second: counts.rate(events) };
-    let (labels, names) = (Labels::new(context.session), task_names(context.session));
+    let (labels, names) = (Labels::of(context), context.session.names());
+    let end = context.selection.span(context.session).1;
     let event = |cell: &Cell| {
         let class = context.session.trace.schema().class(cell.class as usize);
         class.map_or("?".to_owned(), |class| format!("{}:{}", class.system, class.name))
@@ -87,7 +87,7 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> EventRows {
     let cell = |(cell, &events): (&Cell, &u64)| CellRow {
         event: event(cell),
         pid: cell.pid,
-        comm: names.get(&cell.pid).map(|comm| text(comm)),
+        comm: names.at(cell.pid, end).map(text),
         cpu: cell.cpu,
         count: count(events),
     };

@@ -73,7 +73,7 @@ pub fn of(
     analysis: &Analysis,
     (occupancy, mixing, fallbacks): (&OccupancySums, &MixingSums, &HashMap<Fallback, u64>),
 ) -> FragmentationRows {
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let caches = cache_names(analysis);
     let is_whole = !context.session.losses.any();
     let certain = is_whole.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());

@@ -102,7 +102,7 @@ pub fn of(
     sums: &GroupSums,
     grouping: &Grouping<'_>,
 ) -> GroupRows {
-    let values = Values::new(context.session, analysis);
+    let values = Values::new(context, analysis);
     let mut keys = Numbered::new(grouping.by, &values, analysis);
     let mut names = Numbered::new(&[grouping.only.key()], &values, analysis);
     let mut all = candidates(analysis, sums, grouping.only, &mut keys, &mut names);

@@ -1,7 +1,5 @@
 //! Values of the keys of `--by`.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
 use crate::pass::Analysis;
@@ -9,10 +7,11 @@ use crate::pass::caches::{CacheKey, name_of, usual_names};
 use crate::pass::filter::Names;
 use crate::pass::modules::module_of;
 use crate::pass::names::TraceNames;
+use crate::reports::common::Context;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
 use crate::stream::{Api, NameId, Origin, Site};
-use crate::trace::session::{Session, task_names};
+use crate::trace::session::Session;
 
 /// Value of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -31,16 +30,19 @@ pub enum GroupValue {
 pub struct Values<'r, 'd> {
     analysis: &'r Analysis,
     names: TraceNames<'r, 'd>,
-    tasks: HashMap<i32, &'r [u8]>,
+    session: &'r Session<'d>,
+    /// End of the selected time.
+    end: u64,
     /// Caches of sites whose events do not name them.
     caches: Vec<Option<NameId>>,
 }
 
 impl<'r, 'd> Values<'r, 'd> {
     /// Values of a trace.
-    pub fn new(session: &'r Session<'d>, analysis: &'r Analysis) -> Self {
-        let (names, tasks) = (TraceNames::new(session), task_names(session));
-        Self { analysis, names, tasks, caches: usual_names(analysis) }
+    pub fn new(context: &Context<'r, 'd>, analysis: &'r Analysis) -> Self {
+        let session = context.session;
+        let (names, end) = (TraceNames::new(session), context.selection.span(session).1);
+        Self { analysis, names, session, end, caches: usual_names(analysis) }
     }
 
     /// Address of the call site of pages: the first function of the stack outside the allocator; `None`: no stack.
@@ -71,15 +73,12 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Name and number of a task.
     pub fn task(&self, pid: i32) -> GroupValue {
-        let name = self.tasks.get(&pid).map_or("<...>".to_owned(), |name| text(name));
-        GroupValue::Text(format!("{name}-{pid}"))
+        GroupValue::Text(format!("{}-{pid}", text(self.session.names().shown_at(pid, self.end))))
     }
 
     /// Name at the time of the allocation, as `--comm` compares it.
     pub fn comm(&self, origin: &Origin) -> GroupValue {
-        let names = self.analysis.names.as_ref();
-        let name = names.and_then(|names| names.name(origin.pid, origin.name));
-        GroupValue::Text(text(name.unwrap_or(if origin.pid == 0 { b"<idle>" } else { b"<...>" })))
+        GroupValue::Text(text(self.session.names().shown(origin.pid, origin.name)))
     }
 
     /// Names of flags.

@@ -77,7 +77,7 @@ fn length(interval: &Interval) -> u64 {
 fn without_lines(interval: &Interval, names: &StallNames<'_, '_, '_>) -> LongInterval {
     LongInterval {
         name: names.name(interval.stall),
-        task: names.labels.task(interval.pid),
+        task: names.labels.task_at(interval.pid, interval.begin),
         begin: interval.begin,
         length: length(interval),
         lines: Vec::new(),

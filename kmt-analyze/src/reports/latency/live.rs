@@ -165,8 +165,8 @@ impl<'r> Names<'r> {
         number.map_or(self.stall(stall), |number| format!("{} #{number}", self.stall(stall)))
     }
 
-    fn task(&self, pid: i32) -> String {
-        format!("{}-{pid}", escaped(self.tasks.comm(pid)))
+    fn task(&self, interval: &Interval) -> String {
+        format!("{}-{}", escaped(self.tasks.comm(interval.pid, interval.begin)), interval.pid)
     }
 
     /// `+4.567  direct reclaim of sh-766, 143.6 ms`, indented by the stalls around it, which end later.
@@ -177,7 +177,7 @@ impl<'r> Names<'r> {
         format!(
             "{begin:>9}  {indent}{} of {}, {length}\n",
             self.numbered(interval.stall, number),
-            self.task(interval.pid)
+            self.task(interval)
         )
     }
 
@@ -185,7 +185,7 @@ impl<'r> Names<'r> {
         let line = StallLine {
             kind: self.numbered(interval.stall, number),
             pid: interval.pid,
-            task: self.task(interval.pid),
+            task: self.task(interval),
             cpu: interval.cpu,
             begin: interval.begin,
             end: interval.end,

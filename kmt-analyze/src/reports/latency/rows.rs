@@ -89,7 +89,7 @@ pub fn of(
     threshold: Option<u64>,
 ) -> LatencyRows {
     let recorded = Recorded::of(context, analysis);
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let names = StallNames::new(&labels, stalls);
     let texts = TraceNames::new(context.session);
     let (delayed_allocations, delayed_allocations_total) =

@@ -119,7 +119,7 @@ pub(super) fn page_caller_rows<'g>(
     pages: &'g PageSurvivals,
     started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let mut rows: Vec<Judged<'g>> = pages
         .callers
         .iter()

@@ -130,7 +130,7 @@ pub fn of(
     let survivals = PageSurvivals::new(context, analysis, growth);
     let mut callers = page_caller_rows(context, &survivals, &started);
     let mut pages = page_rows(context, analysis, &survivals, &callers, &started);
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], &labels));
     let families = families(&judged, length);
     let page_size = analysis.page_size.0;

@@ -49,7 +49,7 @@ pub(super) fn judged<'g>(
     collected: Collected<'g>,
 ) -> Vec<Judged<'g>> {
     let Collected { growth, kin, calls, until } = collected;
-    let labels = Labels::new(context.session);
+    let labels = Labels::of(context);
     let names = CacheNames::new(context.session, result);
     let reclaimable = Reclaimable::of(context.session);
     // The kernel's own counts are those of the end of the recording.

@@ -18,7 +18,7 @@ pub fn of(
     by: &[&'static GroupKey],
     order: &[LifetimeKey],
 ) -> GroupTable<LifeRow> {
-    let values = Values::new(context.session, analysis);
+    let values = Values::new(context, analysis);
     let mut keys = Numbered::new(by, &values, analysis);
     let parts = sums.0.iter().filter(|(_, lives)| lives.any());
     let parts = parts.filter_map(|(group, lives)| {

@@ -19,7 +19,7 @@ use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
 use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
-use crate::trace::session::{Session, task_names};
+use crate::trace::session::Session;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -61,7 +61,7 @@ pub struct TaskRows {
 pub struct TaskRow {
     /// Thread id.
     pub pid: i32,
-    /// Its last name.
+    /// Its name at the end of the selected time.
     pub comm: Option<String>,
     /// Slab objects that it allocated.
     pub slab: SlabSums,
@@ -199,9 +199,9 @@ fn candidates(
     for pid in page_use.keys() {
         by_pid.entry(*pid).or_default();
     }
-    let names = task_names(context.session);
+    let (names, end) = (context.session.names(), context.selection.span(context.session).1);
     let candidate = |(pid, (sums, freed_elsewhere))| {
-        let comm = names.get(&pid).map(|c| c.to_vec());
+        let comm = names.at(pid, end).map(<[u8]>::to_vec);
         let name = comm.as_ref().map_or("<...>".to_owned(), |c| escaped(c));
         let page_use = page_use.get(&pid).copied().unwrap_or_default();
         Candidate { pid, comm, name: format!("{name}-{pid}"), sums, freed_elsewhere, page_use }

@@ -45,7 +45,7 @@ pub fn of(
     let has_certain = !by.is_of_origins() && !context.session.losses.any();
     let certain = has_certain.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
     let width = timeline.steps.width();
-    let names = LineNames::new(context.session, analysis);
+    let names = LineNames::new(context, analysis);
     let mut lines: BTreeMap<String, LineSums> = BTreeMap::new();
     for (number, row) in timeline.slab.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
         let sums = lines.entry(names.of(by, number as u32)).or_default();

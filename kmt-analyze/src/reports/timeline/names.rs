@@ -3,9 +3,9 @@
 use crate::pass::Analysis;
 use crate::pass::caches::usual_names;
 use crate::render::text::escaped;
+use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::stream::{Api, NameId, Site};
-use crate::trace::session::Session;
 
 /// Keys of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -40,8 +40,8 @@ pub struct LineNames<'r, 'd> {
 
 impl<'r, 'd> LineNames<'r, 'd> {
     /// Of a trace.
-    pub fn new(session: &'r Session<'d>, analysis: &'r Analysis) -> Self {
-        Self { analysis, labels: Labels::new(session), caches: usual_names(analysis) }
+    pub fn new(context: &Context<'r, 'd>, analysis: &'r Analysis) -> Self {
+        Self { analysis, labels: Labels::of(context), caches: usual_names(analysis) }
     }
 
     /// Name of the line of a site or origin.

@@ -126,7 +126,7 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis, near: &[Closed], addre
         |life: &&Closed| (life.address..life.address.saturating_add(life.bytes_alloc.max(1))).contains(&low);
     let lives: Vec<&Closed> = near.iter().filter(holds).collect();
     let top = address & !ADDRESS_BITS;
-    let lookup = Lookup { labels: Labels::new(context.session), analysis, top };
+    let lookup = Lookup { labels: Labels::of(context), analysis, top };
     let shown = shown(Some(context.limit), lives.len());
     WhoRows {
         address: Address(address),
@@ -162,7 +162,7 @@ impl Lookup<'_, '_> {
             symbol: self.labels.symbol(call_site),
             pid: life.born_at.pid,
             cpu: life.born_at.cpu,
-            task: self.labels.task(life.born_at.pid),
+            task: self.labels.task_at(life.born_at.pid, life.life.born),
             end,
             ended: life.end.time(),
             freed,
@@ -181,7 +181,7 @@ impl Lookup<'_, '_> {
             symbol,
             pid: origin.pid,
             cpu: origin.cpu,
-            task: self.labels.task(origin.pid),
+            task: self.labels.task_at(origin.pid, free.time),
             late,
         }
     }
@@ -193,7 +193,7 @@ impl Lookup<'_, '_> {
             cache: self.cache(other),
             symbol: self.labels.symbol(self.call_site(other)),
             cpu: other.born_at.cpu,
-            task: self.labels.task(other.born_at.pid),
+            task: self.labels.task_at(other.born_at.pid, other.life.born),
         }
     }
 

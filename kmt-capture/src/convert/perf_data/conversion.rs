@@ -8,6 +8,7 @@ use kmt_format::{Error, ErrorKind, Result};
 
 use super::sampled::Sampling;
 use crate::convert::driver::EventTotals;
+use crate::convert::naming_events::NamingEvents;
 use crate::convert::records::RecordConversion;
 use crate::convert::stacks::{StackFormat, is_corrupt_to_perf, kernel_frames};
 use crate::import::ImportError;
@@ -16,6 +17,7 @@ use crate::import::perf_data::{Item, Rounds};
 /// Conversion of the items of a perf.data.
 pub struct SampleConversion {
     records: RecordConversion,
+    names: NamingEvents,
     order: ByteOrder,
     comms: HashMap<i32, Vec<u8>>,
     corrupt_chains: u64,
@@ -33,9 +35,10 @@ pub struct SampleConversion {
 
 impl SampleConversion {
     /// Of files in that byte order.
-    pub fn new(stack: StackFormat, sampling: Sampling, order: ByteOrder) -> Self {
+    pub fn new(stack: StackFormat, sampling: Sampling, names: NamingEvents, order: ByteOrder) -> Self {
         Self {
             records: RecordConversion::new(stack, order),
+            names,
             order,
             comms: HashMap::new(),
             corrupt_chains: 0,
@@ -81,6 +84,8 @@ impl SampleConversion {
         if let Err(error) = self.records.event(writer, cpu, time, raw) {
             return self.unusable(writer, cpu, raw, &error);
         }
+        self.names.see(time, raw);
+        self.names.write_if_many(writer)?;
         self.corrupt_chains += u64::from(is_corrupt_to_perf(chain, self.order));
         let chain = kernel_frames(chain, self.order);
         if chain.is_empty() { Ok(()) } else { self.records.stack(writer, cpu, time, raw, chain) }
@@ -119,6 +124,7 @@ impl SampleConversion {
             self.records.lose(writer, 0, Loss::counted(unreported))?;
         }
         self.records.flush_tasks(writer)?;
+        self.names.finish(writer)?;
         let totals = self.records.end_cpus(writer)?;
         let sampled = self.sampling.pairs();
         let pairs: Vec<(&str, &[u8])> = sampled.iter().map(|(key, text)| (*key, text.as_bytes())).collect();
