@@ -13,7 +13,9 @@ GROWING = ("grows", "grows_in_batches")
 
 
 def names(script):
-    return subprocess.run([sys.executable, f"{HERE}/{script}", "--list"], check=True, capture_output=True, text=True).stdout.split()
+    command = [sys.executable, f"{HERE}/{script}", "--list"]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [line.split("\t")[0] for line in lines]
 
 
 class Runner:
