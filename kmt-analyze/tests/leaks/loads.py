@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Ordinary work in which nothing leaks: loads.py NAME SECONDS
 
-It prepares the work, prints `ready`, and begins when its standard input has a line or ends. `loads.py --list` prints a
-line a load: its name, the programs that it needs.
+It prepares the work, prints `ready`, and begins when its standard input has a line or ends. `loads.py --list` prints
+one line per load: its name and the programs that it needs.
 """
 import os, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes one kind of kernel object, keeps one of five and frees the others: made.py KIND SECONDS [LEAKS_PER_SECOND]
 
-What stays is a leak as a careless program makes it. Needs root. `made.py --list` prints a line a kind: its name, the
-tasks that make it, the pattern of names that tell it.
+What stays is a leak as a careless program makes it. Needs root. `made.py --list` prints one line per kind: its name,
+the tasks that make it, and a pattern of names that identify the object.
 """
 import signal, sys, time
 

@@ -59,7 +59,7 @@ class Kind:
 
     rate = 100  # objects kept a second; fewer where they are expensive or few
     tasks = ("python",)  # tasks that the kernel shows as makers: this process, or the commands that it starts
-    telling = ""  # pattern of names from which an engineer knows the object
+    telling = ""  # pattern of names that identify the object
 
     def __init__(self):
         self.number = 0
