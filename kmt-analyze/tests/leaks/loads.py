@@ -1,21 +1,16 @@
 #!/usr/bin/env python3
-"""Ordinary work in which nothing leaks: loads.py NAME SECONDS. `loads.py --list` names the loads."""
+"""Ordinary work in which nothing leaks: loads.py NAME SECONDS
+
+It prepares the work, prints `ready`, and begins when its standard input has a line or ends. `loads.py --list` prints
+one line per load: its name and the programs that it needs.
+"""
 import os, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time
 
-TREE = os.path.dirname(os.__file__)  # Python's own library: some thousand files on every machine
+sys.dont_write_bytecode = True
+import loads_files, loads_system
+from loads_common import TREE, Load, quiet, shell, until
+
 MODULES = "json http.client xml.dom asyncio unittest email decimal sqlite3 logging.config"
-quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-
-
-def until(end, step):
-    number = 0
-    while time.monotonic() < end:
-        step(number)
-        number += 1
-
-
-def shell(command):
-    return lambda end: until(end, lambda _: subprocess.run(["sh", "-c", command], check=False, **quiet))
 
 
 def sqlite(end):
@@ -73,32 +68,51 @@ def compile_c(end):
 
 
 LOADS = {
-    "idle": lambda end: time.sleep(max(0, end - time.monotonic())),
+    "idle": Load(lambda end: time.sleep(max(0, end - time.monotonic()))),
     "find": shell(f"find {TREE} /proc/self -ls"),
     "grep": shell(f"grep -r kmalloc {TREE}"),
-    "tar": shell(f"tar cf x.tar {TREE}"),
-    "untar": shell(f"[ -e y.tar ] || tar cf y.tar {TREE}; mkdir u; tar xf y.tar -C u; rm -rf u"),
+    "tar": shell(f"tar cf x.tar {TREE}", "tar"),
+    "untar": shell("mkdir u; tar xf y.tar -C u; rm -rf u", "tar", f"tar cf y.tar {TREE}"),
     "fork_storm": shell("for i in 1 2 3 4 5 6 7 8; do (/bin/true; /bin/true) & done; wait"),
     "imports": shell(f"{sys.executable} -c 'import {MODULES.replace(' ', ', ')}'"),
-    "sqlite": sqlite,
-    "sockets": sockets,
+    "sqlite": Load(sqlite),
+    "sockets": Load(sockets),
     "dd": shell("dd if=/dev/zero of=x bs=64k count=2000 conv=fsync; dd if=x of=/dev/null bs=64k; rm x"),
-    "compile": compile_c,
-    "processes_that_stay": stays,
+    "compile": Load(compile_c, "cc"),
+    "processes_that_stay": Load(stays),
+    **loads_files.LOADS,
+    **loads_system.LOADS,
 }
+
+
+def end_all(folder):
+    """Ends the commands of this load, which are its process group, and removes its folder."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGTERM)
+    os.chdir("/")
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            break
+        time.sleep(0.1)  # a command that still writes there
 
 
 def main():
     if sys.argv[1] == "--list":
-        print("\n".join(LOADS))
+        for name, load in LOADS.items():
+            print(name, " ".join(load.needs), sep="\t")
         return
+    os.setpgid(0, 0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    folder = tempfile.mkdtemp(prefix="kmt-load-")
+    load, folder = LOADS[sys.argv[1]], tempfile.mkdtemp(prefix="kmt-load-", dir="/var/tmp")  # on a disk, other than /tmp
     try:
         os.chdir(folder)
-        LOADS[sys.argv[1]](time.monotonic() + float(sys.argv[2]))
+        load.prepare()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        load.work(time.monotonic() + float(sys.argv[2]))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        end_all(folder)
 
 
 main()
