@@ -61,9 +61,8 @@ pub struct Election {
 const BASE_STEP: u64 = 2 << 20;
 /// Smallest number of votes for a decision.
 const VOTES_MIN: u64 = 5;
-/// Bases of x86-64 kernels that do not move it (arch/x86/include/asm/page_64_types.h: from 4.20 on, before, and with 5
-/// levels of page tables), in the low 56 bits. One vote, and a third of all, is enough for them.
-const USUAL_BASES: [u64; 3] = [0x00ff_8880_0000_0000, 0x00ff_8800_0000_0000, 0x0011_0000_0000_0000];
+/// Votes for a base without a majority, as a multiple of those for any other.
+const LEAD: u64 = 4;
 
 impl Election {
     /// An election for a target with pages of 2^`page_shift` bytes.
@@ -134,12 +133,15 @@ impl Election {
         self.votes_all
     }
 
-    /// The base with more than half of at least five votes.
+    /// The base with more than half of at least five votes; or with at least five votes, and four times as many as any
+    /// other: wrong votes are for bases all over memory.
     pub fn result(&self) -> Option<DirectMap> {
         let best = self.votes.iter().max_by_key(|&(&base, &(votes, _))| (votes, std::cmp::Reverse(base)))?;
         let (&base, &(votes, base_address)) = best;
-        let is_usual = USUAL_BASES.contains(&base) && votes * 3 >= self.votes_all;
-        let wins = is_usual || self.votes_all >= VOTES_MIN && votes * 2 > self.votes_all;
+        let others = self.votes.iter().filter(|(other, _)| **other != base);
+        let second = others.map(|(_, (votes, _))| *votes).max().unwrap_or(0);
+        let leads = votes >= VOTES_MIN && votes >= second.saturating_mul(LEAD);
+        let wins = leads || self.votes_all >= VOTES_MIN && votes * 2 > self.votes_all;
         wins.then_some(DirectMap { base, base_address, votes, votes_all: self.votes_all })
     }
 }
@@ -176,18 +178,19 @@ mod tests {
     }
 
     #[test]
-    fn one_vote_is_enough_for_a_base_that_kernels_have_at_boot() {
+    fn a_base_far_ahead_of_all_others_needs_no_majority() {
         let place = Origin { cpu: 0, pid: 7, level: 0, name: 0 };
         let mut election = Election::new(12);
-        election.page_alloc(1000, 0, place);
-        election.slab_event(Some(0xffff_8880_0000_0000 + (1000 << 12)), place);
-        assert_eq!(election.result().map(|map| map.votes_all), Some(1));
-        assert!(!election.result().unwrap().is_recorded());
-        // Several others contradict it.
-        for base in [0xffff_9000_0000_0000u64, 0xffff_a000_0000_0000, 0xffff_b000_0000_0000] {
+        let mut vote = |base: u64| {
             election.page_alloc(1000, 0, place);
             election.slab_event(Some(base + (1000 << 12)), place);
-        }
-        assert_eq!(election.result(), None);
+            election.result().map(|map| map.base_address)
+        };
+        let (base, others) = (0xffff_8880_0000_0000, 0xffff_9000_0000_0000);
+        (0..9).for_each(|other| assert_eq!(vote(others + (other << 30)), None));
+        (0..4).for_each(|_| assert_eq!(vote(base), None));
+        assert_eq!(vote(base), Some(base), "5 of 14, others have one each");
+        (0..2).for_each(|_| assert_ne!(vote(others), Some(others)));
+        assert_eq!(vote(others), None, "5 of 17, another has four");
     }
 }

@@ -1,7 +1,6 @@
 //! A call site, or a kind of pages, with the verdict on its live memory.
 
 use super::caches::CacheShare;
-use super::slab::function;
 use super::stacks::RowStack;
 use crate::collect::growth::Survival;
 use crate::reports::leaks::verdict::Evidence;
@@ -38,6 +37,11 @@ impl Judged<'_> {
     pub(super) fn is_task(&self) -> bool {
         self.caches.first().is_some_and(|share| share.cache == "task_struct")
     }
+}
+
+/// Function of a call site.
+pub(super) fn function(name: &str) -> &str {
+    name.split_once("+0x").map_or(name, |(function, _)| function)
 }
 
 /// Sorts by verdict, then by old bytes.

@@ -38,6 +38,24 @@ pub struct TasksRow {
     pub not_reaped: Option<u64>,
 }
 
+/// Call sites that grow together.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FamilyRow {
+    /// Tasks that allocated the objects of its leader.
+    pub makers: MakersRow,
+    /// Tasks that started and are still allocated, where their number grows; `null`: the family is not of tasks.
+    pub tasks: Option<TasksRow>,
+    /// Number of call sites.
+    pub call_sites: usize,
+    /// Call site that names it: the one that allocates the thing itself, else the largest.
+    pub leader: Option<String>,
+    /// Bytes of the old survivors of all of them.
+    pub old_bytes: u64,
+    /// The same per second, or per 10^9 ticks, since growth began.
+    pub old_bytes_per_second: u64,
+}
+
 /// Makers of a family.
 pub(super) fn makers(family: &Family<'_>, kin: &TaskEvents, labels: &Labels<'_, '_>) -> MakersRow {
     let Some(survival) = family.rows.first().map(|row| row.survival) else { return MakersRow::default() };

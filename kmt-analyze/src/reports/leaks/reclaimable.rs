@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::judged::Judged;
-use super::slab::function;
+use super::judged::{Judged, function};
 use crate::collect::growth::Survival;
 use crate::reports::leaks::verdict::families::goes_with;
 use crate::reports::leaks::verdict::{Verdict, judge, without};

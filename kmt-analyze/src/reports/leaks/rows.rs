@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::families::{Family, families};
 use super::ignore::{Ignore, Ignored};
 use super::judged::Judged;
-use super::makers::{self, MakersRow, TasksRow};
+use super::makers::{self, FamilyRow};
 use super::page_survivals::PageSurvivals;
 use super::pages::{Started, page_caller_rows, page_rows};
 use super::row::{LeakRow, RowMaker};
@@ -83,24 +83,6 @@ pub struct LeakTables {
     /// Rows as the screen groups them.
     #[serde(skip)]
     pub text: TextParts,
-}
-
-/// Call sites that grow together.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FamilyRow {
-    /// Tasks that allocated the objects of its leader.
-    pub makers: MakersRow,
-    /// Tasks that started and are still allocated, where their number grows; `null`: the family is not of tasks.
-    pub tasks: Option<TasksRow>,
-    /// Number of call sites.
-    pub call_sites: usize,
-    /// Call site that tells most of what it is.
-    pub leader: Option<String>,
-    /// Bytes of the old survivors of all of them.
-    pub old_bytes: u64,
-    /// The same per second, or per 10^9 ticks, since growth began.
-    pub old_bytes_per_second: u64,
 }
 
 /// Shortest window, in nanoseconds: timers, writeback and RCU alone keep objects for this long.

@@ -1,7 +1,7 @@
 //! Slab objects that are still allocated, by call site.
 
 use super::caches::{CacheNames, label};
-use super::judged::{Judged, sort};
+use super::judged::{Judged, function, sort};
 use super::reclaimable::{self, Reclaimable};
 use super::stacks;
 use crate::collect::calls::CallSums;
@@ -111,11 +111,6 @@ fn known(
         () if SLAB_METADATA.contains(&function) => Some(Verdict::WithSlabs),
         () => None,
     }
-}
-
-/// Function of a call site.
-pub(super) fn function(name: &str) -> &str {
-    name.split_once("+0x").map_or(name, |(function, _)| function)
 }
 
 /// Groups call sites to families. What started tasks keep is one, if the number of tasks grows.

@@ -2,9 +2,8 @@
 
 use super::families::Family;
 use super::judged::Judged;
-use super::makers::{MakersRow, TasksRow};
+use super::makers::{FamilyRow, MakersRow, TasksRow};
 use super::row::{LeakRow, RowMaker, Sum};
-use super::rows::FamilyRow;
 use super::shares::shares;
 use crate::collect::growth::Steps;
 use crate::reports::leaks::verdict::Verdict;

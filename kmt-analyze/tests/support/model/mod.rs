@@ -214,7 +214,9 @@ fn base(events: &[Event], target: &Target) -> Option<u64> {
     }
     let all: u64 = votes.values().sum();
     let (&base, &most) = votes.iter().max_by_key(|v| v.1)?;
-    (all >= 5 && most * 2 > all).then_some(base)
+    let second = votes.iter().filter(|v| *v.0 != base).map(|v| *v.1).max().unwrap_or(0);
+    let leads = most >= 5 && most >= 4 * second;
+    (leads || all >= 5 && most * 2 > all).then_some(base)
 }
 
 /// What happens at one address, in order: events on it, and page events under it.

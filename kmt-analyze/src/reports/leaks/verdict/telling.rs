@@ -1,4 +1,4 @@
-//! The call site that tells what a family of objects is: the one that allocates the thing, not what every thing has.
+//! The call site that names a family of objects: the one that allocates the thing itself, not its common parts.
 
 /// A call site of a family.
 #[derive(Debug, Clone, Copy)]
@@ -148,7 +148,7 @@ const GENERAL: [&str; 60] = [
     "bucket_table_alloc",
 ];
 
-/// Rank of a call site; the highest tells most.
+/// Rank of a call site; the highest one names its family.
 fn rank(site: &Site<'_>) -> usize {
     // Without what the compiler adds: `.isra.0`, `.cold`.
     let function = site.function.split('.').next().unwrap_or_default().trim_end_matches("_noprof");
@@ -159,10 +159,10 @@ fn rank(site: &Site<'_>) -> usize {
     }
 }
 
-/// A site of which others allocate this many times as much as this family tells of more than the family.
+/// A site at which others allocate this many times as much as the family does not name the family.
 const OTHERS_MAX: f64 = 20.0;
 
-/// Number of the call site that tells most. Sites of which others use more than their part come after those that only
+/// Number of the call site that names the family. Sites of which others use more than their part come after those that only
 /// this family uses; of several alike the one with most bytes.
 pub fn most(sites: &[(usize, Site<'_>)]) -> Option<usize> {
     let share = |site: &Site<'_>| site.old as f64 / site.old_births.max(1) as f64;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thing_tells_more_than_its_parts() {
+    fn the_thing_names_the_family_not_its_parts() {
         let of = |sites: &[Site<'_>]| {
             let sites: Vec<_> = sites.iter().copied().enumerate().collect();
             most(&sites).map(|at| sites[at].1.function.to_owned())
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(of(&[file, site("my_driver_open", 100, 500, 800)]).as_deref(), Some("my_driver_open"));
         let netns = [site("neigh_parms_alloc", 9, 9, 90_000), site("copy_net_ns", 9, 9, 40_000)];
         assert_eq!(of(&netns).as_deref(), Some("copy_net_ns"));
-        // A site of which others allocate most tells less, whatever it is.
+        // A site at which others allocate most names no family.
         let shared = site("sk_prot_alloc", 100, 30_000, 80_000);
         assert_eq!(of(&[shared, site("my_socket", 100, 500, 800)]).as_deref(), Some("my_socket"));
         assert_eq!(of(&[file]).as_deref(), Some("alloc_empty_file"));
