@@ -52,8 +52,6 @@ pub struct TaskEvents {
     pub exits: HashMap<i32, u64, IntHash>,
     /// Number of starts.
     pub started: u64,
-    /// Number of exits.
-    pub exited: u64,
 }
 
 impl Receiver for TaskEvents {
@@ -68,7 +66,6 @@ impl Receiver for TaskEvents {
                 self.starts.entry(pid).or_default().absorb(start);
             }
             SideEventKind::TaskExit => {
-                self.exited += 1;
                 let exit = self.exits.entry(pid).or_default();
                 *exit = event.time.max(*exit);
             }
@@ -117,7 +114,6 @@ impl Sums for TaskEvents {
             *exit = time.max(*exit);
         }
         self.started.absorb(other.started);
-        self.exited.absorb(other.exited);
     }
 }
 
@@ -142,6 +138,6 @@ mod tests {
         see(SideEventKind::NewTask, 5, 7, [Some(60), Some(0)]);
         assert_eq!([51, 52, 60, 9].map(|pid| events.parent(pid)), [Some(50), Some(50), Some(7), None]);
         assert_eq!([51, 52, 60].map(|pid| events.has_exited(pid)), [true, false, false]);
-        assert_eq!((events.started, events.exited), (3, 2));
+        assert_eq!(events.started, 3);
     }
 }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use kmt_format::schema::EventClass;
 use serde::Serialize;
 
 use super::families::Family;
 use crate::collect::growth::Survival;
 use crate::collect::kin::TaskEvents;
+use crate::pass::Analysis;
 use crate::reports::common::labels::Labels;
+use crate::reports::common::recorded::recorded_class;
 use crate::reports::leaks::verdict::makers::Maker;
+use crate::trace::session::Session;
 
 /// Smallest share of the objects whose makers have a name in common, in percent.
 const NAME_PERCENT_MIN: u64 = 80;
@@ -56,8 +60,18 @@ pub struct FamilyRow {
     pub old_bytes_per_second: u64,
 }
 
-/// Makers of a family.
-pub(super) fn makers(family: &Family<'_>, kin: &TaskEvents, labels: &Labels<'_, '_>) -> MakersRow {
+/// True if the recording has exits of tasks, even if none exited.
+pub(super) fn has_exits(session: &Session<'_>, analysis: &Analysis) -> bool {
+    let is_exit = |class: &EventClass| class.system == "sched" && class.name == "sched_process_exit";
+    recorded_class(session, analysis, is_exit) == Some(true)
+}
+
+/// Makers of a family; `exits`: the recording has exits of tasks.
+pub(super) fn makers(
+    family: &Family<'_>,
+    (kin, exits): (&TaskEvents, bool),
+    labels: &Labels<'_, '_>,
+) -> MakersRow {
     let Some(survival) = family.rows.first().map(|row| row.survival) else { return MakersRow::default() };
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     for (pid, steps) in &survival.holders {
@@ -75,16 +89,20 @@ pub(super) fn makers(family: &Family<'_>, kin: &TaskEvents, labels: &Labels<'_, 
         tasks: survival.holders.len(),
         name: most.filter(|(_, count)| is_most(*count)).map(|(name, _)| name),
         parent,
-        exited: (kin.exited > 0).then_some(exited),
+        exited: exits.then_some(exited),
     }
 }
 
 /// Tasks of a family that tasks lead; `tasks` are those that started and are still allocated.
-pub(super) fn tasks(family: &Family<'_>, tasks: &Survival, kin: &TaskEvents) -> Option<TasksRow> {
+pub(super) fn tasks(
+    family: &Family<'_>,
+    tasks: &Survival,
+    (kin, exits): (&TaskEvents, bool),
+) -> Option<TasksRow> {
     family.rows.first().filter(|row| row.is_of_tasks)?;
     let live = tasks.survivors.sum();
     let exited = kin.starts.keys().filter(|pid| kin.has_exited(**pid)).count() as u64;
     let running = kin.started.saturating_sub(exited);
-    let not_reaped = (kin.started > 0 && kin.exited > 0).then(|| live.saturating_sub(running));
+    let not_reaped = (kin.started > 0 && exits).then(|| live.saturating_sub(running));
     Some(TasksRow { live, not_reaped })
 }

@@ -119,9 +119,10 @@ pub fn of(
     let maker = RowMaker { labels: &labels, families: &families, start: first, length, page_size };
     let basis = Basis::of(context.session, analysis);
     let rows = |judged: &[Judged<'_>]| judged.iter().take(context.limit).map(|r| maker.row(r)).collect();
+    let exits = makers::has_exits(context.session, analysis);
     let family = |family: &Family<'_>| FamilyRow {
-        makers: makers::makers(family, kin, &labels),
-        tasks: makers::tasks(family, &tasks, kin),
+        makers: makers::makers(family, (kin, exits), &labels),
+        tasks: makers::tasks(family, &tasks, (kin, exits)),
         call_sites: family.rows.len(),
         leader: family.rows.first().map(|row| row.name.clone()),
         old_bytes: family.bytes,

@@ -30,10 +30,58 @@ const NOISE: [Site; 4] = [
     ("prepare_creds", "cred_jar", 192),
     ("alloc_skb", "skbuff", 256),
 ];
-const SITES: [Site; 10] =
-    [SOCKET, SOCKET_INODE, DENTRY, FILE, INODE, POOL, NOISE[0], NOISE[1], NOISE[2], NOISE[3]];
+pub const TASK: Site = ("dup_task_struct", "task_struct", 4_096);
+pub const SIGNALS: Site = ("copy_signal", "signal_cache", 1_024);
+pub const NAMESPACE: Site = ("copy_net_ns", "net_namespace", 4_096);
+pub const TABLE: Site = ("__register_sysctl_table", "tables", 8_192);
+pub const DISK_INODE: Site = ("ext4_alloc_inode", "ext4_inode_cache", 1_024);
+pub const LINK: Site = ("ext4_cache_fast_symlink", "links", 64);
+const SITES: [Site; 16] = [
+    SOCKET,
+    SOCKET_INODE,
+    DENTRY,
+    FILE,
+    INODE,
+    POOL,
+    TASK,
+    SIGNALS,
+    NAMESPACE,
+    TABLE,
+    DISK_INODE,
+    LINK,
+    NOISE[0],
+    NOISE[1],
+    NOISE[2],
+    NOISE[3],
+];
 
 const EVENTS: [&str; 4] = ["kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free"];
+/// Events of tasks, with the numbers after those of `EVENTS`: system, and format.
+const TASK_EVENTS: [(&str, &str); 2] = [
+    (
+        "task",
+        "name: task_newtask\nID: 901\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\
+        \tfield:char comm[16];\toffset:12;\tsize:16;\tsigned:0;\n\
+        \tfield:unsigned long clone_flags;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"\"\n",
+    ),
+    (
+        "sched",
+        "name: sched_process_exit\nID: 902\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n",
+    ),
+];
+/// Name of the children.
+pub const CHILD: &str = "child";
 /// Start of the direct map.
 const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
 const TEXT: u64 = 0xffff_ffff_8100_0000;
@@ -62,6 +110,8 @@ pub struct Object {
 /// Events of a trace. Times are nanoseconds since its start.
 pub struct Load {
     pub random: Random,
+    /// Keys and values of the file.
+    pub facts: Vec<(&'static str, String)>,
     /// Time, process id, index in `EVENTS`, fields.
     events: Vec<(u64, i32, usize, Vec<u8>)>,
     /// Number of objects of each site. Each has an address of its own.
@@ -70,7 +120,12 @@ pub struct Load {
 
 impl Load {
     pub fn new(seed: u64) -> Self {
-        Self { random: Random(seed * 0x9e37_79b9 + 1), events: Vec::new(), made: [0; SITES.len()] }
+        Self {
+            random: Random(seed * 0x9e37_79b9 + 1),
+            facts: Vec::new(),
+            events: Vec::new(),
+            made: [0; SITES.len()],
+        }
     }
 
     fn event(&mut self, time: u64, pid: i32, kind: usize, words: &[u64], rest: &[u8]) {
@@ -83,7 +138,7 @@ impl Load {
     pub fn alloc(&mut self, time: u64, pid: i32, site: Site) -> Object {
         let at = SITES.iter().position(|other| *other == site).unwrap();
         self.made[at] += 1;
-        let ptr = DIRECT_MAP + ((at as u64 + 1) << 28) + self.made[at] * site.2.next_multiple_of(64);
+        let ptr = DIRECT_MAP + ((at as u64 + 1) << 27) + self.made[at] * site.2.next_multiple_of(64);
         self.alloc_at(time, pid, site, ptr)
     }
 
@@ -103,6 +158,26 @@ impl Load {
     /// Allocates object `number` of the slab in this page.
     pub fn alloc_in(&mut self, time: u64, pid: i32, site: Site, pfn: u64, number: u64) -> Object {
         self.alloc_at(time, pid, site, DIRECT_MAP + (pfn << 12) + number * site.2)
+    }
+
+    /// A task starts another.
+    pub fn starts(&mut self, time: u64, parent: i32, child: i32) {
+        let mut fields = child.to_le_bytes().to_vec();
+        fields.extend(format!("{CHILD:\0<16}").as_bytes());
+        fields.extend([0; 12]);
+        self.events.push((START + time, parent, EVENTS.len(), fields));
+    }
+
+    /// A task exits.
+    pub fn exits(&mut self, time: u64, pid: i32) {
+        let mut fields = format!("{CHILD:\0<16}").into_bytes();
+        fields.extend(pid.to_le_bytes());
+        self.events.push((START + time, pid, EVENTS.len() + 1, fields));
+    }
+
+    /// A time of the trace's clock.
+    pub fn clock(time: u64) -> String {
+        (START + time).to_string()
     }
 
     pub fn page_alloc(&mut self, time: u64, pid: i32, pfn: u64) {
@@ -144,12 +219,17 @@ impl Load {
         let mut writer =
             Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([9; 16]))
                 .unwrap();
-        let ids = EVENTS.map(|name| {
+        let mut ids: Vec<u16> = Vec::new();
+        for name in EVENTS {
             let path = data("x86_64-6.1").join("tracefs/events/kmem").join(name).join("format");
-            writer.add_format("kmem", &std::fs::read_to_string(path).unwrap()).unwrap()
-        });
+            ids.push(writer.add_format("kmem", &std::fs::read_to_string(path).unwrap()).unwrap());
+        }
+        ids.extend(TASK_EVENTS.map(|(system, format)| writer.add_format(system, format).unwrap()));
         writer.clock(&TraceClock::named("mono")).unwrap();
         writer.meta(&[("kernel.release", b"6.1.0")]).unwrap();
+        for (key, value) in &self.facts {
+            writer.meta(&[(key, value.as_bytes())]).unwrap();
+        }
         let others = OTHERS.iter().map(|pid| Task::new(*pid, format!("other-{pid}")));
         let tasks: Vec<Task> = others.chain([Task::new(WORKER_PID, WORKER)]).collect();
         writer.tasks(&tasks).unwrap();

@@ -1,6 +1,7 @@
 //! Leaks, growth and pinned slabs in generated traces. `tests/live/memory.rs` tests the same claims on the running kernel,
 //! where the result also depends on the other work of the machine.
 
+mod findings;
 mod load;
 
 use std::path::{Path, PathBuf};
