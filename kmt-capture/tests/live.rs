@@ -862,7 +862,9 @@ fn the_status_of_a_command_is_told_and_kept() {
     assert_eq!(stderr(&done), "");
     // One that outlives the recording is ended, with what it has started; its status is not that of the recording.
     let pids = bench.path("pids");
-    let script = format!("sleep 66 & echo $! > {0}; echo $$ >> {0}; sleep 66", pids.display());
+    // Its output is not that of the recorder, which is read to its end.
+    let child = format!("sh -c 'echo $$ >> {}; exec sleep 66'", pids.display());
+    let script = format!("exec > /dev/null 2>&1; echo $$ > {}; {child}; true", pids.display());
     let arguments = |option: &'static [&'static str]| {
         [option, &["--force", "--exit-status", "-b", "16M", "-d", "300ms", "--", "sh", "-c"]].concat()
     };

@@ -47,18 +47,6 @@ def sockets(end):
     until(end, ask)
 
 
-def stays(end):
-    """A process more each second or so, up to forty, all of which run on."""
-    running = []
-    pause = max(0.1, (end - time.monotonic()) / 50)
-    # They end with their standard input, when this process does.
-    command = [sys.executable, "-c", f"import {MODULES.replace(' ', ',')}; input()"]
-    while time.monotonic() < end:
-        if len(running) < 40:
-            running.append(subprocess.Popen(command, stdin=subprocess.PIPE, **quiet))
-        time.sleep(pause)
-
-
 def compile_c(end):
     with open("x.c", "w") as file:
         file.write("#include <stdio.h>\n#include <stdlib.h>\n#include <math.h>\n")
@@ -79,7 +67,6 @@ LOADS = {
     "sockets": Load(sockets),
     "dd": shell("dd if=/dev/zero of=x bs=64k count=2000 conv=fsync; dd if=x of=/dev/null bs=64k; rm x"),
     "compile": Load(compile_c, "cc"),
-    "processes_that_stay": Load(stays),
     **loads_files.LOADS,
     **loads_system.LOADS,
 }

@@ -25,6 +25,8 @@ pub(super) struct Judged<'r> {
     pub(super) survival: &'r Survival,
     /// Number of the row that leads its family.
     pub(super) leader: Option<usize>,
+    /// Of pages: number of the family that they grow with.
+    pub(super) grows_with: Option<usize>,
 }
 
 impl Judged<'_> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::families::Family;
 use super::judged::{Judged, sort};
 use super::page_survivals::PageSurvivals;
 use crate::collect::growth::{Steps, Survival};
@@ -12,6 +13,8 @@ use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
+use crate::reports::leaks::verdict::course::grow_together;
+use crate::reports::leaks::verdict::makers::{Made, in_common};
 use crate::reports::leaks::verdict::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::leaks::verdict::{Evidence, Verdict, judge};
 
@@ -144,6 +147,29 @@ pub(super) fn page_caller_rows<'g>(
     rows
 }
 
+/// Largest number of families that pages are compared with.
+const FAMILIES_MAX: usize = 64;
+
+/// Marks pages that the tasks of a family allocate at the pace of its leader: they are of the same leak. Returns the
+/// number of the family for each row.
+pub(super) fn families_of(
+    rows: &[Judged<'_>],
+    families: &[Family<'_>],
+    kin: &TaskEvents,
+) -> Vec<Option<usize>> {
+    let leaders = families.iter().take(FAMILIES_MAX).filter_map(|family| family.rows.first());
+    let leaders: Vec<(Made<'_>, usize)> =
+        leaders.map(|row| (Made::of(row.survival, kin), row.evidence.steps.1)).collect();
+    let family = |row: &Judged<'_>| {
+        let made = Made::of(row.survival, kin);
+        leaders.iter().position(|(leader, steps)| {
+            let common = in_common(leader, &made);
+            common.and_then(|(a, b)| grow_together(&a, &b, row.evidence.steps.1.min(*steps))) == Some(true)
+        })
+    };
+    rows.iter().map(|row| family(row).filter(|_| row.evidence.verdict.is_growth())).collect()
+}
+
 fn row((address, name, cache): (u64, String, String), evidence: Evidence, survival: &Survival) -> Judged<'_> {
     Judged {
         api: None,
@@ -157,5 +183,6 @@ fn row((address, name, cache): (u64, String, String), evidence: Evidence, surviv
         stacks: Vec::new(),
         survival,
         leader: None,
+        grows_with: None,
     }
 }

@@ -67,7 +67,7 @@ pub struct LeakRow {
     pub began_step: Option<usize>,
     /// Batches of steps with old survivors.
     pub batches: usize,
-    /// Number of its row in `families`; `null`: in no family.
+    /// Number of its row in `families`, or of pages the family that they grow with; `null`: in no family.
     pub family: Option<usize>,
     /// Tasks that allocated most survivors.
     pub holders: Vec<HolderRow>,
@@ -194,7 +194,7 @@ impl RowMaker<'_, '_, '_> {
             unseen_age_p99: r.survival.implied_free_ages.quantile(990),
             began_step: e.began,
             batches: e.batches,
-            family: self.families.iter().position(is_member),
+            family: self.families.iter().position(is_member).or(r.grows_with),
             holders: self.holders(r),
             stacks: self.stacks(r),
             kind: e.verdict,

@@ -8,7 +8,7 @@ use super::ignore::{Ignore, Ignored};
 use super::judged::Judged;
 use super::makers::{self, FamilyRow};
 use super::page_survivals::PageSurvivals;
-use super::pages::{Started, page_caller_rows, page_rows};
+use super::pages::{Started, families_of, page_caller_rows, page_rows};
 use super::row::{LeakRow, RowMaker};
 use super::slab::{self, Collected};
 use super::text_parts::{TextParts, text_parts};
@@ -115,6 +115,10 @@ pub fn of(
     let labels = Labels::of(context);
     let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], &labels));
     let families = families(&judged, length);
+    for rows in [&mut callers, &mut pages] {
+        let of_families = families_of(rows, &families, kin);
+        rows.iter_mut().zip(of_families).for_each(|(row, family)| row.grows_with = family);
+    }
     let page_size = analysis.page_size.0;
     let maker = RowMaker { labels: &labels, families: &families, start: first, length, page_size };
     let basis = Basis::of(context.session, analysis);

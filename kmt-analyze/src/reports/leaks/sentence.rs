@@ -21,11 +21,18 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
     let Some(leader) = family.table.rows.first() else { return String::new() };
     let (bytes, per_second) = (family.bytes, family.bytes_per_second);
     let grew = format!("{}{}", amount(bytes, per_second, window, view), course(leader, view));
+    let pages = match family.pages.rows {
+        0 => String::new(),
+        _ => format!(" Pages grew with it by {}.", rate(family.pages.bytes_per_second, view)),
+    };
     if let Some(tasks) = &family.tasks {
-        return format!("Slab memory grew by {grew}, with {}.", of_tasks(tasks, family.holder.as_ref()));
+        return format!(
+            "Slab memory grew by {grew}, with {}.{pages}",
+            of_tasks(tasks, family.holder.as_ref())
+        );
     }
     format!(
-        "Slab memory grew by {grew}{}, at {}{}.",
+        "Slab memory grew by {grew}{}, at {}{}.{pages}",
         by_makers(family, bytes),
         function_of(&leader.symbol),
         through(leader)
@@ -124,7 +131,7 @@ mod tests {
     use super::*;
     use crate::render::look::Look;
     use crate::reports::leaks::makers::MakersRow;
-    use crate::reports::leaks::row::{HolderRow, StackRow};
+    use crate::reports::leaks::row::{HolderRow, StackRow, Sum};
     use crate::reports::leaks::text_parts::Table;
 
     const VIEW: View = View {
@@ -194,6 +201,14 @@ mod tests {
         });
         let said = ", by 247 short-lived tasks named wkr, children of sh-4711, at alloc_pipe_info";
         assert!(children.contains(said), "{children}");
+    }
+
+    #[test]
+    fn pages_that_grow_with_a_family_are_of_the_same_leak() {
+        let with = family(|family, _| {
+            family.pages = Sum { rows: 1, bytes: 1, bytes_per_second: 4_096 };
+        });
+        assert!(with.ends_with("through pipe2(). Pages grew with it by 4.00 KiB/s."), "{with}");
     }
 
     #[test]

@@ -80,6 +80,7 @@ pub(super) fn judged<'g>(
                 stacks: stacks.remove(&number).unwrap_or_default(),
                 survival,
                 leader: None,
+                grows_with: None,
             }
         })
         .collect();

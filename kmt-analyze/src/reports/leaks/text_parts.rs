@@ -74,6 +74,8 @@ pub struct FamilyPart {
     pub holder: Option<(String, u64)>,
     /// Tasks that allocated objects of the leader.
     pub makers: MakersRow,
+    /// Pages that grow with it.
+    pub pages: Sum,
     /// Tasks that are still allocated, where their number grows.
     pub tasks: Option<TasksRow>,
     /// Some of it would be reclaimable if nothing held it.
@@ -121,9 +123,12 @@ pub(super) fn text_parts(
         .iter()
         .filter(|row| row.evidence.verdict.is_growth())
         .collect();
+    let of_families: Vec<&Judged<'_>> =
+        page_growth.iter().copied().filter(|row| row.grows_with.is_some()).collect();
+    page_growth.retain(|row| row.grows_with.is_none());
     page_growth.sort_by_key(|row| std::cmp::Reverse(row.evidence.old_amount));
     TextParts {
-        families: family_parts(maker, (families, found), limit),
+        families: family_parts(maker, (families, found), &of_families, limit),
         other_families: families.iter().skip(1).fold(Sum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
         family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
         most_page_growth: page_growth.first().map(|row| maker.row(row)),
@@ -150,19 +155,24 @@ pub(super) fn text_parts(
 fn family_parts(
     maker: &RowMaker<'_, '_, '_>,
     (families, found): (&[Family<'_>], &[FamilyRow]),
+    pages: &[&Judged<'_>],
     limit: usize,
 ) -> Vec<FamilyPart> {
     let sizes: Vec<usize> = families.iter().take(limit).map(|family| family.rows.len()).collect();
-    let family = |((family, found), shown): ((&Family<'_>, &FamilyRow), usize)| FamilyPart {
-        makers: found.makers.clone(),
-        tasks: found.tasks.clone(),
-        table: table(maker, &family.rows, shown),
-        bytes: family.bytes,
-        bytes_per_second: family.per_second,
-        holder: holder_of(family).map(|(pid, bytes)| (maker.labels.task(pid), bytes)),
-        has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
-    };
-    families.iter().zip(found).zip(shares(&sizes, limit)).map(family).collect()
+    let own_pages =
+        |number: usize| maker.old(pages.iter().copied().filter(move |row| row.grows_with == Some(number)));
+    let family =
+        |(number, ((family, found), shown)): (usize, ((&Family<'_>, &FamilyRow), usize))| FamilyPart {
+            pages: own_pages(number),
+            makers: found.makers.clone(),
+            tasks: found.tasks.clone(),
+            table: table(maker, &family.rows, shown),
+            bytes: family.bytes,
+            bytes_per_second: family.per_second,
+            holder: holder_of(family).map(|(pid, bytes)| (maker.labels.task(pid), bytes)),
+            has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
+        };
+    families.iter().zip(found).zip(shares(&sizes, limit)).enumerate().map(family).collect()
 }
 
 /// The task with most objects of the leader, and its share of the old bytes of all call sites.

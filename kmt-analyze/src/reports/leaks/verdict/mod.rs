@@ -5,7 +5,7 @@
 //! allocated all through the window, and as many late in it as early. Each of these is a number here, and the verdict
 //! follows from them by fixed rules; so it can be checked, and be wrong for a reason.
 
-mod course;
+pub mod course;
 pub mod families;
 mod kind;
 pub mod makers;
