@@ -95,7 +95,8 @@ def write_sbom(path, name, version, target, packages, glibc):
 
 def main():
     name, target, notices, sbom, rest = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[6:]
-    metadata = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target))
+    manifest = rest[rest.index("--manifest-path"):][:2] if "--manifest-path" in rest else []
+    metadata = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target, *manifest))
     known = {(p["name"], "v" + p["version"]): p for p in metadata["packages"]}
     packages = [known[key] for key in crates(target, rest)]
     glibc = os.environ.get("KMT_GLIBC", "")
