@@ -10,6 +10,7 @@ use kmt_common::compress::Compress;
 #[cfg(feature = "docs")]
 use kmt_common::manual;
 use kmt_common::quantity;
+use kmt_common::version::VERSION;
 
 #[cfg(feature = "convert")]
 use crate::convert::{ConvertOptions, LimitKind, Limits, convert};
@@ -26,7 +27,7 @@ use crate::{check, clean, snippet};
 #[derive(Parser)]
 #[command(
     name = "kmt-capture",
-    version,
+    version = VERSION,
     about,
     arg_required_else_help = true,
     after_help = "EXAMPLES:\n  \

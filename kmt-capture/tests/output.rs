@@ -129,3 +129,10 @@ fn cleaning_is_done_whether_it_can_be_printed_or_not() {
     assert!(left.is_empty(), "{left:?}");
     std::fs::remove_dir_all(top).unwrap();
 }
+
+#[test]
+fn the_version_names_the_release_and_the_format() {
+    let output = command(&["--version"]).output().unwrap();
+    let expected = concat!("kmt-capture ", env!("CARGO_PKG_VERSION"), " (format 1.0)\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+}

@@ -13,6 +13,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{AnonymizeArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
 use help::grouped;
 use kmt_common::manual;
+use kmt_common::version::VERSION;
 use mistakes::corrected;
 use report::with_reports;
 
@@ -39,7 +40,7 @@ use crate::trace::{open, unknown};
 #[derive(Parser)]
 #[command(
     name = "kmt-analyze",
-    version,
+    version = VERSION,
     about,
     arg_required_else_help = true,
     args_conflicts_with_subcommands = true,

@@ -565,3 +565,9 @@ fn a_file_that_grows_is_followed_to_its_end() {
         assert!(stderr(&cut).contains("has no end"), "{}", stderr(&cut));
     }
 }
+
+#[test]
+fn the_version_names_the_release_and_the_format() {
+    let output = Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).arg("--version").output().unwrap();
+    assert_eq!(stdout(&output), concat!("kmt-analyze ", env!("CARGO_PKG_VERSION"), " (format 1.0)\n"));
+}

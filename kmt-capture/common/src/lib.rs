@@ -16,3 +16,4 @@ pub mod output;
 pub mod quantity;
 pub mod recovery;
 pub mod text;
+pub mod version;
