@@ -69,6 +69,9 @@ pub(super) fn page_rows<'g>(
             if evidence.verdict.is_growth() && is_page_table && goes_with_memory(survival, &memory) {
                 evidence.verdict = Verdict::WithTasks;
             }
+            if evidence.verdict.is_growth() && is_block_cache(site.order, &gfp) {
+                evidence.verdict = Verdict::Reclaimable;
+            }
             if let Some(verdict) = explained.filter(|_| evidence.verdict.is_growth()) {
                 evidence.verdict = verdict;
             }
@@ -82,6 +85,17 @@ pub(super) fn page_rows<'g>(
 
 /// Flags of page tables (GFP_PGTABLE_USER; include/asm-generic/pgalloc.h, 4.7 to 7.2).
 const PAGE_TABLES: [&str; 2] = ["GFP_KERNEL_ACCOUNT|__GFP_ZERO", "GFP_KERNEL_ACCOUNT|__GFP_ZERO|__GFP_COMP"];
+
+/// True for pages that hold blocks of a device, or a file system's own data: page cache that is not movable. Those of a
+/// device have the flags of its mapping without __GFP_FS (fs/buffer.c, 4.4 to 7.2). Single pages that are allocated as
+/// folios have __GFP_COMP, unlike those of slabs and of other users (mm/filemap.c, 5.16 to 7.2).
+fn is_block_cache(order: u8, gfp: &str) -> bool {
+    let has = |flag: &str| gfp.split('|').any(|one| one == flag);
+    let of_device = has("GFP_NOFS") && has("__GFP_HARDWALL") && has("__GFP_NOFAIL");
+    let is_folio = order == 0 && has("__GFP_COMP") && !has("__GFP_ZERO");
+    let has_owner = has("__GFP_ACCOUNT") || has("GFP_KERNEL_ACCOUNT");
+    !has_owner && (of_device || is_folio)
+}
 
 /// Live movable pages of each task: its memory.
 fn memory_of_tasks(result: &pass::Analysis, pages: &PageSurvivals) -> HashMap<i32, u64> {
@@ -184,5 +198,27 @@ fn row((address, name, cache): (u64, String, String), evidence: Evidence, surviv
         survival,
         leader: None,
         grows_with: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_block_cache;
+
+    #[test]
+    fn blocks_of_a_device_are_page_cache() {
+        for (order, gfp, is_cache) in [
+            (0, "GFP_NOFS|__GFP_NOFAIL|__GFP_COMP|__GFP_HARDWALL", true),
+            (0, "GFP_NOFS|__GFP_NOFAIL|__GFP_HARDWALL", true),
+            (0, "GFP_NOWAIT|__GFP_COMP", true),
+            (0, "GFP_NOFS|__GFP_COMP", true),
+            (0, "GFP_KERNEL_ACCOUNT|__GFP_ZERO|__GFP_COMP", false),
+            (0, "GFP_HIGHUSER|__GFP_ACCOUNT", false),
+            (0, "GFP_KERNEL", false),
+            (2, "GFP_KERNEL|__GFP_COMP", false),
+            (3, "GFP_ATOMIC|__GFP_COMP", false),
+        ] {
+            assert_eq!(is_block_cache(order, gfp), is_cache, "{order} {gfp}");
+        }
     }
 }

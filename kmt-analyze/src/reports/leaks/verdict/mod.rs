@@ -124,6 +124,10 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
     if frees_lack_events(freed, implied_frees) && may_be_implied_frees(e) {
         return Verdict::ImpliedFrees;
     }
+    // Hardly any free of this kind has an event: objects that are free already may not be reused for long.
+    if implied_frees >= ENDS_MIN && freed * 10 < implied_frees && e.old * 10 < e.old_births * 9 {
+        return Verdict::ImpliedFrees;
+    }
     // Of too few ends to know how long others live some have no event.
     if freed + implied_frees < ENDS_MIN && exceeds_unseen_share(freed, implied_frees) {
         return Verdict::ImpliedFrees;
@@ -236,6 +240,11 @@ mod tests {
         assert_eq!(verdict(&few), Verdict::ImpliedFrees, "less than one in a hundred, as may be chance");
         (0..400).for_each(|_| implied_frees.implied_free_ages.add(16_000));
         assert_eq!(verdict(&implied_frees), Verdict::ImpliedFrees);
+        // No free has an event, and a fifth of the objects is not known to be free.
+        let mut by_rcu = Survival { births: Steps::from(&[25; STEPS]), ..survival(|_| 5, 100, 0) };
+        by_rcu.implied_frees = 600;
+        (0..600).for_each(|_| by_rcu.implied_free_ages.add(200));
+        assert_eq!(verdict(&by_rcu), Verdict::ImpliedFrees);
         // No free has an event, as far as a few ends show.
         let mut unknown = survival(|_| 5, 100, 0);
         unknown.implied_frees = 15;
