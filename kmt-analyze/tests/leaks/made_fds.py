@@ -60,7 +60,7 @@ class EpollItem(Kind):
 
 
 class Aio(Kind):
-    telling = "aio|io_setup"
+    telling = "aio|io_setup|ioctx"
     rate = 6  # each end of one waits for a grace period of RCU
 
     def make(self):

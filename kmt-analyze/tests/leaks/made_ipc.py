@@ -65,7 +65,7 @@ class Mqueue(OwnIpc):
 
 
 class SharedMemory(OwnIpc):
-    telling = "shm"
+    telling = "shm|newseg"
 
     def make(self):
         return done(libc.shmget(IPC_PRIVATE, 4096, 0o600), "shmget")

@@ -13,7 +13,7 @@ use crate::reports::common::labels::Labels;
 use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::leaks::verdict::families::{Candidate, families};
 use crate::reports::leaks::verdict::tasks::{belong_to_tasks, grow_with_tasks};
-use crate::reports::leaks::verdict::{Evidence, Verdict, judge, may_be_implied_frees};
+use crate::reports::leaks::verdict::{Evidence, Verdict, is_unsure, judge, may_be_implied_frees};
 use crate::stream::Api;
 
 /// Caches of which some objects are freed in bulk, even if the trace shows few of these (net/core/skbuff.c, where a CPU
@@ -114,6 +114,21 @@ fn known(
     }
 }
 
+/// True if it grows where a leak of the same tasks does: its frees have no event.
+fn may_grow(row: &Judged<'_>) -> bool {
+    let is_bulk = row.caches.first().is_some_and(|share| FREED_IN_BULK.contains(&share.cache.as_str()));
+    row.evidence.verdict == Verdict::ImpliedFrees
+        && is_unsure(&row.evidence)
+        && has_course(&row.evidence)
+        && !is_bulk
+}
+
+/// True for old objects from at least half of the window, no fewer late than early.
+fn has_course(evidence: &Evidence) -> bool {
+    let (early, late) = evidence.halves;
+    evidence.steps.0 * 2 >= evidence.steps.1 && late * 2 >= early
+}
+
 /// Groups call sites to families. What started tasks keep is one, if the number of tasks grows.
 fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
     let candidates: Vec<Candidate<'_>> = rows
@@ -127,6 +142,7 @@ fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
             old_amount: row.evidence.old_amount,
             old_births: row.evidence.old_births,
             old_steps: row.evidence.steps.1,
+            is_unsure: may_grow(row),
             pins: reclaimable::pins(row),
             is_pinnable: reclaimable::is_pinnable(row),
         })
@@ -136,7 +152,12 @@ fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
     let first = rows.iter().filter(of_tasks).max_by_key(|row| (row.is_task(), row.evidence.old_amount));
     let first = first.and_then(|first| rows.iter().position(|row| std::ptr::eq(row, first)));
     rows.iter().zip(&mut leaders).filter(|(row, _)| row.is_of_tasks).for_each(|(_, leader)| *leader = first);
-    rows.iter_mut().zip(leaders).for_each(|(row, leader)| row.leader = leader);
+    for (row, leader) in rows.iter_mut().zip(leaders) {
+        row.leader = leader;
+        if leader.is_some() && may_grow(row) {
+            row.evidence.verdict = Verdict::Grows;
+        }
+    }
 }
 
 /// Tasks that started in the window and still run, or were not reaped, by their task_struct.

@@ -25,6 +25,8 @@ pub struct Candidate<'c> {
     pub old_births: u64,
     /// Steps that can have old survivors.
     pub old_steps: usize,
+    /// Its frees have no event: it grows if what the same tasks make grows at that pace.
+    pub is_unsure: bool,
     /// Keeps one inode and its dentry from being reclaimed: an open file, a mount, a mark.
     pub pins: bool,
     /// An inode or a dentry, or what belongs to one.
@@ -34,6 +36,11 @@ pub struct Candidate<'c> {
 impl Candidate<'_> {
     fn leads(&self) -> bool {
         self.verdict.is_growth()
+    }
+
+    /// Grows, if another of the family does.
+    fn grows(&self) -> bool {
+        self.leads() || self.is_unsure
     }
 
     fn may_be_pinned(&self) -> bool {
@@ -50,7 +57,10 @@ const LEADERS_MAX: usize = 256;
 pub fn families(candidates: &[Candidate<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
     let made: Vec<Made<'_>> = candidates.iter().map(|c| Made::of(c.survival, kin)).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by_key(|&at| candidates.get(at).map(|c| std::cmp::Reverse(c.old_amount)));
+    // An index grows with what is in it.
+    order.sort_by_key(|&at| {
+        candidates.get(at).map(|c| (telling::is_index(c.function), std::cmp::Reverse(c.old_amount)))
+    });
     let mut found: Vec<Option<usize>> = vec![None; candidates.len()];
     let mut founders = 0;
     for founder in order {
@@ -63,9 +73,10 @@ pub fn families(candidates: &[Candidate<'_>], kin: &TaskEvents) -> Vec<Option<us
         let is_member = |(at, (other, made_other)): (usize, (&Candidate<'_>, &Made<'_>))| {
             let goes = || {
                 let (a, b) = in_common(made_one, made_other)?;
-                grow_together(&a, &b, one.old_steps.min(other.old_steps))
+                let steps = one.old_steps.min(other.old_steps);
+                Some(telling::is_index(other.function) || grow_together(&a, &b, steps)?)
             };
-            let may = founders <= LEADERS_MAX && is_free(at) && (other.leads() || other.may_be_pinned());
+            let may = founders <= LEADERS_MAX && is_free(at) && (other.grows() || other.may_be_pinned());
             (at == founder || may && goes() == Some(true)).then_some(at)
         };
         let members: Vec<usize> = candidates.iter().zip(&made).enumerate().filter_map(is_member).collect();
@@ -80,9 +91,9 @@ fn settle(candidates: &[Candidate<'_>], members: &[usize], found: &mut [Option<u
     let pins = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old).max().unwrap_or(0);
     // A file pins its inode and its dentry; one call site may allocate those of two kinds.
     let is_pinned = |c: &Candidate<'_>| c.old <= pins.saturating_mul(2);
-    let belongs = |c: &Candidate<'_>| c.leads() || c.may_be_pinned() && is_pinned(c);
+    let belongs = |c: &Candidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
     let growing: Vec<(usize, telling::Site<'_>)> = all()
-        .filter(|(_, c)| c.leads())
+        .filter(|(_, c)| c.grows())
         .map(|(at, c)| {
             let site = telling::Site {
                 function: c.function,
@@ -129,6 +140,7 @@ mod tests {
             old_amount,
             old_births: old,
             old_steps: STEPS,
+            is_unsure: false,
             pins: false,
             is_pinnable: true,
         }
@@ -174,6 +186,26 @@ mod tests {
         assert_eq!(families(&[marks, node], &unknown), [Some(0), None], "no inode");
         let no_pin = Candidate { pins: false, ..marks };
         assert_eq!(families(&[no_pin, fewer], &unknown), [Some(0), None]);
+    }
+
+    #[test]
+    fn what_may_be_free_grows_with_a_leak_only() {
+        let files = survival(7, |s| s as u64 % 5);
+        let timers = Candidate { is_unsure: true, ..of(Verdict::ImpliedFrees, &files, 900) };
+        let unknown = TaskEvents::default();
+        assert_eq!(families(&[timers], &unknown), [None]);
+        assert_eq!(families(&[timers, of(Verdict::Grows, &files, 100)], &unknown), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn an_index_grows_with_what_is_in_it() {
+        let (keys, nodes) = (survival(7, |_| 40), survival(7, |s| if s < 9 { 30 } else { 4 }));
+        let all = |function| {
+            [Candidate { function, ..of(Verdict::Grows, &nodes, 900) }, of(Verdict::Grows, &keys, 500)]
+        };
+        let unknown = TaskEvents::default();
+        assert_eq!(families(&all("assoc_array_insert"), &unknown), [Some(1), Some(1)]);
+        assert_eq!(families(&all("another_leak"), &unknown), [Some(0), Some(1)]);
     }
 
     #[test]

@@ -124,8 +124,7 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
     if frees_lack_events(freed, implied_frees) && may_be_implied_frees(e) {
         return Verdict::ImpliedFrees;
     }
-    // Hardly any free of this kind has an event: objects that are free already may not be reused for long.
-    if implied_frees >= ENDS_MIN && freed * 10 < implied_frees && e.old * 10 < e.old_births * 9 {
+    if is_unsure(e) {
         return Verdict::ImpliedFrees;
     }
     // Of too few ends to know how long others live some have no event.
@@ -140,6 +139,13 @@ fn verdict(e: &Evidence, uncertain: u64) -> Verdict {
         return Verdict::Burst;
     }
     Verdict::Grows
+}
+
+/// True if hardly any free of this kind has an event: objects that are free already may not be reused for long. What
+/// grows at the pace of another leak of the same tasks is part of it.
+pub fn is_unsure(e: &Evidence) -> bool {
+    let (freed, implied_frees) = e.freed;
+    implied_frees >= ENDS_MIN && freed * 10 < implied_frees && e.old * 10 < e.old_births * 9
 }
 
 /// True if frees without an event, which may be detected late or never, can explain these survivors.

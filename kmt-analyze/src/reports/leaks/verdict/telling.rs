@@ -15,7 +15,7 @@ pub struct Site<'f> {
 
 /// Functions that allocate the thing itself, the larger thing first: a network namespace has a device, a user namespace
 /// has credentials. From kernel/, fs/, net/, ipc/, security/ and mm/ of 4.4 to 7.2.
-const THINGS: [&str; 65] = [
+const THINGS: [&str; 70] = [
     "dup_task_struct",
     "copy_net_ns",
     "net_alloc",
@@ -39,6 +39,8 @@ const THINGS: [&str; 65] = [
     "fib_newrule",
     "fib_create_info",
     "perf_event_alloc",
+    "kvm_dev_ioctl",
+    "kvm_create_vm",
     "io_uring_setup",
     "io_ring_ctx_alloc",
     "do_seccomp",
@@ -64,10 +66,13 @@ const THINGS: [&str; 65] = [
     "new_userfaultfd",
     "__do_sys_userfaultfd",
     "ep_alloc",
+    "do_epoll_create",
     "ep_insert",
     "do_epoll_ctl",
     "fanotify_add_new_mark",
     "inotify_new_watch",
+    "do_inotify_init",
+    "fsnotify_alloc_group",
     "fcntl_dirnotify",
     "ioctx_alloc",
     "newseg",
@@ -85,7 +90,7 @@ const THINGS: [&str; 65] = [
 
 /// Beginnings of functions that allocate what things of many kinds have: files, inodes, names, blobs, buffers, nodes of
 /// trees, sysfs entries, counters. From the same folders.
-const GENERAL: [&str; 60] = [
+const GENERAL: [&str; 61] = [
     "alloc_empty_file",
     "__alloc_file",
     "get_empty_filp",
@@ -106,7 +111,6 @@ const GENERAL: [&str; 60] = [
     "expand_f",
     "kvmalloc",
     "__kvmalloc",
-    "kvm_",
     "kmem",
     "kmalloc",
     "__kmalloc",
@@ -145,8 +149,20 @@ const GENERAL: [&str; 60] = [
     "memcg_",
     "__memcg",
     "rhashtable_",
+    "assoc_array_",
+    "init_srcu_struct",
     "bucket_table_alloc",
 ];
+
+/// Beginnings of functions that allocate nodes of an index: they grow with what is in it, at a pace of their own (lib/ of
+/// 4.4 to 7.2).
+const INDICES: [&str; 8] =
+    ["assoc_array_", "radix_tree_", "xas_", "idr_", "mas_", "rhashtable_", "bucket_table_alloc", "btree_"];
+
+/// True for a function that allocates nodes of an index.
+pub fn is_index(function: &str) -> bool {
+    INDICES.iter().any(|start| function.starts_with(start))
+}
 
 /// Rank of a call site; the highest one names its family.
 fn rank(site: &Site<'_>) -> usize {
