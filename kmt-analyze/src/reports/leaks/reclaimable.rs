@@ -30,16 +30,21 @@ const RECLAIMABLE: [&str; 12] = [
 /// Caches that are marked as reclaimable although only the owners of their objects free them, not a shrinker.
 const ONLY_MARKED: [&str; 3] = ["sock_inode_cache", "bdev_cache", "rpc_inode_cache"];
 
-/// Caches of objects that pin an inode or a dentry: open files, mounts, marks (fs/file_table.c, fs/namespace.c,
-/// fs/notify/, 4.4 to 7.2).
-const PINS: [&str; 7] = [
-    "filp",
-    "mnt_cache",
-    "fsnotify_mark",
-    "inotify_inode_mark",
-    "fanotify_mark",
-    "dnotify_mark",
-    "dnotify_struct",
+/// Functions whose objects pin an inode or a dentry: open files, mounts, marks (fs/file_table.c, fs/namespace.c,
+/// fs/notify/, 4.4 to 7.2). Their caches do not show it: the kernel merges them with others of like size.
+const PINS: [&str; 12] = [
+    "alloc_empty_file",
+    "__alloc_file",
+    "get_empty_filp",
+    "alloc_vfsmnt",
+    "inotify_new_watch",
+    "inotify_update_watch",
+    "__x64_sys_inotify_add_watch",
+    "__do_sys_inotify_add_watch",
+    "fanotify_add_new_mark",
+    "fanotify_add_mark",
+    "do_fanotify_mark",
+    "fcntl_dirnotify",
 ];
 
 /// Caches that the kernel shrinks when memory is short.
@@ -68,12 +73,10 @@ impl Reclaimable {
 
 /// True if each object of a row keeps an inode or a dentry: an inode of a file system in memory has a dentry that stays.
 pub(super) fn pins(row: &Judged<'_>) -> bool {
-    let names = row.caches.first().into_iter().flat_map(|share| {
-        let others = share.aliases.iter().flatten().map(String::as_str);
-        std::iter::once(share.cache.as_str()).chain(others)
-    });
     let is_inode = row.cache.contains("inode") && !row.is_reclaimable;
-    is_inode || row.function() == "alloc_vfsmnt" || names.into_iter().any(|name| PINS.contains(&name))
+    // Without what the compiler adds: `.isra.0`.
+    let function = row.function().split('.').next().unwrap_or_default();
+    is_inode || PINS.contains(&function)
 }
 
 /// True for inodes, dentries, and what belongs to them.

@@ -105,13 +105,13 @@ fn known(
     let are_free = live_max.is_some_and(|most| most * 2 < evidence.survivors);
     let is_bulk = FREED_IN_BULK.contains(&cache) && may_be_implied_frees(evidence);
     let by_rcu = evidence.freed.0 == 0 && FREED_BY_RCU.contains(&function);
-    match () {
-        () if are_free || is_bulk || by_rcu => Some(Verdict::ImpliedFrees),
-        () if is_reclaimable => Some(Verdict::Reclaimable),
-        () if LAZY.contains(&function) => Some(Verdict::Lazy),
-        () if SLAB_METADATA.contains(&function) => Some(Verdict::WithSlabs),
-        () => None,
-    }
+    let rules = [
+        (are_free || is_bulk || by_rcu, Verdict::ImpliedFrees),
+        (is_reclaimable, Verdict::Reclaimable),
+        (LAZY.contains(&function), Verdict::Lazy),
+        (SLAB_METADATA.contains(&function), Verdict::WithSlabs),
+    ];
+    rules.into_iter().find(|(holds, _)| *holds).map(|(_, verdict)| verdict)
 }
 
 /// True if it grows where a leak of the same tasks does: its frees have no event.
