@@ -19,7 +19,9 @@ use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
 #[cfg(feature = "docs")]
 use crate::output::print;
-use crate::record::{self, Preset, RecordOptions, Symbols};
+use crate::record::{self, LineOptions, Preset, RecordOptions, Symbols};
+#[cfg(feature = "convert")]
+use crate::remote::{self, args::RemoteArgs};
 use crate::tracefs::{EventSpec, guard};
 use crate::{check, clean, snippet};
 
@@ -73,6 +75,15 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         tracefs: Option<PathBuf>,
     },
+    /// Record on another machine through a shell, and show the findings here
+    ///
+    /// Sends a static kmt-capture to a folder in memory of the target, over the standard input of the shell; records until Ctrl-C
+    /// or until the recording ends by its options; writes the file here while it is recorded; and removes all that it brought.
+    /// The target needs a POSIX shell of root, nothing else. If the connection is cut, the file has the events up to then.
+    ///
+    /// Where no program can run, the script of `snippet` records.
+    #[cfg(feature = "convert")]
+    Remote(RemoteArgs),
     /// Print a shell script for targets without kmt-capture; `convert` reads its output
     Snippet,
     /// Restore tracefs after a recorder was killed
@@ -185,6 +196,12 @@ struct RecordArgs {
     /// Leave COMMAND running after the recording; else it is ended as Ctrl-C ends it
     #[arg(long, requires = "command")]
     keep_running: bool,
+    /// For `remote`: send frames on standard output, end with standard input, and remove this folder of the program
+    #[arg(long, value_name = "DIR", hide = true)]
+    line: Option<PathBuf>,
+    /// For `remote`: end after this silence of the line
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "1s", hide = true)]
+    line_timeout: Duration,
     /// Record while this command runs, on all CPUs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -262,6 +279,7 @@ impl From<RecordArgs> for RecordOptions {
             exit_status: args.exit_status,
             keep_running: args.keep_running,
             command: args.command,
+            line: args.line.map(|folder| LineOptions { folder, silence_max: args.line_timeout }),
         }
     }
 }
@@ -311,6 +329,11 @@ pub fn run() -> Result<Outcome> {
     let cli = Cli::from_arg_matches(&whole().get_matches()).unwrap_or_else(|error| error.exit());
     match cli.command {
         Command::Record(args) => record::record(&(*args).into()),
+        #[cfg(feature = "convert")]
+        Command::Remote(args) => {
+            let (words, record) = record_line(&args.record);
+            remote::remote(&args.options(words, record))
+        }
         Command::Check { json, cost, tracefs } => check::check(tracefs.as_deref(), json, cost),
         Command::Snippet => snippet::snippet(),
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
@@ -349,6 +372,28 @@ pub fn run() -> Result<Outcome> {
             print(&page)
         }
     }
+}
+
+/// `record` and its options, behind `--` of `remote`: without the name, and parsed. Ends the program if they are wrong.
+#[cfg(feature = "convert")]
+fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
+    let wrong = |text: &str| -> ! { whole().error(clap::error::ErrorKind::ValueValidation, text).exit() };
+    let args = match words.split_first() {
+        None => &[],
+        Some((name, args)) if name == "record" => args,
+        Some(_) => {
+            wrong("after -- must come `record` and its options: kmt-capture remote HOST -- record -d 10s")
+        }
+    };
+    let line =
+        [OsString::from("kmt-capture"), OsString::from("record")].into_iter().chain(args.iter().cloned());
+    let matches = whole().try_get_matches_from(line).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let Command::Record(record) = cli.command else { wrong("after -- must come `record` and its options") };
+    if record.output.is_some() || record.force || record.line.is_some() {
+        wrong("-o and --force are options of remote: give them before --");
+    }
+    (args.to_vec(), (*record).into())
 }
 
 /// The command line; `man` accepts the names of its commands.

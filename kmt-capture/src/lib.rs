@@ -20,6 +20,8 @@ pub mod import;
 mod input;
 use kmt_common::output;
 pub mod record;
+#[cfg(feature = "convert")]
+pub mod remote;
 mod snippet;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

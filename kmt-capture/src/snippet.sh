@@ -45,7 +45,7 @@ I=$T/instances/kmt-snippet-$$
 mkdir "$I" || die "cannot create $I: run as root"
 
 finish() {
-    trap '' INT TERM HUP
+    trap '' INT TERM HUP USR1
     echo 0 > "$I/tracing_on"
     for e in $EVENTS; do [ -e "$I/events/$e/enable" ] && echo 0 > "$I/events/$e/enable"; done
     n=0; until rmdir "$I" 2> /dev/null; do n=$((n + 1)); [ $n -gt 20 ] && { echo "$0: cannot remove $I: remove it with rmdir" >&2; break; }; sleep 1; done
@@ -68,7 +68,7 @@ echo 1 > "$I/options/overwrite"
 for e in $EVENTS; do { [ -e "$I/events/$e/enable" ] && echo 1 > "$I/events/$e/enable"; } || { finish; die "this kernel has no events/$e: set other EVENTS"; }; done
 state before
 stop=
-trap 'stop=1' INT
+trap 'stop=1' INT USR1
 echo "recording $EVENTS, $BUFKB KiB per CPU${seconds:+, for $seconds s}; Ctrl-C stops" >&2
 echo 1 > "$I/tracing_on"
 n=0
@@ -77,7 +77,7 @@ while [ -z "$stop" ]; do
     sleep 1; n=$((n + 1))
 done
 echo 0 > "$I/tracing_on"
-trap '' INT
+trap '' INT USR1
 # The name has the times of the trace clock before and after it was read.
 now() { for d in "$I"/per_cpu/cpu*; do
     v=$(of "${d##*/}" "now ts")
@@ -131,4 +131,4 @@ finish
 lost=$((overrun + dropped + commit))
 echo "lost $lost events on $cpus CPUs: $overrun overrun, $dropped dropped, $commit commit overrun" >&2
 [ $lost -gt 0 ] && echo "to lose fewer events: set a larger BUFKB, or fewer EVENTS" >&2
-echo "saved in $out; on another machine: kmt-capture convert $out -o trace.kmt" >&2
+[ -n "${REMOTE:-}" ] || echo "saved in $out; on another machine: kmt-capture convert $out -o trace.kmt" >&2

@@ -1,17 +1,18 @@
 //! The command that is recorded, and the signals that end a recording.
 
-use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use kmt_common::early_end::is_ignored;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
+use super::RecordOptions;
+use super::line::Line;
 use super::tasks::numbered;
 use crate::failure::{Failure, Result};
 
@@ -21,6 +22,7 @@ use crate::failure::{Failure, Result};
 pub struct Signals {
     stops: UnixStream,
     children: UnixStream,
+    line: Option<Line>,
     asked: usize,
     ids: Vec<signal_hook::SigId>,
 }
@@ -43,7 +45,13 @@ impl Signals {
             if is_ignored(SIGHUP) { watch(&[SIGINT, SIGTERM]) } else { watch(&[SIGINT, SIGTERM, SIGHUP]) };
         let stops = stops.map_err(failed)?;
         let children = watch(&[SIGCHLD]).map_err(failed)?;
-        Ok(Self { stops, children, asked: 0, ids })
+        Ok(Self { stops, children, line: None, asked: 0, ids })
+    }
+
+    /// The same, with a line that can ask for an end too.
+    pub fn with_line(mut self, line: Option<Line>) -> Self {
+        self.line = line;
+        self
     }
 
     /// How many signals came so far that ask for an end.
@@ -51,12 +59,15 @@ impl Signals {
         let mut bytes = [0; 64];
         let _ = self.children.read(&mut bytes);
         self.asked += self.stops.read(&mut bytes).unwrap_or(0);
+        self.asked += self.line.as_mut().map_or(0, Line::asked);
         self.asked
     }
 
     /// File descriptors to wait for.
-    pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [self.stops.as_fd(), self.children.as_fd()]
+            .into_iter()
+            .chain(self.line.iter().map(|line| line.fd().as_fd()))
     }
 }
 
@@ -80,10 +91,17 @@ pub struct Running {
 
 impl Running {
     /// Starts it.
-    pub fn start(command: &[OsString]) -> Result<Option<Self>> {
-        let Some((program, args)) = command.split_first() else { return Ok(None) };
+    pub fn start(options: &RecordOptions) -> Result<Option<Self>> {
+        let Some((program, args)) = options.command.split_first() else { return Ok(None) };
         let name = program.to_string_lossy().into_owned();
-        let child = Command::new(program).args(args).spawn().map_err(|e| {
+        let mut command = Command::new(program);
+        command.args(args);
+        if options.line.is_some() {
+            // Both ends of the line are the recorder's.
+            let out = std::io::stderr().as_fd().try_clone_to_owned();
+            command.stdin(Stdio::null()).stdout(out.map_or_else(|_| Stdio::null(), Stdio::from));
+        }
+        let child = command.spawn().map_err(|e| {
             Failure::new(format!("starting {name}: {e}"))
                 .hint("give a program in PATH, or the path of a program")
         })?;

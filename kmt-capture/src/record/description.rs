@@ -99,11 +99,16 @@ pub fn own_rss_peak_kib() -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Name of a recording of this machine.
+pub fn own_default_name() -> String {
+    default_name(&rustix::system::uname().nodename().to_string_lossy())
+}
+
 /// `kmt-HOST-YYYYMMDDThhmmssZ.kmt`.
-pub fn default_name() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+pub fn default_name(host: &str) -> String {
     let host: String = host
         .chars()
+        .take(64)
         .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' })
         .collect();
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
@@ -134,6 +139,8 @@ mod tests {
         assert_eq!(utc(0), "19700101T000000Z");
         assert_eq!(utc(951_782_400), "20000229T000000Z");
         assert_eq!(utc(1_795_277_288), "20261121T160808Z");
-        assert!(default_name().starts_with("kmt-") && !default_name().contains('/'));
+        assert!(
+            own_default_name().starts_with("kmt-") && !default_name("../../x\x1b").contains(['/', '\x1b'])
+        );
     }
 }

@@ -1,12 +1,13 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
-mod command;
+pub(crate) mod command;
 mod cost;
 mod cpus;
 mod description;
 mod direct_map;
 mod exits;
 mod graph;
+pub(crate) mod line;
 mod mapped;
 mod plan;
 mod ring;
@@ -28,6 +29,9 @@ use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 
 pub use cost::Cost;
+#[cfg(feature = "convert")]
+pub(crate) use description::default_name;
+pub use line::LineOptions;
 pub use plan::Preset;
 pub use session::{measure, record};
 pub use snapshot::{kernel_config, meminfo};
@@ -94,6 +98,8 @@ pub struct RecordOptions {
     pub keep_running: bool,
     /// Command to run meanwhile.
     pub command: Vec<OsString>,
+    /// The recording is for `kmt-capture remote`: its output goes over a line, in frames.
+    pub line: Option<LineOptions>,
 }
 
 /// True if ring buffers of that instance can be mapped.

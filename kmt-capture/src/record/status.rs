@@ -20,6 +20,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Status {
     is_on: bool,
+    is_line: bool,
     start: Instant,
     last: (Instant, u64),
     is_shown: bool,
@@ -27,23 +28,27 @@ pub struct Status {
 
 impl Status {
     /// Shown if standard error is a terminal and nobody asked for quiet.
-    pub fn new(quiet: bool) -> Self {
+    pub fn new(quiet: bool, is_line: bool) -> Self {
         let now = Instant::now();
         let is_on = !quiet && std::io::stderr().is_terminal();
-        Self { is_on, start: now, last: (now, 0), is_shown: false }
+        Self { is_on, is_line, start: now, last: (now, 0), is_shown: false }
     }
 
-    /// Shows the totals.
-    pub fn show(&mut self, totals: &Totals) {
+    /// Shows the totals, or returns the text for the other end of a line.
+    pub fn show(&mut self, totals: &Totals) -> Option<String> {
         let now = Instant::now();
         let (since, events) = self.last;
         self.last = (now, totals.events);
-        if !self.is_on {
-            return;
+        if !self.is_on && !self.is_line {
+            return None;
         }
         let line = line(now - self.start, now - since, totals.events.saturating_sub(events), totals);
+        if self.is_line {
+            return Some(line);
+        }
         kmt_common::text::to_stderr(format_args!("\r\x1b[K{line}"));
         self.is_shown = true;
+        None
     }
 
     /// Takes the line away.

@@ -135,7 +135,7 @@ impl Session {
                 "recording {} on {} to {}: {} of buffer per CPU, clock {}, {until}",
                 self.plan.summary(),
                 count(self.rings.len() as u64, "CPU"),
-                path.display(),
+                if options.line.is_some() { "the connection".into() } else { path.display().to_string() },
                 status::bytes(buffer_kb << 10),
                 self.setup.clock,
             );

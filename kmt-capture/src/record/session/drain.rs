@@ -18,13 +18,8 @@ impl Session {
     /// Waits until a buffer fills, something else happens, or the time is over. Kernels that cannot wait for a
     /// buffer to fill would wake us at every event.
     pub(super) fn wait(&self, timeout: Duration, can_wait: bool) {
-        let mut fds: Vec<PollFd<'_>> = self
-            .sink
-            .signals
-            .fds()
-            .into_iter()
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
+        let mut fds: Vec<PollFd<'_>> =
+            self.sink.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         if can_wait {
             fds.extend(self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)));
         }

@@ -19,6 +19,7 @@ use self::sink::Sink;
 use super::command::Running;
 use super::cpus::online;
 use super::exits::Exits;
+use super::line;
 use super::plan::Plan;
 use super::ring::Ring;
 use super::setup::Setup;
@@ -54,9 +55,10 @@ pub fn record(options: &RecordOptions) -> Result<Outcome> {
 
 /// Records as `options` say, and returns the cost too.
 pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
-    let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::default_name()));
-    let sink = Sink::open(&path, options.force)?;
+    let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
+    let sink = Sink::open(&path, options)?;
     let (mut setup, mut plan) = Setup::new(options)?;
+    options.line.iter().for_each(|line| line::remove(&line.folder));
     warn_of_tmpfs(&path, options);
     let cpus = online(&setup);
     let buffer_kb = match options.buffer_size {
@@ -164,7 +166,7 @@ impl Session {
             left: 0,
             has_config: false,
             sink,
-            status: Status::new(options.quiet),
+            status: Status::new(options.quiet, options.line.is_some()),
             writer,
             decoder: SubBufferDecoder::new(header_page, NATIVE_ORDER, options.verbatim),
             setup,
@@ -178,7 +180,7 @@ impl Session {
         self.setup.start()?;
         let start = Instant::now();
         self.started = start;
-        self.command = Running::start(&options.command)?;
+        self.command = Running::start(options)?;
         let (mut flushed, mut paired, mut looked) = (start, start, start);
         let can_wait = self.setup.dir.has("buffer_percent");
         let ending = loop {
@@ -248,8 +250,10 @@ impl Session {
         self.counters(StatsTaken::Before)?;
         self.emit()?;
         let totals = self.totals();
-        self.status.show(&totals);
-        Ok(())
+        match self.status.show(&totals) {
+            Some(text) => self.sink.frame(line::STATUS, text.as_bytes()),
+            None => Ok(()),
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -316,6 +320,7 @@ impl Session {
             Ok(ending) => (|| {
                 let end = writer.finish()?;
                 sink.write(&end)?;
+                sink.frame(line::END, &[])?;
                 sink.output.finish().map(|()| ending)
             })(),
             Err(failure) => {
@@ -383,7 +388,7 @@ mod tests {
         let path = setup.dir.path().to_owned();
         setup.enable(&mut plan).unwrap();
         let file = std::env::temp_dir().join(format!("kmt-panic-{}.kmt", std::process::id()));
-        let sink = Sink::open(&file, true).unwrap();
+        let sink = Sink::open(&file, &RecordOptions { force: true, ..RecordOptions::default() }).unwrap();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut session = Session::new(setup, plan, &options, sink, 64).unwrap();
             session.open_rings(&options);

@@ -7,7 +7,9 @@ use kmt_format::write::Writer;
 
 use crate::failure::Result;
 use crate::output::Output;
+use crate::record::RecordOptions;
 use crate::record::command::Signals;
+use crate::record::line::{self, Line};
 
 /// The output, and the signals that end waiting for a reader that does not read.
 pub(super) struct Sink {
@@ -15,22 +17,41 @@ pub(super) struct Sink {
     pub signals: Signals,
     /// Events in what was written.
     pub events: u64,
+    /// True if the output is a line, on which frames are sent.
+    is_line: bool,
     /// True if the user was warned that the output is not being read.
     is_warned: bool,
 }
 
 impl Sink {
     /// Opens the output, and takes the signals over that end a recording.
-    pub fn open(path: &Path, force: bool) -> Result<Self> {
+    pub fn open(path: &Path, options: &RecordOptions) -> Result<Self> {
         // Opening a pipe without a reader blocks: until it is open, signals end the process.
         let early = if is_pipe(path) { None } else { Some(Signals::new()?) };
-        let output = Output::record(path, force)?;
-        let signals = early.map_or_else(Signals::new, Ok)?;
-        Ok(Self { output, signals, events: 0, is_warned: false })
+        let output = Output::record(path, options.force)?;
+        let line = options.line.as_ref().map(Line::new);
+        let signals = early.map_or_else(Signals::new, Ok)?.with_line(line);
+        Ok(Self { output, signals, events: 0, is_line: options.line.is_some(), is_warned: false })
     }
 
     /// Writes whole chunks.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.frame(line::DATA, bytes)
+    }
+
+    /// Sends a frame if the output is a line. Other outputs get the bytes of the file alone.
+    pub fn frame(&mut self, kind: u8, bytes: &[u8]) -> Result<()> {
+        match (self.is_line, kind) {
+            (true, _) => {
+                self.write_unframed(&line::header(kind, bytes.len()))?;
+                self.write_unframed(bytes)
+            }
+            (false, line::DATA) => self.write_unframed(bytes),
+            (false, _) => Ok(()),
+        }
+    }
+
+    fn write_unframed(&mut self, bytes: &[u8]) -> Result<()> {
         let Self { output, signals, is_warned, .. } = self;
         output.write_unless(bytes, &mut || {
             if signals.asked() == 1 && !std::mem::replace(is_warned, true) {

@@ -1,0 +1,253 @@
+//! A recording by the shell script, where no program runs: its files come over the line, and are converted here.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::connection::Came;
+use super::facts::Facts;
+use super::shell::Shell;
+use super::words::quoted;
+use super::{RemoteOptions, cut_reason};
+use crate::convert::{ConvertOptions, Limits, convert};
+use crate::failure::{Failure, Outcome, Result};
+use crate::record::{RecordOptions, Symbols};
+use crate::snippet::SCRIPT;
+use crate::tracefs::EventSpec;
+
+/// Files that the script may save.
+const FILES_MAX: usize = 50_000;
+/// Bytes that they may have.
+const BYTES_MAX: u64 = 8 << 30;
+/// Time for the next bytes of a file.
+const NEXT: Duration = Duration::from_secs(30);
+/// Time that the script may take after its end was asked for.
+const ENDING: Duration = Duration::from_secs(300);
+
+/// Records by the script, and converts.
+pub fn record(
+    shell: &mut Shell,
+    facts: &Facts,
+    folder: &str,
+    options: &RemoteOptions,
+    path: &Path,
+) -> Result<Outcome> {
+    let files = Scratch::new()?;
+    let script = format!("{folder}/script");
+    shell.send(&script, SCRIPT.as_bytes(), facts)?;
+    shell.run(&command(&options.record))?;
+    shell.answer("running", Some(Instant::now() + NEXT))?;
+    wait(shell, &options.record)?;
+    shell.run(b"walk \"$d/out\"; say end; exit")?;
+    let count = receive(shell, &files.0)?;
+    if count == 0 {
+        return Err(Failure::new("the script saved no files on the target"));
+    }
+    convert(&ConvertOptions {
+        input: files.0.clone(),
+        output: path.to_owned(),
+        force: options.force,
+        compression: options.record.compression,
+        symbols: Symbols::Used,
+        verbatim: false,
+        quiet: options.quiet,
+        instance: None,
+        limits: Limits::default(),
+    })
+}
+
+/// Settings of a recording that the script does not have.
+pub fn left_out(record: &RecordOptions) -> bool {
+    let RecordOptions {
+        preset, stacks, pids, kfree_rcu, functions, snapshot_every, max_size, command, ..
+    } = record;
+    let is_partial = |name: &str| name != "*" && name.contains(['*', '?']);
+    let has_filter = record
+        .events
+        .iter()
+        .any(|event| event.filter.is_some() || is_partial(&event.name) || is_partial(&event.system));
+    preset.is_some()
+        || !(stacks.is_empty() && pids.is_empty() && functions.is_empty() && command.is_empty())
+        || *kfree_rcu
+        || snapshot_every.is_some()
+        || max_size.is_some()
+        || has_filter
+}
+
+/// The command of the target's shell.
+fn command(record: &RecordOptions) -> Vec<u8> {
+    let mut out = Vec::new();
+    let events: Vec<String> = record.events.iter().map(name_of).collect();
+    if !events.is_empty() {
+        out.extend(b"EVENTS=");
+        out.extend(quoted(events.join(" ").as_bytes()));
+        out.extend(b" ");
+    }
+    if let Some(bytes) = record.buffer_size {
+        out.extend(format!("BUFKB={} ", (bytes >> 10).max(1)).into_bytes());
+    }
+    if let Some(clock) = &record.clock {
+        out.extend(b"CLOCK=");
+        out.extend(quoted(clock.as_bytes()));
+        out.extend(b" ");
+    }
+    out.extend(b"script");
+    if let Some(duration) = record.duration {
+        out.extend(format!(" {}", duration.as_secs_f64().ceil().max(1.0)).into_bytes());
+    }
+    out
+}
+
+/// `kmem/kmalloc`, or `kmem` for all events of a system.
+fn name_of(event: &EventSpec) -> String {
+    match event.name.as_str() {
+        "*" => event.system.clone(),
+        name => format!("{}/{name}", event.system),
+    }
+}
+
+/// Waits for the end of the script. Ctrl-C asks for it.
+fn wait(shell: &mut Shell, record: &RecordOptions) -> Result<()> {
+    shell.line.begin_beats();
+    let mut end_by = record.duration.map(|duration| Instant::now() + duration + ENDING);
+    let mut is_asked = false;
+    while shell.line.unread.is_empty() {
+        match shell.line.wait(Some(Instant::now() + Duration::from_secs(1))) {
+            Came::End => return Err(shell.line.ended()),
+            Came::Asked if is_asked => return Err(Failure::new("interrupted a second time")),
+            Came::Asked => {
+                is_asked = true;
+                end_by = Some(Instant::now() + ENDING);
+                shell.line.send(b"q\n")?;
+            }
+            Came::Bytes => {}
+            Came::Nothing if end_by.is_some_and(|by| Instant::now() > by) => {
+                return Err(Failure::new("the target does not end the recording"));
+            }
+            Came::Nothing => {}
+        }
+    }
+    shell.line.end_beats();
+    match shell.answer("status", Some(Instant::now() + NEXT))?.as_str() {
+        "0" => Ok(()),
+        status => {
+            Err(Failure::new(format!("the script failed on the target with status {}", cut_reason(status))))
+        }
+    }
+}
+
+/// Files of the target, into a folder. Returns their number.
+fn receive(shell: &mut Shell, folder: &Path) -> Result<usize> {
+    let mut bytes_left = BYTES_MAX;
+    for count in 0..=FILES_MAX {
+        let line = shell.line.line(Some(Instant::now() + NEXT))?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line == shell.marked("end") {
+            return Ok(count);
+        }
+        let rest = line.strip_prefix(&shell.marked("file ")).ok_or_else(|| shell.lies("a file"))?;
+        let (len, name) = rest.trim_start().split_once(' ').ok_or_else(|| shell.lies("a file"))?;
+        let len: u64 = len.parse().map_err(|_| shell.lies("the length of a file"))?;
+        bytes_left = bytes_left.checked_sub(len).ok_or_else(|| shell.lies("at most 8 GiB"))?;
+        let path = inside(folder, name).ok_or_else(|| shell.lies("the name of a file"))?;
+        take_file(shell, &path, len)?;
+    }
+    Err(shell.lies("at most 50,000 files"))
+}
+
+fn take_file(shell: &mut Shell, path: &Path, mut len: u64) -> Result<()> {
+    let failed = |e: std::io::Error| Failure::io("writing", path, &e);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    // A name comes once.
+    let mut file = File::create_new(path).map_err(failed)?;
+    while len > 0 {
+        if shell.line.unread.is_empty() {
+            match shell.line.wait(Some(Instant::now() + NEXT)) {
+                Came::Bytes => {}
+                Came::Asked => return Err(Failure::new("interrupted")),
+                Came::End | Came::Nothing => return Err(shell.line.ended()),
+            }
+        }
+        let part = shell.line.unread.len().min(usize::try_from(len).unwrap_or(usize::MAX));
+        file.write_all(shell.line.unread.get(..part).unwrap_or_default()).map_err(failed)?;
+        shell.line.unread.drain(..part);
+        len -= part as u64;
+    }
+    Ok(())
+}
+
+/// The path of a file below a folder; `None` for names that lead elsewhere.
+fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
+    let is_plain = |part: &str| {
+        let known = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        !part.is_empty() && !part.starts_with('.') && part.len() < 128 && part.bytes().all(known)
+    };
+    let parts: Vec<&str> = name.split('/').collect();
+    (parts.len() < 8 && parts.iter().all(|part| is_plain(part)))
+        .then(|| parts.iter().fold(folder.to_owned(), |path, part| path.join(part)))
+}
+
+/// A folder that is removed when this is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let time =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let path = std::env::temp_dir().join(format!("kmt-remote-{}-{time:x}", std::process::id()));
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|e| Failure::io("creating", &path, &e))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_target_stay_in_the_folder() {
+        let folder = Path::new("/tmp/x");
+        assert_eq!(
+            inside(folder, "tracefs/per_cpu/cpu0/trace_pipe_raw"),
+            Some(folder.join("tracefs/per_cpu/cpu0/trace_pipe_raw"))
+        );
+        for bad in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../../b",
+            "a//b",
+            ".ssh",
+            "a\0b",
+            "a\u{1b}[2J",
+            "a b",
+            "a/b/c/d/e/f/g/h",
+        ] {
+            assert_eq!(inside(folder, bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn events_buffer_and_time_go_to_the_script() {
+        let events = vec![crate::tracefs::EventSpec::parse("kmem:kmalloc").unwrap()];
+        let record = RecordOptions {
+            events,
+            buffer_size: Some(64 << 10),
+            duration: Some(Duration::from_millis(1500)),
+            ..RecordOptions::default()
+        };
+        assert_eq!(command(&record), b"EVENTS=kmem/kmalloc BUFKB=64 script 2");
+        assert_eq!(command(&RecordOptions::default()), b"script");
+    }
+}

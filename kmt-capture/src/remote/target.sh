@@ -1,0 +1,64 @@
+say() { echo "KMT-$N $*"; }
+leave() { [ -z "$d" ] || rm -rf "$d"; d=; }
+trap leave EXIT
+trap 'exit 1' HUP INT TERM
+folder() {
+    need=$1; shift; shell=$(command -v sh); case $shell in /*) ;; *) shell=/bin/sh ;; esac
+    for c; do
+        d=${c%/}/kmt-$N
+        (umask 077 && mkdir "$d") 2> /dev/null || { d=; continue; }
+        [ "$need" = any ] && break
+        { printf '#!%s\nexit 0\n' "$shell" > "$d/try"; } 2> /dev/null && chmod 700 "$d/try" && "$d/try" 2> /dev/null && rm -f "$d/try" && break
+        leave
+    done
+    say folder "$d"
+}
+stalled() {
+    n=
+    while sleep "$1"; do
+        m=$(cat "$3" 2> /dev/null | wc -c)
+        [ "$m" = "$n" ] && { kill "$2"; sleep 1; rm -rf "$d"; exit; } 2> /dev/null
+        n=$m
+    done
+}
+take() {
+    : > "$2" || return
+    exec 3<&0
+    say ready
+    if [ "$3" = head ]; then head -c "$1" <&3 > "$2" & else dd ibs=1 obs=65536 count="$1" <&3 > "$2" 2> /dev/null & fi
+    p=$!
+    stalled "$S" $p "$2" < /dev/null > /dev/null 2>&1 3<&- & w=$!
+    wait $p; r=$?
+    kill $w 2> /dev/null; wait $w 2> /dev/null
+    exec 3<&-
+    [ $r -lt 128 ] || exit 1
+    say got "$(cat "$2" | wc -c)" "$(cksum < "$2" 2> /dev/null)"
+}
+silent() {
+    n=
+    while sleep "$1"; do
+        m=$(cat "$d/beat" 2> /dev/null)
+        [ "$m" = "$n" ] && { kill -TERM "$2"; kill -TERM "$3"; sleep 1; rm -rf "$d"; exit; }
+        n=$m
+    done
+}
+script() {
+    REMOTE=1 sh "$d/script" "$d/out" $1 < /dev/null >&2 & p=$!
+    silent "$S" $p $$ < /dev/null > /dev/null 2>&1 & w=$!
+    say running
+    b=0
+    while IFS= read -r l; do
+        case $l in q*) kill -USR1 $p ;; esac
+        kill -0 $p 2> /dev/null || break
+        b=$((b + 1)); echo $b > "$d/beat"
+    done
+    kill $w 2> /dev/null
+    kill -0 $p 2> /dev/null && { kill -TERM $p; wait $p; exit 1; }
+    wait $p
+    say status $?
+}
+walk() {
+    for f in "$1"/*; do
+        if [ -d "$f" ]; then walk "$f"; elif [ -f "$f" ]; then say file "$(cat "$f" | wc -c)" "${f#"$d/out/"}"; cat "$f"; fi
+    done
+}

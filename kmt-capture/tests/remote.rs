@@ -1,0 +1,369 @@
+//! `remote`, with shells of this machine in place of a target: recordings, cut lines, and targets that lie.
+#![cfg(all(feature = "convert", any(target_arch = "x86_64", target_arch = "aarch64")))]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use kmt_format::read::Trace;
+use support::alone::{Alone, TRACING, is_foreign};
+use support::skip::{Lack, skip};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kmt-capture");
+
+/// A folder, and the programs and folders of others that were there before.
+struct Desk {
+    folder: PathBuf,
+    before: BTreeSet<PathBuf>,
+}
+
+impl Desk {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("kmt-desk-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self { folder, before: brought() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// `remote` through this command.
+    fn start(&self, via: &str, args: &[&str]) -> Child {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(["remote", "--via", via, "--binary", PROGRAM, "--force", "-o"])
+            .arg(self.path("out.kmt"))
+            .args(args);
+        command
+            .env("TMPDIR", &self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    fn run(&self, via: &str, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.start(via, args).wait_with_output().unwrap();
+        (output.status.code(), told(&output))
+    }
+
+    fn script(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
+    /// Nothing is left on the target within this time.
+    fn assert_clean_within(&self, time: Duration) {
+        let begin = Instant::now();
+        loop {
+            let left: Vec<PathBuf> = brought().difference(&self.before).cloned().collect();
+            if left.is_empty() {
+                return;
+            }
+            assert!(begin.elapsed() < time, "left on the target after {time:?}: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Events of the file; it must be complete.
+    fn events(&self) -> u64 {
+        let bytes = fs::read(self.path("out.kmt")).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
+        assert_eq!(trace.damage_count(), 0, "a sound file");
+        let count = trace.events().unwrap().count() as u64;
+        assert!(!self.path("out.kmt.part").exists());
+        count
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Folders, processes and instances of recorders that `remote` has started.
+fn brought() -> BTreeSet<PathBuf> {
+    let is_ours = |name: &str| {
+        name.len() == 20 && name.starts_with("kmt-") && name[4..].bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let mut found = BTreeSet::new();
+    for folder in ["/dev/shm", "/run", "/tmp", "/var/tmp", "/mnt", "/root", "/home", "/"] {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        found.extend(entries.filter(|e| is_ours(&e.file_name().to_string_lossy())).map(|e| e.path()));
+    }
+    let instances = fs::read_dir(Path::new(TRACING).join("instances")).into_iter().flatten().flatten();
+    found.extend(
+        instances
+            .map(|e| e.path())
+            .filter(|p| !is_foreign(&p.file_name().unwrap_or_default().to_string_lossy())),
+    );
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let words = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        if words.contains("--line\0") || words.contains("/script\0") && words.contains("/kmt-") {
+            found.insert(process.path());
+        }
+    }
+    found
+}
+
+/// A `uname` of a machine that no program is built for.
+fn other_machine(desk: &Desk) -> String {
+    fs::create_dir_all(desk.path("bin")).unwrap();
+    desk.script("bin/uname", "#!/bin/sh\n[ \"$1\" = -m ] && { echo mips; exit; }\nexec /bin/uname \"$@\"\n");
+    format!("env PATH={}:/usr/sbin:/usr/bin:/sbin:/bin bash", desk.path("bin").display())
+}
+
+#[test]
+fn a_recording_comes_over_the_line_and_leaves_nothing() {
+    let Some(_alone) = Alone::or_skip() else { return };
+    let desk = Desk::new("whole");
+    let (code, told) = desk.run(
+        "sh",
+        &[
+            "--",
+            "record",
+            "-b",
+            "4M",
+            "--",
+            "sh",
+            "-c",
+            "echo words; sleep 1; ls -lR /proc/self > /dev/null; exit 3",
+        ],
+    );
+    assert_eq!(code, Some(0), "{told}");
+    assert!(desk.events() > 100, "{told}");
+    for words in ["bits, ", "sent ", "words\n", "sh exited with 3", " 0 lost", "connection: "] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    desk.assert_clean_within(Duration::ZERO);
+    let (code, told) = desk.run(
+        "bash",
+        &["--", "record", "-e", "kmem:kfree", "-d", "1s", "--exit-status", "--", "sh", "-c", "exit 7"],
+    );
+    assert_eq!((code, told.contains("exited with 7")), (Some(7), true), "{told}");
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_well() {
+    let Some(_alone) = Alone::or_skip() else { return };
+    let desk = Desk::new("ctrl-c");
+    let child = desk.start("sh", &["--", "record", "-b", "4M"]);
+    wait_for_recorder(&desk);
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    desk.events();
+    desk.assert_clean_within(Duration::ZERO);
+}
+
+/// The line is cut at its end here, or is silent: the part is a sound file, and the target cleans up.
+#[test]
+fn a_cut_line_leaves_a_sound_file_and_a_clean_target() {
+    let Some(_alone) = Alone::or_skip() else { return };
+    let desk = Desk::new("cut");
+    let relay = desk.script("relay", "#!/bin/sh\nexec 3<&0; (cat <&3) | sh | cat\n");
+    for (round, after_ms) in [0, 37, 400, 1300].into_iter().enumerate() {
+        let child = desk.start(&format!("setsid -w {relay}"), &["--", "record", "-b", "4M"]);
+        wait_for_recorder(&desk);
+        std::thread::sleep(Duration::from_millis(after_ms));
+        if round % 2 == 0 {
+            cut(child.id());
+            desk.assert_clean_within(Duration::from_secs(2));
+        } else {
+            signal(&child, libc::SIGSTOP);
+            // Silence counts from the last beat.
+            desk.assert_clean_within(Duration::from_secs(3));
+            signal(&child, libc::SIGCONT);
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", told(&output));
+        assert!(told(&output).contains("warning: the recording is cut: "), "{}", told(&output));
+        if desk.path("out.kmt").exists() {
+            desk.events();
+            fs::remove_file(desk.path("out.kmt")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_script_records_where_no_program_runs() {
+    let Some(_alone) = Alone::or_skip() else { return };
+    let desk = Desk::new("script");
+    let via = other_machine(&desk);
+    let args = ["--", "record", "-d", "2s", "-b", "1M", "-e", "kmem:kmalloc", "-e", "kmem:kfree"];
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["remote", "--via", &via, "-o"])
+        .arg(desk.path("out.kmt"))
+        .args(args)
+        .env("TMPDIR", &desk.folder);
+    let output =
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", told(&output));
+    assert!(told(&output).contains("there is no static kmt-capture for mips"), "{}", told(&output));
+    assert!(desk.events() > 10);
+    desk.assert_clean_within(Duration::ZERO);
+    // A script that loses its line ends too.
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["remote", "--via", &via, "--force", "-o"])
+        .arg(desk.path("out.kmt"))
+        .args(["--", "record", "-b", "1M"])
+        .env("TMPDIR", &desk.folder);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_recorder(&desk);
+    std::thread::sleep(Duration::from_millis(700));
+    signal(&child, libc::SIGKILL);
+    desk.assert_clean_within(Duration::from_secs(4));
+    child.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_user_without_rights_is_refused_with_the_remedy() {
+    if rustix::process::geteuid().as_raw() != 0 {
+        return skip(Lack::Machine, "only root can become another user");
+    }
+    let desk = Desk::new("user");
+    let (code, told) = desk.run("setpriv --reuid 65534 --clear-groups sh", &[]);
+    assert_eq!(code, Some(1));
+    assert!(told.contains("user 65534: only root can record") && told.contains("--root-by sudo"), "{told}");
+    let none = desk.script("sudo", "#!/bin/sh\necho sudo: a password is required >&2; exit 1\n");
+    let folder = Path::new(&none).parent().unwrap();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let via = format!("env PATH={}:/usr/bin:/bin setpriv --reuid 65534 --clear-groups sh", folder.display());
+    let (code, told) = desk.run(&via, &["--root-by", "sudo"]);
+    assert_eq!(code, Some(1));
+    assert!(told.contains("sudo: a password is required") && told.contains("gives no root shell"), "{told}");
+}
+
+/// A shell in place of a target: answers the greeting and the questions for facts, then does `case`.
+fn liar(desk: &Desk, name: &str, case: &str) -> String {
+    let text = format!(
+        "#!/bin/bash\nread -r hello; N=${{hello##* }}; printf '\\nKMT-%s hello\\n' $N\n\
+         facts() {{ while read -r l; do [[ $l == 'echo \"KMT-'*' end\"' ]] && break; done; printf '%s\\n' \"$@\" \"KMT-$N end\"; }}\n\
+         until_line() {{ while read -r l; do [[ $l == $1* ]] && break; done; }}\n\
+         good() {{ facts \"machine {machine}\" 'release 6.1.0' 'host board' 'uid 0' 'available 900000' 'mount /run tmpfs rw' 'folder /run 900000' 'has head'; }}\n\
+         install() {{ good; until_line 'folder exec'; echo \"KMT-$N folder /run/kmt-$N\"; until_line take; set -- $l; echo \"KMT-$N ready\"; head -c $2 > /dev/null\n\
+         echo \"KMT-$N got $2\"; until_line chmod; echo \"KMT-$N version kmt-capture 0\"; until_line /run; }}\n\
+         frame() {{ printf \"$1\\\\x$(printf %02x $2)\\\\x00\\\\x00\\\\x00\"; }}\n{case}\n",
+        machine = std::env::consts::ARCH
+    );
+    format!("bash {}", desk.script(name, &text))
+}
+
+#[test]
+fn a_target_that_lies_gets_a_clear_error_and_no_file() {
+    let desk = Desk::new("liar");
+    let cases = [
+        ("silent", "exit", "ended (exit status: 0)"),
+        ("endless", "", "does not answer"),
+        ("line", "head -c 99999 /dev/zero | tr '\\0' x; sleep 9", "without an end of line"),
+        ("facts", "while :; do echo 'mount /x y z'; done", "more than 4096 facts"),
+        (
+            "escape",
+            "echo $'\\e[2J\\e]0;x\\a' >&2; facts 'uid 0' \"machine \"$'\\e[31mx' 'release 6.1.0' 'host '$'\\e]2;y\\a'; exit",
+            "ended (exit status: 0)",
+        ),
+        ("folder", "good; until_line 'folder exec'; echo \"KMT-$N folder /etc\"", "the name of a folder"),
+        ("memory", "facts 'machine x' 'uid 0' 'available 100' 'folder /run 99999'; exit", "kmt-capture"),
+        (
+            "small",
+            "facts 'machine '$(uname -m) 'release 6.1.0' 'uid 0' 'available 9000' 'folder /run 900000'; sleep 9",
+            "9000 KiB of memory available",
+        ),
+        (
+            "full",
+            "facts 'machine '$(uname -m) 'release 6.1.0' 'uid 0' 'folder /run 12'; until_line 'folder exec'; echo \"KMT-$N folder \"; sleep 9",
+            "/run: 12 KiB",
+        ),
+        (
+            "changed",
+            "good; until_line 'folder exec'; echo \"KMT-$N folder /run/kmt-$N\"; until_line take; set -- $l; echo \"KMT-$N ready\"; head -c $2 > /dev/null; echo \"KMT-$N got 12\"; sleep 9",
+            "changed or cut (12)",
+        ),
+        (
+            "version",
+            "install_() { good; until_line 'folder exec'; echo \"KMT-$N folder /run/kmt-$N\"; until_line take; set -- $l; echo \"KMT-$N ready\"; head -c $2 > /dev/null; echo \"KMT-$N got $2\"; until_line chmod; echo \"KMT-$N version Illegal instruction\"; }; install_; sleep 1; exit",
+            "does not run on the target: Illegal instruction",
+        ),
+        (
+            "text",
+            "install; echo 'no frames'; echo \"KMT-$N status 1\"",
+            "recording failed on the target (status 1)",
+        ),
+        ("garbage", "install; frame D 16; echo 'not a kmt file.'", "the bytes that came are in"),
+    ];
+    for (name, case, expected) in cases {
+        let via = if name == "endless" { "yes".to_owned() } else { liar(&desk, name, case) };
+        let (code, told) = desk.run(&via, &["--", "record", "-b", "1M"]);
+        assert!(matches!(code, Some(1 | 3)), "{name}: {told}");
+        assert!(told.contains(expected), "{name}: {told}");
+        assert!(!told.contains('\x1b') && !told.contains('\x07'), "{name}: {told}");
+        assert!(!desk.path("out.kmt").exists(), "{name}");
+    }
+    // An endless stream ends where the recording was to end.
+    let via = liar(&desk, "stream", "install; while frame D 255 && head -c 255 /dev/zero; do :; done");
+    let (code, told) = desk.run(&via, &["-q", "--", "record", "--max-size", "4K"]);
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains("more than --max-size"), "{told}");
+}
+
+#[test]
+fn usage_is_checked_before_anything_is_started() {
+    for (args, expected) in [
+        (&["remote"][..], "required"),
+        (&["remote", "--via", "touch '/tmp/x"], "is not closed"),
+        (&["remote", "--via", "sh", "--", "rm"], "must come `record`"),
+        (&["remote", "--via", "sh", "--", "record", "-o", "x"], "give them before --"),
+        (&["remote", "--via", "sh", "--", "record", "--nonsense"], "unexpected argument"),
+        (&["remote", "--via", "/nonexistent/x"], "starting /nonexistent/x"),
+    ] {
+        let output = Command::new(PROGRAM).args(args).output().unwrap();
+        assert!(
+            matches!(output.status.code(), Some(1 | 2)) && told(&output).contains(expected),
+            "{args:?}: {}",
+            told(&output)
+        );
+    }
+}
+
+fn wait_for_recorder(desk: &Desk) {
+    let begin = Instant::now();
+    let instances =
+        || brought().iter().filter(|path| path.starts_with(TRACING) && !desk.before.contains(*path)).count();
+    while instances() == 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no recorder");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: `kill` takes two numbers.
+    unsafe { libc::kill(child.id() as i32, signal) };
+}
+
+/// Kills the relays of a desk at once, as a connection that is cut: both its ends see the end of their streams.
+fn cut(desk: u32) {
+    let killed = Command::new("pkill").args(["-KILL", "-x", "cat", "-s"]).arg(session_below(desk)).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+}
+
+/// The session of the process that this one has started with `setsid`.
+fn session_below(pid: u32) -> String {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    children.split_whitespace().next().unwrap().to_owned()
+}
