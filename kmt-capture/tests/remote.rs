@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,32 +21,36 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_kmt-capture");
 struct Desk {
     folder: PathBuf,
     before: BTreeSet<PathBuf>,
+    started: RefCell<Vec<u32>>,
 }
 
 impl Desk {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("kmt-desk-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        Self { folder, before: brought() }
+        Self { folder, before: brought(), started: RefCell::default() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// `remote` through this command.
+    /// `remote` through this command, with this program for the target.
     fn start(&self, via: &str, args: &[&str]) -> Child {
+        self.start_without_program(via, &[&["--binary", PROGRAM], args].concat())
+    }
+
+    fn start_without_program(&self, via: &str, args: &[&str]) -> Child {
         let mut command = Command::new(PROGRAM);
-        command
-            .args(["remote", "--via", via, "--binary", PROGRAM, "--force", "-o"])
-            .arg(self.path("out.kmt"))
-            .args(args);
+        command.args(["remote", "--via", via, "--force", "-o"]).arg(self.path("out.kmt")).args(args);
         command
             .env("TMPDIR", &self.folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.spawn().unwrap()
+        let child = command.spawn().unwrap();
+        self.started.borrow_mut().push(child.id());
+        child
     }
 
     fn run(&self, via: &str, args: &[&str]) -> (Option<i32>, String) {
@@ -86,6 +91,13 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
+        // A test that fails leaves no recorder, which would be in the recordings of others.
+        for pid in self.started.borrow().iter() {
+            let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if words.contains("\0remote\0") {
+                signal(*pid, libc::SIGKILL);
+            }
+        }
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -163,7 +175,7 @@ fn ctrl_c_ends_a_recording_well() {
     let child = desk.start("sh", &["--", "record", "-b", "4M"]);
     wait_for_recorder(&desk);
     std::thread::sleep(Duration::from_millis(500));
-    signal(&child, libc::SIGINT);
+    signal(child.id(), libc::SIGINT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     desk.events();
@@ -184,10 +196,10 @@ fn a_cut_line_leaves_a_sound_file_and_a_clean_target() {
             cut(child.id());
             desk.assert_clean_within(Duration::from_secs(2));
         } else {
-            signal(&child, libc::SIGSTOP);
+            signal(child.id(), libc::SIGSTOP);
             // Silence counts from the last beat.
             desk.assert_clean_within(Duration::from_secs(3));
-            signal(&child, libc::SIGCONT);
+            signal(child.id(), libc::SIGCONT);
         }
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{}", told(&output));
@@ -205,31 +217,42 @@ fn the_script_records_where_no_program_runs() {
     let desk = Desk::new("script");
     let via = other_machine(&desk);
     let args = ["--", "record", "-d", "2s", "-b", "1M", "-e", "kmem:kmalloc", "-e", "kmem:kfree"];
-    let mut command = Command::new(PROGRAM);
-    command
-        .args(["remote", "--via", &via, "-o"])
-        .arg(desk.path("out.kmt"))
-        .args(args)
-        .env("TMPDIR", &desk.folder);
-    let output =
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    let output = desk.start_without_program(&via, &args).wait_with_output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", told(&output));
     assert!(told(&output).contains("there is no static kmt-capture for mips"), "{}", told(&output));
     assert!(desk.events() > 10);
     desk.assert_clean_within(Duration::ZERO);
+    // Options that the script does not have are refused.
+    let output =
+        desk.start_without_program(&via, &["--", "record", "-p", "reclaim"]).wait_with_output().unwrap();
+    assert!(told(&output).contains("cannot record with these options"), "{}", told(&output));
     // A script that loses its line ends too.
-    let mut command = Command::new(PROGRAM);
-    command
-        .args(["remote", "--via", &via, "--force", "-o"])
-        .arg(desk.path("out.kmt"))
-        .args(["--", "record", "-b", "1M"])
-        .env("TMPDIR", &desk.folder);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = desk.start_without_program(&via, &["--", "record", "-b", "1M"]);
     wait_for_recorder(&desk);
     std::thread::sleep(Duration::from_millis(700));
-    signal(&child, libc::SIGKILL);
+    signal(child.id(), libc::SIGKILL);
     desk.assert_clean_within(Duration::from_secs(4));
     child.wait_with_output().unwrap();
+}
+
+/// Folders that may not execute programs: the script records, and nothing was sent in vain.
+#[test]
+fn folders_without_execution_are_found_before_anything_is_sent() {
+    let Some(_alone) = Alone::or_skip() else { return };
+    let desk = Desk::new("noexec");
+    let text = "#!/bin/sh\nfor d in /dev/shm /run /mnt /root /home /var/tmp /tmp; do mount -t tmpfs -o noexec x $d; done\n\
+                mount -o remount,bind,ro / && exec sh\n";
+    let via = format!("unshare -m --propagation private {}", desk.script("noexec", text));
+    let output = desk.start(&via, &["--", "record", "-d", "1s", "-b", "1M"]).wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", told(&output));
+    assert!(
+        told(&output).contains("(noexec, SELinux): recording with the shell script"),
+        "{}",
+        told(&output)
+    );
+    assert!(!told(&output).contains("sent /"), "{}", told(&output));
+    assert!(desk.events() > 10);
+    desk.assert_clean_within(Duration::ZERO);
 }
 
 #[test]
@@ -351,9 +374,9 @@ fn wait_for_recorder(desk: &Desk) {
     }
 }
 
-fn signal(child: &Child, signal: i32) {
+fn signal(pid: u32, signal: i32) {
     // SAFETY: `kill` takes two numbers.
-    unsafe { libc::kill(child.id() as i32, signal) };
+    unsafe { libc::kill(pid as i32, signal) };
 }
 
 /// Kills the relays of a desk at once, as a connection that is cut: both its ends see the end of their streams.

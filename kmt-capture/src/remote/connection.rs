@@ -246,11 +246,23 @@ impl Connection {
     /// The failure of a command that ended too early.
     pub fn ended(&mut self) -> Failure {
         self.drain_messages();
-        let status = self.child.try_wait().ok().flatten();
+        // Its streams end a moment before it does.
+        let status = self.exit_within(Duration::from_millis(500));
         let how =
             status.map_or_else(|| "closed the connection".to_owned(), |status| format!("ended ({status})"));
         Failure::new(format!("{} {how}", self.name))
             .hint("run this command by hand: it must give a shell on the target, without questions and without a terminal")
+    }
+
+    /// Status of the command if it ends within a time.
+    fn exit_within(&mut self, time: Duration) -> Option<std::process::ExitStatus> {
+        let until = Instant::now() + time;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+                status => return status.ok().flatten(),
+            }
+        }
     }
 
     /// Prints the messages of a command that ends.
@@ -268,10 +280,7 @@ impl Connection {
     pub fn close(&mut self) {
         self.stdin = None;
         self.drain_messages();
-        let until = Instant::now() + Duration::from_secs(1);
-        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        self.exit_within(Duration::from_secs(1));
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.progress.clear();

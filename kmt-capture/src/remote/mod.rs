@@ -256,32 +256,38 @@ fn record(shell: &mut Shell, folder: &str, options: &RemoteOptions, path: &Path)
             return save(output, options, path).and(Err(failure));
         }
     };
-    match ended {
-        Ended::Cut(reason) => {
-            shell.line.close();
-            tell!("warning: the recording is cut: {reason}");
-            save(output, options, path)
+    let reason = match ended {
+        Ended::Complete => {
+            output.finish()?;
+            return status_of(shell);
         }
-        ended => {
-            let status = shell.answer("status", Some(Instant::now() + ANSWER));
-            let status = status.map(|text| text.trim().parse::<u8>().unwrap_or(1));
-            let is_complete = ended == Ended::Complete;
-            if is_complete {
-                output.finish()?;
+        Ended::Cut(reason) => reason,
+        Ended::Text => {
+            let status = shell.answer("status", Some(Instant::now() + ANSWER))?;
+            let reason = format!("recording failed on the target (status {})", cut_reason(&status));
+            if output.is_empty() {
+                return Err(Failure::new(reason));
             }
-            match status {
-                Ok(0) if is_complete => Ok(Outcome::Done),
-                Ok(status @ (1 | 3)) if is_complete => {
-                    Ok(if status == 3 { Outcome::Incomplete } else { Outcome::Command(1) })
-                }
-                Ok(status) if is_complete => Ok(Outcome::Command(status)),
-                // The file came; only the last word of the shell is missing.
-                Err(_) if is_complete => Ok(Outcome::Incomplete),
-                Ok(status) => Err(Failure::new(format!("recording failed on the target (status {status})"))),
-                Err(failure) => Err(failure),
-            }
+            reason
         }
-    }
+    };
+    shell.line.close();
+    tell!("warning: the recording is cut: {reason}");
+    save(output, options, path)
+}
+
+/// Outcome of a recorder that has sent the whole file.
+fn status_of(shell: &mut Shell) -> Result<Outcome> {
+    // If only the last word of the shell is missing, what the recorder reported may be, too.
+    let Ok(status) = shell.answer("status", Some(Instant::now() + ANSWER)) else {
+        return Ok(Outcome::Incomplete);
+    };
+    Ok(match status.trim().parse() {
+        Ok(0) => Outcome::Done,
+        Ok(3) => Outcome::Incomplete,
+        Ok(status) => Outcome::Command(status),
+        Err(_) => return Err(shell.lies("a status")),
+    })
 }
 
 /// The command that records on the target.
