@@ -1,0 +1,32 @@
+//! No command's work is a product of two counts of a file. Each file is of a size at which such work takes minutes, and
+//! is answered in seconds of CPU time, also by a program that is not optimised.
+
+use std::fs;
+
+use super::budget::taken;
+use super::dimensions::*;
+use crate::support::files::Scratch;
+
+/// CPU time of a command that is not optimised: several times what the work takes, and a fraction of what a product takes.
+const SECONDS_MAX: f64 = 20.0;
+const BYTES_MAX: u64 = 512 << 20;
+
+/// Checks that the commands answer a file within the limits.
+fn bounded(file: &[u8], commands: &[&str]) {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file.kmt");
+    fs::write(&path, file).unwrap();
+    let out = scratch.0.join("out");
+    for command in commands {
+        let words: Vec<&str> =
+            command.split(' ').map(|word| if word == "OUT" { out.to_str().unwrap() } else { word }).collect();
+        let taken = taken(&words, &path, SECONDS_MAX);
+        let is_fine = matches!(taken.code, Some(0 | 3)) && taken.bytes <= BYTES_MAX;
+        assert!(is_fine, "{command}: {taken:?}, {} bytes", file.len());
+    }
+}
+
+#[test]
+fn freeing_sites_of_one_call_site() {
+    bounded(&freeing_sites(150_000), &["lifetimes --json", "crosscpu --json", "lifetimes --by cpu --json"]);
+}
