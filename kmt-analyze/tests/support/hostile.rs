@@ -122,7 +122,13 @@ impl Default for Made {
 }
 
 impl Made {
-    fn event(&mut self, cpu: u32, id: u16, pid: i32, rest: &[u8]) {
+    /// Another class: fields of type, name, size.
+    pub fn class(&mut self, system: &str, name: &str, id: u16, fields: &[(&str, &str, usize)], print: &str) {
+        self.writer.add_format(system, &format(name, id, fields, print)).unwrap();
+    }
+
+    /// An event of fields that follow the common ones, 100 units after the event before.
+    pub fn event(&mut self, cpu: u32, id: u16, pid: i32, rest: &[u8]) {
         let mut record = id.to_le_bytes().to_vec();
         record.extend([0, 0]);
         record.extend(pid.to_le_bytes());

@@ -4,6 +4,11 @@ use crate::support::hostile::Made;
 
 const SITE: u64 = 0xffff_ffff_8100_0000;
 const HEAP: u64 = 0xffff_8880_0000_0000;
+const LONG: &str = "unsigned long";
+
+fn bytes(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
+}
 
 /// Each object of one call site is freed at another place, on another CPU.
 pub fn freeing_sites(count: u64) -> Vec<u8> {
@@ -13,4 +18,28 @@ pub fn freeing_sites(count: u64) -> Vec<u8> {
         made.kfree(1, SITE + i * 16, HEAP + i * 64);
     }
     made.finish()
+}
+
+/// One function allocates with many flags, from caches that each have another name.
+pub fn cache_names(count: u64) -> Vec<u8> {
+    let mut made = cache_allocs();
+    for i in 0..count {
+        made.event(0, 20, 7, &bytes(&[SITE, HEAP + i * 64, 60, 64, i, u64::MAX]));
+        made.cache_free(0, SITE, HEAP + i * 64, format!("cache{i}").as_bytes());
+    }
+    made.finish()
+}
+
+fn cache_allocs() -> Made {
+    let mut made = Made::default();
+    let fields = [
+        (LONG, "call_site", 8),
+        ("const void *", "ptr", 8),
+        ("size_t", "bytes_req", 8),
+        ("size_t", "bytes_alloc", 8),
+        (LONG, "gfp_flags", 8),
+        ("int", "node", 4),
+    ];
+    made.class("kmem", "kmem_cache_alloc", 20, &fields, "\"ptr=%p\", REC->ptr");
+    made
 }

@@ -30,3 +30,8 @@ fn bounded(file: &[u8], commands: &[&str]) {
 fn freeing_sites_of_one_call_site() {
     bounded(&freeing_sites(150_000), &["lifetimes --json", "crosscpu --json", "lifetimes --by cpu --json"]);
 }
+
+#[test]
+fn cache_names_of_one_call_site() {
+    bounded(&cache_names(15_000), &["summary", "caches --json"]);
+}
