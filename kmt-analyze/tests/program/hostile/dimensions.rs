@@ -43,3 +43,40 @@ fn cache_allocs() -> Made {
     made.class("kmem", "kmem_cache_alloc", 20, &fields, "\"ptr=%p\", REC->ptr");
     made
 }
+
+/// Shrinkers that begin and never end, of one task.
+pub fn open_stalls(count: u64) -> Vec<u8> {
+    let mut made = shrinkers();
+    (0..count).for_each(|i| made.event(0, 20, 7, &bytes(&[HEAP + i * 64, SITE])));
+    made.kmalloc(0, 7, SITE, HEAP);
+    made.finish()
+}
+
+/// Shrinkers that share a function.
+pub fn shrinkers_of_a_function(count: u64) -> Vec<u8> {
+    let mut made = shrinkers();
+    for i in 0..count {
+        made.event(0, 20, 7, &bytes(&[HEAP + i * 64, SITE]));
+        made.event(0, 21, 7, &bytes(&[HEAP + i * 64, SITE, 1]));
+    }
+    made.kmalloc(0, 7, SITE, HEAP);
+    made.finish()
+}
+
+fn shrinkers() -> Made {
+    let mut made = Made::default();
+    let fields = [("struct shrinker *", "shr", 8), ("void *", "shrink", 8), ("long", "retval", 8)];
+    made.class("vmscan", "mm_shrink_slab_start", 20, &fields[..2], "\"%p\", REC->shr");
+    made.class("vmscan", "mm_shrink_slab_end", 21, &fields, "\"%p\", REC->shr");
+    made
+}
+
+/// Functions that call each other ever deeper.
+pub fn deep_graph(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    let fields = [(LONG, "func", 8), (LONG, "depth", 8)];
+    made.class("ftrace", "funcgraph_entry", 20, &fields, "\"%ps\", (void *)REC->func");
+    (0..count).for_each(|i| made.event(0, 20, 7, &bytes(&[SITE, i])));
+    made.kmalloc(0, 7, SITE, HEAP);
+    made.finish()
+}

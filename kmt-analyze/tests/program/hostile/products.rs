@@ -35,3 +35,14 @@ fn freeing_sites_of_one_call_site() {
 fn cache_names_of_one_call_site() {
     bounded(&cache_names(15_000), &["summary", "caches --json"]);
 }
+
+#[test]
+fn stalls_that_never_end() {
+    bounded(&open_stalls(60_000), &["latency --json"]);
+    bounded(&deep_graph(120_000), &["latency --json"]);
+}
+
+#[test]
+fn shrinkers_that_share_a_function() {
+    bounded(&shrinkers_of_a_function(20_000), &["latency --json", "latency"]);
+}
