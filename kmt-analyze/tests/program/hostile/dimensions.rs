@@ -1,5 +1,7 @@
 //! Files that have much of one thing: a program whose work is a product of two counts takes minutes for them.
 
+use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
+
 use crate::support::hostile::Made;
 
 const SITE: u64 = 0xffff_ffff_8100_0000;
@@ -78,5 +80,26 @@ pub fn deep_graph(count: u64) -> Vec<u8> {
     made.class("ftrace", "funcgraph_entry", 20, &fields, "\"%ps\", (void *)REC->func");
     (0..count).for_each(|i| made.event(0, 20, 7, &bytes(&[SITE, i])));
     made.kmalloc(0, 7, SITE, HEAP);
+    made.finish()
+}
+
+/// Symbols of as many modules.
+pub fn symbol_owners(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    let names: Vec<Vec<u8>> = (0..count).map(|i| format!("module{i}").into_bytes()).collect();
+    let symbols = names.iter().enumerate().map(|(i, name)| Symbol {
+        address: SITE + i as u64 * 16,
+        size: 16,
+        kind: b't',
+        owner: SymbolOwner::Owner(i as u16),
+        name,
+    });
+    let table = KernelSymbols {
+        symbols: symbols.collect(),
+        owners: names.iter().map(Vec::as_slice).collect(),
+        all_zero: false,
+    };
+    made.writer().symbols(&table, &[]).unwrap();
+    (0..count).for_each(|i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64));
     made.finish()
 }

@@ -46,3 +46,8 @@ fn stalls_that_never_end() {
 fn shrinkers_that_share_a_function() {
     bounded(&shrinkers_of_a_function(20_000), &["latency --json", "latency"]);
 }
+
+#[test]
+fn owners_of_symbols() {
+    bounded(&symbol_owners(60_000), &["slice --force -o OUT"]);
+}
