@@ -103,3 +103,11 @@ pub fn symbol_owners(count: u64) -> Vec<u8> {
     (0..count).for_each(|i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64));
     made.finish()
 }
+
+/// A page on each CPU, and objects on one of them.
+pub fn page_on_each_cpu(cpus: u32) -> Vec<u8> {
+    let mut made = Made::default();
+    (1..cpus).for_each(|cpu| made.pages(cpu, 7, u64::from(cpu), 0));
+    (0..u64::from(cpus)).for_each(|i| made.kmalloc(0, 7, SITE, HEAP + i * 64));
+    made.finish()
+}

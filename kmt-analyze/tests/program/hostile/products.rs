@@ -51,3 +51,8 @@ fn shrinkers_that_share_a_function() {
 fn owners_of_symbols() {
     bounded(&symbol_owners(60_000), &["slice --force -o OUT"]);
 }
+
+#[test]
+fn cpus_with_a_page_each() {
+    bounded(&page_on_each_cpu(16_000), &["summary", "export perfetto --force -o OUT"]);
+}
