@@ -1,6 +1,7 @@
 //! Files that have much of one thing: a program whose work is a product of two counts takes minutes for them.
 
 use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
+use kmt_format::write::Task;
 
 use crate::support::hostile::Made;
 
@@ -110,4 +111,56 @@ pub fn page_on_each_cpu(cpus: u32) -> Vec<u8> {
     (1..cpus).for_each(|cpu| made.pages(cpu, 7, u64::from(cpu), 0));
     (0..u64::from(cpus)).for_each(|i| made.kmalloc(0, 7, SITE, HEAP + i * 64));
     made.finish()
+}
+
+/// One task with many names, in the table of tasks and in events.
+pub fn renames(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    naming_class(&mut made, 20);
+    let rows: Vec<Task> =
+        (0..count).map(|i| Task::new(7, format!("row{i}")).since(1_000_000 + i * 150)).collect();
+    made.writer().tasks(&rows).unwrap();
+    for i in 0..count {
+        made.event(0, 20, 7, &rename(i));
+        made.kmalloc(1, 7, SITE, HEAP + i * 64);
+    }
+    made.finish()
+}
+
+/// Many classes of one name: all of them rename tasks.
+pub fn naming_classes(count: u16, events: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    for i in 0..count {
+        naming_class(&mut made, 20 + i);
+    }
+    for i in 0..events {
+        made.event(0, 20 + (i % u64::from(count)) as u16, 7, &rename(i));
+        made.kmalloc(1, 7, SITE, HEAP + i * 64);
+    }
+    made.finish()
+}
+
+fn naming_class(made: &mut Made, id: u16) {
+    let text = format!(
+        "name: task_rename\nID: {id}\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\
+        \tfield:char oldcomm[16];\toffset:12;\tsize:16;\tsigned:0;\n\
+        \tfield:char newcomm[16];\toffset:28;\tsize:16;\tsigned:0;\n\n\
+        print fmt: \"newcomm=%s\", REC->newcomm\n"
+    );
+    made.writer().add_format("task", &text).unwrap();
+}
+
+fn rename(number: u64) -> Vec<u8> {
+    let mut rest = 7i32.to_le_bytes().to_vec();
+    for name in [format!("old{number}"), format!("new{number}")] {
+        let mut name = name.into_bytes();
+        name.resize(16, 0);
+        rest.extend(name);
+    }
+    rest
 }

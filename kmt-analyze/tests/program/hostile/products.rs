@@ -56,3 +56,10 @@ fn owners_of_symbols() {
 fn cpus_with_a_page_each() {
     bounded(&page_on_each_cpu(16_000), &["summary", "export perfetto --force -o OUT"]);
 }
+
+#[test]
+fn names_of_one_task() {
+    let commands = ["summary --comm new1", "export csv --of events --comm new1 --force -o OUT"];
+    bounded(&renames(30_000), &commands);
+    bounded(&naming_classes(20_000, 60_000), &commands);
+}
