@@ -64,7 +64,8 @@ pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     let sysfs = traced.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);
     let page_size = traced.analysis.page_size.0;
     let mut caches: Vec<CacheTail> = slabinfo::parse(text)
-        .into_values()
+        .values()
+        .cloned()
         .filter(|info| info.num_slabs > 0)
         .map(|info| cache(info, sysfs.as_ref(), page_size))
         .collect();

@@ -164,3 +164,16 @@ fn rename(number: u64) -> Vec<u8> {
     }
     rest
 }
+
+/// Readings of slabinfo during allocations at many call sites.
+pub fn snapshots(snapshots: u64, sites: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    let text = "slabinfo - version: 2.1\nkmalloc-64 1 1 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n";
+    for i in 0..snapshots {
+        let from = 1_000_000 + i * sites * 100 / snapshots;
+        made.writer().file_at("slabinfo", text.as_bytes(), (from, from + 10)).unwrap();
+    }
+    (0..sites).for_each(|i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64));
+    made.kfree(0, SITE, HEAP);
+    made.finish()
+}

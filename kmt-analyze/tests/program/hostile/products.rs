@@ -63,3 +63,8 @@ fn names_of_one_task() {
     bounded(&renames(30_000), &commands);
     bounded(&naming_classes(20_000, 60_000), &commands);
 }
+
+#[test]
+fn snapshots_and_call_sites() {
+    bounded(&snapshots(600, 50_000), &["slabinfo --json"]);
+}
