@@ -177,3 +177,13 @@ pub fn snapshots(snapshots: u64, sites: u64) -> Vec<u8> {
     made.kfree(0, SITE, HEAP);
     made.finish()
 }
+
+/// As many pairs of call site and cache.
+pub fn sites_and_caches(count: u64) -> Vec<u8> {
+    let mut made = cache_allocs();
+    for i in 0..count {
+        made.event(0, 20, 7, &bytes(&[SITE + i * 16, HEAP + i * 64, 60, 64, 0xcc0, u64::MAX]));
+        made.cache_free(0, SITE, HEAP + i * 64, format!("cache{}", i % 1000).as_bytes());
+    }
+    made.finish()
+}

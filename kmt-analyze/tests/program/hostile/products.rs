@@ -68,3 +68,8 @@ fn names_of_one_task() {
 fn snapshots_and_call_sites() {
     bounded(&snapshots(600, 50_000), &["slabinfo --json"]);
 }
+
+#[test]
+fn pairs_of_call_site_and_cache() {
+    bounded(&sites_and_caches(100_000), &["export dhat --force -o OUT"]);
+}
