@@ -3,7 +3,7 @@
 use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
 use kmt_format::write::Task;
 
-use crate::support::hostile::Made;
+use crate::support::hostile::{Made, cache_frees, chunk};
 
 const SITE: u64 = 0xffff_ffff_8100_0000;
 const HEAP: u64 = 0xffff_8880_0000_0000;
@@ -186,4 +186,14 @@ pub fn sites_and_caches(count: u64) -> Vec<u8> {
         made.cache_free(0, SITE, HEAP + i * 64, format!("cache{}", i % 1000).as_bytes());
     }
     made.finish()
+}
+
+/// Events of one text of 1 MB.
+pub fn shared_text(events: u32) -> Vec<u8> {
+    let mut made = Made::default();
+    made.cache_free(0, SITE, HEAP, b"one");
+    let mut heap = 1_000_000u32.to_le_bytes().to_vec();
+    heap.resize(1_000_004, b'x');
+    let body = cache_frees(0, std::iter::repeat_n(0, events as usize), &heap);
+    made.with(1, [chunk(b"EVNT", Some((1, 0)), &body, true)])
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::budget::taken;
 use super::dimensions::*;
-use crate::support::files::Scratch;
+use crate::support::files::{Scratch, run, stderr};
 
 /// CPU time of a command that is not optimised: several times what the work takes, and a fraction of what a product takes.
 const SECONDS_MAX: f64 = 20.0;
@@ -72,4 +72,16 @@ fn snapshots_and_call_sites() {
 #[test]
 fn pairs_of_call_site_and_cache() {
     bounded(&sites_and_caches(100_000), &["export dhat --force -o OUT"]);
+}
+
+/// 60,000 events of one long text: the chunk is left out, and the limit is named.
+#[test]
+fn events_that_share_a_text() {
+    let file = shared_text(60_000);
+    bounded(&file, &["dump", "dump --json", "summary", "export perfetto --force -o OUT"]);
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file.kmt");
+    fs::write(&path, file).unwrap();
+    let told = stderr(&run(&["summary"], &path));
+    assert!(told.contains("the limit `arrays` is"), "{told}");
 }
