@@ -34,6 +34,7 @@ fn freeing_sites_of_one_call_site() {
 #[test]
 fn cache_names_of_one_call_site() {
     bounded(&cache_names(15_000), &["summary", "caches --json"]);
+    bounded(&cache_names(50_000), &["export csv --of objects --force -o OUT"]);
 }
 
 #[test]
