@@ -49,7 +49,7 @@ pub fn all() -> Vec<File> {
         file("freeing-sites", 200_000, true, || dimensions::freeing_sites(200_000)),
         file("cache-names", 50_000, true, || dimensions::cache_names(50_000)),
         file("open-stalls", 1, true, || dimensions::open_stalls(200_000)),
-        file("shrinkers", 1, true, || dimensions::shrinkers_of_a_function(100_000)),
+        file("shrinkers", 1, true, || dimensions::shrinkers_of_a_function(50_000)),
         file("deep-graph", 1, true, || dimensions::deep_graph(200_000)),
         file("symbol-owners", 60_000, true, || dimensions::symbol_owners(60_000)),
         file("page-on-each-cpu", 32_000, true, || dimensions::page_on_each_cpu(16_000)),
