@@ -30,6 +30,9 @@ pub struct Limits {
     pub events: u64,
     /// Bytes that an incremental reader keeps of event chunks whose classes have not come yet.
     pub held_back: u64,
+    /// Length of the arrays (texts, stacks) of all events of a chunk, in bytes for each event on average: events may share
+    /// an array. On top come [`Limits::ARRAYS_FACTOR`] bytes for each byte of the decoded body.
+    pub arrays: u64,
     /// Records in one event chunk.
     pub records: u32,
     /// Descriptors, and contexts, in one event chunk.
@@ -57,6 +60,7 @@ impl Default for Limits {
             metadata: 64 << 20,
             events: 64 << 20,
             held_back: 64 << 20,
+            arrays: 4096,
             records: 1 << 24,
             descriptors: 65_520,
             streams: 16_384,
@@ -74,15 +78,18 @@ impl Limits {
     pub const METADATA_FACTOR: u64 = 4;
     /// Bytes of events that each byte of the file adds to [`Limits::events`]: recordings have 4 to 6.
     pub const EVENTS_FACTOR: u64 = 16;
+    /// Bytes of arrays that each byte of a decoded event chunk adds to [`Limits::arrays`].
+    pub const ARRAYS_FACTOR: u64 = 16;
 
     /// Names of all limits, as [`Limits::set`] takes and errors give them.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 15] = [
         "chunk_len",
         "event_body_len",
         "decoded_len",
         "metadata",
         "events",
         "held_back",
+        "arrays",
         "records",
         "descriptors",
         "streams",
@@ -103,6 +110,7 @@ impl Limits {
             ("metadata", _) => self.metadata = value,
             ("events", _) => self.events = value,
             ("held_back", _) => self.held_back = value,
+            ("arrays", _) => self.arrays = value,
             ("chunks", _) => self.chunks = value,
             ("records", Ok(value)) => self.records = value,
             ("descriptors", Ok(value)) => self.descriptors = value,
@@ -119,6 +127,12 @@ impl Limits {
     /// Memory that metadata may take once the file was read up to `offset`, in bytes.
     pub(crate) fn metadata_up_to(&self, offset: u64) -> u64 {
         self.metadata.saturating_add(offset.saturating_mul(Self::METADATA_FACTOR))
+    }
+
+    /// Length that the arrays of all events of a chunk may have, in bytes, by its events and its decoded length.
+    pub(crate) fn arrays_of(&self, events: u32, body_len: usize) -> u64 {
+        let of_events = self.arrays.saturating_mul(events.into());
+        of_events.saturating_add(Self::ARRAYS_FACTOR.saturating_mul(body_len as u64))
     }
 
     /// Decoded length that event chunks may have by then, in bytes.
@@ -150,6 +164,7 @@ setters! {
     metadata: u64,
     events: u64,
     held_back: u64,
+    arrays: u64,
     records: u32,
     descriptors: u32,
     streams: u32,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::collector::{Collector, Share};
+use super::counts::Counts;
 use super::histogram::Histogram;
-use super::sums::{Sums, grown, merge_counts, merged};
+use super::sums::{Sums, grown, merged};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -26,9 +27,7 @@ impl Collector for CrossCpu {
 
     fn merge(&self, first: CrossCpuSums, others: Vec<CrossCpuSums>) -> CrossCpuSums {
         let mut out = merged(first, others);
-        out.callers
-            .iter_mut()
-            .for_each(|caller| merge_counts(&mut caller.freed_by, Vec::new(), |a, b| a.absorb(b)));
+        out.callers.iter_mut().for_each(|caller| caller.freed_by.sort());
         out
     }
 }
@@ -51,8 +50,8 @@ pub struct CallerCrossCpu {
     pub delay: Histogram,
     /// Bytes of those.
     pub bytes: u64,
-    /// Their freeing sites: number, objects.
-    pub freed_by: Vec<(u32, u64)>,
+    /// Objects by number of the freeing site.
+    pub freed_by: Counts<u64>,
 }
 
 impl Sums for CrossCpuSums {
@@ -67,7 +66,7 @@ impl Sums for CallerCrossCpu {
         self.freed.absorb(other.freed);
         Sums::absorb(&mut self.delay, other.delay);
         self.bytes.absorb(other.bytes);
-        merge_counts(&mut self.freed_by, other.freed_by, |own, other| own.absorb(other));
+        self.freed_by.absorb(other.freed_by);
     }
 }
 
@@ -88,9 +87,6 @@ impl Receiver for CrossCpuSums {
         }
         caller.delay.add(end.saturating_sub(closed.life.born));
         caller.bytes = caller.bytes.saturating_add(closed.bytes_alloc);
-        match caller.freed_by.iter_mut().find(|f| f.0 == free.site) {
-            Some(by) => by.1 += 1,
-            None => caller.freed_by.push((free.site, 1)),
-        }
+        *caller.freed_by.of(free.site) += 1;
     }
 }

@@ -27,7 +27,7 @@ impl Collector for LifeGroups {
 
     fn merge(&self, first: LifeGroupSums, others: Vec<LifeGroupSums>) -> LifeGroupSums {
         let mut out = merged(first, others);
-        out.0.values_mut().for_each(CallerLives::sort_freed_by);
+        out.0.values_mut().for_each(|lives| lives.freed_by.sort());
         out
     }
 }

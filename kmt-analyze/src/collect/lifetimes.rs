@@ -1,8 +1,9 @@
 //! Lifetimes of objects by call site, with the sites of their frees.
 
 use super::collector::{Collector, Share};
+use super::counts::Counts;
 use super::histogram::Histogram;
-use super::sums::{Sums, grown, merge_counts, merged};
+use super::sums::{Sums, grown, merged};
 use crate::ledger::lives::{End, Free, Life, NoLife};
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -27,7 +28,7 @@ impl Collector for Lifetimes {
 
     fn merge(&self, first: LifetimeSums, others: Vec<LifetimeSums>) -> LifetimeSums {
         let mut out = merged(first, others);
-        out.callers.iter_mut().for_each(CallerLives::sort_freed_by);
+        out.callers.iter_mut().for_each(|caller| caller.freed_by.sort());
         out
     }
 }
@@ -63,8 +64,8 @@ pub struct CallerLives {
     pub temporary_elsewhere: u64,
     /// Sum of bytes x lifetime of the freed objects, in bytes x the clock's unit.
     pub byte_time: u128,
-    /// Number of the freeing site, frees, sum of lifetimes.
-    pub freed_by: Vec<(u32, (u64, u128))>,
+    /// By number of the freeing site: frees, sum of lifetimes.
+    pub freed_by: Counts<(u64, u128)>,
 }
 
 impl Sums for LifetimeSums {
@@ -147,46 +148,9 @@ impl CallerLives {
         self.freed.add(lifetime);
         self.bytes_freed += bytes;
         self.byte_time += u128::from(bytes) * u128::from(lifetime);
-        self.freed_at(free.site, lifetime);
-    }
-
-    #[inline]
-    fn freed_at(&mut self, site: u32, lifetime: u64) {
-        match self.freed_by.first_mut() {
-            Some(first) if first.0 == site => {
-                let (_, (frees, time)) = first;
-                *frees += 1;
-                *time += u128::from(lifetime);
-            }
-            _ => self.freed_elsewhere(site, lifetime),
-        }
-    }
-
-    fn freed_elsewhere(&mut self, site: u32, lifetime: u64) {
-        let found = self.freed_by.iter().position(|f| f.0 == site).unwrap_or_else(|| {
-            self.freed_by.push((site, (0, 0)));
-            self.freed_by.len() - 1
-        });
-        if let Some((_, (frees, time))) = self.freed_by.get_mut(found) {
-            *frees += 1;
-            *time += u128::from(lifetime);
-        }
-        // Frequent sites move to the front.
-        if found > 0 {
-            self.freed_by.swap(found, found - 1);
-        }
-    }
-}
-
-impl CallerLives {
-    /// The order of the partitions does not matter.
-    pub(super) fn sort_freed_by(&mut self) {
-        self.merge_freed_by(Vec::new());
-    }
-
-    /// Adds frees by site, and sorts them by site.
-    fn merge_freed_by(&mut self, other: Vec<(u32, (u64, u128))>) {
-        merge_counts(&mut self.freed_by, other, |own, other| own.absorb(other));
+        let (frees, time) = self.freed_by.of(free.site);
+        *frees += 1;
+        *time += u128::from(lifetime);
     }
 }
 
@@ -201,6 +165,6 @@ impl Sums for CallerLives {
         self.bytes_temporary.absorb(other.bytes_temporary);
         self.temporary_elsewhere.absorb(other.temporary_elsewhere);
         self.byte_time.absorb(other.byte_time);
-        self.merge_freed_by(other.freed_by);
+        self.freed_by.absorb(other.freed_by);
     }
 }

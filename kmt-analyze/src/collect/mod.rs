@@ -7,6 +7,7 @@ pub mod amount;
 pub mod anomalies;
 pub mod calls;
 mod collector;
+pub mod counts;
 pub mod crosscpu;
 pub mod fallbacks;
 pub mod groups;

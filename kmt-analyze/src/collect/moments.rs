@@ -1,5 +1,7 @@
 //! Number of live objects of each site at given times.
 
+use std::collections::BTreeMap;
+
 use super::collector::{Collector, Share};
 use super::sums::{Sums, grown, merged};
 use crate::ledger::lives::End;
@@ -49,8 +51,8 @@ impl Collector for Moments {
 pub struct MomentSums {
     /// Sorted.
     times: Vec<u64>,
-    /// By number of the site: one element more than times, or empty.
-    sites: Vec<Vec<Between>>,
+    /// By number of the site: the times at which something changed, by number, and all later ones as one more.
+    sites: Vec<BTreeMap<usize, Between>>,
     deferred_max: u64,
 }
 
@@ -75,10 +77,11 @@ impl MomentSums {
         self.times.partition_point(|&t| t < time)
     }
 
-    /// Changes of a site up to each time, since the one before; empty: no changes.
-    pub fn of_site(&self, site: u32) -> &[Between] {
-        let row = self.sites.get(site as usize).map_or(&[][..], Vec::as_slice);
-        row.get(..self.times.len()).unwrap_or_default()
+    /// Changes of a site up to a time, since the one before, with the number of the time; times without changes are left
+    /// out.
+    pub fn of_site(&self, site: u32) -> impl Iterator<Item = (usize, &Between)> {
+        let row = self.sites.get(site as usize).into_iter();
+        row.flat_map(|row| row.range(..self.times.len())).map(|(time, between)| (*time, between))
     }
 }
 
@@ -87,23 +90,19 @@ impl Receiver for MomentSums {
         let born = self.place(closed.life.born);
         let ended = closed.end.time().map(|time| self.place(time));
         let released = closed.deferred_at().map(|time| self.place(time.saturating_add(self.deferred_max)));
-        let width = self.times.len() + 1;
         let row = grown(&mut self.sites, closed.life.site);
-        if row.is_empty() {
-            row.reserve_exact(width);
+        row.entry(born).or_default().born += 1;
+        if let Some(ended) = ended {
+            let between = row.entry(ended).or_default();
+            match closed.end {
+                End::Freed { free, .. } if free.is_deferred => between.deferred += 1,
+                End::Freed { .. } => between.freed += 1,
+                End::ImpliedFree { .. } => between.gone += 1,
+                End::Live => {}
+            }
         }
-        row.resize(width, Between::default());
-        if let Some(between) = row.get_mut(born) {
-            between.born += 1;
-        }
-        match (ended.and_then(|place| row.get_mut(place)), closed.end) {
-            (Some(between), End::Freed { free, .. }) if free.is_deferred => between.deferred += 1,
-            (Some(between), End::Freed { .. }) => between.freed += 1,
-            (Some(between), End::ImpliedFree { .. }) => between.gone += 1,
-            _ => {}
-        }
-        if let Some(between) = released.and_then(|place| row.get_mut(place)) {
-            between.released += 1;
+        if let Some(released) = released {
+            row.entry(released).or_default().released += 1;
         }
     }
 }

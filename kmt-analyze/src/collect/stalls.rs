@@ -186,7 +186,9 @@ pub struct StallSums {
     pub begins_without_end: u64,
     /// Stalls without an allocation after them.
     pub without_allocation: u64,
-    open: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
+    /// Begins of the open stalls of each task.
+    open: HashMap<i32, BTreeMap<Stall, u64>, IntHash>,
+    /// Open functions of each stack, by rising depth: function, depth, time.
     graph: HashMap<i32, Vec<(u64, u64, u64)>, IntHash>,
     /// Stalls dropped beyond the limit of undecided ones.
     dropped_stalls: u64,
@@ -247,23 +249,19 @@ impl StallSums {
 
     /// Number of stalls of the task that have not ended.
     pub fn open_stalls(&self, pid: i32) -> usize {
-        self.open.get(&pid).map_or(0, Vec::len)
+        self.open.get(&pid).map_or(0, BTreeMap::len)
     }
 
     fn begin(&mut self, stall: Stall, event: &SideEvent) {
-        let open = self.open.entry(event.place.pid).or_default();
         // A stall cannot begin twice: the end of an open one was lost.
-        open.retain(|(other, _)| *other != stall);
-        open.push((stall, event.time));
+        self.open.entry(event.place.pid).or_default().insert(stall, event.time);
     }
 
     fn end(&mut self, stall: Stall, event: &SideEvent) -> Option<u64> {
-        let open = self.open.entry(event.place.pid).or_default();
-        let Some(at) = open.iter().rposition(|(other, _)| *other == stall) else {
+        let Some(begin) = self.open.entry(event.place.pid).or_default().remove(&stall) else {
             self.ends_without_begin += 1;
             return None;
         };
-        let (_, begin) = open.remove(at);
         self.add(stall, event.place, begin, event.time);
         Some(event.time.saturating_sub(begin))
     }
@@ -327,8 +325,7 @@ impl StallSums {
             SideEventKind::NodeBegin => self.begin(Stall::Node, event),
             SideEventKind::NodeEnd => drop(self.end(Stall::Node, event)),
             SideEventKind::KswapdWake => {
-                let is_awake =
-                    self.open.get(&pid).is_some_and(|o| o.iter().any(|s| s.0 == Stall::Kswapd(n[0])));
+                let is_awake = self.open.get(&pid).is_some_and(|o| o.contains_key(&Stall::Kswapd(n[0])));
                 let task = self.tasks.entry(pid).or_default();
                 let wakes = if is_awake { &mut task.rewakes } else { &mut task.wakes };
                 *wakes.entry(n[1]).or_default() += 1;
@@ -364,7 +361,9 @@ impl StallSums {
                 let (Some(func), Some(depth)) = (n[0], n[1]) else { return };
                 let open = self.graph.entry(stack_of(event.place)).or_default();
                 // Functions at this depth or deeper have ended, and their exits were lost.
-                open.retain(|(_, other, _)| *other < depth);
+                while open.last().is_some_and(|(_, other, _)| *other >= depth) {
+                    open.pop();
+                }
                 open.push((func, depth, event.time));
             }
             SideEventKind::GraphExit => self.graph_exit(event),
@@ -405,7 +404,8 @@ impl StallSums {
         };
         let times = call.zip(ret).filter(|&(call, ret)| call != 0 && ret >= call);
         let open = self.graph.entry(stack_of(event.place)).or_default();
-        let entered = open.iter().rposition(|e| (e.0, e.1) == (func, depth));
+        let entered = open.binary_search_by_key(&depth, |e| e.1).ok();
+        let entered = entered.filter(|&at| open.get(at).is_some_and(|e| e.0 == func));
         let entered = entered.and_then(|at| open.drain(at..).next());
         let Some((begin, end)) = times.or(entered.map(|(.., time)| (time, event.time))) else {
             self.ends_without_begin += 1;
@@ -457,7 +457,8 @@ impl StallSums {
     fn finish(mut self) -> Self {
         let pids: Vec<i32> = self.answered.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.settle(pid));
-        self.begins_without_end = std::mem::take(&mut self.open).values().map(Vec::len).sum::<usize>() as u64;
+        self.begins_without_end =
+            std::mem::take(&mut self.open).values().map(BTreeMap::len).sum::<usize>() as u64;
         let waiting = std::mem::take(&mut self.waiting).values().map(Vec::len).sum::<usize>() as u64;
         self.without_allocation = waiting + self.dropped_stalls;
         Self { graph: HashMap::default(), compacting: HashMap::default(), ..self }

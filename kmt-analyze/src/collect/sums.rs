@@ -72,18 +72,6 @@ impl<K: Hash + Eq, V: Sums + Default, H: BuildHasher> Sums for HashMap<K, V, H> 
     }
 }
 
-/// Adds counts by number to a short list, and sorts it by number.
-pub fn merge_counts<T>(own: &mut Vec<(u32, T)>, other: Vec<(u32, T)>, mut add: impl FnMut(&mut T, T))
-where
-    T: Default,
-{
-    let mut all: BTreeMap<u32, T> = BTreeMap::new();
-    for (number, value) in std::mem::take(own).into_iter().chain(other) {
-        add(all.entry(number).or_default(), value);
-    }
-    own.extend(all);
-}
-
 /// Element of a vector that grows with its indices; spare capacity is not touched.
 #[inline]
 pub fn grown<T: Default>(items: &mut Vec<T>, number: u32) -> &mut T {

@@ -1,5 +1,7 @@
 //! A new file from parts of another one.
 
+use std::collections::HashMap;
+
 use kmt_common::compress::Compress;
 use kmt_format::Error;
 use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
@@ -110,10 +112,11 @@ impl Copy {
         let changed: Vec<_> =
             table.entries().map(|s| (change(s.address, &s.name, s.owner), s.size, s.kind)).collect();
         let mut owners: Vec<&[u8]> = Vec::new();
+        let mut numbers: HashMap<&[u8], usize> = HashMap::new();
         let mut symbols = Vec::new();
         for ((address, name, owner), size, kind) in &changed {
             let owner = owner.as_deref().map_or(SymbolOwner::Core, |owner| {
-                let at = owners.iter().rposition(|o| *o == owner).unwrap_or_else(|| {
+                let at = *numbers.entry(owner).or_insert_with(|| {
                     owners.push(owner);
                     owners.len() - 1
                 });

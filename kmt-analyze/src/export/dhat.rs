@@ -1,16 +1,16 @@
 //! DHAT's JSON, version 2 (valgrind, dh_view.js; also read by the Firefox Profiler).
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use kmt_common::text::json_safe;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
 
 use super::ExportOptions;
-use super::objects::{Resolver, lives};
+use super::objects::{Lives, Resolver, lives};
 use super::output::Export;
-use super::points::{Points, frames};
-use crate::failure::{Failure, Outcome, Result};
+use super::points::{Place, Points, frames};
+use crate::failure::{Outcome, Result};
 use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -31,31 +31,11 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let (first, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, true)?;
     let (held, peak) = peaks(&points);
-    let mut table = vec!["[root]".to_owned()];
-    let mut numbers: BTreeMap<(u64, String), usize> = BTreeMap::new();
-    let mut rows = Vec::new();
-    for ((place, point), held) in points.points.iter().zip(&held) {
-        let mut path = Vec::new();
-        for address in frames(place, &lives, &names) {
-            let name = format!("{address:#x}: {}", names.symbol(address));
-            path.push(number(&mut table, &mut numbers, (address, name)));
-        }
-        // The outermost frame is the cache: one stack may allocate from several.
-        path.push(number(&mut table, &mut numbers, (0, format!("[{}]", place.3))));
-        rows.push(json!({
-            "tb": point.bytes_alloc, "tbk": point.allocs,
-            "tl": point.lifetimes,
-            "mb": held.most.0, "mbk": held.most.1,
-            "gb": held.at_peak.0, "gbk": held.at_peak.1,
-            "eb": point.bytes_live, "ebk": point.live,
-            "fs": path,
-        }));
-    }
     let (unit, large) = match session.unit() {
         ClockUnit::Nanoseconds => ("ns", "ms"),
         ClockUnit::Ticks => ("tick", "Mtick"),
     };
-    let document: Value = json!({
+    let head = json!({
         "dhatFileVersion": 2,
         "mode": "kernel-heap",
         "verb": "Allocated",
@@ -68,24 +48,63 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
         "pid": 0,
         "tg": peak.saturating_sub(first),
         "te": last.saturating_sub(first),
-        "pps": rows,
-        "ftbl": table,
     });
-    let text = serde_json::to_string(&document).map_err(|e| Failure::new(format!("making JSON: {e}")))?;
-    out.write(json_safe(&text).as_bytes())?;
+    let head = head.to_string();
+    // A file may have as many rows as allocations: they are written one by one.
+    out.write(json_safe(head.trim_end_matches('}')).as_bytes())?;
+    out.write(b",\"pps\":[")?;
+    let mut table = FrameTable::new();
+    for (index, ((place, point), held)) in points.points.iter().zip(&held).enumerate() {
+        let path = table.path(place, &lives, &names);
+        let row = json!({
+            "tb": point.bytes_alloc, "tbk": point.allocs,
+            "tl": point.lifetimes,
+            "mb": held.most.0, "mbk": held.most.1,
+            "gb": held.at_peak.0, "gbk": held.at_peak.1,
+            "eb": point.bytes_live, "ebk": point.live,
+            "fs": path,
+        });
+        out.write(format!("{}{row}", if index > 0 { "," } else { "" }).as_bytes())?;
+    }
+    out.write(b"],\"ftbl\":[")?;
+    for (index, name) in table.names.iter().enumerate() {
+        let name = Value::from(name.as_str()).to_string();
+        out.write(format!("{}{}", if index > 0 { "," } else { "" }, json_safe(&name)).as_bytes())?;
+    }
+    out.write(b"]}")?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &lives.result.damages, session.losses.any()))
 }
 
-fn number(
-    table: &mut Vec<String>,
-    numbers: &mut BTreeMap<(u64, String), usize>,
-    frame: (u64, String),
-) -> usize {
-    *numbers.entry(frame.clone()).or_insert_with(|| {
-        table.push(frame.1);
-        table.len() - 1
-    })
+/// Names of frames, each once, in the order in which they are first used.
+struct FrameTable {
+    names: Vec<String>,
+    addresses: HashMap<u64, usize>,
+    caches: HashMap<String, usize>,
+}
+
+impl FrameTable {
+    fn new() -> Self {
+        Self { names: vec!["[root]".to_owned()], addresses: HashMap::new(), caches: HashMap::new() }
+    }
+
+    /// Numbers of the frames of a place, innermost first. The outermost frame is the cache: one stack may allocate from
+    /// several.
+    fn path(&mut self, place: &Place, lives: &Lives, names: &Resolver<'_, '_>) -> Vec<usize> {
+        let mut path = Vec::new();
+        for address in frames(place, lives, names) {
+            path.push(*self.addresses.entry(address).or_insert_with(|| {
+                self.names.push(format!("{address:#x}: {}", names.symbol(address)));
+                self.names.len() - 1
+            }));
+        }
+        if !self.caches.contains_key(&place.3) {
+            self.caches.insert(place.3.clone(), self.names.len());
+            self.names.push(format!("[{}]", place.3));
+        }
+        path.extend(self.caches.get(&place.3));
+        path
+    }
 }
 
 /// Own peak of each place, its memory at the global peak, and the time of that.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::int_hash::IntHash;
 use crate::ledger::lives::ADDRESS_BITS;
 use crate::stream::op::{Kind, Op};
 use crate::stream::{Origin, PageSite};
@@ -52,8 +53,8 @@ pub struct Election {
     /// Votes by base, and the base with the upper byte of the pointers that voted.
     votes: HashMap<u64, (u64, u64)>,
     votes_all: u64,
-    /// Last page allocation of each CPU since its last slab event: CPU, task, page frame, order.
-    pending: Vec<(u32, i32, u64, u8)>,
+    /// Last page allocation of each CPU since its last slab event: task, page frame, order.
+    pending: HashMap<u32, (i32, u64, u8), IntHash>,
     page_shift: u32,
 }
 
@@ -99,28 +100,20 @@ impl Election {
     /// Adds a page allocation that is not MOVABLE and did not fail.
     fn page_alloc(&mut self, pfn: u64, order: u8, place: Origin) {
         // Only the last of several can be the slab page.
-        self.pending.retain(|waiting| waiting.0 != place.cpu);
-        self.pending.push((place.cpu, place.pid, pfn, order));
+        self.pending.insert(place.cpu, (place.pid, pfn, order));
     }
 
     /// Adds the next slab event; `ptr` is the address of a successful allocation.
     fn slab_event(&mut self, ptr: Option<u64>, place: Origin) {
-        let page_shift = self.page_shift;
-        let (votes, votes_all) = (&mut self.votes, &mut self.votes_all);
-        self.pending.retain(|&(cpu, pid, pfn, order)| {
-            if cpu != place.cpu {
-                return true;
-            }
-            let Some(ptr) = ptr.filter(|_| pid == place.pid) else { return false };
-            let block = 1u64 << (page_shift + u32::from(order)).min(63);
-            let base_address = (ptr & !(block - 1)).wrapping_sub(pfn << page_shift);
-            let base = base_address & ADDRESS_BITS;
-            if base % BASE_STEP == 0 {
-                *votes_all += 1;
-                votes.entry(base).or_insert((0, base_address)).0 += 1;
-            }
-            false
-        });
+        let Some((pid, pfn, order)) = self.pending.remove(&place.cpu) else { return };
+        let Some(ptr) = ptr.filter(|_| pid == place.pid) else { return };
+        let block = 1u64 << (self.page_shift + u32::from(order)).min(63);
+        let base_address = (ptr & !(block - 1)).wrapping_sub(pfn << self.page_shift);
+        let base = base_address & ADDRESS_BITS;
+        if base % BASE_STEP == 0 {
+            self.votes_all += 1;
+            self.votes.entry(base).or_insert((0, base_address)).0 += 1;
+        }
     }
 
     /// Discards pending page allocations: the next event does not follow the last one.

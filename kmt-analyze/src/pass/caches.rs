@@ -117,7 +117,9 @@ pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
         let best = counts.iter().max_by_key(|&(&id, &count)| (count, std::cmp::Reverse(interner.name(id))));
         best.map(|(id, _)| *id)
     };
-    interner.sites.items().iter().map(|site| counts.get(&place(site)).and_then(best)).collect()
+    let best: HashMap<_, Option<NameId>> =
+        counts.iter().map(|(place, counts)| (*place, best(counts))).collect();
+    interner.sites.items().iter().map(|site| best.get(&place(site)).copied().flatten()).collect()
 }
 
 /// Name of a cache or size class. Above two pages kmalloc uses whole pages (KMALLOC_MAX_CACHE_SIZE,

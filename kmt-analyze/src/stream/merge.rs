@@ -37,6 +37,8 @@ struct Source<'l, 't, 'd> {
 enum Node<'d> {
     Leaf(Box<Leaf<'d>>),
     Pair(Box<Pair<'d>>),
+    /// All of its operations are taken: no later batch looks below it.
+    Ended,
 }
 
 /// One CPU.
@@ -117,6 +119,7 @@ impl<'d> Node<'d> {
         let ready = match self {
             Self::Leaf(leaf) => &leaf.ready,
             Self::Pair(pair) => &pair.ready,
+            Self::Ended => return &[],
         };
         ready.ops.get(ready.at..ready.end).unwrap_or_default()
     }
@@ -126,6 +129,7 @@ impl<'d> Node<'d> {
         match self {
             Self::Leaf(leaf) => leaf.ready.at += by,
             Self::Pair(pair) => pair.ready.at += by,
+            Self::Ended => {}
         }
     }
 
@@ -137,6 +141,10 @@ impl<'d> Node<'d> {
         match self {
             Self::Leaf(leaf) => leaf.fill(source),
             Self::Pair(pair) => pair.fill(source),
+            Self::Ended => return,
+        }
+        if self.front().is_empty() {
+            *self = Self::Ended;
         }
     }
 }

@@ -148,7 +148,10 @@ impl Found {
     fn of(trace: &Trace<'_>) -> Self {
         let mut found = Self::default();
         let schema = trace.schema();
-        let all: Vec<Source> = schema.classes().flat_map(|(index, class)| sources(index, class)).collect();
+        let mut all: HashMap<usize, Vec<Source>, IntHash> = HashMap::default();
+        for source in schema.classes().flat_map(|(index, class)| sources(index, class)) {
+            all.entry(source.class).or_default().push(source);
+        }
         let bits =
             schema.class_bits(|class| SOURCES.iter().any(|s| s.0 == class.system && s.1 == class.name));
         if all.is_empty() {
@@ -161,7 +164,7 @@ impl Found {
             let (number, naming) = chunks.entry(run.cpu).or_insert((u64::MAX, Vec::new()));
             if *number != run.chunk_number {
                 let class = |descriptor| Some(schema.shape(run.chunk.shape_of(descriptor)?)?.class);
-                let is_naming = |descriptor| all.iter().any(|s| Some(s.class) == class(descriptor));
+                let is_naming = |descriptor| class(descriptor).is_some_and(|class| all.contains_key(&class));
                 *naming = (0..run.chunk.descriptor_count()).map(is_naming).collect();
                 *number = run.chunk_number;
             }
@@ -169,8 +172,8 @@ impl Found {
             run.chunk.for_each_in(run.range.clone(), |_, record| {
                 if naming.get(usize::from(record.descriptor)) == Some(&true) {
                     if let Some(event) = Event::new(schema, run.chunk, index) {
-                        let sources = all.iter().filter(|s| s.class == event.class_index());
-                        sources.for_each(|s| found.event(s, &event));
+                        let sources = all.get(&event.class_index());
+                        sources.into_iter().flatten().for_each(|s| found.event(s, &event));
                     }
                 }
                 index += 1;

@@ -20,7 +20,7 @@ pub fn bytes(path: &Path) -> Result<InputBytes> {
         return Ok(InputBytes::InMemory(bytes));
     }
     if path == Path::new("-") {
-        return read(path, std::io::stdin().lock()).map(InputBytes::InMemory);
+        return read_trace(path, std::io::stdin().lock()).map(InputBytes::InMemory);
     }
     let file = File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
@@ -28,6 +28,18 @@ pub fn bytes(path: &Path) -> Result<InputBytes> {
             .hint("kmt-capture convert makes a .kmt file of saved ring buffers"));
     }
     InputBytes::of_file(path, file, |file| read(path, file))
+}
+
+/// Length of the part of a stream that shows whether it is a .kmt file: a damaged header has its copy within it, in bytes.
+const START_LEN: u64 = 256 << 10;
+
+/// Reads a stream; if it does not begin as a .kmt file does, only its begin: it may have no end.
+fn read_trace(path: &Path, mut from: impl Read) -> Result<Vec<u8>> {
+    let mut bytes = read(path, from.by_ref().take(START_LEN))?;
+    if !Trace::open(&bytes).is_err_and(|error| error.fault() != Fault::Limit) {
+        bytes.append(&mut read(path, from)?);
+    }
+    Ok(bytes)
 }
 
 fn read(path: &Path, mut from: impl Read) -> Result<Vec<u8>> {

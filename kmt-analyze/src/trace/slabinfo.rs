@@ -1,6 +1,7 @@
 //! /proc/slabinfo and /sys/kernel/slab in the recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 
 /// One line of /proc/slabinfo, version 2.1 (mm/slab_common.c, 4.4 to 7.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +40,68 @@ impl SlabInfo {
     }
 }
 
+/// Caches of one reading, by name; and their objects by the size in their names, for kmalloc's caches.
+#[derive(Debug, Clone, Default)]
+pub struct SlabCaches {
+    by_name: BTreeMap<String, SlabInfo>,
+    by_size: HashMap<String, Objects>,
+}
+
+/// Objects of several caches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Objects {
+    /// Active objects.
+    pub active: u64,
+    /// Largest number of objects in use.
+    pub in_use_max: u64,
+}
+
+impl Objects {
+    /// Objects of one cache.
+    pub fn of(info: &SlabInfo) -> Self {
+        Self { active: info.active_objs, in_use_max: info.in_use_max() }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            active: self.active.saturating_add(other.active),
+            in_use_max: self.in_use_max.saturating_add(other.in_use_max),
+        }
+    }
+}
+
+impl Deref for SlabCaches {
+    type Target = BTreeMap<String, SlabInfo>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.by_name
+    }
+}
+
+impl SlabCaches {
+    fn of(by_name: BTreeMap<String, SlabInfo>) -> Self {
+        let mut by_size: HashMap<String, Objects> = HashMap::new();
+        for (name, info) in &by_name {
+            let size = name.rsplit_once('-').map(|(_, size)| size);
+            if let Some(size) = size.filter(|size| size.starts_with(|c: char| c.is_ascii_digit())) {
+                let sum = by_size.entry(size.to_owned()).or_default();
+                *sum = sum.plus(Objects::of(info));
+            }
+        }
+        Self { by_name, by_size }
+    }
+
+    /// Objects of all caches whose names end with one of the sizes, as kmalloc's do; `None`: there are no such caches.
+    pub fn of_size(&self, sizes: [&str; 2]) -> Option<Objects> {
+        let [first, second] = sizes;
+        let other = self.by_size.get(second).filter(|_| first != second);
+        let found = [self.by_size.get(first), other].into_iter().flatten();
+        found.copied().reduce(Objects::plus)
+    }
+}
+
 /// Parses /proc/slabinfo by cache; other lines are skipped.
-pub fn parse(text: &[u8]) -> BTreeMap<String, SlabInfo> {
+pub fn parse(text: &[u8]) -> SlabCaches {
     let text = String::from_utf8_lossy(text);
     let line = |line: &str| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -56,7 +117,8 @@ pub fn parse(text: &[u8]) -> BTreeMap<String, SlabInfo> {
             num_slabs: number(slabdata + 2)?,
         })
     };
-    text.lines().filter(|l| !l.starts_with('#')).filter_map(line).map(|i| (i.name.clone(), i)).collect()
+    let lines = text.lines().filter(|l| !l.starts_with('#')).filter_map(line);
+    SlabCaches::of(lines.map(|i| (i.name.clone(), i)).collect())
 }
 
 /// Parses `CACHE FILE=VALUE FILE=VALUE …`, a line of /sys/kernel/slab: cache, and files with their values.

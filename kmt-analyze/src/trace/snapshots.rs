@@ -1,10 +1,8 @@
 //! Snapshots of /proc/slabinfo in a recording.
 
-use std::collections::BTreeMap;
-
 use kmt_format::read::Metadata;
 
-use crate::trace::slabinfo::{SlabInfo, parse};
+use crate::trace::slabinfo::{SlabCaches, parse};
 
 /// /proc/slabinfo at one time.
 #[derive(Debug, Clone)]
@@ -14,7 +12,7 @@ pub struct Snapshot {
     /// End of reading.
     pub to: u64,
     /// Contents.
-    pub caches: BTreeMap<String, SlabInfo>,
+    pub caches: SlabCaches,
 }
 
 /// Largest delay after the last event at which a snapshot still is of the trace: one second.

@@ -386,6 +386,16 @@ fn a_file_alone_gives_findings_and_stdin_works() {
     assert_eq!(text(stdout(&piped)), text(stdout(&run(&["summary"], &file))));
 }
 
+/// A stream that is not a trace may be endless, as devices are.
+#[test]
+fn a_stream_that_is_not_a_trace_is_refused_at_its_begin() {
+    let limited =
+        format!("ulimit -v 1000000 && exec {} summary - < /dev/zero", env!("CARGO_BIN_EXE_kmt-analyze"));
+    let refused = Command::new("sh").args(["-c", &limited]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("kmt-capture convert makes .kmt files"), "{}", stderr(&refused));
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let scratch = Scratch::new();

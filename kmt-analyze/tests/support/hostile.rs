@@ -122,7 +122,13 @@ impl Default for Made {
 }
 
 impl Made {
-    fn event(&mut self, cpu: u32, id: u16, pid: i32, rest: &[u8]) {
+    /// Another class: fields of type, name, size.
+    pub fn class(&mut self, system: &str, name: &str, id: u16, fields: &[(&str, &str, usize)], print: &str) {
+        self.writer.add_format(system, &format(name, id, fields, print)).unwrap();
+    }
+
+    /// An event of fields that follow the common ones, 100 units after the event before.
+    pub fn event(&mut self, cpu: u32, id: u16, pid: i32, rest: &[u8]) {
         let mut record = id.to_le_bytes().to_vec();
         record.extend([0, 0]);
         record.extend(pid.to_le_bytes());
@@ -280,7 +286,7 @@ pub fn cache_frees(shape: u16, names: impl Iterator<Item = u32>, heap: &[u8]) ->
     for number in [96u32, 0] {
         out.extend(number.to_le_bytes());
     }
-    for number in [0u64, 1_000, 1_000 + u64::from(count), 0] {
+    for number in [0u64, 1_000, 1_000 + u64::from(count.saturating_sub(1)), 0] {
         out.extend(number.to_le_bytes());
     }
     let places = [table_at, table_at, contexts_at, records_at, heap_at, heap.len() as u32];
@@ -290,7 +296,9 @@ pub fn cache_frees(shape: u16, names: impl Iterator<Item = u32>, heap: &[u8]) ->
     for stride in [16u16, 8] {
         out.extend(stride.to_le_bytes());
     }
-    out.resize(96, 0);
+    // Events of any class.
+    out.resize(88, 0);
+    out.extend([0xff; 8]);
     for i in 0..count {
         out.extend((data_at + 16 * i).to_le_bytes());
     }

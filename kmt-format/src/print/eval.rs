@@ -262,7 +262,8 @@ fn flags(mut value: u64, delimiter: &[u8], list: &[ListEntry]) -> Vec<u8> {
 
 /// `trace_print_symbols_seq`, kernel/trace/trace_output.c.
 fn symbolic(value: u64, list: &[ListEntry]) -> Value<'_> {
-    match list.iter().find(|(number, _)| *number == value) {
+    let found = list.binary_search_by_key(&value, |(number, _)| *number);
+    match found.ok().and_then(|at| list.get(at)) {
         Some((_, name)) => Value::Bytes(Cow::Borrowed(name)),
         None => Value::Bytes(format!("{value:#x}").into_bytes().into()),
     }

@@ -142,6 +142,15 @@ fn flags_and_symbols() {
         "five 0xc8",
     );
     check(r#""%s", __print_symbolic(REC->num, { 5, "five" })"#, "0xfffffffffffffffb");
+    check(
+        r#""%s", __print_symbolic(REC->small, { 300, "c" }, { 200, "first" }, { 7, "a" }, { 200, "second" })"#,
+        "first",
+    );
+    let long = |last: &str| {
+        let others: String = (0..1023).map(|i| format!("{{ {}, \"other\" }}, ", 256 + i)).collect();
+        format!(r#""%s", __print_flags(REC->small, "|", {others}{last})"#)
+    };
+    check(&long(r#"{ 0x80, "TOP" }, { 0x40, "MORE" }"#), "TOP|0x48");
     // Bits with an unknown name stay in hex.
     check(r#""%s", __print_flags(REC->small, "|", { KERNEL_ENUM, "X" }, { 0x80, "TOP" })"#, "TOP|0x48");
     check(r#""%d", __event_in_hardirq()"#, "1");

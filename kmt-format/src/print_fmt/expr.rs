@@ -107,7 +107,7 @@ pub(crate) enum Expr {
     Cast(CastTo, Box<Expr>),
     /// `__print_flags`: value, delimiter, list.
     Flags(Box<Expr>, Vec<u8>, Vec<ListEntry>, Int),
-    /// `__print_symbolic`: value, list.
+    /// `__print_symbolic`: value, list by rising value.
     Symbolic(Box<Expr>, Vec<ListEntry>, Int),
     /// `__print_hex`, `__print_hex_str`: bytes, length, separator.
     Hex(Box<Expr>, Box<Expr>, &'static [u8]),

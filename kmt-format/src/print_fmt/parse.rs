@@ -14,6 +14,10 @@ const DEPTH_MAX: u32 = 200;
 /// as it is long, and what walks or drops a tree recurses.
 const OPERATORS_MAX: u32 = 256;
 
+/// Names of flags in one list: each event is compared with all of them. Linux has lists of some dozens; a value has 64
+/// bits.
+const FLAGS_MAX: usize = 1024;
+
 /// Names outside the event: the class and constants.
 pub(crate) struct Scope<'a> {
     pub class: &'a EventClass,
@@ -390,12 +394,18 @@ impl<'t> Parser<'t, '_> {
                     [Token::Text(text)] => text.clone(),
                     _ => Vec::new(),
                 };
-                Some(Expr::Flags(value.into(), delimiter, self.list(arguments.get(2..)?, ty), ty))
+                let mut list = self.list(arguments.get(2..)?, ty);
+                list.truncate(FLAGS_MAX);
+                Some(Expr::Flags(value.into(), delimiter, list, ty))
             }
             "__print_symbolic" | "__print_symbolic_u64" => {
                 let ty = if name.ends_with("u64") { Int::new(8, false) } else { long };
                 let value = self.parse_one(argument(0)?)?;
-                Some(Expr::Symbolic(value.into(), self.list(arguments.get(1..)?, ty), ty))
+                let mut list = self.list(arguments.get(1..)?, ty);
+                // Stable: of equal values the first has the name.
+                list.sort_by_key(|(value, _)| *value);
+                list.dedup_by_key(|(value, _)| *value);
+                Some(Expr::Symbolic(value.into(), list, ty))
             }
             "__print_hex" | "__print_hex_str" => {
                 let separator: &[u8] = if name.ends_with("str") { b"" } else { b" " };

@@ -404,6 +404,7 @@ fn limits_are_the_code() {
         ("memory for everything in a file but its events 64 MiB and 4 bytes", limits.metadata == 64 << 20),
         ("decoded bodies of all event chunks 64 MiB and 16 bytes", limits.events == 64 << 20),
         ("until their classes come 64 MiB", limits.held_back == 64 << 20),
+        ("arrays of all events of a chunk 4,096 bytes for each event", limits.arrays == 4096),
         ("records of a chunk 2^24", limits.records == 1 << 24),
         ("descriptors and contexts of a chunk 65,520", limits.descriptors == 65_520),
         ("CPUs 16,384", limits.streams == 16_384),

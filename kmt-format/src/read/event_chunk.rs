@@ -246,8 +246,12 @@ impl<'d> EventChunk<'d> {
         let mut parsed =
             with_order!(header.order, O => Self::parse_in_order::<O>(body, chunk, header, limits))?;
         parsed.descriptors.iter_mut().for_each(|d| d.shape = d.shape.saturating_add(first_shape));
-        let checked = schema.map_or(Ok(()), |schema| parsed.check(schema));
-        checked.map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;
+        let Some(schema) = schema else { return Ok(parsed) };
+        let arrays_max = limits.arrays_of(parsed.info.event_count, parsed.body.len());
+        let arrays = parsed.check(schema, arrays_max);
+        let arrays = arrays.map_err(|what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what)))?;
+        let what = "the length of the arrays of all events of a chunk";
+        within_at(chunk.body_offset(), "arrays", what, arrays, arrays_max)?;
         Ok(parsed)
     }
 

@@ -1,6 +1,6 @@
 //! Addresses of code that events hold, and the symbols that name them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::kernel::{ByteOrder, KernelSymbols, Module, Symbol, SymbolOwner};
@@ -137,10 +137,11 @@ impl UsedCode {
 impl<'t> NewSymbols<'t> {
     fn of(found: &'t [(SymbolEntry<'t>, OwnerRange)], core: (u64, u64)) -> Self {
         let mut owners: Vec<(&[u8], OwnerRange)> = Vec::new();
+        let mut numbers: HashMap<(&[u8], OwnerRange), usize> = HashMap::new();
         let mut symbols = Vec::new();
         for (entry, range) in found {
             let owner = entry.owner.map_or(SymbolOwner::Core, |owner| {
-                let at = owners.iter().rposition(|other| *other == (owner, *range)).unwrap_or_else(|| {
+                let at = *numbers.entry((owner, *range)).or_insert_with(|| {
                     owners.push((owner, *range));
                     owners.len().saturating_sub(1)
                 });

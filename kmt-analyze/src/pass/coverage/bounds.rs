@@ -10,7 +10,7 @@ use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
 use crate::stream::Api;
-use crate::trace::slabinfo::SlabInfo;
+use crate::trace::slabinfo::SlabCaches;
 
 /// Smallest number of ends for which a call site is judged apart from its cache.
 const ENDS_OF_CALLER_MIN: u64 = 100;
@@ -74,7 +74,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// Bounds by the slabinfo after the trace, if there is one and the selection ends there.
-    pub fn of(result: &Analysis, slabinfo: Option<&BTreeMap<String, SlabInfo>>, has_losses: bool) -> Self {
+    pub fn of(result: &Analysis, slabinfo: Option<&SlabCaches>, has_losses: bool) -> Self {
         let mut caches: Vec<Cache> = Vec::new();
         let mut numbers: HashMap<CacheKey, usize> = HashMap::new();
         let mut parts: Vec<Part> = Vec::new();

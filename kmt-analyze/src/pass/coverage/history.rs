@@ -3,13 +3,15 @@
 //! slabinfo counts all objects of a cache, including those older than the trace, so it is an upper bound of live
 //! objects allocated in the trace. Until the next reading, the bound grows by allocations and falls by free events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::bounds::Bounds;
 use super::{active, in_use_max};
 use crate::collect::moments::{Between, MomentSums};
+use crate::collect::sums::Sums as _;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
+use crate::trace::slabinfo::SlabCaches;
 use crate::trace::snapshots::Snapshot;
 
 /// Objects of a cache at one time.
@@ -29,20 +31,27 @@ pub struct At {
     pub in_use_max: Option<u64>,
 }
 
-/// A cache at all snapshots.
+impl At {
+    /// True if more objects seem live than slabinfo has.
+    pub fn is_contradicted(&self) -> bool {
+        self.in_use_max.is_some_and(|in_use| self.live > in_use)
+    }
+}
+
+/// Changes at the times at which there are some, by number of the time.
+type Changes = BTreeMap<usize, Between>;
+
+/// Changes of a cache between snapshots. Most caches change at few of them.
 #[derive(Debug, Clone)]
 pub struct CacheHistory {
     /// The cache.
     pub key: CacheKey,
-    /// One for each snapshot.
-    pub at: Vec<At>,
-}
-
-impl CacheHistory {
-    /// True if at some time more objects seem live than slabinfo has.
-    pub fn is_contradicted(&self) -> bool {
-        self.at.iter().any(|at| at.in_use_max.is_some_and(|in_use| at.live > in_use))
-    }
+    /// Changes of all objects.
+    all: Changes,
+    /// Changes of those of call sites whose frees have events.
+    sure: Changes,
+    /// True if events were lost: only slabinfo is a bound.
+    has_losses: bool,
 }
 
 /// Times for [`Moments`](crate::collect::Moments): begin and end of each reading.
@@ -50,15 +59,10 @@ pub fn times(snapshots: &[Snapshot]) -> Vec<u64> {
     snapshots.iter().flat_map(|s| [s.from, s.to]).collect()
 }
 
-/// All caches at all snapshots; `moments` were counted at [`times`].
-pub fn histories(
-    result: &Analysis,
-    bounds: &Bounds,
-    moments: &MomentSums,
-    snapshots: &[Snapshot],
-) -> Vec<CacheHistory> {
+/// All caches, sorted; `moments` were counted at [`times`].
+pub fn histories(result: &Analysis, bounds: &Bounds, moments: &MomentSums) -> Vec<CacheHistory> {
     let certain = bounds.certain_sites();
-    let mut of_caches: HashMap<CacheKey, [Vec<Between>; 2]> = HashMap::new();
+    let mut of_caches: BTreeMap<CacheKey, [Changes; 2]> = BTreeMap::new();
     let mut of_sites: BTreeMap<u32, CacheKey> = BTreeMap::new();
     for part in parts_of(result) {
         // Moments are by site: a site with several caches has no bound.
@@ -68,57 +72,62 @@ pub fn histories(
     }
     for (number, key) in of_sites {
         let [all, sure] = of_caches.entry(key).or_default();
-        add(all, moments.of_site(number));
-        if certain.get(number as usize) == Some(&true) {
-            add(sure, moments.of_site(number));
+        let is_sure = certain.get(number as usize) == Some(&true);
+        for (time, between) in moments.of_site(number) {
+            all.entry(time).or_default().absorb(*between);
+            if is_sure {
+                sure.entry(time).or_default().absorb(*between);
+            }
         }
     }
-    let history = |(key, [all, sure]): (CacheKey, [Vec<Between>; 2])| {
-        let mut at = at(&key, &all, &sure, snapshots);
-        if bounds.has_losses() {
-            // Allocations may have been lost: only slabinfo is a bound.
-            at.iter_mut().for_each(|at| at.most = at.in_use_max);
-        }
-        CacheHistory { key, at }
-    };
-    let mut histories: Vec<CacheHistory> = of_caches.into_iter().map(history).collect();
-    histories.sort_by(|a, b| a.key.cmp(&b.key));
-    histories
+    let has_losses = bounds.has_losses();
+    let history = |(key, [all, sure]): (_, [Changes; 2])| CacheHistory { key, all, sure, has_losses };
+    of_caches.into_iter().map(history).collect()
 }
 
-fn add(to: &mut Vec<Between>, from: &[Between]) {
-    to.resize(to.len().max(from.len()), Between::default());
-    for (to, from) in to.iter_mut().zip(from) {
-        to.born += from.born;
-        to.freed += from.freed;
-        to.gone += from.gone;
-        to.deferred += from.deferred;
-        to.released += from.released;
+/// Objects of a cache by the events until a time.
+#[derive(Debug, Default)]
+struct Sums {
+    live: u64,
+    waiting: u64,
+    least: u64,
+    most: u64,
+}
+
+impl Sums {
+    /// Adds changes until the next time.
+    fn add(&mut self, all: &Between, sure: &Between) {
+        let ended = |b: &Between| b.freed.saturating_add(b.gone).saturating_add(b.deferred);
+        self.live = self.live.saturating_add(all.born).saturating_sub(ended(all));
+        self.least = self.least.saturating_add(sure.born).saturating_sub(ended(sure));
+        self.waiting = self.waiting.saturating_add(all.deferred).saturating_sub(all.released);
+        let freed = all.freed.saturating_add(all.released);
+        let bound = self.live.saturating_add(self.waiting);
+        self.most = self.most.saturating_add(all.born).saturating_sub(freed).min(bound);
     }
 }
 
-fn at(key: &CacheKey, all: &[Between], sure: &[Between], snapshots: &[Snapshot]) -> Vec<At> {
-    let (mut live, mut least, mut most) = (0u64, 0u64, 0u64);
-    let between = |row: &[Between], place: usize| row.get(place).copied().unwrap_or_default();
-    let ended = |b: &Between| b.freed.saturating_add(b.gone).saturating_add(b.deferred);
-    let mut waiting = 0u64;
-    let mut out = Vec::with_capacity(snapshots.len());
-    for (number, snapshot) in snapshots.iter().enumerate() {
-        let mut while_read = 0;
-        for place in [2 * number, 2 * number + 1] {
-            let (of_all, of_sure) = (between(all, place), between(sure, place));
-            live = live.saturating_add(of_all.born).saturating_sub(ended(&of_all));
-            least = least.saturating_add(of_sure.born).saturating_sub(ended(&of_sure));
-            waiting = waiting.saturating_add(of_all.deferred).saturating_sub(of_all.released);
-            let freed = of_all.freed.saturating_add(of_all.released);
-            most = most.saturating_add(of_all.born).saturating_sub(freed).min(live.saturating_add(waiting));
-            while_read = of_all.born;
-        }
-        let (active, in_use_max) = (active(key, &snapshot.caches), in_use_max(key, &snapshot.caches));
-        most = in_use_max.map_or(most, |in_use| most.min(in_use.saturating_add(while_read)));
-        out.push(At { live, waiting, least: least.min(most), most: Some(most), active, in_use_max });
+impl CacheHistory {
+    /// The cache at each snapshot.
+    pub fn at<'h>(&'h self, snapshots: &'h [Snapshot]) -> impl Iterator<Item = At> + 'h {
+        let between = |row: &Changes, time: usize| row.get(&time).copied().unwrap_or_default();
+        let mut sums = Sums::default();
+        snapshots.iter().enumerate().map(move |(number, snapshot)| {
+            let mut while_read = 0;
+            for time in [2 * number, 2 * number + 1] {
+                let of_all = between(&self.all, time);
+                sums.add(&of_all, &between(&self.sure, time));
+                while_read = of_all.born;
+            }
+            let counted = |of: fn(&CacheKey, &SlabCaches) -> Option<u64>| of(&self.key, &snapshot.caches);
+            let (active, in_use_max) = (counted(active), counted(in_use_max));
+            let bound = |in_use: u64| sums.most.min(in_use.saturating_add(while_read));
+            sums.most = in_use_max.map_or(sums.most, bound);
+            let most = if self.has_losses { in_use_max } else { Some(sums.most) };
+            let least = sums.least.min(sums.most);
+            At { live: sums.live, waiting: sums.waiting, least, most, active, in_use_max }
+        })
     }
-    out
 }
 
 #[cfg(test)]
@@ -143,8 +152,13 @@ mod tests {
             Between { freed: 8, gone: 50, ..Between::default() },
             born(0),
         ];
-        let at = at(&CacheKey::Named(b"epi".to_vec()), &all, &[], &snapshots);
-        let found: Vec<_> = at.iter().map(|at| (at.live, at.least, at.most)).collect();
+        let history = CacheHistory {
+            key: CacheKey::Named(b"epi".to_vec()),
+            all: all.into_iter().enumerate().collect(),
+            sure: Changes::new(),
+            has_losses: false,
+        };
+        let found: Vec<_> = history.at(&snapshots).map(|at| (at.live, at.least, at.most)).collect();
         assert_eq!(found, [(100, 0, Some(35)), (120, 0, Some(55)), (62, 0, Some(47))]);
     }
 }

@@ -7,12 +7,10 @@
 pub mod bounds;
 pub mod history;
 
-use std::collections::BTreeMap;
-
 use crate::ledger::totals::Totals;
 use crate::pass::caches::CacheKey;
 use crate::pass::size_classes::in_k;
-use crate::trace::slabinfo::SlabInfo;
+use crate::trace::slabinfo::{Objects, SlabCaches};
 
 /// Frees of a cache that have events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,25 +90,19 @@ impl Coverage {
 ///
 /// A kmalloc event does not name the cache of its size (kmalloc-cg, -rcl, -rnd, dma-kmalloc, the buckets of 6.11), so
 /// all of them count: the bound is wider, but valid.
-pub fn active(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>) -> Option<u64> {
-    sum(key, slabinfo, |info| info.active_objs)
+pub fn active(key: &CacheKey, slabinfo: &SlabCaches) -> Option<u64> {
+    objects(key, slabinfo).map(|objects| objects.active)
 }
 
 /// Largest number of objects in use by a snapshot of /proc/slabinfo, if the kernel estimates its count.
-pub fn in_use_max(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>) -> Option<u64> {
-    sum(key, slabinfo, SlabInfo::in_use_max)
+pub fn in_use_max(key: &CacheKey, slabinfo: &SlabCaches) -> Option<u64> {
+    objects(key, slabinfo).map(|objects| objects.in_use_max)
 }
 
-fn sum(key: &CacheKey, slabinfo: &BTreeMap<String, SlabInfo>, of: impl Fn(&SlabInfo) -> u64) -> Option<u64> {
+fn objects(key: &CacheKey, slabinfo: &SlabCaches) -> Option<Objects> {
     match key {
-        CacheKey::Named(name) => slabinfo.get(std::str::from_utf8(name).ok()?).map(of),
-        CacheKey::Kmalloc(size) => {
-            let (modern, plain) = (format!("-{}", in_k(*size)), format!("-{size}"));
-            let of_size = |name: &str| name.ends_with(&modern) || name.ends_with(&plain);
-            let mut classes = slabinfo.iter().filter(|(name, _)| of_size(name)).peekable();
-            classes.peek()?;
-            Some(classes.map(|(_, info)| of(info)).fold(0, u64::saturating_add))
-        }
+        CacheKey::Named(name) => slabinfo.get(std::str::from_utf8(name).ok()?).map(Objects::of),
+        CacheKey::Kmalloc(size) => slabinfo.of_size([&in_k(*size), &size.to_string()]),
         CacheKey::Nameless(..) => None,
     }
 }

@@ -178,8 +178,8 @@ fn caller_row(
 
 fn freed_by(analysis: &Analysis, labels: &Labels<'_, '_>, caller: &CallerCrossCpu) -> Vec<FreeRow> {
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
-    for (site, frees) in &caller.freed_by {
-        *sums.entry(labels.free_site(analysis, *site).0).or_default() += frees;
+    for (site, frees) in caller.freed_by.iter() {
+        *sums.entry(labels.free_site(analysis, site).0).or_default() += frees;
     }
     let row =
         |(address, frees)| FreeRow { call_site: Address(address), symbol: labels.symbol(address), frees };

@@ -64,7 +64,7 @@ pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     let sysfs = traced.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);
     let page_size = traced.analysis.page_size.0;
     let mut caches: Vec<CacheTail> = slabinfo::parse(text)
-        .into_values()
+        .values()
         .filter(|info| info.num_slabs > 0)
         .map(|info| cache(info, sysfs.as_ref(), page_size))
         .collect();
@@ -84,7 +84,7 @@ pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     })
 }
 
-fn cache(info: SlabInfo, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTail {
+fn cache(info: &SlabInfo, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTail {
     let files = sysfs.and_then(|sysfs| sysfs.get(&info.name));
     let metadata = files.map(|files| {
         let on = |name| files.get(name).is_some_and(|&v| v != 0);
@@ -103,6 +103,6 @@ fn cache(info: SlabInfo, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTail {
         debug_metadata_bytes_per_object: metadata,
         active_objs: info.active_objs,
         num_objs: info.num_objs,
-        cache: info.name,
+        cache: info.name.clone(),
     }
 }

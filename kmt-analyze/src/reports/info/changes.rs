@@ -197,8 +197,12 @@ fn caches(before: &[u8], after: &[u8], page_size: u64) -> Vec<CacheChange> {
 /// Zones that were there both times.
 fn zones(before: &[u8], after: &[u8], page_size: u64) -> Vec<ZoneChange> {
     let after = buddy::parse(after);
+    let mut by_name: BTreeMap<(u32, &str), &buddy::Zone> = BTreeMap::new();
+    for zone in &after {
+        by_name.entry((zone.node, &zone.name)).or_insert(zone);
+    }
     let row = |first: buddy::Zone| {
-        let last = after.iter().find(|zone| zone.node == first.node && zone.name == first.name)?;
+        let last = *by_name.get(&(first.node, first.name.as_str()))?;
         let bytes = |zone: &buddy::Zone| zone.pages().saturating_mul(page_size);
         Some(ZoneChange {
             node: first.node,

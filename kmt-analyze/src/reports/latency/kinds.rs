@@ -1,6 +1,6 @@
 //! Stalls by kind, and shrinkers by function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -115,10 +115,20 @@ pub fn of(names: &StallNames<'_, '_, '_>) -> Vec<StallKind> {
         };
         (group, std::cmp::Reverse(if group == 0 { 0 } else { lengths.sum() }), *stall)
     });
-    all.into_iter().map(|(stall, lengths)| row(names, stall, lengths)).collect()
+    let mut by_stall: HashMap<Stall, Vec<(i32, &Waits)>> = HashMap::new();
+    for ((stall, pid), waits) in &names.stalls.by_task {
+        by_stall.entry(*stall).or_default().push((*pid, waits));
+    }
+    let row = |(stall, lengths)| row(names, stall, lengths, by_stall.remove(&stall).unwrap_or_default());
+    all.into_iter().map(row).collect()
 }
 
-fn row(names: &StallNames<'_, '_, '_>, stall: Stall, lengths: &Histogram) -> StallKind {
+fn row(
+    names: &StallNames<'_, '_, '_>,
+    stall: Stall,
+    lengths: &Histogram,
+    of_tasks: Vec<(i32, &Waits)>,
+) -> StallKind {
     let is_shrinker = matches!(stall, Stall::Shrinker(..));
     let freed = || names.stalls.shrunk.get(&stall).and_then(Amount::recorded);
     StallKind {
@@ -133,19 +143,13 @@ fn row(names: &StallNames<'_, '_, '_>, stall: Stall, lengths: &Histogram) -> Sta
         shrinker: is_shrinker.then(|| names.shrinker_number(stall)),
         objects_freed: is_shrinker.then(freed),
         node: if let Stall::Kswapd(node) = stall { Some(node) } else { None },
-        tasks: tasks(names, stall),
+        tasks: tasks(names, of_tasks),
         delays: stall.delays(),
     }
 }
 
-fn tasks(names: &StallNames<'_, '_, '_>, stall: Stall) -> Vec<StalledTask> {
-    let mut all: Vec<(i32, &Waits)> = names
-        .stalls
-        .by_task
-        .iter()
-        .filter(|((other, _), _)| *other == stall)
-        .map(|((_, pid), waits)| (*pid, waits))
-        .collect();
+/// Tasks with their waits, the longest first.
+fn tasks(names: &StallNames<'_, '_, '_>, mut all: Vec<(i32, &Waits)>) -> Vec<StalledTask> {
     all.sort_by_key(|(pid, waits)| (std::cmp::Reverse(waits.total), *pid));
     let row = |(pid, waits): (i32, &Waits)| StalledTask {
         pid,

@@ -59,7 +59,7 @@ pub fn run(path: &Path, options: &LiveOptions) -> Result<Outcome> {
 
 /// Numbers of the shrinkers of each function, in the order in which they appear: addresses are not printed.
 #[derive(Default)]
-struct Shrinkers(HashMap<u64, Vec<Option<u64>>>);
+struct Shrinkers(HashMap<u64, HashMap<Option<u64>, usize>>);
 
 /// Most shrinkers of a function that get a number: a file may name any number of them.
 const NUMBERED_MAX: usize = 4_096;
@@ -69,10 +69,11 @@ impl Shrinkers {
     fn number(&mut self, stall: Stall) -> Option<usize> {
         let Stall::Shrinker(Some(function), shrinker) = stall else { return None };
         let known = self.0.entry(function).or_default();
-        if let Some(place) = known.iter().position(|other| *other == shrinker) {
-            return Some(place + 1);
+        let next = known.len() + 1;
+        if next > NUMBERED_MAX {
+            return known.get(&shrinker).copied();
         }
-        (known.len() < NUMBERED_MAX).then(|| known.push(shrinker)).map(|()| known.len())
+        Some(*known.entry(shrinker).or_insert(next))
     }
 }
 

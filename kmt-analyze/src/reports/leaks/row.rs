@@ -1,5 +1,7 @@
 //! Memory of one call site, or of one kind of pages, that is still allocated.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::caches::CacheShare;
@@ -111,10 +113,29 @@ pub struct StackRow {
 /// Tasks of a row at most.
 const HOLDERS: usize = 5;
 
+/// Number of the family of each of its rows, by the place of the row in memory.
+pub(super) struct FamilyNumbers(HashMap<*const (), usize>);
+
+impl FamilyNumbers {
+    pub(super) fn of(families: &[Family<'_>]) -> Self {
+        let mut numbers = HashMap::new();
+        for (number, family) in families.iter().enumerate() {
+            for row in &family.rows {
+                numbers.entry(std::ptr::from_ref::<Judged<'_>>(row).cast()).or_insert(number);
+            }
+        }
+        Self(numbers)
+    }
+
+    fn of_row(&self, row: &Judged<'_>) -> Option<usize> {
+        self.0.get(&std::ptr::from_ref(row).cast()).copied()
+    }
+}
+
 /// Makes rows of judged call sites.
 pub(super) struct RowMaker<'m, 's, 'd> {
     pub(super) labels: &'m Labels<'s, 'd>,
-    pub(super) families: &'m [Family<'m>],
+    pub(super) families: &'m FamilyNumbers,
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) page_size: u64,
@@ -168,7 +189,6 @@ impl RowMaker<'_, '_, '_> {
         let e = &r.evidence;
         let bytes = |amount: u64| self.bytes(r, amount);
         let growth = per_second(r, self.length);
-        let is_member = |family: &Family<'_>| family.rows.iter().any(|member| std::ptr::eq(*member, r));
         LeakRow {
             verdict: e.verdict.name(),
             api: r.api.map(|api| api.name()),
@@ -194,7 +214,7 @@ impl RowMaker<'_, '_, '_> {
             unseen_age_p99: r.survival.implied_free_ages.quantile(990),
             began_step: e.began,
             batches: e.batches,
-            family: self.families.iter().position(is_member).or(r.grows_with),
+            family: self.families.of_row(r).or(r.grows_with),
             holders: self.holders(r),
             stacks: self.stacks(r),
             kind: e.verdict,

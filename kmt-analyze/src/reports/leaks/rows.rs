@@ -9,7 +9,7 @@ use super::judged::Judged;
 use super::makers::{self, FamilyRow};
 use super::page_survivals::PageSurvivals;
 use super::pages::{Started, families_of, page_caller_rows, page_rows};
-use super::row::{LeakRow, RowMaker};
+use super::row::{FamilyNumbers, LeakRow, RowMaker};
 use super::slab::{self, Collected};
 use super::text_parts::{TextParts, text_parts};
 use crate::pass::Analysis;
@@ -120,7 +120,8 @@ pub fn of(
         rows.iter_mut().zip(of_families).for_each(|(row, family)| row.grows_with = family);
     }
     let page_size = analysis.page_size.0;
-    let maker = RowMaker { labels: &labels, families: &families, start: first, length, page_size };
+    let numbers = FamilyNumbers::of(&families);
+    let maker = RowMaker { labels: &labels, families: &numbers, start: first, length, page_size };
     let basis = Basis::of(context.session, analysis);
     let rows = |judged: &[Judged<'_>]| judged.iter().take(context.limit).map(|r| maker.row(r)).collect();
     let exits = makers::has_exits(context.session, analysis);

@@ -102,7 +102,7 @@ impl LifeRow {
 
 fn freed_by(lives: &CallerLives, analysis: &Analysis, labels: &Labels<'_, '_>) -> Vec<FreeRow> {
     let mut sums: BTreeMap<(Api, u64), (u64, u128)> = BTreeMap::new();
-    for &(site, (frees, time)) in &lives.freed_by {
+    for (site, &(frees, time)) in lives.freed_by.iter() {
         let Some(site) = analysis.interner.frees.get(site) else { continue };
         let sum = sums.entry((site.api, site.call_site)).or_default();
         *sum = (sum.0 + frees, sum.1 + time);

@@ -89,24 +89,28 @@ pub fn of(
 ) -> SlabInfoRows {
     let (snapshots, times_known) = read(context);
     let bounds = LiveBounds::of(context, analysis).bounds;
-    let mut all: Vec<(String, CacheHistory)> = histories(analysis, &bounds, moments, &snapshots)
-        .into_iter()
-        .map(|history| (name_of(&history.key, analysis), history))
-        .collect();
-    if !times_known {
-        all.iter_mut().flat_map(|(_, history)| &mut history.at).for_each(|at| at.most = None);
-    }
-    let worst = |history: &CacheHistory| history.at.iter().map(over).max();
-    let last = |history: &CacheHistory| history.at.last().map(|at| at.live);
-    all.sort_by(|a, b| (worst(&b.1), last(&b.1)).cmp(&(worst(&a.1), last(&a.1))).then_with(|| a.0.cmp(&b.0)));
+    // Only rows that are shown keep all snapshots.
+    let at = |history: &CacheHistory| -> Vec<At> {
+        let bounded = |at: At| At { most: at.most.filter(|_| times_known), ..at };
+        history.at(&snapshots).map(bounded).collect()
+    };
+    let ranked = |history: CacheHistory| {
+        let at = at(&history);
+        let rank = (at.iter().map(over).max(), at.last().map(|at| at.live));
+        let is_contradicted = at.iter().any(At::is_contradicted);
+        (name_of(&history.key, analysis), history, rank, is_contradicted)
+    };
+    let mut all: Vec<_> = histories(analysis, &bounds, moments).into_iter().map(ranked).collect();
+    all.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
     let shown = shown(Some(context.limit), all.len());
     let change = |key: &CacheKey| changes?.until(key, snapshots.last()?);
-    let row = |(name, history): &(String, CacheHistory)| SlabInfoCache {
+    let row = |(name, history, _, is_contradicted): &(String, CacheHistory, _, bool)| SlabInfoCache {
         change: change(&history.key),
-        ..cache(name, history, &snapshots)
+        is_contradicted: *is_contradicted,
+        ..cache(name, &history.key, &at(history), &snapshots)
     };
     let unseen = || {
-        let changed = all.iter().filter_map(|(name, history)| Some((name, change(&history.key)?)));
+        let changed = all.iter().filter_map(|(name, history, ..)| Some((name, change(&history.key)?)));
         changed.max_by_key(|(_, change)| change.unseen.unsigned_abs())
     };
     let most_unseen = unseen().map(|(name, change)| (name.clone(), change));
@@ -116,7 +120,7 @@ pub fn of(
         times_known,
         caches_total: all.len(),
         most_unseen,
-        caches_contradicted: all.iter().filter(|(_, history)| history.is_contradicted()).count(),
+        caches_contradicted: all.iter().filter(|(.., is_contradicted)| *is_contradicted).count(),
         caches: all.iter().take(shown).map(row).collect(),
     };
     SlabInfoRows { slabinfo: table }
@@ -127,20 +131,20 @@ fn over(at: &At) -> u64 {
     at.most.or(at.in_use_max).map_or(0, |most| at.live.saturating_sub(most))
 }
 
-fn cache(name: &str, history: &CacheHistory, snapshots: &[Snapshot]) -> SlabInfoCache {
-    let most_over = history.at.iter().zip(snapshots).map(|(at, snapshot)| (over(at), snapshot.to));
+fn cache(name: &str, key: &CacheKey, at: &[At], snapshots: &[Snapshot]) -> SlabInfoCache {
+    let most_over = at.iter().zip(snapshots).map(|(at, snapshot)| (over(at), snapshot.to));
     SlabInfoCache {
-        cache: match &history.key {
+        cache: match key {
             CacheKey::Named(exact) => text(exact),
             _ => name.to_owned(),
         },
-        live: history.at.iter().map(|at| at.live).collect(),
-        waiting: history.at.iter().map(|at| at.waiting).collect(),
-        live_range: history.at.iter().map(|at| (at.least, at.most)).collect(),
-        active: history.at.iter().map(|at| at.active).collect(),
-        active_max: history.at.iter().map(|at| at.in_use_max).collect(),
+        live: at.iter().map(|at| at.live).collect(),
+        waiting: at.iter().map(|at| at.waiting).collect(),
+        live_range: at.iter().map(|at| (at.least, at.most)).collect(),
+        active: at.iter().map(|at| at.active).collect(),
+        active_max: at.iter().map(|at| at.in_use_max).collect(),
         change: None,
-        is_contradicted: history.is_contradicted(),
+        is_contradicted: false,
         name: name.to_owned(),
         most_over: most_over.max_by_key(|(over, _)| *over).filter(|(over, _)| *over > 0),
     }

@@ -19,14 +19,14 @@ const SECONDS_MAX: f64 = 10.0;
 
 /// What a process took.
 #[derive(Debug, Default)]
-struct Taken {
-    code: Option<i32>,
-    bytes: u64,
-    seconds: f64,
+pub struct Taken {
+    pub code: Option<i32>,
+    pub bytes: u64,
+    pub seconds: f64,
 }
 
-/// Runs a command to its end, and looks at what it takes meanwhile.
-fn taken(args: &[&str], file: &Path) -> Taken {
+/// Runs a command to its end, or until it has used that much CPU time or 4 GiB, and looks at what it takes meanwhile.
+pub fn taken(args: &[&str], file: &Path, seconds_max: f64) -> Taken {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"))
         .args(args)
         .arg(file)
@@ -44,6 +44,9 @@ fn taken(args: &[&str], file: &Path) -> Taken {
         let stat = fs::read_to_string(format!("{place}/stat")).unwrap_or_default();
         let ticks: Vec<u64> = stat.split(' ').skip(13).take(2).filter_map(|t| t.parse().ok()).collect();
         taken.seconds = (ticks.iter().sum::<u64>() as f64 / 100.0).max(taken.seconds);
+        if taken.seconds > seconds_max || taken.bytes > 4 << 30 {
+            child.kill().unwrap();
+        }
         if let Some(status) = child.try_wait().unwrap() {
             taken.code = status.code();
             return taken;
@@ -54,7 +57,7 @@ fn taken(args: &[&str], file: &Path) -> Taken {
 
 /// What is wrong with what a command took.
 fn wrong(args: &[&str], made: &File, file: &Path, is_timed: bool) -> Option<String> {
-    let taken = taken(args, file);
+    let taken = taken(args, file, f64::INFINITY);
     let is_fine = matches!(taken.code, Some(0 | 1 | 3))
         && taken.bytes <= BYTES_MAX + BYTES_PER_ALLOCATION * made.allocations
         && (!is_timed || taken.seconds <= SECONDS_MAX);

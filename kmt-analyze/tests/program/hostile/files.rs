@@ -1,5 +1,6 @@
 //! The files: each asks for as much as it can of one thing.
 
+use super::dimensions;
 use crate::support::hostile::{Made, Schema, cache_frees, chunk, table};
 
 const SITE: u64 = 0xffff_ffff_8100_0000;
@@ -45,6 +46,18 @@ pub fn all() -> Vec<File> {
         file("many-stacks", 200_000, true, many_stacks),
         file("chunks-of-nothing", 2000, true, chunks_of_nothing),
         file("slabinfo", 2000, true, slabinfo),
+        file("freeing-sites", 200_000, true, || dimensions::freeing_sites(200_000)),
+        file("cache-names", 50_000, true, || dimensions::cache_names(50_000)),
+        file("open-stalls", 1, true, || dimensions::open_stalls(200_000)),
+        file("shrinkers", 1, true, || dimensions::shrinkers_of_a_function(50_000)),
+        file("deep-graph", 1, true, || dimensions::deep_graph(200_000)),
+        file("symbol-owners", 60_000, true, || dimensions::symbol_owners(60_000)),
+        file("page-on-each-cpu", 32_000, true, || dimensions::page_on_each_cpu(16_000)),
+        file("renames", 100_000, true, || dimensions::renames(100_000)),
+        file("naming-classes", 20_000, true, || dimensions::naming_classes(4_000, 20_000)),
+        file("snapshots", 50_000, true, || dimensions::snapshots(600, 50_000)),
+        file("sites-and-caches", 100_000, true, || dimensions::sites_and_caches(100_000)),
+        file("shared-text", 1, false, || dimensions::shared_text(60_000)),
     ]
 }
 

@@ -12,7 +12,9 @@ use crate::support::hostile::crc32;
 use crate::support::model::{Event, What};
 
 mod budget;
+mod dimensions;
 mod files;
+mod products;
 
 fn number(file: &[u8], at: usize) -> usize {
     u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize

@@ -1,6 +1,6 @@
 //! Symbols of a running kernel that events need, by passes over /proc/kallsyms: a recorder holds no table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
@@ -180,10 +180,11 @@ impl Found {
 
 fn write(writer: &mut Writer, found: &[Found], modules: &[Module]) -> Result<()> {
     let mut owners: Vec<&[u8]> = Vec::new();
+    let mut numbers: HashMap<&[u8], usize> = HashMap::new();
     let mut symbols = Vec::new();
     for Found { address, size, kind, owner, name } in found {
         let owner = owner.as_deref().map_or(SymbolOwner::Core, |owner| {
-            let at = owners.iter().rposition(|other| *other == owner).unwrap_or_else(|| {
+            let at = *numbers.entry(owner).or_insert_with(|| {
                 owners.push(owner);
                 owners.len() - 1
             });

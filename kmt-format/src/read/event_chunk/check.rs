@@ -70,14 +70,16 @@ impl CheckedShapes {
 }
 
 impl EventChunk<'_> {
-    /// Checks every index, offset and time once, so that nothing read later can be out of place.
-    pub(super) fn check(&self, schema: &Schema) -> core::result::Result<(), &'static str> {
+    /// Checks every index, offset and time once, so that nothing read later can be out of place. Returns the length of the
+    /// arrays of all events in bytes; where it is far below `arrays_max`, an upper bound of it.
+    pub(super) fn check(&self, schema: &Schema, arrays_max: u64) -> core::result::Result<u64, &'static str> {
         if !self.epochs.windows(2).all(|w| matches!(w, [a, b] if a.0 <= b.0 && a.1 < b.1)) {
             return Err("the epochs of a chunk are not in ascending order");
         }
         // For each descriptor its shape, if each of its records must be checked: few must.
         let mut special: Vec<Option<&Shape>> = Vec::with_capacity(self.descriptors.len());
         let mut checked = CheckedShapes::default();
+        let mut arrays: Vec<u64> = Vec::with_capacity(self.descriptors.len());
         for descriptor in &self.descriptors {
             let data = self.descriptor_bytes(descriptor);
             let shape = schema.shape(descriptor.shape as usize).ok_or(UNKNOWN_SHAPE)?;
@@ -91,13 +93,31 @@ impl EventChunk<'_> {
                 self.check_slots(shape)?;
                 checked.add(descriptor.shape, arrays_of(schema, shape)?);
             }
-            if checked.has(descriptor.shape, CheckedShapes::ARRAYS) {
-                self.check_arrays(schema, shape, Place::Descriptor, data)?;
-            }
+            arrays.push(match checked.has(descriptor.shape, CheckedShapes::ARRAYS) {
+                true => self.check_arrays(schema, shape, Place::Descriptor, data)?,
+                false => 0,
+            });
             let of_records = checked.has(descriptor.shape, CheckedShapes::ARRAYS_OF_RECORDS);
             special.push(Some(shape).filter(|s| s.payload_len > 0 || of_records));
         }
-        self.check_records(schema, &special)
+        let of_records = self.check_records(schema, &special)?;
+        Ok(of_records.saturating_add(self.arrays_of_descriptors(&arrays, arrays_max)))
+    }
+
+    /// Length of the arrays that descriptors place, over all records; `arrays` has those of each descriptor. Nearly all
+    /// chunks are so far below the limit that their records need not be looked at.
+    fn arrays_of_descriptors(&self, arrays: &[u64], arrays_max: u64) -> u64 {
+        let longest = arrays.iter().max().copied().unwrap_or(0);
+        let bound = longest.saturating_mul(self.info.event_count.into());
+        if bound <= arrays_max {
+            return bound;
+        }
+        let mut sum = 0u64;
+        self.records().for_each(|record| {
+            let of_record = arrays.get(usize::from(record.descriptor)).copied().unwrap_or(0);
+            sum = sum.saturating_add(of_record);
+        });
+        sum
     }
 
     /// One pass without branches over the blocks that [`Self::fetch`] brings in; what is rare is apart.
@@ -105,7 +125,7 @@ impl EventChunk<'_> {
         &self,
         schema: &Schema,
         special: &[Option<&Shape>],
-    ) -> core::result::Result<(), &'static str> {
+    ) -> core::result::Result<u64, &'static str> {
         let count = self.info.event_count as usize;
         let (mut last, mut falls) = (self.info.t_first, false);
         let (mut descriptors, mut contexts) = (0usize, 0usize);
@@ -132,21 +152,24 @@ impl EventChunk<'_> {
         if count > 0 && (self.time(0) != Some(self.info.t_first) || last != self.info.t_last) {
             return Err("the head of a chunk has other times than its records");
         }
-        if special.iter().all(Option::is_none) { Ok(()) } else { self.check_special(schema, special) }
+        if special.iter().all(Option::is_none) { Ok(0) } else { self.check_special(schema, special) }
     }
 
-    /// Payloads, and arrays that are not placed by descriptors, record by record.
+    /// Payloads, and arrays that are not placed by descriptors, record by record. Returns the length of those arrays.
     fn check_special(
         &self,
         schema: &Schema,
         special: &[Option<&Shape>],
-    ) -> core::result::Result<(), &'static str> {
-        let mut wrong = None;
+    ) -> core::result::Result<u64, &'static str> {
+        let (mut wrong, mut arrays) = (None, 0u64);
         self.records().for_each(|record| {
             let Some(Some(shape)) = special.get(usize::from(record.descriptor)) else { return };
-            wrong = wrong.or(self.check_record(schema, shape, record).err());
+            match self.check_record(schema, shape, record) {
+                Ok(of_record) => arrays = arrays.saturating_add(of_record),
+                Err(what) => wrong = wrong.or(Some(what)),
+            }
         });
-        wrong.map_or(Ok(()), Err)
+        wrong.map_or(Ok(arrays), Err)
     }
 
     fn check_record(
@@ -154,17 +177,24 @@ impl EventChunk<'_> {
         schema: &Schema,
         shape: &Shape,
         record: Record,
-    ) -> core::result::Result<(), &'static str> {
+    ) -> core::result::Result<u64, &'static str> {
+        let mut arrays = 0u64;
         if shape.payload_len > 0 {
             let data = self.payload(record.value, shape.payload_len);
             let data = data.ok_or("the payload of a record lies outside the heap")?;
-            self.check_arrays(schema, shape, Place::Payload, data)?;
+            arrays = self.check_arrays(schema, shape, Place::Payload, data)?;
         }
         let context = self.context(record.context.into()).unwrap_or_default();
-        self.check_arrays(schema, shape, Place::Context, context)?;
-        self.check_arrays(schema, shape, Place::Value, &record.value.to_le_bytes())?;
-        let class = schema.class(shape.class).map_or(0, |class| class.id);
-        self.check_arrays(schema, shape, Place::ClassId, &class.to_le_bytes())
+        let (value, class) = (record.value.to_le_bytes(), schema.class(shape.class).map_or(0, |c| c.id));
+        let places = [
+            (Place::Context, context),
+            (Place::Value, &value[..]),
+            (Place::ClassId, &class.to_le_bytes()[..]),
+        ];
+        for (place, data) in places {
+            arrays = arrays.saturating_add(self.check_arrays(schema, shape, place, data)?);
+        }
+        Ok(arrays)
     }
 
     /// Reads a byte of every cache line of these records: many loads at once, where checking them one by one would
@@ -194,14 +224,16 @@ impl EventChunk<'_> {
         Ok(())
     }
 
+    /// Checks the arrays that `data` places; returns their length.
     fn check_arrays(
         &self,
         schema: &Schema,
         shape: &Shape,
         place: Place,
         data: &[u8],
-    ) -> core::result::Result<(), &'static str> {
+    ) -> core::result::Result<u64, &'static str> {
         let class = schema.class(shape.class).ok_or("a shape has a class that no schema defines")?;
+        let mut arrays = 0u64;
         for (field, slot) in class.fields.iter().zip(shape.slots.iter()) {
             if !is_array(field.kind) || slot.place != place {
                 continue;
@@ -213,10 +245,9 @@ impl EventChunk<'_> {
                 Place::ClassId => Some(ByteOrder::Little.uint(data)),
                 _ => self.order.uint_at(data, at, len),
             };
-            if offset.and_then(|o| self.array(o)).is_none() {
-                return Err("an array lies outside the heap");
-            }
+            let array = offset.and_then(|o| self.array(o)).ok_or("an array lies outside the heap")?;
+            arrays = arrays.saturating_add(array.len() as u64);
         }
-        Ok(())
+        Ok(arrays)
     }
 }

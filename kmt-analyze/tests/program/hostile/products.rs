@@ -1,0 +1,88 @@
+//! No command's work is a product of two counts of a file. Each file is of a size at which such work takes minutes, and
+//! is answered in seconds of CPU time, also by a program that is not optimised.
+
+use std::fs;
+
+use super::budget::taken;
+use super::dimensions::*;
+use crate::support::files::{Scratch, run, stderr};
+
+/// CPU time of a command that is not optimised: several times what the work takes, and a fraction of what a product takes.
+const SECONDS_MAX: f64 = 20.0;
+const BYTES_MAX: u64 = 512 << 20;
+
+/// Checks that the commands answer a file within the limits.
+fn bounded(file: &[u8], commands: &[&str]) {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file.kmt");
+    fs::write(&path, file).unwrap();
+    let out = scratch.0.join("out");
+    for command in commands {
+        let words: Vec<&str> =
+            command.split(' ').map(|word| if word == "OUT" { out.to_str().unwrap() } else { word }).collect();
+        let taken = taken(&words, &path, SECONDS_MAX);
+        let is_fine = matches!(taken.code, Some(0 | 3)) && taken.bytes <= BYTES_MAX;
+        assert!(is_fine, "{command}: {taken:?}, {} bytes", file.len());
+    }
+}
+
+#[test]
+fn freeing_sites_of_one_call_site() {
+    bounded(&freeing_sites(150_000), &["lifetimes --json", "crosscpu --json", "lifetimes --by cpu --json"]);
+}
+
+#[test]
+fn cache_names_of_one_call_site() {
+    bounded(&cache_names(15_000), &["summary", "caches --json"]);
+    bounded(&cache_names(50_000), &["export csv --of objects --force -o OUT"]);
+}
+
+#[test]
+fn stalls_that_never_end() {
+    bounded(&open_stalls(60_000), &["latency --json"]);
+    bounded(&deep_graph(120_000), &["latency --json"]);
+}
+
+#[test]
+fn shrinkers_that_share_a_function() {
+    bounded(&shrinkers_of_a_function(20_000), &["latency --json", "latency"]);
+}
+
+#[test]
+fn owners_of_symbols() {
+    bounded(&symbol_owners(60_000), &["slice --force -o OUT"]);
+}
+
+#[test]
+fn cpus_with_a_page_each() {
+    bounded(&page_on_each_cpu(16_000), &["summary", "export perfetto --force -o OUT"]);
+}
+
+#[test]
+fn names_of_one_task() {
+    let commands = ["summary --comm new1", "export csv --of events --comm new1 --force -o OUT"];
+    bounded(&renames(30_000), &commands);
+    bounded(&naming_classes(20_000, 60_000), &commands);
+}
+
+#[test]
+fn snapshots_and_call_sites() {
+    bounded(&snapshots(600, 50_000), &["slabinfo --json"]);
+}
+
+#[test]
+fn pairs_of_call_site_and_cache() {
+    bounded(&sites_and_caches(100_000), &["export dhat --force -o OUT"]);
+}
+
+/// 60,000 events of one long text: the chunk is left out, and the limit is named.
+#[test]
+fn events_that_share_a_text() {
+    let file = shared_text(60_000);
+    bounded(&file, &["dump", "dump --json", "summary", "export perfetto --force -o OUT"]);
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file.kmt");
+    fs::write(&path, file).unwrap();
+    let told = stderr(&run(&["summary"], &path));
+    assert!(told.contains("the limit `arrays` is"), "{told}");
+}
