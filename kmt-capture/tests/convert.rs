@@ -262,7 +262,11 @@ fn usage_errors_and_help() {
     assert!(page.contains("kmt-capture-record") && page.contains("snapshot"), "{page}");
     let mistyped = run(&[&"man", &"recrod"]);
     assert_eq!(mistyped.status.code(), Some(2));
-    assert!(stderr(&mistyped).contains("commands are record, check, remote, snippet"), "{}", stderr(&mistyped));
+    assert!(
+        stderr(&mistyped).contains("commands are record, check, remote, snippet"),
+        "{}",
+        stderr(&mistyped)
+    );
     for command in ["record", "check", "remote", "snippet", "clean", "convert", "completions", "man"] {
         for args in [[command, "--help"], ["man", command]] {
             let output = run(&[&args[0], &args[1]]);
