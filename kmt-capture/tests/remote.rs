@@ -42,7 +42,12 @@ impl Desk {
 
     fn start_without_program(&self, via: &str, args: &[&str]) -> Child {
         let mut command = Command::new(PROGRAM);
-        command.args(["remote", "--via", via, "--force", "-o"]).arg(self.path("out.kmt")).args(args);
+        command.args(["remote", "--via", via, "--force", "-o"]).arg(self.path("out.kmt"));
+        // A busy machine may be silent for long; the default is for the tests of silence.
+        if !args.contains(&"--line-timeout") {
+            command.args(["--line-timeout", "10s"]);
+        }
+        command.args(args);
         command
             .env("TMPDIR", &self.folder)
             .stdin(Stdio::null())
@@ -189,7 +194,8 @@ fn a_cut_line_leaves_a_sound_file_and_a_clean_target() {
     let desk = Desk::new("cut");
     let relay = desk.script("relay", "#!/bin/sh\nexec 3<&0; (cat <&3) | sh | cat\n");
     for (round, after_ms) in [0, 37, 400, 1300].into_iter().enumerate() {
-        let child = desk.start(&format!("setsid -w {relay}"), &["--", "record", "-b", "4M"]);
+        let child =
+            desk.start(&format!("setsid -w {relay}"), &["--line-timeout", "1s", "--", "record", "-b", "4M"]);
         wait_for_recorder(&desk);
         std::thread::sleep(Duration::from_millis(after_ms));
         if round % 2 == 0 {
@@ -227,7 +233,7 @@ fn the_script_records_where_no_program_runs() {
         desk.start_without_program(&via, &["--", "record", "-p", "reclaim"]).wait_with_output().unwrap();
     assert!(told(&output).contains("cannot record with these options"), "{}", told(&output));
     // A script that loses its line ends too.
-    let child = desk.start_without_program(&via, &["--", "record", "-b", "1M"]);
+    let child = desk.start_without_program(&via, &["--line-timeout", "1s", "--", "record", "-b", "1M"]);
     wait_for_recorder(&desk);
     std::thread::sleep(Duration::from_millis(700));
     signal(child.id(), libc::SIGKILL);
@@ -322,6 +328,11 @@ fn a_target_that_lies_gets_a_clear_error_and_no_file() {
             "version",
             "install_() { good; until_line 'folder exec'; echo \"KMT-$N folder /run/kmt-$N\"; until_line take; set -- $l; echo \"KMT-$N ready\"; head -c $2 > /dev/null; echo \"KMT-$N got $2\"; until_line chmod; echo \"KMT-$N version Illegal instruction\"; }; install_; sleep 1; exit",
             "does not run on the target: Illegal instruction",
+        ),
+        (
+            "flood",
+            "good; for ((i = 0; i < 3000; i++)); do echo flood >&2; done; exit",
+            "more than 1000 lines",
         ),
         (
             "text",

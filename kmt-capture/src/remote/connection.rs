@@ -18,6 +18,8 @@ const LINE_MAX: usize = 4096;
 const READ_LEN: usize = 64 << 10;
 /// How often a beat is sent.
 const BEAT_EVERY: Duration = Duration::from_millis(200);
+/// Lines of text that are shown of one target.
+const SHOWN_MAX: u32 = 1_000;
 /// Time without progress after which sending is given up.
 const STUCK: Duration = Duration::from_secs(30);
 /// What a beat is: a line for scripts, of which a program only needs that it comes.
@@ -45,6 +47,7 @@ pub struct Connection {
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
     messages: Vec<u8>,
+    shown: u32,
     /// Bytes that came and were not taken.
     pub unread: Vec<u8>,
     signals: Signals,
@@ -83,6 +86,7 @@ impl Connection {
             stdin: Some(stdin),
             stdout,
             messages: Vec::new(),
+            shown: 0,
             unread: Vec::new(),
             signals,
             asked: 0,
@@ -211,8 +215,18 @@ impl Connection {
         while let Some(len) = end_of_line(&self.messages, self.stderr.is_none()) {
             let line: Vec<u8> = self.messages.drain(..len).collect();
             let line = line.strip_suffix(b"\n").unwrap_or(&line);
+            self.show(line.strip_suffix(b"\r").unwrap_or(line));
+        }
+    }
+
+    /// Shows a line of the target, which may send them without end.
+    pub fn show(&mut self, line: &[u8]) {
+        self.shown = self.shown.saturating_add(1);
+        if self.shown < SHOWN_MAX {
             self.progress.clear();
-            tell!("{}", String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)));
+            tell!("{}", String::from_utf8_lossy(line));
+        } else if self.shown == SHOWN_MAX {
+            tell!("the target sends more than {SHOWN_MAX} lines of text; the rest is not shown");
         }
     }
 

@@ -3,8 +3,6 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use kmt_common::tell;
-
 use super::checksum::cksum;
 use super::connection::Connection;
 use super::facts::{self, Facts, Folder};
@@ -177,7 +175,7 @@ impl Shell {
             let line = self.line.line(until)?;
             let line = String::from_utf8_lossy(&line).into_owned();
             let Some(rest) = line.strip_prefix(&format!("KMT-{} ", self.nonce)) else {
-                tell!("{line}");
+                self.line.show(line.as_bytes());
                 continue;
             };
             let (found, rest) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -17,7 +17,8 @@ stalled() {
     n=
     while sleep "$1"; do
         m=$(cat "$3" 2> /dev/null | wc -c)
-        [ "$m" = "$n" ] && { kill "$2"; sleep 1; rm -rf "$d"; exit; } 2> /dev/null
+        # The shell cleans up, if it is still there.
+        [ "$m" = "$n" ] && { kill "$2"; sleep 1; kill -0 $$ || rm -rf "$d"; exit; } 2> /dev/null
         n=$m
     done
 }
