@@ -208,9 +208,11 @@ mod tests {
             let mut command = std::process::Command::new(words.next().unwrap());
             let Ok(out) = command.args(words).arg("-c").arg(SCRIPT).output() else { continue };
             let facts = facts(&String::from_utf8_lossy(&out.stdout));
-            let bits = usize::BITS;
             let order = if cfg!(target_endian = "big") { "big" } else { "little" };
-            assert_eq!(facts.word, Some((bits, order)), "{shell}: {facts:?}");
+            // Tests of other machines run in an emulator; the shell does not.
+            let is_emulated = facts.machine != std::env::consts::ARCH;
+            assert!(is_emulated || facts.word == Some((usize::BITS, order)), "{shell}: {facts:?}");
+            assert!(facts.word.is_some(), "{shell}: {facts:?}");
             assert!(
                 facts.has_head && facts.has_cksum && facts.available_kib > Some(1024),
                 "{shell}: {facts:?}"
