@@ -217,6 +217,41 @@ fn a_cut_line_leaves_a_sound_file_and_a_clean_target() {
     }
 }
 
+/// A connection without data and without an end, or cut, while the target waits for a command, takes the program, or sends files.
+#[test]
+fn a_line_that_fails_between_commands_leaves_nothing() {
+    let Some(_alone) = Alone::or_skip() else { return };
+    let desk = Desk::new("held");
+    // Passes all on, until an answer of the target begins with the word: then nothing more, in both directions.
+    let relay = desk.script(
+        "relay",
+        "#!/bin/bash\ncoproc sh\nexec 4<&0 5>&\"${COPROC[1]}\" 6<&\"${COPROC[0]}\"\ncat <&4 >&5 & passes=$!\n\
+         while IFS= read -r line <&6; do\n\
+         case $line in KMT-*\" $1 \"* | KMT-*\" $1\") kill $passes; : > \"${0%/*}/held\"; exec sleep $2 ;; esac\n\
+         printf '%s\\n' \"$line\"; done\n",
+    );
+    let other = other_machine(&desk);
+    for (word, sleep) in
+        [("folder", 6), ("ready", 6), ("got", 6), ("version", 6), ("status", 6), ("file", 6), ("file", 0)]
+    {
+        let args = ["--", "record", "-b", "64K", "-d", "1s", "-e", "kmem:kmalloc"];
+        let mut child = if ["status", "file"].contains(&word) {
+            desk.start_without_program(&format!("{other} {relay} {word} {sleep}"), &args)
+        } else {
+            desk.start(&format!("{relay} {word} {sleep}"), &args)
+        };
+        let begin = Instant::now();
+        while !desk.path("held").exists() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{word}: no such answer");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        desk.assert_clean_within(Duration::from_secs(3));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(desk.path("held")).unwrap();
+    }
+}
+
 #[test]
 fn the_script_records_where_no_program_runs() {
     let Some(_alone) = Alone::or_skip() else { return };

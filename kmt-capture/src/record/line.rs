@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Sent to show that the line works.
+/// Sent to show that the line works. A shell that gets one between two commands does nothing.
 #[cfg_attr(not(feature = "convert"), allow(dead_code))] // For `remote`.
-pub const BEAT: u8 = b'.';
+pub const BEAT: u8 = b':';
 /// Sent to end the recording.
 pub const STOP: u8 = b'q';
 /// Kind of a frame with bytes of the file.
@@ -97,5 +97,20 @@ impl Line {
         let mut fds = [PollFd::new(&self.stdin, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(poll(&mut fds, Some(&now)), Ok(1..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    /// One is on its way when a script ends. Shells of POSIX end at a `.` without a file.
+    #[test]
+    fn a_beat_that_a_shell_reads_as_a_command_does_nothing() {
+        for shell in [&["sh"][..], &["bash", "--posix"]] {
+            let script = format!("printf '{}\\necho ok\\n' | {}", char::from(super::BEAT), shell.join(" "));
+            let output = Command::new("sh").arg("-c").arg(script).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{shell:?}");
+        }
     }
 }

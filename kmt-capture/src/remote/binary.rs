@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::ByteOrder;
 
+use super::checksum::cksum;
 use crate::failure::{Failure, Result};
 
 /// Largest program that is read.
@@ -17,6 +18,15 @@ pub struct Binary {
     pub path: PathBuf,
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// Their checksum: computed before the target waits for the next command.
+    pub sum: u32,
+}
+
+impl Binary {
+    fn new(path: PathBuf, bytes: Vec<u8>) -> Self {
+        let sum = cksum(&bytes);
+        Self { path, bytes, sum }
+    }
 }
 
 /// The program of a machine: `given`, or the first that fits of those beside this program, in its package's folder, and
@@ -26,7 +36,7 @@ pub fn find(machine: &str, given: Option<&Path>) -> Result<Option<Binary>> {
         let bytes = read(path)?;
         // One that needs a dynamic linker may find it there: it is started once before it is used.
         return match is_for(&bytes, machine) {
-            Ok(_) => Ok(Some(Binary { path: path.to_owned(), bytes })),
+            Ok(_) => Ok(Some(Binary::new(path.to_owned(), bytes))),
             Err(reason) => {
                 Err(Failure::new(format!("{} does not run on {machine}: {reason}", path.display()))
                     .hint("give a static kmt-capture of this machine with --binary, or leave --binary out"))
@@ -36,7 +46,7 @@ pub fn find(machine: &str, given: Option<&Path>) -> Result<Option<Binary>> {
     for path in candidates(machine) {
         if let Ok(bytes) = read(&path) {
             if is_for(&bytes, machine) == Ok(true) {
-                return Ok(Some(Binary { path, bytes }));
+                return Ok(Some(Binary::new(path, bytes)));
             }
         }
     }

@@ -217,7 +217,7 @@ fn try_program(
     quiet: bool,
 ) -> Result<Option<String>> {
     let program = quoted(format!("{folder}/{PROGRAM}").as_bytes());
-    let time = shell.send(&format!("{folder}/{PROGRAM}"), &binary.bytes, facts)?;
+    let time = shell.send(&format!("{folder}/{PROGRAM}"), &binary.bytes, binary.sum, facts)?;
     if !quiet {
         tell!(
             "sent {}, {} KiB in {:.1} s, to {folder}",
@@ -228,11 +228,11 @@ fn try_program(
     }
     shell.run(
         &[
-            b"chmod 700 ",
+            b"near\nchmod 700 ",
             &*program,
             b"; v=$(",
             &program,
-            b" --version 2>&1 < /dev/null | sed -n 1p); say version \"$v\"",
+            b" --version 2>&1 < /dev/null | sed -n 1p); alone; say version \"$v\"",
         ]
         .concat(),
     )?;
@@ -240,7 +240,7 @@ fn try_program(
     if version.starts_with("kmt-capture ") {
         return Ok(None);
     }
-    shell.run(&[b"rm -f ".as_slice(), &program].concat())?;
+    shell.run(&[b"near\nrm -f ".as_slice(), &program, b"; alone"].concat())?;
     Ok(Some(format!("{} does not run on the target: {}", binary.path.display(), cut_reason(&version))))
 }
 
@@ -306,7 +306,7 @@ fn recorder(folder: &str, options: &RemoteOptions) -> Vec<u8> {
     }
     words.extend(options.args.iter().map(|word| word.as_bytes().to_vec()));
     let words: Vec<Vec<u8>> = words.iter().map(|word| quoted(word)).collect();
-    [&words.join(&b' '), b"; say status $?; exit".as_slice()].concat()
+    [b"near\n".as_slice(), &words.join(&b' '), b"; say status $?; exit"].concat()
 }
 
 /// Makes a complete file of a recording that was cut.

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::checksum::cksum;
 use super::connection::Came;
 use super::facts::Facts;
 use super::shell::Shell;
@@ -35,11 +36,12 @@ pub fn record(
 ) -> Result<Outcome> {
     let files = Scratch::new()?;
     let script = format!("{folder}/script");
-    shell.send(&script, SCRIPT.as_bytes(), facts)?;
+    shell.send(&script, SCRIPT.as_bytes(), cksum(SCRIPT.as_bytes()), facts)?;
     shell.run(&command(&options.record))?;
     shell.answer("running", Some(Instant::now() + NEXT))?;
     wait(shell, &options.record)?;
-    shell.run(b"walk \"$d/out\"; say end; exit")?;
+    shell.run(b"deliver; say end; exit")?;
+    shell.line.begin_beats();
     let count = receive(shell, &files.0)?;
     if count == 0 {
         return Err(Failure::new("the script saved no files on the target"));

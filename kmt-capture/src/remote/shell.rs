@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use super::checksum::cksum;
 use super::connection::Connection;
 use super::facts::{self, Facts, Folder};
 use super::words::quoted;
@@ -118,7 +117,7 @@ impl Shell {
     /// Defines the functions of the script. `silence`: the target gives up after this time without data.
     pub fn define(&mut self, silence: Duration) -> Result<()> {
         let seconds = silence.as_secs_f64().ceil().max(1.0);
-        let text = format!("N={} S={seconds} d=\n{SCRIPT}", self.nonce);
+        let text = format!("N={} S={seconds} d= a=\n{SCRIPT}", self.nonce);
         self.line.send(text.as_bytes())
     }
 
@@ -138,8 +137,8 @@ impl Shell {
         }
     }
 
-    /// Sends a file, and compares its checksum there. Returns the time that it took.
-    pub fn send(&mut self, path: &str, bytes: &[u8], facts: &Facts) -> Result<Duration> {
+    /// Sends a file, and compares its checksum there with the `expected` one. Returns the time that it took.
+    pub fn send(&mut self, path: &str, bytes: &[u8], expected: u32, facts: &Facts) -> Result<Duration> {
         let begin = Instant::now();
         let how = if facts.has_head { "head" } else { "dd" };
         let text = [
@@ -158,7 +157,7 @@ impl Shell {
         let answer = self.answer("got", Some(Instant::now() + 4 * ANSWER))?;
         let mut numbers = answer.split_whitespace().map(|word| word.parse::<u64>().ok());
         let (len, sum) = (numbers.next().flatten(), numbers.next().flatten());
-        let is_same = !facts.has_cksum || sum == Some(cksum(bytes).into());
+        let is_same = !facts.has_cksum || sum == Some(expected.into());
         if len != Some(bytes.len() as u64) || !is_same {
             return Err(Failure::new(format!(
                 "{}: the file that was sent arrived changed or cut ({answer})",

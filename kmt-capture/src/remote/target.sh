@@ -1,8 +1,14 @@
 say() { echo "KMT-$N $*"; }
 leave() { [ -z "$d" ] || rm -rf "$d"; d=; }
 trap leave EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT TERM PIPE
+# Gives up if the next command does not come. A shell that waits for one handles other signals only after it.
+alone() { a=; [ -z "$d" ] || { { sleep "$S"; sleep "$S"; rm -rf "$d"; kill -KILL $$; } < /dev/null > /dev/null 2>&1 3<&- & a=$!; }; }
+near() { end $a; a=; }
+# A child that has not run yet has our traps and would lose another signal.
+end() { { kill -KILL "$@" && wait "$@"; } 2> /dev/null; }
 folder() {
+    near
     need=$1; shift; shell=$(command -v sh); case $shell in /*) ;; *) shell=/bin/sh ;; esac
     for c; do
         d=${c%/}/kmt-$N
@@ -11,6 +17,7 @@ folder() {
         { printf '#!%s\nexit 0\n' "$shell" > "$d/try"; } 2> /dev/null && chmod 700 "$d/try" && "$d/try" 2> /dev/null && rm -f "$d/try" && break
         leave
     done
+    alone
     say folder "$d"
 }
 stalled() {
@@ -18,11 +25,12 @@ stalled() {
     while sleep "$1"; do
         m=$(cat "$3" 2> /dev/null | wc -c)
         # The shell cleans up, if it is still there.
-        [ "$m" = "$n" ] && { kill "$2"; sleep 1; kill -0 $$ || rm -rf "$d"; exit; } 2> /dev/null
+        [ "$m" = "$n" ] && { kill -KILL "$2"; sleep 1; kill -0 $$ || rm -rf "$d"; exit; } 2> /dev/null
         n=$m
     done
 }
 take() {
+    near
     : > "$2" || return
     exec 3<&0
     say ready
@@ -30,10 +38,12 @@ take() {
     p=$!
     stalled "$S" $p "$2" < /dev/null > /dev/null 2>&1 3<&- & w=$!
     wait $p; r=$?
-    kill $w 2> /dev/null; wait $w 2> /dev/null
+    end $w
     exec 3<&-
     [ $r -lt 128 ] || exit 1
-    say got "$(cat "$2" | wc -c)" "$(cksum < "$2" 2> /dev/null)"
+    r="$(cat "$2" | wc -c) $(cksum < "$2" 2> /dev/null)"
+    alone
+    say got "$r"
 }
 silent() {
     n=
@@ -44,6 +54,7 @@ silent() {
     done
 }
 script() {
+    near
     REMOTE=1 sh "$d/script" "$d/out" $1 < /dev/null >&2 & p=$!
     silent "$S" $p $$ < /dev/null > /dev/null 2>&1 & w=$!
     say running
@@ -53,13 +64,37 @@ script() {
         kill -0 $p 2> /dev/null || break
         b=$((b + 1)); echo $b > "$d/beat"
     done
-    kill $w 2> /dev/null
+    end $w
     kill -0 $p 2> /dev/null && { kill -TERM $p; wait $p; exit 1; }
-    wait $p
-    say status $?
+    wait $p; r=$?
+    alone
+    say status $r
+}
+# While files are sent, the shell reads no beats: another program does, and its file grows.
+deliver() {
+    near
+    exec 3<&0
+    cat <&3 > "$d/beats" & p=$!
+    gone $p < /dev/null > /dev/null 2>&1 3<&- & w=$!
+    walk "$d/out"
+    end $w $p
+}
+gone() {
+    n=
+    while sleep "$S"; do
+        m=$(cat "$d/beats" | wc -c)
+        [ "$m" = "$n" ] && { c=$(cat "$d/cat"); rm -rf "$d"; kill -KILL $$ "$1" "$c"; exit; }
+        n=$m
+    done
 }
 walk() {
     for f in "$1"/*; do
-        if [ -d "$f" ]; then walk "$f"; elif [ -f "$f" ]; then say file "$(cat "$f" | wc -c)" "${f#"$d/out/"}"; cat "$f"; fi
+        if [ -d "$f" ]; then
+            walk "$f"
+        elif [ -f "$f" ]; then
+            say file "$(cat "$f" | wc -c)" "${f#"$d/out/"}"
+            cat "$f" & echo $! > "$d/cat"
+            wait $!
+        fi
     done
 }
