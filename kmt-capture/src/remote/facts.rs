@@ -207,6 +207,10 @@ mod tests {
             let mut words = shell.split(' ');
             let mut command = std::process::Command::new(words.next().unwrap());
             let Ok(out) = command.args(words).arg("-c").arg(SCRIPT).output() else { continue };
+            // An emulator starts programs that are not there, too.
+            if out.status.code() == Some(127) {
+                continue;
+            }
             let facts = facts(&String::from_utf8_lossy(&out.stdout));
             let order = if cfg!(target_endian = "big") { "big" } else { "little" };
             // Tests of other machines run in an emulator; the shell does not.
