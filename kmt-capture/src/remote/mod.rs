@@ -36,8 +36,6 @@ use crate::output::{Output, Target};
 use crate::record::line::PROGRAM;
 use crate::record::{RecordOptions, Symbols, default_name};
 
-/// Memory that a recorder needs besides its program, in bytes: 4 MiB, and the smallest ring buffers.
-const MEMORY_MIN: u64 = 6 << 20;
 /// Time for the first answer of the program, and for the status of one that has ended.
 const ANSWER: Duration = Duration::from_secs(30);
 
@@ -182,7 +180,7 @@ fn choose(facts: &Facts, options: &RemoteOptions) -> Result<std::result::Result<
 }
 
 fn enough_memory(facts: &Facts, need_kib: u64) -> Result<()> {
-    let need_kib = need_kib + (MEMORY_MIN >> 10);
+    let need_kib = need_kib + facts.memory_min_kib();
     match facts.available_kib {
         Some(available) if available < need_kib => Err(Failure::new(format!(
             "the target has {available} KiB of memory available, and recording needs {need_kib} KiB"
