@@ -304,7 +304,8 @@ fn recorder(folder: &str, options: &RemoteOptions) -> Vec<u8> {
     }
     words.extend(options.args.iter().map(|word| word.as_bytes().to_vec()));
     let words: Vec<Vec<u8>> = words.iter().map(|word| quoted(word)).collect();
-    [b"near\n".as_slice(), &words.join(&b' '), b"; say status $?; exit"].concat()
+    // The status may not get out of a line that is silent: the shell ends all the same.
+    [b"near\n".as_slice(), &words.join(&b' '), b"; r=$?; alone; say status $r; near; exit"].concat()
 }
 
 /// Makes a complete file of a recording that was cut.
