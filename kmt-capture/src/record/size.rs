@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use kmt_format::kernel::CpuStats;
 
 use super::setup::Setup;
-use super::snapshot::meminfo;
+use super::snapshot::available_to_kernel;
 use crate::failure::Result;
 
 /// How long the event rate is looked at.
@@ -28,7 +28,7 @@ fn from_rate(bytes_per_s: u64, available: Option<u64>, cpus: u64) -> u64 {
 
 /// Looks at the event rate, and says how many KiB each CPU's buffer should have. The buffer is empty afterwards.
 pub fn probe(setup: &mut Setup, cpus: usize) -> Result<u64> {
-    setup.buffer_size_kb(PROBE_KB.min(from_rate(0, meminfo("MemAvailable"), cpus as u64) >> 10))?;
+    setup.buffer_size_kb(PROBE_KB.min(from_rate(0, available_to_kernel(), cpus as u64) >> 10))?;
     let start = Instant::now();
     setup.start()?;
     std::thread::sleep(PROBE);
@@ -43,7 +43,7 @@ pub fn probe(setup: &mut Setup, cpus: usize) -> Result<u64> {
     let most = setup.dir.cpus().iter().filter_map(written).max().unwrap_or(0);
     setup.clear()?;
     let rate = most.saturating_mul(1000) / elapsed_ms;
-    Ok(from_rate(rate, meminfo("MemAvailable"), cpus as u64) >> 10)
+    Ok(from_rate(rate, available_to_kernel(), cpus as u64) >> 10)
 }
 
 #[cfg(test)]

@@ -189,6 +189,11 @@ pub fn kernel_config() -> Option<String> {
     paths.iter().find_map(|path| fs::read_to_string(path).ok())
 }
 
+/// Bytes of memory that are available to ring buffers: free memory of CMA is not, which the kernel counts too.
+pub fn available_to_kernel() -> Option<u64> {
+    Some(meminfo("MemAvailable")?.saturating_sub(meminfo("CmaFree").unwrap_or(0)))
+}
+
 /// A number of /proc/meminfo, in bytes.
 pub fn meminfo(key: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;

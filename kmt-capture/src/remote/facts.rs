@@ -24,7 +24,7 @@ pub struct Facts {
     pub host: String,
     /// Number of the user.
     pub uid: Option<u32>,
-    /// Available memory in KiB.
+    /// Memory in KiB that is available to the kernel: it does not use free memory of CMA for ring buffers and tracefs.
     pub available_kib: Option<u64>,
     /// Features of the processor.
     cpu: BTreeSet<String>,
@@ -73,6 +73,10 @@ impl Facts {
             "uid" => self.uid = value.parse().ok(),
             "available" => self.available_kib = number().or(self.available_kib),
             "free" => self.available_kib = self.available_kib.or(number()),
+            "cma" => {
+                let cma = number().unwrap_or(0);
+                self.available_kib = self.available_kib.map(|kib| kib.saturating_sub(cma));
+            }
             "cpu" => self.cpu = value.split_whitespace().map(str::to_owned).collect(),
             "program" => self.word = word(value),
             "mount" => {
@@ -124,6 +128,13 @@ impl Facts {
             Some("i686") if lacks(&["sse2"]) => Some("the processor has no SSE2".to_owned()),
             _ => None,
         }
+    }
+
+    /// Memory in KiB that a recording needs besides its program: 4 MiB for the recorder and 2 MiB for ring buffers, and for
+    /// the files of a new instance of tracefs, which kernels before 6.6 all make at once (7.4 MiB on s390x, 5.5 MiB on
+    /// armv7, with Debian's 6.1). With less the OOM killer ended all processes.
+    pub fn memory_min_kib(&self) -> u64 {
+        if self.kernel().is_some_and(|kernel| kernel >= (6, 6)) { 6 << 10 } else { 16 << 10 }
     }
 
     fn kernel(&self) -> Option<(u32, u32)> {
@@ -264,5 +275,19 @@ mod tests {
         );
         assert_eq!(unfit("machine armv7l\nrelease 4.4.0"), None, "an unknown processor is tried");
         assert_eq!(facts("machine mips").program_machine(), None);
+    }
+
+    #[test]
+    fn memory_of_cma_is_not_available_to_a_recording() {
+        let board = facts("release 6.1.0\navailable 25900 kB\nfree 22000 kB\ncma 10848 kB");
+        assert_eq!(board.available_kib, Some(15_052));
+        assert!(
+            board.available_kib < Some(board.memory_min_kib()),
+            "OOM on a board of 64 MiB, 16 of them CMA"
+        );
+        let board = facts("release 6.1.0\navailable 26264 kB\ncma 0 kB");
+        assert!(board.available_kib > Some(board.memory_min_kib() + 1500), "a board of 64 MiB");
+        assert_eq!(facts("free 900 kB\ncma ").available_kib, Some(900), "a kernel without CMA");
+        assert_eq!(facts("release 6.12.1").memory_min_kib(), 6 << 10);
     }
 }

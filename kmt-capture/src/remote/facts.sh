@@ -5,6 +5,7 @@ echo "host $(uname -n)"
 echo "uid $(id -u 2> /dev/null)"
 echo "available $(f MemAvailable /proc/meminfo)"
 echo "free $(f MemFree /proc/meminfo)"
+echo "cma $(f CmaFree /proc/meminfo)"
 echo "cpu $(f Features /proc/cpuinfo)$(f flags /proc/cpuinfo)"
 echo "program $(dd if=/proc/self/exe bs=6 count=1 2> /dev/null | od -An -tx1 2> /dev/null)"
 while read -r a b c d e; do echo "mount $b $c $d"; done < /proc/mounts

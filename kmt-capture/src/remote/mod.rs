@@ -36,8 +36,6 @@ use crate::output::{Output, Target};
 use crate::record::line::PROGRAM;
 use crate::record::{RecordOptions, Symbols, default_name};
 
-/// Memory that a recorder needs besides its program, in bytes: 4 MiB, and the smallest ring buffers.
-const MEMORY_MIN: u64 = 6 << 20;
 /// Time for the first answer of the program, and for the status of one that has ended.
 const ANSWER: Duration = Duration::from_secs(30);
 
@@ -182,7 +180,7 @@ fn choose(facts: &Facts, options: &RemoteOptions) -> Result<std::result::Result<
 }
 
 fn enough_memory(facts: &Facts, need_kib: u64) -> Result<()> {
-    let need_kib = need_kib + (MEMORY_MIN >> 10);
+    let need_kib = need_kib + facts.memory_min_kib();
     match facts.available_kib {
         Some(available) if available < need_kib => Err(Failure::new(format!(
             "the target has {available} KiB of memory available, and recording needs {need_kib} KiB"
@@ -306,7 +304,8 @@ fn recorder(folder: &str, options: &RemoteOptions) -> Vec<u8> {
     }
     words.extend(options.args.iter().map(|word| word.as_bytes().to_vec()));
     let words: Vec<Vec<u8>> = words.iter().map(|word| quoted(word)).collect();
-    [b"near\n".as_slice(), &words.join(&b' '), b"; say status $?; exit"].concat()
+    // The status may not get out of a line that is silent: the shell ends all the same.
+    [b"near\n".as_slice(), &words.join(&b' '), b"; r=$?; alone; say status $r; near; exit"].concat()
 }
 
 /// Makes a complete file of a recording that was cut.

@@ -117,7 +117,7 @@ impl Shell {
     /// Defines the functions of the script. `silence`: the target gives up after this time without data.
     pub fn define(&mut self, silence: Duration) -> Result<()> {
         let seconds = silence.as_secs_f64().ceil().max(1.0);
-        let text = format!("N={} S={seconds} d= a=\n{SCRIPT}", self.nonce);
+        let text = format!("N={} S={seconds} H={} d= a=\n{SCRIPT}", self.nonce, seconds / 2.0);
         self.line.send(text.as_bytes())
     }
 

@@ -3,7 +3,7 @@ leave() { [ -z "$d" ] || rm -rf "$d"; d=; }
 trap leave EXIT
 trap 'exit 1' HUP INT TERM PIPE
 # Gives up if the next command does not come. A shell that waits for one handles other signals only after it.
-alone() { a=; [ -z "$d" ] || { { sleep "$S"; sleep "$S"; rm -rf "$d"; kill -KILL $$; } < /dev/null > /dev/null 2>&1 3<&- & a=$!; }; }
+alone() { a=; [ -z "$d" ] || { { sleep "$S"; sleep "$H"; rm -rf "$d"; kill -KILL $$; } < /dev/null > /dev/null 2>&1 3<&- & a=$!; }; }
 near() { end $a; a=; }
 # A child that has not run yet has our traps and would lose another signal.
 end() { { kill -KILL "$@" && wait "$@"; } 2> /dev/null; }
@@ -20,23 +20,30 @@ folder() {
     alone
     say folder "$d"
 }
-stalled() {
-    n=
-    while sleep "$1"; do
-        m=$(cat "$3" 2> /dev/null | wc -c)
-        # The shell cleans up, if it is still there.
-        [ "$m" = "$n" ] && { kill -KILL "$2"; sleep 1; kill -0 $$ || rm -rf "$d"; exit; } 2> /dev/null
-        n=$m
+# Returns when a command prints the same for the time of silence. Not every sleep has fractions of seconds.
+K=2; sleep 0.01 2> /dev/null || { H=$S; K=1; }
+still() {
+    n= k=0
+    while [ $k -lt $K ]; do
+        sleep "$H" || exit
+        m=$("$@" 2> /dev/null)
+        if [ "$m" = "$n" ]; then k=$((k + 1)); else k=0; n=$m; fi
     done
+}
+size() { cat "$1" | wc -c; }
+stalled() {
+    still size "$2"
+    # The shell cleans up, if it is still there.
+    { kill -KILL "$1"; sleep 1; kill -0 $$ || rm -rf "$d"; } 2> /dev/null
 }
 take() {
     near
     : > "$2" || return
     exec 3<&0
     say ready
-    if [ "$3" = head ]; then head -c "$1" <&3 > "$2" & else dd ibs=1 obs=65536 count="$1" <&3 > "$2" 2> /dev/null & fi
+    if [ "$3" = head ]; then head -c "$1" <&3 > "$2" & else dd ibs=1 obs=4096 count="$1" <&3 > "$2" 2> /dev/null & fi
     p=$!
-    stalled "$S" $p "$2" < /dev/null > /dev/null 2>&1 3<&- & w=$!
+    stalled $p "$2" < /dev/null > /dev/null 2>&1 3<&- & w=$!
     wait $p; r=$?
     end $w
     exec 3<&-
@@ -46,17 +53,13 @@ take() {
     say got "$r"
 }
 silent() {
-    n=
-    while sleep "$1"; do
-        m=$(cat "$d/beat" 2> /dev/null)
-        [ "$m" = "$n" ] && { kill -TERM "$2"; kill -TERM "$3"; sleep 1; rm -rf "$d"; exit; }
-        n=$m
-    done
+    still cat "$d/beat"
+    kill -TERM "$1"; kill -TERM "$2"; sleep 1; rm -rf "$d"
 }
 script() {
     near
     REMOTE=1 sh "$d/script" "$d/out" $1 < /dev/null >&2 & p=$!
-    silent "$S" $p $$ < /dev/null > /dev/null 2>&1 & w=$!
+    silent $p $$ < /dev/null > /dev/null 2>&1 & w=$!
     say running
     b=0
     while IFS= read -r l; do
@@ -80,12 +83,8 @@ deliver() {
     end $w $p
 }
 gone() {
-    n=
-    while sleep "$S"; do
-        m=$(cat "$d/beats" | wc -c)
-        [ "$m" = "$n" ] && { c=$(cat "$d/cat"); rm -rf "$d"; kill -KILL $$ "$1" "$c"; exit; }
-        n=$m
-    done
+    still size "$d/beats"
+    c=$(cat "$d/cat"); rm -rf "$d"; kill -KILL $$ "$1" "$c"
 }
 walk() {
     for f in "$1"/*; do
