@@ -153,7 +153,7 @@ fn a_recording_comes_over_the_line_and_leaves_nothing() {
             "--",
             "record",
             "-b",
-            "4M",
+            "16M",
             "--",
             "sh",
             "-c",
@@ -260,7 +260,7 @@ fn the_script_records_where_no_program_runs() {
     let args = ["--", "record", "-d", "2s", "-b", "1M", "-e", "kmem:kmalloc", "-e", "kmem:kfree"];
     let output = desk.start_without_program(&via, &args).wait_with_output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", told(&output));
-    assert!(told(&output).contains("there is no static kmt-capture for mips"), "{}", told(&output));
+    assert!(told(&output).contains("no static kmt-capture for mips was found"), "{}", told(&output));
     assert!(desk.events() > 10);
     desk.assert_clean_within(Duration::ZERO);
     // Options that the script does not have are refused.
@@ -343,7 +343,11 @@ fn a_target_that_lies_gets_a_clear_error_and_no_file() {
             "ended (exit status: 0)",
         ),
         ("folder", "good; until_line 'folder exec'; echo \"KMT-$N folder /etc\"", "the name of a folder"),
-        ("memory", "facts 'machine x' 'uid 0' 'available 100' 'folder /run 99999'; exit", "kmt-capture"),
+        (
+            "machine",
+            "facts 'machine x' 'uid 0' 'folder /run 99999'; until_line 'folder any'; echo \"KMT-$N folder /run/kmt-$N\"; exit",
+            "no static kmt-capture for x was found",
+        ),
         (
             "small",
             "facts 'machine '$(uname -m) 'release 6.1.0' 'uid 0' 'available 9000' 'folder /run 900000'; sleep 9",

@@ -22,7 +22,7 @@ const BEAT_EVERY: Duration = Duration::from_millis(200);
 const SHOWN_MAX: u32 = 1_000;
 /// Time without progress after which sending is given up.
 const STUCK: Duration = Duration::from_secs(30);
-/// What a beat is: a line for scripts, of which a program only needs that it comes.
+/// A beat: a line, since scripts read lines.
 const BEAT: &[u8] = &[crate::record::line::BEAT, b'\n'];
 
 /// Result of waiting for the target.
@@ -317,7 +317,7 @@ fn end_of_line(text: &[u8], is_end: bool) -> Option<usize> {
 }
 
 /// Ctrl-C on a terminal goes to all processes in the foreground: the recording is to end well, and needs the command for that.
-/// A group of its own is no way: ssh could not ask for a password.
+/// A process group of its own would not do: ssh could not ask for a password.
 fn ignore_ctrl_c(command: &mut Command) {
     let ignore = || {
         // SAFETY: `signal` is async-signal-safe, and SIG_IGN needs no handler.

@@ -10,10 +10,10 @@ use super::connection::Came;
 use super::facts::Facts;
 use super::shell::Shell;
 use super::words::quoted;
-use super::{RemoteOptions, cut_reason};
-use crate::convert::{ConvertOptions, Limits, convert};
+use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
-use crate::record::{RecordOptions, Symbols};
+use crate::record::RecordOptions;
+use crate::record::line::STOP;
 use crate::snippet::SCRIPT;
 use crate::tracefs::EventSpec;
 
@@ -46,17 +46,7 @@ pub fn record(
     if count == 0 {
         return Err(Failure::new("the script saved no files on the target"));
     }
-    convert(&ConvertOptions {
-        input: files.0.clone(),
-        output: path.to_owned(),
-        force: options.force,
-        compression: options.record.compression,
-        symbols: Symbols::Used,
-        verbatim: false,
-        quiet: options.quiet,
-        instance: None,
-        limits: Limits::default(),
-    })
+    convert_received(&files.0, path, options)
 }
 
 /// Settings of a recording that the script does not have.
@@ -121,7 +111,7 @@ fn wait(shell: &mut Shell, record: &RecordOptions) -> Result<()> {
             Came::Asked => {
                 is_asked = true;
                 end_by = Some(Instant::now() + ENDING);
-                shell.line.send(b"q\n")?;
+                shell.line.send(&[STOP, b'\n'])?;
             }
             Came::Bytes => {}
             Came::Nothing if end_by.is_some_and(|by| Instant::now() > by) => {
@@ -148,14 +138,14 @@ fn receive(shell: &mut Shell, folder: &Path) -> Result<usize> {
         if line == shell.marked("end") {
             return Ok(count);
         }
-        let rest = line.strip_prefix(&shell.marked("file ")).ok_or_else(|| shell.lies("a file"))?;
-        let (len, name) = rest.trim_start().split_once(' ').ok_or_else(|| shell.lies("a file"))?;
-        let len: u64 = len.parse().map_err(|_| shell.lies("the length of a file"))?;
-        bytes_left = bytes_left.checked_sub(len).ok_or_else(|| shell.lies("at most 8 GiB"))?;
-        let path = inside(folder, name).ok_or_else(|| shell.lies("the name of a file"))?;
+        let rest = line.strip_prefix(&shell.marked("file ")).ok_or_else(|| shell.unexpected("a file"))?;
+        let (len, name) = rest.trim_start().split_once(' ').ok_or_else(|| shell.unexpected("a file"))?;
+        let len: u64 = len.parse().map_err(|_| shell.unexpected("the length of a file"))?;
+        bytes_left = bytes_left.checked_sub(len).ok_or_else(|| shell.unexpected("at most 8 GiB"))?;
+        let path = inside(folder, name).ok_or_else(|| shell.unexpected("the name of a file"))?;
         take_file(shell, &path, len)?;
     }
-    Err(shell.lies("at most 50,000 files"))
+    Err(shell.unexpected("at most 50,000 files"))
 }
 
 fn take_file(shell: &mut Shell, path: &Path, mut len: u64) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 /// Functions for the target's shell.
 const SCRIPT: &str = include_str!("target.sh");
 /// Time for an answer of the target.
-const ANSWER: Duration = Duration::from_secs(30);
+pub const ANSWER: Duration = Duration::from_secs(30);
 /// Text that a login may print before the shell reads commands.
 const GREETING_MAX: u64 = 64 << 10;
 
@@ -40,7 +40,7 @@ impl RootBy {
 pub struct Shell {
     /// Its line.
     pub line: Connection,
-    /// Word that marks our lines: nobody else's text has it.
+    /// Random word that marks the lines of our script.
     nonce: String,
 }
 
@@ -133,7 +133,7 @@ impl Shell {
         match folders.iter().find(expected) {
             Some(_) => Ok(Some(answer)),
             None if answer.is_empty() => Ok(None),
-            None => Err(self.lies("the name of a folder")),
+            None => Err(self.unexpected("the name of a folder")),
         }
     }
 
@@ -179,7 +179,7 @@ impl Shell {
             };
             let (found, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             if found != word {
-                return Err(self.lies(word));
+                return Err(self.unexpected(word));
             }
             return Ok(rest.to_owned());
         }
@@ -190,8 +190,8 @@ impl Shell {
         format!("KMT-{} {words}", self.nonce)
     }
 
-    /// The failure of a target whose answer is not one that our script gives.
-    pub fn lies(&self, expected: &str) -> Failure {
+    /// The failure of a target with another answer than the script gives.
+    pub fn unexpected(&self, expected: &str) -> Failure {
         Failure::new(format!("{}: the target sent something else than expected ({expected})", self.line.name))
             .hint("check that the command reaches the target that you mean, and that its shell is a POSIX shell")
     }
@@ -202,7 +202,7 @@ impl Shell {
     }
 }
 
-/// A word that nobody can guess.
+/// A random word of 16 hexadecimal digits.
 fn nonce() -> Result<String> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")

@@ -12,7 +12,7 @@ use crate::record::line::{DATA, END, HEADER_LEN, STATUS, STOP};
 const STATUS_MAX: usize = 512;
 /// Silence of the target after which its line counts as dropped: a recorder sends its status each second.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Time to write the end of the file, after which a target that goes on is cut off.
+/// Time to write the end of the file, after which a target that still sends is cut off.
 const ENDING: Duration = Duration::from_secs(120);
 /// Bytes that a recording may have beyond the limit that it was given.
 const BEYOND: u64 = 1 << 20;

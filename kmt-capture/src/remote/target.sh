@@ -2,13 +2,13 @@ say() { echo "KMT-$N $*"; }
 leave() { [ -z "$d" ] || rm -rf "$d"; d=; }
 trap leave EXIT
 trap 'exit 1' HUP INT TERM PIPE
-# Gives up if the next command does not come. A shell that waits for one handles other signals only after it.
-alone() { a=; [ -z "$d" ] || { { sleep "$S"; sleep "$H"; rm -rf "$d"; kill -KILL $$; } < /dev/null > /dev/null 2>&1 3<&- & a=$!; }; }
-near() { end $a; a=; }
+# `watch` gives up if the next command does not come, `unwatch` ends it. A shell that waits for one handles other signals only after it.
+watch() { a=; [ -z "$d" ] || { { sleep "$S"; sleep "$H"; rm -rf "$d"; kill -KILL $$; } < /dev/null > /dev/null 2>&1 3<&- & a=$!; }; }
+unwatch() { end $a; a=; }
 # A child that has not run yet has our traps and would lose another signal.
 end() { { kill -KILL "$@" && wait "$@"; } 2> /dev/null; }
 folder() {
-    near
+    unwatch
     need=$1; shift; shell=$(command -v sh); case $shell in /*) ;; *) shell=/bin/sh ;; esac
     for c; do
         d=${c%/}/kmt-$N
@@ -17,7 +17,7 @@ folder() {
         { printf '#!%s\nexit 0\n' "$shell" > "$d/try"; } 2> /dev/null && chmod 700 "$d/try" && "$d/try" 2> /dev/null && rm -f "$d/try" && break
         leave
     done
-    alone
+    watch
     say folder "$d"
 }
 # Returns when a command prints the same for the time of silence. Not every sleep has fractions of seconds.
@@ -37,7 +37,7 @@ stalled() {
     { kill -KILL "$1"; sleep 1; kill -0 $$ || rm -rf "$d"; } 2> /dev/null
 }
 take() {
-    near
+    unwatch
     : > "$2" || return
     exec 3<&0
     say ready
@@ -49,7 +49,7 @@ take() {
     exec 3<&-
     [ $r -lt 128 ] || exit 1
     r="$(cat "$2" | wc -c) $(cksum < "$2" 2> /dev/null)"
-    alone
+    watch
     say got "$r"
 }
 silent() {
@@ -57,7 +57,7 @@ silent() {
     kill -TERM "$1"; kill -TERM "$2"; sleep 1; rm -rf "$d"
 }
 script() {
-    near
+    unwatch
     REMOTE=1 sh "$d/script" "$d/out" $1 < /dev/null >&2 & p=$!
     silent $p $$ < /dev/null > /dev/null 2>&1 & w=$!
     say running
@@ -70,12 +70,12 @@ script() {
     end $w
     kill -0 $p 2> /dev/null && { kill -TERM $p; wait $p; exit 1; }
     wait $p; r=$?
-    alone
+    watch
     say status $r
 }
 # While files are sent, the shell reads no beats: another program does, and its file grows.
 deliver() {
-    near
+    unwatch
     exec 3<&0
     cat <&3 > "$d/beats" & p=$!
     gone $p < /dev/null > /dev/null 2>&1 3<&- & w=$!

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod code_fields;
 mod expr;
+mod fold;
 mod format_string;
 mod lex;
 mod limits;

@@ -1,7 +1,7 @@
 //! From tokens to expressions: C's expression grammar, and the kernel's helpers in it.
 
-use super::arithmetic::{binary, unary};
 use super::expr::{Binary, CastTo, ContextTest, Expr, Int, ListEntry, Unary};
+use super::fold::fold;
 use super::format_string::{Piece, pieces};
 use super::lex::Token;
 use super::types::cast_type;
@@ -488,27 +488,4 @@ fn operator(sign: &str) -> Option<(Binary, u8)> {
         "||" => (Binary::OrOr, 1),
         _ => return None,
     })
-}
-
-/// Works constants out once instead of for every event.
-fn fold(expr: Expr) -> Expr {
-    let value = match &expr {
-        Expr::Unary(operator, inner) => match **inner {
-            Expr::Const(value, ty) => Some(unary(*operator, value, ty)),
-            _ => None,
-        },
-        Expr::Binary(operator, left, right) => match (&**left, &**right) {
-            (Expr::Const(a, ta), Expr::Const(b, tb)) => binary(*operator, (*a, *ta), (*b, *tb)),
-            _ => None,
-        },
-        Expr::Cast(to, inner) => match (&**inner, to) {
-            (Expr::Const(value, _), CastTo::Int(ty)) => Some((ty.wrap(*value), *ty)),
-            (Expr::Const(value, _), CastTo::Bool) => Some((u64::from(*value != 0), Int::BOOL)),
-            (Expr::Const(value, ty), CastTo::Same) => Some((*value, *ty)),
-            (Expr::Const(0, _), CastTo::Pointer(_)) => return Expr::Null,
-            _ => None,
-        },
-        _ => None,
-    };
-    value.map_or(expr, |(value, ty)| Expr::Const(value, ty))
 }

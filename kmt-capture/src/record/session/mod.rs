@@ -56,9 +56,10 @@ pub fn record(options: &RecordOptions) -> Result<Outcome> {
 /// Records as `options` say, and returns the cost too.
 pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
-    let sink = Sink::open(&path, options)?;
+    let mut sink = Sink::open(&path, options)?;
     let (mut setup, mut plan) = Setup::new(options)?;
     options.line.iter().for_each(|line| line::remove(&line.folder));
+    sink.check_line()?;
     warn_of_tmpfs(&path, options);
     let cpus = online(&setup);
     let buffer_kb = match options.buffer_size {
@@ -72,6 +73,7 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
     if options.buffer_size.is_some() {
         setup.enable(&mut plan)?;
     }
+    sink.check_line()?;
     let mut session = Session::new(setup, plan, options, sink, buffer_kb)?;
     let ended = session.describe(options).and_then(|()| {
         session.open_rings(options);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kmt_format::write::Writer;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::record::RecordOptions;
 use crate::record::command::Signals;
@@ -32,6 +32,14 @@ impl Sink {
         let line = options.line.as_ref().map(Line::new);
         let signals = early.map_or_else(Signals::new, Ok)?.with_line(line);
         Ok(Self { output, signals, events: 0, is_line: options.line.is_some(), is_warned: false })
+    }
+
+    /// Fails if the output is a line that is silent or closed.
+    pub fn check_line(&mut self) -> Result<()> {
+        match self.is_line && self.signals.asked() > 1 {
+            true => Err(Failure::new("the connection is silent or closed")),
+            false => Ok(()),
+        }
     }
 
     /// Writes whole chunks.
