@@ -27,7 +27,7 @@ struct Source {
 }
 
 /// System, event, fields of the task, its name, its previous name (include/trace/events/{task,sched}.h, 3.2 to 7.2).
-/// task_rename has no `pid` since 6.14 or so: only the running task is renamed.
+/// Where task_rename has no `pid` it is the running task.
 const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
     ("task", "task_rename", "pid", "newcomm", Some("oldcomm")),
     ("task", "task_newtask", "pid", "comm", None),

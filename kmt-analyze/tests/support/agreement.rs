@@ -82,9 +82,10 @@ pub struct Agreement {
     pub uncounted: u64,
     /// Lines of the text that were passed and never matched: events of which the file does not say that they are missing.
     pub left: u64,
-    /// Lines whose task has an earlier name of its own in the text: the kernel notes names when tasks are switched only.
+    /// Lines whose task has another name of its own in the text: the kernel notes names when tasks are switched only, and
+    /// prints the last one.
     pub stale: u64,
-    /// Lines whose task has a name in the text that it never had.
+    /// Lines whose task has a name in the text that neither the file nor an event of the text gives it.
     pub renamed: u64,
 }
 
@@ -107,8 +108,10 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
     let trace = Trace::open(file).map_err(|e| e.to_string())?;
     let mut sum = Agreement::default();
     let names = trace.metadata().tasks.iter();
-    let names: Names =
-        names.map(|t| (t.pid.to_string(), String::from_utf8_lossy(&t.comm).into_owned())).collect();
+    let names: Names = names
+        .map(|t| (t.pid.to_string(), String::from_utf8_lossy(&t.comm).into_owned()))
+        .chain(theirs.values().flatten().filter_map(named))
+        .collect();
     for (cpu, stream) in trace.streams() {
         let mut lines = ours.get(cpu).map_or(&[][..], Vec::as_slice);
         if lines.len() as u64 != stream.event_count() {
@@ -146,6 +149,23 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
         sum.left += found.left;
     }
     Ok(sum)
+}
+
+/// The task that a line of the text names, and its name. The text goes on when the file has ended: a task that takes
+/// another name then has it in all its lines.
+fn named(line: &Line) -> Option<(String, String)> {
+    let (event, fields) = line.text.split_once(": ").unwrap_or(("", &line.text));
+    let field = |key: &str, end: &str| {
+        let (_, value) = fields.split_once(key)?;
+        Some(value.split_once(end)?.0.to_owned())
+    };
+    let pid = || fields.strip_prefix("pid=").and_then(|_| field("pid=", " "));
+    match event {
+        "task_newtask" => Some((pid()?, field(" comm=", " clone_flags=")?)),
+        // Without a pid it is the task that runs.
+        "task_rename" => Some((pid().unwrap_or(line.pid.clone()), field("newcomm=", " oom_score_adj=")?)),
+        _ => None,
+    }
 }
 
 /// Every name that each task had.
@@ -258,4 +278,18 @@ impl<'t> Walk<'t> {
             self.sum.renamed += 1;
         }
     }
+}
+
+/// The text of a recording goes on when that recording has ended.
+#[test]
+fn a_task_may_take_a_name_after_the_end_of_the_file() {
+    let line = |text: &str| Line::parse(text, Mask::Nothing).unwrap();
+    let new =
+        line("   cc-7 [001] d..2. 5.000001: task_newtask: pid=9 comm=a b clone_flags=0 oom_score_adj=0");
+    assert_eq!(named(&new), Some(("9".into(), "a b".into())));
+    let rename =
+        line("   cc-7 [001] d..2. 5.000001: task_rename: pid=8 oldcomm=cc newcomm=x y oom_score_adj=0");
+    assert_eq!(named(&rename), Some(("8".into(), "x y".into())));
+    let own = line("   cc-7 [001] d..2. 5.000001: task_rename: oldcomm=cc newcomm=ld oom_score_adj=0");
+    assert_eq!(named(&own), Some(("7".into(), "ld".into())));
 }
