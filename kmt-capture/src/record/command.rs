@@ -79,6 +79,9 @@ impl Drop for Signals {
     }
 }
 
+/// Time that a command has to end after each signal.
+pub const ENDING: Duration = Duration::from_millis(500);
+
 /// The command that runs while we record.
 #[derive(Debug)]
 pub struct Running {
@@ -121,6 +124,17 @@ impl Running {
         let until = Instant::now() + time;
         while !self.has_ended() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
+        }
+        self.has_ended()
+    }
+
+    /// Ends it as Ctrl-C would, then more firmly; true if it ended in time.
+    pub fn end(&mut self) -> bool {
+        for signal in [Signal::INT, Signal::TERM] {
+            if !self.has_ended() {
+                self.signal(signal);
+                self.ends_within(ENDING);
+            }
         }
         self.has_ended()
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::{Loss, StatsTaken};
-use rustix::process::Signal;
 
 use super::Session;
 use super::room::{self, Bound};
 use crate::failure::{Outcome, Result};
+use crate::record::command::ENDING;
 use crate::record::exits::Exits;
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
@@ -20,13 +20,13 @@ use kmt_common::text::count;
 
 /// Length of the state of /sys/kernel/slab in the file, at most about.
 const SLAB_STATE_LEN: u64 = 128 << 10;
-/// Time that a command has to end after each signal.
-const ENDING: Duration = Duration::from_millis(500);
 
 impl Session {
     /// Writes the chunks behind the last event.
     pub(super) fn close(&mut self, options: &RecordOptions, ending: Ending) -> Result<()> {
         self.setup.stop()?;
+        // What follows takes a second on a slow machine, and has nowhere to go without a line.
+        self.sink.check_line()?;
         self.disturbed()?;
         self.read_counters();
         self.counters(StatsTaken::Before)?;
@@ -88,11 +88,8 @@ impl Session {
         // Ctrl-C on a terminal reaches the command too.
         let mut has_ended =
             command.ends_within(if ending == Ending::Asked { ENDING } else { Duration::ZERO });
-        for signal in [Signal::INT, Signal::TERM] {
-            if !has_ended && !options.keep_running {
-                command.signal(signal);
-                has_ended = command.ends_within(ENDING);
-            }
+        if !has_ended && !options.keep_running {
+            has_ended = command.end();
         }
         let mut outcome =
             command.outcome().unwrap_or_else(|| format!("{} is still running", command.describe()));

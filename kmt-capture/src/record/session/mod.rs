@@ -316,7 +316,7 @@ impl Session {
         let ended = self.command.as_ref().filter(|command| !command.is_signalled());
         let status = ended.and_then(Running::code).filter(|_| options.exit_status);
         let (totals, cost) = (self.totals(), self.cost);
-        let Self { setup, writer, decoder, mut sink, rings, counters, left, .. } = self;
+        let Self { setup, writer, decoder, mut sink, rings, counters, left, command, .. } = self;
         let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
         let named = match finished {
             Ok(ending) => (|| {
@@ -336,6 +336,9 @@ impl Session {
         // Tracefs is put back before anything is told: whoever reads that it ended may rely on it.
         drop(rings);
         drop(setup);
+        if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
+            command.end();
+        }
         let ending = named.map_err(|failure| match unfinished.filter(|part| part.exists()) {
             Some(part) => failure.hint(format!(
                 "{} has the {} recorded until then: kmt-analyze {}",
