@@ -37,7 +37,7 @@ const START_LEN: u64 = 256 << 10;
 fn read_trace(path: &Path, mut from: impl Read) -> Result<Vec<u8>> {
     let mut bytes = read(path, from.by_ref().take(START_LEN))?;
     if !Trace::open(&bytes).is_err_and(|error| error.fault() != Fault::Limit) {
-        bytes.append(&mut read(path, from)?);
+        from.read_to_end(&mut bytes).map_err(|e| Failure::io("reading", path, &e))?;
     }
     Ok(bytes)
 }
