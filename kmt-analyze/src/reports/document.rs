@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::common::stated::{Keys, SelectionRow, Stated};
 use super::common::trust::{TrustRow, warnings};
@@ -35,7 +34,7 @@ pub struct About<'s, 'd> {
 /// Keys that every report has, and its own between them.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ReportDocument {
+pub struct ReportDocument<R> {
     /// The trace and its clock.
     #[serde(flatten)]
     pub head: Head,
@@ -44,7 +43,7 @@ pub struct ReportDocument {
     /// The report's own keys.
     #[serde(flatten)]
     #[cfg_attr(test, schemars(skip))]
-    pub rows: Map<String, Value>,
+    pub rows: R,
     /// How far the numbers can be trusted.
     pub trust: TrustRow,
 }
@@ -53,23 +52,21 @@ pub struct ReportDocument {
 type Titled = (String, Screen);
 
 /// Prints a report: either a document or screens.
-pub fn emit(
+pub fn emit<R: Serialize>(
     about: &About<'_, '_>,
     result: &pass::Analysis,
     output: &Output,
-    document: impl FnOnce(&mut Map<String, Value>),
+    rows: impl FnOnce() -> R,
     screens: impl FnOnce() -> Vec<Titled>,
 ) -> Result<Outcome> {
     let About { session, selection, keys, schema } = *about;
     let all = sum_of(result, None);
     let stated = selection.and_then(|selection| Stated::of(session, selection, result));
     if output.json {
-        let mut rows = Map::new();
-        document(&mut rows);
         let head = Head::of(session.trace, &session.losses);
         let trust = TrustRow::of(session, result, &all);
         let selection = stated.map(|stated| stated.row);
-        print_json(schema, &ReportDocument { head, selection, rows, trust })?;
+        print_json(schema, &ReportDocument { head, selection, rows: rows(), trust })?;
     } else {
         let screens = match stated.as_ref().and_then(|s| s.nothing(keys)) {
             Some(nothing) => vec![(String::new(), nothing)],
@@ -106,6 +103,12 @@ fn print(path: &Path, screens: &[Titled], trust: &[String], show: &Show) -> Resu
     out.finish()
 }
 
+/// The keys of a report that cannot answer.
+#[derive(Serialize)]
+struct Refused<'r> {
+    refused: &'r str,
+}
+
 /// A report that cannot answer: a document that says so, one line on standard error, exit code 1.
 pub fn refuse(
     about: &About<'_, '_>,
@@ -115,8 +118,7 @@ pub fn refuse(
     reason: &str,
 ) -> Result<Outcome> {
     if output.json {
-        let document = |out: &mut Map<String, Value>| drop(out.insert("refused".into(), reason.into()));
-        emit(about, result, output, document, Vec::new)?;
+        emit(about, result, output, || Refused { refused: reason }, Vec::new)?;
     }
     Err(Failure::new(format!("{}: no {title}: {reason}", about.session.path.display())))
 }

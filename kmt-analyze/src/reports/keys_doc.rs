@@ -185,7 +185,7 @@ fn documents() -> Vec<Described> {
         name: "every report",
         about: ABOUT_EVERY_REPORT,
         version: None,
-        schema: schema::<Document<ReportDocument>>(),
+        schema: schema::<Document<ReportDocument<()>>>(),
     };
     let reports = REPORTS.iter().map(|e| Described {
         name: e.name,

@@ -161,7 +161,9 @@ pub trait Pending {
 
 /// Rows of any type.
 pub trait Answer {
-    /// The rows as JSON.
+    /// The rows, to be written in some form.
+    fn rows(&self) -> &dyn erased_serde::Serialize;
+    /// The rows as a JSON object in memory: several times what its text takes.
     fn document(&self) -> Map<String, Value>;
     /// Their screen.
     fn screen(&self, view: &View) -> Screen;
@@ -242,6 +244,10 @@ struct Answered<'r, R: Report> {
 }
 
 impl<R: Report> Answer for Answered<'_, R> {
+    fn rows(&self) -> &dyn erased_serde::Serialize {
+        &self.rows
+    }
+
     fn document(&self) -> Map<String, Value> {
         match serde_json::to_value(&self.rows) {
             Ok(Value::Object(document)) => document,

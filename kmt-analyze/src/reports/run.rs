@@ -1,12 +1,13 @@
 //! One report, or several, over one pass.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::common::Context;
 use super::common::stated::Keys;
+use super::common::{Context, View};
 use super::document::{About, emit, refuse};
 use super::output::Output;
-use super::report::{AnyReport, Pending};
+use super::report::{Answer, AnyReport, Pending};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
 use crate::pass::Analysis;
@@ -70,7 +71,7 @@ pub fn one(
         &about,
         &analysis,
         &output,
-        |out| out.extend(answer.document()),
+        || answer.rows(),
         || vec![(String::new(), answer.screen(&context.view(output.show.look)))],
     )
 }
@@ -103,25 +104,49 @@ pub fn several(
     }
     let (analysis, pending) = pass_for(&context, reports);
     let about = About { session, selection: Some(selection), keys: Keys::All, schema: Schema::first("all") };
-    let (mut document, mut refused, mut screens) = (Map::new(), Map::new(), Vec::new());
-    for (report, pending) in reports.iter().zip(&pending) {
-        let answer = pending.answer(&context, &analysis);
-        if output.json {
-            let answer = answer.map(|answer| Value::from(answer.document())).unwrap_or_else(|reason| {
-                refused.insert(report.key().into(), reason.into());
-                Value::Null
-            });
-            document.insert(report.key().into(), answer);
-        } else {
-            let answer = answer.map(|answer| answer.screen(&context.view(output.show.look)));
-            let answer = answer.unwrap_or_else(|reason| Screen::new(format!("No answer: {reason}.")));
-            screens.push((report.title().to_owned(), answer));
+    let answers = reports.iter().zip(&pending);
+    let answers = answers.map(|(&report, pending)| (report, pending.answer(&context, &analysis)));
+    let all = Answers(answers.collect());
+    emit(&about, &analysis, &output, || &all, || all.screens(&context.view(output.show.look)))
+}
+
+/// A report, and its answer or why it has none.
+type Answered<'r> = (&'r dyn AnyReport, std::result::Result<Box<dyn Answer + 'r>, String>);
+
+/// What several reports answer.
+struct Answers<'r>(Vec<Answered<'r>>);
+
+impl Answers<'_> {
+    fn screens(&self, view: &View) -> Vec<(String, Screen)> {
+        let screen = |(report, answer): &Answered<'_>| {
+            let screen = match answer {
+                Ok(answer) => answer.screen(view),
+                Err(reason) => Screen::new(format!("No answer: {reason}.")),
+            };
+            (report.title().to_owned(), screen)
+        };
+        self.0.iter().map(screen).collect()
+    }
+}
+
+impl Serialize for Answers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_map(None)?;
+        for (report, answer) in &self.0 {
+            out.serialize_entry(report.key(), &answer.as_ref().ok().map(|answer| answer.rows()))?;
         }
+        let versions = self.0.iter().map(|(report, _)| (report.key(), Value::from(report.version())));
+        out.serialize_entry("versions", &object(versions))?;
+        let refused =
+            self.0.iter().filter_map(|(report, answer)| Some((report.key(), answer.as_ref().err()?)));
+        let refused = object(refused.map(|(key, reason)| (key, Value::from(reason.as_str()))));
+        if !refused.is_empty() {
+            out.serialize_entry("refused", &refused)?;
+        }
+        out.end()
     }
-    let versions = reports.iter().map(|report| (report.key().to_owned(), report.version().into()));
-    document.insert("versions".into(), Value::Object(versions.collect()));
-    if !refused.is_empty() {
-        document.insert("refused".into(), refused.into());
-    }
-    emit(&about, &analysis, &output, |out| out.extend(document), || screens)
+}
+
+fn object<'k>(entries: impl Iterator<Item = (&'k str, Value)>) -> Map<String, Value> {
+    entries.map(|(key, value)| (key.to_owned(), value)).collect()
 }

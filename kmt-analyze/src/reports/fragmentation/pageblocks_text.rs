@@ -1,6 +1,6 @@
 //! Tables of pageblocks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::order_columns::{LARGER, ORDERS};
 use super::pageblocks::{Pageblocks, ZoneBlocks};
@@ -51,14 +51,15 @@ fn by_type(rows: &Pageblocks) -> Table {
     // Most pages are of low orders: high ones leave first.
     let column = |order: usize| ORDERS.get(order).unwrap_or(&LARGER).clone().leaves(order as u8 + 1);
     columns.extend(orders.iter().map(|&order| column(order)));
-    let of_order = |name: &str, order: usize| -> u64 {
-        let rows = rows.by_order_and_migratetype.iter();
-        rows.filter(|row| place(row.order) == order && row.migratetype == name).map(|row| row.pages).sum()
-    };
+    let mut pages: HashMap<(&str, usize), u64> = HashMap::new();
+    for row in &rows.by_order_and_migratetype {
+        *pages.entry((&row.migratetype, place(row.order))).or_default() += row.pages;
+    }
+    let of_order = |name, order| pages.get(&(name, order)).copied().unwrap_or_default();
     let mut table = Table::new("", columns);
     for row in &rows.by_migratetype {
         let first = [Cell::text(&row.migratetype), Cell::Count(row.blocks), Cell::Count(row.pages)];
-        let by_order = orders.iter().map(|&order| Cell::Count(of_order(&row.migratetype, order)));
+        let by_order = orders.iter().map(|&order| Cell::Count(of_order(row.migratetype.as_str(), order)));
         table.row(first.into_iter().chain(by_order));
     }
     table

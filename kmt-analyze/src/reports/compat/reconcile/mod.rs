@@ -10,7 +10,6 @@ use super::others;
 use crate::collect::{Collectors, Reasons};
 use crate::failure::{Outcome, Result};
 use crate::pass::selection::{Selection, Wants, analyse_for};
-use crate::render::json::object;
 use crate::render::out::Schema;
 use crate::render::screen::Screen;
 use crate::reports::common::stated::Keys;
@@ -27,5 +26,5 @@ pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let rows = rows::of(&result, result.get(reasons), &others.legacy);
     let about = About { session, selection: None, keys: Keys::All, schema: Schema::first("reconcile") };
     let screens = || vec![(String::new(), Screen::verbatim(text::of(&rows)))];
-    emit(&about, &result, output, |out| out.extend(object(&rows)), screens)
+    emit(&about, &result, output, || &rows, screens)
 }
