@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
+use super::dimensions;
 use super::files::{self, File};
 use crate::support::files::{REPORTS, Scratch, data, run, stderr};
 
@@ -40,19 +41,20 @@ pub fn taken(args: &[&str], file: &Path, seconds_max: f64) -> Taken {
         let status = fs::read_to_string(format!("{place}/status")).unwrap_or_default();
         let kib = status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
         taken.bytes = kib.and_then(|k| k.parse::<u64>().ok()).map_or(taken.bytes, |kib| kib << 10);
-        // Fields 14 and 15 of proc(5): ticks of 10 ms.
+        // Fields 3, 14 and 15 of proc(5): state, ticks of 10 ms. What has ended keeps its ticks until it is waited for.
         let stat = fs::read_to_string(format!("{place}/stat")).unwrap_or_default();
         let ticks: Vec<u64> = stat.split(' ').skip(13).take(2).filter_map(|t| t.parse().ok()).collect();
         taken.seconds = (ticks.iter().sum::<u64>() as f64 / 100.0).max(taken.seconds);
+        if stat.split(' ').nth(2) == Some("Z") {
+            break;
+        }
         if taken.seconds > seconds_max || taken.bytes > 4 << 30 {
             child.kill().unwrap();
         }
-        if let Some(status) = child.try_wait().unwrap() {
-            taken.code = status.code();
-            return taken;
-        }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(2));
     }
+    taken.code = child.wait().unwrap().code();
+    taken
 }
 
 /// What is wrong with what a command took.
@@ -192,5 +194,9 @@ fn files_are_written() {
     let folder = std::env::var_os("KMT_HOSTILE").expect("KMT_HOSTILE names a folder");
     for made in files::all() {
         fs::write(Path::new(&folder).join(made.name).with_extension("kmt"), (made.make)()).unwrap();
+    }
+    for made in dimensions::all() {
+        let name = made.name.replace(' ', "-");
+        fs::write(Path::new(&folder).join(name).with_extension("kmt"), (made.make)(made.count * 2)).unwrap();
     }
 }

@@ -14,6 +14,7 @@ use crate::support::model::{Event, What};
 mod budget;
 mod dimensions;
 mod files;
+mod growth;
 mod products;
 
 fn number(file: &[u8], at: usize) -> usize {

@@ -1,17 +1,10 @@
-//! Files that have much of one thing: a program whose work is a product of two counts takes minutes for them.
+//! Files for which work that is a product of two counts takes minutes.
 
 use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
 use kmt_format::write::Task;
 
+use super::{HEAP, LONG, SITE, bytes};
 use crate::support::hostile::{Made, cache_frees, chunk};
-
-const SITE: u64 = 0xffff_ffff_8100_0000;
-const HEAP: u64 = 0xffff_8880_0000_0000;
-const LONG: &str = "unsigned long";
-
-fn bytes(numbers: &[u64]) -> Vec<u8> {
-    numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
-}
 
 /// Each object of one call site is freed at another place, on another CPU.
 pub fn freeing_sites(count: u64) -> Vec<u8> {

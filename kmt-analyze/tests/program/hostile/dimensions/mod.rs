@@ -1,0 +1,95 @@
+//! Files that have much of one thing, in any number: twice as many must not cost much more than twice.
+
+mod formats;
+mod objects;
+mod pages;
+mod products;
+mod stored;
+mod tables;
+mod tasks;
+
+pub use products::*;
+
+const SITE: u64 = 0xffff_ffff_8100_0000;
+const HEAP: u64 = 0xffff_8880_0000_0000;
+const LONG: &str = "unsigned long";
+
+/// Numbers as bytes of an event.
+fn bytes(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
+}
+
+/// A thing of which a file can have much.
+#[derive(Clone, Copy)]
+pub struct Dimension {
+    pub name: &'static str,
+    /// How many the smaller file of the full test has.
+    pub count: u64,
+    /// A file with that many.
+    pub make: fn(u64) -> Vec<u8>,
+}
+
+/// All of them.
+pub fn all() -> Vec<Dimension> {
+    let dimension = |name, count, make| Dimension { name, count, make };
+    vec![
+        dimension("live objects of one call site", 100_000, objects::live),
+        dimension("objects that come and go", 60_000, objects::lives),
+        dimension("call sites", 50_000, objects::call_sites),
+        dimension("sizes", 50_000, objects::sizes),
+        dimension("gfp_flags", 50_000, objects::gfp_flags),
+        dimension("nodes", 50_000, objects::nodes),
+        dimension("frees of what was never allocated", 100_000, objects::unseen),
+        dimension("allocations of one address", 50_000, objects::one_address),
+        dimension("objects that overlap", 50_000, objects::overlapping),
+        dimension("lengths of lives", 50_000, objects::lengths),
+        dimension("time between events", 50_000, objects::gaps),
+        dimension("cache names of one call site", 25_000, cache_names),
+        dimension("call sites × caches", 50_000, sites_and_caches),
+        dimension("freeing sites", 50_000, freeing_sites),
+        dimension("frames", 60_000, pages::frames),
+        dimension("orders", 30_000, pages::orders),
+        dimension("migrate types", 50_000, pages::migratetypes),
+        dimension("frees of part of a block", 50_000, pages::parts),
+        dimension("call sites of pages", 50_000, pages::stacks),
+        dimension("fallbacks", 40_000, pages::fallbacks),
+        dimension("tasks", 40_000, tasks::tasks),
+        dimension("rows of tasks", 50_000, tasks::rows),
+        dimension("renames of one task", 30_000, renames),
+        dimension("naming classes", 2_000, |n| naming_classes(n as u16, 10_000)),
+        dimension("starts and exits of tasks", 20_000, tasks::kin),
+        dimension("cgroups of one task", 50_000, tasks::cgroups_of_one),
+        dimension("cgroups", 50_000, tasks::cgroups),
+        dimension("stacks", 30_000, tasks::stacks),
+        dimension("depth of stacks", 2_000, tasks::depth),
+        dimension("stalls that do not end", 60_000, open_stalls),
+        dimension("stalls", 60_000, tasks::stalls),
+        dimension("shrinkers of one function", 25_000, shrinkers_of_a_function),
+        dimension("shrinkers of many functions", 25_000, tasks::shrinkers),
+        dimension("depth of a graph", 60_000, deep_graph),
+        dimension("symbols", 100_000, tables::symbols),
+        dimension("symbols of one address", 100_000, tables::symbols_of_one_address),
+        dimension("owners of symbols", 25_000, symbol_owners),
+        dimension("source lines", 50_000, tables::lines),
+        dimension("inlined functions of one address", 25_000, tables::inlined),
+        dimension("snapshots", 1_000, |n| snapshots(n, 20_000)),
+        dimension("lines of a snapshot", 20_000, tables::slabinfo_lines),
+        dimension("attached files", 20_000, tables::files),
+        dimension("keys of metadata", 50_000, tables::keys),
+        dimension("ranges of CPUs of a node", 25_000, tables::cpu_ranges),
+        dimension("sums", 50_000, tables::sums),
+        dimension("counters of CPUs", 4_000, tables::counters),
+        dimension("classes", 3_000, formats::classes),
+        dimension("fields of a class", 60, formats::fields),
+        dimension("list of __print_symbolic", 2_000, formats::symbolic),
+        dimension("list of __print_flags", 2_000, formats::flags),
+        dimension("arguments of a format", 1_000, formats::arguments),
+        dimension("parentheses of a format", 5_000, formats::parentheses),
+        dimension("CPUs", 4_000, stored::cpus),
+        dimension("CPUs with a page", 4_000, |n| page_on_each_cpu(n as u32)),
+        dimension("chunks", 10_000, stored::chunks),
+        dimension("losses", 10_000, stored::losses),
+        dimension("chunks without events", 20_000, stored::empty_chunks),
+        dimension("texts", 20_000, stored::texts),
+    ]
+}
