@@ -8,8 +8,8 @@ pub mod capture;
 pub mod codec;
 pub mod counted;
 pub mod cutting;
+pub mod differential;
 pub mod event_format;
-
 pub mod import;
 pub mod index;
 pub mod kernel_text;
@@ -23,5 +23,6 @@ pub mod print_fmt;
 pub mod recover;
 pub mod repair;
 pub mod round_trip;
+pub mod second;
 pub mod story;
 pub mod subbuffer;

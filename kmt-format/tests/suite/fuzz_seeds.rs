@@ -3,12 +3,15 @@
 
 use std::fs;
 
+use crate::support as second;
 use crate::support::seeds::{folder, seeds};
 
 #[path = "../../../fuzz/src/codec.rs"]
 mod codec;
 #[path = "../../../fuzz/src/cutting.rs"]
 mod cutting;
+#[path = "../../../fuzz/src/differential.rs"]
+mod differential;
 #[path = "../../../fuzz/src/event_format.rs"]
 mod event_format;
 #[path = "../../../fuzz/src/index.rs"]
@@ -86,6 +89,11 @@ fn vectors_through_open_repaired() {
 #[test]
 fn vectors_through_cutting() {
     vectors(cutting::run);
+}
+
+#[test]
+fn vectors_through_differential() {
+    vectors(differential::run);
 }
 
 #[test]

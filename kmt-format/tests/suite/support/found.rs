@@ -51,7 +51,7 @@ fn format(header: &Header) -> Json {
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mut Map<String, Json>) {
@@ -267,7 +267,7 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     out.insert("chunks".into(), file.kinds.clone().into());
     out.insert("classes".into(), like["classes"].clone());
     let mut losses: Vec<&naive::Loss> = file.losses.iter().collect();
-    losses.sort_by_key(|l| (l.cpu, l.at));
+    losses.sort_by_key(|l| l.cpu);
     let losses = losses.iter().map(|l| {
         let counted = if l.flags & 1 == 1 { l.count } else { 0 };
         json!({"cpu": l.cpu, "before": l.at, "counted": counted, "uncounted": l.flags & !13 != 0, "damaged": l.flags & 4 == 4, "overwritten": l.flags & 8 == 8})

@@ -168,7 +168,7 @@ pub fn read(data: &[u8]) -> File {
         assert_eq!(header.u32(48) as u32, crc32(&data[at + 64..at + total]));
         let stored = decoded(header, &data[at + 64..at + 64 + body_len], file.long);
         let body = Bytes { data: &stored, big };
-        let kind = String::from_utf8(header.data[8..12].to_vec()).unwrap();
+        let kind = String::from_utf8_lossy(&header.data[8..12]).into_owned();
         if kind == "EVNT" || kind == "RAWP" {
             number(header, body, &mut file);
         }
@@ -228,7 +228,7 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
     let heap = body.from(slot_at + slot_count * slot_len, heap_len);
     let text = |at: usize| {
         let (offset, len) = (body.u32(at), body.u32(at + 4));
-        String::from_utf8(heap.data[offset..offset + len].to_vec()).unwrap()
+        String::from_utf8_lossy(&heap.data[offset..offset + len]).into_owned()
     };
     for i in 0..class_count {
         let at = class_at + i * class_len;

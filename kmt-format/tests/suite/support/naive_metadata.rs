@@ -9,7 +9,7 @@ pub fn hex(bytes: &[u8]) -> Json {
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Start of each row of a table.
