@@ -369,6 +369,11 @@ fn a_target_that_lies_gets_a_clear_error_and_no_file() {
             "changed or cut (12)",
         ),
         (
+            "growing",
+            "good; until_line 'folder exec'; echo \"KMT-$N folder /run/kmt-$N\"; until_line take; set -- $l; echo \"KMT-$N ready\"; head -c $2 > /dev/null; while echo \"KMT-$N grown 12\"; do :; done",
+            "the length of a file that grows",
+        ),
+        (
             "version",
             "install_() { good; until_line 'folder exec'; echo \"KMT-$N folder /run/kmt-$N\"; until_line take; set -- $l; echo \"KMT-$N ready\"; head -c $2 > /dev/null; echo \"KMT-$N got $2\"; until_line chmod; echo \"KMT-$N version Illegal instruction\"; }; install_; sleep 1; exit",
             "does not run on the target: Illegal instruction",

@@ -154,7 +154,7 @@ impl Shell {
         self.line.send(&text)?;
         self.answer("ready", Some(Instant::now() + ANSWER))?;
         self.line.send(bytes)?;
-        let answer = self.answer("got", Some(Instant::now() + 4 * ANSWER))?;
+        let answer = self.arrived(bytes.len() as u64)?;
         let mut numbers = answer.split_whitespace().map(|word| word.parse::<u64>().ok());
         let (len, sum) = (numbers.next().flatten(), numbers.next().flatten());
         let is_same = !facts.has_cksum || sum == Some(expected.into());
@@ -168,8 +168,27 @@ impl Shell {
         Ok(begin.elapsed())
     }
 
-    /// Waits for our line with this word, and returns its rest. Other text, which commands on the target print, is shown.
+    /// Waits for the end of a file, as long as it grows there. On a slow line much is on its way when all was sent.
+    fn arrived(&mut self, len: u64) -> Result<String> {
+        let mut there = 0;
+        loop {
+            let (word, rest) = self.one_of(&["grown", "got"], Some(Instant::now() + ANSWER))?;
+            match rest.trim().parse::<u64>() {
+                _ if word == "got" => return Ok(rest),
+                Ok(now) if now > there && now <= len => there = now,
+                _ => return Err(self.unexpected("the length of a file that grows")),
+            }
+        }
+    }
+
+    /// Waits for our line with this word, and returns its rest.
     pub fn answer(&mut self, word: &str, until: Option<Instant>) -> Result<String> {
+        self.one_of(&[word], until).map(|(_, rest)| rest)
+    }
+
+    /// Waits for our line with one of these words; the word, and its rest. Other text, which commands on the target print,
+    /// is shown.
+    fn one_of(&mut self, words: &[&str], until: Option<Instant>) -> Result<(String, String)> {
         loop {
             let line = self.line.line(until)?;
             let line = String::from_utf8_lossy(&line).into_owned();
@@ -178,10 +197,10 @@ impl Shell {
                 continue;
             };
             let (found, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-            if found != word {
-                return Err(self.unexpected(word));
+            if !words.contains(&found) {
+                return Err(self.unexpected(&words.join(", ")));
             }
-            return Ok(rest.to_owned());
+            return Ok((found.to_owned(), rest.to_owned()));
         }
     }
 

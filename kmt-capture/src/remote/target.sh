@@ -20,18 +20,21 @@ folder() {
     watch
     say folder "$d"
 }
-# Returns when a command prints the same for the time of silence. Not every sleep has fractions of seconds.
+# Returns when a command prints the same for the time of silence; with G, the other machine is told until then. Not every
+# sleep has fractions of seconds.
+G=
 K=2; sleep 0.01 2> /dev/null || { H=$S; K=1; }
 still() {
     n= k=0
     while [ $k -lt $K ]; do
         sleep "$H" || exit
         m=$("$@" 2> /dev/null)
-        if [ "$m" = "$n" ]; then k=$((k + 1)); else k=0; n=$m; fi
+        if [ "$m" = "$n" ]; then k=$((k + 1)); else k=0; n=$m; [ -z "$G" ] || say grown "$m"; fi
     done
 }
 size() { cat "$1" | wc -c; }
 stalled() {
+    G=1
     still size "$2"
     # The shell cleans up, if it is still there.
     { kill -KILL "$1"; sleep 1; kill -0 $$ || rm -rf "$d"; } 2> /dev/null
@@ -43,7 +46,7 @@ take() {
     say ready
     if [ "$3" = head ]; then head -c "$1" <&3 > "$2" & else dd ibs=1 obs=4096 count="$1" <&3 > "$2" 2> /dev/null & fi
     p=$!
-    stalled $p "$2" < /dev/null > /dev/null 2>&1 3<&- & w=$!
+    stalled $p "$2" < /dev/null 2> /dev/null 3<&- & w=$!
     wait $p; r=$?
     end $w
     exec 3<&-
