@@ -78,6 +78,17 @@ fn written(events: &[Event]) -> Vec<u8> {
     crafted.writer.finish().unwrap()
 }
 
+/// The same in chunks of so many events.
+fn written_in_chunks(events: &[Event], len: usize) -> Vec<u8> {
+    let mut crafted = Crafted::new();
+    crafted.release("6.1.0");
+    for events in events.chunks(len) {
+        events.iter().for_each(|e| crafted.event(e));
+        (0..2).for_each(|cpu| crafted.writer.flush(cpu).unwrap());
+    }
+    crafted.writer.finish().unwrap()
+}
+
 /// All numbers of a report about events, as text.
 fn totals(file: &[u8]) -> String {
     let summary = json(&["summary", "--json"], file);
@@ -128,6 +139,45 @@ proptest! {
         let part = out(&["slice", "-o", "-", "--cpu", &cpu_text], &file);
         let expected: Vec<Value> = all.into_iter().filter(|e| e["cpu"].as_u64() == Some(cpu)).collect();
         prop_assert_eq!(events(&part), expected);
+    }
+
+    /// What was written is read, however it lies in chunks. What is recovered of a file that is cut is a beginning of each
+    /// CPU's events, with the totals of these.
+    #[test]
+    fn recovered_parts_are_beginnings(events_of in trace(), len in 1..40usize, cut in 0.0..1.0f64) {
+        let file = written_in_chunks(&events_of, len);
+        let all = events(&file);
+        prop_assert_eq!(&all, &events(&written(&events_of)));
+        let mut told: Vec<&Event> = events_of.iter().collect();
+        told.sort_by_key(|e| (e.time, e.cpu));
+        let told: Vec<(u64, i64)> = told.iter().map(|e| (e.cpu, e.pid)).collect();
+        let read = all.iter().map(|e| (e["cpu"].as_u64().unwrap(), e["pid"].as_i64().unwrap()));
+        prop_assert_eq!(read.collect::<Vec<_>>(), told);
+        let whole = out(&["recover", "-o", "-"], &file);
+        assert_sound(&whole);
+        prop_assert_eq!(events(&whole), all.clone());
+        prop_assert_eq!(totals(&whole), totals(&file));
+
+        let cut = &file[..(file.len() as f64 * cut) as usize];
+        let ran = in_process::run(&["recover", "-o", "-", FILE], &[(FILE, cut)]);
+        // A file without its schema has nothing that can be read.
+        if ran.ended.is_err() || ran.written.is_empty() {
+            return Ok(());
+        }
+        let found = events(&ran.written);
+        let mut kept = Vec::new();
+        for cpu in 0..2 {
+            let of = |events: &[Value]| -> Vec<Value> {
+                events.iter().filter(|e| e["cpu"].as_u64() == Some(cpu)).cloned().collect()
+            };
+            let (part, whole) = (of(&found), of(&all));
+            prop_assert!(whole.starts_with(&part), "CPU {}", cpu);
+            kept.extend(events_of.iter().filter(|e| e.cpu == cpu).take(part.len()).cloned());
+        }
+        kept.sort_by_key(|e| (e.time, e.cpu));
+        if !kept.is_empty() {
+            prop_assert_eq!(totals(&ran.written), totals(&written(&kept)));
+        }
     }
 
     /// An anonymized file has the same totals, and no address is where it was; the same seed gives the same events.
