@@ -2,24 +2,19 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use kmt_common::tell;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::progress::Progress;
+use super::messages::{LINE_MAX, Messages};
 use crate::failure::{Failure, Result};
 use crate::record::command::Signals;
 
-/// Longest line that a target may send as text.
-const LINE_MAX: usize = 4096;
 /// Bytes that are read at once.
 const READ_LEN: usize = 64 << 10;
 /// How often a beat is sent.
 const BEAT_EVERY: Duration = Duration::from_millis(200);
-/// Lines of text that are shown of one target.
-const SHOWN_MAX: u32 = 1_000;
 /// Time without progress after which sending is given up.
 const STUCK: Duration = Duration::from_secs(30);
 /// A beat: a line, since scripts read lines.
@@ -45,9 +40,8 @@ pub struct Connection {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    stderr: Option<ChildStderr>,
-    messages: Vec<u8>,
-    shown: u32,
+    /// What the command and the recorder report, and the line of status.
+    pub messages: Messages,
     /// Bytes that came and were not taken.
     pub unread: Vec<u8>,
     signals: Signals,
@@ -58,8 +52,6 @@ pub struct Connection {
     pub sent: u64,
     /// Bytes received.
     pub received: u64,
-    /// The line of status, which messages replace.
-    pub progress: Progress,
 }
 
 impl Connection {
@@ -81,19 +73,16 @@ impl Connection {
         rustix::io::ioctl_fionbio(&stdin, true).map_err(|e| failed(e.into()))?;
         Ok(Self {
             name: words.join(" "),
-            stderr: child.stderr.take(),
+            messages: Messages::new(child.stderr.take(), quiet),
             child,
             stdin: Some(stdin),
             stdout,
-            messages: Vec::new(),
-            shown: 0,
             unread: Vec::new(),
             signals,
             asked: 0,
             beat: None,
             sent: 0,
             received: 0,
-            progress: Progress::new(quiet),
         })
     }
 
@@ -166,7 +155,7 @@ impl Connection {
                 return Came::End;
             }
             if is_err {
-                self.read_messages();
+                self.messages.read();
             }
             if is_out {
                 let mut bytes = [0; READ_LEN];
@@ -187,12 +176,12 @@ impl Connection {
     /// True for standard output and standard error if they can be read.
     fn poll(&self, left: Duration) -> (bool, bool) {
         let mut fds = vec![PollFd::new(&self.stdout, PollFlags::IN)];
-        fds.extend(self.stderr.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        fds.extend(self.messages.stderr.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         fds.extend(self.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
         let _ = poll(&mut fds, Some(&timeout));
         let is_ready = |fd: Option<&PollFd<'_>>| fd.is_some_and(|fd| !fd.revents().is_empty());
-        (is_ready(fds.first()), self.stderr.is_some() && is_ready(fds.get(1)))
+        (is_ready(fds.first()), self.messages.stderr.is_some() && is_ready(fds.get(1)))
     }
 
     /// A beat that does not fit is left out: then enough bytes are on their way.
@@ -202,31 +191,6 @@ impl Connection {
             if let Some(Ok(len)) = self.stdin.as_mut().map(|stdin| stdin.write(BEAT)) {
                 self.sent += len as u64;
             }
-        }
-    }
-
-    /// Prints what the command and the recorder report, line by line.
-    fn read_messages(&mut self) {
-        let mut bytes = [0; LINE_MAX];
-        match self.stderr.as_mut().map(|stderr| stderr.read(&mut bytes)) {
-            Some(Ok(len)) if len > 0 => self.messages.extend_from_slice(bytes.get(..len).unwrap_or_default()),
-            _ => self.stderr = None,
-        }
-        while let Some(len) = end_of_line(&self.messages, self.stderr.is_none()) {
-            let line: Vec<u8> = self.messages.drain(..len).collect();
-            let line = line.strip_suffix(b"\n").unwrap_or(&line);
-            self.show(line.strip_suffix(b"\r").unwrap_or(line));
-        }
-    }
-
-    /// Shows a line of the target, which may send them without end.
-    pub fn show(&mut self, line: &[u8]) {
-        self.shown = self.shown.saturating_add(1);
-        if self.shown < SHOWN_MAX {
-            self.progress.clear();
-            tell!("{}", String::from_utf8_lossy(line));
-        } else if self.shown == SHOWN_MAX {
-            tell!("the target sends more than {SHOWN_MAX} lines of text; the rest is not shown");
         }
     }
 
@@ -259,7 +223,7 @@ impl Connection {
 
     /// The failure of a command that ended too early.
     pub fn ended(&mut self) -> Failure {
-        self.drain_messages();
+        self.messages.drain();
         // Its streams end a moment before it does.
         let status = self.exit_within(Duration::from_millis(500));
         let how =
@@ -279,40 +243,20 @@ impl Connection {
         }
     }
 
-    /// Prints the messages of a command that ends.
-    fn drain_messages(&mut self) {
-        let until = Instant::now() + Duration::from_millis(500);
-        while self.stderr.is_some() && Instant::now() < until {
-            let (_, is_err) = self.poll(Duration::from_millis(50));
-            if is_err {
-                self.read_messages();
-            }
-        }
-    }
-
     /// Closes the line. The command has a second to end by itself.
     pub fn close(&mut self) {
         self.stdin = None;
-        self.drain_messages();
+        self.messages.drain();
         self.exit_within(Duration::from_secs(1));
         let _ = self.child.kill();
         let _ = self.child.wait();
-        self.progress.clear();
+        self.messages.progress.clear();
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-/// Length of the first line; a long one is cut, and at the end of the text the rest is one.
-fn end_of_line(text: &[u8], is_end: bool) -> Option<usize> {
-    match text.iter().take(LINE_MAX).position(|&b| b == b'\n') {
-        Some(at) => Some(at + 1),
-        None if text.len() >= LINE_MAX => Some(LINE_MAX),
-        None => Some(text.len()).filter(|&len| is_end && len > 0),
     }
 }
 

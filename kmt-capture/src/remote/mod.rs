@@ -11,6 +11,7 @@ mod connection;
 mod facts;
 mod findings;
 mod install;
+mod messages;
 mod progress;
 mod recording;
 mod script;

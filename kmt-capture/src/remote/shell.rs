@@ -193,7 +193,7 @@ impl Shell {
             let line = self.line.line(until)?;
             let line = String::from_utf8_lossy(&line).into_owned();
             let Some(rest) = line.strip_prefix(&format!("KMT-{} ", self.nonce)) else {
-                self.line.show(line.as_bytes());
+                self.line.messages.show(line.as_bytes());
                 continue;
             };
             let (found, rest) = rest.split_once(' ').unwrap_or((rest, ""));

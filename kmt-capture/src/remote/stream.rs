@@ -97,7 +97,7 @@ pub fn receive(line: &mut Connection, output: &mut Output, bounds: Bounds) -> Re
     line.begin_beats();
     loop {
         let mut bytes = std::mem::take(&mut line.unread);
-        let is_text = frames.feed(&mut bytes, output, &mut line.progress)?;
+        let is_text = frames.feed(&mut bytes, output, &mut line.messages.progress)?;
         line.unread = bytes;
         if frames.is_over || is_text {
             return Ok(if is_text { Ended::Text } else { Ended::Complete });
