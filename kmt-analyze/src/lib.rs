@@ -30,6 +30,7 @@ pub mod reports;
 pub mod stream;
 pub mod trace;
 
+mod chart;
 mod dump;
 mod edit;
 mod export;

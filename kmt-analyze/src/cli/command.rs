@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::args::{DiffArgs, DumpArgs, InfoArgs, SelectArgs, Target};
+use crate::chart;
 use crate::edit::{Audience, Compress};
 use crate::export::{self, Format};
-use crate::reports::{account, compat};
+use crate::reports::{account, compat, timeline};
 use crate::trace::time_range::TimeRange;
 
 /// Options of `summary`.
@@ -140,6 +141,39 @@ pub struct ExportArgs {
     pub select: SelectArgs,
 }
 
+/// Options of `chart`.
+#[derive(clap::Args)]
+pub struct ChartArgs {
+    /// Kind of the chart
+    #[arg(value_enum)]
+    pub kind: chart::Kind,
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "FILE.svg", default_value = "-")]
+    pub output: PathBuf,
+    /// Overwrite existing output
+    #[arg(long)]
+    pub force: bool,
+    /// With timeline: key of the lines
+    #[arg(long, value_enum, default_value = "kind")]
+    pub by: timeline::Key,
+    /// With timeline: number of steps
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub steps: u32,
+    /// With timeline: at most N lines, and the sum of the others
+    #[arg(short, long = "lines", value_name = "N", default_value_t = 7)]
+    pub lines: usize,
+    /// With flame: what the width of a frame stands for
+    #[arg(long, value_enum, default_value = "alloc")]
+    pub weight: export::Weight,
+    /// With flame: pages by allocation stack, instead of slab objects
+    #[arg(long)]
+    pub pages: bool,
+    #[command(flatten)]
+    pub select: SelectArgs,
+}
+
 /// Commands and their options; those of reports are in the registry.
 #[derive(Subcommand)]
 pub enum Command {
@@ -177,6 +211,8 @@ pub enum Command {
     ///
     /// Formats: perfetto, pprof, dhat, folded, csv, ndjson, sqlite, parquet.
     Export(Box<ExportArgs>),
+    /// A picture of a report, as SVG
+    Chart(Box<ChartArgs>),
     /// Part of a trace as a new file
     ///
     /// In the new file, objects allocated before the part and freed in it count as allocated before the trace. Option

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 
 use args::{DiffArgs, DumpArgs, DumpFormat, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
-use command::{AnonymizeArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
+use command::{AnonymizeArgs, ChartArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
 use help::grouped;
 use kmt_common::manual;
 use kmt_common::version::VERSION;
 use mistakes::corrected;
 use report::with_reports;
 
+use crate::chart;
 use crate::dump::{self, live};
 use crate::edit;
 use crate::export::{self, Of};
@@ -150,6 +151,7 @@ fn dispatch(command: Command, show: Show) -> Result<Outcome> {
         Command::Account { options, target } => {
             with(&target.file, |session| account::run(session, &options, &plain(target.json, show)))
         }
+        Command::Chart(args) => draw(*args),
         Command::Export(args) => export(*args),
         Command::Slice(args) => {
             let SliceArgs { made, time, cpu, pid, event } = args;
@@ -226,6 +228,21 @@ fn export(args: ExportArgs) -> Result<Outcome> {
     };
     export::check(&options)?;
     with(&args.file, |session| export::run(session, &options))
+}
+
+fn draw(args: ChartArgs) -> Result<Outcome> {
+    let options = chart::ChartOptions {
+        kind: args.kind,
+        target: export::Target { path: args.output, force: args.force },
+        selection: args.select.into(),
+        by: args.by,
+        steps: args.steps as usize,
+        lines: args.lines,
+        weight: args.weight,
+        pages: args.pages,
+    };
+    options.target.check()?;
+    with(&args.file, |session| chart::run(session, &options))
 }
 
 fn dump(args: DumpArgs) -> Result<Outcome> {

@@ -3,48 +3,79 @@
 use std::collections::BTreeMap;
 
 use super::objects::{Resolver, lives};
-use super::output::Export;
+use super::output::{Export, Target};
 use super::points::{Point, Points, frames};
 use super::{ExportOptions, Weight, page_points};
 use crate::failure::{Failure, Outcome, Result};
+use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Writes the stacks. Objects without a stack get one from their cache and call site.
+/// Weights by stack: frames from the outermost on, separated by `;`.
+pub struct Stacks {
+    /// Each stack once.
+    pub lines: BTreeMap<String, u64>,
+    /// The pass that they are of.
+    pub result: Analysis,
+}
+
+/// Writes the stacks.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    if options.pages {
-        return pages(session, options);
-    }
     let mut out = Export::open(&options.target)?;
-    let is_live = options.weight == Weight::Live || options.selection.at.is_some();
+    let Stacks { lines, result } =
+        stacks(session, &options.selection, &options.target, options.weight, options.pages)?;
+    write(&mut out, &lines)?;
+    out.finish()?;
+    Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))
+}
+
+/// The stacks of slab objects, or of pages. At an instant nothing is allocated: what is live counts.
+/// `target` has room for all lives beside it.
+pub fn stacks(
+    session: &Session<'_>,
+    selection: &Selection,
+    target: &Target,
+    weight: Weight,
+    pages: bool,
+) -> Result<Stacks> {
+    let weight = if weight == Weight::Alloc && selection.at.is_some() { Weight::Live } else { weight };
+    if pages { of_pages(session, selection, weight) } else { of_objects(session, selection, target, weight) }
+}
+
+/// Objects without a stack get one from their cache and call site; the leaf is the cache.
+fn of_objects(
+    session: &Session<'_>,
+    selection: &Selection,
+    target: &Target,
+    weight: Weight,
+) -> Result<Stacks> {
+    let is_live = weight == Weight::Live || selection.at.is_some();
     let rests_on = if is_live { Input::SlabLives } else { Input::SlabAllocs };
-    let mut lives = lives(session, &options.selection, &options.target, rests_on)?;
+    let mut lives = lives(session, selection, target, rests_on)?;
     let names = Resolver::new(session, &lives.result);
-    let (_, last) = options.selection.span(session);
+    let (_, last) = selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (place, point) in &points.points {
         let mut path: Vec<String> =
             frames(place, &lives, &names).iter().rev().map(|&a| frame(&names.symbol(a))).collect();
-        // The leaf is the cache.
         path.push(frame(&format!("[{}]", place.3)));
-        *lines.entry(path.join(";")).or_default() += weight(point, options);
+        *lines.entry(path.join(";")).or_default() += weight_of(point, weight);
     }
-    write(&mut out, &lines)?;
-    out.finish()?;
-    Ok(outcome(&session.path, session.trace, &lives.result.damages, session.losses.any()))
+    drop(names);
+    Ok(Stacks { lines, result: lives.result })
 }
 
-/// Writes pages by stack; the leaf is their order and migrate type.
-fn pages(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    if options.weight == Weight::Waste {
+/// The leaf is the order and migrate type.
+fn of_pages(session: &Session<'_>, selection: &Selection, weight: Weight) -> Result<Stacks> {
+    if weight == Weight::Waste {
         return Err(Failure::new("pages are used as requested: --by waste is for slab objects"));
     }
-    let mut out = Export::open(&options.target)?;
-    let pages = page_points::of(session, &options.selection)?;
-    let is_live = options.weight == Weight::Live || options.selection.at.is_some();
+    let pages = page_points::of(session, selection)?;
+    let is_live = weight == Weight::Live || selection.at.is_some();
     if is_live && !pages.ends_known {
         return Err(Failure::new("page frees were not recorded, so live pages are unknown"));
     }
@@ -57,17 +88,13 @@ fn pages(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
             path.push("(no stack)".to_owned());
         }
         path.push(frame(&format!("[{}]", page.kind)));
-        *lines.entry(path.join(";")).or_default() += weight(&page.point, options);
+        *lines.entry(path.join(";")).or_default() += weight_of(&page.point, weight);
     }
-    write(&mut out, &lines)?;
-    out.finish()?;
-    Ok(outcome(&session.path, session.trace, &pages.result.damages, session.losses.any()))
+    Ok(Stacks { lines, result: pages.result })
 }
 
-/// Weight of a stack. At an instant nothing is allocated: what is live counts.
-fn weight(point: &Point, options: &ExportOptions) -> u64 {
-    match options.weight {
-        Weight::Alloc if options.selection.at.is_some() => point.bytes_live,
+fn weight_of(point: &Point, weight: Weight) -> u64 {
+    match weight {
         Weight::Alloc => point.bytes_alloc,
         Weight::Live => point.bytes_live,
         Weight::Waste => point.bytes_alloc.saturating_sub(point.bytes_req),

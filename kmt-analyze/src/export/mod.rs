@@ -19,6 +19,7 @@ mod sqlite;
 mod table_writer;
 mod tables;
 
+pub use folded::{Stacks, stacks as folded_stacks};
 pub use output::Target;
 pub use report_table::{ReportTable, csv};
 

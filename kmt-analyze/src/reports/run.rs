@@ -7,7 +7,7 @@ use super::common::stated::Keys;
 use super::common::{Context, View};
 use super::document::{About, emit, refuse};
 use super::output::Output;
-use super::report::{Answer, AnyReport, Pending};
+use super::report::{Answer, AnyReport, Pending, Report};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
 use crate::pass::Analysis;
@@ -74,6 +74,21 @@ pub fn one(
         || answer.rows(),
         || vec![(String::new(), answer.screen(&context.view(output.show.look)))],
     )
+}
+
+/// The typed rows of one report; why there are none, if so.
+pub fn typed<R: Report>(
+    context: &Context<'_, '_>,
+    report: &R,
+) -> (Analysis, std::result::Result<R::Rows, String>) {
+    let mut collectors = Collectors::default();
+    let handles = Report::collect(report, context, &mut collectors);
+    let analysis = analyse_for(context.session, context.selection, &wants(&[report], &collectors));
+    let rows = match Report::refuses(report, context, &analysis) {
+        Some(reason) => Err(reason),
+        None => Ok(Report::compute(report, context, &analysis, &handles)),
+    };
+    (analysis, rows)
 }
 
 /// The rows of one report, for those who print them otherwise; why there are none, if so.

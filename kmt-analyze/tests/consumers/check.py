@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 csv.field_size_limit(1 << 30)
 
@@ -30,6 +31,20 @@ class Check:
         summary = json.loads(run(analyze, "summary", "--json", file))
         self.slab, self.trace = summary["slab"], summary["trace"]
         self.sites = json.loads(run(analyze, "callers", "--json", file))["callers"]
+
+    def charts(self):
+        """XML, with the numbers of the report."""
+        for by in ("kind", "cache", "task"):
+            svg = run(self.analyze, "chart", "timeline", "--by", by, self.file)
+            root = xml.etree.ElementTree.fromstring(svg)
+            lines = [e for e in root.iter() if e.get("data-values") is not None]
+            report = json.loads(run(self.analyze, "timeline", "--json", "--by", by, "--steps", "200", "-l", "7", self.file))
+            ours = {line["name"]: line["bytes_live"] for line in report["timeline"]["lines"]}
+            theirs = {e.get("data-name"): [int(n) for n in e.get("data-values").split()] for e in lines}
+            equal(f"chart timeline --by {by}", theirs, ours)
+        root = xml.etree.ElementTree.fromstring(run(self.analyze, "chart", "flame", self.file))
+        frames = [e for e in root.iter() if e.get("data-value") is not None]
+        equal("chart flame", int(frames[0].get("data-value")), self.slab["bytes_alloc"])
 
     def export(self, format, *options):
         path = os.path.join(self.folder, "export." + format)
@@ -166,6 +181,6 @@ console.log(JSON.stringify(sums));"""
 
 for file in sys.argv[2:]:
     check = Check(sys.argv[1], file)
-    for name in ("tabular", "folded", "pprof", "dhat", "sqlite", "parquet", "perfetto"):
+    for name in ("charts", "tabular", "folded", "pprof", "dhat", "sqlite", "parquet", "perfetto"):
         getattr(check, name)()
         print(f"{os.path.basename(file)}: {name} agrees")

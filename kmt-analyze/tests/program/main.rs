@@ -2,6 +2,7 @@
 
 mod anonymize;
 mod attack;
+mod charts;
 mod cli;
 mod documents;
 mod edit;

@@ -7,7 +7,7 @@ mod rows;
 mod text;
 
 pub use names::Key;
-pub use rows::TimelineRows;
+pub use rows::{LineRow, TimelineRow, TimelineRows};
 
 use crate::collect::{Collectors, Handle, Timeline};
 use crate::pass::Analysis;

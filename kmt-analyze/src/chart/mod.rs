@@ -1,0 +1,107 @@
+//! `chart`: pictures of typed reports, as SVG. They compute no number of their own.
+
+mod axis;
+mod flame;
+mod frame;
+mod svg;
+mod timeline;
+
+use crate::export::{Stacks, Target, Weight, folded_stacks};
+use crate::failure::{Failure, Outcome, Result};
+use crate::pass::Analysis;
+use crate::pass::selection::Selection;
+use crate::pass::sum_of;
+use crate::render::text::escaped;
+use crate::reports::common::Context;
+use crate::reports::common::stated::Stated;
+use crate::reports::common::trust::warnings;
+use crate::reports::report::Report;
+use crate::reports::run::typed;
+use crate::reports::timeline::{Key, TimelineReport};
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
+use clap::ValueEnum;
+use frame::Frame;
+
+/// Kind of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// Live memory over time, a line for each kind, call site, cache or task
+    Timeline,
+    /// Call stacks by the memory that they allocated, or that is still allocated
+    Flame,
+}
+
+/// Options of `chart`.
+pub struct ChartOptions {
+    /// Kind.
+    pub kind: Kind,
+    /// Output.
+    pub target: Target,
+    /// Selection.
+    pub selection: Selection,
+    /// Key of the lines of a timeline.
+    pub by: Key,
+    /// Number of steps of a timeline.
+    pub steps: usize,
+    /// Largest number of lines of a timeline, besides the sum of the others.
+    pub lines: usize,
+    /// Weight of a stack.
+    pub weight: Weight,
+    /// Stacks of pages, not of slab objects.
+    pub pages: bool,
+}
+
+/// Writes the chart.
+pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    match options.kind {
+        Kind::Timeline => timeline(session, options),
+        Kind::Flame => flame(session, options),
+    }
+}
+
+fn timeline(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let report = TimelineReport { by: options.by, steps: options.steps, lines: options.lines };
+    let selection = &options.selection;
+    selection.check(session, "this chart", report.keys())?;
+    let context = Context { session, selection, limit: 0 };
+    let (analysis, rows) = typed(&context, &report);
+    let rows =
+        rows.map_err(|reason| Failure::new(format!("{}: no timeline: {reason}", session.path.display())))?;
+    let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+    let command = format!("timeline --by {by} --steps {}", options.steps);
+    let frame = frame(session, &analysis, selection, command);
+    write(session, &analysis, options, &timeline::of(&rows.timeline, &frame))
+}
+
+fn flame(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let Stacks { lines, result } =
+        folded_stacks(session, &options.selection, &options.target, options.weight, options.pages)?;
+    let by = options.weight.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+    let command = format!("export folded --by {by}{}", if options.pages { " --pages" } else { "" });
+    let frame = frame(session, &result, &options.selection, command);
+    let what = flame::what(options.weight, options.pages, options.selection.at.is_some());
+    write(session, &result, options, &flame::of(&lines, what, &frame))
+}
+
+/// The heading, source and trust of a chart.
+fn frame(session: &Session<'_>, analysis: &Analysis, selection: &Selection, command: String) -> Frame {
+    let stated = Stated::of(session, selection, analysis);
+    let start = session.first_time().unwrap_or(0);
+    Frame {
+        file: escaped(session.path.as_os_str().as_encoded_bytes()),
+        release: session.trace.metadata().text("kernel.release").map(|text| escaped(text.as_bytes())),
+        command,
+        start,
+        unit: session.unit(),
+        selection: stated.as_ref().map_or(Vec::new(), Stated::lines),
+        trust: warnings(session, analysis, &sum_of(analysis, None)),
+    }
+}
+
+fn write(session: &Session<'_>, analysis: &Analysis, options: &ChartOptions, text: &str) -> Result<Outcome> {
+    let mut out = crate::export::output::Export::open(&options.target)?;
+    out.write(text.as_bytes())?;
+    out.finish()?;
+    Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any()))
+}

@@ -1,0 +1,129 @@
+//! Charts: the numbers in them are those of the report, and no text of a file is anything but text.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
+use crate::support::hostile::Made;
+
+fn chart(args: &[&str], file: &Path) -> String {
+    let output = run(&[&["chart"], args].concat(), file);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+/// Values of an attribute, in order.
+fn values<'t>(svg: &'t str, attribute: &str) -> Vec<&'t str> {
+    let begin = format!(" {attribute}=\"");
+    svg.split(&begin).skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
+}
+
+/// The characters of a text with entities.
+fn text(escaped: &str) -> String {
+    let pairs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    pairs.iter().fold(escaped.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+#[test]
+fn lines_have_the_numbers_of_the_timeline() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for by in ["kind", "call-site", "cache", "task", "cpu", "node"] {
+        let svg = chart(&["timeline", "--by", by, "--steps", "50"], &file);
+        let report = json(&["timeline", "--json", "--by", by, "--steps", "50", "-l", "7"], &file);
+        let lines = report["timeline"]["lines"].as_array().unwrap();
+        let (names, numbers) = (values(&svg, "data-name"), values(&svg, "data-values"));
+        assert_eq!((names.len(), numbers.len()), (lines.len(), lines.len()), "{by}");
+        for ((line, name), numbers) in lines.iter().zip(names).zip(numbers) {
+            let numbers: Vec<i64> = numbers.split(' ').map(|n| n.parse().unwrap()).collect();
+            assert_eq!(
+                (json!(text(name)), json!(numbers)),
+                (line["name"].clone(), line["bytes_live"].clone()),
+                "{by}"
+            );
+        }
+    }
+}
+
+/// The sum of each stack's last frame is that of the folded stacks.
+#[test]
+fn frames_have_the_weights_of_the_stacks() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.18-stacks");
+    let file = scratch.convert(&own);
+    for (weight, pages) in
+        [("alloc", false), ("live", false), ("waste", false), ("count", false), ("alloc", true)]
+    {
+        let more: &[&str] = if pages { &["--pages"] } else { &[] };
+        let svg = chart(&[&["flame", "--weight", weight], more].concat(), &file);
+        let folded = stdout(&run(&[&["export", "folded", "--by", weight], more].concat(), &file));
+        let mut whole = 0;
+        let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+        for line in folded.lines() {
+            let (path, number) = line.rsplit_once(' ').unwrap();
+            let number: u64 = number.parse().unwrap();
+            whole += number;
+            let leaf = path.rsplit(';').next().unwrap();
+            *by_name.entry(leaf.to_owned()).or_default() += number;
+        }
+        let numbers: Vec<u64> = values(&svg, "data-value").iter().map(|n| n.parse().unwrap()).collect();
+        assert_eq!(numbers[0], whole, "{weight}");
+        let mut drawn: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, number) in values(&svg, "data-name").iter().zip(&numbers) {
+            *drawn.entry(text(name)).or_default() += number;
+        }
+        // Caches and kinds of pages are leaves. Narrow frames are left out.
+        let mut compared = 0;
+        for (name, number) in drawn.iter().filter(|(name, _)| name.starts_with('[')) {
+            assert!(number <= &by_name[name] && number * 10 >= by_name[name] * 8, "{weight}: {name}");
+            compared += number;
+        }
+        assert!(compared * 100 >= whole * 95, "{weight}: {compared} of {whole}");
+    }
+}
+
+#[test]
+fn names_are_text_only() {
+    const NAME: &str = "<img src=x onerror=alert(1)>&\"'\u{202e}\u{1b}[31m]]></style>";
+    let mut made = Made::default();
+    for i in 0..100 {
+        made.kmalloc(0, 7, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64);
+        made.cache_free(0, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64, NAME.as_bytes());
+        made.kmalloc(0, 7, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64);
+    }
+    made.kfree(0, 0xffff_ffff_8100_0010, 0xffff_8880_0000_0000);
+    made.writer().meta(&[("kernel.release", NAME.as_bytes())]).unwrap();
+    made.writer().tasks(&[kmt_format::write::Task::new(7, "<b>'\"&\u{1b}x")]).unwrap();
+    let scratch = Scratch::new();
+    let path = scratch.0.join("<i>'&.kmt");
+    fs::write(&path, made.finish()).unwrap();
+    for args in [
+        &["timeline", "--by", "task"][..],
+        &["timeline", "--by", "cache"],
+        &["flame"],
+        &["flame", "--weight", "count"],
+    ] {
+        let svg = chart(args, &path);
+        for raw in ["<img", "<b>", "<i>", "onerror=alert(1)>", "\u{1b}", "\u{202e}"] {
+            assert!(!svg.contains(raw), "{args:?}: {raw}");
+        }
+        // Each `<` begins an element of ours, each `&` an entity.
+        let known =
+            ["svg", "title", "desc", "style", "defs", "pattern", "path", "text", "rect", "g", "script", "!"];
+        let body = svg.replace("&&", "");
+        for (at, _) in body.match_indices('<') {
+            let rest = body[at + 1..].trim_start_matches('/');
+            assert!(
+                known.iter().any(|name| rest.starts_with(name)),
+                "{args:?}: {}",
+                &rest[..20.min(rest.len())]
+            );
+        }
+        let is_entity =
+            |rest: &str| ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|e| rest.starts_with(e));
+        assert!(body.match_indices('&').all(|(at, _)| is_entity(&body[at + 1..])), "{args:?}");
+    }
+}
