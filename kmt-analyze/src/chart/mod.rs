@@ -5,6 +5,7 @@ mod flame;
 mod frame;
 mod svg;
 mod timeline;
+mod waste;
 
 use crate::export::{Stacks, Target, Weight, folded_stacks};
 use crate::failure::{Failure, Outcome, Result};
@@ -17,6 +18,7 @@ use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
 use crate::reports::report::Report;
 use crate::reports::run::typed;
+use crate::reports::sizes::Sizes;
 use crate::reports::timeline::{Key, TimelineReport};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -30,6 +32,8 @@ pub enum Kind {
     Timeline,
     /// Call stacks by the memory that they allocated, or that is still allocated
     Flame,
+    /// Bytes requested of each kmalloc size class, and bytes allocated beyond the requests
+    Waste,
 }
 
 /// Options of `chart`.
@@ -57,21 +61,38 @@ pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     match options.kind {
         Kind::Timeline => timeline(session, options),
         Kind::Flame => flame(session, options),
+        Kind::Waste => waste(session, options),
     }
 }
 
 fn timeline(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     let report = TimelineReport { by: options.by, steps: options.steps, lines: options.lines };
-    let selection = &options.selection;
-    selection.check(session, "this chart", report.keys())?;
-    let context = Context { session, selection, limit: 0 };
-    let (analysis, rows) = typed(&context, &report);
-    let rows =
-        rows.map_err(|reason| Failure::new(format!("{}: no timeline: {reason}", session.path.display())))?;
+    let (analysis, rows) = rows_of(session, options, &report)?;
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let command = format!("timeline --by {by} --steps {}", options.steps);
-    let frame = frame(session, &analysis, selection, command);
+    let frame = frame(session, &analysis, &options.selection, command);
     write(session, &analysis, options, &timeline::of(&rows.timeline, &frame))
+}
+
+fn waste(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let Some(report) = Sizes::with_defaults() else { return Ok(Outcome::Done) };
+    let (analysis, rows) = rows_of(session, options, &report)?;
+    let frame = frame(session, &analysis, &options.selection, "sizes".to_owned());
+    write(session, &analysis, options, &waste::of(&rows, &frame))
+}
+
+/// The rows of a report.
+fn rows_of<R: Report>(
+    session: &Session<'_>,
+    options: &ChartOptions,
+    report: &R,
+) -> Result<(Analysis, R::Rows)> {
+    let selection = &options.selection;
+    selection.check(session, "this chart", Report::keys(report))?;
+    let context = Context { session, selection, limit: waste::CLASSES_MAX };
+    let (analysis, rows) = typed(&context, report);
+    let path = session.path.display();
+    Ok((analysis, rows.map_err(|reason| Failure::new(format!("{path}: no {}: {reason}", R::TITLE)))?))
 }
 
 fn flame(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {

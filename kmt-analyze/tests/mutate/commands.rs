@@ -18,7 +18,7 @@ use super::support::files::{REPORTS, Scratch};
 const FILE: &str = "mutant.kmt";
 
 /// Commands beside the reports as text and JSON.
-const OTHERS: [&str; 44] = [
+const OTHERS: [&str; 47] = [
     "verify",
     "verify --json",
     "info",
@@ -47,6 +47,9 @@ const OTHERS: [&str; 44] = [
     "timeline --by call-site --steps 1000 --json",
     "all --threads 1",
     "all --time +0..+0.01 --json",
+    "chart timeline --by call-site",
+    "chart flame --weight live",
+    "chart waste",
     "export perfetto --events",
     "export perfetto",
     "export pprof",

@@ -86,6 +86,25 @@ fn frames_have_the_weights_of_the_stacks() {
 }
 
 #[test]
+fn bars_have_the_numbers_of_the_size_classes() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let svg = chart(&["waste"], &file);
+    let report = json(&["sizes", "--json"], &file);
+    let mut ours: Vec<[u64; 3]> = report["sizes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| ["size_class", "bytes_req", "bytes_alloc"].map(|key| row[key].as_u64().unwrap()))
+        .collect();
+    ours.sort();
+    let [classes, requested, allocated] = ["data-class", "data-requested", "data-allocated"]
+        .map(|name| values(&svg, name).iter().map(|n| n.parse().unwrap()).collect::<Vec<u64>>());
+    let drawn = classes.iter().zip(&requested).zip(&allocated).map(|((a, b), c)| [*a, *b, *c]);
+    assert!(ours.len() > 5 && drawn.eq(ours), "{report:#}");
+}
+
+#[test]
 fn names_are_text_only() {
     const NAME: &str = "<img src=x onerror=alert(1)>&\"'\u{202e}\u{1b}[31m]]></style>";
     let mut made = Made::default();
@@ -105,6 +124,7 @@ fn names_are_text_only() {
         &["timeline", "--by", "cache"],
         &["flame"],
         &["flame", "--weight", "count"],
+        &["waste"],
     ] {
         let svg = chart(args, &path);
         for raw in ["<img", "<b>", "<i>", "onerror=alert(1)>", "\u{1b}", "\u{202e}"] {

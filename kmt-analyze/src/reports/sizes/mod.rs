@@ -3,7 +3,7 @@
 mod rows;
 mod text;
 
-pub use rows::SizeRows;
+pub use rows::{SizeRow, SizeRows};
 
 use crate::collect::Collectors;
 use crate::pass::Analysis;

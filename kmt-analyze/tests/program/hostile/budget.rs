@@ -110,6 +110,9 @@ fn memory_and_time_of_every_command_are_bounded() {
     ] {
         commands.push(words.split(' ').collect());
     }
+    for kind in ["timeline", "flame", "waste"] {
+        commands.push(vec!["chart", kind, "--force", "-o", out]);
+    }
     for form in ["perfetto", "pprof", "dhat", "folded", "csv", "ndjson"] {
         commands.push(vec!["export", form, "--force", "-o", out]);
     }

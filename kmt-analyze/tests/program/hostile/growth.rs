@@ -138,7 +138,7 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON.
-const OTHERS: [&str; 39] = [
+const OTHERS: [&str; 42] = [
     "summary",
     "findings",
     "all",
@@ -167,6 +167,9 @@ const OTHERS: [&str; 39] = [
     "dump",
     "dump --json",
     "verify --json",
+    "chart timeline --by cache --force -o OUT",
+    "chart flame --force -o OUT",
+    "chart waste --force -o OUT",
     "export perfetto --events --force -o OUT",
     "export pprof --force -o OUT",
     "export dhat --force -o OUT",
