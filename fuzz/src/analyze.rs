@@ -100,6 +100,15 @@ const EDITS: [&[&str]; 10] = [
     &["anonymize"],
 ];
 
+const CHARTS: [&[&str]; 6] = [
+    &["timeline"],
+    &["timeline", "--by", "task", "--steps", "7"],
+    &["timeline", "--by", "cache", "-l", "1"],
+    &["flame"],
+    &["flame", "--weight", "live"],
+    &["waste"],
+];
+
 /// Choices and the file.
 pub fn input(data: &[u8]) -> Option<([u8; 2], Vec<u8>)> {
     if data.starts_with(b"KMT") || data.starts_with(b"\x89KMT") {
@@ -153,14 +162,20 @@ pub fn reports(data: &[u8]) {
     }
 }
 
-/// Exports that are one stream.
+/// Exports that are one stream, and charts. A chart has no character that steers what shows it.
 pub fn exports(data: &[u8]) {
     let Some(([which, how], file)) = input(data) else { return };
-    let mut args = vec!["export"];
-    args.extend(pick(&EXPORTS, which));
+    let is_chart = which & 0x80 != 0;
+    let mut args = vec![if is_chart { "chart" } else { "export" }];
+    args.extend(pick(if is_chart { &CHARTS } else { &EXPORTS }, which & 0x7f));
     args.extend(SELECTIONS[usize::from(how) % SELECTIONS.len()]);
     args.extend([FILE, "-o", "-"]);
-    let _ = run_on(&file, &args);
+    let ran = run_on(&file, &args);
+    if is_chart && ran.ended.is_ok() {
+        let text = std::str::from_utf8(&ran.written).expect("text");
+        assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{args:?}: a control character");
+        assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{args:?}");
+    }
 }
 
 /// Files made of files: what is made is sound.
