@@ -27,14 +27,14 @@ document.getElementById('search').addEventListener('click',search);\
 document.addEventListener('keydown',e=>{if(e.key==='/'){e.preventDefault();search();}});\
 ]]></script>\n";
 
-/// What a width stands for.
+/// Quantity that a width shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct What {
     title: &'static str,
     is_bytes: bool,
 }
 
-/// What the width of a frame stands for.
+/// Quantity that the width of a frame shows.
 pub fn what(weight: Weight, pages: bool, at: bool) -> What {
     let (title, is_bytes) = match (weight, pages) {
         (Weight::Count, false) => ("Allocations by call stack", false),

@@ -69,13 +69,13 @@ fn timeline(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     let report = TimelineReport { by: options.by, steps: options.steps, lines: options.lines };
     let (analysis, rows) = rows_of(session, options, &report)?;
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
-    let command = format!("timeline --by {by} --steps {}", options.steps);
+    let command = format!("timeline --by {by} --steps {} -l {}", options.steps, options.lines);
     let frame = frame(session, &analysis, &options.selection, command);
     write(session, &analysis, options, &timeline::of(&rows.timeline, &frame))
 }
 
 fn waste(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
-    let Some(report) = Sizes::with_defaults() else { return Ok(Outcome::Done) };
+    let report = Sizes::with_defaults().ok_or_else(|| Failure::new("sizes needs options"))?;
     let (analysis, rows) = rows_of(session, options, &report)?;
     let frame = frame(session, &analysis, &options.selection, "sizes".to_owned());
     write(session, &analysis, options, &waste::of(&rows, &frame))

@@ -95,7 +95,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// A text of at most so many characters; a longer one ends with `…`.
+/// The text, cut to `chars_max` characters; a cut text ends with `…`.
 pub fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),

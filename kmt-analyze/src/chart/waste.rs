@@ -1,4 +1,4 @@
-//! Size classes: what was requested of each, and what of its objects was not.
+//! Size classes of kmalloc: bytes requested and bytes wasted.
 
 use super::axis;
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
@@ -51,12 +51,7 @@ pub fn of(rows: &SizeRows, frame: &Frame) -> String {
         svg.text((MARGIN + 420.0, y + 22.0), "muted", Anchor::Start, &text);
     }
     let end = frame.foot(&mut svg, y + 32.0);
-    svg.finish(
-        WIDTH,
-        end + MARGIN,
-        title,
-        "A bar for each size class; its second part is what was not requested",
-    )
+    svg.finish(WIDTH, end + MARGIN, title, "A bar for each size class; its second part is wasted")
 }
 
 /// One size class.

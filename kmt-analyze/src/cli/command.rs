@@ -164,7 +164,7 @@ pub struct ChartArgs {
     /// With timeline: at most N lines, and the sum of the others
     #[arg(short, long = "lines", value_name = "N", default_value_t = 7)]
     pub lines: usize,
-    /// With flame: what the width of a frame stands for
+    /// With flame: the quantity that the width of a frame shows
     #[arg(long, value_enum, default_value = "alloc")]
     pub weight: export::Weight,
     /// With flame: pages by allocation stack, instead of slab objects

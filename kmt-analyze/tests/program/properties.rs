@@ -78,7 +78,7 @@ fn written(events: &[Event]) -> Vec<u8> {
     crafted.writer.finish().unwrap()
 }
 
-/// The same in chunks of so many events.
+/// The same events in chunks of `len` events.
 fn written_in_chunks(events: &[Event], len: usize) -> Vec<u8> {
     let mut crafted = Crafted::new();
     crafted.release("6.1.0");
@@ -141,7 +141,7 @@ proptest! {
         prop_assert_eq!(events(&part), expected);
     }
 
-    /// What was written is read, however it lies in chunks. What is recovered of a file that is cut is a beginning of each
+    /// What was written is read, however it lies in chunks. The recovered part of a cut file is the beginning of each
     /// CPU's events, with the totals of these.
     #[test]
     fn recovered_parts_are_beginnings(events_of in trace(), len in 1..40usize, cut in 0.0..1.0f64) {

@@ -151,7 +151,7 @@ pub fn agree(file: &[u8], dump: &str, text: &str, mask: Mask) -> Result<Agreemen
     Ok(sum)
 }
 
-/// The task that a line of the text names, and its name. The text goes on when the file has ended: a task that takes
+/// The task that a line of the text names, and its name. The text ends later than the file: a task that takes
 /// another name then has it in all its lines.
 fn named(line: &Line) -> Option<(String, String)> {
     let (event, fields) = line.text.split_once(": ").unwrap_or(("", &line.text));
@@ -280,7 +280,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// The text of a recording goes on when that recording has ended.
+/// The text of the reference ends later than the recording.
 #[test]
 fn a_task_may_take_a_name_after_the_end_of_the_file() {
     let line = |text: &str| Line::parse(text, Mask::Nothing).unwrap();

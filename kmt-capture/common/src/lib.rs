@@ -8,6 +8,7 @@ pub mod compress;
 pub mod early_end;
 pub mod failure;
 pub mod file_size;
+mod holes;
 pub mod input;
 pub mod interrupt;
 pub mod manual;

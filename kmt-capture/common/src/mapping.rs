@@ -7,8 +7,6 @@
 //! - A file that is overwritten in place while it is read gives wrong bytes, which checksums find in most places.
 //! - A system call that is given mapped bytes beyond the end fails with EFAULT; that is reported as it is.
 //! - A file that shrinks within its last page reads as zeros there.
-//!
-//! Large holes of a file are mapped as zeros without a file: reading them would fill the page cache with zeros.
 
 use std::fs::File;
 use std::io;
@@ -18,22 +16,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
-use rustix::fs::{SeekFrom, seek};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
 use signal_hook::consts::SIGBUS;
 use signal_hook::low_level;
 
 use crate::early_end::{waker, watch_faults};
 use crate::failure::{Failure, Result};
+use crate::holes::blank_holes;
 
 /// Files that can be mapped at the same time: more than the parts of any recording.
 const MAPPED_MAX: usize = 1024;
-
-/// Holes from this length on are mapped as zeros, and no more than this many of a file.
-const HOLE_LEN: u64 = 16 << 20;
-const HOLES_MAX: usize = 256;
-/// Pages of all machines are parts of this.
-const HOLE_ALIGN: u64 = 2 << 20;
 
 /// Start and end of a mapping; 0 and 0 if there is none. Read by the signal handler.
 struct Range {
@@ -101,40 +92,6 @@ impl Drop for Mapping {
     }
 }
 
-/// Maps zeros over the large holes of a file. Where that fails they stay mapped as the file has them.
-fn blank_holes(map: &Mmap, file: &File) {
-    let len = map.len() as u64;
-    let mut at = 0;
-    for _ in 0..HOLES_MAX {
-        let Ok(start) = seek(file, SeekFrom::Hole(at)) else { return };
-        // No data behind it: the hole reaches to the end.
-        let end = seek(file, SeekFrom::Data(start)).unwrap_or(len).min(len);
-        if start >= end {
-            return;
-        }
-        // The last page of the file may be a part of one.
-        let (start, size) =
-            (start.next_multiple_of(HOLE_ALIGN), end.saturating_sub(start.next_multiple_of(HOLE_ALIGN)));
-        let size = size - size % HOLE_ALIGN;
-        if size >= HOLE_LEN {
-            let (Ok(start), Ok(size)) = (usize::try_from(start), usize::try_from(size)) else { return };
-            let place = map.as_ptr().wrapping_add(start).cast_mut().cast();
-            // SAFETY: the range lies within `map`, which is only read, and has whole pages. What was mapped there are zeros
-            // of the file too, or what another process writes there now, so that the bytes may change under us as those of
-            // the map may. The map unmaps its whole range when it is dropped.
-            let mapped = unsafe {
-                rustix::mm::mmap_anonymous(place, size, ProtFlags::READ, MapFlags::PRIVATE | MapFlags::FIXED)
-            };
-            if mapped.is_err() {
-                return;
-            }
-            // SAFETY: the range was just mapped, is private and without a file: the advice concerns the size of its pages.
-            let _ = unsafe { rustix::mm::madvise(place, size, Advice::LinuxHugepage) };
-        }
-        at = end;
-    }
-}
-
 /// Makes a mapping known to the handler; its number.
 fn register(path: &Path, map: &[u8]) -> Option<usize> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,33 +151,5 @@ fn handle(address: usize, waker: &std::os::unix::net::UnixStream) {
     let _ = rustix::io::write(waker, &[0]);
     loop {
         rustix::event::pause();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::FileExt;
-
-    use super::*;
-
-    #[test]
-    fn holes_are_zeros_between_data() {
-        let path = std::env::temp_dir().join(format!("kmt-holes-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        let places = [0, 3 << 20, 40 << 20, (90 << 20) + 12_345];
-        for place in places {
-            file.write_all_at(b"data", place).unwrap();
-        }
-        file.set_len((150 << 20) + 777).unwrap();
-        let mapping = Mapping::of(&path, &file).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(mapping.len(), (150 << 20) + 777);
-        let mut expected = vec![0; mapping.len()];
-        for place in places {
-            expected[place as usize..][..4].copy_from_slice(b"data");
-        }
-        assert!(*mapping == expected[..]);
-        mapping.release_pages().unwrap();
-        assert!(*mapping == expected[..]);
     }
 }
