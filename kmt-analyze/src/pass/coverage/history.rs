@@ -29,12 +29,17 @@ pub struct At {
     pub active: Option<u64>,
     /// The same, or more if the kernel may have estimated it.
     pub in_use_max: Option<u64>,
+    /// Allocated while slabinfo was read: its line may be from before them.
+    pub born_while_read: u64,
+    /// Ended while slabinfo was read: its line may be from before that.
+    pub ended_while_read: u64,
 }
 
 impl At {
-    /// True if more objects seem live than slabinfo has.
+    /// True if more objects seem live than slabinfo has, at every time at which its line may have been written.
     pub fn is_contradicted(&self) -> bool {
-        self.in_use_max.is_some_and(|in_use| self.live > in_use)
+        let at_all_times = self.live.saturating_sub(self.born_while_read);
+        self.in_use_max.is_some_and(|in_use| at_all_times > in_use)
     }
 }
 
@@ -94,10 +99,14 @@ struct Sums {
     most: u64,
 }
 
+/// Objects that ended.
+fn ended(between: &Between) -> u64 {
+    between.freed.saturating_add(between.gone).saturating_add(between.deferred)
+}
+
 impl Sums {
     /// Adds changes until the next time.
     fn add(&mut self, all: &Between, sure: &Between) {
-        let ended = |b: &Between| b.freed.saturating_add(b.gone).saturating_add(b.deferred);
         self.live = self.live.saturating_add(all.born).saturating_sub(ended(all));
         self.least = self.least.saturating_add(sure.born).saturating_sub(ended(sure));
         self.waiting = self.waiting.saturating_add(all.deferred).saturating_sub(all.released);
@@ -113,19 +122,20 @@ impl CacheHistory {
         let between = |row: &Changes, time: usize| row.get(&time).copied().unwrap_or_default();
         let mut sums = Sums::default();
         snapshots.iter().enumerate().map(move |(number, snapshot)| {
-            let mut while_read = 0;
+            let (mut born_while_read, mut ended_while_read) = (0, 0);
             for time in [2 * number, 2 * number + 1] {
                 let of_all = between(&self.all, time);
                 sums.add(&of_all, &between(&self.sure, time));
-                while_read = of_all.born;
+                (born_while_read, ended_while_read) = (of_all.born, ended(&of_all));
             }
             let counted = |of: fn(&CacheKey, &SlabCaches) -> Option<u64>| of(&self.key, &snapshot.caches);
             let (active, in_use_max) = (counted(active), counted(in_use_max));
-            let bound = |in_use: u64| sums.most.min(in_use.saturating_add(while_read));
+            let bound = |in_use: u64| sums.most.min(in_use.saturating_add(born_while_read));
             sums.most = in_use_max.map_or(sums.most, bound);
             let most = if self.has_losses { in_use_max } else { Some(sums.most) };
             let least = sums.least.min(sums.most);
-            At { live: sums.live, waiting: sums.waiting, least, most, active, in_use_max }
+            let (live, waiting) = (sums.live, sums.waiting);
+            At { live, waiting, least, most, active, in_use_max, born_while_read, ended_while_read }
         })
     }
 }
@@ -135,12 +145,36 @@ mod tests {
     use super::*;
     use crate::trace::slabinfo::parse;
 
+    fn line(active: u64) -> SlabCaches {
+        parse(format!("epi {active} 64 128 32 1 : tunables 0 0 0 : slabdata 2 2 0\n").as_bytes())
+    }
+
+    /// The line of a cache is written at some time while slabinfo is read; what lives at the end of the reading says
+    /// nothing about it.
+    #[test]
+    fn objects_allocated_while_it_was_read_contradict_nothing() {
+        let at = |born, freed, active| {
+            let while_read = Between { born, freed, ..Between::default() };
+            let all = Changes::from([(0, Between { born: 100, ..Between::default() }), (1, while_read)]);
+            let snapshots = [Snapshot { from: 10, to: 20, caches: line(active) }];
+            let history = CacheHistory {
+                key: CacheKey::Named(b"epi".to_vec()),
+                sure: all.clone(),
+                all,
+                has_losses: false,
+            };
+            history.at(&snapshots).next().unwrap()
+        };
+        let many = at(200, 145, 105);
+        assert_eq!((many.live, many.least, many.most, many.ended_while_read), (155, 155, Some(155), 145));
+        assert!(!many.is_contradicted(), "some of the 155 are younger than the line");
+        let is_contradicted = |active| at(20, 10, active).is_contradicted();
+        assert_eq!([89, 90].map(is_contradicted), [true, false], "at least 90 lived all the time");
+    }
+
     #[test]
     fn what_was_bounded_once_stays_bounded() {
-        let snapshot = |time, active| {
-            let line = format!("epi {active} 64 128 32 1 : tunables 0 0 0 : slabdata 2 2 0\n");
-            Snapshot { from: time, to: time + 1, caches: parse(line.as_bytes()) }
-        };
+        let snapshot = |time, active| Snapshot { from: time, to: time + 1, caches: line(active) };
         let snapshots = [snapshot(10, 30), snapshot(20, 900), snapshot(30, 900)];
         let born = |born| Between { born, ..Between::default() };
         // 100 are allocated, 5 while slabinfo is read; then 20 more; 8 are freed; 50 are implied frees.

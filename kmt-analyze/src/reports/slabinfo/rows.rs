@@ -60,10 +60,15 @@ pub struct SlabInfoCache {
     /// Most objects that can be active: more than `active` where the kernel may have estimated it, which it does for
     /// caches of more than 10,000 slabs since 6.10.
     pub active_max: Vec<Option<u64>>,
+    /// Objects allocated while slabinfo was read: in `live`, and in `active` only if the cache's line was written after
+    /// them.
+    pub born_while_read: Vec<u64>,
+    /// Objects that ended while slabinfo was read: not in `live`, and in `active` if the line was written before that.
+    pub ended_while_read: Vec<u64>,
     /// Change over the recording; `null`: of kmalloc, of a cache that slabinfo does not list, of a part of the objects, without
     /// slabinfo at the begin, or where frees do not name their caches (before 5.12).
     pub change: Option<Change>,
-    /// More objects seem live at some time than slabinfo counts as active.
+    /// More objects seem live all the time while slabinfo was read than it counts as active.
     pub is_contradicted: bool,
     /// Name in the text, on one line.
     #[serde(skip)]
@@ -128,7 +133,8 @@ pub fn of(
 
 /// Objects that seem live beyond those that can be, or, where nothing bounds them, beyond those that slabinfo counts.
 fn over(at: &At) -> u64 {
-    at.most.or(at.in_use_max).map_or(0, |most| at.live.saturating_sub(most))
+    let in_use = at.in_use_max.map(|in_use| in_use.saturating_add(at.born_while_read));
+    at.most.or(in_use).map_or(0, |most| at.live.saturating_sub(most))
 }
 
 fn cache(name: &str, key: &CacheKey, at: &[At], snapshots: &[Snapshot]) -> SlabInfoCache {
@@ -143,6 +149,8 @@ fn cache(name: &str, key: &CacheKey, at: &[At], snapshots: &[Snapshot]) -> SlabI
         live_range: at.iter().map(|at| (at.least, at.most)).collect(),
         active: at.iter().map(|at| at.active).collect(),
         active_max: at.iter().map(|at| at.in_use_max).collect(),
+        born_while_read: at.iter().map(|at| at.born_while_read).collect(),
+        ended_while_read: at.iter().map(|at| at.ended_while_read).collect(),
         change: None,
         is_contradicted: false,
         name: name.to_owned(),
