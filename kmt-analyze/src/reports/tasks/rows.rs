@@ -168,7 +168,8 @@ struct Candidate {
 
 impl Candidate {
     fn is_active(&self) -> bool {
-        self.sums.slab.alloc_events + self.sums.freed_here + self.sums.slab.live > 0
+        self.sums.slab != Totals::default()
+            || self.sums.freed_here > 0
             || self.sums.pages != FrameTotals::default()
             || self.page_use != Use::default()
     }
