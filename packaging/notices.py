@@ -41,6 +41,8 @@ def texts(folder):
     """Licence files of a crate, also of the C library in it."""
     found = [path for path in pathlib.Path(folder).glob("*") if path.name.lower().startswith(STARTS)]
     found += [path for path in pathlib.Path(folder).glob("*/LICENSE*")]
+    # Of the libraries in the page's script.
+    found += [path for path in pathlib.Path(folder).glob("web/dist/licences.txt")]
     return [path.read_text(errors="replace").strip() for path in sorted(found) if path.is_file()]
 
 

@@ -34,6 +34,7 @@ mod chart;
 mod dump;
 mod edit;
 mod export;
+mod html;
 #[doc(hidden)]
 pub mod in_process;
 mod limits;

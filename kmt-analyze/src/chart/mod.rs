@@ -3,7 +3,7 @@
 mod axis;
 mod flame;
 mod frame;
-mod svg;
+pub mod svg;
 mod timeline;
 mod waste;
 

@@ -174,6 +174,21 @@ pub struct ChartArgs {
     pub select: SelectArgs,
 }
 
+/// Options of `report`.
+#[derive(clap::Args)]
+pub struct PageArgs {
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: PathBuf,
+    /// Overwrite existing output
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub select: SelectArgs,
+}
+
 /// Commands and their options; those of reports are in the registry.
 #[derive(Subcommand)]
 pub enum Command {
@@ -213,6 +228,11 @@ pub enum Command {
     Export(Box<ExportArgs>),
     /// A picture of a report, as SVG
     Chart(Box<ChartArgs>),
+    /// One page to mail: findings, memory over time, all reports
+    ///
+    /// The page is a single HTML file that a browser shows without a network. Its range selector gives the numbers of
+    /// any part of the time by call site, cache and task, as --time does.
+    Report(Box<PageArgs>),
     /// Part of a trace as a new file
     ///
     /// In the new file, objects allocated before the part and freed in it count as allocated before the trace. Option

@@ -12,7 +12,10 @@ const OTHERS: [(Group, &[&str]); 4] = [
     (Group::Memory, &["all"]),
     (Group::Compare, &["diff", "reconcile"]),
     (Group::Events, &["info", "dump", "verify"]),
-    (Group::Exchange, &["chart", "export", "slice", "recover", "anonymize", "account", "completions", "man"]),
+    (
+        Group::Exchange,
+        &["report", "chart", "export", "slice", "recover", "anonymize", "account", "completions", "man"],
+    ),
 ];
 
 /// Layout of the help of the program.

@@ -22,6 +22,7 @@ use crate::dump::{self, live};
 use crate::edit;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
+use crate::html;
 use crate::limits::{self, Limit};
 use crate::pass::progress;
 use crate::pass::selection::Selection;
@@ -152,6 +153,12 @@ fn dispatch(command: Command, show: Show) -> Result<Outcome> {
             with(&target.file, |session| account::run(session, &options, &plain(target.json, show)))
         }
         Command::Chart(args) => draw(*args),
+        Command::Report(args) => {
+            let target = export::Target { path: args.output, force: args.force };
+            target.check()?;
+            let options = html::PageOptions { target, selection: args.select.into() };
+            with(&args.file, |session| html::run(session, &options))
+        }
         Command::Export(args) => export(*args),
         Command::Slice(args) => {
             let SliceArgs { made, time, cpu, pid, event } = args;

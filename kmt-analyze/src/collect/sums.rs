@@ -27,6 +27,12 @@ impl Sums for u64 {
     }
 }
 
+impl Sums for i64 {
+    fn absorb(&mut self, other: Self) {
+        *self = self.saturating_add(other);
+    }
+}
+
 impl Sums for u128 {
     fn absorb(&mut self, other: Self) {
         *self = self.saturating_add(other);

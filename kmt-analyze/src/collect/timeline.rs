@@ -1,6 +1,7 @@
 //! Live bytes and rates over time, by site or by origin; reports choose the key.
 
 use super::collector::{Collector, Share};
+use super::step_row::Row;
 use super::sums::{Sums, grown, merged};
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
@@ -43,9 +44,9 @@ pub struct TimelineSums {
     /// The steps.
     pub steps: Timeline,
     /// Slab, by number of the site or origin.
-    pub slab: Vec<Row>,
+    pub slab: Vec<Row<Step>>,
     /// Pages, by number of the kind or origin.
-    pub pages: Vec<Row>,
+    pub pages: Vec<Row<Step>>,
     deferred_max: u64,
 }
 
@@ -66,93 +67,16 @@ pub struct Step {
     pub waiting_change: i64,
 }
 
-impl Step {
-    /// Adds another step.
-    pub fn add(&mut self, other: &Self) {
-        self.live_change = self.live_change.saturating_add(other.live_change);
-        self.allocs = self.allocs.saturating_add(other.allocs);
-        self.bytes_alloc = self.bytes_alloc.saturating_add(other.bytes_alloc);
-        self.frees = self.frees.saturating_add(other.frees);
-        self.bytes_freed = self.bytes_freed.saturating_add(other.bytes_freed);
-        self.waiting_change = self.waiting_change.saturating_add(other.waiting_change);
+impl Sums for Step {
+    fn absorb(&mut self, other: Self) {
+        self.live_change.absorb(other.live_change);
+        self.allocs.absorb(other.allocs);
+        self.bytes_alloc.absorb(other.bytes_alloc);
+        self.frees.absorb(other.frees);
+        self.bytes_freed.absorb(other.bytes_freed);
+        self.waiting_change.absorb(other.waiting_change);
     }
 }
-
-/// The steps of one row: only those with changes, or all if there are many.
-#[derive(Debug, Clone, Default)]
-pub struct Row {
-    /// By number, while they are few.
-    few: Vec<(u32, Step)>,
-    all: Vec<Step>,
-}
-
-impl Row {
-    /// The step with that number, of `width`.
-    #[inline]
-    pub fn at(&mut self, place: usize, width: usize) -> Option<&mut Step> {
-        if self.all.is_empty() {
-            return self.at_few(place, width);
-        }
-        self.all.get_mut(place)
-    }
-
-    fn at_few(&mut self, place: usize, width: usize) -> Option<&mut Step> {
-        let found = self.few.binary_search_by_key(&place, |&(place, _)| place as usize);
-        if found.is_err() && self.few.len() >= width / 4 {
-            self.all.resize(width, Step::default());
-            for (place, step) in std::mem::take(&mut self.few) {
-                if let Some(slot) = self.all.get_mut(place as usize) {
-                    *slot = step;
-                }
-            }
-            return self.all.get_mut(place);
-        }
-        let at = found.unwrap_or_else(|at| {
-            // Many have one step only.
-            if self.few.is_empty() {
-                self.few.reserve_exact(1);
-            }
-            self.few.insert(at, (place as u32, Step::default()));
-            at
-        });
-        self.few.get_mut(at).map(|(_, step)| step)
-    }
-
-    /// Adds another row with as many steps.
-    pub fn add_all(&mut self, other: &Self, width: usize) {
-        for (place, step) in other.iter() {
-            if let Some(own) = self.at(place, width) {
-                own.add(step);
-            }
-        }
-    }
-
-    /// True if there is no change.
-    pub fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.all.is_empty()
-    }
-
-    /// Steps with their numbers, in order; steps without changes may be left out.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &Step)> {
-        let few = self.few.iter().map(|(place, step)| (*place as usize, step));
-        few.chain(self.all.iter().enumerate())
-    }
-}
-
-/// Equal if all steps have the same changes.
-impl PartialEq for Row {
-    fn eq(&self, other: &Self) -> bool {
-        let happened = |row: &Self| -> Vec<(usize, Step)> {
-            row.iter()
-                .filter(|(_, step)| **step != Step::default())
-                .map(|(place, step)| (place, *step))
-                .collect()
-        };
-        happened(self) == happened(other)
-    }
-}
-
-impl Eq for Row {}
 
 impl Timeline {
     /// A timeline of `steps` steps from `first` to `last`.

@@ -18,7 +18,7 @@ use super::support::files::{REPORTS, Scratch};
 const FILE: &str = "mutant.kmt";
 
 /// Commands beside the reports as text and JSON.
-const OTHERS: [&str; 47] = [
+const OTHERS: [&str; 49] = [
     "verify",
     "verify --json",
     "info",
@@ -50,6 +50,8 @@ const OTHERS: [&str; 47] = [
     "chart timeline --by call-site",
     "chart flame --weight live",
     "chart waste",
+    "report -o -",
+    "report --time +0..+0.01 -o -",
     "export perfetto --events",
     "export perfetto",
     "export pprof",

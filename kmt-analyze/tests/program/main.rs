@@ -23,6 +23,7 @@ mod leaks;
 mod library;
 mod life_groups;
 mod model;
+mod page;
 mod page_groups;
 mod properties;
 mod ranges;

@@ -66,6 +66,11 @@ impl Column {
         Self { leaves: order, ..self }
     }
 
+    /// True for columns of numbers, which are on the right.
+    pub fn is_number(&self) -> bool {
+        self.kind == Kind::Number
+    }
+
     fn width_min(&self, natural: usize) -> usize {
         match self.kind {
             Kind::Name => natural.min(NAME_MIN.max(self.heading.len())),
@@ -141,6 +146,11 @@ impl Table {
     /// Explains a column: the note is shown where the column is.
     pub fn explain(&mut self, heading: &'static str, note: impl Into<String>) {
         self.explanations.push((heading, note.into()));
+    }
+
+    /// Meanings of columns.
+    pub fn explanations(&self) -> impl Iterator<Item = &str> {
+        self.explanations.iter().map(|(_, note)| note.as_str())
     }
 
     /// Adds a row.

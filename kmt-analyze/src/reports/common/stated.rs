@@ -98,7 +98,7 @@ impl Selection {
     }
 
     /// As it would be given on the command line.
-    fn options(&self) -> Vec<String> {
+    pub fn options(&self) -> Vec<String> {
         let mut out = Vec::new();
         out.extend(self.time.iter().map(|t| format!("--time {t}")));
         out.extend(

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::By;
-use crate::collect::timeline;
+use crate::collect::step_row;
+use crate::collect::timeline::Step;
 use crate::collect::{Collectors, Timeline};
 use crate::pass::filter::Names;
 use crate::pass::names::TraceNames;
@@ -121,7 +122,7 @@ pub fn of(
 }
 
 impl Row {
-    fn add(&mut self, steps: &timeline::Row, unit: f64) {
+    fn add(&mut self, steps: &step_row::Row<Step>, unit: f64) {
         let (mut alloc, mut live) = (Figure::default(), Figure::default());
         for (part, step) in steps.iter() {
             let (bytes, change) = (step.bytes_alloc as f64 * unit, step.live_change as f64 * unit);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::names::{Key, LineNames};
-use crate::collect::timeline::{Row, Step, TimelineSums};
+use crate::collect::step_row::Row;
+use crate::collect::timeline::{Step, TimelineSums};
 use crate::pass::Analysis;
 use crate::reports::common::Context;
 use crate::reports::common::live_bounds::LiveBounds;
@@ -23,8 +24,8 @@ pub struct Line {
 /// Steps of all sites of a line, and of those whose frees have events.
 #[derive(Default)]
 struct LineSums {
-    all: Row,
-    certain: Row,
+    all: Row<Step>,
+    certain: Row<Step>,
 }
 
 impl LineSums {
@@ -94,7 +95,7 @@ fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<Line> {
 }
 
 /// Largest live bytes of a line at the end of a step, by absolute value.
-fn most_live(row: &Row) -> u64 {
+fn most_live(row: &Row<Step>) -> u64 {
     let mut live = 0i64;
     let levels = row.iter().map(|(_, step)| {
         live = live.saturating_add(step.live_change);
@@ -104,7 +105,7 @@ fn most_live(row: &Row) -> u64 {
 }
 
 /// All steps with bytes multiplied by `scale`, changes summed to levels.
-fn levels(row: &Row, width: usize, scale: i64) -> Vec<Step> {
+fn levels(row: &Row<Step>, width: usize, scale: i64) -> Vec<Step> {
     let mut steps = vec![Step::default(); width];
     for (place, step) in row.iter() {
         if let Some(to) = steps.get_mut(place) {

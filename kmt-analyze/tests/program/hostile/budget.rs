@@ -113,6 +113,7 @@ fn memory_and_time_of_every_command_are_bounded() {
     for kind in ["timeline", "flame", "waste"] {
         commands.push(vec!["chart", kind, "--force", "-o", out]);
     }
+    commands.push(vec!["report", "--force", "-o", out]);
     for form in ["perfetto", "pprof", "dhat", "folded", "csv", "ndjson"] {
         commands.push(vec!["export", form, "--force", "-o", out]);
     }

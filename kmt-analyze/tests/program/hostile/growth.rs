@@ -143,7 +143,7 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON.
-const OTHERS: [&str; 42] = [
+const OTHERS: [&str; 43] = [
     "summary",
     "findings",
     "all",
@@ -175,6 +175,7 @@ const OTHERS: [&str; 42] = [
     "chart timeline --by cache --force -o OUT",
     "chart flame --force -o OUT",
     "chart waste --force -o OUT",
+    "report --force -o OUT",
     "export perfetto --events --force -o OUT",
     "export pprof --force -o OUT",
     "export dhat --force -o OUT",

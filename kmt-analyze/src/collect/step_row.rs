@@ -1,0 +1,85 @@
+//! What happened in each of many steps of time: few steps, or all.
+
+use super::sums::Sums;
+
+/// The steps of one row: only those with changes, or all if there are many.
+#[derive(Debug, Clone)]
+pub struct Row<S> {
+    /// By number, while they are few.
+    few: Vec<(u32, S)>,
+    all: Vec<S>,
+}
+
+impl<S> Default for Row<S> {
+    fn default() -> Self {
+        Self { few: Vec::new(), all: Vec::new() }
+    }
+}
+
+impl<S: Sums + Copy + Default + PartialEq> Row<S> {
+    /// The step with that number, of `width`.
+    #[inline]
+    pub fn at(&mut self, place: usize, width: usize) -> Option<&mut S> {
+        if self.all.is_empty() {
+            return self.at_few(place, width);
+        }
+        self.all.get_mut(place)
+    }
+
+    fn at_few(&mut self, place: usize, width: usize) -> Option<&mut S> {
+        let found = self.few.binary_search_by_key(&place, |&(place, _)| place as usize);
+        if found.is_err() && self.few.len() >= width / 4 {
+            self.all.resize(width, S::default());
+            for (place, step) in std::mem::take(&mut self.few) {
+                if let Some(slot) = self.all.get_mut(place as usize) {
+                    *slot = step;
+                }
+            }
+            return self.all.get_mut(place);
+        }
+        let at = found.unwrap_or_else(|at| {
+            // Many have one step only.
+            if self.few.is_empty() {
+                self.few.reserve_exact(1);
+            }
+            self.few.insert(at, (place as u32, S::default()));
+            at
+        });
+        self.few.get_mut(at).map(|(_, step)| step)
+    }
+
+    /// Adds another row with as many steps.
+    pub fn add_all(&mut self, other: &Self, width: usize) {
+        for (place, step) in other.iter() {
+            if let Some(own) = self.at(place, width) {
+                own.absorb(*step);
+            }
+        }
+    }
+
+    /// True if there is no change.
+    pub fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.all.is_empty()
+    }
+
+    /// Steps with their numbers, in order; steps without changes may be left out.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &S)> {
+        let few = self.few.iter().map(|(place, step)| (*place as usize, step));
+        few.chain(self.all.iter().enumerate())
+    }
+}
+
+/// Equal if all steps have the same changes.
+impl<S: Sums + Copy + Default + PartialEq> PartialEq for Row<S> {
+    fn eq(&self, other: &Self) -> bool {
+        let happened = |row: &Self| -> Vec<(usize, S)> {
+            row.iter()
+                .filter(|(_, step)| **step != S::default())
+                .map(|(place, step)| (place, *step))
+                .collect()
+        };
+        happened(self) == happened(other)
+    }
+}
+
+impl<S: Sums + Copy + Default + Eq> Eq for Row<S> {}

@@ -1,0 +1,255 @@
+//! Everything that adds up over time, in equal steps: what the page's range selector is made of.
+//!
+//! The numbers of any range of whole steps follow from these: allocations and frees are sums over the range, live
+//! objects the sum of all changes until its end.
+
+use std::collections::HashMap;
+
+use super::collector::{Collector, Share};
+use super::step_row::Row;
+use super::sums::{Sums, grown, merged};
+use crate::int_hash::IntHash;
+use crate::ledger::lives::End;
+use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
+use crate::stream::NameId;
+
+/// Collects flows in equal steps of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// Time of the first step.
+    pub start: u64,
+    /// Length of a step in the clock's unit, not 0.
+    pub step: u64,
+    /// Number of steps, not 0.
+    pub steps: usize,
+}
+
+/// Flows of one kind of objects, all of one size, in one step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Allocations.
+    pub allocs: u32,
+    /// Ends with a free event.
+    pub frees: u32,
+    /// Implied frees.
+    pub unseen: u32,
+    /// Live objects at the end of the step minus those at its start.
+    pub live_change: i32,
+}
+
+/// Flows of objects of several sizes in one step: slab objects, or pages as bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flows {
+    /// Allocations.
+    pub allocs: i64,
+    /// Bytes requested by them.
+    pub bytes_req: i64,
+    /// Bytes allocated by them.
+    pub bytes_alloc: i64,
+    /// Ends with a free event.
+    pub frees: i64,
+    /// Bytes of them.
+    pub bytes_freed: i64,
+    /// Implied frees.
+    pub unseen: i64,
+    /// Bytes of them.
+    pub bytes_unseen: i64,
+    /// Live objects at the end of the step minus those at its start.
+    pub live_change: i64,
+    /// The same in bytes allocated.
+    pub bytes_live_change: i64,
+    /// The same in bytes requested.
+    pub bytes_req_live_change: i64,
+}
+
+impl Flows {
+    /// Of objects of one size.
+    pub fn of(flow: &Flow, bytes_req: u64, bytes_alloc: u64) -> Self {
+        let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let (requested, allocated) = (size(bytes_req), size(bytes_alloc));
+        let [allocs, frees, unseen] = [flow.allocs, flow.frees, flow.unseen].map(i64::from);
+        let live_change = i64::from(flow.live_change);
+        Self {
+            allocs,
+            bytes_req: allocs.saturating_mul(requested),
+            bytes_alloc: allocs.saturating_mul(allocated),
+            frees,
+            bytes_freed: frees.saturating_mul(allocated),
+            unseen,
+            bytes_unseen: unseen.saturating_mul(allocated),
+            live_change,
+            bytes_live_change: live_change.saturating_mul(allocated),
+            bytes_req_live_change: live_change.saturating_mul(requested),
+        }
+    }
+
+    /// All numbers, in the order of the fields.
+    pub fn columns(&self) -> [i64; 10] {
+        [
+            self.allocs,
+            self.bytes_req,
+            self.bytes_alloc,
+            self.frees,
+            self.bytes_freed,
+            self.unseen,
+            self.bytes_unseen,
+            self.live_change,
+            self.bytes_live_change,
+            self.bytes_req_live_change,
+        ]
+    }
+}
+
+impl Sums for Flow {
+    fn absorb(&mut self, other: Self) {
+        self.allocs.absorb(other.allocs);
+        self.frees.absorb(other.frees);
+        self.unseen.absorb(other.unseen);
+        self.live_change = self.live_change.saturating_add(other.live_change);
+    }
+}
+
+impl Sums for Flows {
+    fn absorb(&mut self, other: Self) {
+        self.allocs.absorb(other.allocs);
+        self.bytes_req.absorb(other.bytes_req);
+        self.bytes_alloc.absorb(other.bytes_alloc);
+        self.frees.absorb(other.frees);
+        self.bytes_freed.absorb(other.bytes_freed);
+        self.unseen.absorb(other.unseen);
+        self.bytes_unseen.absorb(other.bytes_unseen);
+        self.live_change.absorb(other.live_change);
+        self.bytes_live_change.absorb(other.bytes_live_change);
+        self.bytes_req_live_change.absorb(other.bytes_req_live_change);
+    }
+}
+
+impl Steps {
+    /// The step of a time. Times before the first step belong to it: what was born then is live there.
+    fn place(&self, time: u64) -> usize {
+        (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
+    }
+
+    /// Places of a birth and an end; `None`: after the last step.
+    fn places(&self, born: u64, end: Option<u64>) -> [Option<usize>; 2] {
+        let within = |time: u64| Some(self.place(time)).filter(|&place| place < self.steps);
+        [within(born), end.and_then(within)]
+    }
+}
+
+impl Collector for Steps {
+    type Part = StepSums;
+    type Output = StepSums;
+
+    fn interests(&self) -> Interests {
+        Interests { lives: true, frames: true, ..Interests::default() }
+    }
+
+    fn partition(&self, _: &Share) -> StepSums {
+        StepSums {
+            steps: *self,
+            objects: HashMap::default(),
+            origins: Vec::new(),
+            page_origins: Vec::new(),
+            page_kinds: Vec::new(),
+        }
+    }
+
+    fn merge(&self, first: StepSums, others: Vec<StepSums>) -> StepSums {
+        merged(first, others)
+    }
+}
+
+/// Flows in all steps.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StepSums {
+    /// The steps.
+    pub steps: Steps,
+    /// Slab objects by number of the site, and by cache, if an event names it.
+    pub objects: HashMap<(u32, Option<NameId>), Row<Flow>, IntHash>,
+    /// Slab objects by number of the allocating origin.
+    pub origins: Vec<Row<Flows>>,
+    /// Pages, in pages, by number of the allocating origin.
+    pub page_origins: Vec<Row<Flows>>,
+    /// Pages, in pages, by number of their kind.
+    pub page_kinds: Vec<Row<Flows>>,
+}
+
+impl Sums for StepSums {
+    fn absorb(&mut self, other: Self) {
+        let width = self.steps.steps;
+        for (key, row) in &other.objects {
+            self.objects.entry(*key).or_default().add_all(row, width);
+        }
+        let pairs = [
+            (&mut self.origins, &other.origins),
+            (&mut self.page_origins, &other.page_origins),
+            (&mut self.page_kinds, &other.page_kinds),
+        ];
+        for (own, other) in pairs {
+            for (number, row) in (0u32..).zip(other) {
+                grown(own, number).add_all(row, width);
+            }
+        }
+    }
+}
+
+impl Receiver for StepSums {
+    fn closed(&mut self, closed: &Closed) {
+        let (steps, end) = (self.steps, closed.end.time());
+        let [born, ended] = steps.places(closed.life.born, end);
+        let freed = match closed.end {
+            // A late free is logged after the end of the life.
+            End::Freed { free, .. } if closed.is_freed => steps.places(0, Some(free.time))[1],
+            _ => None,
+        };
+        let unseen = u32::from(closed.is_implied_free);
+        let changes = [
+            (born, Flow { allocs: u32::from(closed.is_born), live_change: 1, ..Flow::default() }),
+            (freed, Flow { frees: 1, ..Flow::default() }),
+            (ended, Flow { unseen, live_change: -1, ..Flow::default() }),
+        ];
+        let (requested, allocated) = (closed.bytes_req, closed.bytes_alloc);
+        let row = self.objects.entry((closed.life.site, closed.cache)).or_default();
+        for (place, flow) in changes {
+            if let Some(own) = place.and_then(|place| row.at(place, steps.steps)) {
+                own.absorb(flow);
+            }
+        }
+        let row = grown(&mut self.origins, closed.life.origin);
+        for (place, flow) in changes {
+            if let Some(own) = place.and_then(|place| row.at(place, steps.steps)) {
+                own.absorb(Flows::of(&flow, requested, allocated));
+            }
+        }
+    }
+
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        let [born, ended] = self.steps.places(closed.born, closed.end.map(|(time, _)| time));
+        let count = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
+        let frames = count(closed.frames);
+        let allocated = if closed.is_born { frames } else { 0 };
+        let at_birth = Flows {
+            allocs: i64::from(closed.is_born && closed.is_last),
+            bytes_req: allocated,
+            bytes_alloc: allocated,
+            bytes_live_change: frames,
+            bytes_req_live_change: frames,
+            ..Flows::default()
+        };
+        let at_end = Flows {
+            bytes_freed: count(closed.sums.frames_freed),
+            bytes_unseen: count(closed.sums.frames_freed_implied),
+            bytes_live_change: -frames,
+            bytes_req_live_change: -frames,
+            ..Flows::default()
+        };
+        for row in [grown(&mut self.page_origins, closed.origin), grown(&mut self.page_kinds, closed.site)] {
+            for (place, flows) in [(born, at_birth), (ended, at_end)] {
+                if let Some(own) = place.and_then(|place| row.at(place, self.steps.steps)) {
+                    own.absorb(flows);
+                }
+            }
+        }
+    }
+}

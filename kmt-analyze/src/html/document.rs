@@ -1,0 +1,228 @@
+//! The page as a document: a fixed frame, the reports' screens, and the numbers for the script.
+
+use serde::Serialize;
+
+use super::encode::{base64, compressed, packed};
+use super::groups::Group;
+use super::{PARTS, screen};
+use crate::chart::svg::escaped;
+use crate::collect::Steps;
+use crate::pass::{Analysis, sum_of};
+use crate::render::screen::{Lead, Screen};
+use crate::render::text;
+use crate::reports::common::stated::Stated;
+use crate::reports::common::trust::warnings;
+use crate::reports::common::{Context, View};
+
+/// Script and style, made from `web/src`, and what the policy allows: exactly these.
+const SCRIPT: &str = include_str!("../../web/dist/page.js");
+const STYLE: &str = include_str!("../../web/dist/page.css");
+const POLICY: &str = include_str!("../../web/dist/policy.txt");
+/// Licences of the libraries in the script.
+const LICENCES: &str = include_str!("../../web/dist/licences.txt");
+
+/// Most bytes of the packed numbers of an ordinary page; of any, with few steps.
+const PACKED_MAX: [usize; 2] = [600_000, 1_900_000];
+/// Fewest steps for the first of these limits.
+const STEPS_MIN: usize = 100;
+
+/// The screen of a report, or why it has none, with its name.
+pub type Titled = (&'static str, Result<Screen, String>);
+
+/// What the page is made of.
+pub struct Document<'p, 'd> {
+    /// The trace and the selection.
+    pub context: &'p Context<'p, 'd>,
+    /// The pass.
+    pub analysis: &'p Analysis,
+    /// Steps of time.
+    pub steps: Steps,
+    /// Tables over time.
+    pub groups: Vec<Group>,
+    /// Screens of the reports; the first has the findings.
+    pub screens: Vec<Titled>,
+    /// How they are shown.
+    pub view: View,
+}
+
+/// What the script needs besides the numbers.
+#[derive(Serialize)]
+struct About<'p> {
+    /// Clock's unit: `ns`, or `ticks`.
+    unit: &'static str,
+    /// Start of the first step since the first event, as a decimal number.
+    offset: String,
+    /// Length of a step, as a decimal number.
+    step: String,
+    /// Number of steps.
+    steps: usize,
+    /// Share of each step in which events are missing, in percent; `null`: unknown.
+    lost: Vec<Option<f64>>,
+    /// The file, as commands name it.
+    file: String,
+    /// Options of the selection besides the time.
+    options: Vec<String>,
+    /// Some numbers are too large for the script, and are rounded.
+    rounded: bool,
+    /// Tables.
+    groups: Vec<Names<'p>>,
+}
+
+/// Names of a table's rows.
+#[derive(Serialize)]
+struct Names<'p> {
+    key: &'static str,
+    title: &'static str,
+    scale: u64,
+    names: Vec<&'p str>,
+    /// Functions of call sites.
+    functions: Option<Vec<&'p str>>,
+    /// By row: 1 if allocations are known, 2 if lives are, 4 if what seems live may be free.
+    marks: Vec<u8>,
+}
+
+impl Document<'_, '_> {
+    /// The whole page.
+    pub fn html(&self) -> String {
+        let file = text::escaped(self.context.session.path.as_os_str().as_encoded_bytes());
+        let release = self.context.session.trace.metadata().text("kernel.release");
+        let release = release.map_or(String::new(), |r| format!(", Linux {}", text::escaped(r.as_bytes())));
+        let mut out = format!(
+            "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
+             <meta http-equiv=Content-Security-Policy content=\"{}\">\n\
+             <meta name=viewport content=\"width=device-width\">\n<meta name=color-scheme content=\"light dark\">\n\
+             <title>Kernel memory: {}</title>\n<style>{STYLE}</style>\n<body>\n<header><h1>Kernel memory</h1> <p class=source>{}{}</p></header>\n<main>\n",
+            POLICY.trim(),
+            escaped(&file),
+            escaped(&file),
+            escaped(&release)
+        );
+        self.findings(&mut out, &file);
+        out += "<section id=time aria-labelledby=time-h><h2 id=time-h>Over time</h2>\n\
+                <noscript><p>This part needs JavaScript.</p></noscript></section>\n";
+        for (name, screen) in self.screens.iter().skip(1) {
+            self.part(&mut out, name, screen);
+        }
+        out += &format!(
+            "</main>\n<footer><p class=note>Made by kmt-analyze {}.</p>\n<details><summary>Licences</summary><pre>{}</pre></details></footer>\n",
+            kmt_common::version::VERSION,
+            screen::escaped_lines(LICENCES.lines())
+        );
+        out += &format!(
+            "<script type=\"text/plain\" id=numbers>{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+            base64(&self.numbers(file))
+        );
+        out
+    }
+
+    fn findings(&self, out: &mut String, file: &str) {
+        *out += "<section id=findings aria-labelledby=findings-h><h2 id=findings-h>Findings</h2>\n";
+        let Some((_, Ok(screen))) = self.screens.first() else { return };
+        let lead = |lead: &Lead| {
+            let name = lead.command.split(' ').next().unwrap_or_default();
+            let place = if PARTS.iter().any(|(part, _)| *part == name) {
+                format!("part-{name}")
+            } else {
+                "time".to_owned()
+            };
+            format!(
+                "<li><p>{}</p><p class=more><a href=\"#{place}\">Evidence</a> <code>kmt-analyze {} {}</code></p></li>\n",
+                escaped(&lead.sentence),
+                escaped(&lead.command),
+                escaped(file)
+            )
+        };
+        if !screen.leads.is_empty() {
+            *out += &format!("<ol>\n{}</ol>\n", screen.leads.iter().map(lead).collect::<String>());
+        }
+        *out += &screen::html(screen, &self.view.look);
+        let session = self.context.session;
+        let stated = Stated::of(session, self.context.selection, self.analysis);
+        for line in stated.iter().flat_map(Stated::lines) {
+            *out += &format!("<p class=note>{}</p>\n", escaped(&line));
+        }
+        for line in warnings(session, self.analysis, &sum_of(self.analysis, None)) {
+            *out += &format!("<p class=warn>{}</p>\n", escaped(&line));
+        }
+        *out += "</section>\n";
+    }
+
+    fn part(&self, out: &mut String, name: &str, screen: &Result<Screen, String>) {
+        let title = PARTS.iter().find(|(part, _)| *part == name).map_or(name, |(_, title)| title);
+        let content = match screen {
+            Ok(screen) => screen::html(screen, &self.view.look),
+            Err(reason) => format!("<p>No answer: {}.</p>\n", escaped(reason)),
+        };
+        *out += &format!(
+            "<section id=part-{name}><details><summary><h2>{}</h2></summary>\n{content}</details></section>\n",
+            escaped(title)
+        );
+    }
+
+    /// Names and numbers, packed; coarser where they do not fit.
+    fn numbers(&self, file: String) -> Vec<u8> {
+        let mut times = 1;
+        loop {
+            let steps = Steps {
+                step: self.steps.step.saturating_mul(u64::from(times)),
+                steps: self.steps.steps.div_ceil(times as usize),
+                ..self.steps
+            };
+            let names = serde_json::to_vec(&self.about(&steps, file.clone())).unwrap_or_default();
+            let mut bytes = (names.len() as u32).to_le_bytes().to_vec();
+            bytes.extend(names);
+            bytes.extend(packed(&self.groups, times));
+            let packed = compressed(&bytes);
+            let limit = PACKED_MAX[usize::from(steps.steps < 2 * STEPS_MIN)];
+            if packed.len() <= limit || steps.steps < 4 {
+                return packed;
+            }
+            times *= 2;
+        }
+    }
+
+    fn about(&self, steps: &Steps, file: String) -> About<'_> {
+        let session = self.context.session;
+        let first = session.first_time().unwrap_or(0);
+        let edge = |step: usize| steps.start.saturating_add(steps.step.saturating_mul(step as u64));
+        let lost = (0..steps.steps).map(|step| session.losses.missing_share(edge(step), edge(step + 1)));
+        let selection =
+            crate::pass::selection::Selection { time: None, at: None, ..self.context.selection.clone() };
+        About {
+            unit: if session.unit() == kmt_format::kernel::ClockUnit::Ticks { "ticks" } else { "ns" },
+            offset: steps.start.saturating_sub(first).to_string(),
+            step: steps.step.to_string(),
+            steps: steps.steps,
+            lost: lost.map(|share| share.map(|share| (1_000.0 * share).ceil() / 10.0)).collect(),
+            file,
+            options: selection.options(),
+            rounded: self.groups.iter().any(exceeds),
+            groups: self.groups.iter().map(names).collect(),
+        }
+    }
+}
+
+/// True if a sum may exceed 2^53, the largest integer of the script.
+fn exceeds(group: &Group) -> bool {
+    let rows = group.rows.iter().flat_map(|row| &row.steps);
+    let sum = |column: usize| {
+        let all = rows.clone().map(|(_, flows)| flows.columns()[column].unsigned_abs());
+        all.fold(0u64, u64::saturating_add)
+    };
+    (0..10).any(|column| sum(column).saturating_mul(group.scale) > 1 << 53)
+}
+
+fn names(group: &Group) -> Names<'_> {
+    let has_functions = group.rows.iter().any(|row| !row.function.is_empty());
+    let mark = |row: &super::groups::GroupRow| {
+        u8::from(row.recorded.allocs) | u8::from(row.recorded.lives) << 1 | u8::from(row.is_doubtful) << 2
+    };
+    Names {
+        key: group.key,
+        title: group.title,
+        scale: group.scale,
+        names: group.rows.iter().map(|row| row.name.as_str()).collect(),
+        functions: has_functions.then(|| group.rows.iter().map(|row| row.function.as_str()).collect()),
+        marks: group.rows.iter().map(mark).collect(),
+    }
+}

@@ -1,0 +1,116 @@
+//! `report`: one HTML page with everything in it, which needs no network and no other file.
+
+mod document;
+mod encode;
+mod groups;
+mod screen;
+
+use crate::collect::{Collectors, Handle, Steps};
+use crate::export::Target;
+use crate::failure::{Outcome, Result};
+use crate::pass::selection::{Selection, analyse_for};
+use crate::render::look::Look;
+use crate::reports::common::Context;
+use crate::reports::common::stated::Keys;
+use crate::reports::findings::Findings;
+use crate::reports::registry::named;
+use crate::reports::report::AnyReport;
+use crate::reports::run::{collect, wants};
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
+
+/// Reports whose screens the page has, in that order, with the headings of their parts.
+const PARTS: [(&str, &str); 10] = [
+    ("leaks", "What grows"),
+    ("peak", "The peak"),
+    ("lifetimes", "How long objects live"),
+    ("sizes", "Sizes and size classes"),
+    ("fragmentation", "Fragmentation"),
+    ("pages", "Pages"),
+    ("latency", "What waits for memory"),
+    ("slabinfo", "Live objects by the kernel's count"),
+    ("summary", "All totals"),
+    ("anomalies", "What does not add up"),
+];
+
+/// Rows of a table of a report.
+const ROWS: usize = 20;
+
+/// Fewest steps of the page, and most.
+const STEPS: (u64, u64) = (400, 1_000);
+
+/// Options of `report`.
+pub struct PageOptions {
+    /// Output.
+    pub target: Target,
+    /// Selection.
+    pub selection: Selection,
+}
+
+/// Writes the page.
+pub fn run(session: &Session<'_>, options: &PageOptions) -> Result<Outcome> {
+    let context = Context { session, selection: &options.selection, limit: ROWS };
+    options.selection.check(session, "report", Keys::All)?;
+    let findings = Findings::default();
+    let parts = PARTS.iter().filter_map(|&(name, title)| Some(((named(name)?.with_defaults)()?, title)));
+    let parts: Vec<(Box<dyn AnyReport>, &str)> = parts.collect();
+    // Those that heed the selection.
+    let heeds = |report: &dyn AnyReport| {
+        options.selection.check(session, report.title(), report.keys()).is_ok()
+            && report.check(&context).is_ok()
+    };
+    let mut reports: Vec<&dyn AnyReport> = vec![&findings];
+    reports.extend(parts.iter().map(|(report, _)| &**report).filter(|&report| heeds(report)));
+    let mut collectors = Collectors::default();
+    let steps: Handle<Steps> = collectors.add(steps(context.selection.span(session)));
+    let pending = collect(&context, &reports, &mut collectors);
+    let analysis = analyse_for(session, &options.selection, &wants(&reports, &collectors));
+    let look = Look { width: Look::NO_LIMIT, ..Look::default() };
+    let view = context.view(look);
+    let screens = reports.iter().zip(&pending).map(|(report, pending)| {
+        let answer = pending.answer(&context, &analysis);
+        (report.name(), answer.map(|answer| answer.screen(&view)))
+    });
+    let screens: Vec<document::Titled> = screens.collect();
+    let groups = groups::of(&context, &analysis, analysis.get(steps));
+    let page = document::Document {
+        context: &context,
+        analysis: &analysis,
+        steps: analysis.get(steps).steps,
+        groups,
+        screens,
+        view,
+    };
+    let mut out = crate::export::output::Export::open(&options.target)?;
+    out.write(page.html().as_bytes())?;
+    out.finish()?;
+    Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any()))
+}
+
+/// Steps of a round length, so that times at their edges are short.
+fn steps((first, last): (u64, u64)) -> Steps {
+    let length = last.saturating_sub(first).saturating_add(1);
+    let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
+    let mut round = powers.flat_map(|power| [power, power.saturating_mul(2), power.saturating_mul(5)]);
+    let step = round.find(|&step| length.div_ceil(step) <= STEPS.1).unwrap_or(u64::MAX);
+    Steps { start: first, step, steps: length.div_ceil(step).max(1) as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round_and_cover_all() {
+        for (first, last) in [(0, 0), (5, 1_004), (7, 30_000_000_123), (0, u64::MAX), (1, 2)] {
+            let steps = steps((first, last));
+            assert!(steps.steps as u64 <= STEPS.1, "{steps:?}");
+            assert!(
+                last - first < steps.step.saturating_mul(steps.steps as u64) || last == u64::MAX,
+                "{steps:?}"
+            );
+            assert!(steps.steps as u64 >= STEPS.0 || steps.step == 1, "{steps:?}");
+        }
+        assert_eq!(steps((7, 30_000_000_123)), Steps { start: 7, step: 50_000_000, steps: 601 });
+    }
+}

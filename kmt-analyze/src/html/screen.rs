@@ -1,0 +1,72 @@
+//! A report's screen as HTML: what the terminal shows, as sentences and tables.
+
+use crate::chart::svg::escaped;
+use crate::render::look::Look;
+use crate::render::screen::{Part, Screen, Table};
+
+/// The screen, without its findings.
+pub fn html(screen: &Screen, look: &Look) -> String {
+    let mut out = String::new();
+    for sentence in &screen.answer {
+        out += &format!("<p class=answer>{}</p>\n", escaped(sentence));
+    }
+    for part in &screen.parts {
+        match part {
+            Part::Table(table) => out += &self::table(table, look),
+            Part::Lines { heading, lines } => {
+                let lines = escaped_lines(lines.iter().map(String::as_str));
+                out += &format!("<h4>{}</h4>\n<pre>{lines}</pre>\n", escaped(heading));
+            }
+            Part::Facts(facts) => {
+                let fact =
+                    |(name, fact): &(&str, String)| format!("<dt>{}<dd>{}", escaped(name), escaped(fact));
+                out += &format!("<dl>{}</dl>\n", facts.iter().map(fact).collect::<String>());
+            }
+            Part::Verbatim(text) => out += &format!("<pre>{}</pre>\n", escaped_lines(text.lines())),
+        }
+    }
+    for note in &screen.notes {
+        out += &format!("<p class=note>{}</p>\n", escaped(note));
+    }
+    out
+}
+
+/// Lines of text; each ends with a line break.
+pub fn escaped_lines<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    lines.map(|line| escaped(line) + "\n").collect()
+}
+
+fn table(table: &Table, look: &Look) -> String {
+    let name = if table.title.is_empty() { table.noun.1 } else { &table.title };
+    // Where it does not fit, it scrolls, by keyboard too.
+    let mut out =
+        format!("<div class=wide tabindex=0 role=region aria-label=\"{}\"><table>\n", escaped(name));
+    if !table.title.is_empty() {
+        out += &format!("<caption>{}</caption>\n", escaped(&table.title));
+    }
+    let class =
+        |at: usize| if table.columns.get(at).is_some_and(|c| c.is_number()) { " class=n" } else { "" };
+    let heading = |(at, column): (usize, &crate::render::screen::Column)| {
+        format!("<th scope=col{}>{}</th>", class(at), escaped(column.heading))
+    };
+    let headings: String = table.columns.iter().enumerate().map(heading).collect();
+    out += &format!("<thead><tr>{headings}</tr></thead>\n<tbody>\n");
+    for row in &table.rows {
+        let cell = |(at, cell): (usize, &crate::render::screen::Cell)| {
+            format!("<td{}>{}</td>", class(at), escaped(&cell.shown(look)))
+        };
+        out += &format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
+    }
+    out += "</tbody></table></div>\n";
+    let more = table.rows_total.saturating_sub(table.rows.len());
+    if more > 0 {
+        out += &format!(
+            "<p class=note>{more} more {}</p>\n",
+            if more == 1 { table.noun.0 } else { table.noun.1 }
+        );
+    }
+    for note in table.explanations() {
+        out += &format!("<p class=note>{}</p>\n", escaped(note));
+    }
+    out
+}

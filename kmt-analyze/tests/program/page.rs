@@ -1,0 +1,259 @@
+//! The page: its numbers of any range are those of `--time`, it needs nothing else, and no text of a file is anything but
+//! text.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
+use crate::support::hostile::Made;
+
+/// The page of a file.
+fn page(args: &[&str], file: &Path) -> String {
+    let output = run(&[&["report", "-o", "-"], args].concat(), file);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits: Vec<u32> =
+        text.trim_end_matches('=').chars().map(|c| DIGITS.find(c).unwrap() as u32).collect();
+    let four = |four: &[u32]| {
+        let bits = (0..4).fold(0, |bits, at| bits << 6 | four.get(at).copied().unwrap_or(0));
+        [16, 8, 0].map(|shift| (bits >> shift) as u8)[..four.len() - 1].to_vec()
+    };
+    digits.chunks(4).flat_map(four).collect()
+}
+
+/// The numbers of a page, read by another reader than the page's own.
+struct Numbers {
+    about: Value,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+/// Flows of a row, by step: the ten columns.
+type Row = Vec<(u64, [i64; 10])>;
+
+impl Numbers {
+    fn of(page: &str) -> Self {
+        let packed = page.split_once("id=numbers>").unwrap().1.split('<').next().unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::ZlibDecoder::new(&*from_base64(packed)).read_to_end(&mut bytes).unwrap();
+        let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
+        Self { about: serde_json::from_slice(&bytes[4..4 + length]).unwrap(), bytes, at: 4 + length }
+    }
+
+    fn number(&mut self) -> u64 {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let byte = self.bytes[self.at];
+            self.at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                return value;
+            }
+        }
+    }
+
+    fn signed(&mut self) -> i64 {
+        let value = self.number();
+        (value >> 1) as i64 ^ -((value & 1) as i64)
+    }
+
+    /// The rows of the next table.
+    fn table(&mut self, is_pages: bool) -> Vec<Row> {
+        let rows = self.number();
+        let heads: Vec<[u64; 3]> = (0..rows).map(|_| [(); 3].map(|()| self.number())).collect();
+        let mut table: Vec<Row> = Vec::new();
+        for [steps, ..] in &heads {
+            let mut last = 0;
+            table.push(
+                (0..*steps)
+                    .map(|_| {
+                        last += self.number();
+                        (last, [0; 10])
+                    })
+                    .collect(),
+            );
+        }
+        for column in 0..if is_pages { 5 } else { 10 } {
+            for row in &mut table {
+                row.iter_mut().for_each(|(_, flows)| flows[column] = self.signed());
+            }
+        }
+        for (row, [_, allocated, requested]) in table.iter_mut().zip(heads) {
+            let (allocated, requested) = (allocated as i64, requested as i64);
+            for (_, f) in row.iter_mut().filter(|_| !is_pages) {
+                f[1] += f[0] * allocated;
+                f[2] += f[0] * requested;
+                f[4] += f[3] * allocated;
+                f[6] += f[5] * allocated;
+                f[7] += f[0] - f[3] - f[5];
+                f[8] += f[7] * allocated;
+                f[9] += f[7] * requested;
+            }
+        }
+        table
+    }
+}
+
+/// What the page shows of a row for steps from one up to, not including, another.
+fn shown(row: &Row, from: u64, to: u64) -> [i64; 10] {
+    let sum = |column: usize| {
+        let begin = if column < 7 { from } else { 0 };
+        let within = row.iter().filter(|(step, _)| (begin..to).contains(step));
+        within.map(|(_, flows)| flows[column]).sum()
+    };
+    std::array::from_fn(sum)
+}
+
+/// The same of a report's row.
+fn reported(sums: &Value) -> [i64; 10] {
+    let of = |key: &str| sums[key].as_i64().unwrap();
+    let (alloc, live) = (of("bytes_alloc"), of("bytes_live"));
+    [
+        of("alloc_events"),
+        alloc,
+        alloc - of("bytes_wasted"),
+        of("frees_matched"),
+        of("bytes_freed"),
+        of("freed_unseen"),
+        of("bytes_freed_unseen"),
+        of("live"),
+        live,
+        live - of("bytes_wasted_live"),
+    ]
+}
+
+#[test]
+fn ranges_have_the_numbers_of_their_time() {
+    let scratch = Scratch::new();
+    for name in ["x86_64-6.1", "s390x-6.1"] {
+        let file = scratch.convert(&data(name));
+        let mut numbers = Numbers::of(&page(&[], &file));
+        let about = numbers.about.clone();
+        let steps = about["steps"].as_u64().unwrap();
+        let step: u64 = about["step"].as_str().unwrap().parse().unwrap();
+        let mut tables = Vec::new();
+        for group in about["groups"].as_array().unwrap() {
+            tables.push((group, numbers.table(group["scale"] != 1)));
+        }
+        assert_eq!(numbers.at, numbers.bytes.len());
+        let time = |nanos: u64| format!("+{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+        let mut compared = 0;
+        for (from, to) in [(0, steps), (0, 1), (steps - 1, steps), (steps / 3, steps / 2), (7, steps - 9)] {
+            let range = format!("{}..{}", time(from * step), time(to * step - 1));
+            let of = |report: &str| json(&[report, "--json", "-l", "0", "--time", &range], &file);
+            for (key, report, list, sums) in [
+                ("sites", "callers", "callers", ""),
+                ("caches", "caches", "caches", ""),
+                ("tasks", "tasks", "tasks", "slab"),
+            ] {
+                let (group, rows) = tables.iter().find(|(group, _)| group["key"] == key).unwrap();
+                let name = |name: &Value| match key {
+                    // Tasks have the names of the end of their range.
+                    "tasks" => name.as_str().unwrap().rsplit_once('-').unwrap().1.to_owned(),
+                    _ => name.as_str().unwrap().to_owned(),
+                };
+                let names = group["names"].as_array().unwrap().iter().map(name);
+                let ours = names.zip(rows).map(|(name, row)| (name, shown(row, from, to)));
+                let document = of(report);
+                let theirs = document[list].as_array().unwrap().iter().map(|row| {
+                    let name = match key {
+                        "sites" => row["symbol"].as_str().unwrap().to_owned(),
+                        "caches" => row["cache"].as_str().unwrap().to_owned(),
+                        _ => row["pid"].to_string(),
+                    };
+                    (name, reported(if sums.is_empty() { row } else { &row[sums] }))
+                });
+                let sorted = |rows: &mut dyn Iterator<Item = (String, [i64; 10])>| {
+                    let mut rows: Vec<_> = rows.filter(|(_, numbers)| *numbers != [0; 10]).collect();
+                    rows.sort();
+                    rows
+                };
+                let (ours, theirs) = (sorted(&mut { ours }), sorted(&mut { theirs }));
+                assert_eq!(ours, theirs, "{name:?}: {report} {range}", name = file);
+                compared += ours.len();
+            }
+        }
+        assert!(compared > 100, "{compared}");
+    }
+}
+
+/// Nothing but the file itself: no address, no other file, no inline style or handler, which the policy would refuse.
+#[test]
+fn it_needs_nothing_else() {
+    let scratch = Scratch::new();
+    let html = page(&[], &scratch.convert(&data("x86_64-6.1")));
+    assert!(html.len() < 1_000_000, "{}", html.len());
+    let (before, rest) = html.split_once("<style>").unwrap();
+    let (_, rest) = rest.split_once("</style>").unwrap();
+    let (markup, script) = rest.split_once("<script>").unwrap();
+    assert!(before.contains("default-src 'none'"), "{before}");
+    for forbidden in
+        [" src=", " style=", " onclick=", " onerror=", "http:", "https:", "<link", "<img", "<iframe"]
+    {
+        assert!(!markup.contains(forbidden), "{forbidden}");
+    }
+    assert_eq!(script.matches("</script>").count(), 1);
+    for (part, title) in [
+        ("findings", "Findings"),
+        ("time", "Over time"),
+        ("part-leaks", "What grows"),
+        ("part-latency", "What waits"),
+    ] {
+        assert!(markup.contains(&format!("<section id={part}")) && markup.contains(title), "{part}");
+    }
+}
+
+#[test]
+fn names_are_text_only() {
+    const NAME: &str = "<img src=x onerror=alert(1)>&\"'\u{202e}\u{1b}[31m]]></script></style>";
+    let long = NAME.repeat(200);
+    let mut made = Made::default();
+    for i in 0..100 {
+        made.kmalloc(0, 7, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64);
+        made.cache_free(0, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64, long.as_bytes());
+        made.kmalloc(0, 7, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64);
+    }
+    made.writer().meta(&[("kernel.release", long.as_bytes())]).unwrap();
+    made.writer().tasks(&[kmt_format::write::Task::new(7, "<b>'\"&\u{1b}x")]).unwrap();
+    let scratch = Scratch::new();
+    let path = scratch.0.join("<i>'&.kmt");
+    fs::write(&path, made.finish()).unwrap();
+    let html = page(&[], &path);
+    // A browser opens it, where there is one (.ci/page).
+    if let Some(to) = std::env::var_os("KMT_PAGE") {
+        fs::write(to, &html).unwrap();
+    }
+    assert!(
+        !html.contains("<img")
+            && !html.contains("<b>'")
+            && !html.contains("<i>'")
+            && !html.contains('\u{1b}')
+    );
+    assert_eq!((html.matches("</script>").count(), html.matches("</style>").count()), (2, 1));
+    let names = Numbers::of(&html).about.to_string();
+    assert!(names.contains("<b>") && !names.contains('\u{1b}'), "{names}");
+}
+
+/// Where no allocation was recorded there is no table over time, and the rest is there.
+#[test]
+fn little_makes_a_page_too() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for args in
+        [&["--cpu", "77"][..], &["--time", "+0.01..+0.01"], &["--at", "+0.01"], &["--where", "size>=4096"]]
+    {
+        let html = page(args, &file);
+        assert!(
+            html.contains("<section id=part-summary") && Numbers::of(&html).about["steps"].as_u64() > Some(0),
+            "{args:?}"
+        );
+    }
+}

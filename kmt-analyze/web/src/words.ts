@@ -1,0 +1,58 @@
+// Numbers and times as text, as the command line prints and accepts them.
+
+import type { About } from "./decode";
+import type { Range } from "./sums";
+
+export function count(value: number): string {
+  return Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+/** A size with three digits and its unit. */
+export function bytes(value: number): string {
+  const sign = value < 0 ? "-" : "";
+  let rest = Math.abs(value);
+  if (rest < 1024) return `${sign}${rest}${rest === 0 ? "" : " B"}`;
+  for (const unit of ["KiB", "MiB", "GiB", "TiB"]) {
+    rest /= 1024;
+    if (rest < 1000 || unit === "TiB") {
+      const digits = rest < 9.995 ? 2 : rest < 99.95 ? 1 : 0;
+      return `${sign}${rest.toFixed(digits)} ${unit}`;
+    }
+  }
+  return "";
+}
+
+/** Time of an edge of a step since the first event, in the clock's unit. */
+export function edge(about: About, step: number): bigint {
+  return BigInt(about.offset) + BigInt(about.step) * BigInt(step);
+}
+
+/** A time as --time accepts it, to the last digit. */
+export function timeOption(about: About, time: bigint): string {
+  if (about.unit === "ticks") return `+${time}`;
+  const second = 1_000_000_000n;
+  const fraction = (time % second).toString().padStart(9, "0").replace(/0+$/, "");
+  return `+${time / second}${fraction ? `.${fraction}` : ""}`;
+}
+
+/** A length or time for people. */
+export function duration(about: About, value: bigint): string {
+  if (about.unit === "ticks") return `${count(Number(value))} ticks`;
+  const ns = Number(value);
+  if (ns >= 1e9) return `${(ns / 1e9).toPrecision(ns >= 1e12 ? 6 : 4)} s`;
+  if (ns >= 1e6) return `${(ns / 1e6).toPrecision(4)} ms`;
+  return `${(ns / 1e3).toPrecision(4)} us`;
+}
+
+/** The option that selects a range; a range of everything needs none. */
+export function rangeOption(about: About, range: Range): string[] {
+  if (range.from === 0 && range.to === about.steps) return [];
+  const from = range.from === 0 ? "" : timeOption(about, edge(about, range.from));
+  const to = range.to === about.steps ? "" : timeOption(about, edge(about, range.to) - 1n);
+  return [`--time ${from}..${to}`];
+}
+
+/** The command that prints the same numbers. */
+export function command(about: About, report: string, range: Range): string {
+  return ["kmt-analyze", report, ...about.options, ...rangeOption(about, range), about.file].join(" ");
+}

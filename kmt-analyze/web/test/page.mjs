@@ -1,0 +1,127 @@
+// What a user does with a page: node page.mjs PAGE.html HOSTILE.html
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { opened, rows, until } from "./browser.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const [path, hostile] = process.argv.slice(2);
+const sentence = (page) => page.textContent("#time .said");
+const names = (page) => page.$$eval("#rows tbody th button", (all) => all.map((button) => button.textContent));
+
+async function faults(page) {
+  // The policy holds for the page's own scripts; the checker comes by the debugger.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run({ resultTypes: ["violations"] }));
+  const serious = violations.filter((fault) => ["serious", "critical"].includes(fault.impact));
+  return serious.map((fault) => `${fault.id}: ${fault.nodes[0].html.slice(0, 200)}`);
+}
+
+async function selects() {
+  const { browser, page, said, readyMs } = await opened(path);
+  const whole = await sentence(page);
+  // Drag over the middle of the first chart.
+  const box = await page.locator(".u-over").first().boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await until(page, (before) => document.querySelector("#time .said").textContent !== before, whole);
+  const [from, to] = await page.$$eval(".range input", (all) => all.map((input) => Number(input.value)));
+  const steps = Number(await page.getAttribute(".range input", "max"));
+  assert.ok(Math.abs(from / steps - 0.3) < 0.02 && Math.abs(to / steps - 0.6) < 0.02, `${from} to ${to} of ${steps}`);
+  assert.match(await page.textContent("#time code"), / --time \+[0-9.]+\.\.\+[0-9.]+ /);
+  // The same state in another tab of the browser.
+  const other = await browser.newPage();
+  await other.goto(page.url());
+  await until(other, () => document.getElementById("time").dataset.ready === "yes");
+  assert.equal(await sentence(other), await sentence(page));
+  await page.getByRole("button", { name: "Whole recording" }).click();
+  assert.equal(await sentence(page), whole);
+  // Sort and search.
+  const all = (await rows(page)).trim().split("\n");
+  await page.getByRole("button", { name: "allocs", exact: true }).click();
+  const sorted = (await rows(page)).trim().split("\n").slice(1).map((line) => Number(line.split(",").at(-2)));
+  assert.deepEqual(sorted, [...sorted].sort((a, b) => b - a));
+  const wanted = (await names(page))[3];
+  await page.getByRole("searchbox").fill(wanted);
+  await until(page, () => document.querySelectorAll("#rows tbody tr").length < 3);
+  assert.ok((await names(page)).includes(wanted) && all.length > 5);
+  // A row's course.
+  await page.locator("#rows tbody button").first().click();
+  await page.locator(".panel figure").waitFor();
+  assert.equal(await page.textContent(".panel h3"), wanted);
+  assert.match(page.url(), /row=/);
+  // Evidence of a finding opens its part.
+  const links = await page.$$eval("#findings a", (links) => links.map((link) => link.getAttribute("href")));
+  for (const link of links.filter((link) => link.startsWith("#part-"))) {
+    await page.locator(`#findings a[href="${link}"]`).first().click();
+    assert.ok(await page.locator(`${link} details`).evaluate((details) => details.open));
+  }
+  await browser.close();
+  assert.deepEqual(said, []);
+  return readyMs;
+}
+
+/** Everything by keyboard alone. */
+async function isOperable() {
+  const { browser, page, said } = await opened(path);
+  const reach = async (wanted) => {
+    for (let times = 0; times < 200; times++) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate((wanted) => document.activeElement.matches(wanted), wanted)) return;
+    }
+    assert.fail(`${wanted} cannot be reached`);
+  };
+  await reach(".range label:first-child input");
+  for (let times = 0; times < 5; times++) await page.keyboard.press("ArrowRight");
+  assert.equal(await page.locator(".range input").first().inputValue(), "5");
+  assert.match(await page.locator(".range input").first().getAttribute("aria-valuetext"), /^\+[\d.]+ (s|ms|us)$/);
+  await reach('[role="tab"]');
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-functions");
+  assert.equal(await page.getAttribute("#tab-functions", "aria-selected"), "true");
+  await reach("#rows thead button");
+  await page.keyboard.press("Enter");
+  assert.ok(await page.evaluate(() => document.activeElement.dataset.focus === "sort-name"));
+  await reach("#rows tbody button");
+  await page.keyboard.press("Enter");
+  await page.locator(".panel figure").waitFor();
+  await reach("#part-leaks summary");
+  await page.keyboard.press("Enter");
+  assert.ok(await page.locator("#part-leaks details").evaluate((details) => details.open));
+  await browser.close();
+  assert.deepEqual(said, []);
+}
+
+async function isAccessible() {
+  for (const [width, scheme] of [[1400, "light"], [1400, "dark"], [400, "light"]]) {
+    const { browser, page } = await opened(path, { width, scheme });
+    await page.locator("#rows tbody button").first().click();
+    await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
+    assert.deepEqual(await faults(page), [], `${width} ${scheme}`);
+    const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(beyond <= 0, `${beyond} pixels beyond ${width}`);
+    await browser.close();
+  }
+}
+
+/** Names that look like markup are text. */
+async function isText() {
+  const { browser, page, said } = await opened(hostile);
+  await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
+  for (const tab of await page.locator('[role="tab"]').all()) {
+    await tab.click();
+    await page.locator("#rows tbody button").first().click();
+  }
+  assert.equal(await page.locator("img, iframe, object, b, i").count(), 0);
+  assert.match(await page.textContent("body"), /<img src=x onerror/);
+  await browser.close();
+  assert.deepEqual(said, []);
+}
+
+const readyMs = await selects();
+await isOperable();
+await isAccessible();
+await isText();
+console.log(`ready in ${readyMs.toFixed(0)} ms`);
