@@ -180,7 +180,7 @@ pub struct PageArgs {
     /// The .kmt file; - is standard input
     pub file: PathBuf,
     /// File to write; - is standard output
-    #[arg(short, long, value_name = "FILE.html")]
+    #[arg(short, long, value_name = "FILE.html", default_value = "-")]
     pub output: PathBuf,
     /// Overwrite existing output
     #[arg(long)]
