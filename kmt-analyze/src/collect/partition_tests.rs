@@ -379,7 +379,7 @@ proptest! {
         check(&Replay { layouts: vec![Layout::default(), added, dropped], end: LAST }, &log);
         check(&Stalls { threshold: Some(5) }, &log);
         check(&Tasks, &log);
-        check(&Steps { start: window.0, step: 90, steps: 11 }, &log);
+        check(&Steps { start: window.0, step: 90, steps: 11, kept_max: usize::MAX }, &log);
         check(&Timeline::new(window.0, window.1, 7, false), &log);
         check(&Timeline { keeps_before: true, ..Timeline::new(window.0, window.1, 7, true) }, &log);
         check(&Unmatched, &log);

@@ -57,6 +57,31 @@ impl<S: Sums + Copy + Default + PartialEq> Row<S> {
         }
     }
 
+    /// Steps that are kept, with changes or not.
+    pub fn kept(&self) -> usize {
+        self.few.len() + self.all.len()
+    }
+
+    /// Makes each two steps one.
+    pub fn halve(&mut self) {
+        for (place, _) in &mut self.few {
+            *place /= 2;
+        }
+        self.few.dedup_by(|(later, change), (earlier, sum)| {
+            let is_same = later == earlier;
+            if is_same {
+                sum.absorb(*change);
+            }
+            is_same
+        });
+        let pair = |pair: &[S]| {
+            let mut sum = S::default();
+            pair.iter().for_each(|step| sum.absorb(*step));
+            sum
+        };
+        self.all = self.all.chunks(2).map(pair).collect();
+    }
+
     /// True if there is no change.
     pub fn is_empty(&self) -> bool {
         self.few.is_empty() && self.all.is_empty()

@@ -13,7 +13,7 @@ use crate::ledger::lives::End;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 use crate::stream::NameId;
 
-/// Collects flows in equal steps of time.
+/// Collects flows in equal steps of time. Where so much would be kept that it fits no page, two steps become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
     /// Time of the first step.
@@ -22,6 +22,8 @@ pub struct Steps {
     pub step: u64,
     /// Number of steps, not 0.
     pub steps: usize,
+    /// Changes that are kept at most, of all rows, before steps become longer.
+    pub kept_max: usize,
 }
 
 /// Flows of one kind of objects, all of one size, in one step.
@@ -148,6 +150,7 @@ impl Collector for Steps {
     fn partition(&self, _: &Share) -> StepSums {
         StepSums {
             steps: *self,
+            kept: 0,
             objects: HashMap::default(),
             origins: Vec::new(),
             page_origins: Vec::new(),
@@ -165,6 +168,8 @@ impl Collector for Steps {
 pub struct StepSums {
     /// The steps.
     pub steps: Steps,
+    /// Changes that are kept, of all rows.
+    kept: usize,
     /// Slab objects by number of the site, and by cache, if an event names it.
     pub objects: HashMap<(u32, Option<NameId>), Row<Flow>, IntHash>,
     /// Slab objects by number of the allocating origin.
@@ -175,8 +180,53 @@ pub struct StepSums {
     pub page_kinds: Vec<Row<Flows>>,
 }
 
+impl StepSums {
+    /// Makes each two steps one, until few enough changes are kept.
+    fn limit(&mut self) {
+        while self.kept > self.steps.kept_max && self.steps.steps > 1 {
+            self.halve();
+        }
+    }
+
+    fn halve(&mut self) {
+        self.steps.step = self.steps.step.saturating_mul(2);
+        self.steps.steps = self.steps.steps.div_ceil(2);
+        self.kept = 0;
+        for row in self.objects.values_mut() {
+            row.halve();
+            self.kept += row.kept();
+        }
+        for row in [&mut self.origins, &mut self.page_origins, &mut self.page_kinds].into_iter().flatten() {
+            row.halve();
+            self.kept += row.kept();
+        }
+    }
+}
+
+/// Adds changes at their steps; returns the number of changes that are kept besides those before.
+fn add<S: Sums + Copy + Default + PartialEq>(
+    row: &mut Row<S>,
+    changes: impl IntoIterator<Item = (Option<usize>, S)>,
+    width: usize,
+) -> usize {
+    let before = row.kept();
+    for (place, change) in changes {
+        if let Some(own) = place.and_then(|place| row.at(place, width)) {
+            own.absorb(change);
+        }
+    }
+    row.kept() - before
+}
+
 impl Sums for StepSums {
-    fn absorb(&mut self, other: Self) {
+    fn absorb(&mut self, mut other: Self) {
+        while self.steps.steps > other.steps.steps {
+            self.halve();
+        }
+        while other.steps.steps > self.steps.steps {
+            other.halve();
+        }
+        self.kept += other.kept;
         let width = self.steps.steps;
         for (key, row) in &other.objects {
             self.objects.entry(*key).or_default().add_all(row, width);
@@ -191,6 +241,7 @@ impl Sums for StepSums {
                 grown(own, number).add_all(row, width);
             }
         }
+        self.limit();
     }
 }
 
@@ -211,17 +262,11 @@ impl Receiver for StepSums {
         ];
         let (requested, allocated) = (closed.bytes_req, closed.bytes_alloc);
         let row = self.objects.entry((closed.life.site, closed.cache)).or_default();
-        for (place, flow) in changes {
-            if let Some(own) = place.and_then(|place| row.at(place, steps.steps)) {
-                own.absorb(flow);
-            }
-        }
+        self.kept += add(row, changes, steps.steps);
         let row = grown(&mut self.origins, closed.life.origin);
-        for (place, flow) in changes {
-            if let Some(own) = place.and_then(|place| row.at(place, steps.steps)) {
-                own.absorb(Flows::of(&flow, requested, allocated));
-            }
-        }
+        let flows = changes.map(|(place, flow)| (place, Flows::of(&flow, requested, allocated)));
+        self.kept += add(row, flows, steps.steps);
+        self.limit();
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {
@@ -245,11 +290,8 @@ impl Receiver for StepSums {
             ..Flows::default()
         };
         for row in [grown(&mut self.page_origins, closed.origin), grown(&mut self.page_kinds, closed.site)] {
-            for (place, flows) in [(born, at_birth), (ended, at_end)] {
-                if let Some(own) = place.and_then(|place| row.at(place, self.steps.steps)) {
-                    own.absorb(flows);
-                }
-            }
+            self.kept += add(row, [(born, at_birth), (ended, at_end)], self.steps.steps);
         }
+        self.limit();
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::encode::{base64, compressed, packed};
+use super::encode::{base64, compressed, estimate, packed};
 use super::groups::Group;
 use super::{PARTS, screen};
 use crate::chart::svg::escaped;
@@ -172,10 +172,13 @@ impl Document<'_, '_> {
             let mut bytes = (names.len() as u32).to_le_bytes().to_vec();
             bytes.extend(names);
             bytes.extend(packed(&self.groups, times));
-            let packed = compressed(&bytes);
             let limit = PACKED_MAX[usize::from(steps.steps < 2 * STEPS_MIN)];
-            if packed.len() <= limit || steps.steps < 4 {
-                return packed;
+            let is_last = steps.steps < 4;
+            if is_last || estimate(&bytes) <= limit + limit / 8 {
+                let packed = compressed(&bytes);
+                if is_last || packed.len() <= limit {
+                    return packed;
+                }
             }
             times *= 2;
         }

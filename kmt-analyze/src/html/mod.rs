@@ -39,6 +39,9 @@ const ROWS: usize = 20;
 /// Fewest steps of the page, and most.
 const STEPS: (u64, u64) = (400, 1_000);
 
+/// Most changes in steps of all rows: two megabytes, packed.
+const KEPT_MAX: usize = 1_500_000;
+
 /// Options of `report`.
 pub struct PageOptions {
     /// Output.
@@ -93,7 +96,7 @@ fn steps((first, last): (u64, u64)) -> Steps {
     let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
     let mut round = powers.flat_map(|power| [power, power.saturating_mul(2), power.saturating_mul(5)]);
     let step = round.find(|&step| length.div_ceil(step) <= STEPS.1).unwrap_or(u64::MAX);
-    Steps { start: first, step, steps: length.div_ceil(step).max(1) as usize }
+    Steps { start: first, step, steps: length.div_ceil(step).max(1) as usize, kept_max: KEPT_MAX }
 }
 
 #[cfg(test)]
@@ -111,6 +114,9 @@ mod tests {
             );
             assert!(steps.steps as u64 >= STEPS.0 || steps.step == 1, "{steps:?}");
         }
-        assert_eq!(steps((7, 30_000_000_123)), Steps { start: 7, step: 50_000_000, steps: 601 });
+        assert_eq!(
+            steps((7, 30_000_000_123)),
+            Steps { start: 7, step: 50_000_000, steps: 601, kept_max: KEPT_MAX }
+        );
     }
 }
