@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
+use super::collector::{Collector, Route, Share};
+use super::stack_join::StackJoin;
 use super::step_row::Row;
 use super::sums::{Sums, grown, merged};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
-use crate::stream::NameId;
+use crate::stream::{NameId, Op, Origin};
 
 /// Collects flows in equal steps of time. Where so much would be kept that it fits no page, two steps become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,26 +141,34 @@ impl Steps {
 }
 
 impl Collector for Steps {
-    type Part = StepSums;
+    type Part = StepsPart;
     type Output = StepSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, frames: true, ..Interests::default() }
+        Interests { lives: true, frames: true, slab_stacks: true, ..Interests::default() }
     }
 
-    fn partition(&self, _: &Share) -> StepSums {
-        StepSums {
+    /// A stack follows its allocation on the same task; lives are routed by address.
+    fn route(&self) -> Route {
+        Route::All
+    }
+
+    fn partition(&self, share: &Share) -> StepsPart {
+        let sums = StepSums {
             steps: *self,
             kept: 0,
             objects: HashMap::default(),
+            lifetimes: HashMap::default(),
+            holders: HashMap::default(),
             origins: Vec::new(),
             page_origins: Vec::new(),
             page_kinds: Vec::new(),
-        }
+        };
+        StepsPart { share: *share, join: StackJoin::default(), sums }
     }
 
-    fn merge(&self, first: StepSums, others: Vec<StepSums>) -> StepSums {
-        merged(first, others)
+    fn merge(&self, first: StepsPart, others: Vec<StepsPart>) -> StepSums {
+        merged(first.sums, others.into_iter().map(|part| part.sums).collect())
     }
 }
 
@@ -170,14 +179,58 @@ pub struct StepSums {
     pub steps: Steps,
     /// Changes that are kept, of all rows.
     kept: usize,
-    /// Slab objects by number of the site, and by cache, if an event names it.
-    pub objects: HashMap<(u32, Option<NameId>), Row<Flow>, IntHash>,
+    /// Slab objects by number of the site, by cache, if an event names it, and by stack, if there is one.
+    pub objects: HashMap<Objects, Row<Flow>, IntHash>,
+    /// Slab objects freed by an event: by length of life ([`log2`]) and bytes allocated, by step of the free.
+    pub lifetimes: HashMap<(u32, u64), Row<u64>, IntHash>,
+    /// Slab objects by number of the call site and of the allocating origin.
+    pub holders: HashMap<(u32, u32), Holder, IntHash>,
     /// Slab objects by number of the allocating origin.
     pub origins: Vec<Row<Flows>>,
     /// Pages, in pages, by number of the allocating origin.
     pub page_origins: Vec<Row<Flows>>,
     /// Pages, in pages, by number of their kind.
     pub page_kinds: Vec<Row<Flows>>,
+}
+
+/// Slab objects of which one row tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Objects {
+    /// Number of their site.
+    pub site: u32,
+    /// Their cache, if an event names it.
+    pub cache: Option<NameId>,
+    /// Number of their stack.
+    pub stack: Option<u32>,
+}
+
+/// Objects that one task allocated at one call site.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// Bytes allocated.
+    pub bytes_alloc: u64,
+    /// Bytes still allocated at the end.
+    pub bytes_live: u64,
+}
+
+impl Sums for Holder {
+    fn absorb(&mut self, other: Self) {
+        self.bytes_alloc.absorb(other.bytes_alloc);
+        self.bytes_live.absorb(other.bytes_live);
+    }
+}
+
+/// Number of binary digits: 0 for 0, n for 2^(n-1) up to 2^n - 1.
+pub fn log2(length: u64) -> u32 {
+    u64::BITS - length.leading_zeros()
+}
+
+/// Flows of the addresses of one part.
+#[derive(Debug)]
+pub struct StepsPart {
+    share: Share,
+    join: StackJoin,
+    sums: StepSums,
 }
 
 impl StepSums {
@@ -191,15 +244,20 @@ impl StepSums {
     fn halve(&mut self) {
         self.steps.step = self.steps.step.saturating_mul(2);
         self.steps.steps = self.steps.steps.div_ceil(2);
-        self.kept = 0;
-        for row in self.objects.values_mut() {
-            row.halve();
-            self.kept += row.kept();
+        self.objects.values_mut().for_each(Row::halve);
+        self.lifetimes.values_mut().for_each(Row::halve);
+        for rows in [&mut self.origins, &mut self.page_origins, &mut self.page_kinds] {
+            rows.iter_mut().for_each(Row::halve);
         }
-        for row in [&mut self.origins, &mut self.page_origins, &mut self.page_kinds].into_iter().flatten() {
-            row.halve();
-            self.kept += row.kept();
-        }
+        self.count();
+    }
+
+    /// Counts the changes that are kept.
+    fn count(&mut self) {
+        let objects: usize = self.objects.values().map(Row::kept).sum();
+        let lifetimes: usize = self.lifetimes.values().map(Row::kept).sum();
+        let others = self.origins.iter().chain(&self.page_origins).chain(&self.page_kinds);
+        self.kept = objects + lifetimes + others.map(Row::kept).sum::<usize>();
     }
 }
 
@@ -226,11 +284,14 @@ impl Sums for StepSums {
         while other.steps.steps > self.steps.steps {
             other.halve();
         }
-        self.kept += other.kept;
         let width = self.steps.steps;
         for (key, row) in &other.objects {
             self.objects.entry(*key).or_default().add_all(row, width);
         }
+        for (key, row) in &other.lifetimes {
+            self.lifetimes.entry(*key).or_default().add_all(row, width);
+        }
+        self.holders.absorb(other.holders);
         let pairs = [
             (&mut self.origins, &other.origins),
             (&mut self.page_origins, &other.page_origins),
@@ -241,12 +302,41 @@ impl Sums for StepSums {
                 grown(own, number).add_all(row, width);
             }
         }
+        self.count();
         self.limit();
     }
 }
 
-impl Receiver for StepSums {
+impl Receiver for StepsPart {
+    fn slab_alloc(&mut self, op: &Op, _: Origin, _: bool) {
+        self.join.alloc(op);
+    }
+
+    fn slab_stack(&mut self, op: &Op) {
+        let share = &self.share;
+        self.join.stack(op, |address| share.owns(address));
+    }
+
+    fn folded(&mut self, op: &Op) {
+        self.join.folded(op);
+    }
+
     fn closed(&mut self, closed: &Closed) {
+        if self.share.owns(closed.address) {
+            let stack = if self.share.has_stacks { self.join.take(closed) } else { None };
+            self.sums.closed(closed, stack);
+        }
+    }
+
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        if self.share.owns(closed.pfn) {
+            self.sums.closed_frames(closed);
+        }
+    }
+}
+
+impl StepSums {
+    fn closed(&mut self, closed: &Closed, stack: Option<u32>) {
         let (steps, end) = (self.steps, closed.end.time());
         let [born, ended] = steps.places(closed.life.born, end);
         let freed = match closed.end {
@@ -261,11 +351,19 @@ impl Receiver for StepSums {
             (ended, Flow { unseen, live_change: -1, ..Flow::default() }),
         ];
         let (requested, allocated) = (closed.bytes_req, closed.bytes_alloc);
-        let row = self.objects.entry((closed.life.site, closed.cache)).or_default();
-        self.kept += add(row, changes, steps.steps);
-        let row = grown(&mut self.origins, closed.life.origin);
+        let objects = Objects { site: closed.life.site, cache: closed.cache, stack };
+        self.kept += add(self.objects.entry(objects).or_default(), changes, steps.steps);
         let flows = changes.map(|(place, flow)| (place, Flows::of(&flow, requested, allocated)));
-        self.kept += add(row, flows, steps.steps);
+        self.kept += add(grown(&mut self.origins, closed.life.origin), flows, steps.steps);
+        if let (Some(_), Some(end)) = (freed, end) {
+            let length = log2(end.saturating_sub(closed.life.born));
+            let row = self.lifetimes.entry((length, allocated)).or_default();
+            self.kept += add(row, [(freed, 1)], steps.steps);
+        }
+        self.holders.entry((closed.caller, closed.life.origin)).or_default().absorb(Holder {
+            bytes_alloc: if closed.is_born { allocated } else { 0 },
+            bytes_live: if closed.is_live { allocated } else { 0 },
+        });
         self.limit();
     }
 

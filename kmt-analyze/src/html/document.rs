@@ -1,7 +1,10 @@
 //! The page as a document: a fixed frame, the reports' screens, and the numbers for the script.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use super::details::Fact;
 use super::encode::{base64, compressed, estimate, packed};
 use super::groups::Group;
 use super::{PARTS, screen};
@@ -39,6 +42,10 @@ pub struct Document<'p, 'd> {
     pub steps: Steps,
     /// Tables over time.
     pub groups: Vec<Group>,
+    /// Functions of stacks.
+    pub functions: Vec<String>,
+    /// Facts on call sites, by row.
+    pub details: BTreeMap<usize, Vec<Fact>>,
     /// Screens of the reports; the first has the findings.
     pub screens: Vec<Titled>,
     /// How they are shown.
@@ -66,6 +73,10 @@ struct About<'p> {
     rounded: bool,
     /// Tables.
     groups: Vec<Names<'p>>,
+    /// Functions, which names of stacks number.
+    functions: &'p [String],
+    /// Facts on call sites, by row.
+    details: &'p BTreeMap<usize, Vec<Fact>>,
 }
 
 /// Names of a table's rows.
@@ -201,6 +212,8 @@ impl Document<'_, '_> {
             options: selection.options(),
             rounded: self.groups.iter().any(exceeds),
             groups: self.groups.iter().map(names).collect(),
+            functions: &self.functions,
+            details: &self.details,
         }
     }
 }
@@ -217,7 +230,7 @@ fn exceeds(group: &Group) -> bool {
 
 fn names(group: &Group) -> Names<'_> {
     let has_functions = group.rows.iter().any(|row| !row.function.is_empty());
-    let mark = |row: &super::groups::GroupRow| {
+    let mark = |row: &super::row::GroupRow| {
         u8::from(row.recorded.allocs) | u8::from(row.recorded.lives) << 1 | u8::from(row.is_doubtful) << 2
     };
     Names {

@@ -11,7 +11,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::groups::{Group, GroupRow};
+use super::groups::Group;
+use super::row::GroupRow;
 use crate::collect::steps::Flows;
 
 /// Packs all tables, `times` steps in one.

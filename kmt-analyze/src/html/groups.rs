@@ -1,22 +1,18 @@
 //! Rows of the page's tables: flows over time by call site, cache, task, and kind of page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::row::{GroupRow, Sum};
+use super::stacks::{self, Functions};
 use crate::collect::step_row::Row;
-use crate::collect::steps::{Flow, Flows, StepSums};
-use crate::collect::sums::Sums;
-use crate::ledger::totals::Totals;
+use crate::collect::steps::{Flows, StepSums};
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, parts_of, usual_names};
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::stream::Api;
-
-/// Longest name, in characters; the rest is left out.
-const NAME_MAX: usize = 200;
 
 /// A table of the page.
 pub struct Group {
@@ -30,59 +26,33 @@ pub struct Group {
     pub rows: Vec<GroupRow>,
 }
 
-/// A row: its names, and what happened in each step.
-pub struct GroupRow {
-    /// Name.
-    pub name: String,
-    /// Function of a call site; empty elsewhere.
-    pub function: String,
-    /// Numbers that are known.
-    pub recorded: RecordedSums,
-    /// True if frees of its objects lack events: what seems live may be free.
-    pub is_doubtful: bool,
-    /// Flows of the steps with changes, by number of the step.
-    pub steps: Vec<(u32, Flows)>,
+/// Call sites of the rows of their table, in order.
+pub fn call_sites(analysis: &Analysis, sums: &StepSums) -> BTreeSet<(u64, Api)> {
+    let sites = sums.objects.keys().filter_map(|objects| analysis.interner.sites.get(objects.site));
+    sites.map(|site| (site.call_site, site.api)).collect()
 }
 
-/// Sums of one row.
-#[derive(Default)]
-struct Sum {
-    flows: BTreeMap<u32, Flows>,
-    totals: Totals,
-}
-
-impl Sum {
-    fn add_objects(&mut self, row: &Row<Flow>, bytes_req: u64, bytes_alloc: u64) {
-        for (step, flow) in row.iter().filter(|(_, flow)| **flow != Flow::default()) {
-            self.flows.entry(step as u32).or_default().absorb(Flows::of(flow, bytes_req, bytes_alloc));
-        }
-    }
-
-    fn add(&mut self, row: &Row<Flows>) {
-        for (step, flows) in row.iter().filter(|(_, flows)| **flows != Flows::default()) {
-            self.flows.entry(step as u32).or_default().absorb(*flows);
-        }
-    }
-
-    fn row(self, name: String, function: String, recorded: RecordedSums) -> GroupRow {
-        let is_doubtful = is_doubtful(&self.totals);
-        let steps = self.flows.into_iter().collect();
-        let [name, function] = [name, function].map(|text| shortened(&text));
-        GroupRow { name, function, recorded, is_doubtful, steps }
-    }
-}
-
-/// All tables that have rows.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sums: &StepSums) -> Vec<Group> {
+/// All tables that have rows. `functions` gets those of stacks.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    sums: &StepSums,
+    functions: &mut Functions,
+) -> Vec<Group> {
     let basis = Basis::of(context.session, analysis);
+    let slab = RecordedSums::slab(&basis, None);
+    let has_stacks = sums.objects.keys().any(|objects| objects.stack.is_some());
+    let stacks = if has_stacks { stacks::rows(context, analysis, sums, slab, functions) } else { Vec::new() };
     let makers = Makers { context, analysis, sums, basis };
     let page = analysis.page_size.0;
     let all = [
         ("sites", "Call sites", 1, makers.call_sites()),
         ("caches", "Caches", 1, makers.caches()),
-        ("tasks", "Tasks", 1, makers.tasks(&sums.origins, RecordedSums::slab(&basis, None))),
+        ("tasks", "Tasks", 1, makers.tasks(&sums.origins, slab)),
         ("pagetasks", "Pages by task", page, makers.tasks(&sums.page_origins, RecordedSums::pages(&basis))),
         ("orders", "Pages by order", page, makers.orders()),
+        ("stacks", "Stacks", 1, stacks),
+        ("lifetimes", "Lifetimes", 1, makers.lifetimes(slab)),
     ];
     let groups = all.into_iter().map(|(key, title, scale, rows)| Group { key, title, scale, rows });
     groups.filter(|group| !group.rows.is_empty()).collect()
@@ -99,8 +69,8 @@ impl Makers<'_, '_> {
     fn call_sites(&self) -> Vec<GroupRow> {
         let labels = Labels::of(self.context);
         let mut all: BTreeMap<(u64, Api), Sum> = BTreeMap::new();
-        for ((number, _), row) in &self.sums.objects {
-            let Some(site) = self.analysis.interner.sites.get(*number) else { continue };
+        for (objects, row) in &self.sums.objects {
+            let Some(site) = self.analysis.interner.sites.get(objects.site) else { continue };
             let sum = all.entry((site.call_site, site.api)).or_default();
             sum.add_objects(row, site.bytes_req, site.bytes_alloc);
         }
@@ -120,10 +90,10 @@ impl Makers<'_, '_> {
         let usual = usual_names(self.analysis);
         let interner = &self.analysis.interner;
         let mut all: BTreeMap<CacheKey, Sum> = BTreeMap::new();
-        for ((number, cache), row) in &self.sums.objects {
-            let Some(site) = interner.sites.get(*number) else { continue };
-            let usual = usual.get(*number as usize).copied().flatten();
-            let key = match (site.api, cache.or(usual)) {
+        for (objects, row) in &self.sums.objects {
+            let Some(site) = interner.sites.get(objects.site) else { continue };
+            let usual = usual.get(objects.site as usize).copied().flatten();
+            let key = match (site.api, objects.cache.or(usual)) {
                 (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
                 (Api::Cache, Some(name)) => CacheKey::Named(interner.name(name).to_vec()),
                 (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
@@ -153,6 +123,25 @@ impl Makers<'_, '_> {
         all.into_iter().map(|(pid, sum)| sum.row(labels.task(pid), String::new(), recorded)).collect()
     }
 
+    /// Objects freed by an event, by size and length of life: the name of a row is the number of binary digits of its
+    /// lifetime, and the size. Its column of allocations has the frees.
+    fn lifetimes(&self, recorded: RecordedSums) -> Vec<GroupRow> {
+        let rows = self.sums.lifetimes.iter().filter(|_| recorded.lives);
+        let row = |((digits, bytes), row): (&(u32, u64), &Row<u64>)| {
+            let mut sum = Sum::default();
+            for (step, frees) in row.iter().filter(|(_, frees)| **frees > 0) {
+                let frees = i64::try_from(*frees).unwrap_or(i64::MAX);
+                // Alike columns take no room.
+                sum.flows
+                    .insert(step as u32, Flows { allocs: frees, live_change: frees, ..Flows::default() });
+            }
+            sum.row(format!("{digits} {bytes}"), String::new(), recorded)
+        };
+        let mut rows: Vec<GroupRow> = rows.map(row).collect();
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        rows
+    }
+
     fn orders(&self) -> Vec<GroupRow> {
         let mut all: BTreeMap<u8, Sum> = BTreeMap::new();
         for (number, row) in (0u32..).zip(&self.sums.page_kinds).filter(|(_, row)| !row.is_empty()) {
@@ -163,13 +152,5 @@ impl Makers<'_, '_> {
         all.into_iter()
             .map(|(order, sum)| sum.row(format!("order {order}"), String::new(), recorded))
             .collect()
-    }
-}
-
-/// The first characters of a name.
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(NAME_MAX) {
-        None => name.to_owned(),
-        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or(name)),
     }
 }

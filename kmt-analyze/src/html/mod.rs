@@ -1,9 +1,12 @@
 //! `report`: one HTML page with everything in it, which needs no network and no other file.
 
+mod details;
 mod document;
 mod encode;
 mod groups;
+mod row;
 mod screen;
+mod stacks;
 
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
@@ -66,6 +69,7 @@ pub fn run(session: &Session<'_>, options: &PageOptions) -> Result<Outcome> {
     reports.extend(parts.iter().map(|(report, _)| &**report).filter(|&report| heeds(report)));
     let mut collectors = Collectors::default();
     let steps: Handle<Steps> = collectors.add(steps(context.selection.span(session)));
+    let lifetimes = collectors.add(crate::collect::Lifetimes::default());
     let pending = collect(&context, &reports, &mut collectors);
     let analysis = analyse_for(session, &options.selection, &wants(&reports, &collectors));
     let look = Look { width: Look::NO_LIMIT, ..Look::default() };
@@ -75,12 +79,16 @@ pub fn run(session: &Session<'_>, options: &PageOptions) -> Result<Outcome> {
         (report.name(), answer.map(|answer| answer.screen(&view)))
     });
     let screens: Vec<document::Titled> = screens.collect();
-    let groups = groups::of(&context, &analysis, analysis.get(steps));
+    let (sums, mut functions) = (analysis.get(steps), stacks::Functions::default());
+    let groups = groups::of(&context, &analysis, sums, &mut functions);
+    let sites = groups::call_sites(&analysis, sums);
     let page = document::Document {
         context: &context,
         analysis: &analysis,
-        steps: analysis.get(steps).steps,
+        steps: sums.steps,
         groups,
+        functions: functions.names,
+        details: details::of(&context, &analysis, (sums, Some(analysis.get(lifetimes))), &sites),
         screens,
         view,
     };

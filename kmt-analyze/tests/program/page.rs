@@ -1,6 +1,7 @@
 //! The page: its numbers of any range are those of `--time`, it needs nothing else, and no text of a file is anything but
 //! text.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -182,6 +183,55 @@ fn ranges_have_the_numbers_of_their_time() {
             }
         }
         assert!(compared > 100, "{compared}");
+    }
+}
+
+/// The flame graph's stacks are the folded stacks of the same time.
+#[test]
+fn stacks_have_the_numbers_of_their_time() {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.18-stacks");
+    let file = scratch.convert(&own);
+    let mut numbers = Numbers::of(&page(&[], &file));
+    let about = numbers.about.clone();
+    let step: u64 = about["step"].as_str().unwrap().parse().unwrap();
+    let steps = about["steps"].as_u64().unwrap();
+    let functions = about["functions"].as_array().unwrap();
+    let mut tables = about["groups"].as_array().unwrap().iter();
+    let (names, rows) = tables
+        .find_map(|group| {
+            let rows = numbers.table(group["scale"] != 1);
+            (group["key"] == "stacks").then(|| (group["names"].as_array().unwrap(), rows))
+        })
+        .unwrap();
+    let path = |name: &Value| -> String {
+        let numbers = name.as_str().unwrap().split(' ').map(|number| number.parse::<usize>().unwrap());
+        numbers.map(|number| functions[number].as_str().unwrap()).collect::<Vec<_>>().join(";")
+    };
+    for (by, from, to) in
+        [("alloc", 0, steps), ("alloc", steps / 3, steps / 2), ("live", 0, steps / 2), ("waste", 5, steps)]
+    {
+        let range = format!("+0.{:09}..+0.{:09}", from * step, to * step - 1);
+        let folded = stdout(&run(&["export", "folded", "--by", by, "--time", &range], &file));
+        let mut theirs: BTreeMap<String, i64> = BTreeMap::new();
+        for line in folded.lines() {
+            let (stack, bytes) = line.rsplit_once(' ').unwrap();
+            // The leaf is the cache.
+            let (stack, _) = stack.rsplit_once(';').unwrap();
+            *theirs.entry(stack.to_owned()).or_default() += bytes.parse::<i64>().unwrap();
+        }
+        let weight = |row: &Row| {
+            let shown = shown(row, from, to);
+            match by {
+                "alloc" => shown[1],
+                "live" => shown[8],
+                _ => shown[1] - shown[2],
+            }
+        };
+        let ours = names.iter().zip(&rows).map(|(name, row)| (path(name), weight(row)));
+        let ours: BTreeMap<String, i64> = ours.filter(|(_, bytes)| *bytes != 0).collect();
+        assert!(!ours.is_empty());
+        assert_eq!(ours, theirs, "{by} {range}");
     }
 }
 

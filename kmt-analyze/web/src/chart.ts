@@ -47,7 +47,7 @@ export class Chart {
         cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
         scales: { x: { time: false }, y: { range: (_, least, most) => [Math.min(0, least), Math.max(1, most) * 1.05] } },
         axes: [
-          { ...axis, label: about.unit === "ns" ? "seconds since the first event" : "ticks since the first event", labelSize: 18, size: 34, labelFont: "12px system-ui" },
+          { ...axis, label: about.unit === "ns" ? "seconds since the first event" : "ticks since the first event", labelSize: 18, size: 34, labelFont: "12px system-ui", values: (_: uPlot, ticks: number[], __: number, ___: number, step: number) => ticks.map((tick) => tick.toFixed(digits(step))) },
           { ...axis, size: 76, values: (_, ticks) => ticks.map(show), incrs: isBytes ? powers() : undefined },
         ],
         series: [
@@ -148,6 +148,11 @@ function isLossy(about: About): boolean {
 
 function seconds(about: About, step: number): number {
   return Number(edge(about, step)) / (about.unit === "ns" ? 1e9 : 1);
+}
+
+/** Digits after the point that tell ticks of a distance apart. */
+function digits(step: number): number {
+  return Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
 }
 
 /** Distances of ticks of sizes: powers of two. */

@@ -9,6 +9,12 @@ export interface Names {
   marks: number[];
 }
 
+/** A fact on a call site, in the whole recording. */
+export interface Fact {
+  title: string;
+  lines: string[];
+}
+
 export interface About {
   unit: "ns" | "ticks";
   offset: string;
@@ -19,6 +25,10 @@ export interface About {
   options: string[];
   rounded: boolean;
   groups: Names[];
+  /** Functions, which names of stacks number. */
+  functions: string[];
+  /** Facts on call sites, by row. */
+  details: Record<string, Fact[]>;
 }
 
 /** What was recorded of a row: allocations, lives; and whether what seems live may be free. */

@@ -1,12 +1,15 @@
 // The part of the page that moves: a range of time, and everything that depends on it.
 
 import { Chart, type Line } from "./chart";
+import { Flame, WEIGHTS } from "./flame";
+import { Heat } from "./heat";
+import { Panel } from "./panel";
 import { Column, Mark, read, type About, type Table } from "./decode";
 import { button, element } from "./dom";
 import { fragment, parsed, type State } from "./state";
-import { byFunction, course, over, total, type Range, type Sums } from "./sums";
-import { SumTable, headings } from "./table";
-import { bytes, command, count, duration, edge } from "./words";
+import { byFunction, course, difference, over, total, type Range, type Sums } from "./sums";
+import { SumTable } from "./table";
+import { bytes, command, comparison, count, duration, edge } from "./words";
 
 /** A tab: a table, perhaps with rows added up by function. */
 interface Tab {
@@ -37,19 +40,31 @@ class Page {
   private readonly tabList = element("div", { role: "tablist", "aria-label": "Tables" });
   private readonly search = element("input", { type: "search", placeholder: "Search names", "aria-label": "Search names" });
   private readonly table: SumTable;
-  private readonly panel = element("div", { class: "panel" });
+  private readonly panel: Panel;
+  private readonly stacks: Table | undefined;
+  private readonly lifetimes: Table | undefined;
+  private readonly flame: Flame;
+  private readonly heat: Heat;
+  private readonly compare = button("Compare others with this range", () => this.change({ base: this.state.base ? null : this.state.range }));
 
   constructor(
     private readonly about: About,
     tables: Table[],
     private readonly root: HTMLElement,
   ) {
-    this.tabs = tables.flatMap((table) => tabsOf(table));
-    this.first = { range: { from: 0, to: about.steps }, tab: this.tabs[0]?.key ?? "", sort: "live", ascending: false, search: "", row: "" };
+    this.stacks = tables.find((table) => table.key === "stacks");
+    this.lifetimes = tables.find((table) => table.key === "lifetimes");
+    this.tabs = tables.filter((table) => table !== this.stacks && table !== this.lifetimes).flatMap((table) => tabsOf(table));
+    this.first = { range: { from: 0, to: about.steps }, tab: this.tabs[0]?.key ?? "", sort: "live", ascending: false, search: "", row: "", base: null, flame: "live" };
     const hasLives = tables.some((table) => table.marks.some((marks) => marks & Mark.Lives));
-    if (!hasLives) this.first.sort = "alloc";
+    if (!hasLives) this.first.sort = this.first.flame = "alloc";
     this.state = parsed(location.hash, this.first, about.steps);
     this.sliders = [this.slider("from"), this.slider("to")];
+    const weights = Object.keys(WEIGHTS).filter((key) => hasLives || key === "alloc" || key === "wasted");
+    if (!weights.includes(this.state.flame)) this.state.flame = this.first.flame;
+    this.flame = new Flame(about, weights, this.state.flame, (flame) => this.change({ flame }));
+    this.heat = new Heat(about);
+    this.panel = new Panel(about, (range) => this.change({ range }));
     this.table = new SumTable(about, {
       sort: (key) => this.change({ sort: key, ascending: this.state.sort === key && !this.state.ascending }),
       open: (row) => this.change({ row }),
@@ -72,14 +87,16 @@ class Page {
     const labels = this.sliders.map((slider, at) => element("label", {}, at === 0 ? "From " : "To ", slider));
     this.root.append(
       ...this.charts.map((chart) => chart.root),
-      element("div", { class: "range" }, ...labels, whole),
+      element("div", { class: "range" }, ...labels, whole, this.compare),
       this.said,
       element("p", { class: "more" }, "The same numbers: ", this.shell),
       this.tabList,
       this.search,
       element("div", { id: "rows", role: "tabpanel", tabindex: -1 }, this.table.root),
-      this.panel,
+      this.panel.root,
     );
+    if (this.sites()) this.root.append(this.flame.root);
+    if (this.lifetimes) this.root.append(this.heat.root);
     addEventListener("hashchange", () => {
       if (location.hash.includes("=")) this.set(parsed(location.hash, this.first, this.about.steps));
     });
@@ -88,7 +105,7 @@ class Page {
 
   /** Lines of the charts: live bytes of slab and of pages, and rates. */
   private lines(): Line[] {
-    const sites = this.tabs.find((tab) => tab.key === "sites")?.table;
+    const sites = this.sites();
     const orders = this.tabs.find((tab) => tab.key === "orders")?.table;
     const line = (table: Table, column: Column, title: string, colour: string, dash?: number[]): Line => {
       const isBytes = column >= Column.Live;
@@ -101,6 +118,10 @@ class Page {
     if (has(sites, Mark.Allocs)) lines.push(line(sites, Column.Allocs, "slab allocations", "c0"));
     if (has(sites, Mark.Lives)) lines.push(line(sites, Column.Frees, "frees of them", "c2", [2, 3]));
     return lines;
+  }
+
+  private sites(): Table | undefined {
+    return this.tabs.find((tab) => tab.key === "sites")?.table;
   }
 
   private slider(end: keyof Range): HTMLInputElement {
@@ -139,7 +160,7 @@ class Page {
   }
 
   private draw(): void {
-    const { range } = this.state;
+    const { range, base } = this.state;
     const tab = this.tab();
     this.sliders.forEach((slider, at) => {
       const step = at === 0 ? range.from : range.to;
@@ -157,9 +178,12 @@ class Page {
       element.tabIndex = other === tab ? 0 : -1;
     }
     document.getElementById("rows")!.setAttribute("aria-labelledby", `tab-${tab.key}`);
-    this.shell.textContent = command(this.about, tab.report, range);
+    this.shell.textContent = base ? comparison(this.about, base, range) : command(this.about, tab.report, range);
+    this.compare.textContent = base ? `Do not compare with ${this.time(base.from)} to ${this.time(base.to)}` : "Compare others with this range";
+    this.compare.setAttribute("aria-pressed", String(base !== null));
     if (this.search.value !== this.state.search) this.search.value = this.state.search;
-    const sums = this.sums(tab, range);
+    const own = this.sums(tab, range);
+    const sums = base ? difference(own, this.sums(tab, base)) : own;
     this.said.textContent = this.sentence(tab, sums, range);
     this.table.show(sums, {
       noun: tab.title,
@@ -168,13 +192,23 @@ class Page {
       ascending: this.state.ascending,
       search: this.state.search,
       row: this.state.row,
+      isDifference: base !== null,
     });
-    this.drawPanel(tab, sums);
+    this.drawPanel(tab, range);
+    const stacks = this.stacks ?? this.sites();
+    if (stacks) this.flame.show(stacks, this.over(stacks), this.state.flame, this.state.search);
+    if (this.lifetimes) this.heat.show(this.lifetimes, over(this.lifetimes, range));
   }
 
   private sums(tab: Tab, range: Range): Sums {
     const sums = over(tab.table, range);
     return tab.isByFunction ? byFunction(tab.table, sums) : sums;
+  }
+
+  /** Numbers of the range, less those of the range that is subtracted. */
+  private over(table: Table): Sums {
+    const sums = over(table, this.state.range);
+    return this.state.base ? difference(sums, over(table, this.state.base)) : sums;
   }
 
   private time(step: number): string {
@@ -185,7 +219,10 @@ class Page {
     const all = total(sums);
     const known = (mark: Mark): boolean => sums.marks.some((marks) => marks & mark);
     const what = tab.table.scale > 1 ? "pages" : "slab memory";
-    const parts = [`${this.time(range.from)} to ${this.time(range.to)}, ${what}:`];
+    const base = this.state.base;
+    const compared = base ? ` minus ${this.time(base.from)} to ${this.time(base.to)}` : "";
+    const other = base && base.to - base.from !== range.to - range.from ? " (of another length)" : "";
+    const parts = [`${this.time(range.from)} to ${this.time(range.to)}${compared}${other}, ${what}:`];
     if (known(Mark.Allocs)) parts.push(`allocated ${bytes(all[Column.BytesAlloc]!)} in ${count(all[Column.Allocs]!)} allocations;`);
     if (known(Mark.Lives)) {
       parts.push(`freed ${bytes(all[Column.BytesFreed]! + all[Column.BytesUnseen]!)};`);
@@ -194,35 +231,16 @@ class Page {
     return parts.join(" ").replace(/;$/, ".");
   }
 
-  /** The course of one row. */
-  private drawPanel(tab: Tab, sums: Sums): void {
+  /** The panel of the row that is open. */
+  private drawPanel(tab: Tab, range: Range): void {
     const name = this.state.row;
+    const sums = this.sums(tab, range);
     const rows = tab.isByFunction && tab.table.functions ? indices(tab.table.functions, name) : indices(tab.table.names, name);
     const at = sums.names.indexOf(name);
-    const key = `${tab.key} ${name}`;
-    if (!name || rows.length === 0 || at < 0) {
-      this.panel.replaceChildren();
-      this.panel.removeAttribute("data-key");
-      return;
-    }
-    const facts = element("dl");
-    for (const heading of headings(tab.table.scale > 1)) {
-      if (sums.marks[at]! & heading.needs) facts.append(element("dt", {}, heading.title), element("dd", {}, heading.show(heading.value(sums, at))));
-    }
-    if (this.panel.getAttribute("data-key") === key) {
-      this.panel.querySelector("dl")?.replaceWith(facts);
-      this.panelChart?.mark(this.state.range);
-      return;
-    }
-    this.panel.setAttribute("data-key", key);
-    const isLive = (sums.marks[at]! & Mark.Lives) !== 0;
-    const column = isLive ? Column.BytesLive : Column.BytesAlloc;
-    const line: Line = { title: isLive ? "still allocated" : "allocated", values: course(tab.table, column, this.about.steps, rows), colour: "c3", isBytes: true };
-    this.panelChart = new Chart(this.about, `${line.title}: ${name}`, [line], 160, (range) => this.change({ range }));
-    this.panel.replaceChildren(element("h3", {}, name), facts, this.panelChart.root);
-    this.panelChart.mark(this.state.range);
+    if (!name || rows.length === 0 || at < 0) return this.panel.hide();
+    const stacks = tab.table.functions ? this.stacks : undefined;
+    this.panel.show({ name, table: tab.table, sums, at, rows }, range, stacks ? { table: stacks, sums: over(stacks, range) } : null);
   }
-  private panelChart: Chart | null = null;
 }
 
 function indices(names: string[], name: string): number[] {

@@ -63,6 +63,12 @@ export function byFunction(table: Table, sums: Sums): Sums {
   return { names: [...places.keys()], marks, columns };
 }
 
+/** What the first have more than the second. */
+export function difference(sums: Sums, base: Sums): Sums {
+  const columns = sums.columns.map((column, at) => column.map((value, row) => value - base.columns[at]![row]!));
+  return { ...sums, columns };
+}
+
 /** The sum of each column. */
 export function total(sums: Sums): number[] {
   return sums.columns.map((column) => column.reduce((sum, value) => sum + value, 0));

@@ -43,6 +43,8 @@ export interface View {
   ascending: boolean;
   search: string;
   row: string;
+  /** The numbers are differences. */
+  isDifference: boolean;
 }
 
 export interface Acts {
@@ -105,7 +107,7 @@ export class SumTable {
     const name = sums.names[row]!;
     const isOpen = name === this.view!.row;
     const act = button(name, () => this.acts.open(isOpen ? "" : name), { "aria-pressed": isOpen, "data-focus": `row-${name}` });
-    const cells = all.map((heading) => element("td", { class: "n" }, text(sums, row, heading)));
+    const cells = all.map((heading) => element("td", { class: "n" }, text(sums, row, heading, this.view!.isDifference)));
     return element("tr", { class: isOpen ? "open" : "" }, element("th", { scope: "row" }, act), ...cells);
   }
 
@@ -122,10 +124,11 @@ export class SumTable {
   }
 }
 
-function text(sums: Sums, row: number, heading: Heading): string {
+function text(sums: Sums, row: number, heading: Heading, isDifference: boolean): string {
   const marks = sums.marks[row]!;
   if (!(marks & heading.needs)) return "?";
-  const value = heading.show(heading.value(sums, row));
+  const number = heading.value(sums, row);
+  const value = isDifference && number > 0 ? `+${heading.show(number)}` : heading.show(number);
   const isLevel = ["live", "livewasted", "objects"].includes(heading.key);
   return isLevel && marks & Mark.Doubtful && value !== "0" ? `≤ ${value}` : value;
 }

@@ -14,7 +14,8 @@ export function bytes(value: number): string {
   if (rest < 1024) return `${sign}${rest}${rest === 0 ? "" : " B"}`;
   for (const unit of ["KiB", "MiB", "GiB", "TiB"]) {
     rest /= 1024;
-    if (rest < 1000 || unit === "TiB") {
+    // From 999.5 on three digits would read 1000.
+    if (rest < 999.5 || unit === "TiB") {
       const digits = rest < 9.995 ? 2 : rest < 99.95 ? 1 : 0;
       return `${sign}${rest.toFixed(digits)} ${unit}`;
     }
@@ -50,6 +51,13 @@ export function rangeOption(about: About, range: Range): string[] {
   const from = range.from === 0 ? "" : timeOption(about, edge(about, range.from));
   const to = range.to === about.steps ? "" : timeOption(about, edge(about, range.to) - 1n);
   return [`--time ${from}..${to}`];
+}
+
+/** The command that compares two ranges. */
+export function comparison(about: About, base: Range, range: Range): string {
+  const whole = { from: 0, to: about.steps };
+  const of = (part: Range): string => rangeOption(about, part)[0]?.replace("--time ", "") ?? `${timeOption(about, edge(about, whole.from))}..`;
+  return ["kmt-analyze diff --all", ...about.options, `--time ${of(base)} --against ${of(range)}`, about.file].join(" ");
 }
 
 /** The command that prints the same numbers. */

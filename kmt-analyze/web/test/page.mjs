@@ -58,6 +58,27 @@ async function selects() {
     await page.locator(`#findings a[href="${link}"]`).first().click();
     assert.ok(await page.locator(`${link} details`).evaluate((details) => details.open));
   }
+  // A frame of the graph becomes the whole width.
+  await page.getByRole("searchbox").fill("");
+  const frame = page.locator(".frames button").nth(1);
+  const name = await frame.textContent();
+  await page.selectOption(".flame select", "alloc");
+  assert.match(page.url(), /flame=alloc/);
+  await frame.click();
+  const widths = await page.$$eval(".frames button", (all) => all.slice(0, 1).map((box) => [box.textContent, box.style.width]));
+  assert.deepEqual(widths, [[name, "100%"]]);
+  await page.getByRole("button", { name: "Whole graph" }).click();
+  assert.equal(await page.locator(".frames button").first().textContent(), "all");
+  // Differences of two ranges: one range minus itself is nothing.
+  await page.getByRole("button", { name: "Compare others with this range" }).click();
+  assert.equal((await rows(page)).trim().split("\n").length, 1);
+  await page.locator(".range input").first().fill(String(steps >> 1));
+  assert.match(await page.textContent("#time code"), /kmt-analyze diff .*--time .* --against /);
+  assert.ok((await rows(page)).trim().split("\n").length > 1);
+  await page.getByRole("button", { name: /^Do not compare/ }).click();
+  // The objects freed, by lifetime and size, are those of the sentence.
+  const cells = await page.$$eval(".heat td", (all) => all.filter((cell) => cell.textContent !== "").length);
+  assert.ok(cells > 5, `${cells}`);
   await browser.close();
   assert.deepEqual(said, []);
   return readyMs;
@@ -87,6 +108,14 @@ async function isOperable() {
   await reach("#rows tbody button");
   await page.keyboard.press("Enter");
   await page.locator(".panel figure").waitFor();
+  await reach(".frames button");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowRight");
+  const trail = await page.evaluate(() => document.activeElement.dataset.trail);
+  assert.ok(trail.length > 0);
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.style.width), "100%");
+  await page.keyboard.press("Escape");
   await reach("#part-leaks summary");
   await page.keyboard.press("Enter");
   assert.ok(await page.locator("#part-leaks details").evaluate((details) => details.open));

@@ -1,0 +1,129 @@
+//! Facts on one call site, over the whole recording: sizes, caches, where its objects are freed, who allocates them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::row::shortened;
+use crate::collect::lifetimes::LifetimeSums;
+use crate::collect::steps::StepSums;
+use crate::pass::Analysis;
+use crate::pass::caches::{name_of, parts_of};
+use crate::render::screen::function_of;
+use crate::render::words::{counted, share, size};
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::stream::Api;
+
+/// Call sites with facts: those with most bytes.
+const SITES_MAX: usize = 300;
+/// Lines of a fact.
+const LINES: usize = 5;
+
+/// A fact and its lines.
+#[derive(Serialize)]
+pub struct Fact {
+    title: &'static str,
+    lines: Vec<String>,
+}
+
+/// Sums by some key.
+type By<K> = BTreeMap<K, u64>;
+
+/// What is known of one call site.
+#[derive(Default)]
+struct Site {
+    allocs: u64,
+    bytes: u64,
+    bytes_live: u64,
+    sizes: By<(u64, u64)>,
+    caches: By<String>,
+    allocated_by: By<i32>,
+    held_by: By<i32>,
+}
+
+/// Facts by number of the call site's row; `keys` are the call sites of the rows.
+pub fn of(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    (sums, lifetimes): (&StepSums, Option<&LifetimeSums>),
+    keys: &BTreeSet<(u64, Api)>,
+) -> BTreeMap<usize, Vec<Fact>> {
+    let mut all: HashMap<(u64, Api), Site> = HashMap::new();
+    for part in parts_of(analysis) {
+        let site = all.entry((part.site.call_site, part.site.api)).or_default();
+        let allocs = part.totals.alloc_events;
+        site.allocs += allocs;
+        site.bytes = site.bytes.saturating_add(part.totals.bytes_alloc);
+        site.bytes_live = site.bytes_live.saturating_add(part.totals.bytes_live);
+        *site.sizes.entry((part.site.bytes_req, part.site.bytes_alloc)).or_default() += allocs;
+        *site.caches.entry(name_of(&part.key, analysis)).or_default() += allocs;
+    }
+    let mut largest: Vec<(u64, (u64, Api))> =
+        all.iter().map(|(key, site)| (site.bytes.max(site.bytes_live), *key)).collect();
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    largest.truncate(SITES_MAX);
+    let chosen: BTreeSet<(u64, Api)> = largest.into_iter().map(|(_, key)| key).collect();
+    for ((caller, origin), holder) in &sums.holders {
+        let Some(&(api, address)) = analysis.balance.callers.get(*caller as usize) else { continue };
+        let pid = analysis.interner.origins.get(*origin).map_or(0, |origin| origin.pid);
+        let Some(site) = all.get_mut(&(address, api)).filter(|_| chosen.contains(&(address, api))) else {
+            continue;
+        };
+        *site.allocated_by.entry(pid).or_default() += holder.bytes_alloc;
+        *site.held_by.entry(pid).or_default() += holder.bytes_live;
+    }
+    let numbers: HashMap<(u64, Api), usize> = analysis
+        .balance
+        .callers
+        .iter()
+        .enumerate()
+        .map(|(number, &(api, address))| ((address, api), number))
+        .collect();
+    let labels = Labels::of(context);
+    let facts = |(row, key): (usize, &(u64, Api))| {
+        let site = all.get(key).filter(|_| chosen.contains(key))?;
+        let lives = lifetimes.zip(numbers.get(key)).and_then(|(sums, &number)| sums.callers.get(number));
+        let mut freed: By<String> = By::new();
+        for (free, (frees, _)) in lives.iter().flat_map(|lives| lives.freed_by.iter()) {
+            *freed.entry(function_of(&labels.free_site(analysis, free).1)).or_default() += frees;
+        }
+        Some((row, site.facts(freed, &labels)))
+    };
+    keys.iter().enumerate().filter_map(facts).collect()
+}
+
+impl Site {
+    fn facts(&self, freed: By<String>, labels: &Labels<'_, '_>) -> Vec<Fact> {
+        let sized = |&(requested, allocated): &(u64, u64)| match requested == allocated {
+            true => size(allocated),
+            false => format!("{} for {} requested", size(allocated), size(requested)),
+        };
+        let task = |pid: &i32| labels.task(*pid);
+        let facts = [
+            ("Sizes, by allocations", largest(&self.sizes, sized)),
+            ("Caches, by allocations", largest(&self.caches, String::clone)),
+            ("Freed at", largest(&freed, String::clone)),
+            ("Allocated by, by bytes", largest(&self.allocated_by, task)),
+            ("Still allocated, by bytes, for", largest(&self.held_by, task)),
+        ];
+        let facts = facts.into_iter().filter(|(_, lines)| !lines.is_empty());
+        facts.map(|(title, lines)| Fact { title, lines }).collect()
+    }
+}
+
+/// The largest of some sums, with their shares.
+fn largest<K: Ord>(sums: &By<K>, name: impl Fn(&K) -> String) -> Vec<String> {
+    let whole = sums.values().fold(0u64, |sum, part| sum.saturating_add(*part));
+    let mut all: Vec<(&K, u64)> =
+        sums.iter().map(|(key, sum)| (key, *sum)).filter(|(_, sum)| *sum > 0).collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let more = all.len().saturating_sub(LINES) as u64;
+    let shown = all.iter().take(LINES);
+    let mut lines: Vec<String> =
+        shown.map(|(key, sum)| format!("{} {}", shortened(&name(key)), share(*sum, whole))).collect();
+    if more > 0 {
+        lines.push(counted(more, "other", "others"));
+    }
+    lines
+}

@@ -1,0 +1,80 @@
+//! A row of a table of the page: its names, and what happened in each step.
+
+use std::collections::BTreeMap;
+
+use crate::collect::step_row::Row;
+use crate::collect::steps::{Flow, Flows};
+use crate::collect::sums::Sums;
+use crate::ledger::totals::Totals;
+use crate::reports::common::live_bounds::is_doubtful;
+use crate::reports::common::recorded_sums::RecordedSums;
+
+/// Longest name, in characters; the rest is left out.
+const NAME_MAX: usize = 200;
+
+/// A row: its names, and what happened in each step.
+pub struct GroupRow {
+    /// Name.
+    pub name: String,
+    /// Function of a call site; empty elsewhere.
+    pub function: String,
+    /// Numbers that are known.
+    pub recorded: RecordedSums,
+    /// True if frees of its objects lack events: what seems live may be free.
+    pub is_doubtful: bool,
+    /// Flows of the steps with changes, by number of the step.
+    pub steps: Vec<(u32, Flows)>,
+}
+
+/// Sums of one row.
+#[derive(Default)]
+pub struct Sum {
+    /// By number of the step.
+    pub flows: BTreeMap<u32, Flows>,
+    /// Over all steps.
+    pub totals: Totals,
+}
+
+impl Sum {
+    /// Adds objects of one size.
+    pub fn add_objects(&mut self, row: &Row<Flow>, bytes_req: u64, bytes_alloc: u64) {
+        for (step, flow) in row.iter().filter(|(_, flow)| **flow != Flow::default()) {
+            self.flows.entry(step as u32).or_default().absorb(Flows::of(flow, bytes_req, bytes_alloc));
+        }
+    }
+
+    /// Adds objects of several sizes.
+    pub fn add(&mut self, row: &Row<Flows>) {
+        for (step, flows) in row.iter().filter(|(_, flows)| **flows != Flows::default()) {
+            self.flows.entry(step as u32).or_default().absorb(*flows);
+        }
+    }
+
+    /// Adds another row.
+    pub fn add_all(&mut self, other: &Self) {
+        for (step, flows) in &other.flows {
+            self.flows.entry(*step).or_default().absorb(*flows);
+        }
+    }
+
+    /// Bytes allocated in all steps.
+    pub fn bytes_alloc(&self) -> i64 {
+        self.flows.values().fold(0, |sum, flows| sum.saturating_add(flows.bytes_alloc))
+    }
+
+    /// The row.
+    pub fn row(self, name: String, function: String, recorded: RecordedSums) -> GroupRow {
+        let is_doubtful = is_doubtful(&self.totals);
+        let steps = self.flows.into_iter().collect();
+        let [name, function] = [name, function].map(|text| shortened(&text));
+        GroupRow { name, function, recorded, is_doubtful, steps }
+    }
+}
+
+/// The first characters of a name.
+pub fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_MAX) {
+        None => name.to_owned(),
+        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or(name)),
+    }
+}

@@ -1,0 +1,72 @@
+//! Call stacks of the flame graph: as functions, the outermost first.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::row::{GroupRow, Sum, shortened};
+use crate::collect::steps::StepSums;
+use crate::pass::Analysis;
+use crate::reports::common::Context;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::page_callers::of_users;
+use crate::reports::common::recorded_sums::RecordedSums;
+
+/// Most stacks of the page; the others are one row.
+const STACKS_MAX: usize = 2_000;
+
+/// Names of functions, by number.
+#[derive(Default)]
+pub struct Functions {
+    numbers: HashMap<String, u32>,
+    /// The names.
+    pub names: Vec<String>,
+}
+
+impl Functions {
+    fn number(&mut self, name: String) -> u32 {
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.names.push(shortened(name));
+            self.names.len() as u32 - 1
+        })
+    }
+}
+
+/// A row for each path of functions, those with most bytes; its name lists the numbers of the functions. An empty name
+/// stands for all others.
+pub fn rows(
+    context: &Context<'_, '_>,
+    analysis: &Analysis,
+    sums: &StepSums,
+    recorded: RecordedSums,
+    functions: &mut Functions,
+) -> Vec<GroupRow> {
+    let labels = Labels::of(context);
+    let mut by_address: HashMap<u64, u32> = HashMap::new();
+    let mut number = |address: u64| {
+        *by_address.entry(address).or_insert_with(|| functions.number(labels.function(address)))
+    };
+    let mut paths: HashMap<(Option<u32>, u64), Vec<u32>> = HashMap::new();
+    let mut all: BTreeMap<Vec<u32>, Sum> = BTreeMap::new();
+    for (objects, row) in &sums.objects {
+        let Some(site) = analysis.interner.sites.get(objects.site) else { continue };
+        let path = paths.entry((objects.stack, site.call_site)).or_insert_with(|| {
+            let stack = objects.stack.and_then(|number| analysis.interner.stacks.get(number));
+            let mut frames: Vec<u64> =
+                stack.map_or(Vec::new(), |stack| of_users(stack, |a| labels.symbol(a)).collect());
+            if frames.is_empty() {
+                frames.push(site.call_site);
+            }
+            frames.iter().rev().map(|&address| number(address)).collect()
+        });
+        all.entry(path.clone()).or_default().add_objects(row, site.bytes_req, site.bytes_alloc);
+    }
+    let mut all: Vec<(Vec<u32>, Sum)> = all.into_iter().collect();
+    all.sort_by_cached_key(|(path, sum)| (std::cmp::Reverse(sum.bytes_alloc()), path.clone()));
+    let others = all.split_off(STACKS_MAX.min(all.len()));
+    if !others.is_empty() {
+        let mut sum = Sum::default();
+        others.iter().for_each(|(_, other)| sum.add_all(other));
+        all.push((Vec::new(), sum));
+    }
+    let name = |path: &[u32]| path.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    all.into_iter().map(|(path, sum)| sum.row(name(&path), String::new(), recorded)).collect()
+}
