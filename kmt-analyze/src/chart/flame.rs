@@ -1,12 +1,13 @@
-//! A flame graph: each frame as wide as what was allocated below it.
+//! A flame graph: each frame as wide as what was allocated by what it called.
 
 use std::collections::BTreeMap;
 
+use super::Before;
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Svg, cut, escaped};
+use super::svg::{Anchor, Svg, cut, escaped};
 use crate::export::Weight;
 use crate::render::text::{count, percent};
-use crate::render::words::size;
+use crate::render::words::{counted, size};
 
 const ROW: f64 = 17.0;
 /// Narrower frames are left out.
@@ -47,26 +48,55 @@ pub fn what(weight: Weight, pages: bool, at: bool) -> What {
     What { title, is_bytes }
 }
 
+/// How frames are placed and coloured.
+#[derive(Clone, Copy)]
+pub struct Layout<'b> {
+    /// The outermost function is at the top, not at the bottom.
+    pub is_icicle: bool,
+    /// Stacks of another file: colours show what grew and what shrank since.
+    pub before: Option<&'b Before>,
+}
+
 #[derive(Default)]
 struct Node<'s> {
     weight: u64,
+    before: u64,
     below: BTreeMap<&'s str, Node<'s>>,
 }
 
+/// Adds a stack; returns its depth.
+fn add<'s>(root: &mut Node<'s>, path: &'s str, weight: impl Fn(&mut Node<'s>)) -> usize {
+    weight(root);
+    let mut node = root;
+    let mut deepest = 0;
+    for name in path.split(';').take(DEPTH_MAX) {
+        node = node.below.entry(name).or_default();
+        weight(node);
+        deepest += 1;
+    }
+    deepest
+}
+
 /// The picture of stacks: outermost frame first, separated by `;`.
-pub fn of(stacks: &BTreeMap<String, u64>, what: What, frame: &Frame) -> String {
+pub fn of(stacks: &BTreeMap<String, u64>, what: What, layout: Layout<'_>, frame: &Frame) -> String {
     let mut root = Node::default();
     let mut deepest = 0;
     for (path, &weight) in stacks.iter().filter(|(_, weight)| **weight > 0) {
-        root.weight = root.weight.saturating_add(weight);
-        let mut node = &mut root;
-        for (depth, name) in path.split(';').take(DEPTH_MAX).enumerate() {
-            node = node.below.entry(name).or_default();
-            node.weight = node.weight.saturating_add(weight);
-            deepest = deepest.max(depth + 1);
-        }
+        let depth = add(&mut root, path, |node| node.weight = node.weight.saturating_add(weight));
+        deepest = deepest.max(depth);
     }
-    let mut picture = Picture { svg: Svg::default(), whole: root.weight, what, drawn: 0, left_out: 0 };
+    for (path, &weight) in layout.before.iter().flat_map(|before| &before.stacks) {
+        add(&mut root, path, |node| node.before = node.before.saturating_add(weight));
+    }
+    let mut picture = Picture {
+        svg: Svg::default(),
+        whole: root.weight,
+        what,
+        has_before: layout.before.is_some(),
+        bottom: (!layout.is_icicle).then_some(deepest),
+        drawn: 0,
+        left_out: 0,
+    };
     frame.head(&mut picture.svg, what.title);
     picture.svg.add(format_args!(
         "<text id=\"search\" tabindex=\"0\" role=\"button\" x=\"{:.1}\" y=\"24\" text-anchor=\"end\" style=\"cursor:pointer\">search (/)</text>\n",
@@ -74,16 +104,17 @@ pub fn of(stacks: &BTreeMap<String, u64>, what: What, frame: &Frame) -> String {
     ));
     let per_unit = (WIDTH - 2.0 * MARGIN) / (root.weight.max(1) as f64);
     let all = format!("all: {}", picture.amount(root.weight));
-    picture.frame((MARGIN, HEAD), WIDTH - 2.0 * MARGIN, &all, root.weight);
-    picture.children(&root, MARGIN, HEAD + ROW, per_unit);
+    picture.frame((MARGIN, 0), WIDTH - 2.0 * MARGIN, &all, &root);
+    picture.children(&root, MARGIN, 1, per_unit);
     let mut y = HEAD + ROW * (deepest as f64 + 1.0) + 8.0;
     if picture.left_out > 0 {
-        let text = format!(
-            "{} frames are too narrow to be drawn, with what is below them.",
-            count(picture.left_out)
-        );
-        picture.svg.text((MARGIN, y + 14.0), "muted", super::svg::Anchor::Start, &text);
-        y += 18.0;
+        let frames = counted(picture.left_out, "frame is", "frames are");
+        let text = format!("{frames} too narrow to be drawn, with all functions called there.");
+        picture.svg.text((MARGIN, y + 14.0), "muted", Anchor::Start, &text);
+        y += 26.0;
+    }
+    if let Some(before) = layout.before {
+        y = legend(&mut picture, before, y);
     }
     let end = frame.foot(&mut picture.svg, y);
     picture.svg.add(format_args!("{SEARCH}"));
@@ -99,6 +130,9 @@ struct Picture {
     svg: Svg,
     whole: u64,
     what: What,
+    has_before: bool,
+    /// Depth of the deepest frame, where the outermost is at the bottom.
+    bottom: Option<usize>,
     drawn: usize,
     left_out: u64,
 }
@@ -108,22 +142,34 @@ impl Picture {
         if self.what.is_bytes { size(weight) } else { count(weight) }
     }
 
-    fn children(&mut self, node: &Node<'_>, mut x: f64, y: f64, per_unit: f64) {
+    fn children(&mut self, node: &Node<'_>, mut x: f64, depth: usize, per_unit: f64) {
         for (name, child) in &node.below {
             let width = child.weight as f64 * per_unit;
+            if child.weight == 0 {
+                continue;
+            }
             if width < WIDTH_MIN || self.drawn >= FRAMES_MAX {
                 self.left_out += 1;
             } else {
                 self.drawn += 1;
-                self.frame((x, y), width, name, child.weight);
-                self.children(child, x, y + ROW, per_unit);
+                self.frame((x, depth), width, name, child);
+                self.children(child, x, depth + 1, per_unit);
             }
             x += width;
         }
     }
 
-    fn frame(&mut self, (x, y): (f64, f64), width: f64, name: &str, weight: u64) {
-        let title = format!("{name}: {}, {}", self.amount(weight), percent(weight, self.whole));
+    fn frame(&mut self, (x, depth): (f64, usize), width: f64, name: &str, node: &Node<'_>) {
+        let weight = node.weight;
+        let y = HEAD + ROW * self.bottom.map_or(depth, |bottom| bottom.saturating_sub(depth)) as f64;
+        let mut title = format!("{name}: {}, {}", self.amount(weight), percent(weight, self.whole));
+        let mut class = format!("f{}", colour(name));
+        let mut before = String::new();
+        if self.has_before {
+            title.push_str(&format!("; before {}", self.amount(node.before)));
+            class = format!("d{}", change(node));
+            before = format!(" data-before=\"{}\"", node.before);
+        }
         let chars = ((width - 4.0) / CHAR).max(0.0) as usize;
         let text = if chars >= 3 {
             format!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 3.0, y + 12.0, escaped(&cut(name, chars)))
@@ -131,14 +177,40 @@ impl Picture {
             String::new()
         };
         self.svg.add(format_args!(
-            "<g class=\"frame\" data-name=\"{}\" data-value=\"{weight}\"><title>{}</title>\
-             <rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"f{}\"/>{text}</g>\n",
+            "<g class=\"frame\" data-name=\"{}\" data-value=\"{weight}\"{before}><title>{}</title>\
+             <rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"{class}\"/>{text}</g>\n",
             escaped(name),
             escaped(&title),
-            ROW - 1.0,
-            colour(name)
+            ROW - 1.0
         ));
     }
+}
+
+/// Class of the change: 0 shrank to nothing, 3 the same within 5 %, 6 more than twice.
+fn change(node: &Node<'_>) -> u32 {
+    let (after, before) = (node.weight as f64, node.before as f64);
+    match after / before.max(f64::MIN_POSITIVE) {
+        times if times > 2.0 => 6,
+        times if times > 1.25 => 5,
+        times if times > 1.05 => 4,
+        times if times >= 0.95 => 3,
+        times if times >= 0.8 => 2,
+        times if times >= 0.5 => 1,
+        _ => 0,
+    }
+}
+
+/// What the colours stand for; returns where the legend ends.
+fn legend(picture: &mut Picture, before: &Before, y: f64) -> f64 {
+    let steps = ["< 0.5 times", "< 0.8", "< 0.95", "same", "> 1.05", "> 1.25", "> 2 times"];
+    for (number, text) in steps.iter().enumerate() {
+        let x = MARGIN + 100.0 * number as f64;
+        picture.svg.rect((x, y), (24.0, 12.0), &format!("d{number}"), "");
+        picture.svg.text((x + 30.0, y + 10.0), "muted", Anchor::Start, text);
+    }
+    let text = format!("compared with {}", cut(&before.name, 100));
+    picture.svg.text((MARGIN, y + 30.0), "muted", Anchor::Start, &text);
+    y + 40.0
 }
 
 /// The same name has the same colour.

@@ -53,7 +53,7 @@ impl Frame {
 }
 
 /// A sentence in lines that fit.
-fn wrapped(text: &str) -> Vec<String> {
+pub fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let is_full = lines.last().is_some_and(|line| {

@@ -1,11 +1,18 @@
 //! `chart`: pictures of typed reports, as SVG. They compute no number of their own.
 
 mod axis;
+mod filling;
 mod flame;
 mod frame;
+mod heat;
+mod latency;
+mod lifetimes;
+mod pageblocks;
 pub mod svg;
 mod timeline;
 mod waste;
+
+use std::collections::BTreeMap;
 
 use crate::export::{Stacks, Target, Weight, folded_stacks};
 use crate::failure::{Failure, Outcome, Result};
@@ -16,6 +23,9 @@ use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
+use crate::reports::fragmentation::{Fragmentation, OccupancyTables};
+use crate::reports::latency::Latency;
+use crate::reports::lifetimes::Lifetimes;
 use crate::reports::report::Report;
 use crate::reports::run::typed;
 use crate::reports::sizes::Sizes;
@@ -32,8 +42,18 @@ pub enum Kind {
     Timeline,
     /// Call stacks by the memory that they allocated, or that is still allocated
     Flame,
+    /// The same with the outermost function at the top
+    Icicle,
     /// Bytes requested of each kmalloc size class, and bytes allocated beyond the requests
     Waste,
+    /// Lifetimes of freed objects, by size
+    Lifetimes,
+    /// Slab pages of each cache: used and unused
+    Filling,
+    /// Pageblocks with pages of the recording, by migrate type
+    Pageblocks,
+    /// Waits for memory: when, and how long
+    Latency,
 }
 
 /// Options of `chart`.
@@ -54,14 +74,38 @@ pub struct ChartOptions {
     pub weight: Weight,
     /// Stacks of pages, not of slab objects.
     pub pages: bool,
+    /// Stacks with which those of a flame graph are compared.
+    pub before: Option<Before>,
 }
+
+/// Stacks of another file.
+pub struct Before {
+    /// The file, as it was given.
+    pub name: String,
+    /// Weights by stack.
+    pub stacks: BTreeMap<String, u64>,
+}
+
+/// The stacks of another file, by the same weight.
+pub fn before(session: &Session<'_>, options: &ChartOptions) -> Result<Before> {
+    let Stacks { lines, .. } =
+        folded_stacks(session, &options.selection, &options.target, options.weight, options.pages)?;
+    Ok(Before { name: escaped(session.path.as_os_str().as_encoded_bytes()), stacks: lines })
+}
+
+/// Rows of a report that are asked for: more than any picture shows.
+const ROWS_MAX: usize = 60;
 
 /// Writes the chart.
 pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     match options.kind {
         Kind::Timeline => timeline(session, options),
-        Kind::Flame => flame(session, options),
+        Kind::Flame | Kind::Icicle => flame(session, options),
         Kind::Waste => waste(session, options),
+        Kind::Lifetimes => lifetimes(session, options),
+        Kind::Filling => filling(session, options),
+        Kind::Pageblocks => pageblocks(session, options),
+        Kind::Latency => latency(session, options),
     }
 }
 
@@ -81,6 +125,43 @@ fn waste(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     write(session, &analysis, options, &waste::of(&rows, &frame))
 }
 
+fn lifetimes(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let report = Lifetimes::by_size();
+    let (analysis, rows) = rows_of(session, options, &report)?;
+    let frame = frame(session, &analysis, &options.selection, "lifetimes --by size".to_owned());
+    write(session, &analysis, options, &lifetimes::of(&rows, &frame))
+}
+
+fn filling(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let (analysis, rows) = rows_of(session, options, &Fragmentation)?;
+    let occupied = match &rows.fragmentation.occupancy {
+        OccupancyTables::Found(occupied) => occupied,
+        OccupancyTables::Refused { refused } => return Err(lacks(session, "filling of slabs", refused)),
+    };
+    let frame = frame(session, &analysis, &options.selection, "fragmentation".to_owned());
+    write(session, &analysis, options, &filling::of(occupied, &frame))
+}
+
+fn pageblocks(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let (analysis, rows) = rows_of(session, options, &Fragmentation)?;
+    let Some(blocks) = &rows.fragmentation.pages.pageblocks else {
+        return Err(lacks(session, "pageblocks", "it needs kmem:mm_page_alloc, which was not recorded"));
+    };
+    let frame = frame(session, &analysis, &options.selection, "fragmentation".to_owned());
+    write(session, &analysis, options, &pageblocks::of(blocks, &frame))
+}
+
+fn latency(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let (analysis, rows) = rows_of(session, options, &Latency::with_all_stalls())?;
+    let frame = frame(session, &analysis, &options.selection, "latency --threshold 0".to_owned());
+    let span = options.selection.span(session);
+    write(session, &analysis, options, &latency::of(&rows, span, &frame))
+}
+
+fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {
+    Failure::new(format!("{}: no {what}: {reason}", session.path.display()))
+}
+
 /// The rows of a report.
 fn rows_of<R: Report>(
     session: &Session<'_>,
@@ -89,7 +170,7 @@ fn rows_of<R: Report>(
 ) -> Result<(Analysis, R::Rows)> {
     let selection = &options.selection;
     selection.check(session, "this chart", Report::keys(report))?;
-    let context = Context { session, selection, limit: waste::CLASSES_MAX };
+    let context = Context { session, selection, limit: ROWS_MAX };
     let (analysis, rows) = typed(&context, report);
     let path = session.path.display();
     Ok((analysis, rows.map_err(|reason| Failure::new(format!("{path}: no {}: {reason}", R::TITLE)))?))
@@ -102,7 +183,8 @@ fn flame(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     let command = format!("export folded --by {by}{}", if options.pages { " --pages" } else { "" });
     let frame = frame(session, &result, &options.selection, command);
     let what = flame::what(options.weight, options.pages, options.selection.at.is_some());
-    write(session, &result, options, &flame::of(&lines, what, &frame))
+    let layout = flame::Layout { is_icicle: options.kind == Kind::Icicle, before: options.before.as_ref() };
+    write(session, &result, options, &flame::of(&lines, what, layout, &frame))
 }
 
 /// The heading, source and trust of a chart.

@@ -9,6 +9,8 @@ text{fill:#1a1a1a}.muted{fill:#555}.title{font-size:16px;font-weight:600}.warn{f
 .c0{stroke:#0072b2;fill:#0072b2}.c1{stroke:#d55e00;fill:#d55e00}.c2{stroke:#009e73;fill:#009e73}.c3{stroke:#cc79a7;fill:#cc79a7}\
 .c4{stroke:#b07c00;fill:#b07c00}.c5{stroke:#3f9bd1;fill:#3f9bd1}.c6{stroke:#6b6b00;fill:#6b6b00}.c7{stroke:#777;fill:#777}\
 .f0{fill:#f6c48b}.f1{fill:#f2b0a0}.f2{fill:#f5dc94}.f3{fill:#eab8c8}.f4{fill:#f0cfa4}.frame text{fill:#1a1a1a;font-size:11px}\
+.h1{fill:#deebf7}.h2{fill:#c6dbef}.h3{fill:#9ecae1}.h4{fill:#6baed6}.h5{fill:#4292c6}.h6{fill:#2171b5}.h7{fill:#08519c}.h8{fill:#08306b}\
+.d0{fill:#2166ac}.d1{fill:#67a9cf}.d2{fill:#d1e5f0}.d3{fill:#eee}.d4{fill:#fddbc7}.d5{fill:#ef8a62}.d6{fill:#d6604d}\
 .frame rect{stroke:#fff;stroke-width:.5}.frame.hit rect{fill:#8fd3ff}\
 @media(prefers-color-scheme:dark){svg{background:#161616}text{fill:#eee}.muted{fill:#aaa}.warn{fill:#ffb38a}.hatch{stroke:#ffb38a}\
 .grid{stroke:#333}.axis{stroke:#777}.c0{stroke:#56b4e9;fill:#56b4e9}.c2{stroke:#29c796;fill:#29c796}.c4{stroke:#e69f00;fill:#e69f00}\

@@ -6,9 +6,6 @@ use super::svg::{Anchor, Svg};
 use crate::render::words::{counted, size};
 use crate::reports::sizes::{SizeRow, SizeRows};
 
-/// Size classes that are drawn: a kernel has some 20.
-pub const CLASSES_MAX: usize = 40;
-
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 180.0;
 const ROW: f64 = 24.0;

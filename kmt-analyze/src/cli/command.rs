@@ -164,12 +164,15 @@ pub struct ChartArgs {
     /// With timeline: at most N lines, and the sum of the others
     #[arg(short, long = "lines", value_name = "N", default_value_t = 7)]
     pub lines: usize,
-    /// With flame: the quantity that the width of a frame shows
+    /// With flame and icicle: the quantity that the width of a frame shows
     #[arg(long, value_enum, default_value = "alloc")]
     pub weight: export::Weight,
-    /// With flame: pages by allocation stack, instead of slab objects
+    /// With flame and icicle: pages by allocation stack, instead of slab objects
     #[arg(long)]
     pub pages: bool,
+    /// With flame and icicle: an earlier file; colours show what grew and what shrank since
+    #[arg(long, value_name = "FILE.kmt")]
+    pub against: Option<PathBuf>,
     #[command(flatten)]
     pub select: SelectArgs,
 }
@@ -179,6 +182,9 @@ pub struct ChartArgs {
 pub struct PageArgs {
     /// The .kmt file; - is standard input
     pub file: PathBuf,
+    /// An earlier file: the page has what changed since
+    #[arg(long, value_name = "FILE.kmt")]
+    pub against: Option<PathBuf>,
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE.html", default_value = "-")]
     pub output: PathBuf,

@@ -156,8 +156,7 @@ fn dispatch(command: Command, show: Show) -> Result<Outcome> {
         Command::Report(args) => {
             let target = export::Target { path: args.output, force: args.force };
             target.check()?;
-            let options = html::PageOptions { target, selection: args.select.into() };
-            with(&args.file, |session| html::run(session, &options))
+            page(&args.file, args.against.as_deref(), target, args.select.into())
         }
         Command::Export(args) => export(*args),
         Command::Slice(args) => {
@@ -238,7 +237,7 @@ fn export(args: ExportArgs) -> Result<Outcome> {
 }
 
 fn draw(args: ChartArgs) -> Result<Outcome> {
-    let options = chart::ChartOptions {
+    let mut options = chart::ChartOptions {
         kind: args.kind,
         target: export::Target { path: args.output, force: args.force },
         selection: args.select.into(),
@@ -247,9 +246,37 @@ fn draw(args: ChartArgs) -> Result<Outcome> {
         lines: args.lines,
         weight: args.weight,
         pages: args.pages,
+        before: None,
     };
     options.target.check()?;
+    if let Some(against) = args.against {
+        if !matches!(args.kind, chart::Kind::Flame | chart::Kind::Icicle) {
+            return Err(Failure::new("--against compares stacks: it is for flame and icicle"));
+        }
+        with(&against, |session| {
+            options.before = Some(chart::before(session, &options)?);
+            Ok(Outcome::Done)
+        })?;
+    }
     with(&args.file, |session| chart::run(session, &options))
+}
+
+fn page(
+    file: &Path,
+    against: Option<&Path>,
+    target: export::Target,
+    selection: Selection,
+) -> Result<Outcome> {
+    with(file, |session| {
+        let mut changes = None;
+        if let Some(against) = against {
+            with(against, |before| {
+                changes = Some(html::changes(before, session, &selection));
+                Ok(Outcome::Done)
+            })?;
+        }
+        html::run(session, html::PageOptions { target, selection, changes })
+    })
 }
 
 fn dump(args: DumpArgs) -> Result<Outcome> {

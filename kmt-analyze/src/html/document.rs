@@ -165,7 +165,8 @@ impl Document<'_, '_> {
             Err(reason) => format!("<p>No answer: {}.</p>\n", escaped(reason)),
         };
         *out += &format!(
-            "<section id=part-{name}><details><summary><h2>{}</h2></summary>\n{content}</details></section>\n",
+            "<section id=part-{name}><details{}><summary><h2>{}</h2></summary>\n{content}</details></section>\n",
+            if name == "diff" { " open" } else { "" },
             escaped(title)
         );
     }

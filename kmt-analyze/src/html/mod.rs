@@ -1,5 +1,6 @@
 //! `report`: one HTML page with everything in it, which needs no network and no other file.
 
+mod changes;
 mod details;
 mod document;
 mod encode;
@@ -8,11 +9,14 @@ mod row;
 mod screen;
 mod stacks;
 
+pub use changes::changes;
+
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
 use crate::failure::{Outcome, Result};
 use crate::pass::selection::{Selection, analyse_for};
 use crate::render::look::Look;
+use crate::render::screen::Screen;
 use crate::reports::common::Context;
 use crate::reports::common::stated::Keys;
 use crate::reports::findings::Findings;
@@ -23,7 +27,8 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Reports whose screens the page has, in that order, with the headings of their parts.
-const PARTS: [(&str, &str); 10] = [
+const PARTS: [(&str, &str); 11] = [
+    ("diff", "What changed"),
     ("leaks", "What grows"),
     ("peak", "The peak"),
     ("lifetimes", "How long objects live"),
@@ -51,10 +56,12 @@ pub struct PageOptions {
     pub target: Target,
     /// Selection.
     pub selection: Selection,
+    /// What changed since an earlier file.
+    pub changes: Option<Screen>,
 }
 
 /// Writes the page.
-pub fn run(session: &Session<'_>, options: &PageOptions) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
     let context = Context { session, selection: &options.selection, limit: ROWS };
     options.selection.check(session, "report", Keys::All)?;
     let findings = Findings::default();
@@ -78,7 +85,12 @@ pub fn run(session: &Session<'_>, options: &PageOptions) -> Result<Outcome> {
         let answer = pending.answer(&context, &analysis);
         (report.name(), answer.map(|answer| answer.screen(&view)))
     });
-    let screens: Vec<document::Titled> = screens.collect();
+    let mut screens: Vec<document::Titled> = screens.collect();
+    screens.extend(options.changes.map(|screen| ("diff", Ok(screen))));
+    screens
+        .get_mut(1..)
+        .unwrap_or_default()
+        .sort_by_key(|(name, _)| PARTS.iter().position(|part| part.0 == *name));
     let (sums, mut functions) = (analysis.get(steps), stacks::Functions::default());
     let groups = groups::of(&context, &analysis, sums, &mut functions);
     let sites = groups::call_sites(&analysis, sums);

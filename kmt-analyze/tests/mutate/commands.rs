@@ -18,7 +18,7 @@ use super::support::files::{REPORTS, Scratch};
 const FILE: &str = "mutant.kmt";
 
 /// Commands beside the reports as text and JSON.
-const OTHERS: [&str; 49] = [
+const OTHERS: [&str; 54] = [
     "verify",
     "verify --json",
     "info",
@@ -50,6 +50,11 @@ const OTHERS: [&str; 49] = [
     "chart timeline --by call-site",
     "chart flame --weight live",
     "chart waste",
+    "chart icicle",
+    "chart lifetimes",
+    "chart filling",
+    "chart pageblocks",
+    "chart latency",
     "report",
     "report --time +0..+0.01",
     "export perfetto --events",

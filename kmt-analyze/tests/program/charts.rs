@@ -104,6 +104,84 @@ fn bars_have_the_numbers_of_the_size_classes() {
     assert!(ours.len() > 5 && drawn.eq(ours), "{report:#}");
 }
 
+fn sum(svg: &str, attribute: &str) -> u64 {
+    values(svg, attribute).iter().map(|number| number.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn grids_have_the_numbers_of_their_reports() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let svg = chart(&["lifetimes"], &file);
+    let report = json(&["lifetimes", "--json", "--by", "size"], &file);
+    let groups = report["groups"].as_array().unwrap();
+    assert_eq!(values(&svg, "data-row").len(), groups.len());
+    assert_eq!(json!(sum(&svg, "data-count")), report["all"]["n"]);
+    let largest = groups.iter().max_by_key(|group| group["size"].as_u64()).unwrap();
+    let first = svg.split("data-row=").nth(1).unwrap();
+    assert_eq!(json!(sum(first, "data-count")), largest["lifetime"]["n"]);
+    let reclaim = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim");
+    let file = scratch.convert(&reclaim);
+    let svg = chart(&["latency"], &file);
+    let report = json(&["latency", "--json", "-l", "0"], &file);
+    let kinds = report["latency"]["kinds"].as_array().unwrap();
+    let stalls: u64 = kinds.iter().map(|kind| kind["count"].as_u64().unwrap()).sum();
+    assert!(stalls > 0);
+    assert_eq!(sum(&svg, "data-count"), stalls);
+}
+
+#[test]
+fn slabs_and_blocks_have_the_numbers_of_fragmentation() {
+    let scratch = Scratch::new();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1");
+    let file = scratch.convert(&sample);
+    let report = json(&["fragmentation", "--json"], &file);
+    let svg = chart(&["filling"], &file);
+    let caches = report["fragmentation"]["occupancy"]["caches"].as_array();
+    let caches = caches.unwrap().iter().filter(|cache| cache["bytes_held"] != 0);
+    let theirs: Vec<_> =
+        caches.map(|c| [&c["cache"], &c["bytes_held"], &c["bytes_live"]].map(ToString::to_string)).collect();
+    let parts = [values(&svg, "data-name"), values(&svg, "data-held"), values(&svg, "data-live")];
+    let ours = (0..parts[0].len())
+        .map(|at| [format!("\"{}\"", text(parts[0][at])), parts[1][at].to_owned(), parts[2][at].to_owned()]);
+    assert!(!theirs.is_empty());
+    assert_eq!(ours.collect::<std::collections::BTreeSet<_>>(), theirs.into_iter().collect());
+    let svg = chart(&["pageblocks"], &file);
+    let mut ours: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for block in values(&svg, "data-pages") {
+        for part in block.split(", ") {
+            let (pages, name) = part.split_once(' ').unwrap();
+            let sums = ours.entry(name.to_owned()).or_default();
+            *sums = (sums.0 + 1, sums.1 + pages.parse::<u64>().unwrap());
+        }
+    }
+    let rows = report["fragmentation"]["pages"]["pageblocks"]["by_migratetype"].as_array().unwrap();
+    let row = |row: &serde_json::Value| {
+        let name = row["migratetype"].as_str().unwrap().to_lowercase();
+        (name, (row["blocks"].as_u64().unwrap(), row["pages"].as_u64().unwrap()))
+    };
+    assert_eq!(ours, rows.iter().map(row).collect());
+    assert!(ours.len() > 1);
+}
+
+/// Frames of a comparison have the weights of both files.
+#[test]
+fn frames_are_compared_with_those_of_another_file() {
+    let scratch = Scratch::new();
+    let (before, after) = (scratch.convert(&data("x86_64-6.1")), scratch.0.join("after.kmt"));
+    let sliced = ["slice", before.to_str().unwrap(), "--time", "+0.005..", "-o", after.to_str().unwrap()];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(sliced).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let svg = chart(&["flame", "--against", before.to_str().unwrap()], &after);
+    let whole = |svg: &str, attribute: &str| values(svg, attribute)[0].to_owned();
+    assert_eq!(whole(&svg, "data-before"), whole(&chart(&["flame"], &before), "data-value"));
+    assert_eq!(whole(&svg, "data-value"), whole(&chart(&["icicle"], &after), "data-value"));
+    let refused = run(&["chart", "waste", "--against", before.to_str().unwrap()], &after);
+    assert!(stderr(&refused).contains("--against compares stacks"), "{}", stderr(&refused));
+    let page = stdout(&run(&["report", "--against", before.to_str().unwrap()], &after));
+    assert!(page.contains("<section id=part-diff><details open>"), "{page}");
+}
+
 #[test]
 fn names_are_text_only() {
     const NAME: &str = "<img src=x onerror=alert(1)>&\"'\u{202e}\u{1b}[31m]]></style>";
@@ -125,6 +203,8 @@ fn names_are_text_only() {
         &["flame"],
         &["flame", "--weight", "count"],
         &["waste"],
+        &["icicle", "--against", path.to_str().unwrap()],
+        &["lifetimes"],
     ] {
         let svg = chart(args, &path);
         for raw in ["<img", "<b>", "<i>", "onerror=alert(1)>", "\u{1b}", "\u{202e}"] {

@@ -13,7 +13,7 @@ pub use rows::DiffRows;
 
 use crate::failure::{Failure, Result};
 use crate::render::out::{Out, Schema, print_rows};
-use crate::render::screen::page;
+use crate::render::screen::{Screen, page};
 use crate::render::text::count;
 use crate::reports::output::Output;
 
@@ -72,6 +72,12 @@ pub fn run(before: &[Profile], after: &[Profile], options: &DiffOptions) -> Resu
         ))),
         _ => Ok(()),
     }
+}
+
+/// The screen of a comparison, and its cautions.
+pub fn screen(before: &[Profile], after: &[Profile], options: &DiffOptions) -> (Screen, Vec<String>) {
+    let rows = rows::of(before, after, options);
+    (text::of(&rows, options), cautions::of(&rows, options))
 }
 
 /// Prints the screen; the limits of the comparison stand where other reports have their trust.

@@ -21,6 +21,8 @@ mod text;
 mod traced;
 mod zones;
 
+pub use occupancy_rows::{OccupancyTables, Occupied, OccupiedCache};
+pub use pageblocks::{BlockRow, Pageblocks};
 pub use rows::FragmentationRows;
 
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};

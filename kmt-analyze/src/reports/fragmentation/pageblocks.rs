@@ -33,10 +33,22 @@ pub struct Pageblocks {
     pub culprits_total: usize,
     /// Allocations of unmovable pages in movable blocks.
     pub culprits: Vec<CulpritRow>,
+    /// The blocks by number.
+    #[serde(skip)]
+    pub blocks: Vec<BlockRow>,
     /// All blocks by type, from /proc/pagetypeinfo before the trace; `null`: not in the file.
     pub blocks_by_type_before: Option<Vec<ZoneBlocks>>,
     /// The same after the trace.
     pub blocks_by_type_after: Option<Vec<ZoneBlocks>>,
+}
+
+/// A pageblock with live pages of the trace.
+#[derive(Debug)]
+pub struct BlockRow {
+    /// Its number: that of its first frame, divided by the frames of a block.
+    pub block: u64,
+    /// Live pages by migrate type.
+    pub pages: Vec<(String, u64)>,
 }
 
 /// Live pages of one order and migrate type.
@@ -137,6 +149,10 @@ pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks
     };
     let of_type =
         |(migratetype, (blocks, pages)): (String, (u64, u64))| TypePages { migratetype, blocks, pages };
+    let row = |(block, live): (&u64, &Block)| BlockRow {
+        block: *block,
+        pages: live.by_type.iter().map(|(kind, pages)| (names.migratetype(*kind), *pages)).collect(),
+    };
     let culprit = |&(key, sums): &(Maker, (u64, u64))| culprit(traced, &names, key, sums);
     Some(Pageblocks {
         blocks_with_live_pages: blocks.len(),
@@ -145,6 +161,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks
         by_order_and_migratetype: by_order.into_iter().map(order).collect(),
         movable_blocks_with_unmovable_pages: polluted,
         by_migratetype: types.into_iter().map(of_type).collect(),
+        blocks: blocks.iter().map(row).collect(),
         culprits_total: culprits.len(),
         culprits: culprits.iter().take(traced.context.limit).map(culprit).collect(),
         blocks_by_type_before: traced.attachment(&["pagetypeinfo.before"]).map(zone_blocks),

@@ -42,6 +42,16 @@ pub struct GroupRow<R> {
     pub row: R,
 }
 
+impl<R> GroupRow<R> {
+    /// Its value of a key that is a number.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        match self.values.get(key) {
+            Some(GroupValue::Number(number)) => u64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+}
+
 impl<R> GroupTable<R> {
     /// The first of sorted groups, which are numbers of the values of `keys`.
     pub fn of<S>(

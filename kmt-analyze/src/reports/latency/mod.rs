@@ -47,6 +47,13 @@ pub struct Options {
     pub follow: bool,
 }
 
+impl Latency {
+    /// With all stalls, however short.
+    pub fn with_all_stalls() -> Self {
+        Self { threshold: Span::parse("0").ok() }
+    }
+}
+
 impl Report for Latency {
     type Options = Options;
     /// With the threshold in the clock's unit.

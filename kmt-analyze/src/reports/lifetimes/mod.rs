@@ -39,6 +39,13 @@ pub struct Lifetimes {
     sort: Vec<LifetimeKey>,
 }
 
+impl Lifetimes {
+    /// Grouped by bytes allocated.
+    pub fn by_size() -> Self {
+        Self { by: GroupKey::parse_slab("size").into_iter().collect(), sort: vec![LifetimeKey::Count] }
+    }
+}
+
 impl Report for Lifetimes {
     type Options = Options;
     type Handles = (Handle<collect::Lifetimes>, Option<Handle<LifeGroups>>);

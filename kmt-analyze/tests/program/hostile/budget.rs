@@ -110,7 +110,7 @@ fn memory_and_time_of_every_command_are_bounded() {
     ] {
         commands.push(words.split(' ').collect());
     }
-    for kind in ["timeline", "flame", "waste"] {
+    for kind in ["timeline", "flame", "waste", "lifetimes", "filling", "pageblocks", "latency"] {
         commands.push(vec!["chart", kind, "--force", "-o", out]);
     }
     commands.push(vec!["report", "--force", "-o", out]);

@@ -143,7 +143,7 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON.
-const OTHERS: [&str; 43] = [
+const OTHERS: [&str; 47] = [
     "summary",
     "findings",
     "all",
@@ -175,6 +175,10 @@ const OTHERS: [&str; 43] = [
     "chart timeline --by cache --force -o OUT",
     "chart flame --force -o OUT",
     "chart waste --force -o OUT",
+    "chart lifetimes --force -o OUT",
+    "chart filling --force -o OUT",
+    "chart pageblocks --force -o OUT",
+    "chart latency --force -o OUT",
     "report --force -o OUT",
     "export perfetto --events --force -o OUT",
     "export pprof --force -o OUT",

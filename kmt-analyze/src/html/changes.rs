@@ -1,0 +1,33 @@
+//! What changed since an earlier file.
+
+use super::ROWS;
+use crate::pass::selection::Selection;
+use crate::render::look::Look;
+use crate::render::screen::Screen;
+use crate::reports::diff;
+use crate::reports::output::{Output, Show};
+use crate::trace::session::Session;
+
+/// The screen of a comparison of two files, in the same selection. Call sites are matched exactly where both kernels are
+/// of one build.
+pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection) -> Screen {
+    let build = diff::build(before);
+    let is_one_build = build.is_some() && build == diff::build(after);
+    let profile = |session: &Session<'_>| diff::of(session, selection, diff::By::CallSite, is_one_build).0;
+    let names = [before, after].map(|session| session.path.display().to_string());
+    let look = Look { width: Look::NO_LIMIT, ..Look::default() };
+    let options = diff::DiffOptions {
+        arguments: names.join(" "),
+        names,
+        placeholders: "A B",
+        by: diff::By::CallSite,
+        per_second: false,
+        all: false,
+        fail_over: None,
+        output: Output { limit: Some(ROWS), json: false, show: Show { look, pager: false } },
+        by_function: !is_one_build,
+    };
+    let (mut screen, cautions) = diff::screen(&[profile(before)], &[profile(after)], &options);
+    cautions.into_iter().for_each(|caution| screen.note(caution));
+    screen
+}
