@@ -21,6 +21,8 @@ pub struct Grid {
     pub column_noun: &'static str,
     /// Names of the rows, from the top, and their counts by column.
     pub rows: Vec<(String, Vec<u64>)>,
+    /// By column: events are missing.
+    pub is_lossy: Vec<bool>,
     /// What is counted, in the plural.
     pub noun: &'static str,
     /// Sentences below.
@@ -39,6 +41,11 @@ pub fn of(grid: &Grid, frame: &Frame) -> String {
     frame.head(&mut svg, grid.title);
     let width = (WIDTH - LEFT - MARGIN) / grid.columns.len().max(1) as f64;
     let most = grid.most();
+    let bottom = HEAD + ROW * grid.rows.len() as f64;
+    for (column, _) in grid.is_lossy.iter().enumerate().filter(|(_, is_lossy)| **is_lossy) {
+        let at = (LEFT + width * column as f64, HEAD);
+        svg.rect(at, (width, bottom - HEAD), "lost", "events are missing");
+    }
     for (number, (name, counts)) in grid.rows.iter().enumerate() {
         let y = HEAD + ROW * number as f64;
         svg.text((LEFT - 8.0, y + 15.0), "", Anchor::End, name);
@@ -49,7 +56,6 @@ pub fn of(grid: &Grid, frame: &Frame) -> String {
         }
         svg.add(format_args!("</g>\n"));
     }
-    let bottom = HEAD + ROW * grid.rows.len() as f64;
     let every = grid.columns.len().div_ceil(LABELS).max(1);
     for (column, name) in grid.columns.iter().enumerate().step_by(every) {
         let x = LEFT + width * column as f64;
@@ -58,6 +64,11 @@ pub fn of(grid: &Grid, frame: &Frame) -> String {
     }
     svg.text(((LEFT + WIDTH - MARGIN) / 2.0, bottom + 36.0), "muted", Anchor::Middle, grid.column_noun);
     let mut y = legend(&mut svg, bottom + 48.0, most, grid.noun);
+    if grid.is_lossy.contains(&true) {
+        svg.rect((MARGIN, y), (24.0, 12.0), "lost", "");
+        svg.text((MARGIN + 30.0, y + 10.0), "muted", Anchor::Start, "events are missing");
+        y += 20.0;
+    }
     for line in grid.notes.iter().flat_map(|note| wrapped(note)) {
         svg.text((MARGIN, y + 14.0), "muted", Anchor::Start, &line);
         y += 18.0;

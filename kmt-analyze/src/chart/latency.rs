@@ -6,6 +6,7 @@ use super::frame::Frame;
 use super::heat::{self, Grid};
 use crate::render::text::{count, duration};
 use crate::reports::latency::LatencyRows;
+use crate::trace::losses::Losses;
 
 /// Columns of time.
 const COLUMNS: u64 = 48;
@@ -13,7 +14,7 @@ const COLUMNS: u64 = 48;
 const KINDS: usize = 6;
 
 /// The picture of all stalls from `first` to `last`.
-pub fn of(rows: &LatencyRows, (first, last): (u64, u64), frame: &Frame) -> String {
+pub fn of(rows: &LatencyRows, (first, last): (u64, u64), losses: &Losses, frame: &Frame) -> String {
     let intervals = &rows.latency.intervals;
     let step = (last.saturating_sub(first) / COLUMNS + 1).max(1);
     let digits: BTreeSet<u32> = intervals.iter().map(|interval| log2(interval.length)).collect();
@@ -37,11 +38,14 @@ pub fn of(rows: &LatencyRows, (first, last): (u64, u64), frame: &Frame) -> Strin
     if rows.latency.intervals_left_out > 0 {
         notes.push(format!("{} more stalls are not drawn.", count(rows.latency.intervals_left_out)));
     }
+    let edge = |column: u64| first.saturating_add(step.saturating_mul(column));
+    let is_lossy = |column| losses.missing_share(edge(column), edge(column + 1)) != Some(0.0);
     let grid = Grid {
         title: "Waits for memory: when they began, and how long they were",
         columns: (0..COLUMNS).map(|column| duration(since + column * step, frame.unit)).collect(),
         column_noun: "begin, since the first event",
         rows: counts.into_iter().enumerate().map(|(row, counts)| (name(row), counts)).collect(),
+        is_lossy: (0..COLUMNS).map(is_lossy).collect(),
         noun: "stalls",
         notes,
     };

@@ -39,6 +39,7 @@ pub fn of(rows: &LifetimeRows, frame: &Frame) -> String {
             .iter()
             .map(|(bytes, counts)| (size(*bytes), counts.get(first..=last).unwrap_or_default().to_vec()))
             .collect(),
+        is_lossy: Vec::new(),
         noun: "objects freed",
         notes,
     };

@@ -155,7 +155,7 @@ fn latency(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     let (analysis, rows) = rows_of(session, options, &Latency::with_all_stalls())?;
     let frame = frame(session, &analysis, &options.selection, "latency --threshold 0".to_owned());
     let span = options.selection.span(session);
-    write(session, &analysis, options, &latency::of(&rows, span, &frame))
+    write(session, &analysis, options, &latency::of(&rows, span, &session.losses, &frame))
 }
 
 fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {

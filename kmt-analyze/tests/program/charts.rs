@@ -104,6 +104,38 @@ fn bars_have_the_numbers_of_the_size_classes() {
     assert!(ours.len() > 5 && drawn.eq(ours), "{report:#}");
 }
 
+/// The pictures of the guide are those that its script draws.
+#[test]
+fn pictures_of_the_guide_are_of_the_sample() {
+    let scratch = Scratch::new();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let file = scratch.convert(&docs.join("sample/x86_64-6.1"));
+    let sample = scratch.0.join("sample.kmt");
+    fs::rename(&file, &sample).unwrap();
+    let script = fs::read_to_string(docs.join("pictures.sh")).unwrap();
+    let mut drawn = 0;
+    for line in script.lines().filter_map(|line| line.strip_prefix("draw ")) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let made = scratch.0.join("made.svg");
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_kmt-analyze"))
+            .current_dir(&scratch.0)
+            .arg("chart")
+            .args(&words[1..])
+            .args(["sample.kmt", "--force", "-o"])
+            .arg(&made)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+        let kept = docs.join(format!("guide/pictures/{}.svg", words[0]));
+        if std::env::var_os("KMT_WRITE").is_some() {
+            fs::copy(&made, &kept).unwrap();
+        }
+        assert_eq!(fs::read(&made).unwrap(), fs::read(&kept).unwrap(), "{line}: run docs/pictures.sh");
+        drawn += 1;
+    }
+    assert_eq!(drawn, fs::read_dir(docs.join("guide/pictures")).unwrap().count());
+}
+
 fn sum(svg: &str, attribute: &str) -> u64 {
     values(svg, attribute).iter().map(|number| number.parse::<u64>().unwrap()).sum()
 }
