@@ -208,6 +208,17 @@ fn naive_reader() {
     }
 }
 
+/// A writer must put a shape before the events that use it; readers do not check that, and find it anywhere.
+#[test]
+fn shapes_behind_their_events_are_found_by_both_readers() {
+    let file =
+        std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/schema-behind-events.kmt")).unwrap();
+    let trace = Trace::open(&file).unwrap();
+    assert!(trace.damages().is_empty());
+    let ours = found::of_trace(&trace);
+    found::compare("both readers", &found::of_naive(&naive::read(&file), &ours), &ours);
+}
+
 #[test]
 fn naive_reader_refuses_fields_behind_any_event() {
     let all: Vec<_> =

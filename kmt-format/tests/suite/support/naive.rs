@@ -157,6 +157,17 @@ pub fn read(data: &[u8]) -> File {
     let mut at = header_len;
     let mut classes: BTreeMap<usize, Class> = BTreeMap::new();
     let mut shapes: BTreeMap<usize, Shape> = BTreeMap::new();
+    // Readers find classes and shapes behind the events that use them, too.
+    let mut ahead = at;
+    while ahead < data.len() {
+        let header = all.from(ahead, 64);
+        let (total, body_len) = (header.number(16, 8) as usize, header.number(24, 8) as usize);
+        if &header.data[8..12] == b"SCHM" {
+            let stored = decoded(header, &data[ahead + 64..ahead + 64 + body_len], file.long);
+            schema(Bytes { data: &stored, big }, &mut classes, &mut shapes);
+        }
+        ahead += total.max(64);
+    }
     while at < data.len() {
         let header = all.from(at, 64);
         assert_eq!(&header.data[..4], b"KMTC");
@@ -181,7 +192,7 @@ pub fn read(data: &[u8]) -> File {
             _ => {}
         }
         match kind.as_str() {
-            "SCHM" => schema(body, &mut classes, &mut shapes),
+            "SCHM" => {}
             "EVNT" => events(body, header.u32(40) as u32, &classes, &shapes, &mut file),
             "RAWP" => sub_buffers(body, header.u32(40) as u32, &classes, &mut file),
             kind => naive_metadata::chunk(kind, body, &mut file.metadata),
