@@ -50,7 +50,7 @@ pub fn lives(
     };
     let mut collectors = Collectors::default();
     let lives = collectors.add(LifeSpool::new(file));
-    let result = analyse_for(session, selection, &Wants::of(&collectors));
+    let result = analyse_for(session, selection, &Wants { cache_names: true, ..Wants::of(&collectors) });
     if let Some(failure) = failure.borrow_mut().take() {
         return Err(failure);
     }

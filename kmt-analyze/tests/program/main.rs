@@ -2,6 +2,7 @@
 
 mod anonymize;
 mod attack;
+mod cache_names;
 mod charts;
 mod cli;
 mod documents;

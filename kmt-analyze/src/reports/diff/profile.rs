@@ -67,7 +67,7 @@ pub fn of(
     let mut collectors = Collectors::default();
     let steps = Timeline::new(first, last, PARTS, by == By::Task);
     let timeline = collectors.add(Timeline { keeps_before: true, ..steps });
-    let wants = Wants { task_names: by == By::Task, ..Wants::of(&collectors) };
+    let wants = Wants { task_names: by == By::Task, cache_names: by == By::Cache, ..Wants::of(&collectors) };
     let result = analyse_for(session, selection, &wants);
     let mut out = Profile {
         length: last.saturating_sub(first),

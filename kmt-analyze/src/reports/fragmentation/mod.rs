@@ -63,6 +63,10 @@ impl Report for Fragmentation {
         Input::Allocs
     }
 
+    fn needs_cache_names(&self) -> bool {
+        true
+    }
+
     fn keys(&self) -> Keys {
         Keys::All
     }

@@ -38,6 +38,10 @@ impl Report for SlabInfo {
         Some(Self)
     }
 
+    fn needs_cache_names(&self) -> bool {
+        true
+    }
+
     fn rests_on(&self) -> Input {
         Input::SlabLives
     }

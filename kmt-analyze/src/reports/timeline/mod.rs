@@ -66,6 +66,10 @@ impl Report for TimelineReport {
         Input::Lives
     }
 
+    fn needs_cache_names(&self) -> bool {
+        self.by == Key::Cache
+    }
+
     fn keys(&self) -> Keys {
         Keys::All
     }
