@@ -10,6 +10,7 @@ mod collector;
 pub mod counts;
 pub mod crosscpu;
 pub mod fallbacks;
+pub mod flows;
 pub mod groups;
 pub mod growth;
 pub mod histogram;

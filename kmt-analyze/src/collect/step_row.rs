@@ -82,7 +82,7 @@ impl<S: Sums + Copy + Default + PartialEq> Row<S> {
         self.all = self.all.chunks(2).map(pair).collect();
     }
 
-    /// True if there is no change.
+    /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.few.is_empty() && self.all.is_empty()
     }

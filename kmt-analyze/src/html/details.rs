@@ -30,7 +30,7 @@ pub struct Fact {
 /// Sums by some key.
 type By<K> = BTreeMap<K, u64>;
 
-/// What is known of one call site.
+/// Sums of one call site.
 #[derive(Default)]
 struct Site {
     allocs: u64,
@@ -46,7 +46,7 @@ struct Site {
 pub fn of(
     context: &Context<'_, '_>,
     analysis: &Analysis,
-    (sums, lifetimes): (&StepSums, Option<&LifetimeSums>),
+    (sums, lifetimes): (&StepSums, &LifetimeSums),
     keys: &BTreeSet<(u64, Api)>,
 ) -> BTreeMap<usize, Vec<Fact>> {
     let mut all: HashMap<(u64, Api), Site> = HashMap::new();
@@ -83,7 +83,7 @@ pub fn of(
     let labels = Labels::of(context);
     let facts = |(row, key): (usize, &(u64, Api))| {
         let site = all.get(key).filter(|_| chosen.contains(key))?;
-        let lives = lifetimes.zip(numbers.get(key)).and_then(|(sums, &number)| sums.callers.get(number));
+        let lives = numbers.get(key).and_then(|&number| lifetimes.callers.get(number));
         let mut freed: By<String> = By::new();
         for (free, (frees, _)) in lives.iter().flat_map(|lives| lives.freed_by.iter()) {
             *freed.entry(function_of(&labels.free_site(analysis, free).1)).or_default() += frees;

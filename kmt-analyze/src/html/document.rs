@@ -7,9 +7,11 @@ use serde::Serialize;
 use super::details::Fact;
 use super::encode::{base64, compressed, estimate, packed};
 use super::groups::Group;
+use super::row::GroupRow;
 use super::{PARTS, screen};
 use crate::chart::svg::escaped;
 use crate::collect::Steps;
+use crate::pass::selection::Selection;
 use crate::pass::{Analysis, sum_of};
 use crate::render::screen::{Lead, Screen};
 use crate::render::text;
@@ -67,6 +69,8 @@ struct About<'p> {
     lost: Vec<Option<f64>>,
     /// The file, as commands name it.
     file: String,
+    /// Begin and end of the selected time since the first event, as decimal numbers; `null`: those of the recording.
+    window: [Option<String>; 2],
     /// Options of the selection besides the time.
     options: Vec<String>,
     /// Some numbers are too large for the script, and are rounded.
@@ -201,8 +205,10 @@ impl Document<'_, '_> {
         let first = session.first_time().unwrap_or(0);
         let edge = |step: usize| steps.start.saturating_add(steps.step.saturating_mul(step as u64));
         let lost = (0..steps.steps).map(|step| session.losses.missing_share(edge(step), edge(step + 1)));
-        let selection =
-            crate::pass::selection::Selection { time: None, at: None, ..self.context.selection.clone() };
+        let (start, end) = self.context.selection.span(session);
+        let is_part = self.context.selection.time.is_some() || self.context.selection.at.is_some();
+        let window = [start, end].map(|time| is_part.then(|| time.saturating_sub(first).to_string()));
+        let selection = Selection { time: None, at: None, ..self.context.selection.clone() };
         About {
             unit: if session.unit() == kmt_format::kernel::ClockUnit::Ticks { "ticks" } else { "ns" },
             offset: steps.start.saturating_sub(first).to_string(),
@@ -210,6 +216,7 @@ impl Document<'_, '_> {
             steps: steps.steps,
             lost: lost.map(|share| share.map(|share| (1_000.0 * share).ceil() / 10.0)).collect(),
             file,
+            window,
             options: selection.options(),
             rounded: self.groups.iter().any(exceeds),
             groups: self.groups.iter().map(names).collect(),
@@ -231,7 +238,7 @@ fn exceeds(group: &Group) -> bool {
 
 fn names(group: &Group) -> Names<'_> {
     let has_functions = group.rows.iter().any(|row| !row.function.is_empty());
-    let mark = |row: &super::row::GroupRow| {
+    let mark = |row: &GroupRow| {
         u8::from(row.recorded.allocs) | u8::from(row.recorded.lives) << 1 | u8::from(row.is_doubtful) << 2
     };
     Names {

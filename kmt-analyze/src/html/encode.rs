@@ -13,7 +13,8 @@ use flate2::write::ZlibEncoder;
 
 use super::groups::Group;
 use super::row::GroupRow;
-use crate::collect::steps::Flows;
+use crate::collect::flows::Flows;
+use crate::collect::sums::Sums;
 
 /// Packs all tables, `times` steps in one.
 pub fn packed(groups: &[Group], times: u32) -> Vec<u8> {
@@ -83,7 +84,6 @@ fn sizes(row: &[(u32, Flows)]) -> (i64, i64) {
 
 /// The steps of a row, several in one.
 fn coarser(row: &GroupRow, times: u32) -> Vec<(u32, Flows)> {
-    use crate::collect::sums::Sums;
     let mut out: Vec<(u32, Flows)> = Vec::with_capacity(row.steps.len());
     for (step, flows) in &row.steps {
         match out.last_mut().filter(|(last, _)| *last == step / times) {

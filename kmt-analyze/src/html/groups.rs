@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::row::{GroupRow, Sum};
 use super::stacks::{self, Functions};
+use crate::collect::flows::Flows;
 use crate::collect::step_row::Row;
-use crate::collect::steps::{Flows, StepSums};
+use crate::collect::steps::StepSums;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, parts_of, usual_names};
 use crate::reports::common::Context;

@@ -14,7 +14,7 @@ pub use changes::changes;
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
 use crate::failure::{Outcome, Result};
-use crate::pass::selection::{Selection, analyse_for};
+use crate::pass::selection::{Selection, Wants, analyse_for};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::common::Context;
@@ -78,7 +78,8 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
     let steps: Handle<Steps> = collectors.add(steps(context.selection.span(session)));
     let lifetimes = collectors.add(crate::collect::Lifetimes::default());
     let pending = collect(&context, &reports, &mut collectors);
-    let analysis = analyse_for(session, &options.selection, &wants(&reports, &collectors));
+    let wants = Wants { cache_names: true, ..wants(&reports, &collectors) };
+    let analysis = analyse_for(session, &options.selection, &wants);
     let look = Look { width: Look::NO_LIMIT, ..Look::default() };
     let view = context.view(look);
     let screens = reports.iter().zip(&pending).map(|(report, pending)| {
@@ -100,7 +101,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         steps: sums.steps,
         groups,
         functions: functions.names,
-        details: details::of(&context, &analysis, (sums, Some(analysis.get(lifetimes))), &sites),
+        details: details::of(&context, &analysis, (sums, analysis.get(lifetimes)), &sites),
         screens,
         view,
     };

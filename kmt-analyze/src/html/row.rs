@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::collect::flows::{Flow, Flows};
 use crate::collect::step_row::Row;
-use crate::collect::steps::{Flow, Flows};
 use crate::collect::sums::Sums;
 use crate::ledger::totals::Totals;
 use crate::reports::common::live_bounds::is_doubtful;

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use kmt_format::write::Task;
 use serde_json::Value;
 
 use crate::support::files::{Scratch, data, json, run, stderr, stdout};
@@ -271,8 +272,9 @@ fn names_are_text_only() {
         made.cache_free(0, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64, long.as_bytes());
         made.kmalloc(0, 7, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64);
     }
+    made.kmalloc(0, 8, 0xffff_ffff_8100_0000, 0xffff_8880_0001_0000);
     made.writer().meta(&[("kernel.release", long.as_bytes())]).unwrap();
-    made.writer().tasks(&[kmt_format::write::Task::new(7, "<b>'\"&\u{1b}x")]).unwrap();
+    made.writer().tasks(&[Task::new(7, "<b>'\"&\u{1b}x"), Task::new(8, "=cmd")]).unwrap();
     let scratch = Scratch::new();
     let path = scratch.0.join("<i>'&.kmt");
     fs::write(&path, made.finish()).unwrap();
@@ -292,7 +294,7 @@ fn names_are_text_only() {
     assert!(names.contains("<b>") && !names.contains('\u{1b}'), "{names}");
 }
 
-/// Where no allocation was recorded there is no table over time, and the rest is there.
+/// A selection that leaves little has fewer tables over time; the rest of the page stays.
 #[test]
 fn little_makes_a_page_too() {
     let scratch = Scratch::new();

@@ -22,6 +22,8 @@ export interface About {
   steps: number;
   lost: (number | null)[];
   file: string;
+  /** Begin and end of the selected time since the first event, as decimal numbers; null: those of the recording. */
+  window: [string | null, string | null];
   options: string[];
   rounded: boolean;
   groups: Names[];

@@ -61,14 +61,14 @@ export class Panel {
   private stacks(row: Row, { table, sums }: { table: Table; sums: Sums }): HTMLElement[] {
     const leaf = row.table.key === "sites" ? row.table.functions?.[row.rows[0]!] : row.name;
     const number = String(this.about.functions.indexOf(leaf ?? ""));
-    const value = (at: number): number => sums.columns[Column.BytesLive]![at]! || sums.columns[Column.BytesAlloc]![at]! / 1e9;
-    const found = table.names.flatMap((name, at) => (value(at) > 0 && (name === number || name.endsWith(` ${number}`)) ? [at] : []));
+    const [live, alloc] = [sums.columns[Column.BytesLive]!, sums.columns[Column.BytesAlloc]!];
+    const isSome = (at: number): boolean => live[at]! > 0 || alloc[at]! > 0;
+    const found = table.names.flatMap((name, at) => (isSome(at) && (name === number || name.endsWith(` ${number}`)) ? [at] : []));
     if (found.length === 0) return [];
-    found.sort((a, b) => value(b) - value(a));
+    found.sort((a, b) => live[b]! - live[a]! || alloc[b]! - alloc[a]!);
     const lines = found.slice(0, STACKS).map((at) => {
       const path = table.names[at]!.split(" ").reverse().map((name) => this.about.functions[Number(name)]!);
-      const [live, alloc] = [sums.columns[Column.BytesLive]![at]!, sums.columns[Column.BytesAlloc]![at]!];
-      return element("li", {}, `still allocated ${bytes(live)}, allocated ${bytes(alloc)}: `, element("code", {}, path.join(" ← ")));
+      return element("li", {}, `still allocated ${bytes(live[at]!)}, allocated ${bytes(alloc[at]!)}: `, element("code", {}, path.join(" ← ")));
     });
     return [element("h4", {}, "Stacks in this range"), element("ol", {}, ...lines)];
   }

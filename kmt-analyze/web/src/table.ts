@@ -115,7 +115,9 @@ export class SumTable {
   csv(): string {
     const [sums, view] = [this.sums!, this.view!];
     const all = headings(view.isPages);
-    const quoted = (value: string): string => `"${value.replace(/"/g, '""')}"`;
+    // A spreadsheet would execute a name that begins like a formula.
+    const harmless = (value: string): string => (/^[=+\-@\t\r＝＋－＠]/.test(value) ? `'${value}` : value);
+    const quoted = (value: string): string => `"${harmless(value).replace(/"/g, '""')}"`;
     const lines = this.rows.map((row) => {
       const values = all.map((heading) => (sums.marks[row]! & heading.needs ? String(heading.value(sums, row)) : ""));
       return [quoted(sums.names[row]!), ...values].join(",");

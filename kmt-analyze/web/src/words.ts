@@ -45,12 +45,12 @@ export function duration(about: About, value: bigint): string {
   return `${(ns / 1e3).toPrecision(4)} us`;
 }
 
-/** The option that selects a range; a range of everything needs none. */
+/** The option that selects a range; the whole recording needs none. */
 export function rangeOption(about: About, range: Range): string[] {
-  if (range.from === 0 && range.to === about.steps) return [];
-  const from = range.from === 0 ? "" : timeOption(about, edge(about, range.from));
-  const to = range.to === about.steps ? "" : timeOption(about, edge(about, range.to) - 1n);
-  return [`--time ${from}..${to}`];
+  const open = (time: string | null): string => (time === null ? "" : timeOption(about, BigInt(time)));
+  const from = range.from === 0 ? open(about.window[0]) : timeOption(about, edge(about, range.from));
+  const to = range.to === about.steps ? open(about.window[1]) : timeOption(about, edge(about, range.to) - 1n);
+  return from || to ? [`--time ${from}..${to}`] : [];
 }
 
 /** The command that compares two ranges. */

@@ -143,6 +143,8 @@ async function isText() {
     await tab.click();
     await page.locator("#rows tbody button").first().click();
   }
+  await page.locator("#tab-tasks").click();
+  assert.match(await rows(page), /^"'=cmd-8",/m);
   assert.equal(await page.locator("img, iframe, object, b, i").count(), 0);
   assert.match(await page.textContent("body"), /<img src=x onerror/);
   await browser.close();
