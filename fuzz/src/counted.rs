@@ -78,15 +78,12 @@ impl Collector for Counting {
     type Output = Counted;
 
     fn interests(&self) -> Interests {
-        Interests {
-            lives: true,
-            changes: true,
-            slab_allocs: true,
-            unmatched: true,
-            pages: true,
-            frames: true,
-            ..Interests::default()
-        }
+        Interests::LIVES
+            | Interests::CHANGES
+            | Interests::SLAB_ALLOCS
+            | Interests::UNMATCHED
+            | Interests::PAGES
+            | Interests::FRAMES
     }
 
     fn partition(&self, _: &Share) -> Counted {

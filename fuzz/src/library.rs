@@ -7,13 +7,14 @@ use std::path::Path;
 
 use kmt_analyze::collect::Collectors;
 use kmt_analyze::pass::condition::Condition;
-use kmt_analyze::pass::selection::{Selection, analyse_for};
+use kmt_analyze::pass::selection::Selection;
+use kmt_analyze::pass::{self, Request};
 use kmt_analyze::render::look::Look;
 use kmt_analyze::render::screen::page;
 use kmt_analyze::reports::common::{Context, View};
 use kmt_analyze::reports::registry::REPORTS;
 use kmt_analyze::reports::report::{Answer, AnyReport, Report};
-use kmt_analyze::reports::run::{collect, wants};
+use kmt_analyze::reports::run::{collect, needs};
 use kmt_analyze::reports::summary::Summary;
 use kmt_analyze::trace::open;
 use kmt_analyze::trace::session::Session;
@@ -80,7 +81,8 @@ fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport]) -> (Vec<Shown>, 
     let mut collectors = Collectors::default();
     let pending = collect(context, reports, &mut collectors);
     let counting = collectors.add(Counting);
-    let analysis = analyse_for(context.session, context.selection, &wants(reports, &collectors));
+    let analysis =
+        pass::run(context.session, &Request::new(context.selection, &collectors).with(needs(reports)));
     let rows = Summary.compute(context, &analysis, &());
     analysis.get(counting).check(&rows, !context.selection.is_active());
     let view = context.view(Look::default());
@@ -93,7 +95,8 @@ fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport]) -> (Vec<Shown>, 
 fn alone(context: &Context<'_, '_>, report: &dyn AnyReport) -> Shown {
     let mut collectors = Collectors::default();
     let pending = report.collect(context, &mut collectors);
-    let analysis = analyse_for(context.session, context.selection, &wants(&[report], &collectors));
+    let analysis =
+        pass::run(context.session, &Request::new(context.selection, &collectors).with(needs(&[report])));
     pending.answer(context, &analysis).map(|answer| show(&*answer, &context.view(Look::default())))
 }
 

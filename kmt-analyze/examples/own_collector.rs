@@ -4,7 +4,8 @@ use std::path::Path;
 
 use kmt_analyze::collect::{Anomalies, Collector, Collectors, Lifetimes, Share};
 use kmt_analyze::ledger::{Closed, Interests, Receiver};
-use kmt_analyze::pass::selection::{Selection, Wants, analyse_for};
+use kmt_analyze::pass::selection::Selection;
+use kmt_analyze::pass::{self, Request};
 use kmt_analyze::trace::{open, session::Session};
 
 /// Size in bytes of the largest object that was not freed. It is its own part and result.
@@ -22,7 +23,7 @@ impl Collector for LargestLive {
     type Output = u64;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, ..Interests::default() }
+        Interests::LIVES
     }
 
     fn partition(&self, _: &Share) -> Self {
@@ -46,7 +47,7 @@ pub fn run(path: &Path) -> kmt_analyze::failure::Result<String> {
     let mut collectors = Collectors::default();
     let (lifetimes, anomalies) = (collectors.add(Lifetimes::default()), collectors.add(Anomalies));
     let largest = collectors.add(LargestLive::default());
-    let analysis = analyse_for(&session, &Selection::default(), &Wants::of(&collectors));
+    let analysis = pass::run(&session, &Request::new(&Selection::default(), &collectors));
     let freed: u64 = analysis.get(lifetimes).callers.iter().map(|caller| caller.freed.count()).sum();
     let late: u64 = analysis.get(anomalies).late.values().map(|late| late.frees).sum();
     Ok(format!("{freed} objects freed, {late} logged late; largest live: {} bytes", analysis.get(largest)))

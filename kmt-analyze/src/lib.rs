@@ -6,7 +6,7 @@
 //! - [`stream`]: its events, decoded and in time order; common properties are numbered.
 //! - [`ledger`]: lives of slab objects and pages by exact rules ([`ledger::Receiver`] gets its events).
 //! - [`collect`]: more sums ([`collect::Collector`]), each with a typed [`collect::Handle`].
-//! - [`pass`]: one pass over the file ([`pass::selection::analyse_for`]), and its [`pass::Analysis`].
+//! - [`pass`]: one pass over the file ([`pass::run`]), and its [`pass::Analysis`].
 //! - [`render`]: screens that fit a terminal ([`render::screen::Screen`]).
 //! - [`reports`]: reports as rows of plain numbers ([`reports::report::Report`]); several reports and your own collectors
 //!   share a pass ([`reports::run::collect`]).

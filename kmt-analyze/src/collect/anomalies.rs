@@ -16,7 +16,7 @@ impl Collector for Anomalies {
     type Output = AnomalySums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, unmatched: true, ..Interests::default() }
+        Interests::LIVES | Interests::UNMATCHED
     }
 
     fn partition(&self, _: &Share) -> AnomalySums {

@@ -21,7 +21,7 @@ impl Collector for Calls {
     type Output = CallSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, slab_stacks: true, ..Interests::default() }
+        Interests::LIVES | Interests::SLAB_STACKS
     }
 
     /// A stack follows its allocation on the same task; lives are routed by address.

@@ -18,7 +18,7 @@ impl Collector for CrossCpu {
     type Output = CrossCpuSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, ..Interests::default() }
+        Interests::LIVES
     }
 
     fn partition(&self, _: &Share) -> CrossCpuSums {

@@ -40,7 +40,7 @@ impl Collector for Fallbacks {
     type Output = HashMap<Fallback, u64>;
 
     fn interests(&self) -> Interests {
-        Interests { slab_allocs: true, pages: true, page_side_events: true, ..Interests::default() }
+        Interests::SLAB_ALLOCS | Interests::PAGES | Interests::PAGE_SIDE_EVENTS
     }
 
     fn route(&self) -> Route {

@@ -52,7 +52,7 @@ impl Collector for Growth {
     type Output = GrowthSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, frames: true, slab_frames: true, page_stacks: true, ..Interests::default() }
+        Interests::LIVES | Interests::FRAMES | Interests::SLAB_FRAMES | Interests::PAGE_STACKS
     }
 
     fn partition(&self, _: &Share) -> GrowthSums {

@@ -20,7 +20,7 @@ impl Collector for Kin {
     type Output = TaskEvents;
 
     fn interests(&self) -> Interests {
-        Interests { tasks: true, ..Interests::default() }
+        Interests::TASKS
     }
 
     fn partition(&self, _: &Share) -> TaskEvents {

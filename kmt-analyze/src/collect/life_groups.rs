@@ -18,7 +18,7 @@ impl Collector for LifeGroups {
     type Output = LifeGroupSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, ..Interests::default() }
+        Interests::LIVES
     }
 
     fn partition(&self, _: &Share) -> LifeGroupSums {

@@ -19,7 +19,7 @@ impl Collector for Lifetimes {
     type Output = LifetimeSums;
 
     fn interests(&self) -> Interests {
-        Interests { plain_lives: true, unmatched: true, ..Interests::default() }
+        Interests::PLAIN_LIVES | Interests::UNMATCHED
     }
 
     fn partition(&self, _: &Share) -> LifetimeSums {

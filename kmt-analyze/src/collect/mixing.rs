@@ -22,7 +22,7 @@ impl Collector for Mixing {
     type Output = MixingSums;
 
     fn interests(&self) -> Interests {
-        Interests { pages: true, frames: true, page_side_events: true, ..Interests::default() }
+        Interests::PAGES | Interests::FRAMES | Interests::PAGE_SIDE_EVENTS
     }
 
     /// A fallback precedes its allocation on the same CPU, and can be on any block.

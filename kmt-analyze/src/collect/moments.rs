@@ -34,7 +34,7 @@ impl Collector for Moments {
     type Output = MomentSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, ..Interests::default() }
+        Interests::LIVES
     }
 
     fn partition(&self, share: &Share) -> MomentSums {

@@ -35,7 +35,7 @@ impl Collector for Occupancy {
     type Output = OccupancySums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, changes: true, unmatched: true, pages: true, ..Interests::default() }
+        Interests::LIVES | Interests::CHANGES | Interests::UNMATCHED | Interests::PAGES
     }
 
     /// Objects and page events of the same frames go to the same part.

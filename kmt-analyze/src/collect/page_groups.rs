@@ -18,7 +18,7 @@ impl Collector for PageGroups {
     type Output = PageGroupSums;
 
     fn interests(&self) -> Interests {
-        Interests { frames: true, page_stacks: true, pages: true, ..Interests::default() }
+        Interests::FRAMES | Interests::PAGE_STACKS | Interests::PAGES
     }
 
     fn partition(&self, _: &Share) -> PageGroupSums {

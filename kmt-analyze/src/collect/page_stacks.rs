@@ -17,7 +17,7 @@ impl Collector for PageStacks {
     type Output = HashMap<u32, FrameTotals, IntHash>;
 
     fn interests(&self) -> Interests {
-        Interests { frames: true, page_stacks: true, ..Interests::default() }
+        Interests::FRAMES | Interests::PAGE_STACKS
     }
 
     fn partition(&self, share: &Share) -> PageStackSums {

@@ -65,7 +65,7 @@ impl Collector for PageUse {
     type Output = HashMap<i32, Use, IntHash>;
 
     fn interests(&self) -> Interests {
-        Interests { pages: true, page_side_events: true, ..Interests::default() }
+        Interests::PAGES | Interests::PAGE_SIDE_EVENTS
     }
 
     fn route(&self) -> Route {

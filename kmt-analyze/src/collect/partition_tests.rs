@@ -10,11 +10,11 @@ use super::tests::{BASE, rules};
 use super::*;
 use crate::ledger::lives::{Free, Life, NoLife};
 use crate::ledger::{
-    Change, Closed, ClosedFrames, Interests, Ledger, PageEvent, Receiver, Rules, Select, SideEvent, SiteInfo,
+    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, Receiver, Rules, SideEvent, SiteInfo,
 };
 use crate::stream::op::{Kind, OpCode};
 use crate::stream::{
-    Api, FreeSite, Interner, NameId, Op, Origin, PageSite, SharedInterner, SideEventKind, Site, StackOf,
+    Api, FreeSite, Interner, NameId, News, Op, Origin, PageSite, SideEventKind, SideNumbers, Site, StackOf,
 };
 use crate::trace::losses::Losses;
 
@@ -108,15 +108,15 @@ impl Log {
 impl Logged {
     fn is_wanted(&self, wanted: &Interests) -> bool {
         match self {
-            Self::Closed(_) => wanted.any_lives(),
-            Self::FreedPlainly(..) | Self::ImpliedFreePlainly(..) => wanted.plain_lives,
-            Self::Frames(_) => wanted.frames,
-            Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.unmatched,
-            Self::Changed { .. } => wanted.changes,
-            Self::SlabAlloc(..) => wanted.any_slab_allocs(),
-            Self::SlabStack(_) | Self::Folded(_) => wanted.slab_stacks,
-            Self::Pages { .. } => wanted.pages,
-            Self::Side(_) => wanted.any_side_events(),
+            Self::Closed(_) => wanted.intersects(Interests::ANY_LIVES),
+            Self::FreedPlainly(..) | Self::ImpliedFreePlainly(..) => wanted.contains(Interests::PLAIN_LIVES),
+            Self::Frames(_) => wanted.contains(Interests::FRAMES),
+            Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.contains(Interests::UNMATCHED),
+            Self::Changed { .. } => wanted.contains(Interests::CHANGES),
+            Self::SlabAlloc(..) => wanted.intersects(Interests::ANY_SLAB_ALLOCS),
+            Self::SlabStack(_) | Self::Folded(_) => wanted.contains(Interests::SLAB_STACKS),
+            Self::Pages { .. } => wanted.contains(Interests::PAGES),
+            Self::Side(_) => wanted.intersects(Interests::ANY_SIDE_EVENTS),
         }
     }
 
@@ -190,32 +190,6 @@ where
     }
 }
 
-struct All(bool);
-
-impl Select for All {
-    fn site(&self, _: &Interner, _: &Site) -> bool {
-        true
-    }
-    fn page_site(&self, _: &Interner, _: &PageSite) -> bool {
-        true
-    }
-    fn origin(&self, _: Origin) -> bool {
-        true
-    }
-    fn events(&self) -> bool {
-        true
-    }
-    fn is_open(&self) -> bool {
-        self.0
-    }
-    fn lifetimes(&self) -> bool {
-        false
-    }
-    fn lifetime(&self, _: Option<u64>) -> bool {
-        true
-    }
-}
-
 const LAST: u64 = 3_000;
 const SITES: [(Api, u64, u64); 5] = [
     (Api::Kmalloc, 60, 64),
@@ -266,7 +240,7 @@ fn interner() -> Interner {
 }
 
 /// One operation from five random numbers; addresses and frames lie in four blocks of the largest order.
-fn op(interner: &mut Interner, time: u64, (kind, a, b, c): (u8, u8, u8, u8)) -> Op {
+fn op(side_numbers: &mut Vec<(u64, SideNumbers)>, time: u64, (kind, a, b, c): (u8, u8, u8, u8)) -> Op {
     let frame = (u64::from(a % 4) << 15) + 0x40 + u64::from(b % 16);
     let address = BASE + (frame << 12) + u64::from(c % 8) * 512;
     let origin = u32::from(b % ORIGINS);
@@ -299,7 +273,10 @@ fn op(interner: &mut Interner, time: u64, (kind, a, b, c): (u8, u8, u8, u8)) -> 
             if kind == SideEventKind::Fallback {
                 numbers[0] = Some(frame);
             }
-            let value = if kind.has_fields() { interner.put_side_numbers(numbers) } else { 0 };
+            let value = side_numbers.len() as u64;
+            if kind.has_fields() {
+                side_numbers.push((value, numbers));
+            }
             at(OpCode::new(Kind::SideEvent, kind as u32), value)
         }
     }
@@ -310,39 +287,22 @@ type Numbers = (u8, (u8, u8, u8, u8));
 
 /// Events of a ledger for random operations; `lives`: with each life.
 fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Logged> {
-    let mut interner = interner();
+    let mut news = News::all(&interner());
     let mut time = 0;
     let ops: Vec<Op> = numbers
         .iter()
         .map(|&(step, numbers)| {
             time += u64::from(step % 32);
-            op(&mut interner, time, numbers)
+            op(&mut news.side_numbers, time, numbers)
         })
         .collect();
-    let interned = interner.item_count();
-    let interner: SharedInterner = interner.into();
     let (losses, rules) = (Losses::default(), rules_here());
     let rules = if lives { rules } else { Rules { window: (0, u64::MAX), ..rules } };
-    let everything = Interests {
-        lives: true,
-        plain_lives: true,
-        changes: true,
-        slab_allocs: true,
-        slab_stacks: true,
-        unmatched: true,
-        pages: true,
-        frames: true,
-        slab_frames: true,
-        page_stacks: true,
-        page_side_events: true,
-        tasks: true,
-        stalls: true,
-    };
-    let plain = Interests { plain_lives: true, unmatched: true, ..Interests::default() };
-    let interests = if lives { everything } else { plain };
-    let select = All(true);
-    let mut ledger = Ledger::new(rules, &losses, &select, (interests, Log::default()), None);
-    ops.chunks(16).for_each(|ops| ledger.enter(ops, &interner, interned));
+    let plain = Interests::PLAIN_LIVES | Interests::UNMATCHED;
+    let interests = if lives { Interests::all() } else { plain };
+    let mut ledger = Ledger::new(rules, &losses, Choice::ALL, (interests, Log::default()), None);
+    ledger.learn(&news);
+    ops.chunks(16).for_each(|ops| ledger.enter(ops));
     ledger.finish().1.0
 }
 

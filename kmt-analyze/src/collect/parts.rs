@@ -27,15 +27,15 @@ impl Parts {
         let mut out = Self::default();
         for (place, (interests, part)) in parts.enumerate() {
             let lists = [
-                (&mut out.lives, interests.any_lives()),
-                (&mut out.plain_lives, interests.plain_lives),
-                (&mut out.changes, interests.changes),
-                (&mut out.slab_allocs, interests.any_slab_allocs()),
-                (&mut out.slab_stacks, interests.slab_stacks),
-                (&mut out.unmatched, interests.unmatched),
-                (&mut out.pages, interests.pages),
-                (&mut out.frames, interests.frames),
-                (&mut out.side_events, interests.any_side_events()),
+                (&mut out.lives, interests.intersects(Interests::ANY_LIVES)),
+                (&mut out.plain_lives, interests.contains(Interests::PLAIN_LIVES)),
+                (&mut out.changes, interests.contains(Interests::CHANGES)),
+                (&mut out.slab_allocs, interests.intersects(Interests::ANY_SLAB_ALLOCS)),
+                (&mut out.slab_stacks, interests.contains(Interests::SLAB_STACKS)),
+                (&mut out.unmatched, interests.contains(Interests::UNMATCHED)),
+                (&mut out.pages, interests.contains(Interests::PAGES)),
+                (&mut out.frames, interests.contains(Interests::FRAMES)),
+                (&mut out.side_events, interests.intersects(Interests::ANY_SIDE_EVENTS)),
             ];
             lists.into_iter().filter(|(_, wanted)| *wanted).for_each(|(list, _)| list.push(place));
             out.parts.push(part);

@@ -18,7 +18,7 @@ impl Collector for Peak {
     type Output = LiveBytes;
 
     fn interests(&self) -> Interests {
-        Interests { changes: true, ..Interests::default() }
+        Interests::CHANGES
     }
 
     fn partition(&self, share: &Share) -> PeakPart {

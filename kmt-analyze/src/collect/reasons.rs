@@ -17,7 +17,7 @@ impl Collector for Reasons {
     type Output = ReasonSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, ..Interests::default() }
+        Interests::LIVES
     }
 
     fn partition(&self, _: &Share) -> ReasonSums {

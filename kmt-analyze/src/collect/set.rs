@@ -47,9 +47,8 @@ impl Collectors {
 
     /// Events that the collectors need.
     pub fn interests(&self, has_stacks: bool) -> Interests {
-        let own = self.all.iter().map(|collector| collector.interests());
-        let all = own.fold(Interests::default(), Interests::and);
-        if has_stacks { all } else { all.without_stacks() }
+        let all: Interests = self.all.iter().map(|collector| collector.interests()).collect();
+        if has_stacks { all } else { all - Interests::STACKS }
     }
 
     /// Parts that receive the events of one partition.
@@ -115,7 +114,7 @@ impl<C: Collector> AnyCollector for C {
 
     fn any_interests(&self, share: &Share) -> Interests {
         let own = Collector::interests(self);
-        if share.has_stacks { own } else { own.without_stacks() }
+        if share.has_stacks { own } else { own - Interests::STACKS }
     }
 
     fn any_partition(&self, share: &Share) -> Box<dyn AnyPart> {

@@ -72,7 +72,7 @@ impl Collector for LifeSpool {
     type Output = Spool;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, slab_stacks: true, ..Interests::default() }
+        Interests::LIVES | Interests::SLAB_STACKS
     }
 
     /// Lives in the order of their ends.

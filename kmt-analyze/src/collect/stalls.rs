@@ -117,7 +117,7 @@ impl Collector for Stalls {
     type Output = StallSums;
 
     fn interests(&self) -> Interests {
-        Interests { slab_allocs: true, pages: true, stalls: true, ..Interests::default() }
+        Interests::SLAB_ALLOCS | Interests::PAGES | Interests::STALLS
     }
 
     fn route(&self) -> Route {

@@ -46,7 +46,7 @@ impl Collector for Steps {
     type Output = StepSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, frames: true, slab_stacks: true, ..Interests::default() }
+        Interests::LIVES | Interests::FRAMES | Interests::SLAB_STACKS
     }
 
     /// A stack follows its allocation on the same task; lives are routed by address.

@@ -14,7 +14,7 @@ impl Collector for TaskKmalloc {
     type Output = Vec<Kmalloc>;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, ..Interests::default() }
+        Interests::LIVES
     }
 
     fn partition(&self, _: &Share) -> TaskKmallocSums {

@@ -19,7 +19,7 @@ impl Collector for Tasks {
     type Output = TaskSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, frames: true, unmatched: true, ..Interests::default() }
+        Interests::LIVES | Interests::FRAMES | Interests::UNMATCHED
     }
 
     fn partition(&self, _: &Share) -> TaskSums {

@@ -25,7 +25,7 @@ impl Collector for Timeline {
     type Output = TimelineSums;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, frames: true, ..Interests::default() }
+        Interests::LIVES | Interests::FRAMES
     }
 
     fn partition(&self, share: &Share) -> TimelineSums {

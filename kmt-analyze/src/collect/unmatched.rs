@@ -14,7 +14,7 @@ impl Collector for Unmatched {
     type Output = Vec<u64>;
 
     fn interests(&self) -> Interests {
-        Interests { unmatched: true, ..Interests::default() }
+        Interests::UNMATCHED
     }
 
     fn partition(&self, _: &Share) -> UnmatchedSums {

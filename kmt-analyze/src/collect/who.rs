@@ -19,7 +19,7 @@ impl Collector for Who {
     type Output = Vec<Closed>;
 
     fn interests(&self) -> Interests {
-        Interests { lives: true, ..Interests::default() }
+        Interests::LIVES
     }
 
     fn partition(&self, _: &Share) -> WhoLives {

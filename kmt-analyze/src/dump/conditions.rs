@@ -8,15 +8,15 @@ use kmt_format::schema::{Meaning, Role};
 
 use crate::failure::{Failure, Result};
 use crate::pass::condition::{Condition, Key};
+use crate::pass::migratetypes::MigrateTypes;
 use crate::pass::modules::{module_of, names_of_module};
-use crate::pass::names::migratetypes;
 use crate::pass::size_classes::names_of_size;
 use crate::render::words::counted;
 
 /// Conditions that an event has to meet by itself: an event without the field meets none on it.
 pub(crate) struct Conditions<'o> {
     all: &'o [Condition],
-    migratetypes: Vec<String>,
+    migratetypes: MigrateTypes,
     /// Events left out because they lack the field, for each condition.
     lacking: Vec<u64>,
 }
@@ -33,8 +33,7 @@ pub(super) fn check(conditions: &[Condition]) -> Result<()> {
 impl<'o> Conditions<'o> {
     /// Conditions on events of a trace.
     pub(super) fn new(all: &'o [Condition], metadata: &Metadata<'_>) -> Self {
-        let migratetypes = if all.is_empty() { Vec::new() } else { migratetypes(metadata) };
-        Self { all, migratetypes, lacking: vec![0; all.len()] }
+        Self { all, migratetypes: MigrateTypes::of(metadata), lacking: vec![0; all.len()] }
     }
 
     /// True if there are none.
@@ -85,7 +84,7 @@ struct Of<'e> {
 
 impl Of<'_> {
     /// `None`: the event has no such field.
-    fn holds(&self, condition: &Condition, migratetypes: &[String]) -> Option<bool> {
+    fn holds(&self, condition: &Condition, migratetypes: &MigrateTypes) -> Option<bool> {
         let event = self.event;
         let number = |role: Role| self.number(role).map(|n| condition.holds_number(n));
         match condition.key {
@@ -112,8 +111,8 @@ impl Of<'_> {
             }
             Key::Migratetype => {
                 let migratetype = self.number(Role::MIGRATETYPE)?;
-                let name = usize::try_from(migratetype).ok().and_then(|m| migratetypes.get(m));
-                Some(condition.holds(migratetype, name.map(|name| name.as_bytes())))
+                let name = i32::try_from(migratetype).ok().and_then(|number| migratetypes.get(number));
+                Some(condition.holds(migratetype, name.map(str::as_bytes)))
             }
             Key::Lifetime => None,
         }

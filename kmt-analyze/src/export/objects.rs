@@ -12,12 +12,10 @@ use kmt_format::schema::Role;
 use super::output::Target;
 use crate::collect::{Collectors, LifeSpool, Object, Objects};
 use crate::failure::{Failure, Result};
-use crate::pass;
 use crate::pass::caches::usual_names;
-use crate::pass::filter::Names as _;
-use crate::pass::names::TraceNames;
-use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::pass::selection::Selection;
 use crate::pass::size_classes::SizeClasses;
+use crate::pass::{self, Needs, Request};
 use crate::render::text::escaped;
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::stated::Stated;
@@ -50,7 +48,10 @@ pub fn lives(
     };
     let mut collectors = Collectors::default();
     let lives = collectors.add(LifeSpool::new(file));
-    let result = analyse_for(session, selection, &Wants { cache_names: true, ..Wants::of(&collectors) });
+    let result = pass::run(
+        session,
+        &Request::new(selection, &collectors).with(Needs::CACHE_NAMES | Needs::FLAG_NAMES),
+    );
     if let Some(failure) = failure.borrow_mut().take() {
         return Err(failure);
     }
@@ -125,7 +126,6 @@ impl<'s, 'd> Resolver<'s, 'd> {
     /// Names for a trace and a pass over it.
     pub fn new(session: &'s Session<'d>, result: &pass::Analysis) -> Self {
         let interner = &result.interner;
-        let names = TraceNames::new(session);
         let usual = usual_names(result);
         let mut resolver = Self {
             env: session.print_env(),
@@ -140,7 +140,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
             let text = SiteText {
                 symbol: resolver.symbol(site.call_site),
                 cache: resolver.cache_name(site, cache.map(|c| c.0), result.size_classes),
-                gfp: escaped(&names.gfp(interner, site.gfp_flags)),
+                gfp: escaped(&interner.gfp_text(site.gfp_flags)),
             };
             resolver.sites.push(text);
         }

@@ -9,9 +9,8 @@ use crate::collect::{Collectors, PageGroups};
 use crate::failure::{Failure, Result};
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
-use crate::pass::filter::Names as _;
-use crate::pass::names::TraceNames;
-use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::pass::selection::Selection;
+use crate::pass::{self, Request};
 use crate::render::text::escaped;
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::page_callers::of_users;
@@ -43,7 +42,7 @@ pub struct PagePoints {
 pub fn of(session: &Session<'_>, selection: &Selection) -> Result<PagePoints> {
     let mut collectors = Collectors::default();
     let groups = collectors.add(PageGroups);
-    let result = analyse_for(session, selection, &Wants::of(&collectors));
+    let result = pass::run(session, &Request::new(selection, &collectors));
     let basis = Basis::of(session, &result);
     if let Some(reason) = basis.lacks(Input::Pages) {
         return Err(Failure::new(format!("{}: no export: {reason}", session.path.display())));
@@ -52,8 +51,8 @@ pub fn of(session: &Session<'_>, selection: &Selection) -> Result<PagePoints> {
     if result.interner.stacks.items().is_empty() {
         tell!("note: pages have no stacks: record with --stack kmem:mm_page_alloc");
     }
-    let names = TraceNames::new(session);
-    let symbol = |address| escaped(&names.symbol(address));
+    let env = session.print_env();
+    let symbol = |address| escaped(&env.symbol_with_offset(address));
     let mut sums: BTreeMap<(u32, u8, i32), FrameTotals> = BTreeMap::new();
     for (group, totals) in &result.get(groups).0 {
         if let Some(site) = result.interner.pages.get(group.site) {
@@ -64,7 +63,7 @@ pub fn of(session: &Session<'_>, selection: &Selection) -> Result<PagePoints> {
         let addresses = result.interner.stacks.get(stack).map(Vec::as_slice).unwrap_or_default();
         PagePoint {
             frames: of_users(addresses, symbol).collect(),
-            kind: format!("order {order}, {}", names.migratetype(migratetype)),
+            kind: format!("order {order}, {}", result.migratetypes.name(migratetype)),
             point: point(&totals, result.page_size.0),
         }
     };

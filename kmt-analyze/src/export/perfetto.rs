@@ -16,7 +16,7 @@ use super::{ExportOptions, events};
 use crate::collect::stalls::{Interval, Stall};
 use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
-use crate::pass::selection::{Wants, analyse_for};
+use crate::pass::{self, Request};
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
@@ -130,7 +130,7 @@ impl Trace {
         let context = Context { session, selection: &options.selection, limit: usize::MAX };
         let mut collectors = Collectors::default();
         let handle = timeline.collect(&context, &mut collectors);
-        let result = analyse_for(session, &options.selection, &Wants::of(&collectors));
+        let result = pass::run(session, &Request::new(&options.selection, &collectors));
         let timeline = timeline.compute(&context, &result, &handle).timeline;
         for (number, line) in timeline.lines.iter().enumerate() {
             let uuid = COUNTERS * group + number as u64;
@@ -166,7 +166,7 @@ impl Trace {
     ) -> Result<Vec<kmt_format::read::Damage>> {
         let mut collectors = Collectors::default();
         let stalls = collectors.add(Stalls { threshold: Some(0) });
-        let result = analyse_for(session, &options.selection, &Wants::of(&collectors));
+        let result = pass::run(session, &Request::new(&options.selection, &collectors));
         let stalls = result.get(stalls);
         let labels = Labels::new(session);
         let shrinkers = stalls.shrinker_numbers();

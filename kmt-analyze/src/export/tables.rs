@@ -5,8 +5,9 @@ use super::output::Export;
 use super::rows::{CALL_SITE, Kind, OBJECT, call_sites, object};
 use super::table_writer::Writer;
 use super::{ExportOptions, Of, ReportTable, events};
+use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
-use crate::pass::selection::analyse;
+use crate::pass::{self, Request};
 use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -32,7 +33,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
             lives.result.damages
         }
         Of::CallSites => {
-            let result = analyse(session, &options.selection);
+            let result = pass::run(session, &Request::new(&options.selection, &Collectors::default()));
             let resolver = Resolver::new(session, &result);
             writer.head(&names(&CALL_SITE))?;
             for row in call_sites(&result, &resolver, session.losses.any()) {

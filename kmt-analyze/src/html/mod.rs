@@ -14,7 +14,8 @@ pub use changes::changes;
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
 use crate::failure::{Outcome, Result};
-use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::pass::selection::Selection;
+use crate::pass::{self, Needs, Request};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::common::Context;
@@ -22,7 +23,7 @@ use crate::reports::common::stated::Keys;
 use crate::reports::findings::Findings;
 use crate::reports::registry::named;
 use crate::reports::report::AnyReport;
-use crate::reports::run::{collect, wants};
+use crate::reports::run::{collect, needs};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -78,8 +79,8 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
     let steps: Handle<Steps> = collectors.add(steps(context.selection.span(session)));
     let lifetimes = collectors.add(crate::collect::Lifetimes::default());
     let pending = collect(&context, &reports, &mut collectors);
-    let wants = Wants { cache_names: true, ..wants(&reports, &collectors) };
-    let analysis = analyse_for(session, &options.selection, &wants);
+    let request = Request::new(&options.selection, &collectors).with(needs(&reports) | Needs::CACHE_NAMES);
+    let analysis = pass::run(session, &request);
     let look = Look { width: Look::NO_LIMIT, ..Look::default() };
     let view = context.view(look);
     let screens = reports.iter().zip(&pending).map(|(report, pending)| {

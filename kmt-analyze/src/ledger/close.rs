@@ -7,9 +7,10 @@ use super::events::{Change, Closed};
 use super::frames::FrameBalance;
 use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, Pending, Replacement};
 use super::receiver::Receiver;
-use super::site_lives::{SiteLives, SiteTotals};
+use super::site_lives::SiteTotals;
 use super::table::PAGE_SHIFT;
 use crate::ledger::totals::{EventCounts, RawSums};
+use crate::stream::Interests;
 use crate::stream::{Api, NameId, Op};
 
 /// Results of the ledger.
@@ -32,17 +33,9 @@ pub struct Balance {
 }
 
 impl<R: Receiver> Ledger<'_, R> {
-    /// Makes room for new sites.
-    #[inline]
-    pub(super) fn follow_sites(&mut self) {
-        for number in self.sites.len()..self.tables.site_count() {
-            self.sites.push(SiteLives::new(self.tables.site(number as u32)));
-        }
-    }
-
     /// True if an event without a life is counted.
     pub(super) fn counts_event(&self, op: &Op) -> bool {
-        self.tables.selects_events() && self.in_window(op.time) && self.tables.origin(op.origin).selected
+        self.choice.events && self.in_window(op.time) && self.tables.origin(op.origin).selected
     }
 
     /// True if an allocation event is counted.
@@ -75,14 +68,14 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Counts a free without a life (R10).
     pub(super) fn unmatched(&mut self, address: u64, free: &Free, no_life: NoLife, counted: bool) {
-        if self.interests.unmatched {
+        if self.interests.contains(Interests::UNMATCHED) {
             self.receiver.freed_unknown(address, free);
         }
         if counted {
             let counts = &mut self.counts[free.api as usize];
             let untraced = no_life != NoLife::Before;
             *(if untraced { &mut counts.untraced_birth } else { &mut counts.allocated_before }) += 1;
-            if self.interests.unmatched {
+            if self.interests.contains(Interests::UNMATCHED) {
                 self.receiver.unmatched(free, no_life);
             }
         }
@@ -107,7 +100,7 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool, is_deferred: bool) {
-        if self.interests.changes {
+        if self.interests.contains(Interests::CHANGES) {
             let site = self.tables.site(life.site);
             let selected = site.selected && self.tables.origin(life.origin).selected;
             self.receiver.changed(&Change {
@@ -151,7 +144,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 (self.tables.origin(life.origin).place, self.tables.origin(free.origin).place);
             counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
-        if self.interests.any_lives() {
+        if self.interests.intersects(Interests::ANY_LIVES) {
             let bytes_alloc = self.tables.site(life.site).bytes_alloc;
             self.receiver.freed_plainly(site.caller, life, free, bytes_alloc, uncertain);
         }
@@ -168,7 +161,7 @@ impl<R: Receiver> Ledger<'_, R> {
         lives.implied_frees += 1;
         lives.uncertain += u64::from(uncertain);
         lives.implied_frees_uncertain += u64::from(uncertain);
-        if self.interests.plain_lives {
+        if self.interests.contains(Interests::PLAIN_LIVES) {
             self.receiver.implied_free_plainly(caller, uncertain);
         }
     }
@@ -182,7 +175,8 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         let (_, window_end) = self.rules.window;
         let last = end.time();
-        if !self.tables.selects_lifetime(last.map(|l| l.saturating_sub(life.born))) {
+        let is_chosen = self.choice.lifetime;
+        if is_chosen.is_some_and(|is_chosen| !is_chosen(last.map(|l| l.saturating_sub(life.born)))) {
             return;
         }
         let is_born = self.in_window(life.born);
@@ -225,7 +219,7 @@ impl<R: Receiver> Ledger<'_, R> {
             lives.uncertain_live += u64::from(uncertain && is_live);
             lives.implied_frees_uncertain += u64::from(uncertain && is_implied_free);
         }
-        if self.interests.any_lives() {
+        if self.interests.intersects(Interests::ANY_LIVES) {
             let closed = Closed {
                 address,
                 life: *life,
@@ -282,7 +276,8 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules, self.interests));
         let (table, rules) = (&self.table, self.rules);
-        let births = if self.interests.slab_frames { table.last_births() } else { Vec::new() };
+        let births =
+            if self.interests.contains(Interests::SLAB_FRAMES) { table.last_births() } else { Vec::new() };
         let is_slab = |pfn: u64, order: u8, born: u64| {
             let Some(map) = rules.direct_map else { return false };
             let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;

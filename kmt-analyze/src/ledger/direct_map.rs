@@ -72,6 +72,7 @@ impl Election {
     }
 
     /// Adds operations in their order; `no_frame` is the frame number of a failure.
+    #[inline(never)]
     pub fn add(
         &mut self,
         ops: &[Op],

@@ -10,9 +10,10 @@ use super::Rules;
 use super::arena::Arena;
 use super::events::ClosedFrames;
 use super::owners::Owners;
-use super::receiver::{Interests, Receiver};
+use super::receiver::Receiver;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::{FrameCounts, FrameTotals};
+use crate::stream::Interests;
 use crate::stream::{Op, PageSite};
 use crate::trace::losses::Losses;
 
@@ -131,7 +132,7 @@ impl Frames {
             totals.alloc_events += 1;
             totals.frames_alloc += frames;
         }
-        if self.interests.page_stacks {
+        if self.interests.contains(Interests::PAGE_STACKS) {
             self.waiting.insert(op.origin, (owner, op.time));
         }
     }
@@ -226,7 +227,7 @@ impl Frames {
             *totals += &sums;
         }
         let is_born = self.in_window(allocation.born);
-        if self.interests.frames {
+        if self.interests.contains(Interests::FRAMES) {
             receiver.closed_frames(&ClosedFrames {
                 born: allocation.born,
                 pfn: allocation.pfn,

@@ -30,18 +30,20 @@ pub mod table;
 mod tables;
 pub mod totals;
 
+pub use crate::stream::Interests;
 pub use close::Balance;
 pub use events::{Change, Closed, ClosedFrames, PageEvent, SideEvent};
-pub use receiver::{Interests, Receiver};
+pub use receiver::Receiver;
 pub use site_lives::SiteTotals;
-pub use tables::{Select, SiteInfo, Tables};
+pub use tables::{Choice, SiteInfo, Tables};
 
 use std::collections::HashMap;
 
+use crate::int_hash::IntHash;
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Api, Interner, NameId, PageSite, SharedInterner, SideEventKind, SideNumbers, StackOf};
+use crate::stream::{Api, NameId, News, PageSite, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life, ZERO_SIZE_PTR};
@@ -95,7 +97,10 @@ impl Rules {
 pub struct Ledger<'l, R> {
     rules: Rules,
     losses: &'l Losses,
-    tables: Tables<'l>,
+    choice: Choice<'l>,
+    tables: Tables,
+    /// Fields of side events whose operations have not come yet.
+    side_numbers: HashMap<u64, SideNumbers, IntHash>,
     /// True if nothing is filtered out and no report needs each life.
     is_plain: bool,
     has_losses: bool,
@@ -121,23 +126,22 @@ pub struct Ledger<'l, R> {
 const FEW_PAGES: u64 = 64;
 
 impl<'l, R: Receiver> Ledger<'l, R> {
-    /// An empty ledger. `select` selects what is counted; the receiver gets the events of `interests`.
+    /// An empty ledger. The receiver gets the events of `interests`.
     pub fn new(
         rules: Rules,
         losses: &'l Losses,
-        select: &'l dyn Select,
+        choice: Choice<'l>,
         (interests, receiver): (Interests, R),
         election: Option<Election>,
     ) -> Self {
-        let is_plain = select.is_open()
-            && rules.window == (0, u64::MAX)
-            && !interests.changes
-            && !interests.lives
-            && !interests.any_slab_allocs();
+        let needs_each = Interests::CHANGES | Interests::LIVES | Interests::ANY_SLAB_ALLOCS;
+        let is_plain = choice.is_open && rules.window == (0, u64::MAX) && !interests.intersects(needs_each);
         Self {
             rules,
             losses,
-            tables: Tables::new(select, rules.page_size),
+            choice,
+            tables: Tables::new(rules.page_size),
+            side_numbers: HashMap::default(),
             is_plain,
             has_losses: losses.has_spans(),
             loss_cursor: losses.cursor(),
@@ -162,12 +166,17 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         self.election.as_ref().and_then(Election::result)
     }
 
-    /// Enters operations in their order. `interner` resolves their numbers, which are below `interned`.
-    pub fn enter(&mut self, ops: &[Op], interner: &SharedInterner, interned: usize) {
-        if self.tables.item_count() < interned {
-            self.tables.update(&Interner::lock(interner));
-            self.follow_sites();
+    /// Adds items that later operations name.
+    pub fn learn(&mut self, news: &News) {
+        self.tables.add(news);
+        self.side_numbers.extend(news.side_numbers.iter().copied());
+        for number in self.sites.len()..self.tables.site_count() {
+            self.sites.push(SiteLives::new(self.tables.site(number as u32)));
         }
+    }
+
+    /// Enters operations in their order.
+    pub fn enter(&mut self, ops: &[Op]) {
         if let Some(election) = &mut self.election {
             election.add(
                 ops,
@@ -183,7 +192,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0, is_deferred: false };
             self.ended.resize(ops.len(), (none, free));
         }
-        let wants_allocs = self.interests.any_slab_allocs();
+        let wants_allocs = self.interests.intersects(Interests::ANY_SLAB_ALLOCS);
         for (index, op) in ops.iter().enumerate() {
             self.entered += 1;
             let kind = op.code.kind();
@@ -206,7 +215,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
                 Kind::PageAlloc => self.page_alloc(op),
                 Kind::PageFree => self.page_free(op),
                 Kind::Stack => self.stack(op),
-                Kind::SideEvent => self.side_event(op, interner),
+                Kind::SideEvent => self.side_event(op),
                 Kind::FreeRcu => self.free_rcu(op),
                 Kind::Other => {}
             }
@@ -273,22 +282,21 @@ impl<'l, R: Receiver> Ledger<'l, R> {
     /// Adds the stack of an allocation.
     fn stack(&mut self, op: &Op) {
         match StackOf::of(op.value) {
-            StackOf::Slab if self.interests.slab_stacks => self.receiver.slab_stack(op),
+            StackOf::Slab if self.interests.contains(Interests::SLAB_STACKS) => self.receiver.slab_stack(op),
             StackOf::Slab => {}
             StackOf::Pages => self.frames.stack(op),
         }
     }
 
     /// Passes a side event to the receiver.
-    fn side_event(&mut self, op: &Op, interner: &SharedInterner) {
+    #[inline(never)]
+    fn side_event(&mut self, op: &Op) {
         let Some(kind) = SideEventKind::of(op.code.number()) else { return };
-        let numbers = if kind.has_fields() {
-            Interner::lock(interner).take_side_numbers(op.value)
-        } else {
-            SideNumbers::default()
-        };
+        let numbers = if kind.has_fields() { self.side_numbers.remove(&op.value) } else { None };
+        let numbers = numbers.unwrap_or_default();
         let origin = *self.tables.origin(op.origin);
-        if self.interests.any_side_events() && origin.selected && self.in_window(op.time) {
+        if self.interests.intersects(Interests::ANY_SIDE_EVENTS) && origin.selected && self.in_window(op.time)
+        {
             self.receiver.side_event(&SideEvent { kind, numbers, time: op.time, place: origin.place });
         }
     }
@@ -301,7 +309,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         if op.value != self.rules.no_frame {
             self.page_event(op.value, site.site.order, op.time);
         }
-        if self.interests.pages {
+        if self.interests.contains(Interests::PAGES) {
             let failed = op.value == self.rules.no_frame;
             let counted = selected && self.in_window(op.time);
             self.receiver.page_alloc(&PageEvent {
@@ -320,8 +328,8 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let order = op.code.number() as u8;
         self.page_event(op.value, order, op.time);
         let origin = *self.tables.origin(op.origin);
-        let selected = origin.selected && self.tables.selects_events();
-        if self.interests.pages {
+        let selected = origin.selected && self.choice.events;
+        if self.interests.contains(Interests::PAGES) {
             let site = PageSite { order: order.min(frames::ORDER_MAX), ..PageSite::default() };
             let counted = selected && self.in_window(op.time);
             self.receiver.page_free(&PageEvent { op, site, place: origin.place, failed: false, counted });

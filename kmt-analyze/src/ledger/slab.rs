@@ -4,11 +4,12 @@ use super::Ledger;
 use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement, ZERO_SIZE_PTR};
 use super::receiver::Receiver;
 use super::table::Location;
+use crate::stream::Interests;
 use crate::stream::{Api, Op};
 
 impl<R: Receiver> Ledger<'_, R> {
     /// Enters an allocation event.
-    #[inline]
+    #[inline(never)]
     pub(super) fn alloc(&mut self, op: &Op, place: Location) {
         let address = op.value & ADDRESS_BITS;
         if address == 0 {
@@ -87,7 +88,7 @@ impl<R: Receiver> Ledger<'_, R> {
             && op.time.saturating_sub(last_report) <= self.rules.late_bound;
         if is_double {
             self.duplicate_kmalloc(op);
-            if self.interests.slab_stacks {
+            if self.interests.contains(Interests::SLAB_STACKS) {
                 self.receiver.folded(op);
             }
             let pending = match self.table.take_pending(at) {
@@ -104,7 +105,7 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// Enters a free event.
-    #[inline]
+    #[inline(never)]
     pub(super) fn free(&mut self, op: &Op, api: Api, at: Location) {
         let counted = self.is_plain || self.counts_event(op);
         self.raw.free_events += u64::from(counted);

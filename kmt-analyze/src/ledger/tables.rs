@@ -1,24 +1,22 @@
-//! The ledger's copy of the interned tables, with the selection.
+//! The ledger's tables of items that operations name, with the selection.
 
 use crate::stream::intern::InternTable;
-use crate::stream::{Api, FreeSite, Interner, NameId, Origin, PageSite, Site};
+use crate::stream::{Api, FreeSite, NameId, News, Origin, PageSite};
 
-/// Selects what is counted. Filters select allocations, which are followed to their frees.
-pub trait Select {
-    /// True if allocations at a site count.
-    fn site(&self, interner: &Interner, site: &Site) -> bool;
-    /// True if page allocations of a kind count.
-    fn page_site(&self, interner: &Interner, site: &PageSite) -> bool;
-    /// True if events of an origin count.
-    fn origin(&self, origin: Origin) -> bool;
+/// Part of a selection that is not about an item of the tables.
+#[derive(Clone, Copy)]
+pub struct Choice<'l> {
+    /// True if nothing is filtered out, except by a time window.
+    pub is_open: bool,
     /// True if events without an allocation count: there is no filter on allocations.
-    fn events(&self) -> bool;
-    /// True if there is no filter except a time window.
-    fn is_open(&self) -> bool;
-    /// True if there is a filter on lifetimes.
-    fn lifetimes(&self) -> bool;
-    /// True if a life of that length counts; `None`: still allocated.
-    fn lifetime(&self, lifetime: Option<u64>) -> bool;
+    pub events: bool,
+    /// True for lives that count by their length, `None` for one that is still allocated; without it all do.
+    pub lifetime: Option<&'l (dyn Fn(Option<u64>) -> bool + Sync)>,
+}
+
+impl Choice<'_> {
+    /// Of everything.
+    pub const ALL: Self = Self { is_open: true, events: true, lifetime: None };
 }
 
 /// A site in the ledger.
@@ -58,12 +56,10 @@ pub struct OriginInfo {
     pub selected: bool,
 }
 
-/// The ledger's copy of the interned tables, updated before each batch of operations.
-pub struct Tables<'l> {
-    select: &'l dyn Select,
+/// The ledger's own tables of the items that operations name.
+#[derive(Debug)]
+pub struct Tables {
     page_size: u64,
-    selects_events: bool,
-    selects_lifetimes: bool,
     sites: Vec<SiteInfo>,
     frees: Vec<FreeSite>,
     page_sites: Vec<PageSiteInfo>,
@@ -96,20 +92,11 @@ macro_rules! look_up {
     };
 }
 
-impl<'l> Tables<'l> {
+impl Tables {
     /// Empty tables.
-    pub fn new(select: &'l dyn Select, page_size: u64) -> Self {
-        Self {
-            select,
-            page_size,
-            selects_events: select.events(),
-            selects_lifetimes: select.lifetimes(),
-            sites: Vec::new(),
-            frees: Vec::new(),
-            page_sites: Vec::new(),
-            origins: Vec::new(),
-            callers: InternTable::default(),
-        }
+    pub fn new(page_size: u64) -> Self {
+        let (sites, frees, page_sites, origins, callers) = Default::default();
+        Self { page_size, sites, frees, page_sites, origins, callers }
     }
 
     look_up!(site, sites, SiteInfo, NO_SITE);
@@ -127,29 +114,9 @@ impl<'l> Tables<'l> {
         self.callers.items().to_vec()
     }
 
-    /// True if events without an allocation count.
-    #[inline]
-    pub fn selects_events(&self) -> bool {
-        self.selects_events
-    }
-
-    /// True if a life of that length counts; `None`: still allocated.
-    #[inline]
-    pub fn selects_lifetime(&self, lifetime: Option<u64>) -> bool {
-        !self.selects_lifetimes || self.select.lifetime(lifetime)
-    }
-
-    /// Number of items.
-    #[inline]
-    pub fn item_count(&self) -> usize {
-        self.sites.len() + self.frees.len() + self.page_sites.len() + self.origins.len()
-    }
-
-    /// Copies new interned items.
-    #[cold]
-    pub fn update(&mut self, interner: &Interner) {
-        let select = self.select;
-        for site in interner.sites.items().iter().skip(self.sites.len()) {
+    /// Adds new items.
+    pub fn add(&mut self, news: &News) {
+        for &(site, selected) in &news.sites {
             self.sites.push(SiteInfo {
                 bytes_req: site.bytes_req,
                 bytes_alloc: site.bytes_alloc,
@@ -157,15 +124,11 @@ impl<'l> Tables<'l> {
                 caller: self.callers.number(&(site.api, site.call_site)),
                 api: site.api,
                 is_large: site.api == Api::Kmalloc && site.bytes_alloc > 2 * self.page_size,
-                selected: select.site(interner, site),
+                selected,
             });
         }
-        self.frees.extend(interner.frees.items().iter().skip(self.frees.len()));
-        for &site in interner.pages.items().iter().skip(self.page_sites.len()) {
-            self.page_sites.push(PageSiteInfo { site, selected: select.page_site(interner, &site) });
-        }
-        for &place in interner.origins.items().iter().skip(self.origins.len()) {
-            self.origins.push(OriginInfo { place, selected: select.origin(place) });
-        }
+        self.frees.extend_from_slice(&news.frees);
+        self.page_sites.extend(news.pages.iter().map(|&(site, selected)| PageSiteInfo { site, selected }));
+        self.origins.extend(news.origins.iter().map(|&(place, selected)| OriginInfo { place, selected }));
     }
 }

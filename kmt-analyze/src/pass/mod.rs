@@ -5,16 +5,16 @@ pub mod condition;
 pub mod coverage;
 pub mod figures;
 pub mod filter;
+pub mod migratetypes;
 pub mod modules;
-pub mod names;
 pub mod progress;
 pub mod ranges;
+pub mod request;
 pub mod selection;
 pub mod size_classes;
 pub mod weights;
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::thread;
 
 use kmt_format::kernel::{ClockUnit, KernelVersion};
@@ -24,45 +24,25 @@ use kmt_format::schema::Meaning;
 use crate::collect::{Collected, Collector, Collectors, Handle, Share};
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::Totals;
-use crate::ledger::{Balance, DEFERRED_MS_MAX, Ledger, Rules};
+use crate::ledger::{Balance, Choice, DEFERRED_MS_MAX, Ledger, Rules};
+use crate::pass::condition::Key;
 use crate::pass::figures::figures;
-use crate::pass::filter::{Chosen, Filter, Names, Selector};
+use crate::pass::filter::{Selector, meets};
+use crate::pass::migratetypes::MigrateTypes;
+use crate::pass::progress::Progress;
 use crate::pass::ranges::{Material, OpSample, Ranges, ranges};
+use crate::pass::selection::Selection;
 use crate::pass::size_classes::SizeClasses;
 use crate::pass::weights::Weights;
-use crate::stream::Op;
-use crate::stream::SideEventsWanted;
-use crate::stream::decode::{Decoder, Open, Wanted};
+use crate::stream::decode::{Decoder, Open};
 use crate::stream::load::Loader;
-use crate::stream::{Api, Interner, SharedInterner, Site, pipe};
-use crate::trace::comms::Comms;
-use crate::trace::kernel::version;
-use crate::trace::losses::Losses;
+use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
+use crate::trace::session::Session;
+
+pub use request::{Needs, Request};
 
 /// Operations that the ledger looks up at a time: they and their slots stay in a first-level cache.
 const BATCH: usize = 128;
-
-/// Options of a pass.
-pub struct Task<'t> {
-    /// Selection.
-    pub filter: &'t Filter,
-    /// Texts for conditions.
-    pub names: &'t dyn Names,
-    /// Collectors besides sums by site.
-    pub collectors: &'t Collectors,
-    /// True to count all events by class and origin.
-    pub event_counts: bool,
-    /// True to compute totals as ranges, if events were lost.
-    pub ranges: bool,
-    /// Names of tasks over time, to number them by event: for a condition on names, or for a report.
-    pub task_names: Option<&'t Comms>,
-    /// True to name caches by frees after the window too, where allocations do not name them: the pass reads to the end.
-    pub cache_names: bool,
-    /// Cores to use; `None`: all.
-    pub threads: Option<usize>,
-    /// Called with the number of processed events and of all.
-    pub progress: &'t dyn Fn(u64, u64),
-}
 
 /// Results of a pass.
 #[derive(Debug)]
@@ -78,6 +58,8 @@ pub struct Analysis {
     pub weights: Weights,
     /// Names of the target's size classes.
     pub size_classes: SizeClasses,
+    /// Names of the target's migrate types.
+    pub migratetypes: MigrateTypes,
     /// Page size, and true if it is assumed, not recorded.
     pub page_size: (u64, bool),
     /// One millisecond in the clock's unit, if it is only assumed.
@@ -116,26 +98,22 @@ pub fn sum_of(result: &Analysis, api: Option<Api>) -> Totals {
 }
 
 /// Runs the ledger over a trace.
-pub fn run(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> Analysis {
-    let usual = if task.filter.is_about_caches() && !allocations_tell_caches(trace) {
-        usual_caches(trace, losses, task)
+pub fn run(session: &Session<'_>, request: &Request<'_>) -> Analysis {
+    let usual = if request.selection.has_term_on(Key::Cache) && !allocations_tell_caches(session.trace) {
+        usual_caches(session, request.selection.threads)
     } else {
         HashMap::new()
     };
-    run_with(trace, losses, task, usual)
-}
-
-fn run_with(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>, usual: HashMap<Site, Vec<u8>>) -> Analysis {
-    let selector = Selector::new(trace, task.filter, task.names, usual, task.task_names);
-    let Sample { direct_map: found, classes_seen } = sample(trace);
-    let recorded = recorded_direct_map(trace);
+    let mut selector = Selector::new(session, request.selection, usual);
+    let Sample { direct_map: found, classes_seen } = sample(session.trace);
+    let recorded = recorded_direct_map(session.trace);
     let first = recorded.or(found);
-    let (mut result, elected) = pass(trace, losses, task, &selector, first);
+    let (mut result, elected) = pass(session, request, &mut selector, first);
     // The sample's votes are nearly always right; if all votes differ, they decide.
     let same = recorded.is_some() || elected.map(|m| m.base) == first.map(|m| m.base);
-    let is_part = task.filter.window.is_some() && elected.is_none();
+    let is_part = rules(session, request.selection, first).0.window != (0, u64::MAX) && elected.is_none();
     if !same && !is_part {
-        result = pass(trace, losses, task, &selector, elected).0;
+        result = pass(session, request, &mut selector, elected).0;
     }
     // A window may end before any event is read.
     for (present, in_sample) in result.classes_seen.iter_mut().zip(classes_seen) {
@@ -151,85 +129,98 @@ fn recorded_direct_map(trace: &Trace<'_>) -> Option<DirectMap> {
     has_pages(trace).then(|| DirectMap::recorded(base))
 }
 
-fn pass(
-    trace: &Trace<'_>,
-    losses: &Losses,
-    task: &Task<'_>,
-    selector: &Selector<'_>,
-    direct_map: Option<DirectMap>,
-) -> (Analysis, Option<DirectMap>) {
+/// The rules for a trace; and true if one millisecond in the clock's unit is only assumed.
+fn rules(session: &Session<'_>, selection: &Selection, direct_map: Option<DirectMap>) -> (Rules, bool) {
+    let trace = session.trace;
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two());
     let (late_bound, assumed) = late_bound(trace);
-    let window = task.filter.window.unwrap_or((0, u64::MAX));
-    let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
     let rules = Rules {
         page_size: page_size.unwrap_or(4096),
         late_bound,
-        late_frees: version(trace.metadata()).is_none_or(|version| version < KernelVersion::new(5, 19)),
+        late_frees: session.version().is_none_or(|version| version < KernelVersion::new(5, 19)),
         direct_map,
-        window,
-        no_frame,
+        window: selection.bounds(session),
+        no_frame: no_frame(trace),
         last: last_time(trace),
         deferred_max: late_bound.saturating_mul(DEFERRED_MS_MAX),
     };
+    (rules, assumed)
+}
+
+/// Frame number of a failed page allocation.
+fn no_frame(trace: &Trace<'_>) -> u64 {
+    u64::MAX >> (64 - 8 * trace.header().long_size as u32)
+}
+
+fn pass(
+    session: &Session<'_>,
+    request: &Request<'_>,
+    selector: &mut Selector<'_, '_>,
+    direct_map: Option<DirectMap>,
+) -> (Analysis, Option<DirectMap>) {
+    let Request { selection, collectors, needs } = *request;
+    let (trace, losses) = (session.trace, &session.losses);
+    let (rules, assumed) = rules(session, selection, direct_map);
     let has_stacks = has_stacks(trace);
-    let interests = task.collectors.interests(has_stacks);
-    let parts = task.collectors.partition(&Share::whole(rules, has_stacks));
-    let interner = SharedInterner::default();
-    let wanted = Wanted {
-        stacks: interests.page_stacks || interests.slab_stacks,
-        names: selector.names_of_tasks(),
-        side_events: SideEventsWanted {
-            pages: interests.page_side_events,
-            stalls: interests.stalls,
-            tasks: interests.tasks,
-        },
-        event_counts: task.event_counts.then_some(window),
+    let interests = collectors.interests(has_stacks);
+    let parts = collectors.partition(&Share::whole(rules, has_stacks));
+    let lifetimes = selector.lifetimes();
+    let is_chosen = |lifetime: Option<u64>| meets(&lifetimes, lifetime);
+    let choice = Choice {
+        is_open: selection.is_all(),
+        events: !selection.is_about_allocations(),
+        lifetime: if lifetimes.is_empty() { None } else { Some(&is_chosen) },
     };
     // A free in the window may be logged late, and a kmalloc may have a duplicate event, by at most this bound.
-    let reads_on = task.cache_names && !allocations_tell_caches(trace);
-    let last = if reads_on { u64::MAX } else { window.1.saturating_add(late_bound) };
+    let reads_on = needs.contains(Needs::CACHE_NAMES) && !allocations_tell_caches(trace);
+    let last = if reads_on { u64::MAX } else { rules.window.1.saturating_add(rules.late_bound) };
     let loader = Loader::new(trace, last);
-    let threads = task.threads.unwrap_or_else(cores);
+    let threads = selection.threads.unwrap_or_else(cores);
     let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
-    let mut ledger = Ledger::new(rules, losses, selector, (interests, parts), election);
-    let (mut done, all) = (0u64, loader.event_count());
-    let mut kept = (task.ranges && losses.any()).then(|| OpSample::new(all, &rules));
-    let decoder = Decoder::new(trace, &interner, wanted);
-    let (decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, interned| {
-        for ops in ops.chunks(BATCH) {
-            ledger.enter(ops, &interner, interned);
-        }
+    let mut ledger = Ledger::new(rules, losses, choice, (interests, parts), election);
+    let (mut done, all, progress) = (0u64, loader.event_count(), Progress::new());
+    let mut kept = (needs.contains(Needs::RANGES) && losses.any()).then(|| OpSample::new(all, &rules));
+    let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
+    let names_flags = needs.contains(Needs::FLAG_NAMES)
+        || [Key::Gfp, Key::Cache].iter().any(|key| selection.has_term_on(*key));
+    let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
+    let decoder = Decoder::new(trace, interests)
+        .with_task_names(names_tasks.then(|| session.names()))
+        .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window))
+        .with_selection(&mut select)
+        .with_flag_texts(names_flags.then(|| session.flag_env()));
+    let (decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, news| {
+        ledger.learn(&news);
+        ops.chunks(BATCH).for_each(|ops| ledger.enter(ops));
         if let Some(kept) = &mut kept {
-            kept.add(ops, &interner);
+            kept.add(ops, &news);
         }
         done += ops.len() as u64;
-        (task.progress)(done, all);
+        progress.print(done, all);
     });
-    let over = Interner::lock(&interner).over();
-    damages.extend(over.map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
+    progress.clear();
+    let Decoder { interner, classes_seen, event_counts, .. } = decoder;
+    damages.extend(interner.over().map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
     let elected = ledger.elected();
     let (balance, parts) = ledger.finish();
     let ranges = kept.and_then(|kept| {
-        let figures = figures(&balance, &Interner::lock(&interner), rules.page_size);
-        let chosen = Chosen::of(selector, &Interner::lock(&interner));
+        let figures = figures(&balance, &interner, rules.page_size);
         let ops = &kept.streams;
-        let material = Material { ops, interner: &interner, rules, select: &chosen, losses, threads };
-        ranges(&material, &figures)
+        ranges(&Material { ops, interner: &interner, rules, choice, losses, threads }, &figures)
     });
-    let (classes_seen, event_counts) = (decoder.classes_seen, decoder.event_counts);
     let result = Analysis {
-        interner: interner.into_inner().unwrap_or_else(PoisonError::into_inner),
+        interner,
         balance,
-        collected: task.collectors.merge(vec![parts]),
+        collected: collectors.merge(vec![parts]),
         direct_map: match direct_map {
             Some(map) if map.is_recorded() => direct_map,
             _ => elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
         },
         weights: Weights::of(trace.metadata()),
         size_classes: SizeClasses::of(trace),
-        page_size: (rules.page_size, page_size.is_none()),
-        late_bound_assumed: assumed.then_some(late_bound),
+        migratetypes: MigrateTypes::of(trace.metadata()),
+        page_size: (rules.page_size, trace.header().page_size.is_none_or(|size| !size.is_power_of_two())),
+        late_bound_assumed: assumed.then_some(rules.late_bound),
         classes_seen,
         event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
         damages,
@@ -281,18 +272,9 @@ fn last_time(trace: &Trace<'_>) -> u64 {
 }
 
 /// Caches, by most of their frees, of sites whose allocations do not name them.
-fn usual_caches(trace: &Trace<'_>, losses: &Losses, task: &Task<'_>) -> HashMap<Site, Vec<u8>> {
-    let filter = Filter::default();
-    let all = Task {
-        filter: &filter,
-        collectors: &Collectors::default(),
-        event_counts: false,
-        ranges: false,
-        task_names: None,
-        cache_names: false,
-        ..*task
-    };
-    let result = run_with(trace, losses, &all, HashMap::new());
+fn usual_caches(session: &Session<'_>, threads: Option<usize>) -> HashMap<Site, Vec<u8>> {
+    let all = Selection { threads, ..Selection::default() };
+    let result = run(session, &Request::new(&all, &Collectors::default()));
     let names = crate::pass::caches::usual_names(&result);
     let sites = result.interner.sites.items().iter().zip(names);
     sites.filter_map(|(site, name)| Some((*site, result.interner.name(name?).to_vec()))).collect()
@@ -312,11 +294,9 @@ struct Sample {
 
 /// Finds the direct map from some chunks of each CPU; the order across CPUs does not matter for it.
 fn sample(trace: &Trace<'_>) -> Sample {
-    let interner = SharedInterner::default();
-    let mut decoder = Decoder::new(trace, &interner, Wanted::default());
+    let mut decoder = Decoder::new(trace, Interests::empty());
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
     let mut election = Election::new(page_size.trailing_zeros());
-    let no_frame = u64::MAX >> (64 - 8 * trace.header().long_size as u32);
     let mut ops = Vec::new();
     for number in 0..SAMPLE_CHUNKS {
         for stream in trace.streams().values() {
@@ -329,12 +309,12 @@ fn sample(trace: &Trace<'_>) -> Sample {
             let Some((at, _)) = stream.chunks.get(index) else { continue };
             let Ok(chunk) = trace.read(at) else { continue };
             ops.resize(chunk.records().len(), Op::default());
-            let len = decoder.decode(&mut Open::new(*at, chunk, false), &mut ops);
+            let len = decoder.decode(&mut Open::new(chunk, false), &mut ops);
             election.forget_waiting();
-            let interner = Interner::lock(&interner);
+            let interner = &decoder.interner;
             election.add(
                 ops.get(..len).unwrap_or_default(),
-                no_frame,
+                no_frame(trace),
                 |number| interner.origins.get(number).copied().unwrap_or_default(),
                 |number| interner.pages.get(number).copied().unwrap_or_default(),
             );

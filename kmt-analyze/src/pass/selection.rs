@@ -1,12 +1,7 @@
-//! Selection of a command, and running the ledger over it.
+//! Selection of a command.
 
-use super::names::TraceNames;
-use super::progress::Progress;
-use crate::collect::Collectors;
 use crate::failure::Result;
-use crate::pass::condition::Condition;
-use crate::pass::filter::Filter;
-use crate::pass::{self, Task};
+use crate::pass::condition::{Condition, Key};
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
@@ -42,17 +37,24 @@ impl Selection {
         !any && !without_recorder
     }
 
-    /// The filter for a trace. Times that [`Selection::check`] refuses select nothing.
-    pub fn filter(&self, session: &Session<'_>) -> Filter {
-        let window = self.window(session).unwrap_or(Some(NOTHING));
-        Filter {
-            pids: self.pids.clone(),
-            comms: self.comms.iter().map(|c| c.as_bytes().to_vec()).collect(),
-            cpus: self.cpus.clone(),
-            without: recorder(session).filter(|_| self.without_recorder),
-            window,
-            terms: self.terms_of(session).unwrap_or_else(|_| self.terms.clone()),
-        }
+    /// True if a condition is about the allocation itself, which events without one cannot meet.
+    pub fn is_about_allocations(&self) -> bool {
+        self.terms.iter().any(|term| !matches!(term.key, Key::Pid | Key::Comm | Key::Cpu))
+    }
+
+    /// True if a condition is about names of tasks.
+    pub fn is_about_names(&self) -> bool {
+        !self.comms.is_empty() || self.has_term_on(Key::Comm)
+    }
+
+    /// True if a condition has this key.
+    pub fn has_term_on(&self, key: Key) -> bool {
+        self.terms.iter().any(|term| term.key == key)
+    }
+
+    /// First and last selected time, in the clock's unit. Times that [`Selection::check`] refuses select nothing.
+    pub fn bounds(&self, session: &Session<'_>) -> (u64, u64) {
+        self.window(session).unwrap_or(Some(NOTHING)).unwrap_or((0, u64::MAX))
     }
 
     /// First and last time of the window, in the clock's unit. Refused as [`crate::trace::clock::Clock::units`] is.
@@ -69,59 +71,12 @@ impl Selection {
 
     /// First and last time of the window, within the trace.
     pub fn span(&self, session: &Session<'_>) -> (u64, u64) {
-        let (first, last) = self.filter(session).window.unwrap_or((0, u64::MAX));
+        let (first, last) = self.bounds(session);
         // A damaged file may have chunks that end before they begin.
         let start = session.first_time().unwrap_or(0);
         let end = session.last_time().unwrap_or(0).max(start);
         (first.clamp(start, end), last.clamp(start, end))
     }
-}
-
-/// Needs of a report besides sums by site.
-pub struct Wants<'w> {
-    /// Collectors.
-    pub collectors: &'w Collectors,
-    /// Counts of all events by class and origin.
-    pub event_counts: bool,
-    /// Totals as ranges, where events were lost.
-    pub ranges: bool,
-    /// Names of tasks over time.
-    pub task_names: bool,
-    /// Names of caches by frees after the window.
-    pub cache_names: bool,
-}
-
-impl<'w> Wants<'w> {
-    /// Collectors only.
-    pub fn of(collectors: &'w Collectors) -> Self {
-        Self { collectors, event_counts: false, ranges: false, task_names: false, cache_names: false }
-    }
-}
-
-/// Runs the ledger over the selection, for sums by site only.
-pub fn analyse(session: &Session<'_>, selection: &Selection) -> pass::Analysis {
-    analyse_for(session, selection, &Wants::of(&Collectors::default()))
-}
-
-/// Runs the ledger over the selection.
-pub fn analyse_for(session: &Session<'_>, selection: &Selection, wants: &Wants<'_>) -> pass::Analysis {
-    let filter = selection.filter(session);
-    let names = TraceNames::new(session);
-    let progress = Progress::new();
-    let task = Task {
-        filter: &filter,
-        names: &names,
-        collectors: wants.collectors,
-        event_counts: wants.event_counts,
-        ranges: wants.ranges,
-        task_names: (wants.task_names || filter.is_about_names()).then(|| session.names()),
-        cache_names: wants.cache_names,
-        threads: selection.threads,
-        progress: &|done, all| progress.print(done, all),
-    };
-    let result = pass::run(session.trace, &session.losses, &task);
-    progress.clear();
-    result
 }
 
 /// Thread id of the recorder; `None` if the file was not recorded live.

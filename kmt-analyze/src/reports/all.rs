@@ -5,12 +5,13 @@ use super::registry::REPORTS;
 use super::report::AnyReport;
 use super::run::several;
 use crate::failure::{Failure, Outcome, Result};
+use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::trace::session::Session;
 
 /// Prints every report that needs no options.
 pub fn run(session: &Session<'_>, selection: &Selection, output: Output) -> Result<Outcome> {
-    if selection.filter(session).is_about_lifetimes() {
+    if selection.has_term_on(Key::Lifetime) {
         return Err(Failure::new(
             "not all reports can select by lifetime: objects that are still allocated have none",
         )

@@ -10,8 +10,8 @@ use super::common::stated::Keys;
 use super::common::{Context, View};
 use crate::collect::Collectors;
 use crate::failure::Result;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 
 /// A report: computes rows from a trace, and prints them.
@@ -60,24 +60,9 @@ pub trait Report: Sized + 'static {
         Ok(())
     }
 
-    /// True if it needs counts of all events by class and origin.
-    fn needs_event_counts(&self) -> bool {
-        false
-    }
-
-    /// True if it needs totals as ranges, where events were lost.
-    fn needs_ranges(&self) -> bool {
-        false
-    }
-
-    /// True if it needs names of tasks over time.
-    fn needs_task_names(&self) -> bool {
-        false
-    }
-
-    /// True if it names caches: by frees after the window too, where allocations do not name them.
-    fn needs_cache_names(&self) -> bool {
-        false
+    /// Needs besides its collectors.
+    fn needs(&self) -> Needs {
+        Needs::empty()
     }
 
     /// Adds its collectors to a pass.
@@ -127,14 +112,8 @@ pub trait AnyReport {
     fn keys(&self) -> Keys;
     /// See [`Report::check`].
     fn check(&self, context: &Context<'_, '_>) -> Result<()>;
-    /// See [`Report::needs_event_counts`].
-    fn needs_event_counts(&self) -> bool;
-    /// See [`Report::needs_ranges`].
-    fn needs_ranges(&self) -> bool;
-    /// See [`Report::needs_task_names`].
-    fn needs_task_names(&self) -> bool;
-    /// See [`Report::needs_cache_names`].
-    fn needs_cache_names(&self) -> bool;
+    /// See [`Report::needs`].
+    fn needs(&self) -> Needs;
     /// See [`Report::collect`].
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_>;
 }
@@ -200,20 +179,8 @@ impl<R: Report> AnyReport for R {
         Report::check(self, context)
     }
 
-    fn needs_event_counts(&self) -> bool {
-        Report::needs_event_counts(self)
-    }
-
-    fn needs_ranges(&self) -> bool {
-        Report::needs_ranges(self)
-    }
-
-    fn needs_task_names(&self) -> bool {
-        Report::needs_task_names(self)
-    }
-
-    fn needs_cache_names(&self) -> bool {
-        Report::needs_cache_names(self)
+    fn needs(&self) -> Needs {
+        Report::needs(self)
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_> {

@@ -10,15 +10,15 @@ use super::output::Output;
 use super::report::{Answer, AnyReport, Pending, Report};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
-use crate::pass::Analysis;
-use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::pass::selection::Selection;
+use crate::pass::{self, Analysis, Needs, Request};
 use crate::render::out::Schema;
 use crate::render::screen::Screen;
 use crate::trace::session::Session;
 
 /// Adds the collectors of several reports to those of one pass.
 ///
-/// A tool adds its own collectors to the same [`Collectors`], runs [`analyse_for`] with [`wants`], and gets the rows of
+/// A tool adds its own collectors to the same [`Collectors`], runs a pass with their [`needs`], and gets the rows of
 /// each report from [`Pending::answer`]. Nothing is printed.
 pub fn collect<'r>(
     context: &Context<'_, '_>,
@@ -28,15 +28,9 @@ pub fn collect<'r>(
     reports.iter().map(|report| report.collect(context, collectors)).collect()
 }
 
-/// Input of a pass for these reports: the collectors, with event counts and ranges if a report needs them.
-pub fn wants<'w>(reports: &[&dyn AnyReport], collectors: &'w Collectors) -> Wants<'w> {
-    Wants {
-        collectors,
-        event_counts: reports.iter().any(|report| report.needs_event_counts()),
-        ranges: reports.iter().any(|report| report.needs_ranges()),
-        cache_names: reports.iter().any(|report| report.needs_cache_names()),
-        task_names: reports.iter().any(|report| report.needs_task_names()),
-    }
+/// Needs of these reports besides their collectors.
+pub fn needs(reports: &[&dyn AnyReport]) -> Needs {
+    reports.iter().map(|report| report.needs()).collect()
 }
 
 /// Runs reports over one pass.
@@ -46,7 +40,8 @@ fn pass_for<'r>(
 ) -> (Analysis, Vec<Box<dyn Pending + 'r>>) {
     let mut collectors = Collectors::default();
     let pending = collect(context, reports, &mut collectors);
-    (analyse_for(context.session, context.selection, &wants(reports, &collectors)), pending)
+    let request = Request::new(context.selection, &collectors).with(needs(reports));
+    (pass::run(context.session, &request), pending)
 }
 
 /// Prints one report.
@@ -83,7 +78,8 @@ pub fn typed<R: Report>(
 ) -> (Analysis, std::result::Result<R::Rows, String>) {
     let mut collectors = Collectors::default();
     let handles = Report::collect(report, context, &mut collectors);
-    let analysis = analyse_for(context.session, context.selection, &wants(&[report], &collectors));
+    let request = Request::new(context.selection, &collectors).with(needs(&[report]));
+    let analysis = pass::run(context.session, &request);
     let rows = match Report::refuses(report, context, &analysis) {
         Some(reason) => Err(reason),
         None => Ok(Report::compute(report, context, &analysis, &handles)),

@@ -2,40 +2,37 @@
 
 use std::collections::HashMap;
 
-use kmt_format::read::{ChunkRef, Event, EventChunk, Schema, Trace};
+use kmt_format::print::{EventText, PrintEnv};
+use kmt_format::read::{Event, EventChunk, Schema, Trace};
 use kmt_format::schema::{Meaning, Role};
 
-use super::intern::{Interner, Origin, SharedInterner};
+use super::interests::Interests;
+use super::intern::{Interner, Origin};
 use super::join::StackJoin;
+use super::news::{Item, News, Select};
 use super::op::{Kind, Op, OpCode};
 use super::plan::DecodePlan;
-use super::side_events::SideEventsWanted;
+use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
 use crate::trace::comms::Comms;
 
-/// Events needed besides slab and page events.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'t> {
-    /// Call stacks.
-    pub stacks: bool,
-    /// Side events.
-    pub side_events: SideEventsWanted,
-    /// Names of tasks over time, if a condition uses them.
-    pub names: Option<&'t Comms>,
-    /// Counts of all events by class, task and CPU between two times.
-    pub event_counts: Option<(u64, u64)>,
-}
-
 /// Decodes chunks and interns properties of their events.
-#[derive(Debug)]
 pub struct Decoder<'t> {
     schema: &'t Schema,
     plans: Vec<DecodePlan>,
-    wanted: Wanted<'t>,
+    interests: Interests,
+    /// Names of tasks over time, if a condition or a report uses them.
+    task_names: Option<&'t Comms>,
+    /// Counts of all events by class, task and CPU between two times.
+    counted: Option<(u64, u64)>,
+    select: Option<Select<'t>>,
+    flags: Option<FlagTexts<'t>>,
     /// Interned properties of events.
-    interner: &'t SharedInterner,
-    /// Number of items in its tables.
-    pub interned: usize,
+    pub interner: Interner,
+    /// Number of sites of frees in [`News`] so far.
+    frees_known: usize,
+    /// Fields of side events since the last [`News`], and the number of the last one.
+    side_numbers: (Vec<(u64, SideNumbers)>, u64),
     /// Events after this time do not count as seen: how many of them are decoded depends on what is wanted.
     pub last: u64,
     /// Events that are nothing to the ledger are operations too, as marks: where a clock steps back, the order in which
@@ -51,10 +48,24 @@ pub struct Decoder<'t> {
     places: Vec<Origin>,
 }
 
+/// Prints allocation flags as the kernel does.
+struct FlagTexts<'t> {
+    env: PrintEnv<'t>,
+    /// Print formats of event classes: parsing one costs far more than using it.
+    templates: HashMap<usize, EventText>,
+}
+
+impl FlagTexts<'_> {
+    fn of(&mut self, event: &Event<'_>) -> Option<Vec<u8>> {
+        let field = event.class().field_with(Role::GFP_FLAGS)?;
+        let new = || EventText::new(event.class(), &self.env);
+        self.templates.entry(event.class_index()).or_insert_with(new).field_text(field, event, &self.env)
+    }
+}
+
 /// A chunk that is decoded block by block.
 #[derive(Debug)]
 pub struct Open<'d> {
-    at: ChunkRef,
     chunk: EventChunk<'d>,
     /// True if events of its CPU are missing just before it.
     pub behind_gap: bool,
@@ -69,9 +80,9 @@ const UNKNOWN: u32 = u32::MAX;
 
 impl<'d> Open<'d> {
     /// A chunk of which nothing is decoded.
-    pub fn new(at: ChunkRef, chunk: EventChunk<'d>, behind_gap: bool) -> Self {
+    pub fn new(chunk: EventChunk<'d>, behind_gap: bool) -> Self {
         let codes = vec![OpCode::UNKNOWN; chunk.descriptor_count()];
-        Self { at, chunk, behind_gap, next: 0, codes, origins: Vec::new() }
+        Self { chunk, behind_gap, next: 0, codes, origins: Vec::new() }
     }
 
     /// True if all of it is decoded.
@@ -81,22 +92,67 @@ impl<'d> Open<'d> {
 }
 
 impl<'t> Decoder<'t> {
-    /// A decoder for a trace.
-    pub fn new(trace: &'t Trace<'_>, interner: &'t SharedInterner, wanted: Wanted<'t>) -> Self {
+    /// A decoder of slab and page events, and of others that are needed.
+    pub fn new(trace: &'t Trace<'_>, interests: Interests) -> Self {
         let schema = trace.schema();
         Self {
             schema,
             plans: DecodePlan::all(schema),
-            wanted,
-            interner,
-            interned: 0,
+            interests,
+            task_names: None,
+            counted: None,
+            select: None,
+            flags: None,
+            interner: Interner::default(),
+            frees_known: 0,
+            side_numbers: (Vec::new(), 0),
             last: u64::MAX,
             keeps_marks: false,
             classes_seen: vec![false; schema.class_count()],
             event_counts: HashMap::default(),
-            join: wanted.stacks.then(StackJoin::default),
+            join: interests.intersects(Interests::STACKS).then(StackJoin::default),
             places: Vec::new(),
         }
+    }
+
+    /// Numbers tasks by their names too.
+    pub fn with_task_names(self, task_names: Option<&'t Comms>) -> Self {
+        Self { task_names, ..self }
+    }
+
+    /// Counts all events between two times by class and origin.
+    pub fn with_event_counts(self, counted: Option<(u64, u64)>) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// Decides which items are selected.
+    pub fn with_selection(self, select: Select<'t>) -> Self {
+        Self { select: Some(select), ..self }
+    }
+
+    /// Keeps the names of allocation flags.
+    pub fn with_flag_texts(self, env: Option<PrintEnv<'t>>) -> Self {
+        Self { flags: env.map(|env| FlagTexts { env, templates: HashMap::new() }), ..self }
+    }
+
+    /// Items that were numbered since the last call.
+    pub fn news(&mut self) -> News {
+        let Self { interner, select, .. } = self;
+        let mut is_selected = |item: Item<'_>| select.as_mut().is_none_or(|select| select(interner, item));
+        let known = &interner.selected;
+        let sites = interner.sites.items().iter().skip(known.sites.len());
+        let sites: Vec<_> = sites.map(|site| (*site, is_selected(Item::Site(site)))).collect();
+        let pages = interner.pages.items().iter().skip(known.pages.len());
+        let pages: Vec<_> = pages.map(|pages| (*pages, is_selected(Item::Pages(pages)))).collect();
+        let origins = interner.origins.items().iter().skip(known.origins.len());
+        let origins: Vec<_> = origins.map(|origin| (*origin, is_selected(Item::Origin(origin)))).collect();
+        let frees = interner.frees.items().get(self.frees_known..).unwrap_or_default().to_vec();
+        self.frees_known += frees.len();
+        let known = &mut interner.selected;
+        known.sites.extend(sites.iter().map(|site| site.1));
+        known.pages.extend(pages.iter().map(|pages| pages.1));
+        known.origins.extend(origins.iter().map(|origin| origin.1));
+        News { sites, frees, pages, origins, side_numbers: std::mem::take(&mut self.side_numbers.0) }
     }
 
     /// Decodes at most `ops.len()` records; returns the number of operations.
@@ -110,10 +166,10 @@ impl<'t> Decoder<'t> {
 
     /// The loop, compiled with and without stacks, so that stacks cost nothing if they are not needed.
     fn decode_as<const JOIN: bool>(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
-        let Open { at, chunk, behind_gap, next, codes, origins } = open;
+        let Open { chunk, behind_gap, next, codes, origins } = open;
         let range = *next..chunk.records().len().min(*next + ops.len());
         *next = range.end;
-        if self.wanted.event_counts.is_some() {
+        if self.counted.is_some() {
             self.count(chunk, range.clone());
         }
         if let Some(join) = self.join.as_mut().filter(|_| std::mem::take(behind_gap)) {
@@ -126,7 +182,7 @@ impl<'t> Decoder<'t> {
             let mut origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
             let mut value = record.value;
             if code.needs_event() || origin == UNKNOWN {
-                if let Some(resolved) = self.resolve(at, chunk, index, codes, origins) {
+                if let Some(resolved) = self.resolve(chunk, index, codes, origins) {
                     (code, value, origin) = resolved;
                 }
             }
@@ -164,7 +220,6 @@ impl<'t> Decoder<'t> {
     #[cold]
     fn resolve(
         &mut self,
-        at: &ChunkRef,
         chunk: &EventChunk<'_>,
         index: usize,
         codes: &mut [OpCode],
@@ -177,10 +232,9 @@ impl<'t> Decoder<'t> {
         if origins.len() <= place {
             origins.resize(place + 1, UNKNOWN);
         }
-        let mut interner = Interner::lock(self.interner);
-        let names = self.wanted.names;
-        let origin = interner.origin(plan, &event, names);
-        let interned = interner.origins.items();
+        let names = self.task_names;
+        let origin = self.interner.origin(plan, &event, names);
+        let interned = self.interner.origins.items();
         if self.join.is_some() && self.places.len() < interned.len() {
             self.places.extend_from_slice(interned.get(self.places.len()..).unwrap_or_default());
         }
@@ -190,20 +244,27 @@ impl<'t> Decoder<'t> {
             *slot = origin;
         }
         let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);
-        let side_event = plan.side_event.as_ref().filter(|n| n.is_wanted(self.wanted.side_events));
+        let side_event = plan.side_event.as_ref().filter(|n| n.is_wanted(self.interests));
         let code = match side_event {
             Some(side_event) => OpCode::new(Kind::SideEvent, side_event.kind as u32),
-            None if is_stack && !self.wanted.stacks => OpCode::OTHER,
-            None => interner.code_of(plan, &event),
+            None if is_stack && self.join.is_none() => OpCode::OTHER,
+            None => self.interner.code_of(plan, &event),
         };
         let side_event = side_event.filter(|n| n.kind.has_fields());
-        let side_number = side_event.map(|n| interner.put_side_numbers(n.read(&event)));
+        let side_number = side_event.map(|side_event| {
+            let (numbers, last) = &mut self.side_numbers;
+            *last += 1;
+            numbers.push((*last, side_event.read(&event)));
+            *last
+        });
         let handed_over = (code.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
-        if let Some(flags) = plan.uint(&event, Role::GFP_FLAGS) {
-            interner.gfp.entry(flags).or_insert((*at, index));
+        if let Some(texts) = &mut self.flags {
+            let flags = plan.uint(&event, Role::GFP_FLAGS);
+            if let Some(flags) = flags.filter(|flags| !self.interner.gfp.contains_key(flags)) {
+                let text = texts.of(&event).unwrap_or_else(|| self.interner.gfp_text(flags));
+                self.interner.gfp.insert(flags, text);
+            }
         }
-        self.interned = interner.item_count();
-        drop(interner);
         let role = match code.kind() {
             Kind::Alloc | Kind::Kfree | Kind::CacheFree => Role::PTR,
             Kind::PageAlloc | Kind::PageFree => Role::PFN,
@@ -229,11 +290,11 @@ impl<'t> Decoder<'t> {
 
     /// Counts events by class and origin.
     fn count(&mut self, chunk: &EventChunk<'_>, range: std::ops::Range<usize>) {
-        let Some((first, last)) = self.wanted.event_counts else { return };
+        let Some((first, last)) = self.counted else { return };
         let mut counts = HashMap::<(u16, u16, usize), (usize, u64), IntHash>::default();
         let mut index = range.start;
         // With task names each event is counted by itself: its context has no name.
-        let by_event = self.wanted.names.is_some();
+        let by_event = self.task_names.is_some();
         chunk.for_each_in(range, |time, record| {
             if (first..=last).contains(&time) {
                 let key = (record.descriptor, record.context, if by_event { index } else { 0 });
@@ -244,7 +305,7 @@ impl<'t> Decoder<'t> {
         for (index, count) in counts.into_values() {
             let Some(event) = Event::new(self.schema, chunk, index) else { continue };
             let Some(plan) = self.plans.get(event.class_index()) else { continue };
-            let origin = Interner::lock(self.interner).origin(plan, &event, self.wanted.names);
+            let origin = self.interner.origin(plan, &event, self.task_names);
             *self.event_counts.entry((event.class_index() as u32, origin)).or_default() += count;
         }
     }

@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kmt_format::ErrorKind;
-use kmt_format::read::{ChunkRef, Event, LEVEL_FLAGS};
+use kmt_format::read::{Event, LEVEL_FLAGS};
 use kmt_format::schema::{Meaning, Role};
 
 use super::op::{Kind, OpCode};
 use super::plan::DecodePlan;
-use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
 use crate::limits;
 use crate::trace::comms::Comms;
@@ -180,38 +178,27 @@ pub struct Interner {
     texts_len: u64,
     /// Bytes including the longest one that was left out; 0: none.
     texts_over: u64,
-    /// Fields of side events that the ledger has not read yet.
-    side_numbers: HashMap<u64, SideNumbers, IntHash>,
-    /// Next number.
-    next_side_number: u64,
-    /// An event with this value of gfp_flags: chunk and index.
-    pub gfp: HashMap<u64, (ChunkRef, usize)>,
+    /// Names of allocation flags, as the kernel prints them.
+    pub gfp: HashMap<u64, Vec<u8>>,
+    /// Selected items.
+    pub selected: Selected,
 }
 
-/// Tables that are filled on one core and read on another.
-pub type SharedInterner = Mutex<Interner>;
+/// Flags of interned items, by number; all are true until [`Decoder::news`](super::decode::Decoder::news) has decided.
+#[derive(Debug, Default)]
+pub struct Selected {
+    /// Sites of slab allocations.
+    pub sites: Vec<bool>,
+    /// Kinds of page allocations.
+    pub pages: Vec<bool>,
+    /// CPUs, tasks and levels.
+    pub origins: Vec<bool>,
+}
 
 impl Interner {
-    /// Locks the tables.
-    pub fn lock(shared: &SharedInterner) -> MutexGuard<'_, Self> {
-        shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Number of items in the tables used by operations; it only grows.
-    pub fn item_count(&self) -> usize {
-        self.sites.items.len() + self.frees.items.len() + self.pages.items.len() + self.origins.items.len()
-    }
-
-    /// Stores the fields of a side event; returns their number.
-    pub fn put_side_numbers(&mut self, numbers: SideNumbers) -> u64 {
-        self.next_side_number += 1;
-        self.side_numbers.insert(self.next_side_number, numbers);
-        self.next_side_number
-    }
-
-    /// Removes and returns the fields of a side event.
-    pub fn take_side_numbers(&mut self, number: u64) -> SideNumbers {
-        self.side_numbers.remove(&number).unwrap_or_default()
+    /// Names of allocation flags, as the kernel prints them; in hexadecimal, where no event has them.
+    pub fn gfp_text(&self, gfp_flags: u64) -> Vec<u8> {
+        self.gfp.get(&gfp_flags).cloned().unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes())
     }
 
     /// The cache name of that number.

@@ -173,7 +173,7 @@ impl<'t, 'd> Loader<'t, 'd> {
         if taken % BUNDLE == 0 {
             self.wake();
         }
-        result.transpose().map(|chunk| chunk.map(|c| Open::new(job.chunk, c, job.behind_gap)))
+        result.transpose().map(|chunk| chunk.map(|c| Open::new(c, job.behind_gap)))
     }
 
     /// Claims a chunk, or waits until another thread has read it; false in this case. If that thread panics, the chunk

@@ -9,6 +9,7 @@ use kmt_format::read::Damage;
 
 use super::decode::{Decoder, Open};
 use super::load::Loader;
+use super::news::News;
 use super::op::Op;
 
 /// Operations merged at a time: they and their slots stay in a first-level cache.
@@ -98,12 +99,12 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
         Self { root, source: Source { loader, decoder, damages: Vec::new() } }
     }
 
-    /// The next operations, none at the end; and the number of interned items that they use.
-    pub fn next_batch(&mut self) -> (&[Op], usize) {
+    /// The next operations, none at the end; and the items that they number first.
+    pub fn next_batch(&mut self) -> (&[Op], News) {
         let len = self.root.front().len();
         self.root.advance(len);
         self.root.fill(&mut self.source);
-        (self.root.front(), self.source.decoder.interned)
+        (self.root.front(), self.source.decoder.news())
     }
 
     /// The decoder with its counts, and damaged chunks.

@@ -2,19 +2,24 @@
 //!
 //! Chunks are read and checked on other cores ([`load`]); their descriptors and contexts are interned once a chunk
 //! ([`intern`]) and looked up for each event ([`decode`]); stacks are joined to their allocations ([`join`]); CPUs are
-//! merged without branches ([`merge`]). The ledger reads only [`Op`]s, no chunks.
+//! merged without branches ([`merge`]). The ledger, on another core, reads only [`Op`]s and the [`News`] on items that they
+//! number; nothing is shared.
 
 pub mod decode;
+pub mod interests;
 pub mod intern;
 pub mod join;
 pub mod load;
 pub mod merge;
+pub mod news;
 pub mod op;
 pub mod pipe;
 pub mod plan;
 pub mod side_events;
 
-pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, SharedInterner, Site};
+pub use interests::Interests;
+pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, Site};
 pub use join::StackOf;
+pub use news::{Item, News};
 pub use op::Op;
-pub use side_events::{SideEventKind, SideEventsWanted, SideNumbers};
+pub use side_events::{SideEventKind, SideNumbers};

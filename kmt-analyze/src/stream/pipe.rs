@@ -8,6 +8,7 @@ use kmt_format::read::Damage;
 use super::decode::Decoder;
 use super::load::{Loader, StopOnDrop};
 use super::merge::Merged;
+use super::news::News;
 use super::op::Op;
 
 /// Operations of a parcel: few enough to stay in the cache, enough to make the transfer cheap.
@@ -15,29 +16,28 @@ const PARCEL: usize = 2048;
 /// Number of parcels in the pipeline.
 const PARCELS: usize = 8;
 
-/// Operations, and the number of interned items that they use.
+/// Operations, and the items that they number first.
 struct Parcel {
     ops: Vec<Op>,
-    interned: usize,
+    news: News,
 }
 
-/// Calls `enter` with all operations in the kernel's order whose time is not after `last`, and with the number of interned
-/// items that they may name. Uses up to `threads` cores; the calls are the same whatever their number, but for how
-/// many operations they have.
+/// Calls `enter` with all operations in the kernel's order whose time is not after `last`, and with the items that they
+/// number first. Uses up to `threads` cores; that changes only how many operations a call has.
 pub fn run<'t, 'd>(
     loader: &Loader<'t, 'd>,
     mut decoder: Decoder<'t>,
     threads: usize,
     last: u64,
-    mut enter: impl FnMut(&[Op], usize),
+    mut enter: impl FnMut(&[Op], News),
 ) -> (Decoder<'t>, Vec<Damage>) {
     let until = Until { last, is_ordered: loader.is_ordered() };
     decoder.last = last;
     decoder.keeps_marks = !until.is_ordered;
     let merged = Merged::new(loader, decoder);
     if threads < 2 || loader.chunk_count() < 2 {
-        return all(merged, until, |ops, interned| {
-            enter(ops, interned);
+        return all(merged, until, |ops, news| {
+            enter(ops, news);
             true
         });
     }
@@ -49,8 +49,8 @@ pub fn run<'t, 'd>(
         let (full, arriving) = sync_channel(PARCELS);
         let (empty, returning) = channel();
         let merging = scope.spawn(move || pack(merged, until, &full, &returning));
-        for Parcel { ops, interned } in arriving {
-            enter(&ops, interned);
+        for Parcel { ops, news } in arriving {
+            enter(&ops, news);
             // The other side may have stopped already.
             let _ = empty.send(ops);
         }
@@ -65,16 +65,16 @@ fn pack<'t>(
     full: &SyncSender<Parcel>,
     returning: &Receiver<Vec<Op>>,
 ) -> (Decoder<'t>, Vec<Damage>) {
-    let mut parcel = Parcel { ops: Vec::with_capacity(PARCEL), interned: 0 };
-    let result = all(merged, until, |ops, interned| {
+    let mut parcel = Parcel { ops: Vec::with_capacity(PARCEL), news: News::default() };
+    let result = all(merged, until, |ops, news| {
         parcel.ops.extend_from_slice(ops);
-        parcel.interned = interned;
+        parcel.news.append(news);
         if parcel.ops.len() + ops.len() <= PARCEL {
             return true;
         }
         let mut ops = returning.try_recv().unwrap_or_else(|_| Vec::with_capacity(PARCEL));
         ops.clear();
-        full.send(std::mem::replace(&mut parcel, Parcel { ops, interned })).is_ok()
+        full.send(std::mem::replace(&mut parcel, Parcel { ops, news: News::default() })).is_ok()
     });
     // Sending fails only if the other side panics.
     let _ = full.send(parcel);
@@ -95,11 +95,13 @@ struct Until {
 fn all<'t>(
     mut merged: Merged<'_, 't, '_>,
     until: Until,
-    mut take: impl FnMut(&[Op], usize) -> bool,
+    mut take: impl FnMut(&[Op], News) -> bool,
 ) -> (Decoder<'t>, Vec<Damage>) {
     let is_late = |op: &Op| op.time > until.last;
+    let mut news = News::default();
     loop {
-        let (ops, interned) = merged.next_batch();
+        let (ops, more) = merged.next_batch();
+        news.append(more);
         if ops.is_empty() {
             break;
         }
@@ -108,10 +110,11 @@ fn all<'t>(
                 Some(op) if is_late(op) => ops.iter().position(is_late).unwrap_or(ops.len()),
                 _ => ops.len(),
             };
-            take(ops.get(..end).unwrap_or_default(), interned) && end == ops.len()
+            take(ops.get(..end).unwrap_or_default(), std::mem::take(&mut news)) && end == ops.len()
         } else {
             let is_out = |op: &Op| is_late(op) || op.code.is_mark();
-            ops.split(is_out).filter(|ops| !ops.is_empty()).all(|ops| take(ops, interned))
+            let mut parts = ops.split(is_out).filter(|ops| !ops.is_empty());
+            parts.all(|ops| take(ops, std::mem::take(&mut news)))
         };
         if !goes_on {
             break;

@@ -4,6 +4,8 @@
 use kmt_format::read::Event;
 use kmt_format::schema::EventClass;
 
+use super::interests::Interests;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Kind of a side event; each has a list of its fields, or a description if it has none.
@@ -82,17 +84,6 @@ pub const FIELDS: usize = 6;
 
 /// Fields of one event, in the order of its [`SideEventKind`]; `None`: not in the event.
 pub type SideNumbers = [Option<u64>; FIELDS];
-
-/// Kinds of side events that are needed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SideEventsWanted {
-    /// Of the page allocator: fallbacks, per-CPU lists.
-    pub pages: bool,
-    /// Of reclaim, compaction, function graphs.
-    pub stalls: bool,
-    /// Starts and exits of tasks.
-    pub tasks: bool,
-}
 
 /// One kind: system, event, names of its fields.
 type Description = (&'static str, &'static str, SideEventKind, &'static [&'static str]);
@@ -201,12 +192,12 @@ impl SideEventPlan {
     }
 
     /// True if it is needed.
-    pub fn is_wanted(&self, wanted: SideEventsWanted) -> bool {
-        match self.kind {
-            SideEventKind::NewTask | SideEventKind::TaskExit => wanted.tasks,
-            kind if kind.is_about_pages() => wanted.pages,
-            _ => wanted.stalls,
-        }
+    pub fn is_wanted(&self, interests: Interests) -> bool {
+        interests.contains(match self.kind {
+            SideEventKind::NewTask | SideEventKind::TaskExit => Interests::TASKS,
+            kind if kind.is_about_pages() => Interests::PAGE_SIDE_EVENTS,
+            _ => Interests::STALLS,
+        })
     }
 
     /// Fields of an event.

@@ -103,6 +103,12 @@ impl<'d> Session<'d> {
         CpuNodes::of(self.trace.metadata())
     }
 
+    /// Environment for names of flags alone, which need neither symbols nor strings.
+    pub fn flag_env(&self) -> PrintEnv<'d> {
+        let header = self.trace.header();
+        PrintEnv::new(header.order, header.long_size).with_limits(limits::of_print_fmts())
+    }
+
     /// Environment for texts of events: symbols, strings and constants.
     pub fn print_env(&self) -> PrintEnv<'d> {
         print_env(self.trace.header(), self.trace.metadata(), self.trace.symbols())

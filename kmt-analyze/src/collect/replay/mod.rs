@@ -124,7 +124,7 @@ impl Collector for Replay {
     type Output = ReplaySums;
 
     fn interests(&self) -> Interests {
-        Interests { changes: true, ..Interests::default() }
+        Interests::CHANGES
     }
 
     /// A layout needs every object in order; layouts are distributed over parts.

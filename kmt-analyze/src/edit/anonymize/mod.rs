@@ -37,9 +37,11 @@ use self::record::Masks;
 use self::survey::Survey;
 use self::texts::{Caches, Texts};
 use super::copy::{Copy, failed};
+use crate::collect::Collectors;
 use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
-use crate::pass::selection::{Selection, analyse};
+use crate::pass::selection::Selection;
+use crate::pass::{self, Request};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -157,7 +159,7 @@ fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<C
 fn shape(session: &Session<'_>) -> Shape {
     let header = session.trace.header();
     let page_size = header.page_size.filter(|s| s.is_power_of_two() && *s < 1 << 30).unwrap_or(4096);
-    let result = analyse(session, &Selection::default());
+    let result = pass::run(session, &Request::new(&Selection::default(), &Collectors::default()));
     let pageblock = match session.pageblock_order() {
         (order, false) => order,
         _ => 0,

@@ -4,47 +4,21 @@ use super::super::*;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::totals::Totals;
 use crate::stream::op::OpCode;
-use crate::stream::{FreeSite, Origin, PageSite, Site};
+use crate::stream::{FreeSite, Interner, Origin, PageSite, Site};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const PTR: u64 = 0xffff_8880_0012_3000;
 pub(super) const BASE: u64 = 0xffff_8880_0000_0000;
 
-/// Selects everything; `is_open` selects the plain or the general path of the ledger.
-pub(super) struct All {
-    pub(super) is_open: bool,
-}
-
-impl Select for All {
-    fn site(&self, _: &Interner, _: &Site) -> bool {
-        true
-    }
-    fn page_site(&self, _: &Interner, _: &PageSite) -> bool {
-        true
-    }
-    fn origin(&self, _: Origin) -> bool {
-        true
-    }
-    fn events(&self) -> bool {
-        true
-    }
-    fn is_open(&self) -> bool {
-        self.is_open
-    }
-    fn lifetimes(&self) -> bool {
-        false
-    }
-    fn lifetime(&self, _: Option<u64>) -> bool {
-        true
-    }
-}
-
-pub(super) static SHORT_WAY: All = All { is_open: true };
-pub(super) static LONG_WAY: All = All { is_open: false };
+/// The plain path of the ledger.
+pub(super) static SHORT_WAY: Choice<'static> = Choice::ALL;
+/// The general path.
+pub(super) static LONG_WAY: Choice<'static> = Choice { is_open: false, ..Choice::ALL };
 
 pub(super) struct Bench<'l, R = ()> {
     pub(super) ledger: Ledger<'l, R>,
-    pub(super) interner: SharedInterner,
+    pub(super) interner: Interner,
+    known: News,
 }
 
 /// Site numbers of the test bench.
@@ -53,7 +27,7 @@ pub(super) const CACHE: u32 = 1;
 pub(super) const LARGE_INNER: u32 = 2;
 pub(super) const LARGE_OUTER: u32 = 3;
 
-pub(super) fn interner() -> SharedInterner {
+pub(super) fn interner() -> Interner {
     let site = |api, call_site, bytes_req, bytes_alloc| Site {
         api,
         class: 0,
@@ -79,7 +53,7 @@ pub(super) fn interner() -> SharedInterner {
     for order in 0..4 {
         interner.pages.number(&PageSite { order, ..PageSite::default() });
     }
-    interner.into()
+    interner
 }
 
 pub(super) fn direct_map() -> DirectMap {
@@ -100,15 +74,12 @@ pub(super) fn rules(window: (u64, u64)) -> Rules {
     }
 }
 
-pub(super) fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), select: &'l All) -> Bench<'l> {
-    bench_by(rules(window), losses, select)
+pub(super) fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), choice: &Choice<'l>) -> Bench<'l> {
+    bench_by(rules(window), losses, choice)
 }
 
-pub(super) fn bench_by<'l>(rules: Rules, losses: &'l Losses, select: &'l All) -> Bench<'l> {
-    Bench {
-        ledger: Ledger::new(rules, losses, select, (Interests::default(), ()), None),
-        interner: interner(),
-    }
+pub(super) fn bench_by<'l>(rules: Rules, losses: &'l Losses, choice: &Choice<'l>) -> Bench<'l> {
+    Bench::new(Ledger::new(rules, losses, *choice, (Interests::empty(), ()), None))
 }
 
 /// CPU and task.
@@ -116,7 +87,11 @@ pub(super) fn here() -> Origin {
     Origin { cpu: 0, pid: 7, level: 0, name: 0 }
 }
 
-impl<R: Receiver> Bench<'_, R> {
+impl<'l, R: Receiver> Bench<'l, R> {
+    pub(super) fn new(ledger: Ledger<'l, R>) -> Self {
+        Self { ledger, interner: interner(), known: News::default() }
+    }
+
     pub(super) fn enter(
         &mut self,
         kind: Kind,
@@ -125,12 +100,20 @@ impl<R: Receiver> Bench<'_, R> {
         time: u64,
         origin: Origin,
     ) -> &mut Self {
-        let mut interner = Interner::lock(&self.interner);
-        let origin = interner.origins.number(&origin);
-        let interned = interner.item_count();
-        drop(interner);
-        let op = Op { time, value, code: OpCode::new(kind, number), origin };
-        self.ledger.enter(&[op], &self.interner, interned);
+        let origin = self.interner.origins.number(&origin);
+        let News { sites, frees, pages, origins, .. } = News::all(&self.interner);
+        let News { sites: old_sites, frees: old_frees, pages: old_pages, origins: old_origins, .. } =
+            &self.known;
+        let new = News {
+            sites: sites[old_sites.len()..].to_vec(),
+            frees: frees[old_frees.len()..].to_vec(),
+            pages: pages[old_pages.len()..].to_vec(),
+            origins: origins[old_origins.len()..].to_vec(),
+            side_numbers: Vec::new(),
+        };
+        self.ledger.learn(&new);
+        self.known.append(new);
+        self.ledger.enter(&[Op { time, value, code: OpCode::new(kind, number), origin }]);
         self
     }
 
@@ -171,9 +154,9 @@ pub(super) fn balance<R: Receiver>(bench: Bench<'_, R>) -> (Totals, EventCounts,
 
 /// Checks each case on both paths.
 pub(super) fn check(events: impl Fn(&mut Bench<'_>), expected: impl Fn(&Totals, &EventCounts, &Balance)) {
-    for select in [&SHORT_WAY, &LONG_WAY] {
+    for choice in [&SHORT_WAY, &LONG_WAY] {
         let losses = Losses::default();
-        let mut bench = bench_in(&losses, (0, u64::MAX), select);
+        let mut bench = bench_in(&losses, (0, u64::MAX), choice);
         events(&mut bench);
         let (totals, counts, balance) = balance(bench);
         let lives = totals.frees_matched + totals.implied_frees + totals.live;

@@ -18,9 +18,9 @@ pub use op_sample::OpSample;
 
 use std::collections::BTreeMap;
 
-use crate::ledger::{Interests, Ledger, Rules, Select};
+use crate::ledger::{Choice, Interests, Ledger, Rules};
 use crate::pass::figures::{Figure, figures};
-use crate::stream::SharedInterner;
+use crate::stream::{Interner, News};
 use crate::trace::losses::Losses;
 use estimate::Moves;
 use thin::{Distance, Thinned};
@@ -36,11 +36,11 @@ pub struct Material<'m> {
     /// Operations of the trace, or of some of its pages.
     pub ops: &'m op_sample::Streams,
     /// Resolves their numbers.
-    pub interner: &'m SharedInterner,
+    pub interner: &'m Interner,
     /// The rules of the pass.
     pub rules: Rules,
     /// Selection.
-    pub select: &'m (dyn Select + Sync),
+    pub choice: Choice<'m>,
     /// Losses.
     pub losses: &'m Losses,
     /// Cores to use.
@@ -89,12 +89,9 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
 /// Runs the ledger over a thinned trace; returns the share kept and the figures.
 fn replay(material: &Material<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64, Vec<Figure>) {
     let no_losses = Losses::default();
-    let mut ledger =
-        Ledger::new(material.rules, &no_losses, material.select, (Interests::default(), ()), None);
-    let interned = crate::stream::Interner::lock(material.interner).item_count();
-    let enter = |ops: &[_]| ledger.enter(ops, material.interner, interned);
-    let kept = plan.replay(material.ops, thinned, BATCH, enter);
+    let mut ledger = Ledger::new(material.rules, &no_losses, material.choice, (Interests::empty(), ()), None);
+    ledger.learn(&News::all(material.interner));
+    let kept = plan.replay(material.ops, thinned, BATCH, |ops| ledger.enter(ops));
     let (balance, ()) = ledger.finish();
-    let interner = crate::stream::Interner::lock(material.interner);
-    (kept, figures(&balance, &interner, material.rules.page_size))
+    (kept, figures(&balance, material.interner, material.rules.page_size))
 }

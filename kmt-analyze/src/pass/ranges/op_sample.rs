@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::int_hash::spread;
 use crate::ledger::Rules;
 use crate::ledger::lives::ADDRESS_BITS;
+use crate::stream::News;
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Interner, SharedInterner};
 
 /// Operations in their order, with their CPUs.
 #[derive(Debug, Default)]
@@ -53,10 +53,9 @@ impl OpSample {
         }
     }
 
-    /// Adds operations, in their order.
-    pub fn add(&mut self, ops: &[Op], interner: &SharedInterner) {
-        let interner = Interner::lock(interner);
-        for origin in interner.origins.items().iter().skip(self.origins.len()) {
+    /// Adds operations, in their order, and items that they number first.
+    pub fn add(&mut self, ops: &[Op], news: &News) {
+        for (origin, _) in &news.origins {
             let next = self.cpus.len() as u16;
             let cpu = *self.cpus.entry(origin.cpu).or_insert(next);
             if cpu == next {
@@ -64,7 +63,6 @@ impl OpSample {
             }
             self.origins.push(cpu);
         }
-        drop(interner);
         for op in ops.iter().filter(|op| !matches!(op.code.kind(), Kind::Stack | Kind::SideEvent)) {
             let page = if op.code.is_slab() {
                 (op.value & ADDRESS_BITS).wrapping_sub(self.base) / self.page_size.max(1)

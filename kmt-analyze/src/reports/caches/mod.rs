@@ -6,8 +6,8 @@ mod text;
 pub use rows::CacheRows;
 
 use crate::collect::Collectors;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::SortKey;
@@ -52,8 +52,8 @@ impl Report for Caches {
         Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc], filter: None })
     }
 
-    fn needs_cache_names(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::CACHE_NAMES
     }
 
     fn rests_on(&self) -> Input {

@@ -156,7 +156,7 @@ impl Stated {
         if !selection.is_active() {
             return None;
         }
-        let window = selection.filter(session).window.unwrap_or((0, u64::MAX));
+        let window = selection.bounds(session);
         let is_on = |cpu: &u32| selection.cpus.is_empty() || selection.cpus.contains(cpu);
         let (first, last) = selection.span(session);
         let raw = result.balance.raw;
@@ -228,7 +228,7 @@ impl Stated {
 
 /// Events of a selection's window, on its CPUs.
 pub fn events_of(session: &Session<'_>, selection: &Selection) -> u64 {
-    let window = selection.filter(session).window.unwrap_or((0, u64::MAX));
+    let window = selection.bounds(session);
     events_between(session.trace, window, |cpu| selection.cpus.is_empty() || selection.cpus.contains(cpu))
 }
 

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use crate::int_hash::IntHash;
+use crate::stream::News;
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Interner, SharedInterner};
 
 /// Sums of one call site, by the rules of trace-cmd mem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,15 +79,12 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Enters operations. `function` numbers the function that holds a call site.
-    pub fn enter(&mut self, ops: &[Op], interner: &SharedInterner, mut function: impl FnMut(u64) -> u32) {
-        {
-            let interner = Interner::lock(interner);
-            for site in interner.sites.items().iter().skip(self.sites.len()) {
-                self.sites.push((function(site.call_site), site.bytes_alloc, site.bytes_req));
-            }
-            self.cpus.extend(interner.origins.items().iter().skip(self.cpus.len()).map(|o| o.cpu));
+    /// Enters operations, and items that they number first. `function` numbers the function that holds a call site.
+    pub fn enter(&mut self, ops: &[Op], news: &News, mut function: impl FnMut(u64) -> u32) {
+        for (site, _) in &news.sites {
+            self.sites.push((function(site.call_site), site.bytes_alloc, site.bytes_req));
         }
+        self.cpus.extend(news.origins.iter().map(|(origin, _)| origin.cpu));
         for op in ops {
             match op.code.kind() {
                 Kind::Alloc => self.alloc(op),

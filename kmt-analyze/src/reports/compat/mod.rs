@@ -15,9 +15,9 @@ use kmt_common::tell;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::reports::compat::legacy::Legacy;
-use crate::stream::decode::{Decoder, Wanted};
+use crate::stream::decode::Decoder;
 use crate::stream::load::Loader;
-use crate::stream::{SharedInterner, pipe};
+use crate::stream::{Interests, pipe};
 use crate::trace::session::Session;
 
 /// Another tool.
@@ -57,14 +57,13 @@ struct Others {
 
 /// Functions are told apart as trace-cmd does: by the symbol that the call site lies in.
 fn others(session: &Session<'_>) -> Others {
-    let interner = SharedInterner::default();
     let loader = Loader::new(session.trace, u64::MAX);
-    let decoder = Decoder::new(session.trace, &interner, Wanted::default());
+    let decoder = Decoder::new(session.trace, Interests::empty());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (mut legacy, mut names, mut numbers) = (Legacy::default(), Vec::new(), HashMap::new());
     let env = session.print_env();
-    let (_, damages) = pipe::run(&loader, decoder, threads, u64::MAX, |ops, _| {
-        legacy.enter(ops, &interner, |call_site| {
+    let (_, damages) = pipe::run(&loader, decoder, threads, u64::MAX, |ops, news| {
+        legacy.enter(ops, &news, |call_site| {
             let (start, name) = function(&env.symbol_with_offset(call_site), call_site);
             *numbers.entry((start, name.clone())).or_insert_with(|| {
                 names.push(name);

@@ -6,10 +6,9 @@ use super::By;
 use crate::collect::step_row;
 use crate::collect::timeline::Step;
 use crate::collect::{Collectors, Timeline};
-use crate::pass::filter::Names;
-use crate::pass::names::TraceNames;
-use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::pass::selection::Selection;
 use crate::pass::size_classes::SizeClasses;
+use crate::pass::{self, Needs, Request};
 use crate::render::head::ClockHead;
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
@@ -67,8 +66,12 @@ pub fn of(
     let mut collectors = Collectors::default();
     let steps = Timeline::new(first, last, PARTS, by == By::Task);
     let timeline = collectors.add(Timeline { keeps_before: true, ..steps });
-    let wants = Wants { task_names: by == By::Task, cache_names: by == By::Cache, ..Wants::of(&collectors) };
-    let result = analyse_for(session, selection, &wants);
+    let needs = match by {
+        By::Task => Needs::TASK_NAMES,
+        By::Cache => Needs::CACHE_NAMES | Needs::FLAG_NAMES,
+        By::CallSite => Needs::FLAG_NAMES,
+    };
+    let result = pass::run(session, &Request::new(selection, &collectors).with(needs));
     let mut out = Profile {
         length: last.saturating_sub(first),
         clock: ClockHead::of(session.trace.metadata()),
@@ -79,7 +82,6 @@ pub fn of(
     };
     let timeline = result.get(timeline);
     let labels = Labels::new(session);
-    let names = TraceNames::new(session);
     let usual = crate::pass::caches::usual_names(&result);
     let interner = &result.interner;
     let task = |origin: usize| {
@@ -112,8 +114,8 @@ pub fn of(
             By::Task => task(number),
             By::Cache | By::CallSite => {
                 let site = interner.pages.get(number as u32).copied().unwrap_or_default();
-                let gfp = escaped(&names.gfp(interner, site.gfp_flags));
-                format!("order {}, {}, {gfp}", site.order, names.migratetype(site.migratetype))
+                let gfp = escaped(&interner.gfp_text(site.gfp_flags));
+                format!("order {}, {}, {gfp}", site.order, result.migratetypes.name(site.migratetype))
             }
         };
         out.rows.entry(("pages", name)).or_default().add(steps, page_size);

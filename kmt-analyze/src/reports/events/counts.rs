@@ -1,13 +1,10 @@
 //! Counts of the selected events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use kmt_format::kernel::ClockUnit;
 
-use crate::ledger::Select;
 use crate::pass::Analysis;
-use crate::pass::filter::Selector;
-use crate::pass::names::TraceNames;
 use crate::reports::common::Context;
 
 /// An event class, a task and a CPU.
@@ -33,14 +30,11 @@ impl Counts {
     /// Counts of a pass.
     pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
         let (session, selection) = (context.session, context.selection);
-        let filter = selection.filter(session);
-        let names = TraceNames::new(session);
-        let task_names = filter.is_about_names().then(|| session.names());
-        let selector = Selector::new(session.trace, &filter, &names, HashMap::new(), task_names);
+        let interner = &analysis.interner;
         let mut cells = BTreeMap::new();
-        for &(class, origin, events) in &analysis.event_counts {
-            let Some(origin) = analysis.interner.origins.get(origin) else { continue };
-            if selector.origin(*origin) {
+        for &(class, number, events) in &analysis.event_counts {
+            let Some(origin) = interner.origins.get(number) else { continue };
+            if interner.selected.origins.get(number as usize).copied().unwrap_or(true) {
                 *cells.entry(Cell { class, pid: origin.pid, cpu: origin.cpu }).or_default() += events;
             }
         }

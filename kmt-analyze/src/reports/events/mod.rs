@@ -7,8 +7,8 @@ mod text;
 pub use rows::EventRows;
 
 use crate::collect::Collectors;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
@@ -46,8 +46,8 @@ impl Report for Events {
         Keys::Tasks
     }
 
-    fn needs_event_counts(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::EVENT_COUNTS
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}

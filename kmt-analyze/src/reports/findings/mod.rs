@@ -16,8 +16,8 @@ use std::collections::HashMap;
 
 use crate::collect::task_kmalloc::Kmalloc;
 use crate::collect::{Collectors, Handle, TaskKmalloc};
-use crate::pass::Analysis;
 use crate::pass::selection::{Selection, recorder};
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::callers::{CallerRows, Callers};
 use crate::reports::common::basis::Input;
@@ -87,12 +87,8 @@ impl Report for Findings {
         Keys::All
     }
 
-    fn needs_event_counts(&self) -> bool {
-        self.pages.needs_event_counts()
-    }
-
-    fn needs_ranges(&self) -> bool {
-        Summary.needs_ranges()
+    fn needs(&self) -> Needs {
+        self.pages.needs() | Summary.needs()
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Handles {

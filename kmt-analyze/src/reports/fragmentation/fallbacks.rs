@@ -8,8 +8,6 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::collect::fallbacks::Fallback;
 use crate::collect::page_use::Severity;
-use crate::pass::filter::Names;
-use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::recorded::recorded_class;
 use crate::reports::common::rows::Address;
@@ -73,7 +71,6 @@ pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Op
         return None;
     }
     let (pageblock_order, pageblock_order_assumed) = traced.context.session.pageblock_order();
-    let names = TraceNames::new(traced.context.session);
     let severity = |f: &Fallback| Some(Severity::of(f.fallback_order?.into(), pageblock_order.into()));
     let mut all: Vec<(&Fallback, u64)> = fallbacks.iter().map(|(f, n)| (f, *n)).collect();
     all.sort_by_key(|(f, n)| (std::cmp::Reverse(severity(f)), std::cmp::Reverse(*n), **f));
@@ -89,31 +86,25 @@ pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Op
         pageblock_order,
         pageblock_order_assumed,
         rows_total: all.len(),
-        rows: rows.map(|(f, count)| row(traced, &names, f, severity(f), *count)).collect(),
+        rows: rows.map(|(f, count)| row(traced, f, severity(f), *count)).collect(),
     })
 }
 
-fn row(
-    traced: &Traced<'_, '_, '_>,
-    names: &dyn Names,
-    f: &Fallback,
-    severity: Option<Severity>,
-    count: u64,
-) -> FallbackRow {
-    let interner = &traced.analysis.interner;
+fn row(traced: &Traced<'_, '_, '_>, f: &Fallback, severity: Option<Severity>, count: u64) -> FallbackRow {
+    let (interner, names) = (&traced.analysis.interner, &traced.analysis.migratetypes);
     let slab = f.slab_site.and_then(|site| interner.sites.get(site));
     let pages = f.page_site.and_then(|site| interner.pages.get(site));
     FallbackRow {
         severity: severity.map(Severity::name),
         count,
-        alloc_migratetype: f.alloc_migratetype.map(|number| names.migratetype(number)),
-        fallback_migratetype: f.fallback_migratetype.map(|number| names.migratetype(number)),
+        alloc_migratetype: f.alloc_migratetype.map(|number| names.name(number)),
+        fallback_migratetype: f.fallback_migratetype.map(|number| names.name(number)),
         alloc_order: f.alloc_order,
         fallback_order: f.fallback_order,
         type_changed: f.change_ownership,
         pid: f.pid,
         task: traced.labels.task(f.pid),
-        gfp_flags_text: pages.map(|pages| escaped(&names.gfp(interner, pages.gfp_flags))),
+        gfp_flags_text: pages.map(|pages| escaped(&interner.gfp_text(pages.gfp_flags))),
         call_site: slab.map(|site| Address(site.call_site)),
         symbol: slab.map(|site| traced.labels.symbol(site.call_site)),
     }

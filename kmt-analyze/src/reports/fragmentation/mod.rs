@@ -26,8 +26,8 @@ pub use pageblocks::{BlockRow, Pageblocks};
 pub use rows::FragmentationRows;
 
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
@@ -63,8 +63,8 @@ impl Report for Fragmentation {
         Input::Allocs
     }
 
-    fn needs_cache_names(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::CACHE_NAMES | Needs::FLAG_NAMES
     }
 
     fn keys(&self) -> Keys {

@@ -7,8 +7,6 @@ use serde::Serialize;
 
 use super::traced::Traced;
 use crate::collect::mixing::MixingSums;
-use crate::pass::filter::Names;
-use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::recorded::recorded;
 use crate::trace::buddy;
@@ -134,26 +132,29 @@ pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks
     if recorded(traced.context.session, traced.analysis, Meaning::PAGE_ALLOC) != Some(true) {
         return None;
     }
-    let names = TraceNames::new(traced.context.session);
     let (blocks, by_order) = blocks(traced, mixing);
     let (polluted, culprits) = culprits(traced, mixing, &blocks);
     let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (migratetype, pages) in blocks.values().flat_map(|block| &block.by_type) {
-        let sums = types.entry(names.migratetype(*migratetype)).or_default();
+        let sums = types.entry(traced.analysis.migratetypes.name(*migratetype)).or_default();
         *sums = (sums.0 + 1, sums.1 + pages);
     }
     let order = |((order, migratetype), pages): ((u8, i32), u64)| OrderPages {
         order,
-        migratetype: names.migratetype(migratetype),
+        migratetype: traced.analysis.migratetypes.name(migratetype),
         pages,
     };
     let of_type =
         |(migratetype, (blocks, pages)): (String, (u64, u64))| TypePages { migratetype, blocks, pages };
     let row = |(block, live): (&u64, &Block)| BlockRow {
         block: *block,
-        pages: live.by_type.iter().map(|(kind, pages)| (names.migratetype(*kind), *pages)).collect(),
+        pages: live
+            .by_type
+            .iter()
+            .map(|(kind, pages)| (traced.analysis.migratetypes.name(*kind), *pages))
+            .collect(),
     };
-    let culprit = |&(key, sums): &(Maker, (u64, u64))| culprit(traced, &names, key, sums);
+    let culprit = |&(key, sums): &(Maker, (u64, u64))| culprit(traced, key, sums);
     Some(Pageblocks {
         blocks_with_live_pages: blocks.len(),
         blocks_mixed: blocks.values().filter(|b| b.by_type.len() > 1).count() as u64,
@@ -221,19 +222,14 @@ fn culprits(
     (polluted, culprits)
 }
 
-fn culprit(
-    traced: &Traced<'_, '_, '_>,
-    names: &dyn Names,
-    (site, pid): Maker,
-    (blocks, pages): (u64, u64),
-) -> CulpritRow {
+fn culprit(traced: &Traced<'_, '_, '_>, (site, pid): Maker, (blocks, pages): (u64, u64)) -> CulpritRow {
     let interner = &traced.analysis.interner;
     let site = interner.pages.get(site).copied().unwrap_or_default();
     CulpritRow {
         pid,
         task: traced.labels.task(pid),
         order: site.order,
-        gfp_flags_text: escaped(&names.gfp(interner, site.gfp_flags)),
+        gfp_flags_text: escaped(&interner.gfp_text(site.gfp_flags)),
         blocks,
         pages,
     }

@@ -1,6 +1,7 @@
 //! Keys of `--by`, the only list of them.
 
 use super::values::{GroupValue, Values};
+use crate::pass::Needs;
 use crate::render::screen::{Cell, Column};
 use crate::render::text::{count, escaped};
 use crate::reports::common::lead::Nouns;
@@ -183,6 +184,16 @@ impl GroupKey {
     /// True if pages have its values only where their stacks were recorded.
     pub fn needs_stacks(&self) -> bool {
         matches!(self.source, Source::CallSite(_))
+    }
+
+    /// Needs of a pass whose groups have its values.
+    pub fn needs(&self) -> Needs {
+        match self.source {
+            Source::Cache => Needs::CACHE_NAMES,
+            Source::Flags => Needs::FLAG_NAMES,
+            _ if self.name == "comm" => Needs::TASK_NAMES,
+            _ => Needs::empty(),
+        }
     }
 
     /// Text of a value.

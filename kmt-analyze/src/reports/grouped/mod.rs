@@ -17,8 +17,8 @@ pub use values::Values;
 
 use crate::collect::{Collectors, Groups, Handle};
 use crate::failure::Result;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::{SortKey, SortOptions};
@@ -166,20 +166,8 @@ impl<R: Groupable> Report for Grouped<R> {
         Report::check(&self.0, context)
     }
 
-    fn needs_event_counts(&self) -> bool {
-        Report::needs_event_counts(&self.0)
-    }
-
-    fn needs_ranges(&self) -> bool {
-        Report::needs_ranges(&self.0)
-    }
-
-    fn needs_task_names(&self) -> bool {
-        self.0.grouping().by.iter().any(|key| key.name == "comm")
-    }
-
-    fn needs_cache_names(&self) -> bool {
-        Report::needs_cache_names(&self.0) || self.0.grouping().by.iter().any(|key| key.name == "cache")
+    fn needs(&self) -> Needs {
+        self.0.needs() | self.0.grouping().by.iter().map(|key| key.needs()).collect()
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {

@@ -1,12 +1,11 @@
 //! Values of the keys of `--by`.
 
+use kmt_format::print::PrintEnv;
 use serde::Serialize;
 
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, usual_names};
-use crate::pass::filter::Names;
 use crate::pass::modules::module_of;
-use crate::pass::names::TraceNames;
 use crate::reports::common::Context;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
@@ -29,7 +28,7 @@ pub enum GroupValue {
 /// Makes values from interned numbers.
 pub struct Values<'r, 'd> {
     analysis: &'r Analysis,
-    names: TraceNames<'r, 'd>,
+    env: PrintEnv<'d>,
     session: &'r Session<'d>,
     /// End of the selected time.
     end: u64,
@@ -41,25 +40,25 @@ impl<'r, 'd> Values<'r, 'd> {
     /// Values of a trace.
     pub fn new(context: &Context<'r, 'd>, analysis: &'r Analysis) -> Self {
         let session = context.session;
-        let (names, end) = (TraceNames::new(session), context.selection.span(session).1);
-        Self { analysis, names, session, end, caches: usual_names(analysis) }
+        let end = context.selection.span(session).1;
+        Self { analysis, env: session.print_env(), session, end, caches: usual_names(analysis) }
     }
 
     /// Address of the call site of pages: the first function of the stack outside the allocator; `None`: no stack.
     pub fn page_caller(&self, stack: u32) -> Option<u64> {
         let addresses = self.analysis.interner.stacks.get(stack)?;
-        let is_allocator = |address| is_allocator(&self.names.symbol(address));
+        let is_allocator = |address| is_allocator(&self.env.symbol_with_offset(address));
         Some(caller(addresses, is_allocator)).filter(|&address| address != 0)
     }
 
     /// Function and offset.
     pub fn symbol(&self, address: u64) -> GroupValue {
-        GroupValue::Text(text(&self.names.symbol(address)))
+        GroupValue::Text(text(&self.env.symbol_with_offset(address)))
     }
 
     /// Function, with the brackets of its module.
     pub fn function(&self, address: u64) -> GroupValue {
-        let symbol = text(&self.names.symbol(address));
+        let symbol = text(&self.env.symbol_with_offset(address));
         let Some((function, rest)) = symbol.split_once("+0x") else { return GroupValue::Text(symbol) };
         let module = rest.split_once(' ').map(|(_, module)| module);
         GroupValue::Text(module.map_or(function.to_owned(), |module| format!("{function} {module}")))
@@ -67,7 +66,7 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Module; the core kernel is one of its own.
     pub fn module(&self, address: u64) -> GroupValue {
-        let symbol = self.names.symbol(address);
+        let symbol = self.env.symbol_with_offset(address);
         module_of(&symbol).map_or(GroupValue::Unknown, |module| GroupValue::Text(text(module)))
     }
 
@@ -83,12 +82,12 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Names of flags.
     pub fn gfp(&self, flags: u64) -> GroupValue {
-        GroupValue::Text(text(&self.names.gfp(&self.analysis.interner, flags)))
+        GroupValue::Text(text(&self.analysis.interner.gfp_text(flags)))
     }
 
     /// Name of a migrate type.
     pub fn migratetype(&self, number: i32) -> GroupValue {
-        GroupValue::Text(self.names.migratetype(number))
+        GroupValue::Text(self.analysis.migratetypes.name(number))
     }
 
     /// Name of a cache or size class.

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::stall_names::{StallNames, key};
 use crate::collect::stalls::{Delayed, Waits};
 use crate::pass::Analysis;
-use crate::pass::filter::Names;
 use crate::render::text::escaped;
 use crate::reports::common::rows::Address;
 
@@ -43,7 +42,6 @@ pub struct DelayedAllocation {
 /// Allocations that waited, the longest waits first, at most `limit`; and the number of all.
 pub fn of(
     names: &StallNames<'_, '_, '_>,
-    texts: &dyn Names,
     analysis: &Analysis,
     limit: usize,
 ) -> (Vec<DelayedAllocation>, usize) {
@@ -56,9 +54,9 @@ pub fn of(
         DelayedAllocation {
             kind: key(delayed.stall),
             order: pages.order,
-            migratetype: texts.migratetype(pages.migratetype),
+            migratetype: analysis.migratetypes.name(pages.migratetype),
             gfp_flags: pages.gfp_flags,
-            gfp_flags_text: escaped(&texts.gfp(interner, pages.gfp_flags)),
+            gfp_flags_text: escaped(&interner.gfp_text(pages.gfp_flags)),
             call_site: slab.map(|site| Address(site.call_site)),
             symbol: slab.map(|site| names.labels.symbol(site.call_site)),
             failed: delayed.failed,

@@ -21,8 +21,8 @@ use kmt_common::quantity::Span;
 
 use crate::collect::{Collectors, Handle, Stalls};
 use crate::failure::Result;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
@@ -71,6 +71,10 @@ impl Report for Latency {
 
     fn with_defaults() -> Option<Self> {
         Some(Self::default())
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::FLAG_NAMES
     }
 
     fn rests_on(&self) -> Input {

@@ -10,7 +10,6 @@ use super::stall_names::StallNames;
 use super::tasks::{self, ReclaimTask};
 use crate::collect::stalls::StallSums;
 use crate::pass::Analysis;
-use crate::pass::names::TraceNames;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 
@@ -91,9 +90,7 @@ pub fn of(
     let recorded = Recorded::of(context, analysis);
     let labels = Labels::of(context);
     let names = StallNames::new(&labels, stalls);
-    let texts = TraceNames::new(context.session);
-    let (delayed_allocations, delayed_allocations_total) =
-        delayed::of(&names, &texts, analysis, context.limit);
+    let (delayed_allocations, delayed_allocations_total) = delayed::of(&names, analysis, context.limit);
     let (tasks, tasks_total) = tasks::of(stalls, &labels, &recorded, context.limit);
     let interval = |i: &crate::collect::stalls::Interval| IntervalRow {
         kind: names.name(i.stall),

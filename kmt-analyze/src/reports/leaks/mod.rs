@@ -27,8 +27,8 @@ pub use sentence::{growth_sentence, page_growth_sentence};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::collect::{Calls, Collectors, Growth, Handle, Kin};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input, too_lossy};
 use crate::reports::common::stated::Keys;
@@ -83,6 +83,10 @@ impl Report for Leaks {
 
     fn with_defaults() -> Option<Self> {
         Some(Self::default())
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::FLAG_NAMES
     }
 
     fn rests_on(&self) -> Input {

@@ -8,8 +8,6 @@ use super::page_survivals::PageSurvivals;
 use crate::collect::growth::{Steps, Survival};
 use crate::collect::kin::TaskEvents;
 use crate::pass;
-use crate::pass::filter::Names;
-use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
@@ -43,13 +41,11 @@ impl Started<'_> {
 
 /// Pages by kind; `callers` are those by call site, where stacks were recorded.
 pub(super) fn page_rows<'g>(
-    context: &Context<'_, '_>,
     result: &pass::Analysis,
     pages: &'g PageSurvivals,
     callers: &[Judged<'_>],
     started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
-    let names = TraceNames::new(context.session);
     // Call sites are judged by what they do: a kind grows only if one of them does.
     let most = callers.iter().max_by_key(|row| row.evidence.old_amount).map(|row| row.evidence.verdict);
     let explained = most.filter(|_| !callers.iter().any(|row| row.evidence.verdict.is_growth()));
@@ -59,8 +55,8 @@ pub(super) fn page_rows<'g>(
         .iter()
         .map(|(number, survival)| {
             let site = result.interner.pages.get(*number).copied().unwrap_or_default();
-            let migratetype = names.migratetype(site.migratetype);
-            let gfp = escaped(&names.gfp(&result.interner, site.gfp_flags));
+            let migratetype = result.migratetypes.name(site.migratetype);
+            let gfp = escaped(&result.interner.gfp_text(site.gfp_flags));
             let mut evidence = started.judge(survival);
             if evidence.verdict.is_growth() && (site.is_movable() || migratetype == "Reclaimable") {
                 evidence.verdict = Verdict::Reclaimable;

@@ -111,7 +111,7 @@ pub fn of(
     let started = Started { tasks: &tasks, kin, step: growth.step() };
     let survivals = PageSurvivals::new(context, analysis, growth);
     let mut callers = page_caller_rows(context, &survivals, &started);
-    let mut pages = page_rows(context, analysis, &survivals, &callers, &started);
+    let mut pages = page_rows(analysis, &survivals, &callers, &started);
     let labels = Labels::of(context);
     let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], &labels));
     let families = families(&judged, length);

@@ -13,8 +13,8 @@ pub use rows::LifetimeRows;
 pub use temporary::{Temporary, TemporaryRows};
 
 use crate::collect::{self, Collectors, Handle, LifeGroups};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
@@ -73,12 +73,8 @@ impl Report for Lifetimes {
         (collectors.add(collect::Lifetimes::default()), groups)
     }
 
-    fn needs_task_names(&self) -> bool {
-        self.by.iter().any(|key| key.name == "comm")
-    }
-
-    fn needs_cache_names(&self) -> bool {
-        self.by.iter().any(|key| key.name == "cache")
+    fn needs(&self) -> Needs {
+        self.by.iter().map(|key| key.needs()).collect()
     }
 
     fn compute(

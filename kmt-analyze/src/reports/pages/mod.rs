@@ -11,8 +11,8 @@ pub use rows::{PageRows, PageTables};
 use sorting::PageKey;
 
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::stated::Keys;
@@ -65,10 +65,6 @@ impl Report for Pages {
         Keys::Pages
     }
 
-    fn needs_event_counts(&self) -> bool {
-        true
-    }
-
     fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
         let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
         let key =
@@ -78,8 +74,8 @@ impl Report for Pages {
         })
     }
 
-    fn needs_task_names(&self) -> bool {
-        self.by.iter().any(|key| key.name == "comm")
+    fn needs(&self) -> Needs {
+        Needs::EVENT_COUNTS | Needs::FLAG_NAMES | self.by.iter().map(|key| key.needs()).collect()
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {

@@ -10,8 +10,6 @@ use super::sorting::{PageKey, sort};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
-use crate::pass::filter::Names;
-use crate::pass::names::TraceNames;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::basis::Basis;
@@ -95,11 +93,10 @@ pub fn of(
         return PageRows { pages: None };
     }
     let recorded = RecordedSums::pages(&Basis::of(session, analysis));
-    let names = TraceNames::new(session);
     let tables = PageTables {
         all: PageSums::of(analysis, recorded),
-        by_order_and_migratetype: by_type(analysis, &names, recorded, keys),
-        by_gfp_flags: by_flags(analysis, &names, recorded, keys),
+        by_order_and_migratetype: by_type(analysis, recorded, keys),
+        by_gfp_flags: by_flags(analysis, recorded, keys),
         callers: callers::of(session, analysis, stacks, recorded, unless_given(keys)),
         other_events: other_events(session, analysis),
         groups: None,
@@ -113,12 +110,7 @@ pub fn unless_given(keys: &[PageKey]) -> &[PageKey] {
     if keys.is_empty() { &[PageKey::Pages] } else { keys }
 }
 
-fn by_type(
-    analysis: &Analysis,
-    names: &dyn Names,
-    recorded: RecordedSums,
-    keys: &[PageKey],
-) -> Vec<PageTypeRow> {
+fn by_type(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Vec<PageTypeRow> {
     let mut sums: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();
     for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
         *sums.entry((site.order, site.migratetype)).or_default() += totals;
@@ -128,19 +120,14 @@ fn by_type(
         sums: FrameSums::of(&totals, analysis.page_size.0, recorded),
         order,
         migratetype,
-        migratetype_text: names.migratetype(migratetype),
+        migratetype_text: analysis.migratetypes.name(migratetype),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
     sort(&mut sums, keys, |(key, totals)| (*totals, *key));
     sums.into_iter().map(row).collect()
 }
 
-fn by_flags(
-    analysis: &Analysis,
-    names: &dyn Names,
-    recorded: RecordedSums,
-    keys: &[PageKey],
-) -> Vec<PageFlagsRow> {
+fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Vec<PageFlagsRow> {
     let mut sums: BTreeMap<u64, FrameTotals> = BTreeMap::new();
     for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
         *sums.entry(site.gfp_flags).or_default() += totals;
@@ -149,7 +136,7 @@ fn by_flags(
     let row = |(gfp_flags, totals): (u64, FrameTotals)| PageFlagsRow {
         sums: FrameSums::of(&totals, analysis.page_size.0, recorded),
         gfp_flags,
-        gfp_flags_text: escaped(&names.gfp(&analysis.interner, gfp_flags)),
+        gfp_flags_text: escaped(&analysis.interner.gfp_text(gfp_flags)),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
     sort(&mut sums, keys, |(key, totals)| (*totals, *key));

@@ -8,6 +8,7 @@ pub use rows::PeakRows;
 use crate::collect::{Collectors, Handle, Peak};
 use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
+use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input, too_lossy};
@@ -44,7 +45,7 @@ impl Report for PeakReport {
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        if context.selection.filter(context.session).is_about_lifetimes() {
+        if context.selection.has_term_on(Key::Lifetime) {
             return Err(Failure::new(
                 "peak cannot select by lifetime: objects that are live at that time have not ended",
             )
@@ -54,7 +55,7 @@ impl Report for PeakReport {
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let window = context.selection.filter(context.session).window.unwrap_or((0, u64::MAX));
+        let window = context.selection.bounds(context.session);
         collectors.add(Peak { window })
     }
 

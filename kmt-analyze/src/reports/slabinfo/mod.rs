@@ -8,9 +8,9 @@ use change::Changes;
 pub use rows::SlabInfoRows;
 
 use crate::collect::{Collectors, Handle, Moments, Unmatched};
-use crate::pass::Analysis;
 use crate::pass::coverage::history::times;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::{Basis, Input};
 use crate::reports::common::{Context, View};
@@ -38,8 +38,8 @@ impl Report for SlabInfo {
         Some(Self)
     }
 
-    fn needs_cache_names(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::CACHE_NAMES
     }
 
     fn rests_on(&self) -> Input {

@@ -10,8 +10,8 @@ mod text;
 pub use rows::SummaryRows;
 
 use crate::collect::Collectors;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
@@ -49,8 +49,8 @@ impl Report for Summary {
         Keys::All
     }
 
-    fn needs_ranges(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::RANGES
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}

@@ -10,8 +10,8 @@ pub use names::Key;
 pub use rows::{LineRow, TimelineRow, TimelineRows};
 
 use crate::collect::{Collectors, Handle, Timeline};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
+use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
@@ -66,8 +66,8 @@ impl Report for TimelineReport {
         Input::Lives
     }
 
-    fn needs_cache_names(&self) -> bool {
-        self.by == Key::Cache
+    fn needs(&self) -> Needs {
+        if self.by == Key::Cache { Needs::CACHE_NAMES } else { Needs::empty() }
     }
 
     fn keys(&self) -> Keys {

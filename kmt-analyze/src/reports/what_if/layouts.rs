@@ -3,7 +3,7 @@
 use super::Options;
 use crate::collect::replay::{Layout, best_classes};
 use crate::collect::{Collectors, Replay};
-use crate::pass::selection::{Wants, analyse_for};
+use crate::pass::{self, Request};
 use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
 use crate::stream::Api;
@@ -38,7 +38,7 @@ pub fn asked(context: &Context<'_, '_>, options: &Options) -> (Vec<Layout>, Foun
     let (first, last) = context.selection.span(context.session);
     let mut collectors = Collectors::default();
     let replay = collectors.add(Replay { layouts: Vec::new(), end: last });
-    let result = analyse_for(context.session, context.selection, &Wants::of(&collectors));
+    let result = pass::run(context.session, &Request::new(context.selection, &collectors));
     let replay = result.get(replay);
     let labels = Labels::new(context.session);
     let mut layouts = Vec::new();

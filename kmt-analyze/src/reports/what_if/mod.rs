@@ -13,6 +13,7 @@ use crate::collect::replay::Layout;
 use crate::collect::{Collectors, Handle, Replay};
 use crate::failure::{Failure, Result};
 use crate::pass::Analysis;
+use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::basis::Input;
@@ -72,7 +73,7 @@ impl Report for WhatIf {
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        if context.selection.filter(context.session).is_about_lifetimes() {
+        if context.selection.has_term_on(Key::Lifetime) {
             return Err(Failure::new("what-if cannot select by lifetime: it is unknown at the allocation")
                 .hint("lifetimes, callers, caches and timeline can"));
         }

@@ -9,8 +9,8 @@ use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Writer, WriterOptions};
 
 use super::*;
-use crate::stream::SharedInterner;
-use crate::stream::decode::{Decoder, Wanted};
+use crate::stream::Interests;
+use crate::stream::decode::Decoder;
 use crate::stream::pipe;
 
 const KFREE: &str = "name: kfree\nID: 1\nformat:\n\
@@ -68,8 +68,7 @@ fn a_panic_while_reading_ends_the_pass() {
             let trace = trace();
             let mut loader = Loader::new(trace, u64::MAX);
             loader.before_read = || panic!("nothing can be read");
-            let interner = SharedInterner::default();
-            let decoder = Decoder::new(trace, &interner, Wanted::default());
+            let decoder = Decoder::new(trace, Interests::empty());
             let pass = || pipe::run(&loader, decoder, threads, u64::MAX, |_, _| {}).1.len();
             catch_unwind(AssertUnwindSafe(pass)).is_ok()
         });
@@ -83,8 +82,7 @@ fn a_panic_of_the_ledger_ends_the_pass() {
     let passed = in_time(|| {
         let trace = trace();
         let loader = Loader::new(trace, u64::MAX);
-        let interner = SharedInterner::default();
-        let decoder = Decoder::new(trace, &interner, Wanted::default());
+        let decoder = Decoder::new(trace, Interests::empty());
         let pass = || pipe::run(&loader, decoder, 4, u64::MAX, |_, _| panic!("no room")).1.len();
         catch_unwind(AssertUnwindSafe(pass)).is_ok()
     });

@@ -9,7 +9,8 @@ pub use rows::ReconcileRows;
 use super::others;
 use crate::collect::{Collectors, Reasons};
 use crate::failure::{Outcome, Result};
-use crate::pass::selection::{Selection, Wants, analyse_for};
+use crate::pass::selection::Selection;
+use crate::pass::{self, Request};
 use crate::render::out::Schema;
 use crate::render::screen::Screen;
 use crate::reports::common::stated::Keys;
@@ -22,7 +23,7 @@ pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let others = others(session);
     let mut collectors = Collectors::default();
     let reasons = collectors.add(Reasons);
-    let result = analyse_for(session, &Selection::default(), &Wants::of(&collectors));
+    let result = pass::run(session, &Request::new(&Selection::default(), &collectors));
     let rows = rows::of(&result, result.get(reasons), &others.legacy);
     let about = About { session, selection: None, keys: Keys::All, schema: Schema::first("reconcile") };
     let screens = || vec![(String::new(), Screen::verbatim(text::of(&rows)))];
