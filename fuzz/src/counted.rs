@@ -1,11 +1,10 @@
 //! A collector of the `library` target: counts events of the ledger as a receiver gets them, and holds them against totals.
 
-use kmt_analyze::collect::{Collector, Share};
-use kmt_analyze::ledger::lives::{Free, NoLife};
-use kmt_analyze::ledger::page_totals::FrameTotals;
-use kmt_analyze::ledger::{Change, Closed, ClosedFrames, Interests, PageEvent, Receiver};
-use kmt_analyze::reports::summary::SummaryRows;
-use kmt_analyze::stream::{Op, Origin};
+use kmt_analyze::collect::{
+    Change, Closed, ClosedFrames, Collector, FrameTotals, Free, Interests, NoLife, Op, Origin, PageEvent,
+    Receiver, Share,
+};
+use kmt_analyze::reports::SummaryRows;
 
 /// Counts all events that a receiver can get of lives and pages.
 #[derive(Debug, PartialEq)]

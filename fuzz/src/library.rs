@@ -6,19 +6,11 @@
 use std::path::Path;
 
 use kmt_analyze::collect::Collectors;
-use kmt_analyze::pass::condition::Condition;
-use kmt_analyze::pass::selection::Selection;
-use kmt_analyze::pass::{self, Request};
-use kmt_analyze::render::look::Look;
-use kmt_analyze::render::screen::page;
-use kmt_analyze::reports::common::{Context, View};
-use kmt_analyze::reports::registry::REPORTS;
-use kmt_analyze::reports::report::{Answer, AnyReport, Report};
-use kmt_analyze::reports::run::{collect, needs};
-use kmt_analyze::reports::summary::Summary;
-use kmt_analyze::trace::open;
-use kmt_analyze::trace::session::Session;
-use kmt_analyze::trace::time_range::TimeRange;
+use kmt_analyze::open::{self, Session};
+use kmt_analyze::pass::{self, Condition, Request, Selection, TimeRange};
+use kmt_analyze::reports::{
+    Answer, AnyReport, Context, Look, REPORTS, Report, Summary, View, collect, needs, page,
+};
 
 use super::analyze::input;
 use super::counted::{Counted, Counting};

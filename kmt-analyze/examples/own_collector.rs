@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use kmt_analyze::collect::{Anomalies, Collector, Collectors, Lifetimes, Share};
-use kmt_analyze::ledger::{Closed, Interests, Receiver};
-use kmt_analyze::pass::selection::Selection;
-use kmt_analyze::pass::{self, Request};
-use kmt_analyze::trace::{open, session::Session};
+use kmt_analyze::collect::{Anomalies, Closed, Collector, Collectors, Interests, Lifetimes, Receiver, Share};
+use kmt_analyze::open::{self, Session};
+use kmt_analyze::pass::{self, Request, Selection};
 
 /// Size in bytes of the largest object that was not freed. It is its own part and result.
 #[derive(Default, PartialEq)]

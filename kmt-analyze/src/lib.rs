@@ -2,16 +2,12 @@
 //!
 //! The program is [`cli`]; the library below it is for your own tools:
 //!
-//! - [`trace`]: an opened file, its losses, names and snapshots ([`trace::session::Session`]).
-//! - [`stream`]: its events, decoded and in time order; common properties are numbered.
-//! - [`ledger`]: lives of slab objects and pages by exact rules ([`ledger::Receiver`] gets its events).
-//! - [`collect`]: more sums ([`collect::Collector`]), each with a typed [`collect::Handle`].
-//! - [`pass`]: one pass over the file ([`pass::run`]), and its [`pass::Analysis`].
-//! - [`render`]: screens that fit a terminal ([`render::screen::Screen`]).
-//! - [`reports`]: reports as rows of plain numbers ([`reports::report::Report`]); several reports and your own collectors
-//!   share a pass ([`reports::run::collect`]).
+//! - [`open`]: a file, mapped or in memory, and a [`Session`](open::Session) of it: losses, names, snapshots.
+//! - [`pass`]: one pass over its events by a [`Request`](pass::Request), and its [`Analysis`](pass::Analysis).
+//! - [`collect`]: collectors of a pass, each with a typed [`Handle`](collect::Handle), and the interface for your own.
+//! - [`reports`]: reports as rows of plain numbers and as screens; several, and your own collectors, share a pass
+//!   ([`reports::collect`]).
 //!
-//! A [`trace::session::Session`] is of bytes in memory or of a mapped file ([`trace::open`]).
 //! `examples/own_collector.rs` runs a pass with two collectors and one of its own.
 //!
 //! **This interface is unstable**: until version 1.0 of the library any of it may change. The file format, the command
@@ -22,13 +18,13 @@
 
 pub mod cli;
 pub mod collect;
-pub mod int_hash;
-pub mod ledger;
+mod int_hash;
+mod ledger;
 pub mod pass;
-pub mod render;
+mod render;
 pub mod reports;
-pub mod stream;
-pub mod trace;
+mod stream;
+mod trace;
 
 mod chart;
 mod dump;
@@ -41,3 +37,9 @@ mod limits;
 mod stdio;
 
 pub use kmt_common::failure;
+
+/// Opened files.
+pub mod open {
+    pub use crate::trace::open::{bytes, trace};
+    pub use crate::trace::session::Session;
+}

@@ -161,7 +161,6 @@ pub struct Survival {
     pub survivor_amount: Steps,
     /// Lifetimes of lives that ended by a free in the window, including those allocated before it.
     pub lifetimes: Histogram,
-    /// Implied frees.
     pub implied_frees: u64,
     /// Ages at the implied frees.
     pub implied_free_ages: Histogram,

@@ -35,7 +35,6 @@ impl Collector for Kin {
 /// Start of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Start {
-    /// Time.
     pub time: u64,
     /// The task that started it.
     pub parent: i32,

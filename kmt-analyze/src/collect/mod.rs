@@ -3,43 +3,43 @@
 //! A [`Collector`] describes the data; [`Collectors::add`] returns a [`Handle`] for it, and [`Collected::get`] its
 //! result. Events that no collector needs cost nothing.
 
-pub mod amount;
-pub mod anomalies;
-pub mod calls;
+pub(crate) mod amount;
+pub(crate) mod anomalies;
+pub(crate) mod calls;
 mod collector;
-pub mod counts;
-pub mod crosscpu;
-pub mod fallbacks;
-pub mod flows;
-pub mod groups;
-pub mod growth;
-pub mod histogram;
-pub mod kin;
-pub mod life_groups;
-pub mod lifetimes;
-pub mod mixing;
-pub mod moments;
-pub mod occupancy;
+pub(crate) mod counts;
+pub(crate) mod crosscpu;
+pub(crate) mod fallbacks;
+pub(crate) mod flows;
+pub(crate) mod groups;
+pub(crate) mod growth;
+pub(crate) mod histogram;
+pub(crate) mod kin;
+pub(crate) mod life_groups;
+pub(crate) mod lifetimes;
+pub(crate) mod mixing;
+pub(crate) mod moments;
+pub(crate) mod occupancy;
 mod occupancy_sums;
-pub mod page_groups;
-pub mod page_stacks;
-pub mod page_use;
+pub(crate) mod page_groups;
+pub(crate) mod page_stacks;
+pub(crate) mod page_use;
 mod parts;
-pub mod peak;
-pub mod reasons;
-pub mod replay;
+pub(crate) mod peak;
+pub(crate) mod reasons;
+pub(crate) mod replay;
 mod set;
-pub mod spool;
+pub(crate) mod spool;
 mod stack_join;
-pub mod stalls;
-pub mod step_row;
-pub mod steps;
+pub(crate) mod stalls;
+pub(crate) mod step_row;
+pub(crate) mod steps;
 pub(crate) mod sums;
-pub mod task_kmalloc;
-pub mod tasks;
-pub mod timeline;
-pub mod unmatched;
-pub mod who;
+pub(crate) mod task_kmalloc;
+pub(crate) mod tasks;
+pub(crate) mod timeline;
+pub(crate) mod unmatched;
+pub(crate) mod who;
 
 pub use anomalies::Anomalies;
 pub use calls::Calls;
@@ -69,6 +69,13 @@ pub use tasks::Tasks;
 pub use timeline::Timeline;
 pub use unmatched::Unmatched;
 pub use who::Who;
+
+pub use crate::ledger::lives::{End, Free, Life, NoLife};
+pub use crate::ledger::page_totals::FrameTotals;
+pub use crate::ledger::{
+    Change, Closed, ClosedFrames, Interests, PageEvent, Receiver, Rules, SideEvent, SiteInfo,
+};
+pub use crate::stream::{Api, Op, Origin, PageSite, SideEventKind};
 
 #[cfg(test)]
 mod partition_tests;

@@ -20,7 +20,6 @@ pub struct SlabPage {
     pub holds: Holds,
     /// Live objects on it, of those allocated in the trace.
     pub live: u32,
-    /// Their bytes.
     pub live_bytes: u64,
     /// Highest live bytes.
     pub peak_bytes: u64,
@@ -72,7 +71,6 @@ impl std::ops::AddAssign<&Turnover> for Turnover {
 pub struct Pins {
     /// Objects live at the end on slab pages of the trace.
     pub objects: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Objects by the number of live objects on their page.
     pages: BTreeMap<u32, SharedPages>,

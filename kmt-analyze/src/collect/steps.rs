@@ -76,7 +76,6 @@ impl Collector for Steps {
 /// Flows in all steps.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StepSums {
-    /// The steps.
     pub steps: Steps,
     /// Changes that are kept, of all rows.
     kept: usize,

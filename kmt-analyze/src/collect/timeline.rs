@@ -41,7 +41,6 @@ impl Collector for Timeline {
 /// Changes in all steps.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TimelineSums {
-    /// The steps.
     pub steps: Timeline,
     /// Slab, by number of the site or origin.
     pub slab: Vec<Row<Step>>,

@@ -17,7 +17,6 @@ const WRITE_LEN: usize = 1 << 20;
 
 /// A file being written.
 pub struct Copy {
-    /// Its writer.
     pub writer: Writer,
     output: Export,
     stats: std::collections::BTreeMap<u32, WriterStats>,

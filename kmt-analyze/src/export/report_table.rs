@@ -19,7 +19,6 @@ use crate::trace::session::Session;
 /// A table of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportTable<'r> {
-    /// The report.
     pub report: &'r dyn AnyReport,
     /// Name of the table; `None`: that of --by, or the largest.
     pub name: Option<&'r str>,

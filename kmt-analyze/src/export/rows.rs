@@ -17,11 +17,9 @@ pub enum Cell {
     Int(i64),
     /// An unsigned number.
     Uint(u64),
-    /// An address.
     Address(u64),
     /// True or false.
     Bool(bool),
-    /// Text.
     Text(String),
 }
 

@@ -55,7 +55,6 @@ const KEPT_MAX: usize = 1_500_000;
 pub struct PageOptions {
     /// Output.
     pub target: Target,
-    /// Selection.
     pub selection: Selection,
     /// What changed since an earlier file.
     pub changes: Option<Screen>,

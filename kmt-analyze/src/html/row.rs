@@ -14,7 +14,6 @@ const NAME_MAX: usize = 200;
 
 /// A row: its names, and what happened in each step.
 pub struct GroupRow {
-    /// Name.
     pub name: String,
     /// Function of a call site; empty elsewhere.
     pub function: String,

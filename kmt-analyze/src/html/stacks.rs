@@ -17,7 +17,6 @@ const STACKS_MAX: usize = 2_000;
 #[derive(Default)]
 pub struct Functions {
     numbers: HashMap<String, u32>,
-    /// The names.
     pub names: Vec<String>,
 }
 

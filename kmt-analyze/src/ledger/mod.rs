@@ -93,7 +93,6 @@ impl Rules {
     }
 }
 
-/// The ledger.
 pub struct Ledger<'l, R> {
     rules: Rules,
     losses: &'l Losses,

@@ -43,7 +43,6 @@ pub struct FrameCounts {
     pub raw_alloc_events: u64,
     /// Pages requested by them.
     pub raw_frames_alloc: u64,
-    /// Free events.
     pub raw_free_events: u64,
     /// Pages of them.
     pub raw_frames_freed: u64,

@@ -16,6 +16,7 @@ pub struct Choice<'l> {
 
 impl Choice<'_> {
     /// Of everything.
+    #[cfg(test)]
     pub const ALL: Self = Self { is_open: true, events: true, lifetime: None };
 }
 

@@ -15,7 +15,6 @@ pub struct Totals {
     pub frees_matched: u64,
     /// Bytes of the lives that they ended.
     pub bytes_freed: u64,
-    /// Implied frees.
     pub implied_frees: u64,
     /// Bytes of those.
     pub bytes_freed_implied: u64,

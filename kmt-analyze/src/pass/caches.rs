@@ -22,7 +22,6 @@ pub enum CacheKey {
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheRow {
-    /// Its key.
     pub key: CacheKey,
     /// Sums.
     pub totals: Totals,
@@ -63,7 +62,6 @@ pub fn by_cache(result: &Analysis) -> Vec<CacheRow> {
 pub struct Part<'r> {
     /// Number of the site.
     pub number: u32,
-    /// The site.
     pub site: &'r Site,
     /// The cache.
     pub key: CacheKey,

@@ -14,7 +14,6 @@ pub enum Key {
     Pid,
     /// Name of a task.
     Comm,
-    /// CPU.
     Cpu,
     /// Requested node; -1: any.
     Node,

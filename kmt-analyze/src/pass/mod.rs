@@ -1,18 +1,18 @@
 //! One pass over the merged events, feeding the ledger and the collectors.
 
-pub mod caches;
-pub mod condition;
-pub mod coverage;
-pub mod figures;
-pub mod filter;
-pub mod migratetypes;
-pub mod modules;
-pub mod progress;
-pub mod ranges;
-pub mod request;
-pub mod selection;
-pub mod size_classes;
-pub mod weights;
+pub(crate) mod caches;
+pub(crate) mod condition;
+pub(crate) mod coverage;
+pub(crate) mod figures;
+pub(crate) mod filter;
+pub(crate) mod migratetypes;
+pub(crate) mod modules;
+pub(crate) mod progress;
+pub(crate) mod ranges;
+pub(crate) mod request;
+pub(crate) mod selection;
+pub(crate) mod size_classes;
+pub(crate) mod weights;
 
 use std::collections::HashMap;
 use std::thread;
@@ -31,7 +31,6 @@ use crate::pass::filter::{Selector, meets};
 use crate::pass::migratetypes::MigrateTypes;
 use crate::pass::progress::Progress;
 use crate::pass::ranges::{Material, OpSample, Ranges, ranges};
-use crate::pass::selection::Selection;
 use crate::pass::size_classes::SizeClasses;
 use crate::pass::weights::Weights;
 use crate::stream::decode::{Decoder, Open};
@@ -39,7 +38,10 @@ use crate::stream::load::Loader;
 use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
 use crate::trace::session::Session;
 
+pub use crate::trace::time_range::TimeRange;
+pub use condition::Condition;
 pub use request::{Needs, Request};
+pub use selection::Selection;
 
 /// Operations that the ledger looks up at a time: they and their slots stay in a first-level cache.
 const BATCH: usize = 128;

@@ -17,7 +17,6 @@ pub struct Show {
 pub struct Output {
     /// At most this many rows of each table; 0: all. `None`: 20 as text, all as JSON.
     pub limit: Option<usize>,
-    /// As JSON.
     pub json: bool,
     /// Display options.
     pub show: Show,

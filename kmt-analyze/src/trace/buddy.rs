@@ -3,7 +3,6 @@
 /// Free blocks of one zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone {
-    /// Node.
     pub node: u32,
     /// Zone.
     pub name: String,
@@ -69,7 +68,6 @@ impl Zone {
 /// Pageblocks of a zone by migrate type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocks {
-    /// Node.
     pub node: u32,
     /// Zone.
     pub name: String,

@@ -25,7 +25,6 @@ pub struct LossPlace {
 /// Losses of one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuLosses {
-    /// CPU.
     pub cpu: u32,
     /// Events in the file.
     pub events: u64,

@@ -19,7 +19,6 @@ pub struct SlabInfo {
     pub objperslab: u64,
     /// Pages of a slab.
     pub pagesperslab: u64,
-    /// Slabs.
     pub num_slabs: u64,
 }
 

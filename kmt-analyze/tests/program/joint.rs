@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use kmt_analyze::pass::selection::Selection;
-use kmt_analyze::reports::registry::REPORTS;
-use kmt_analyze::trace::time_range::TimeRange;
+use kmt_analyze::pass::Selection;
+use kmt_analyze::pass::TimeRange;
+use kmt_analyze::reports::REPORTS;
 use kmt_format::write::Loss;
 
 use crate::fuzz_seeds::library::compare;

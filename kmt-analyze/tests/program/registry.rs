@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use kmt_analyze::reports::registry::{Entry, REPORTS};
+use kmt_analyze::reports::{Entry, REPORTS};
 use serde_json::Value;
 
 use crate::support::files::{Scratch, stderr, stdout};

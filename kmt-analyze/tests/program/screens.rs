@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use kmt_analyze::reports::registry::REPORTS;
+use kmt_analyze::reports::REPORTS;
 use regex::Regex;
 
 use crate::support::files::{Scratch, run, run_beside, stdout};

@@ -26,7 +26,6 @@ pub enum Purpose {
     TextGap,
     /// Task ids.
     Pids,
-    /// Names.
     Names,
     /// Identifiers without other meaning.
     Identity,

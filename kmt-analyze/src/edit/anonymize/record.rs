@@ -16,7 +16,6 @@ use super::treatment::Treatment;
 /// Replacements.
 #[derive(Debug)]
 pub struct Masks {
-    /// The key.
     pub keys: Keys,
     /// Data and frames.
     pub memory: Memory,

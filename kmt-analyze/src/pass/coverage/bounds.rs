@@ -18,7 +18,6 @@ const ENDS_OF_CALLER_MIN: u64 = 100;
 /// Lower and upper bound of live objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Objects.
     pub objects: [u64; 2],
     /// Bytes allocated for them.
     pub bytes: [u64; 2],

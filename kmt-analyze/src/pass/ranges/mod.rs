@@ -41,7 +41,6 @@ pub struct Material<'m> {
     pub rules: Rules,
     /// Selection.
     pub choice: Choice<'m>,
-    /// Losses.
     pub losses: &'m Losses,
     /// Cores to use.
     pub threads: usize,

@@ -15,7 +15,6 @@ pub struct Streams {
     pub ops: Vec<Op>,
     /// Index in `cpus` of the CPU of each operation.
     pub cpu_of: Vec<u16>,
-    /// CPUs.
     pub cpus: Vec<u32>,
 }
 

@@ -13,7 +13,6 @@ struct Run {
     start: u64,
     /// Events of the CPU before it.
     before: f64,
-    /// Events.
     events: f64,
     /// Operations.
     ops: u32,

@@ -18,7 +18,6 @@ pub enum Cell {
     Empty,
     /// A number that is unknown; never 0.
     Unknown,
-    /// A text.
     Text(String),
     /// A verdict, which stands out.
     Verdict(String, Ink),
@@ -50,12 +49,10 @@ pub enum Cell {
 const BAR: usize = 10;
 
 impl Cell {
-    /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A symbol.
     pub fn symbol(symbol: impl Into<String>) -> Self {
         Self::Symbol(symbol.into())
     }
@@ -138,7 +135,6 @@ impl Cell {
         }
     }
 
-    /// Its ink.
     pub fn ink(&self) -> Ink {
         match self {
             Self::Verdict(_, ink) => *ink,

@@ -101,7 +101,6 @@ fn harmless(cell: &Cell, look: &Look) -> String {
 pub struct Table {
     /// Heading above it; empty: none.
     pub title: String,
-    /// Columns.
     pub columns: Vec<Column>,
     /// Rows: a cell for each column.
     pub rows: Vec<Vec<Cell>>,

@@ -34,13 +34,11 @@ pub struct Screen {
 /// A part of the evidence.
 #[derive(Debug)]
 pub enum Part {
-    /// A table.
     Table(Table),
     /// Lines under a heading, wrapped at the width of the terminal.
     Lines {
         /// Heading; empty: none.
         heading: String,
-        /// The lines.
         lines: Vec<String>,
     },
     /// Facts, each beside its name; long ones are wrapped under their beginning.

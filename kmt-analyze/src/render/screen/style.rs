@@ -7,7 +7,6 @@ use anstyle::{AnsiColor, Style};
 pub enum Ink {
     /// As the terminal has it.
     Plain,
-    /// The answer.
     Answer,
     /// Headings of tables and columns.
     Heading,

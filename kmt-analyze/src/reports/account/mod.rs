@@ -4,6 +4,7 @@ mod rows;
 mod rules;
 mod text;
 
+#[cfg(test)]
 pub use rows::AccountRows;
 
 use kmt_common::tell;

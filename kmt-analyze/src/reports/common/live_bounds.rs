@@ -9,7 +9,6 @@ use crate::trace::snapshots::at_end;
 
 /// Bounds, and their source.
 pub struct LiveBounds {
-    /// The bounds.
     pub bounds: Bounds,
     has_snapshot: bool,
 }

@@ -6,7 +6,10 @@ mod perf_rules;
 mod reconcile;
 mod trace_cmd_mem;
 
-pub use reconcile::{ReconcileRows, reconcile};
+#[cfg(test)]
+pub use reconcile::ReconcileRows;
+pub use reconcile::reconcile;
+#[cfg(test)]
 pub use trace_cmd_mem::TraceCmdMemRows;
 
 use std::collections::HashMap;

@@ -6,7 +6,6 @@ pub const PARTS: usize = 16;
 /// One figure of one run: its total, and its share of each of equal parts of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figure {
-    /// The total.
     pub total: f64,
     /// Its share of each part; they add up to the total.
     pub parts: [f64; PARTS],

@@ -36,7 +36,6 @@ pub struct Profile {
     pub rows: BTreeMap<Key, Row>,
     /// Length in the clock's unit.
     pub length: u64,
-    /// The clock.
     pub clock: ClockHead,
     /// Length in seconds; `None`: the clock counts ticks of unknown length.
     pub seconds: Option<f64>,

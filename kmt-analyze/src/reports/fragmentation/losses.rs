@@ -22,7 +22,6 @@ pub enum Place {
 /// Unused memory of one place; `None`: unknown.
 #[derive(Debug)]
 pub struct Loss {
-    /// Its place.
     pub place: Place,
     /// Unused bytes.
     pub bytes: Option<u64>,

@@ -12,7 +12,6 @@ use crate::stream::{Origin, PageSite, Site};
 pub enum Kind {
     /// Slab objects.
     Slab,
-    /// Pages.
     Pages,
 }
 
@@ -74,7 +73,6 @@ const fn key(
     GroupKey { name, aliases, nouns: Nouns { one, several }, column, prefix, source }
 }
 
-/// All keys.
 pub static KEYS: [GroupKey; 12] = [
     key(
         "call_site",

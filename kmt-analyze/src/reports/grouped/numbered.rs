@@ -107,7 +107,6 @@ impl<'r, 'd> Numbered<'r, 'd> {
         Self { keys: keys.iter().map(|key| KeyValues::new(key)).collect(), values, analysis }
     }
 
-    /// The keys.
     pub fn keys(&self) -> impl Iterator<Item = &'static GroupKey> {
         self.keys.iter().map(|values| values.key)
     }

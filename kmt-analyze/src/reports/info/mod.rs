@@ -11,7 +11,9 @@ mod rows;
 mod show;
 mod text;
 
+#[cfg(test)]
 pub use changes::ChangeRows;
+#[cfg(test)]
 pub use rows::InfoRows;
 
 use crate::failure::{Outcome, Result};

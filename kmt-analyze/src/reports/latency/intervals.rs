@@ -28,7 +28,6 @@ pub struct LongInterval {
     pub task: String,
     /// Time of its begin.
     pub begin: u64,
-    /// Its length.
     pub length: u64,
     /// Nested stalls, and events of the task.
     pub lines: Vec<Line>,

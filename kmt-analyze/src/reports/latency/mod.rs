@@ -15,7 +15,7 @@ mod tasks_text;
 mod text;
 
 pub use lead::Waits;
-pub use rows::{LatencyRows, LatencyTables};
+pub use rows::LatencyRows;
 
 use kmt_common::quantity::Span;
 

@@ -10,7 +10,7 @@ mod temporary;
 mod text;
 
 pub use rows::LifetimeRows;
-pub use temporary::{Temporary, TemporaryRows};
+pub use temporary::Temporary;
 
 use crate::collect::{self, Collectors, Handle, LifeGroups};
 use crate::pass::selection::Selection;

@@ -8,7 +8,6 @@ use crate::stream::Api;
 
 /// Lives of the objects of one call site and interface.
 pub struct AllocSite<'r> {
-    /// Address.
     pub address: u64,
     /// Interface.
     pub api: Api,

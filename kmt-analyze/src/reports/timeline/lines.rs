@@ -11,7 +11,6 @@ use crate::reports::common::live_bounds::LiveBounds;
 
 /// One line.
 pub struct Line {
-    /// Name.
     pub name: String,
     /// True for the line of pages.
     pub is_pages: bool,

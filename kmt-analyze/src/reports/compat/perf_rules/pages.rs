@@ -23,7 +23,6 @@ pub type PageKey = (u64, u32, u32, u32);
 pub struct PageSums {
     /// Allocations, failed ones too.
     pub allocs: (u64, u64),
-    /// Frees.
     pub frees: (u64, u64),
     /// Frees of frames that no allocation was seen of.
     pub no_match: (u64, u64),
@@ -51,7 +50,6 @@ pub struct Pages {
     by_caller: BTreeMap<PageKey, PageRow>,
     /// Allocations by order and migrate type.
     pub orders: BTreeMap<(u32, u32), u64>,
-    /// Sums.
     pub sums: PageSums,
 }
 

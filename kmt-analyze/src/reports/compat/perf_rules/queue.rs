@@ -14,7 +14,6 @@ pub enum Waiting {
         /// The stack, innermost first.
         stack: Vec<u64>,
     },
-    /// A free.
     Free {
         /// First frame.
         pfn: u64,

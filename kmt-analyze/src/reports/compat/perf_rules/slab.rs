@@ -46,7 +46,6 @@ struct Pointer {
 pub struct Slab {
     pointers: BTreeMap<u64, Pointer>,
     callers: BTreeMap<u64, SlabRow>,
-    /// Sums.
     pub sums: SlabSums,
 }
 

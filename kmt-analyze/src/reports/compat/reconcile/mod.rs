@@ -4,6 +4,7 @@ mod causes;
 mod rows;
 mod text;
 
+#[cfg(test)]
 pub use rows::ReconcileRows;
 
 use super::others;

@@ -3,6 +3,7 @@
 mod rows;
 mod text;
 
+#[cfg(test)]
 pub use rows::TraceCmdMemRows;
 
 use super::{Options, others};

@@ -11,7 +11,6 @@ use crate::collect::kin::TaskEvents;
 /// Candidate for a family.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'c> {
-    /// Its verdict.
     pub verdict: Verdict,
     /// Births and survivors.
     pub survival: &'c Survival,

@@ -19,7 +19,6 @@ use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
 /// Numbers that a verdict rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
-    /// The verdict.
     pub verdict: Verdict,
     /// Objects, or pages, that are live at the end.
     pub survivors: u64,

@@ -3,7 +3,6 @@
 /// A call site of a family.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'f> {
-    /// Function.
     pub function: &'f str,
     /// Old survivors.
     pub old: u64,
