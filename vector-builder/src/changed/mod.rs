@@ -1,8 +1,10 @@
 //! Sound files that no writer of these vectors makes: built, and then changed by hand.
 
+mod arrays;
 mod edges;
 mod not_checked;
 mod numbers;
+mod roles;
 mod slots;
 mod words;
 
@@ -48,6 +50,11 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("last-event-number", edges::last_event_number(m, layout)));
             cases.push(("stack-elements", edges::stack_elements(m, layout)));
             cases.push(("overwritten-alone", edges::overwritten_alone(m, layout)));
+            cases.push(("roles-of-stacks", roles::roles_of_stacks(m, layout)));
+            cases.push(("roles-in-sub-buffers", roles::roles_in_sub_buffers(m, layout)));
+            cases.push(("common-unknown", roles::common_unknown(m, layout)));
+            cases.push(("cut-arrays", arrays::cut_arrays(m, layout)));
+            cases.push(("nul-inside", arrays::nul_inside(m, layout)));
         }
         for (name, (file, expected)) in cases {
             let name = format!("{name}-{suffix}");

@@ -95,6 +95,11 @@ fn symbols(m: Maker, layout: Layout) -> Vec<Defect> {
     add("symbol-first-address", names, &|b| b.body(b"KSYM", 0, head + 2 * row + 1, 1, 1));
     add("symbol-blocks-fall", names, &|b| b.body(b"KSYM", 0, head + row, base + 0x80, 8));
     add("symbol-blocks-overlap", names, &|b| b.body(b"KSYM", 0, head + row + 8, 0, 4));
+    // The table of owners ends behind the body, and the length of the rows behind it is wrong.
+    add("symbol-row-length-first", names, &|b| {
+        b.body(b"KSYM", 0, 4, 1 << 20, 4);
+        b.body(b"KSYM", 0, 36, 4, 4)
+    });
     let long = std::str::from_utf8(&LONG).unwrap_or("");
     add("symbol-long-name", ["a", long, "c"], &|b| b.chunk(b"KSYM", 0).0 as u64 + 64);
     out

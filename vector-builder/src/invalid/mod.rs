@@ -2,6 +2,7 @@
 
 mod chunks;
 mod codecs;
+mod definitions;
 mod ends;
 mod epochs;
 mod events;
@@ -59,6 +60,7 @@ pub fn vectors() -> Vec<Vector> {
             ends::ends,
             metadata::metadata,
             schema::schema,
+            definitions::definitions,
             events::events,
             epochs::epochs,
             raw::raw,
