@@ -110,7 +110,7 @@ fn incremental_reader_for_every_way_of_cutting() {
 
 /// Name, file and JSON of every vector with a defect.
 fn invalid() -> Vec<(String, Vec<u8>, Json)> {
-    let all = built().iter().filter(|v| v.name.starts_with("invalid-"));
+    let all = built().iter().filter(|v| v.name.starts_with("invalid-") && is_readable(&v.name));
     let all = all.map(|v| (v.name.clone(), v.bytes.clone(), serde_json::from_str(&v.json).unwrap()));
     all.collect()
 }

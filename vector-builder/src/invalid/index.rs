@@ -29,5 +29,13 @@ pub fn index(m: Maker, layout: Layout) -> Vec<Defect> {
     // Then the index is not used.
     add("index-of-others", b"SCHM", 56 + 12, 3, 1, false);
     add("index-gap", b"EVNT", 0, 64, 8, false);
+    // Two rows in another order than their chunks.
+    let mut broken = Broken::new(&cases::two_cpus(m), layout);
+    let (index, end) = broken.chunk(b"INDX", 0);
+    let rows = index + 64 + 16;
+    let (first, second) = broken.file.bytes[rows + 120..rows + 360].split_at_mut(120);
+    first.swap_with_slice(second);
+    broken.stamp(index, end);
+    out.push(("index-order", broken, Expect::ByIndex(Vec::new())));
     out
 }

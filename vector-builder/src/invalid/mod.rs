@@ -2,11 +2,13 @@
 
 mod chunks;
 mod codecs;
+mod copies;
 mod definitions;
 mod ends;
 mod epochs;
 mod events;
 mod index;
+mod limits;
 mod metadata;
 mod raw;
 mod refused;
@@ -31,6 +33,8 @@ enum Expect {
     ByIndex(Vec<(&'static str, u64)>),
     /// An event chunk cannot be read: code and offset.
     Unreadable(&'static str, u64),
+    /// Damage, and event chunks that cannot be read.
+    Both(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>),
     /// The same, and which stack belongs to which of the events that can be read.
     Stacks(&'static str, u64, serde_json::Value),
     /// Damage, and whether the file is finished.
@@ -61,6 +65,8 @@ pub fn vectors() -> Vec<Vector> {
             metadata::metadata,
             schema::schema,
             definitions::definitions,
+            copies::copies,
+            limits::limits,
             events::events,
             epochs::epochs,
             raw::raw,
@@ -72,6 +78,9 @@ pub fn vectors() -> Vec<Vector> {
     }
     let (name, broken, expect) = metadata::too_many_cpus();
     out.push(vector(name, "le64-lz4", &broken, &expect));
+    for (name, broken, expect) in copies::far_copies() {
+        out.push(vector(name, "le64", &broken, &expect));
+    }
     for (suffix, big, long) in [("le32", false, 4), ("be64", true, 8)] {
         let (m, layout) = (Maker { big, long }, Layout::plain(big, long));
         let found = schema::field_end(m, layout).into_iter();
@@ -95,6 +104,9 @@ fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector 
             json!({"damages": [], "unreadable": list(&[(code, *offset)]), "stacks": stacks})
         }
         Expect::Ended(damages, finished) => json!({"damages": list(damages), "finished": finished}),
+        Expect::Both(damages, unreadable) => {
+            json!({"damages": list(damages), "unreadable": list(unreadable)})
+        }
         Expect::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
     };
     let name = format!("invalid-{name}-{suffix}");
