@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::support::{found, lookups, naive, stride, written};
+use crate::support::{found, lookups, naive, recovered, stride, written};
 use kmt_format::Limits;
 use kmt_format::read::{Arrived, Incremental, Trace};
 use serde_json::{Value as Json, json};
@@ -146,6 +146,10 @@ fn defects_give_their_errors_at_their_offsets() {
                 if expected.get("unreadable_by_index").is_some() {
                     got["unreadable_by_index"] = unreadable_by_index(file);
                 }
+                if expected.get("index_used").is_some() {
+                    let by_index = Trace::open_indexed(file, Limits::default()).unwrap();
+                    got["index_used"] = by_index.is_some().into();
+                }
                 if expected.get("stacks").is_some() {
                     got["stacks"] = lookups::stacks(&trace);
                 }
@@ -155,6 +159,10 @@ fn defects_give_their_errors_at_their_offsets() {
                 got
             }
         };
+        let mut got = got;
+        if expected.get("recovered").is_some() {
+            got["recovered"] = recovered::of(file);
+        }
         assert_eq!(&got, expected, "{name}");
     }
 }

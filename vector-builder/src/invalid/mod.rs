@@ -11,6 +11,7 @@ mod index;
 mod limits;
 mod metadata;
 mod raw;
+mod recover;
 mod refused;
 mod schema;
 
@@ -29,10 +30,15 @@ enum Expect {
     Damage(Vec<(&'static str, u64)>),
     /// Nothing is damaged: only events are missing by the count of their numbers.
     Missing,
-    /// Nothing is damaged; opened by the index, event chunks cannot be read: code and offset.
-    ByIndex(Vec<(&'static str, u64)>),
+    /// Nothing is damaged; whether the index may be used, and the event chunks that then cannot be read, and that cannot be
+    /// read without it.
+    ByIndex { errors: Vec<(&'static str, u64)>, unreadable: Vec<(&'static str, u64)>, used: bool },
     /// An event chunk cannot be read: code and offset.
     Unreadable(&'static str, u64),
+    /// Damage, event chunks that cannot be read, and what a recovery makes of the file.
+    Recovered(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>, serde_json::Value),
+    /// The file is refused, and no recovery makes anything of it.
+    NotRecovered(&'static str, u64),
     /// Damage, and event chunks that cannot be read.
     Both(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>),
     /// The same, and which stack belongs to which of the events that can be read.
@@ -67,6 +73,7 @@ pub fn vectors() -> Vec<Vector> {
             definitions::definitions,
             copies::copies,
             limits::limits,
+            recover::recover,
             events::events,
             epochs::epochs,
             raw::raw,
@@ -96,14 +103,20 @@ fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector 
     let json = match expect {
         Expect::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
         Expect::Damage(damages) => json!({"damages": list(damages)}),
-        Expect::ByIndex(errors) => {
-            json!({"damages": [], "unreadable": [], "unreadable_by_index": list(errors)})
+        Expect::ByIndex { errors, unreadable, used } => {
+            json!({"damages": [], "unreadable": list(unreadable), "unreadable_by_index": list(errors), "index_used": used})
         }
         Expect::Missing => json!({"damages": [], "unreadable": []}),
         Expect::Stacks(code, offset, stacks) => {
             json!({"damages": [], "unreadable": list(&[(code, *offset)]), "stacks": stacks})
         }
         Expect::Ended(damages, finished) => json!({"damages": list(damages), "finished": finished}),
+        Expect::Recovered(damages, unreadable, made) => {
+            json!({"damages": list(damages), "unreadable": list(unreadable), "recovered": made})
+        }
+        Expect::NotRecovered(code, offset) => {
+            json!({"error": {"code": code, "offset": offset}, "recovered": null})
+        }
         Expect::Both(damages, unreadable) => {
             json!({"damages": list(damages), "unreadable": list(unreadable)})
         }
