@@ -49,7 +49,7 @@ pub fn roles_in_sub_buffers(m: Maker, layout: Layout) -> Changed {
     let array = |bytes: &[u8]| Value::Array(bytes.to_vec());
     let addresses: Vec<u8> = (1..=16 / m.long as u64).flat_map(|n| number(n, m.long, m.big)).collect();
     let (text, one, two) = (b"a\0cdefghijklmnop", Value::Number(1), Value::Number(2));
-    let rest = number(m.address(0x10), m.long, m.big);
+    let rest = [0x10, 0x20].map(|low| number(m.address(low), m.long, m.big)).concat();
     let stacks = [array(&addresses), array(text), array(&rest)];
     let two_depths = [vec![one.clone(), two.clone()], stacks.to_vec()].concat();
     let events = vec![
@@ -64,6 +64,7 @@ pub fn roles_in_sub_buffers(m: Maker, layout: Layout) -> Changed {
     let mut told = |name: &str, value: Json| expected["events"][0]["fields"][name] = value;
     told("fixed", json::hex(&addresses[..m.long]));
     told("text", json::hex(&text[..m.long]));
+    told("rest", json::hex(&rest[..m.long]));
     // common_preempt_count is no event id; the time of return of the last class is a common field.
     file.set_field((2, 2), ROLE, 1, 2);
     expected["classes"][2]["fields"][2][7] = json!(1);
