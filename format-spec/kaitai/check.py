@@ -14,7 +14,11 @@ from kmt import Kmt
 MASK = (1 << 64) - 1
 EVENT_LEN_MAX = 65_536
 # Defects of files that are sound but for a rule that is checked here.
-REFUSED = {"invalid-schema-field-end-*.kmt": "a field is beyond the end of any event"}
+REFUSED = {
+    "invalid-schema-field-end-*.kmt": "a field is beyond the end of any event",
+    "invalid-schema-common-array-*.kmt": "a common field is an array",
+    "invalid-schema-common-data-loc-*.kmt": "a common field is an array",
+}
 
 
 def number_of(value):
@@ -95,6 +99,8 @@ class Reader:
             for f in body.fields[row.first_field : row.first_field + row.field_count]:
                 assert f.offset + f.size <= EVENT_LEN_MAX, "a field is beyond the end of any event"
                 fields.append([text(f.name), text(f.type_text), f.offset, f.size, number_of(f.kind), f.signed != 0, f.element_size, f.role])
+            common = (number_of(f.kind) for f in body.fields[row.first_field : row.first_field + row.common_count])
+            assert all(kind == 0 or kind > 4 for kind in common), "a common field is an array"
             name = f"{text(row.system)}:{text(row.name)}"
             told = {"number": body.first_class + i, "id": row.id, "name": name, "meaning": row.meaning,
                     "print": text(row.print_fmt), "fields": fields}
@@ -202,17 +208,23 @@ class Reader:
         id = self.number(data, 0, 2)
         told = self.classes[max(n for n, c in self.classes.items() if n < class_limit and c["id"] == id)]
         fields = {}
+        # Of several fields with one role the first one counts; if it is an array, there is no depth.
+        depth = next((f for f in told["fields"] if f[7] == 18), None)
+        depth_at = (depth[2], depth[3]) if depth and depth[4] == 0 else None
         for name, ctype, offset, size, kind, signed, element, role in told["fields"]:
             if kind == 0:
                 fields[name] = self.extend(self.number(data, offset, size), size, signed)
+                continue
+            if kind > 4:
+                fields[name] = None
                 continue
             if kind in (2, 3):
                 locator = self.number(data, offset, 4)
                 start = (locator & 0xFFFF) + (offset + 4 if kind == 3 else 0)
                 found = data[start : start + (locator >> 16)]
-            elif role == 17:
-                depth = next(fields[f[0]] for f in told["fields"] if f[7] == 18)
-                found = data[offset : offset + depth * self.long]
+            elif role == 17 and depth_at:
+                count = min(self.number(data, *depth_at), max(len(data) - offset, 0) // self.long)
+                found = data[offset : offset + count * self.long]
             else:
                 found = data[offset:] if kind == 4 else data[offset : offset + size]
                 if kind == 1 and element == 1 and ctype in ("char", "const char"):

@@ -101,6 +101,20 @@ impl Broken {
         }
     }
 
+    /// Changes a part of the row of a field, in all SCHM chunks that define its class.
+    pub fn set_field(&mut self, (class, field): (usize, usize), at: usize, value: u64, len: usize) {
+        for nth in 0..self.file.chunks.iter().filter(|c| c.kind == *b"SCHM").count() {
+            let (offset, _) = self.chunk(b"SCHM", nth);
+            let head = |at: usize, len: usize| self.number(offset + 64 + at, len) as usize;
+            let (first, count) = (head(4, 4), head(12, 4));
+            let Some(row) = class.checked_sub(first).filter(|row| *row < count) else { continue };
+            let fields_at = head(0, 4) + count * head(32, 2);
+            let first_field = head(head(0, 4) + row * head(32, 2) + 8, 4);
+            let field_len = head(34, 2);
+            self.body(b"SCHM", nth, fields_at + (first_field + field) * field_len + at, value, len);
+        }
+    }
+
     /// Gives a body without a codec another length; its chunk keeps its own.
     pub fn resize(&mut self, kind: &[u8; 4], nth: usize, len: usize) -> u64 {
         self.header(kind, nth, 24, len as u64, 8);

@@ -69,3 +69,76 @@ pub const DIFFERENCES: Class = Class {
     ],
     print: "\"\"",
 };
+
+/// Arrays of dynamic length, whose words are changed by hand.
+pub const DYNAMIC: Class = Class {
+    system: "odd",
+    name: "dynamic",
+    id: 304,
+    meaning: 0,
+    fields: &[
+        Field { kind: 2, element: 1, ..field("text", "__data_loc char[]", 4, true, 0) },
+        Field { kind: 3, bracket: "[]", element: 4, ..field("words", "__rel_loc u32", 4, false, 0) },
+    ],
+    print: "\"\"",
+};
+
+const fn addresses(name: &'static str, ctype: &'static str, element: usize) -> Field {
+    Field { kind: 1, bracket: "[16]", element, ..field(name, ctype, 16, false, 17) }
+}
+
+/// Stacks of every kind of array; of the two numbers of addresses the first one counts.
+pub const TWO_DEPTHS: Class = Class {
+    system: "odd",
+    name: "two_depths",
+    id: 305,
+    meaning: 0,
+    fields: &[
+        field("depth", "unsigned int", 4, false, 18),
+        field("another", "unsigned int", 4, false, 18),
+        addresses("fixed", "unsigned long", 0),
+        addresses("text", "char", 1),
+        Field { kind: 4, bracket: "[]", element: 0, ..field("rest", "unsigned long", 0, false, 17) },
+    ],
+    print: "\"\"",
+};
+
+/// A stack beside two numbers of addresses, of which the first one is an array.
+pub const ARRAY_DEPTH: Class = Class {
+    system: "odd",
+    name: "array_depth",
+    id: 306,
+    meaning: 0,
+    fields: &[
+        Field { kind: 1, bracket: "[4]", element: 1, ..field("depth", "u8", 4, false, 18) },
+        field("another", "unsigned int", 4, false, 18),
+        addresses("fixed", "unsigned long", 0),
+    ],
+    print: "\"\"",
+};
+
+/// The time when a function was entered in an array.
+pub const ARRAY_TIME: Class = Class {
+    system: "odd",
+    name: "array_time",
+    id: 307,
+    meaning: 0,
+    fields: &[
+        field("returned", "unsigned long long", 8, false, 20),
+        Field { kind: 2, element: 1, ..field("entered", "__data_loc char[]", 8, false, 19) },
+    ],
+    print: "\"\"",
+};
+
+/// Two times of a function; the first one becomes a common field by hand.
+pub const COMMON_TIME: Class = Class {
+    system: "odd",
+    name: "common_time",
+    id: 308,
+    meaning: 0,
+    fields: &[
+        field("returned", "unsigned long long", 8, false, 20),
+        field("entered", "unsigned long long", 8, false, 19),
+    ],
+    print: "\"\"",
+};

@@ -101,9 +101,10 @@ impl ArrayPlan {
         let info = class.fields.get(field)?;
         let is_stack = class.roles.get(field) == Some(&Role::STACK);
         let depth = class.field_with(Role::STACK_DEPTH).filter(|_| is_stack);
-        let depth =
-            depth.and_then(|d| class.fields.get(d)).map(|f| Segment { offset: f.offset, len: f.size });
-        let is_fixed_text = info.is_fixed_text();
+        let depth = depth.and_then(|d| class.fields.get(d)).filter(|f| f.kind == FieldKind::Scalar);
+        let depth = depth.map(|f| Segment { offset: f.offset, len: f.size });
+        // Addresses are no text, whatever the type of the field.
+        let is_fixed_text = info.is_fixed_text() && depth.is_none();
         Some(Self { field, offset: info.offset, size: info.size, kind: info.kind, is_fixed_text, depth })
     }
 

@@ -42,11 +42,17 @@ impl<'d, T> TableRows<'d, T>
 where
     T: FromBytes + KnownLayout + Immutable + Unaligned + 'static,
 {
-    /// `count` rows from `offset` of `bytes` on.
-    pub fn at(bytes: &'d [u8], offset: usize, count: usize, row_len: usize, base: u64) -> Result<Self> {
+    /// Checks the length of a row, before any table is looked at.
+    pub fn check_len(row_len: usize, base: u64) -> Result<()> {
         if row_len < size_of::<T>() {
             return Err(Error::at(base, ErrorKind::Malformed("the rows of a table have an invalid length")));
         }
+        Ok(())
+    }
+
+    /// `count` rows from `offset` of `bytes` on.
+    pub fn at(bytes: &'d [u8], offset: usize, count: usize, row_len: usize, base: u64) -> Result<Self> {
+        Self::check_len(row_len, base)?;
         let len = count.saturating_mul(row_len);
         let bytes = array_at::<u8>(bytes, offset, len, base)?;
         Ok(Self { bytes, row_len, count, row: core::marker::PhantomData })

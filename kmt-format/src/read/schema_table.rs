@@ -220,6 +220,11 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         let last_shape = head.first_shape.get().saturating_add(head.shape_count.get());
         limit("classes", "the number of event classes", last_class, limits.classes)?;
         limit("shapes", "the number of shapes", last_shape, limits.shapes)?;
+        // All lengths, then the tables: a wrong length is the error, whichever table it is of.
+        TableRows::<ClassRow<O>>::check_len(head.class_len.get().into(), base)?;
+        TableRows::<FieldRow<O>>::check_len(head.field_len.get().into(), base)?;
+        TableRows::<ShapeRow<O>>::check_len(head.shape_len.get().into(), base)?;
+        TableRows::<SlotRow<O>>::check_len(head.slot_len.get().into(), base)?;
         let classes =
             TableRows::next(body, &mut at, head.class_count.get(), head.class_len.get().into(), base)?;
         let fields =
@@ -297,8 +302,11 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
     fn class(&mut self, row: &ClassRow<O>) -> Result<EventClass> {
         let (fields, roles) = self.fields(row.first_field.get(), row.field_count.get())?;
         let common_count = usize::from(row.common_count.get());
-        if common_count > fields.len() {
+        let Some(common) = fields.get(..common_count) else {
             return Err(self.bad("a class has more common fields than fields"));
+        };
+        if !common.iter().all(|f| matches!(f.kind, FieldKind::Scalar | FieldKind::Opaque(_))) {
+            return Err(self.bad("a common field is an array"));
         }
         let (system, name) = (self.text(&row.system)?, self.text(&row.name)?);
         let format = self.text(&row.format_text)?;

@@ -27,6 +27,9 @@ pub(super) struct SubBufferDecoder {
     shared_ids: BTreeMap<u16, Vec<u16>>,
 }
 
+/// Classes of sub-buffers: shapes of a chunk have 16 bits, and there are three for each class.
+const CLASSES_MAX: usize = 21_840;
+
 /// Memory of a plan for each field of its class, in bytes: three slots, and steps.
 const PLAN_PER_FIELD: usize = 160;
 
@@ -43,8 +46,7 @@ impl SubBufferDecoder {
         if self.plan_of_id.is_empty() {
             self.plan_of_id = vec![0; 1 << 16];
         }
-        // Shapes of a chunk have 16 bits, and there are three for each class.
-        let count = schema.class_count().min(usize::from(u16::MAX) / 3);
+        let count = schema.class_count().min(CLASSES_MAX);
         self.plans.resize_with(count.max(self.plans.len()), || None);
         for index in schema.take_fresh() {
             let class = schema.class(index).filter(|_| index < count);
@@ -177,6 +179,9 @@ impl Layout {
         let data_size = data_size.ok_or_else(|| bad("the layout of a sub-buffer is invalid"))?;
         if head.record_count.get() as usize > EVENTS_MAX {
             return Err(bad("a chunk of sub-buffers has more than 60,000 events"));
+        }
+        if head.class_limit.get() as usize > CLASSES_MAX {
+            return Err(bad("a chunk of sub-buffers has more than 21,840 classes"));
         }
         let count = head.sub_buffer_count.get() as usize;
         if count.checked_mul(len) != body.len().checked_sub(head_len) {

@@ -117,7 +117,7 @@ fn builder(class: &EventClass) -> Builder {
     for (field, role) in class.fields.iter().zip(class.roles.iter()).take(class.common_count) {
         let place = match *role {
             _ if is_opaque(field) => UNKNOWN,
-            Role::EVENT_ID if field.kind == FieldKind::Scalar => Place::ClassId,
+            Role::EVENT_ID if is_event_id(field) => Place::ClassId,
             _ => Place::Context,
         };
         builder.push(place, stored_size(field.kind, field.size), Transform::None, 0);
@@ -130,6 +130,11 @@ const UNKNOWN: Place = Place::Opaque { place: u8::MAX, transform: 0 };
 
 fn is_opaque(field: &Field) -> bool {
     matches!(field.kind, FieldKind::Opaque(_))
+}
+
+/// True if the field is the id at the start of every record; the role alone does not make a field that.
+fn is_event_id(field: &Field) -> bool {
+    field.kind == FieldKind::Scalar && (field.offset, field.size) == (0, 2)
 }
 
 /// Arrays are stored as a heap offset of 4 bytes.
@@ -176,8 +181,11 @@ fn is_address(field: &Field, class: &EventClass, i: usize) -> bool {
 fn timed_fields(class: &EventClass, long_size: usize) -> Option<(usize, usize)> {
     let entry = class.field_with(Role::ENTRY_TIME)?;
     let returned = class.field_with(Role::RETURN_TIME)?;
-    let both_u64 = [entry, returned].iter().all(|&i| class.fields.get(i).is_some_and(|f| f.size == 8));
-    (long_size == 8 && both_u64 && returned < 256).then_some((entry, returned))
+    let is_u64 = |f: &Field| f.kind == FieldKind::Scalar && f.size == 8;
+    let both_u64 = [entry, returned].iter().all(|&i| class.fields.get(i).is_some_and(is_u64));
+    // Common fields are in the context.
+    let are_own = entry.min(returned) >= class.common_count;
+    (long_size == 8 && both_u64 && are_own && returned < 256).then_some((entry, returned))
 }
 
 fn payload(class: &EventClass, index: usize) -> Shape {

@@ -1,11 +1,16 @@
 //! Sound files that no writer of these vectors makes: built, and then changed by hand.
 
+mod arrays;
 mod edges;
 mod not_checked;
 mod numbers;
+mod roles;
+mod scalars;
 mod slots;
+pub(crate) mod symbols;
 mod words;
 
+pub(crate) use scalars::put_character;
 use serde_json::Value as Json;
 
 use crate::Vector;
@@ -48,6 +53,17 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("last-event-number", edges::last_event_number(m, layout)));
             cases.push(("stack-elements", edges::stack_elements(m, layout)));
             cases.push(("overwritten-alone", edges::overwritten_alone(m, layout)));
+            cases.push(("roles-of-stacks", roles::roles_of_stacks(m, layout)));
+            cases.push(("roles-in-sub-buffers", roles::roles_in_sub_buffers(m, layout)));
+            cases.push(("common-unknown", roles::common_unknown(m, layout)));
+            cases.push(("cut-arrays", arrays::cut_arrays(m, layout)));
+            cases.push(("narrow", scalars::narrow(m, layout)));
+            cases.push(("bases", scalars::bases(m, layout)));
+            cases.push(("print-fmt-character", scalars::character(m, layout)));
+            cases.push(("alike-slots", scalars::alike_slots(m, layout)));
+            cases.push(("steps", scalars::steps(m, layout)));
+            cases.push(("long-numbers", symbols::long_numbers(m, layout)));
+            cases.push(("nul-inside", arrays::nul_inside(m, layout)));
         }
         for (name, (file, expected)) in cases {
             let name = format!("{name}-{suffix}");

@@ -31,5 +31,19 @@ pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
     empty.header(b"META", 0, 52, len, 4);
     let offset = empty.header(b"META", 0, 13, 1, 1) + 64;
     out.push(("codec-empty", empty, Expect::Damage(vec![("codec", offset)])));
+    out.push(offset_of_none(layout));
     out
+}
+
+/// A block of LZ4 with a match at offset 0: a literal, 4 bytes from where they are written, and 5 literals.
+fn offset_of_none(layout: Layout) -> Defect {
+    const BLOCK: [u8; 10] = [0x10, 0, 0, 0, 0x50, 0, 0, 0, 0, 0];
+    let mut file = Broken::new(&[Op::Meta(vec![("key", &[0; 8])])], layout);
+    let (start, _) = file.chunk(b"META", 0);
+    file.file.bytes[start + 64 + 12..][..BLOCK.len()].copy_from_slice(&BLOCK);
+    file.header(b"META", 0, 52, 12, 4);
+    file.header(b"META", 0, 24, 12 + BLOCK.len() as u64, 8);
+    file.header(b"META", 0, 32, 12 + 10, 8);
+    let offset = file.header(b"META", 0, 13, 1, 1) + 64;
+    ("codec-lz4-offset-0", file, Expect::Damage(vec![("codec", offset)]))
 }

@@ -3,6 +3,7 @@
 use super::{Defect, Expect, base_ops};
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
+use crate::changed::symbols as numbers;
 use crate::model::{Layout, Op};
 
 pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
@@ -55,6 +56,12 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
         out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
     }
     out.extend(symbols(m, layout));
+    for (name, len, last) in [("symbol-number-65-bits", 10, 2), ("symbol-number-11-bytes", 11, 0)] {
+        let mut broken = Broken::new(&[Op::Symbols(vec![], numbers::symbols(m), (0, 0))], layout);
+        numbers::put_size(&mut broken, 0, len, last);
+        let offset = broken.chunk(b"KSYM", 0).0 as u64 + 64;
+        out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
+    }
     let mut ops = base_ops(m);
     ops.push(Op::Clock("local", false, false));
     let clocks = Broken::new(&ops, layout);
@@ -95,6 +102,11 @@ fn symbols(m: Maker, layout: Layout) -> Vec<Defect> {
     add("symbol-first-address", names, &|b| b.body(b"KSYM", 0, head + 2 * row + 1, 1, 1));
     add("symbol-blocks-fall", names, &|b| b.body(b"KSYM", 0, head + row, base + 0x80, 8));
     add("symbol-blocks-overlap", names, &|b| b.body(b"KSYM", 0, head + row + 8, 0, 4));
+    // The table of owners ends behind the body, and the length of the rows behind it is wrong.
+    add("symbol-row-length-first", names, &|b| {
+        b.body(b"KSYM", 0, 4, 1 << 20, 4);
+        b.body(b"KSYM", 0, 36, 4, 4)
+    });
     let long = std::str::from_utf8(&LONG).unwrap_or("");
     add("symbol-long-name", ["a", long, "c"], &|b| b.chunk(b"KSYM", 0).0 as u64 + 64);
     out

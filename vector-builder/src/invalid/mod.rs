@@ -2,12 +2,16 @@
 
 mod chunks;
 mod codecs;
+mod copies;
+mod definitions;
 mod ends;
 mod epochs;
 mod events;
 mod index;
+mod limits;
 mod metadata;
 mod raw;
+mod recover;
 mod refused;
 mod schema;
 
@@ -26,10 +30,17 @@ enum Expect {
     Damage(Vec<(&'static str, u64)>),
     /// Nothing is damaged: only events are missing by the count of their numbers.
     Missing,
-    /// Nothing is damaged; opened by the index, event chunks cannot be read: code and offset.
-    ByIndex(Vec<(&'static str, u64)>),
+    /// Nothing is damaged; whether the index may be used, and the event chunks that then cannot be read, and that cannot be
+    /// read without it.
+    ByIndex { errors: Vec<(&'static str, u64)>, unreadable: Vec<(&'static str, u64)>, used: bool },
     /// An event chunk cannot be read: code and offset.
     Unreadable(&'static str, u64),
+    /// Damage, event chunks that cannot be read, and what a recovery makes of the file.
+    Recovered(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>, serde_json::Value),
+    /// The file is refused, and no recovery makes anything of it.
+    NotRecovered(&'static str, u64),
+    /// Damage, and event chunks that cannot be read.
+    Both(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>),
     /// The same, and which stack belongs to which of the events that can be read.
     Stacks(&'static str, u64, serde_json::Value),
     /// Damage, and whether the file is finished.
@@ -59,6 +70,10 @@ pub fn vectors() -> Vec<Vector> {
             ends::ends,
             metadata::metadata,
             schema::schema,
+            definitions::definitions,
+            copies::copies,
+            limits::limits,
+            recover::recover,
             events::events,
             epochs::epochs,
             raw::raw,
@@ -70,6 +85,9 @@ pub fn vectors() -> Vec<Vector> {
     }
     let (name, broken, expect) = metadata::too_many_cpus();
     out.push(vector(name, "le64-lz4", &broken, &expect));
+    for (name, broken, expect) in copies::far_copies() {
+        out.push(vector(name, "le64", &broken, &expect));
+    }
     for (suffix, big, long) in [("le32", false, 4), ("be64", true, 8)] {
         let (m, layout) = (Maker { big, long }, Layout::plain(big, long));
         let found = schema::field_end(m, layout).into_iter();
@@ -85,14 +103,23 @@ fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector 
     let json = match expect {
         Expect::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
         Expect::Damage(damages) => json!({"damages": list(damages)}),
-        Expect::ByIndex(errors) => {
-            json!({"damages": [], "unreadable": [], "unreadable_by_index": list(errors)})
+        Expect::ByIndex { errors, unreadable, used } => {
+            json!({"damages": [], "unreadable": list(unreadable), "unreadable_by_index": list(errors), "index_used": used})
         }
         Expect::Missing => json!({"damages": [], "unreadable": []}),
         Expect::Stacks(code, offset, stacks) => {
             json!({"damages": [], "unreadable": list(&[(code, *offset)]), "stacks": stacks})
         }
         Expect::Ended(damages, finished) => json!({"damages": list(damages), "finished": finished}),
+        Expect::Recovered(damages, unreadable, made) => {
+            json!({"damages": list(damages), "unreadable": list(unreadable), "recovered": made})
+        }
+        Expect::NotRecovered(code, offset) => {
+            json!({"error": {"code": code, "offset": offset}, "recovered": null})
+        }
+        Expect::Both(damages, unreadable) => {
+            json!({"damages": list(damages), "unreadable": list(unreadable)})
+        }
         Expect::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
     };
     let name = format!("invalid-{name}-{suffix}");

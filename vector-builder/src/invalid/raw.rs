@@ -54,6 +54,8 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
     );
     raw("raw-classes-untold", &|b| b.body(b"RAWP", 0, 64, 0, 8), "malformed");
     let data = RAW_HEAD + 8 + m.long;
+    raw("raw-first-time", &|b| b.body(b"RAWP", 0, 16, 99, 8), "malformed");
+    raw("raw-last-time", &|b| b.body(b"RAWP", 0, 24, 1 << 40, 8), "malformed");
     raw("raw-longer", &|b| b.resize(b"RAWP", 0, RAW_HEAD + 2 * 1024 + 8) + 64, "malformed");
     raw("raw-time-outside", &|b| b.body(b"RAWP", 0, 52, 1_020, 2), "malformed");
     raw("raw-commit-outside", &|b| b.body(b"RAWP", 0, 54, 1_022, 2), "malformed");

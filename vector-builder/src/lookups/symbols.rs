@@ -85,6 +85,8 @@ pub fn bounds(m: Maker, start: bool, end: bool) -> Case {
         (b + 0x100, 0, b't', 0, "unsized"),
         (b + 0x200, 0x10, b'a', 0, "absolute"),
         (b + 0x300, 0x10, b't', 0, "behind"),
+        // The smallest size that bounds nothing.
+        (b + 0x400, 0xffff_ffff, b't', 0, "gap"),
     ];
     let when = |is: bool, row: Json| if is { row } else { nothing(row[0].as_u64().unwrap_or(0)) };
     let asked = vec![
@@ -94,6 +96,7 @@ pub fn bounds(m: Maker, start: bool, end: bool) -> Case {
         when(end, found(b + 0x180, "unsized", 0x80, None)),
         when(start, found(b + 0x208, "absolute", 8, None)),
         when(!end, found(b + 0x308, "behind", 8, None)),
+        nothing(b + 0x408),
     ];
     let bound = |is: bool, address: u64| if is { address } else { 0 };
     let bounds = (bound(start, b), bound(end, b + 0x210));

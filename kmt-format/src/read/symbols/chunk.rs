@@ -77,6 +77,8 @@ impl<'d> SymbolChunk<'d> {
         let (core_start, core_end) = (head.core_start.get(), head.core_end.get());
         let symbol_count = head.symbol_count.get() as usize;
         let mut at = head_len::<SymbolsHead<O>>(head.head_len.get(), &body, base)?;
+        TableRows::<SymbolOwnerRow<O>>::check_len(head.owner_len.get() as usize, base)?;
+        TableRows::<SymbolBlockRow<O>>::check_len(head.block_len.get() as usize, base)?;
         let (count, len) = (head.owner_count.get(), head.owner_len.get() as usize);
         let rows = TableRows::<SymbolOwnerRow<O>>::next(&body, &mut at, count, len, base)?;
         let owners: Vec<Owner> = rows.iter().map(owner).collect();

@@ -11,6 +11,7 @@ pub mod naive_events;
 pub mod naive_lookups;
 pub mod naive_metadata;
 pub mod naive_raw;
+pub mod recovered;
 pub mod seeds;
 pub mod skip;
 pub mod stamp;

@@ -245,12 +245,14 @@ fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BT
         let at = class_at + i * class_len;
         let count = body.number(at + 4, 2) as usize;
         let first = body.u32(at + 8);
+        let common = body.number(at + 6, 2) as usize;
         let fields = (first..first + count)
             .map(|f| {
                 let at = field_at + f * field_len;
                 let (kind, signed) = (body.data[at + 24], body.data[at + 25] != 0);
                 let (offset, size) = (body.u32(at + 16), body.u32(at + 20));
                 assert!(offset + size <= 65_536, "a field is beyond the end of any event");
+                assert!(f - first >= common || kind == 0 || kind > 4, "a common field is an array");
                 let is_char = ["char", "const char"].contains(&text(at + 8).as_str());
                 let is_text = kind == 1 && body.data[at + 26] == 1 && is_char;
                 let role = body.number(at + 28, 2);

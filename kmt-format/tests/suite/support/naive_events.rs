@@ -103,7 +103,8 @@ pub fn event((cpu, time): (u32, u64), (number, class): (usize, &Class), values: 
         let at = class.fields.iter().position(|f| f.role == role);
         at.map_or(0, |at| if let Value::Number(n) = values[at] { n } else { 0 })
     };
-    let (flags, pid) = (with_role(2), with_role(4));
+    // Of common_pid the lower four bytes count.
+    let (flags, pid) = (with_role(2), with_role(4) & 0xffff_ffff);
     let names = class.fields.iter().map(|f| f.name.clone());
     Event {
         cpu,

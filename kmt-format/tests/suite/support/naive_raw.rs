@@ -71,26 +71,31 @@ fn record(
 ) -> Event {
     let id = record.number(0, 2);
     let (number, class) = classes.range(..class_limit).rev().find(|(_, c)| c.id == id).unwrap();
-    let depth = class.fields.iter().find(|f| f.role == 18);
+    // Of several fields with one role the first one counts; if it is an array, there is no depth.
+    let depth = class.fields.iter().find(|f| f.role == 18).filter(|f| f.kind == 0);
+    // What lies outside the record is cut off.
+    let cut = |start: usize, len: usize| {
+        let start = start.min(record.data.len());
+        &record.data[start..record.data.len().min(start.saturating_add(len))]
+    };
     let fields = class.fields.iter().map(|f| match f.kind {
         0 => extended(record.number(f.offset, f.size), f.size, f.signed),
-        1 if f.role == 17 && depth.is_some() => {
-            let depth = depth.map_or(0, |f| record.number(f.offset, f.size)) as usize;
-            let room = (record.data.len() - f.offset) / long;
-            Value::Bytes(record.data[f.offset..f.offset + depth.min(room) * long].to_vec())
+        1 | 4 if f.role == 17 && depth.is_some() => {
+            let depth = depth.map_or(0, |f| record.number(f.offset, f.size));
+            let room = record.data.len().saturating_sub(f.offset) / long;
+            Value::Bytes(cut(f.offset, (depth.min(room as u64) as usize) * long).to_vec())
         }
         1 => {
-            let bytes = &record.data[f.offset..f.offset + f.size];
+            let bytes = cut(f.offset, f.size);
             let len = if f.is_text { bytes.iter().position(|&b| b == 0) } else { None };
-            Value::Bytes(bytes[..len.unwrap_or(f.size)].to_vec())
+            Value::Bytes(bytes[..len.unwrap_or(bytes.len())].to_vec())
         }
-        4 => Value::Bytes(record.data[f.offset..].to_vec()),
+        4 => Value::Bytes(cut(f.offset, usize::MAX).to_vec()),
         5.. => Value::Opaque,
         kind => {
             let locator = record.u32(f.offset);
             let origin = if kind == 3 { f.offset + 4 } else { 0 };
-            let start = origin + (locator & 0xffff);
-            Value::Bytes(record.data[start..start + (locator >> 16)].to_vec())
+            Value::Bytes(cut(origin + (locator & 0xffff), locator >> 16).to_vec())
         }
     });
     event((cpu, time), (*number, class), fields.collect())
