@@ -9,7 +9,7 @@ use kmt_analyze::collect::Collectors;
 use kmt_analyze::open::{self, Session};
 use kmt_analyze::pass::{self, Condition, Request, Selection, TimeRange};
 use kmt_analyze::reports::{
-    Answer, AnyReport, Context, Look, REPORTS, Report, Summary, View, collect, needs, page,
+    Answer, AnyReport, Context, Look, REPORTS, Report, ReportContext, Summary, View, collect, needs, page,
 };
 
 use super::analyze::input;
@@ -75,11 +75,11 @@ fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport]) -> (Vec<Shown>, 
     let counting = collectors.add(Counting);
     let analysis =
         pass::run(context.session, &Request::new(context.selection, &collectors).with(needs(reports)));
-    let rows = Summary.compute(context, &analysis, &());
+    let context = &ReportContext::new(context, &analysis);
+    let rows = Summary.compute(context, &());
     analysis.get(counting).check(&rows, !context.selection.is_active());
     let view = context.view(Look::default());
-    let shown =
-        pending.iter().map(|report| report.answer(context, &analysis).map(|answer| show(&*answer, &view)));
+    let shown = pending.iter().map(|report| report(context).map(|answer| show(&*answer, &view)));
     (shown.collect(), *analysis.get(counting))
 }
 
@@ -89,7 +89,8 @@ fn alone(context: &Context<'_, '_>, report: &dyn AnyReport) -> Shown {
     let pending = report.collect(context, &mut collectors);
     let analysis =
         pass::run(context.session, &Request::new(context.selection, &collectors).with(needs(&[report])));
-    pending.answer(context, &analysis).map(|answer| show(&*answer, &context.view(Look::default())))
+    pending(&ReportContext::new(context, &analysis))
+        .map(|answer| show(&*answer, &context.view(Look::default())))
 }
 
 /// A report as JSON that can be parsed, and as text that cannot steer a terminal.

@@ -21,6 +21,7 @@ use crate::pass::selection::Selection;
 use crate::pass::sum_of;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
 use crate::reports::fragmentation::{Fragmentation, OccupancyTables};
@@ -98,64 +99,77 @@ const ROWS_MAX: usize = 60;
 
 /// Writes the chart.
 pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+    let context = Context { session, selection: &options.selection, limit: ROWS_MAX };
     match options.kind {
-        Kind::Timeline => timeline(session, options),
-        Kind::Flame | Kind::Icicle => flame(session, options),
-        Kind::Waste => waste(session, options),
-        Kind::Lifetimes => lifetimes(session, options),
-        Kind::Filling => filling(session, options),
-        Kind::Pageblocks => pageblocks(session, options),
-        Kind::Latency => latency(session, options),
+        Kind::Timeline => timeline(&context, options),
+        Kind::Flame | Kind::Icicle => flame(&context, options),
+        Kind::Waste => waste(&context, options),
+        Kind::Lifetimes => lifetimes(&context, options),
+        Kind::Filling => filling(&context, options),
+        Kind::Pageblocks => pageblocks(&context, options),
+        Kind::Latency => latency(&context, options),
     }
 }
 
-fn timeline(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let report = TimelineReport { by: options.by, steps: options.steps, lines: options.lines };
-    let (analysis, rows) = rows_of(session, options, &report)?;
+    let (analysis, rows) = rows_of(context, &report)?;
+    let context = ReportContext::new(context, &analysis);
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let command = format!("timeline --by {by} --steps {} -l {}", options.steps, options.lines);
-    let frame = frame(session, &analysis, &options.selection, command);
-    write(session, &analysis, options, &timeline::of(&rows.timeline, &frame))
+    let frame = frame(&context, command);
+    write(&context, options, &timeline::of(&rows.timeline, &frame))
 }
 
-fn waste(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+fn waste(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let report = Sizes::with_defaults().ok_or_else(|| Failure::new("sizes needs options"))?;
-    let (analysis, rows) = rows_of(session, options, &report)?;
-    let frame = frame(session, &analysis, &options.selection, "sizes".to_owned());
-    write(session, &analysis, options, &waste::of(&rows, &frame))
+    let (analysis, rows) = rows_of(context, &report)?;
+    let context = ReportContext::new(context, &analysis);
+    let frame = frame(&context, "sizes".to_owned());
+    write(&context, options, &waste::of(&rows, &frame))
 }
 
-fn lifetimes(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+fn lifetimes(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let report = Lifetimes::by_size();
-    let (analysis, rows) = rows_of(session, options, &report)?;
-    let frame = frame(session, &analysis, &options.selection, "lifetimes --by size".to_owned());
-    write(session, &analysis, options, &lifetimes::of(&rows, &frame))
+    let (analysis, rows) = rows_of(context, &report)?;
+    let context = ReportContext::new(context, &analysis);
+    let frame = frame(&context, "lifetimes --by size".to_owned());
+    write(&context, options, &lifetimes::of(&rows, &frame))
 }
 
-fn filling(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
-    let (analysis, rows) = rows_of(session, options, &Fragmentation)?;
+fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
+    let (analysis, rows) = rows_of(context, &Fragmentation)?;
+    let context = ReportContext::new(context, &analysis);
     let occupied = match &rows.fragmentation.occupancy {
         OccupancyTables::Found(occupied) => occupied,
-        OccupancyTables::Refused { refused } => return Err(lacks(session, "filling of slabs", refused)),
+        OccupancyTables::Refused { refused } => {
+            return Err(lacks(context.session, "filling of slabs", refused));
+        }
     };
-    let frame = frame(session, &analysis, &options.selection, "fragmentation".to_owned());
-    write(session, &analysis, options, &filling::of(occupied, &frame))
+    let frame = frame(&context, "fragmentation".to_owned());
+    write(&context, options, &filling::of(occupied, &frame))
 }
 
-fn pageblocks(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
-    let (analysis, rows) = rows_of(session, options, &Fragmentation)?;
+fn pageblocks(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
+    let (analysis, rows) = rows_of(context, &Fragmentation)?;
+    let context = ReportContext::new(context, &analysis);
     let Some(blocks) = &rows.fragmentation.pages.pageblocks else {
-        return Err(lacks(session, "pageblocks", "it needs kmem:mm_page_alloc, which was not recorded"));
+        return Err(lacks(
+            context.session,
+            "pageblocks",
+            "it needs kmem:mm_page_alloc, which was not recorded",
+        ));
     };
-    let frame = frame(session, &analysis, &options.selection, "fragmentation".to_owned());
-    write(session, &analysis, options, &pageblocks::of(blocks, &frame))
+    let frame = frame(&context, "fragmentation".to_owned());
+    write(&context, options, &pageblocks::of(blocks, &frame))
 }
 
-fn latency(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
-    let (analysis, rows) = rows_of(session, options, &Latency::with_all_stalls())?;
-    let frame = frame(session, &analysis, &options.selection, "latency --threshold 0".to_owned());
-    let span = options.selection.span(session);
-    write(session, &analysis, options, &latency::of(&rows, span, &session.losses, &frame))
+fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
+    let (analysis, rows) = rows_of(context, &Latency::with_all_stalls())?;
+    let context = ReportContext::new(context, &analysis);
+    let frame = frame(&context, "latency --threshold 0".to_owned());
+    let span = options.selection.span(context.session);
+    write(&context, options, &latency::of(&rows, span, &context.session.losses, &frame))
 }
 
 fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {
@@ -163,33 +177,29 @@ fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {
 }
 
 /// The rows of a report.
-fn rows_of<R: Report>(
-    session: &Session<'_>,
-    options: &ChartOptions,
-    report: &R,
-) -> Result<(Analysis, R::Rows)> {
-    let selection = &options.selection;
-    selection.check(session, "this chart", Report::keys(report))?;
-    let context = Context { session, selection, limit: ROWS_MAX };
-    let (analysis, rows) = typed(&context, report);
-    let path = session.path.display();
+fn rows_of<R: Report>(context: &Context<'_, '_>, report: &R) -> Result<(Analysis, R::Rows)> {
+    context.selection.check(context.session, "this chart", Report::keys(report))?;
+    let (analysis, rows) = typed(context, report);
+    let path = context.session.path.display();
     Ok((analysis, rows.map_err(|reason| Failure::new(format!("{path}: no {}: {reason}", R::TITLE)))?))
 }
 
-fn flame(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
+fn flame(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let Stacks { lines, result } =
-        folded_stacks(session, &options.selection, &options.target, options.weight, options.pages)?;
+        folded_stacks(context.session, &options.selection, &options.target, options.weight, options.pages)?;
+    let context = ReportContext::new(context, &result);
     let by = options.weight.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let command = format!("export folded --by {by}{}", if options.pages { " --pages" } else { "" });
-    let frame = frame(session, &result, &options.selection, command);
+    let frame = frame(&context, command);
     let what = flame::what(options.weight, options.pages, options.selection.at.is_some());
     let layout = flame::Layout { is_icicle: options.kind == Kind::Icicle, before: options.before.as_ref() };
-    write(session, &result, options, &flame::of(&lines, what, layout, &frame))
+    write(&context, options, &flame::of(&lines, what, layout, &frame))
 }
 
 /// The heading, source and trust of a chart.
-fn frame(session: &Session<'_>, analysis: &Analysis, selection: &Selection, command: String) -> Frame {
-    let stated = Stated::of(session, selection, analysis);
+fn frame(context: &ReportContext<'_, '_>, command: String) -> Frame {
+    let (session, analysis) = (context.session, context.analysis);
+    let stated = Stated::of(context);
     let start = session.first_time().unwrap_or(0);
     Frame {
         file: escaped(session.path.as_os_str().as_encoded_bytes()),
@@ -198,11 +208,12 @@ fn frame(session: &Session<'_>, analysis: &Analysis, selection: &Selection, comm
         start,
         unit: session.unit(),
         selection: stated.as_ref().map_or(Vec::new(), Stated::lines),
-        trust: warnings(session, analysis, &sum_of(analysis, None)),
+        trust: warnings(context, &sum_of(analysis, None)),
     }
 }
 
-fn write(session: &Session<'_>, analysis: &Analysis, options: &ChartOptions, text: &str) -> Result<Outcome> {
+fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, text: &str) -> Result<Outcome> {
+    let (session, analysis) = (context.session, context.analysis);
     let mut out = crate::export::output::Export::open(&options.target)?;
     out.write(text.as_bytes())?;
     out.finish()?;

@@ -24,7 +24,7 @@ impl Collector for PageStacks {
         PageStackSums { has_stacks: share.has_stacks, stacks: HashMap::default() }
     }
 
-    /// By number of the stack; pages without one are under [`NO_STACK`](crate::ledger::frames::NO_STACK).
+    /// By number of the stack; pages without one are under `NO_STACK`.
     fn merge(&self, first: PageStackSums, others: Vec<PageStackSums>) -> Self::Output {
         merged(first.stacks, others.into_iter().map(|part| part.stacks).collect())
     }

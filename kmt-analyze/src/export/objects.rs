@@ -17,8 +17,9 @@ use crate::pass::selection::Selection;
 use crate::pass::size_classes::SizeClasses;
 use crate::pass::{self, Needs, Request};
 use crate::render::text::escaped;
-use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Stated;
+use crate::reports::common::{Context, ReportContext};
 use crate::stream::{Api, Site};
 use crate::trace::session::Session;
 
@@ -55,7 +56,8 @@ pub fn lives(
     if let Some(failure) = failure.borrow_mut().take() {
         return Err(failure);
     }
-    let basis = Basis::of(session, &result);
+    let context = ReportContext::new(&Context { session, selection, limit: 0 }, &result);
+    let basis = context.basis();
     if let Some(reason) = basis.lacks(rests_on) {
         let failure = Failure::new(format!("{}: no export: {reason}", session.path.display()));
         let has_pages = basis.lacks(Input::SlabAllocs).is_some() && basis.lacks(Input::Pages).is_none();
@@ -66,7 +68,7 @@ pub fn lives(
     }
     // Missing events are reported on standard error, since rows cannot contain them.
     basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
-    Stated::of(session, selection, &result).iter().for_each(Stated::report_nothing);
+    Stated::of(&context).iter().for_each(Stated::report_nothing);
     let objects =
         result.get(lives).read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;
     Ok(Lives { result, objects })

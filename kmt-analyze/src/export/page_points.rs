@@ -12,9 +12,10 @@ use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
 use crate::render::text::escaped;
-use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::basis::Input;
 use crate::reports::common::page_callers::of_users;
 use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::{Context, ReportContext};
 use crate::trace::session::Session;
 
 /// Pages of one stack and kind.
@@ -43,7 +44,8 @@ pub fn of(session: &Session<'_>, selection: &Selection) -> Result<PagePoints> {
     let mut collectors = Collectors::default();
     let groups = collectors.add(PageGroups);
     let result = pass::run(session, &Request::new(selection, &collectors));
-    let basis = Basis::of(session, &result);
+    let context = ReportContext::new(&Context { session, selection, limit: 0 }, &result);
+    let basis = context.basis();
     if let Some(reason) = basis.lacks(Input::Pages) {
         return Err(Failure::new(format!("{}: no export: {reason}", session.path.display())));
     }
@@ -68,7 +70,7 @@ pub fn of(session: &Session<'_>, selection: &Selection) -> Result<PagePoints> {
         }
     };
     let points = sums.into_iter().map(point).collect();
-    let ends_known = RecordedSums::pages(&basis).lives;
+    let ends_known = RecordedSums::pages(basis).lives;
     Ok(PagePoints { points, ends_known, result })
 }
 

@@ -18,8 +18,8 @@ use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
 use crate::pass::{self, Request};
 use crate::render::text::escaped;
-use crate::reports::common::Context;
 use crate::reports::common::labels::Labels;
+use crate::reports::common::{Context, ReportContext};
 use crate::reports::report::Report as _;
 use crate::reports::timeline::{Key, TimelineReport};
 use crate::trace::open::outcome;
@@ -131,7 +131,7 @@ impl Trace {
         let mut collectors = Collectors::default();
         let handle = timeline.collect(&context, &mut collectors);
         let result = pass::run(session, &Request::new(&options.selection, &collectors));
-        let timeline = timeline.compute(&context, &result, &handle).timeline;
+        let timeline = timeline.compute(&ReportContext::new(&context, &result), &handle).timeline;
         for (number, line) in timeline.lines.iter().enumerate() {
             let uuid = COUNTERS * group + number as u64;
             self.track(TrackDescriptor {

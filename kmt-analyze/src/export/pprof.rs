@@ -15,8 +15,9 @@ use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sam
 use super::{ExportOptions, page_points};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
-use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::basis::Input;
 use crate::reports::common::page_callers::TRACER;
+use crate::reports::common::{Context, ReportContext};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -44,7 +45,8 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
     let (_, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;
     // Without frees, objects in use are unknown.
-    let ends_known = Basis::of(session, &lives.result).ends(None);
+    let context = Context { session, selection: &options.selection, limit: 0 };
+    let ends_known = ReportContext::new(&context, &lives.result).basis().ends(None);
     let mut made = Making::new(session, options, ends_known);
     for (place, point) in &points.points {
         let labels = [("cache", place.3.as_str()), ("api", place.2.name())];

@@ -7,11 +7,10 @@ use serde::Serialize;
 use super::row::shortened;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::collect::steps::StepSums;
-use crate::pass::Analysis;
 use crate::pass::caches::{name_of, parts_of};
 use crate::render::screen::function_of;
 use crate::render::words::{counted, share, size};
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::stream::Api;
 
@@ -44,11 +43,11 @@ struct Site {
 
 /// Facts by number of the call site's row; `keys` are the call sites of the rows.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     (sums, lifetimes): (&StepSums, &LifetimeSums),
     keys: &BTreeSet<(u64, Api)>,
 ) -> BTreeMap<usize, Vec<Fact>> {
+    let analysis = context.analysis;
     let mut all: HashMap<(u64, Api), Site> = HashMap::new();
     for part in parts_of(analysis) {
         let site = all.entry((part.site.call_site, part.site.api)).or_default();
@@ -80,7 +79,7 @@ pub fn of(
         .enumerate()
         .map(|(number, &(api, address))| ((address, api), number))
         .collect();
-    let labels = Labels::of(context);
+    let labels = context.labels();
     let facts = |(row, key): (usize, &(u64, Api))| {
         let site = all.get(key).filter(|_| chosen.contains(key))?;
         let lives = numbers.get(key).and_then(|&number| lifetimes.callers.get(number));
@@ -88,7 +87,7 @@ pub fn of(
         for (free, (frees, _)) in lives.iter().flat_map(|lives| lives.freed_by.iter()) {
             *freed.entry(function_of(&labels.free_site(analysis, free).1)).or_default() += frees;
         }
-        Some((row, site.facts(freed, &labels)))
+        Some((row, site.facts(freed, labels)))
     };
     keys.iter().enumerate().filter_map(facts).collect()
 }

@@ -12,12 +12,13 @@ use super::{PARTS, screen};
 use crate::chart::svg::escaped;
 use crate::collect::Steps;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, sum_of};
+use crate::pass::sum_of;
 use crate::render::screen::{Lead, Screen};
 use crate::render::text;
+use crate::reports::common::ReportContext;
+use crate::reports::common::View;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
-use crate::reports::common::{Context, View};
 
 /// Script and style, made from `web/src`, and what the policy allows: exactly these.
 const SCRIPT: &str = include_str!("../../web/dist/page.js");
@@ -35,11 +36,9 @@ const STEPS_MIN: usize = 100;
 pub type Titled = (&'static str, Result<Screen, String>);
 
 /// What the page is made of.
-pub struct Document<'p, 'd> {
-    /// The trace and the selection.
-    pub context: &'p Context<'p, 'd>,
-    /// The pass.
-    pub analysis: &'p Analysis,
+pub struct Document<'p, 's, 'd> {
+    /// The trace and its pass.
+    pub context: &'p ReportContext<'s, 'd>,
     /// Steps of time.
     pub steps: Steps,
     /// Tables over time.
@@ -96,7 +95,7 @@ struct Names<'p> {
     marks: Vec<u8>,
 }
 
-impl Document<'_, '_> {
+impl Document<'_, '_, '_> {
     /// The whole page.
     pub fn html(&self) -> String {
         let file = text::escaped(self.context.session.path.as_os_str().as_encoded_bytes());
@@ -151,12 +150,11 @@ impl Document<'_, '_> {
             *out += &format!("<ol>\n{}</ol>\n", screen.leads.iter().map(lead).collect::<String>());
         }
         *out += &screen::html(screen, &self.view.look);
-        let session = self.context.session;
-        let stated = Stated::of(session, self.context.selection, self.analysis);
+        let stated = Stated::of(self.context);
         for line in stated.iter().flat_map(Stated::lines) {
             *out += &format!("<p class=note>{}</p>\n", escaped(&line));
         }
-        for line in warnings(session, self.analysis, &sum_of(self.analysis, None)) {
+        for line in warnings(self.context, &sum_of(self.context.analysis, None)) {
             *out += &format!("<p class=warn>{}</p>\n", escaped(&line));
         }
         *out += "</section>\n";

@@ -9,9 +9,7 @@ use crate::collect::step_row::Row;
 use crate::collect::steps::StepSums;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, parts_of, usual_names};
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::stream::Api;
 
@@ -34,23 +32,23 @@ pub fn call_sites(analysis: &Analysis, sums: &StepSums) -> BTreeSet<(u64, Api)> 
 }
 
 /// All tables that have rows. `functions` gets those of stacks.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    sums: &StepSums,
-    functions: &mut Functions,
-) -> Vec<Group> {
-    let basis = Basis::of(context.session, analysis);
-    let slab = RecordedSums::slab(&basis, None);
+pub fn of(context: &ReportContext<'_, '_>, sums: &StepSums, functions: &mut Functions) -> Vec<Group> {
+    let analysis = context.analysis;
+    let slab = RecordedSums::slab(context.basis(), None);
     let has_stacks = sums.objects.keys().any(|objects| objects.stack.is_some());
-    let stacks = if has_stacks { stacks::rows(context, analysis, sums, slab, functions) } else { Vec::new() };
-    let makers = Makers { context, analysis, sums, basis };
+    let stacks = if has_stacks { stacks::rows(context, sums, slab, functions) } else { Vec::new() };
+    let makers = Makers { context, sums };
     let page = analysis.page_size.0;
     let all = [
         ("sites", "Call sites", 1, makers.call_sites()),
         ("caches", "Caches", 1, makers.caches()),
         ("tasks", "Tasks", 1, makers.tasks(&sums.origins, slab)),
-        ("pagetasks", "Pages by task", page, makers.tasks(&sums.page_origins, RecordedSums::pages(&basis))),
+        (
+            "pagetasks",
+            "Pages by task",
+            page,
+            makers.tasks(&sums.page_origins, RecordedSums::pages(context.basis())),
+        ),
         ("orders", "Pages by order", page, makers.orders()),
         ("stacks", "Stacks", 1, stacks),
         ("lifetimes", "Lifetimes", 1, makers.lifetimes(slab)),
@@ -59,37 +57,37 @@ pub fn of(
     groups.filter(|group| !group.rows.is_empty()).collect()
 }
 
-struct Makers<'m, 'd> {
-    context: &'m Context<'m, 'd>,
-    analysis: &'m Analysis,
+struct Makers<'m, 's, 'd> {
+    context: &'m ReportContext<'s, 'd>,
     sums: &'m StepSums,
-    basis: Basis,
 }
 
-impl Makers<'_, '_> {
+impl Makers<'_, '_, '_> {
     fn call_sites(&self) -> Vec<GroupRow> {
-        let labels = Labels::of(self.context);
+        let labels = self.context.labels();
         let mut all: BTreeMap<(u64, Api), Sum> = BTreeMap::new();
         for (objects, row) in &self.sums.objects {
-            let Some(site) = self.analysis.interner.sites.get(objects.site) else { continue };
+            let Some(site) = self.context.analysis.interner.sites.get(objects.site) else { continue };
             let sum = all.entry((site.call_site, site.api)).or_default();
             sum.add_objects(row, site.bytes_req, site.bytes_alloc);
         }
-        for (site, parts) in self.analysis.interner.sites.items().iter().zip(&self.analysis.balance.sites) {
+        for (site, parts) in
+            self.context.analysis.interner.sites.items().iter().zip(&self.context.analysis.balance.sites)
+        {
             if let Some(sum) = all.get_mut(&(site.call_site, site.api)) {
                 parts.iter().for_each(|(_, totals)| sum.totals += totals);
             }
         }
         let row = |((address, api), sum): ((u64, Api), Sum)| {
-            let recorded = RecordedSums::slab(&self.basis, Some(api));
+            let recorded = RecordedSums::slab(self.context.basis(), Some(api));
             sum.row(labels.symbol(address), labels.function(address), recorded)
         };
         all.into_iter().map(row).collect()
     }
 
     fn caches(&self) -> Vec<GroupRow> {
-        let usual = usual_names(self.analysis);
-        let interner = &self.analysis.interner;
+        let usual = usual_names(self.context.analysis);
+        let interner = &self.context.analysis.interner;
         let mut all: BTreeMap<CacheKey, Sum> = BTreeMap::new();
         for (objects, row) in &self.sums.objects {
             let Some(site) = interner.sites.get(objects.site) else { continue };
@@ -101,24 +99,24 @@ impl Makers<'_, '_> {
             };
             all.entry(key).or_default().add_objects(row, site.bytes_req, site.bytes_alloc);
         }
-        for part in parts_of(self.analysis) {
+        for part in parts_of(self.context.analysis) {
             if let Some(sum) = all.get_mut(&part.key) {
                 sum.totals += part.totals;
             }
         }
         let row = |(key, sum): (CacheKey, Sum)| {
             let api = if matches!(key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
-            let recorded = RecordedSums::slab(&self.basis, Some(api));
-            sum.row(name_of(&key, self.analysis), String::new(), recorded)
+            let recorded = RecordedSums::slab(self.context.basis(), Some(api));
+            sum.row(name_of(&key, self.context.analysis), String::new(), recorded)
         };
         all.into_iter().map(row).collect()
     }
 
     fn tasks(&self, origins: &[Row<Flows>], recorded: RecordedSums) -> Vec<GroupRow> {
-        let labels = Labels::of(self.context);
+        let labels = self.context.labels();
         let mut all: BTreeMap<i32, Sum> = BTreeMap::new();
         for (number, row) in (0u32..).zip(origins).filter(|(_, row)| !row.is_empty()) {
-            let pid = self.analysis.interner.origins.get(number).map_or(0, |origin| origin.pid);
+            let pid = self.context.analysis.interner.origins.get(number).map_or(0, |origin| origin.pid);
             all.entry(pid).or_default().add(row);
         }
         all.into_iter().map(|(pid, sum)| sum.row(labels.task(pid), String::new(), recorded)).collect()
@@ -146,10 +144,10 @@ impl Makers<'_, '_> {
     fn orders(&self) -> Vec<GroupRow> {
         let mut all: BTreeMap<u8, Sum> = BTreeMap::new();
         for (number, row) in (0u32..).zip(&self.sums.page_kinds).filter(|(_, row)| !row.is_empty()) {
-            let order = self.analysis.interner.pages.get(number).map_or(0, |kind| kind.order);
+            let order = self.context.analysis.interner.pages.get(number).map_or(0, |kind| kind.order);
             all.entry(order).or_default().add(row);
         }
-        let recorded = RecordedSums::pages(&self.basis);
+        let recorded = RecordedSums::pages(self.context.basis());
         all.into_iter()
             .map(|(order, sum)| sum.row(format!("order {order}"), String::new(), recorded))
             .collect()

@@ -18,8 +18,8 @@ use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
-use crate::reports::common::Context;
 use crate::reports::common::stated::Keys;
+use crate::reports::common::{Context, ReportContext};
 use crate::reports::findings::Findings;
 use crate::reports::registry::named;
 use crate::reports::report::AnyReport;
@@ -81,9 +81,10 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
     let request = Request::new(&options.selection, &collectors).with(needs(&reports) | Needs::CACHE_NAMES);
     let analysis = pass::run(session, &request);
     let look = Look { width: Look::NO_LIMIT, ..Look::default() };
+    let context = ReportContext::new(&context, &analysis);
     let view = context.view(look);
     let screens = reports.iter().zip(&pending).map(|(report, pending)| {
-        let answer = pending.answer(&context, &analysis);
+        let answer = pending(&context);
         (report.name(), answer.map(|answer| answer.screen(&view)))
     });
     let mut screens: Vec<document::Titled> = screens.collect();
@@ -93,15 +94,14 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         .unwrap_or_default()
         .sort_by_key(|(name, _)| PARTS.iter().position(|part| part.0 == *name));
     let (sums, mut functions) = (analysis.get(steps), stacks::Functions::default());
-    let groups = groups::of(&context, &analysis, sums, &mut functions);
+    let groups = groups::of(&context, sums, &mut functions);
     let sites = groups::call_sites(&analysis, sums);
     let page = document::Document {
         context: &context,
-        analysis: &analysis,
         steps: sums.steps,
         groups,
         functions: functions.names,
-        details: details::of(&context, &analysis, (sums, analysis.get(lifetimes)), &sites),
+        details: details::of(&context, (sums, analysis.get(lifetimes)), &sites),
         screens,
         view,
     };

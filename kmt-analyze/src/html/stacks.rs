@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::row::{GroupRow, Sum, shortened};
 use crate::collect::steps::StepSums;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::of_users;
 use crate::reports::common::recorded_sums::RecordedSums;
 
@@ -32,13 +30,13 @@ impl Functions {
 /// A row for each path of functions, those with most bytes; its name lists the numbers of the functions. An empty name
 /// stands for all others.
 pub fn rows(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     sums: &StepSums,
     recorded: RecordedSums,
     functions: &mut Functions,
 ) -> Vec<GroupRow> {
-    let labels = Labels::of(context);
+    let analysis = context.analysis;
+    let labels = context.labels();
     let mut by_address: HashMap<u64, u32> = HashMap::new();
     let mut number = |address: u64| {
         *by_address.entry(address).or_insert_with(|| functions.number(labels.function(address)))

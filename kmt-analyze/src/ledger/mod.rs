@@ -67,7 +67,7 @@ pub struct Rules {
     pub no_frame: u64,
     /// Time of the last event.
     pub last: u64,
-    /// Longest wait of an object passed to kfree_rcu, in the clock's unit: [`DEFERRED_MS_MAX`].
+    /// Longest wait of an object passed to kfree_rcu, in the clock's unit: `DEFERRED_MS_MAX`.
     pub deferred_max: u64,
 }
 

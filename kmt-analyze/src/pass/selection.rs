@@ -57,13 +57,13 @@ impl Selection {
         self.window(session).unwrap_or(Some(NOTHING)).unwrap_or((0, u64::MAX))
     }
 
-    /// First and last time of the window, in the clock's unit. Refused as [`crate::trace::clock::Clock::units`] is.
+    /// First and last time of the window, in the clock's unit. Refused as `Clock::units` is.
     pub fn window(&self, session: &Session<'_>) -> Result<Option<(u64, u64)>> {
         let range = self.at.as_ref().or(self.time.as_ref());
         range.map(|t| t.resolve(&session.clock(), session.first_time().unwrap_or(0))).transpose()
     }
 
-    /// Conditions with times in the clock's unit. Refused as [`crate::trace::clock::Clock::units`] is.
+    /// Conditions with times in the clock's unit. Refused as `Clock::units` is.
     pub fn terms_of(&self, session: &Session<'_>) -> Result<Vec<Condition>> {
         let clock = session.clock();
         self.terms.iter().map(|term| term.in_units_of(&clock)).collect()

@@ -4,27 +4,21 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::common::ReportContext;
 use super::common::stated::{Keys, SelectionRow, Stated};
 use super::common::trust::{TrustRow, warnings};
 use super::output::{Output, Show};
 use crate::failure::{Failure, Outcome, Result};
-use crate::pass;
-use crate::pass::selection::Selection;
 use crate::pass::sum_of;
 use crate::render::head::Head;
 use crate::render::out::{Out, Schema, print_json};
 use crate::render::screen::{Ink, Screen, page, paint};
 use crate::render::text::escaped;
 use crate::trace::open::outcome;
-use crate::trace::session::Session;
 
 /// What a report is about.
 #[derive(Clone, Copy)]
-pub struct About<'s, 'd> {
-    /// The trace.
-    pub session: &'s Session<'d>,
-    /// What is counted; `None`: always everything.
-    pub selection: Option<&'s Selection>,
+pub struct About {
     /// Conditions that the report heeds.
     pub keys: Keys,
     /// Its name and version.
@@ -53,18 +47,19 @@ type Titled = (String, Screen);
 
 /// Prints a report: either a document or screens.
 pub fn emit<R: Serialize>(
-    about: &About<'_, '_>,
-    result: &pass::Analysis,
+    about: &About,
+    context: &ReportContext<'_, '_>,
     output: &Output,
     rows: impl FnOnce() -> R,
     screens: impl FnOnce() -> Vec<Titled>,
 ) -> Result<Outcome> {
-    let About { session, selection, keys, schema } = *about;
-    let all = sum_of(result, None);
-    let stated = selection.and_then(|selection| Stated::of(session, selection, result));
+    let About { keys, schema } = *about;
+    let session = context.session;
+    let all = sum_of(context.analysis, None);
+    let stated = Stated::of(context);
     if output.json {
         let head = Head::of(session.trace, &session.losses);
-        let trust = TrustRow::of(session, result, &all);
+        let trust = TrustRow::of(context, &all);
         let selection = stated.map(|stated| stated.row);
         print_json(schema, &ReportDocument { head, selection, rows: rows(), trust })?;
     } else {
@@ -73,10 +68,10 @@ pub fn emit<R: Serialize>(
             None => screens(),
         };
         let mut trust = stated.as_ref().map_or(Vec::new(), Stated::lines);
-        trust.extend(warnings(session, result, &all));
+        trust.extend(warnings(context, &all));
         print(&session.path, &screens, &trust, &output.show)?;
     }
-    Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &context.analysis.damages, session.losses.any()))
 }
 
 /// Prints a screen about a file, of a command that needs no pass.
@@ -111,14 +106,14 @@ struct Refused<'r> {
 
 /// A report that cannot answer: a document that says so, one line on standard error, exit code 1.
 pub fn refuse(
-    about: &About<'_, '_>,
-    result: &pass::Analysis,
+    about: &About,
+    context: &ReportContext<'_, '_>,
     output: &Output,
     title: &str,
     reason: &str,
 ) -> Result<Outcome> {
     if output.json {
-        emit(about, result, output, || Refused { refused: reason }, Vec::new)?;
+        emit(about, context, output, || Refused { refused: reason }, Vec::new)?;
     }
-    Err(Failure::new(format!("{}: no {title}: {reason}", about.session.path.display())))
+    Err(Failure::new(format!("{}: no {title}: {reason}", context.session.path.display())))
 }

@@ -41,7 +41,7 @@ pub use anomalies::AnomalyReport;
 pub use caches::Caches;
 pub use callers::Callers;
 pub use callgraph::CallGraph;
-pub use common::{Context, View};
+pub use common::{Context, ReportContext, View};
 pub use crosscpu::CrossCpuReport;
 pub use events::Events;
 pub use findings::Findings;

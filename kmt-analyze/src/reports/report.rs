@@ -5,14 +5,15 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::common::basis::{Basis, Input};
+use super::common::basis::Input;
 use super::common::stated::Keys;
 use super::common::{Context, View};
 use crate::collect::Collectors;
 use crate::failure::Result;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 
 /// A report: computes rows from a trace, and prints them.
 ///
@@ -69,12 +70,12 @@ pub trait Report: Sized + 'static {
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles;
 
     /// Reason to refuse, if any.
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
-        Basis::of(context.session, analysis).lacks(self.rests_on())
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        context.basis().lacks(self.rests_on())
     }
 
     /// Computes the rows.
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> Self::Rows;
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> Self::Rows;
 
     /// The answer for people.
     fn screen(&self, rows: &Self::Rows, view: &View) -> Screen;
@@ -114,29 +115,13 @@ pub trait AnyReport {
     fn check(&self, context: &Context<'_, '_>) -> Result<()>;
     /// See [`Report::needs`].
     fn needs(&self) -> Needs;
-    /// See [`Report::collect`].
-    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_>;
+    /// Adds its collectors to a pass; returned is its answer to the results of that pass.
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Pending<'_>;
 }
 
-/// A report whose pass has not run.
-pub trait Pending {
-    /// See [`Report::refuses`].
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String>;
-    /// See [`Report::compute`].
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Box<dyn Answer + '_>;
-
-    /// Rows of the report, or the reason why it refuses. `analysis` is the result of the pass that has its collectors.
-    fn answer(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-    ) -> std::result::Result<Box<dyn Answer + '_>, String> {
-        match self.refuses(context, analysis) {
-            Some(reason) => Err(reason),
-            None => Ok(self.compute(context, analysis)),
-        }
-    }
-}
+/// The answer of a report, or the reason why it has none, from the results of the pass that has its collectors.
+pub type Pending<'r> =
+    Box<dyn Fn(&ReportContext<'_, '_>) -> std::result::Result<Box<dyn Answer + 'r>, String> + 'r>;
 
 /// Rows of any type.
 pub trait Answer {
@@ -183,25 +168,12 @@ impl<R: Report> AnyReport for R {
         Report::needs(self)
     }
 
-    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Box<dyn Pending + '_> {
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Pending<'_> {
         let handles = Report::collect(self, context, collectors);
-        Box::new(Collecting { report: self, handles })
-    }
-}
-
-struct Collecting<'r, R: Report> {
-    report: &'r R,
-    handles: R::Handles,
-}
-
-impl<R: Report> Pending for Collecting<'_, R> {
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
-        self.report.refuses(context, analysis)
-    }
-
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Box<dyn Answer + '_> {
-        let rows = self.report.compute(context, analysis, &self.handles);
-        Box::new(Answered { report: self.report, rows })
+        Box::new(move |context| match self.refuses(context) {
+            Some(reason) => Err(reason),
+            None => Ok(Box::new(Answered { report: self, rows: self.compute(context, &handles) })),
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::common::stated::Keys;
-use super::common::{Context, View};
+use super::common::{Context, ReportContext, View};
 use super::document::{About, emit, refuse};
 use super::output::Output;
 use super::report::{Answer, AnyReport, Pending, Report};
@@ -19,12 +19,12 @@ use crate::trace::session::Session;
 /// Adds the collectors of several reports to those of one pass.
 ///
 /// A tool adds its own collectors to the same [`Collectors`], runs a pass with their [`needs`], and gets the rows of
-/// each report from [`Pending::answer`]. Nothing is printed.
+/// each report from its [`Pending`]. Nothing is printed.
 pub fn collect<'r>(
     context: &Context<'_, '_>,
     reports: &[&'r dyn AnyReport],
     collectors: &mut Collectors,
-) -> Vec<Box<dyn Pending + 'r>> {
+) -> Vec<Pending<'r>> {
     reports.iter().map(|report| report.collect(context, collectors)).collect()
 }
 
@@ -34,10 +34,7 @@ pub fn needs(reports: &[&dyn AnyReport]) -> Needs {
 }
 
 /// Runs reports over one pass.
-fn pass_for<'r>(
-    context: &Context<'_, '_>,
-    reports: &[&'r dyn AnyReport],
-) -> (Analysis, Vec<Box<dyn Pending + 'r>>) {
+fn pass_for<'r>(context: &Context<'_, '_>, reports: &[&'r dyn AnyReport]) -> (Analysis, Vec<Pending<'r>>) {
     let mut collectors = Collectors::default();
     let pending = collect(context, reports, &mut collectors);
     let request = Request::new(context.selection, &collectors).with(needs(reports));
@@ -55,16 +52,17 @@ pub fn one(
     selection.check(session, report.title(), report.keys())?;
     report.check(&context)?;
     let (analysis, pending) = pass_for(&context, &[report]);
+    let context = ReportContext::new(&context, &analysis);
     let schema = Schema { report: report.name(), version: report.version() };
-    let about = About { session, selection: Some(selection), keys: report.keys(), schema };
+    let about = About { keys: report.keys(), schema };
     let Some(pending) = pending.first() else { return Ok(Outcome::Done) };
-    let answer = match pending.answer(&context, &analysis) {
-        Err(reason) => return refuse(&about, &analysis, &output, report.title(), &reason),
+    let answer = match pending(&context) {
+        Err(reason) => return refuse(&about, &context, &output, report.title(), &reason),
         Ok(answer) => answer,
     };
     emit(
         &about,
-        &analysis,
+        &context,
         &output,
         || answer.rows(),
         || vec![(String::new(), answer.screen(&context.view(output.show.look)))],
@@ -80,9 +78,10 @@ pub fn typed<R: Report>(
     let handles = Report::collect(report, context, &mut collectors);
     let request = Request::new(context.selection, &collectors).with(needs(&[report]));
     let analysis = pass::run(context.session, &request);
-    let rows = match Report::refuses(report, context, &analysis) {
+    let context = ReportContext::new(context, &analysis);
+    let rows = match Report::refuses(report, &context) {
         Some(reason) => Err(reason),
-        None => Ok(Report::compute(report, context, &analysis, &handles)),
+        None => Ok(Report::compute(report, &context, &handles)),
     };
     (analysis, rows)
 }
@@ -95,7 +94,7 @@ pub fn rows_of(
     let (analysis, pending) = pass_for(context, &[report]);
     let answer = match pending.first() {
         None => Ok(Map::new()),
-        Some(pending) => pending.answer(context, &analysis).map(|answer| answer.document()),
+        Some(pending) => pending(&ReportContext::new(context, &analysis)).map(|answer| answer.document()),
     };
     (analysis, answer)
 }
@@ -114,11 +113,12 @@ pub fn several(
         report.check(&context)?;
     }
     let (analysis, pending) = pass_for(&context, reports);
-    let about = About { session, selection: Some(selection), keys: Keys::All, schema: Schema::first("all") };
+    let context = ReportContext::new(&context, &analysis);
+    let about = About { keys: Keys::All, schema: Schema::first("all") };
     let answers = reports.iter().zip(&pending);
-    let answers = answers.map(|(&report, pending)| (report, pending.answer(&context, &analysis)));
+    let answers = answers.map(|(&report, pending)| (report, pending(&context)));
     let all = Answers(answers.collect());
-    emit(&about, &analysis, &output, || &all, || all.screens(&context.view(output.show.look)))
+    emit(&about, &context, &output, || &all, || all.screens(&context.view(output.show.look)))
 }
 
 /// A report, and its answer or why it has none.

@@ -5,7 +5,7 @@
 pub struct Op {
     /// Time in the clock's unit.
     pub time: u64,
-    /// Address, page frame number, number of a side event, or the [`StackOf`](super::StackOf) of a stack.
+    /// Address, page frame number, number of a side event, or the `StackOf` of a stack.
     pub value: u64,
     /// Kind, and the number of its site.
     pub code: OpCode,
@@ -46,7 +46,7 @@ pub enum Kind {
     PageAlloc,
     /// Free of 2^number pages.
     PageFree,
-    /// The call stack of the last allocation of its origin: the value is a [`StackOf`](super::StackOf).
+    /// The call stack of the last allocation of its origin: the value is a `StackOf`.
     Stack,
     /// A side event; number of a [`SideEventKind`](super::SideEventKind), the value is the number of its
     /// [`SideNumbers`](super::SideNumbers) if the kind has fields.

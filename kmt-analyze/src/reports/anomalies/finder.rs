@@ -2,9 +2,8 @@
 
 use super::rows::{AnomalyRow, Detail, Site};
 use crate::collect::anomalies::AnomalySums;
-use crate::pass::Analysis;
 use crate::render::text::escaped;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
@@ -14,35 +13,34 @@ const BULK: [&str; 3] = ["maple_node", "skbuff_head_cache", "io_kiocb"];
 
 /// Finds anomalies in the results of a pass.
 pub struct Finder<'f, 's, 'd> {
-    context: &'f Context<'s, 'd>,
-    analysis: &'f Analysis,
+    context: &'f ReportContext<'s, 'd>,
     sums: &'f AnomalySums,
     labels: Labels<'s, 'd>,
 }
 
 impl<'f, 's, 'd> Finder<'f, 's, 'd> {
     /// Of the results of a pass.
-    pub fn new(context: &'f Context<'s, 'd>, analysis: &'f Analysis, sums: &'f AnomalySums) -> Self {
-        Self { context, analysis, sums, labels: Labels::new(context.session) }
+    pub fn new(context: &'f ReportContext<'s, 'd>, sums: &'f AnomalySums) -> Self {
+        Self { context, sums, labels: Labels::new(context.session) }
     }
 }
 
 impl Finder<'_, '_, '_> {
     /// The call site of that number.
     fn site(&self, caller: u32) -> Option<Site> {
-        let (_, address, symbol) = self.labels.caller(self.analysis, caller);
+        let (_, address, symbol) = self.labels.caller(self.context.analysis, caller);
         Some(Site { address: Address(address), symbol })
     }
 
     /// The freeing site of that number.
     fn free_site(&self, free: u32) -> Option<Site> {
-        let (address, symbol) = self.labels.free_site(self.analysis, free);
+        let (address, symbol) = self.labels.free_site(self.context.analysis, free);
         Some(Site { address: Address(address), symbol })
     }
 
     /// The cache that the events of a freeing site name.
     fn cache(&self, free: u32) -> Option<String> {
-        let interner = &self.analysis.interner;
+        let interner = &self.context.analysis.interner;
         let cache = interner.frees.get(free)?.cache?;
         Some(escaped(interner.name(cache)))
     }
@@ -75,7 +73,8 @@ impl Finder<'_, '_, '_> {
 
     /// Allocations smaller than requested.
     pub fn undersized(&self) -> Vec<AnomalyRow> {
-        let sites = self.analysis.interner.sites.items().iter().zip(&self.analysis.balance.sites);
+        let sites =
+            self.context.analysis.interner.sites.items().iter().zip(&self.context.analysis.balance.sites);
         sites
             .filter(|(site, _)| site.bytes_alloc < site.bytes_req)
             .map(|(site, by_cache)| {
@@ -105,7 +104,7 @@ impl Finder<'_, '_, '_> {
     pub fn mixed_api(&self) -> Vec<AnomalyRow> {
         let row = |(&(caller, free), &(frees, bytes)): (&(u32, u32), &(u64, u64))| {
             let row = self.row([self.site(caller), self.free_site(free)], frees, Some(Detail::Bytes(bytes)));
-            let (api, ..) = self.labels.caller(self.analysis, caller);
+            let (api, ..) = self.labels.caller(self.context.analysis, caller);
             AnomalyRow { is_suspect: api == Api::Kmalloc, ..row }
         };
         self.sums.mixed.iter().map(row).collect()
@@ -138,7 +137,8 @@ impl Finder<'_, '_, '_> {
 
     /// Allocations that returned NULL.
     pub fn alloc_failures(&self) -> Vec<AnomalyRow> {
-        let sites = self.analysis.interner.sites.items().iter().zip(&self.analysis.balance.failures);
+        let sites =
+            self.context.analysis.interner.sites.items().iter().zip(&self.context.analysis.balance.failures);
         sites
             .filter(|(_, failures)| **failures > 0)
             .map(|(site, failures)| {
@@ -149,7 +149,7 @@ impl Finder<'_, '_, '_> {
 
     /// kmallocs with two events.
     pub fn double_report(&self) -> Vec<AnomalyRow> {
-        let count = self.analysis.balance.counts.iter().map(|c| c.double_reports).sum::<u64>();
+        let count = self.context.analysis.balance.counts.iter().map(|c| c.double_reports).sum::<u64>();
         if count > 0 { vec![self.row([None, None], count, None)] } else { Vec::new() }
     }
 }

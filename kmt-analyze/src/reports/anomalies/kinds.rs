@@ -4,12 +4,11 @@ use super::finder::Finder;
 use super::meanings::{KINDS, Meaning};
 use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows};
 use crate::collect::anomalies::AnomalySums;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 
 /// Rows of a trace.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sums: &AnomalySums) -> AnomalyRows {
-    let mut kinds = kinds(context, analysis, sums);
+pub fn of(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> AnomalyRows {
+    let mut kinds = kinds(context, sums);
     for kind in &mut kinds {
         kind.rows.sort_by(|a, b| {
             fn names(row: &AnomalyRow) -> [Option<&str>; 2] {
@@ -23,8 +22,8 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sums: &AnomalySums) ->
 }
 
 /// All kinds, also those that did not occur.
-fn kinds(context: &Context<'_, '_>, analysis: &Analysis, sums: &AnomalySums) -> Vec<AnomalyKind> {
-    let finder = Finder::new(context, analysis, sums);
+fn kinds(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Vec<AnomalyKind> {
+    let finder = Finder::new(context, sums);
     let kind = |meaning: &'static Meaning| {
         let rows = (meaning.rows)(&finder);
         let suspect: u64 = rows.iter().filter(|row| row.is_suspect).map(|row| row.count).sum();

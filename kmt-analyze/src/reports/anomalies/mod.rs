@@ -9,9 +9,9 @@ mod text;
 pub use rows::AnomalyRows;
 
 use crate::collect::{Anomalies, Collectors, Handle};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
@@ -46,8 +46,9 @@ impl Report for AnomalyReport {
         collectors.add(Anomalies)
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handle: &Self::Handles) -> AnomalyRows {
-        kinds::of(context, analysis, analysis.get(*handle))
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> AnomalyRows {
+        let analysis = context.analysis;
+        kinds::of(context, analysis.get(*handle))
     }
 
     fn screen(&self, rows: &AnomalyRows, view: &View) -> Screen {

@@ -6,9 +6,10 @@ mod text;
 pub use rows::CacheRows;
 
 use crate::collect::Collectors;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
@@ -62,8 +63,8 @@ impl Report for Caches {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, (): &()) -> CacheRows {
-        rows::of(context, analysis, &self.sort, self.filter.as_deref())
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CacheRows {
+        rows::of(context, &self.sort, self.filter.as_deref())
     }
 
     fn screen(&self, rows: &CacheRows, view: &View) -> Screen {

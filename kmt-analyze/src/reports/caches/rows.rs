@@ -4,14 +4,13 @@ use kmt_format::schema::{Meaning, Role};
 use serde::Serialize;
 
 use crate::ledger::totals::Totals;
-use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, CacheRow as CacheSums, by_cache, name_of};
 use crate::pass::coverage::bounds::Live;
 use crate::pass::weights::in_order;
 use crate::render::text::escaped;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::live_bounds::{LiveBounds, is_doubtful};
+use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, LiveRange, SlabSums, text};
 use crate::reports::common::shown::shown;
@@ -103,12 +102,8 @@ fn why_nameless(session: &Session<'_>) -> &'static str {
 }
 
 /// Rows of the caches whose name contains `filter`.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    sort: &[SortKey],
-    filter: Option<&str>,
-) -> CacheRows {
+pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CacheRows {
+    let analysis = context.analysis;
     let mut all: Vec<(String, CacheSums)> = by_cache(analysis)
         .into_iter()
         .filter(|cache| cache.totals != Totals::default())
@@ -119,17 +114,17 @@ pub fn of(
     sort_rows(&mut all, sort, |(name, cache)| (in_order(cache.estimate, cache.totals), name));
     let shown = shown(Some(context.limit), all.len());
     let aliases = aliases(context.session);
-    let basis = Basis::of(context.session, analysis);
-    let bounds = LiveBounds::of(context, analysis);
+    let basis = context.basis();
+    let bounds = context.live_bounds();
     let live = bounds.bounds.by_cache();
     let row = |(name, cache): &(String, CacheSums)| {
-        row(name, cache, &aliases, recorded(cache, &basis), live.get(&cache.key).copied().flatten())
+        row(name, cache, &aliases, recorded(cache, basis), live.get(&cache.key).copied().flatten())
     };
     let mut sum = Totals::default();
     all.iter().for_each(|(_, cache)| sum += &cache.totals);
     CacheRows {
         caches_total: all.len(),
-        all: SlabSums::of(&sum, RecordedSums::slab(&basis, None)),
+        all: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
         others: if all.is_empty() { names } else { Vec::new() },
         sort: sort.first().copied(),
         has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),

@@ -6,9 +6,9 @@ mod text;
 pub use rows::CallerRows;
 
 use crate::collect::Collectors;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
@@ -69,8 +69,8 @@ impl Report for Callers {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, (): &()) -> CallerRows {
-        rows::of(context, analysis, &self.sort, self.filter.as_deref())
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CallerRows {
+        rows::of(context, &self.sort, self.filter.as_deref())
     }
 
     fn screen(&self, rows: &CallerRows, view: &View) -> Screen {

@@ -10,9 +10,8 @@ use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::weights::{Estimate, in_order};
 use crate::render::text::escaped;
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
-use crate::reports::common::live_bounds::{LiveBounds, is_doubtful};
+use crate::reports::common::ReportContext;
+use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
 use crate::reports::common::shown::shown;
@@ -110,22 +109,18 @@ fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<Candidate> {
 }
 
 /// Rows of the call sites whose name contains `filter`.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    sort: &[SortKey],
-    filter: Option<&str>,
-) -> CallerRows {
-    let mut all = candidates(analysis, &context.session.print_env());
+pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
+    let analysis = context.analysis;
+    let mut all = candidates(analysis, context.env());
     let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|c| c.name.clone()).collect();
     all.retain(|c| filter.is_none_or(|filter| c.name.contains(filter)));
     sort_rows(&mut all, sort, |c| (in_order(c.estimate(), c.totals), &c.name));
     let shown = shown(Some(context.limit), all.len());
-    let bounds = LiveBounds::of(context, analysis);
+    let bounds = context.live_bounds();
     let wanted: HashSet<(Api, u64)> = all.iter().take(shown).map(|c| (c.api, c.address)).collect();
     let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
-    let basis = Basis::of(context.session, analysis);
-    let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(&basis, Some(api)));
+    let basis = context.basis();
+    let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(basis, Some(api)));
     let row = |c: &Candidate| {
         let recorded = recorded[c.api as usize];
         CallerRow {
@@ -147,7 +142,7 @@ pub fn of(
     CallerRows {
         callers_total: all.len(),
         others: if all.is_empty() { names } else { Vec::new() },
-        all: SlabSums::of(&sum, RecordedSums::slab(&basis, None)),
+        all: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
         sort: sort.first().copied(),
         has_failures: all.iter().any(|c| c.failures > 0),
         has_doubts: all.iter().any(|c| is_doubtful(&c.totals)),

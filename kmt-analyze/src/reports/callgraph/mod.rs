@@ -10,10 +10,10 @@ pub use rows::CallGraphRows;
 use kmt_format::schema::Meaning;
 
 use crate::collect::{Calls, Collectors, Handle, PageGroups};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
-use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::ReportContext;
+use crate::reports::common::basis::Input;
 use crate::reports::common::recorded::recorded;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -88,9 +88,9 @@ impl Report for CallGraph {
         if self.pages { Keys::Pages } else { Keys::Slab }
     }
 
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
-        let has_stacks = recorded(context.session, analysis, Meaning::KERNEL_STACK) == Some(true);
-        let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        let has_stacks = recorded(context, Meaning::KERNEL_STACK) == Some(true);
+        let lacks = context.basis().lacks(self.rests_on());
         lacks.or((!has_stacks).then(|| format!("no stacks were recorded: {}", with_stacks(self.pages))))
     }
 
@@ -99,16 +99,12 @@ impl Report for CallGraph {
         (slab, self.pages.then(|| collectors.add(PageGroups)))
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        handles: &Self::Handles,
-    ) -> CallGraphRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> CallGraphRows {
+        let analysis = context.analysis;
         let pages = handles.1.map(|pages| pages::calls(analysis.get(pages), analysis.page_size.0));
         let calls = handles.0.map(|calls| analysis.get(calls)).or(pages.as_ref());
         calls.map_or(CallGraphRows { callgraph: None, pages: self.pages }, |calls| {
-            rows::of(context, analysis, calls, self)
+            rows::of(context, calls, self)
         })
     }
 

@@ -5,8 +5,7 @@ use serde::Serialize;
 use super::CallGraph;
 use super::tree::{Node, Weight};
 use crate::collect::calls::{CallSums, StackSums};
-use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::page_callers::of_users;
 use crate::reports::common::rows::Address;
@@ -82,12 +81,8 @@ pub struct CallNode {
 }
 
 /// The call graph of a trace.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    calls: &CallSums,
-    options: &CallGraph,
-) -> CallGraphRows {
+pub fn of(context: &ReportContext<'_, '_>, calls: &CallSums, options: &CallGraph) -> CallGraphRows {
+    let analysis = context.analysis;
     if calls.stacks.is_empty() {
         return CallGraphRows { callgraph: None, pages: options.pages };
     }

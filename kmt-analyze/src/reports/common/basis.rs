@@ -3,7 +3,7 @@
 use kmt_format::schema::Meaning;
 
 use super::recorded::{recorded, recorded_class};
-use crate::pass;
+use super::report_context::ReportContext;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
@@ -62,10 +62,11 @@ const SLAB: [(&str, &str); 2] =
 
 impl Basis {
     /// Recorded events of a trace.
-    pub fn of(session: &Session<'_>, result: &pass::Analysis) -> Self {
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+        let session = context.session;
         let sampled = session.sampled();
-        let has = |meaning| recorded(session, result, meaning) == Some(true);
-        let stalls = recorded_class(session, result, |class| {
+        let has = |meaning| recorded(context, meaning) == Some(true);
+        let stalls = recorded_class(context, |class| {
             class.name.starts_with("mm_vmscan_")
                 || class.name.starts_with("mm_shrink_slab_")
                 || class.name.starts_with("mm_compaction_")

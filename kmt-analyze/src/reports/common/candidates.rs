@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::pass;
 use crate::pass::condition::Key;
-use crate::pass::selection::Selection;
 use crate::render::nothing::some;
 use crate::render::text::{count, escaped, time};
+use crate::reports::common::ReportContext;
 use crate::stream::Api;
-use crate::trace::session::Session;
 
 /// Values in the trace for each kind of condition that is selected by.
-pub fn candidates(session: &Session<'_>, selection: &Selection, result: &pass::Analysis) -> Vec<String> {
+pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
+    let (session, selection, result) = (context.session, context.selection, context.analysis);
     let has = |key| selection.terms.iter().any(|t| t.key == key);
     let interner = &result.interner;
     let mut out = Vec::new();

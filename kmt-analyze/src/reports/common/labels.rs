@@ -1,5 +1,7 @@
 //! Names of addresses and tasks.
 
+use kmt_format::print::PrintEnv;
+
 use crate::pass;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
@@ -8,7 +10,7 @@ use crate::trace::session::Session;
 
 /// Looks up names of addresses and tasks for one report.
 pub struct Labels<'s, 'd> {
-    env: kmt_format::print::PrintEnv<'d>,
+    env: PrintEnv<'d>,
     session: &'s Session<'d>,
     /// End of the selected time.
     end: u64,
@@ -24,6 +26,11 @@ impl<'s, 'd> Labels<'s, 'd> {
     /// Names in a trace. A task has its last name.
     pub fn new(session: &'s Session<'d>) -> Self {
         Self { env: session.print_env(), session, end: u64::MAX }
+    }
+
+    /// Symbols, strings and constants of the target.
+    pub fn env(&self) -> &PrintEnv<'d> {
+        &self.env
     }
 
     /// Function and offset, or the address.

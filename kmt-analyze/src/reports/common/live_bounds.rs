@@ -1,8 +1,7 @@
 //! Bounds of live figures.
 
-use super::context::Context;
+use super::report_context::ReportContext;
 use crate::ledger::totals::Totals;
-use crate::pass;
 use crate::pass::coverage::bounds::Bounds;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::trace::snapshots::at_end;
@@ -15,13 +14,13 @@ pub struct LiveBounds {
 
 impl LiveBounds {
     /// Bounds for the selection of a report.
-    pub fn of(context: &Context<'_, '_>, result: &pass::Analysis) -> Self {
-        let Context { session, selection, .. } = context;
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+        let (session, selection) = (context.session, context.selection);
         let to_the_end = selection.time.is_none() && selection.at.is_none();
         let last = session.last_time().filter(|_| to_the_end);
         let snapshot = last.and_then(|last| at_end(session.trace.metadata(), last));
         let slabinfo = snapshot.as_ref().map(|snapshot| &snapshot.caches);
-        let bounds = Bounds::of(result, slabinfo, session.losses.any());
+        let bounds = Bounds::of(context.analysis, slabinfo, session.losses.any());
         Self { bounds, has_snapshot: snapshot.is_some() }
     }
 

@@ -12,6 +12,7 @@ pub mod page_callers;
 pub mod page_sums;
 pub mod recorded;
 pub mod recorded_sums;
+mod report_context;
 pub mod rows;
 pub mod shown;
 pub mod sorting;
@@ -19,3 +20,4 @@ pub mod stated;
 pub mod trust;
 
 pub use context::{Context, View};
+pub use report_context::ReportContext;

@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::candidates::candidates;
 use crate::failure::{Failure, Result};
-use crate::pass;
 use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
@@ -13,6 +12,7 @@ use crate::render::nothing;
 use crate::render::screen::Screen;
 use crate::render::text::{count, escaped, span, time};
 use crate::render::words::counted;
+use crate::reports::common::ReportContext;
 use crate::trace::session::Session;
 
 /// Which conditions a report can heed.
@@ -152,7 +152,8 @@ pub struct Stated {
 
 impl Stated {
     /// Of a selection; `None` where everything is selected.
-    pub fn of(session: &Session<'_>, selection: &Selection, result: &pass::Analysis) -> Option<Self> {
+    pub fn of(context: &ReportContext<'_, '_>) -> Option<Self> {
+        let (session, selection, result) = (context.session, context.selection, context.analysis);
         if !selection.is_active() {
             return None;
         }
@@ -180,7 +181,7 @@ impl Stated {
             live_then: selection.at.is_some().then_some((totals.live, live_frames)),
             length: span(last.saturating_sub(first), session.unit()),
             by_lifetime: selection.terms.iter().any(|t| t.key == Key::Lifetime),
-            candidates: if is_empty { candidates(session, selection, result) } else { Vec::new() },
+            candidates: if is_empty { candidates(context) } else { Vec::new() },
         })
     }
 

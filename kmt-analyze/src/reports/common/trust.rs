@@ -2,15 +2,14 @@
 
 use serde::Serialize;
 
-use super::basis::Basis;
 use super::rows::Address;
 use crate::ledger::totals::Totals;
-use crate::pass;
 use crate::pass::caches::name_of;
 use crate::pass::caches::{CacheKey, by_cache};
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::render::text::{count, escaped};
 use crate::render::words::counted;
+use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
@@ -37,10 +36,11 @@ pub struct TrustRow {
 
 impl TrustRow {
     /// Of the results of a pass, and the totals of all its objects.
-    pub fn of(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Self {
+    pub fn of(context: &ReportContext<'_, '_>, all: &Totals) -> Self {
+        let result = context.analysis;
         let direct_map = result.direct_map;
         Self {
-            notes: trust_lines(session, result, all),
+            notes: trust_lines(context, all),
             direct_map_base: direct_map.map(|map| Address(map.base_address)),
             direct_map_votes: direct_map.filter(|map| !map.is_recorded()).map(|map| map.votes),
             direct_map_votes_all: direct_map.filter(|map| !map.is_recorded()).map(|map| map.votes_all),
@@ -69,17 +69,18 @@ impl Fact {
 }
 
 /// Facts about how far the numbers can be trusted, a sentence each; the first one is about losses.
-fn trust_lines(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<String> {
-    facts(session, result, all).into_iter().map(|fact| fact.sentence).collect()
+fn trust_lines(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
+    facts(context, all).into_iter().map(|fact| fact.sentence).collect()
 }
 
 /// Those facts that reduce trust; none where all is well.
-pub fn warnings(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<String> {
-    let facts = facts(session, result, all).into_iter();
+pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
+    let facts = facts(context, all).into_iter();
     facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence).collect()
 }
 
-fn facts(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<Fact> {
+fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<Fact> {
+    let (session, result) = (context.session, context.analysis);
     let mut facts = vec![losses(session)];
     let damaged = result.damages.len() as u64 + session.trace.damage_count();
     let mut flaws = Vec::new();
@@ -105,7 +106,7 @@ fn facts(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<Fa
             events as f64 / samples.max(1) as f64
         ))
     }));
-    facts.extend(Basis::of(session, result).missing_line().map(Fact::warning));
+    facts.extend(context.basis().missing_line().map(Fact::warning));
     if all.uncertain > 0 {
         facts.push(Fact::warning(format!(
             "Uncertain: {} with {} live bytes, because they cross a loss or their free is ambiguous.",
@@ -113,8 +114,8 @@ fn facts(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<Fa
             count(all.bytes_live_uncertain)
         )));
     }
-    facts.extend(coverage_line(session, result).map(Fact::warning));
-    facts.push(placement(session, result));
+    facts.extend(coverage_line(context).map(Fact::warning));
+    facts.push(placement(context));
     let (page_size, assumed) = result.page_size;
     if assumed {
         facts.push(Fact::warning(format!("The page size is not recorded; {page_size} bytes are assumed.")));
@@ -137,7 +138,8 @@ fn facts(session: &Session<'_>, result: &pass::Analysis, all: &Totals) -> Vec<Fa
 }
 
 /// The direct map's base, by which objects are placed on their pages.
-fn placement(session: &Session<'_>, result: &pass::Analysis) -> Fact {
+fn placement(context: &ReportContext<'_, '_>) -> Fact {
+    let (session, result) = (context.session, context.analysis);
     match result.direct_map {
         Some(map) if map.is_recorded() => Fact::normal("Direct map base: read from the kernel."),
         Some(map) => Fact::normal(format!(
@@ -158,13 +160,14 @@ fn placement(session: &Session<'_>, result: &pass::Analysis) -> Fact {
 const CACHES_NAMED: usize = 3;
 
 /// Share of the frees without an event, where no loss explains it.
-fn coverage_line(session: &Session<'_>, result: &pass::Analysis) -> Option<String> {
+fn coverage_line(context: &ReportContext<'_, '_>) -> Option<String> {
+    let (session, result) = (context.session, context.analysis);
     if session.losses.any() {
         return None;
     }
     let mut all = Coverage::default();
     let mut caches: Vec<(u64, String)> = Vec::new();
-    let basis = Basis::of(session, result);
+    let basis = context.basis();
     for row in by_cache(result) {
         let api = if matches!(row.key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
         let coverage = Coverage::of(&row.totals);

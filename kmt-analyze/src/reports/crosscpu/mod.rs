@@ -6,9 +6,9 @@ mod text;
 pub use rows::CrossCpuRows;
 
 use crate::collect::{Collectors, CrossCpu, Handle};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
@@ -43,13 +43,9 @@ impl Report for CrossCpuReport {
         collectors.add(CrossCpu)
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        handle: &Self::Handles,
-    ) -> CrossCpuRows {
-        rows::of(context, analysis, analysis.get(*handle))
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> CrossCpuRows {
+        let analysis = context.analysis;
+        rows::of(context, analysis.get(*handle))
     }
 
     fn screen(&self, rows: &CrossCpuRows, view: &View) -> Screen {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::collect::crosscpu::{CallerCrossCpu, CrossCpuSums};
 use crate::pass::Analysis;
 use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
@@ -130,7 +131,8 @@ fn pairs(matrix: &Matrix) -> Vec<PairRow> {
 }
 
 /// Rows of all call sites whose objects were freed on another CPU.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sums: &CrossCpuSums) -> CrossCpuRows {
+pub fn of(context: &ReportContext<'_, '_>, sums: &CrossCpuSums) -> CrossCpuRows {
+    let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let callers = (0..).zip(&sums.callers).filter(|(_, caller)| caller.delay.count() > 0);
     let mut callers: Vec<_> =

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use kmt_format::kernel::ClockUnit;
 
-use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 
 /// An event class, a task and a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +27,8 @@ pub struct Counts {
 
 impl Counts {
     /// Counts of a pass.
-    pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+        let analysis = context.analysis;
         let (session, selection) = (context.session, context.selection);
         let interner = &analysis.interner;
         let mut cells = BTreeMap::new();

@@ -7,9 +7,10 @@ mod text;
 pub use rows::EventRows;
 
 use crate::collect::Collectors;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -52,8 +53,8 @@ impl Report for Events {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, (): &()) -> EventRows {
-        rows::of(context, analysis)
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> EventRows {
+        rows::of(context)
     }
 
     fn screen(&self, rows: &EventRows, view: &View) -> Screen {

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use super::counts::{Cell, Counts};
 use crate::limits::ROWS_MAX;
-use crate::pass::Analysis;
 use crate::reports::common::Context;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::ReportContext;
 use crate::reports::common::rows::text;
 use crate::reports::common::shown::shown;
 
@@ -75,10 +74,10 @@ pub struct CountTable {
 }
 
 /// Rows of the selected events.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> EventRows {
-    let counts = Counts::of(context, analysis);
+pub fn of(context: &ReportContext<'_, '_>) -> EventRows {
+    let counts = Counts::of(context);
     let count = |events| EventCount { events, events_per_second: counts.rate(events) };
-    let (labels, names) = (Labels::of(context), context.session.names());
+    let (labels, names) = (context.labels(), context.session.names());
     let end = context.selection.span(context.session).1;
     let event = |cell: &Cell| {
         let class = context.session.trace.schema().class(cell.class as usize);

@@ -16,10 +16,11 @@ use std::collections::HashMap;
 
 use crate::collect::task_kmalloc::Kmalloc;
 use crate::collect::{Collectors, Handle, TaskKmalloc};
+use crate::pass::Needs;
 use crate::pass::selection::{Selection, recorder};
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
 use crate::reports::callers::{CallerRows, Callers};
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::sorting::SortKey;
@@ -100,18 +101,19 @@ impl Report for Findings {
         }
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Handles) -> FindingRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Handles) -> FindingRows {
+        let analysis = context.analysis;
         let callers = Callers::sorted_by(SortKey::Waste);
-        let all = Context { limit: usize::MAX, ..*context };
+        let all = ReportContext::new(&Context { limit: usize::MAX, ..**context }, analysis);
         let sources = Sources {
-            summary: Summary.compute(context, analysis, &()),
-            leaks: answered(&self.leaks, context, analysis, &handles.leaks),
-            latency: answered(&self.latency, context, analysis, &handles.latency),
-            pages: answered(&self.pages, context, analysis, &handles.pages),
-            callers: answered(&callers, &all, analysis, &()),
+            summary: Summary.compute(context, &()),
+            leaks: answered(&self.leaks, context, &handles.leaks),
+            latency: answered(&self.latency, context, &handles.latency),
+            pages: answered(&self.pages, context, &handles.pages),
+            callers: answered(&callers, &all, &()),
             recorder: handles
                 .recorder
-                .map_or_else(HashMap::new, |sums| by_call_site(context, analysis, analysis.get(sums))),
+                .map_or_else(HashMap::new, |sums| by_call_site(context, analysis.get(sums))),
         };
         rows::of(context, sources)
     }
@@ -122,7 +124,8 @@ impl Report for Findings {
 }
 
 /// Sums of kmalloc by address of the call site.
-fn by_call_site(context: &Context<'_, '_>, analysis: &Analysis, sums: &[Kmalloc]) -> HashMap<u64, Kmalloc> {
+fn by_call_site(context: &ReportContext<'_, '_>, sums: &[Kmalloc]) -> HashMap<u64, Kmalloc> {
+    let analysis = context.analysis;
     let labels = Labels::new(context.session);
     // A number is of a call site and an interface: those of other interfaces have no sums.
     let used = (0u32..).zip(sums).filter(|(_, sums)| sums.alloc > 0);
@@ -130,13 +133,8 @@ fn by_call_site(context: &Context<'_, '_>, analysis: &Analysis, sums: &[Kmalloc]
 }
 
 /// Rows of a report; `None` where it refuses to answer, or does not heed the selection.
-fn answered<R: Report>(
-    report: &R,
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    handles: &R::Handles,
-) -> Option<R::Rows> {
+fn answered<R: Report>(report: &R, context: &ReportContext<'_, '_>, handles: &R::Handles) -> Option<R::Rows> {
     let heeds = context.selection.check(context.session, R::TITLE, report.keys()).is_ok();
-    let answers = heeds && report.check(context).is_ok() && report.refuses(context, analysis).is_none();
-    answers.then(|| report.compute(context, analysis, handles))
+    let answers = heeds && report.check(context).is_ok() && report.refuses(context).is_none();
+    answers.then(|| report.compute(context, handles))
 }

@@ -67,7 +67,7 @@ pub struct FallbackRow {
 /// Rows of a trace; `None` if fallbacks were not recorded.
 pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Option<FallbackTable> {
     let is_it = |class: &EventClass| class.name == "mm_page_alloc_extfrag";
-    if fallbacks.is_empty() && recorded_class(traced.context.session, traced.analysis, is_it) != Some(true) {
+    if fallbacks.is_empty() && recorded_class(traced.context, is_it) != Some(true) {
         return None;
     }
     let (pageblock_order, pageblock_order_assumed) = traced.context.session.pageblock_order();
@@ -91,7 +91,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Op
 }
 
 fn row(traced: &Traced<'_, '_, '_>, f: &Fallback, severity: Option<Severity>, count: u64) -> FallbackRow {
-    let (interner, names) = (&traced.analysis.interner, &traced.analysis.migratetypes);
+    let (interner, names) = (&traced.context.analysis.interner, &traced.context.analysis.migratetypes);
     let slab = f.slab_site.and_then(|site| interner.sites.get(site));
     let pages = f.page_site.and_then(|site| interner.pages.get(site));
     FallbackRow {
@@ -103,9 +103,9 @@ fn row(traced: &Traced<'_, '_, '_>, f: &Fallback, severity: Option<Severity>, co
         fallback_order: f.fallback_order,
         type_changed: f.change_ownership,
         pid: f.pid,
-        task: traced.labels.task(f.pid),
+        task: traced.context.labels().task(f.pid),
         gfp_flags_text: pages.map(|pages| escaped(&interner.gfp_text(pages.gfp_flags))),
         call_site: slab.map(|site| Address(site.call_site)),
-        symbol: slab.map(|site| traced.labels.symbol(site.call_site)),
+        symbol: slab.map(|site| traced.context.labels().symbol(site.call_site)),
     }
 }

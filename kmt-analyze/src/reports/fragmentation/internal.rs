@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::traced::Traced;
 use crate::collect::occupancy::OccupancySums;
-use crate::reports::common::basis::Basis;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
@@ -161,17 +160,17 @@ struct AllSums<'t> {
 }
 
 fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> AllSums<'t> {
-    let large = 2 * traced.analysis.page_size.0;
+    let large = 2 * traced.context.analysis.page_size.0;
     let empty = Sums { least: traced.least(0, 0), ..Sums::default() };
     let mut all = AllSums { kinds: [empty; 3], callers: BTreeMap::new(), caches: BTreeMap::new() };
-    for (number, site) in (0u32..).zip(traced.analysis.interner.sites.items()) {
+    for (number, site) in (0u32..).zip(traced.context.analysis.interner.sites.items()) {
         let held = occupancy.object_time.get(number as usize).copied().unwrap_or(0);
         let mut sums = Sums {
             byte_time: held.saturating_mul(site.bytes_alloc.into()),
             waste_time: held.saturating_mul(site.bytes_alloc.saturating_sub(site.bytes_req).into()),
             ..empty
         };
-        for (_, totals) in traced.analysis.balance.sites.get(number as usize).into_iter().flatten() {
+        for (_, totals) in traced.context.analysis.balance.sites.get(number as usize).into_iter().flatten() {
             sums.alloc = sums.alloc.saturating_add(totals.bytes_alloc);
             sums.req = sums.req.saturating_add(totals.bytes_req);
             sums.live = sums.live.saturating_add(totals.bytes_live);
@@ -203,7 +202,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     let mut callers: Vec<(u64, String, Sums)> = callers
         .into_iter()
         .filter(|(_, sums)| sums.wasted() > 0)
-        .map(|(address, sums)| (address, traced.labels.symbol(address), sums))
+        .map(|(address, sums)| (address, traced.context.labels().symbol(address), sums))
         .collect();
     callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
     let mut caches: Vec<(&str, Sums)> = caches.into_iter().filter(|(_, sums)| sums.wasted() > 0).collect();
@@ -215,8 +214,8 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     let largest =
         largest.filter(|(_, sums)| sums.wasted_live() > 0).map(|(name, sums)| largest_of(name, sums));
     let limit = traced.context.limit;
-    let basis = Basis::of(traced.context.session, traced.analysis);
-    let [kmalloc, cache] = Api::ALL.map(|api| RecordedSums::slab(&basis, Some(api)));
+    let basis = traced.context.basis();
+    let [kmalloc, cache] = Api::ALL.map(|api| RecordedSums::slab(basis, Some(api)));
     let kind = |sums: &Sums, recorded: RecordedSums| recorded.allocs.then(|| sums.waste(recorded, length));
     let caller = |(address, symbol, sums): &(u64, String, Sums)| CallerWaste {
         waste: sums.waste(kmalloc, length),

@@ -46,7 +46,14 @@ const COSTLY_ORDER: u8 = 3;
 impl Requested {
     /// Of a trace.
     pub fn of(traced: &Traced<'_, '_, '_>) -> Self {
-        let sites = traced.analysis.interner.pages.items().iter().zip(&traced.analysis.balance.frames.sites);
+        let sites = traced
+            .context
+            .analysis
+            .interner
+            .pages
+            .items()
+            .iter()
+            .zip(&traced.context.analysis.balance.frames.sites);
         let requested = sites.filter(|(_, sums)| sums.alloc_events > 0 || sums.alloc_failures > 0);
         let largest = requested.map(|(site, _)| site.order).max();
         Self { order: largest.unwrap_or(COSTLY_ORDER), is_traced: largest.is_some() }
@@ -66,7 +73,7 @@ pub fn of(
     (internal, slabs, occupancy): (&InternalTables, Option<&SlabTails>, &OccupancyTables),
     (zones, requested): (Option<&[ZoneRow]>, Requested),
 ) -> Vec<Loss> {
-    let page_size = traced.analysis.page_size.0;
+    let page_size = traced.context.analysis.page_size.0;
     let mut losses = vec![
         objects(internal),
         self::slabs(slabs),

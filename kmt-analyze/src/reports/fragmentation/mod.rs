@@ -26,9 +26,10 @@ pub use pageblocks::{BlockRow, Pageblocks};
 pub use rows::FragmentationRows;
 
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -82,14 +83,10 @@ impl Report for Fragmentation {
         )
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        handles: &Self::Handles,
-    ) -> FragmentationRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> FragmentationRows {
+        let analysis = context.analysis;
         let collected = (analysis.get(handles.0), analysis.get(handles.1), analysis.get(handles.2));
-        rows::of(context, analysis, collected)
+        rows::of(context, collected)
     }
 
     fn screen(&self, rows: &FragmentationRows, view: &View) -> Screen {

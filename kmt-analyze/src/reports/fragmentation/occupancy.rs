@@ -7,7 +7,7 @@ use super::pinned;
 use super::traced::Traced;
 use crate::collect::occupancy::{Holds, OccupancySums, SPARSE, SlabPage, Turnover};
 use crate::pass::coverage::{Coverage, FreeEvents};
-use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::basis::Input;
 
 /// Sums of the slabs of one cache.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,14 +31,14 @@ fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
         return Some(hashed.to_owned());
     }
     let why = "no direct map base (needs page events and at least 5 votes that agree)";
-    let is_placed = traced.analysis.direct_map.is_some();
-    let lacks = || Basis::of(traced.context.session, traced.analysis).lacks(Input::SlabLives);
+    let is_placed = traced.context.analysis.direct_map.is_some();
+    let lacks = || traced.context.basis().lacks(Input::SlabLives);
     (!is_placed).then(|| why.to_owned()).or_else(lacks)
 }
 
 /// Rows of a trace.
 pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> OccupancyTables {
-    let (None, Some(map)) = (refusal(traced), traced.analysis.direct_map) else {
+    let (None, Some(map)) = (refusal(traced), traced.context.analysis.direct_map) else {
         return OccupancyTables::Refused { refused: refusal(traced).unwrap_or_default() };
     };
     let (sums, slabs_by_filling) = sums(traced, occupancy);
@@ -66,7 +66,7 @@ fn sums<'t>(
     traced: &'t Traced<'_, '_, '_>,
     occupancy: &OccupancySums,
 ) -> (BTreeMap<&'t str, CacheSums>, Filling) {
-    let page_size = traced.analysis.page_size.0;
+    let page_size = traced.context.analysis.page_size.0;
     let mut caches: BTreeMap<&str, CacheSums> = BTreeMap::new();
     let mut fillings = Filling::default();
     for page in &occupancy.pages {
@@ -98,7 +98,7 @@ fn sums<'t>(
 
 /// The cache of the frees at a site.
 fn free_cache<'t>(traced: &'t Traced<'_, '_, '_>, site: u32) -> &'t str {
-    let interner = &traced.analysis.interner;
+    let interner = &traced.context.analysis.interner;
     let name = interner.frees.get(site).and_then(|free| free.cache).map(|cache| interner.name(cache));
     name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or("? (kfree of older objects)")
 }

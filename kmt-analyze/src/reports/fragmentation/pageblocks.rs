@@ -129,19 +129,19 @@ const MOVABLE: usize = 1;
 
 /// Rows of a trace; `None` if page events were not recorded.
 pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks> {
-    if recorded(traced.context.session, traced.analysis, Meaning::PAGE_ALLOC) != Some(true) {
+    if recorded(traced.context, Meaning::PAGE_ALLOC) != Some(true) {
         return None;
     }
     let (blocks, by_order) = blocks(traced, mixing);
     let (polluted, culprits) = culprits(traced, mixing, &blocks);
     let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (migratetype, pages) in blocks.values().flat_map(|block| &block.by_type) {
-        let sums = types.entry(traced.analysis.migratetypes.name(*migratetype)).or_default();
+        let sums = types.entry(traced.context.analysis.migratetypes.name(*migratetype)).or_default();
         *sums = (sums.0 + 1, sums.1 + pages);
     }
     let order = |((order, migratetype), pages): ((u8, i32), u64)| OrderPages {
         order,
-        migratetype: traced.analysis.migratetypes.name(migratetype),
+        migratetype: traced.context.analysis.migratetypes.name(migratetype),
         pages,
     };
     let of_type =
@@ -151,7 +151,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks
         pages: live
             .by_type
             .iter()
-            .map(|(kind, pages)| (traced.analysis.migratetypes.name(*kind), *pages))
+            .map(|(kind, pages)| (traced.context.analysis.migratetypes.name(*kind), *pages))
             .collect(),
     };
     let culprit = |&(key, sums): &(Maker, (u64, u64))| culprit(traced, key, sums);
@@ -175,7 +175,7 @@ fn blocks(
     traced: &Traced<'_, '_, '_>,
     mixing: &MixingSums,
 ) -> (BTreeMap<u64, Block>, BTreeMap<(u8, i32), u64>) {
-    let interner = &traced.analysis.interner;
+    let interner = &traced.context.analysis.interner;
     let mut blocks: BTreeMap<u64, Block> = BTreeMap::new();
     let mut by_order: BTreeMap<(u8, i32), u64> = BTreeMap::new();
     for live in &mixing.live {
@@ -201,7 +201,7 @@ fn culprits(
     mixing: &MixingSums,
     blocks: &BTreeMap<u64, Block>,
 ) -> (u64, Vec<Made>) {
-    let pages = &traced.analysis.interner.pages;
+    let pages = &traced.context.analysis.interner.pages;
     let is_unmovable = |site: u32| pages.get(site).is_some_and(|site| site.migratetype == UNMOVABLE);
     let mut polluted = 0;
     let mut culprits: BTreeMap<Maker, (u64, u64)> = BTreeMap::new();
@@ -223,11 +223,11 @@ fn culprits(
 }
 
 fn culprit(traced: &Traced<'_, '_, '_>, (site, pid): Maker, (blocks, pages): (u64, u64)) -> CulpritRow {
-    let interner = &traced.analysis.interner;
+    let interner = &traced.context.analysis.interner;
     let site = interner.pages.get(site).copied().unwrap_or_default();
     CulpritRow {
         pid,
-        task: traced.labels.task(pid),
+        task: traced.context.labels().task(pid),
         order: site.order,
         gfp_flags_text: escaped(&interner.gfp_text(site.gfp_flags)),
         blocks,

@@ -59,7 +59,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow
 }
 
 fn row(traced: &Traced<'_, '_, '_>, caller: u32, pins: &Pins) -> PinRow {
-    let (api, address, symbol) = traced.labels.caller(traced.analysis, caller);
+    let (api, address, symbol) = traced.context.labels().caller(traced.context.analysis, caller);
     PinRow {
         api: api.name(),
         call_site: Address(address),

@@ -16,10 +16,7 @@ use super::zones::{self, ZoneRow};
 use crate::collect::fallbacks::Fallback;
 use crate::collect::mixing::MixingSums;
 use crate::collect::occupancy::OccupancySums;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
-use crate::reports::common::labels::Labels;
-use crate::reports::common::live_bounds::LiveBounds;
+use crate::reports::common::ReportContext;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -69,15 +66,14 @@ pub struct PageFragmentation {
 
 /// Rows of a trace.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     (occupancy, mixing, fallbacks): (&OccupancySums, &MixingSums, &HashMap<Fallback, u64>),
 ) -> FragmentationRows {
-    let labels = Labels::of(context);
+    let analysis = context.analysis;
     let caches = cache_names(analysis);
     let is_whole = !context.session.losses.any();
-    let certain = is_whole.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
-    let traced = Traced { context, analysis, labels: &labels, caches: &caches, certain };
+    let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
+    let traced = Traced { context, caches: &caches, certain };
     let requested = Requested::of(&traced);
     let (internal, slabs) = (internal::of(&traced, occupancy), slabs::of(&traced));
     let (occupancy, zones) = (occupancy::of(&traced, occupancy), zones::of(&traced));

@@ -62,7 +62,7 @@ type Sysfs = BTreeMap<String, BTreeMap<String, u64>>;
 pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     let text = traced.attachment(&["slabinfo.after", "slabinfo.before", "slabinfo"])?;
     let sysfs = traced.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);
-    let page_size = traced.analysis.page_size.0;
+    let page_size = traced.context.analysis.page_size.0;
     let mut caches: Vec<CacheTail> = slabinfo::parse(text)
         .values()
         .filter(|info| info.num_slabs > 0)

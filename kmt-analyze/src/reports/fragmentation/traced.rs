@@ -6,18 +6,13 @@ use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, usual_names};
 use crate::pass::coverage::Coverage;
 use crate::render::text::escaped;
-use crate::reports::common::Context;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::ReportContext;
 use crate::stream::{Api, NameId, Site};
 
 /// Inputs of all parts of the report.
 pub struct Traced<'v, 's, 'd> {
     /// The trace and the selection.
-    pub context: &'v Context<'s, 'd>,
-    /// Results of the pass.
-    pub analysis: &'v Analysis,
-    /// Looks up names.
-    pub labels: &'v Labels<'s, 'd>,
+    pub context: &'v ReportContext<'s, 'd>,
     /// Name of the cache of each site.
     pub caches: &'v [String],
     /// By number of the site, true if its live objects are certain; `None`: events were lost.
@@ -39,7 +34,7 @@ impl Traced<'_, '_, '_> {
     /// By name of the cache: coverage of its frees, and bytes that wait for a grace period.
     pub fn coverage(&self) -> BTreeMap<&str, (Coverage, u64)> {
         let mut out: BTreeMap<&str, (Coverage, u64)> = BTreeMap::new();
-        for (site, parts) in (0u32..).zip(&self.analysis.balance.sites) {
+        for (site, parts) in (0u32..).zip(&self.context.analysis.balance.sites) {
             for (_, totals) in parts {
                 let sum = out.entry(self.cache(site)).or_default();
                 *sum = (sum.0.plus(Coverage::of(totals)), sum.1.saturating_add(totals.bytes_waiting));

@@ -17,9 +17,10 @@ pub use values::Values;
 
 use crate::collect::{Collectors, Groups, Handle};
 use crate::failure::Result;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::{SortKey, SortOptions};
 use crate::reports::common::stated::Keys;
@@ -175,19 +176,14 @@ impl<R: Groupable> Report for Grouped<R> {
         (own, (!self.0.grouping().by.is_empty()).then(|| collectors.add(Groups)))
     }
 
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
-        Report::refuses(&self.0, context, analysis)
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        Report::refuses(&self.0, context)
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        (own, groups): &Self::Handles,
-    ) -> Self::Rows {
-        let groups =
-            groups.map(|handle| rows::of(context, analysis, analysis.get(handle), &self.0.grouping()));
-        GroupedRows { rows: self.0.compute(context, analysis, own), groups }
+    fn compute(&self, context: &ReportContext<'_, '_>, (own, groups): &Self::Handles) -> Self::Rows {
+        let analysis = context.analysis;
+        let groups = groups.map(|handle| rows::of(context, analysis.get(handle), &self.0.grouping()));
+        GroupedRows { rows: self.0.compute(context, own), groups }
     }
 
     fn screen(&self, rows: &Self::Rows, view: &View) -> Screen {

@@ -12,8 +12,7 @@ use crate::collect::groups::{Group, GroupSums};
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::weights::{Estimate, in_order};
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
+use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, SlabSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
@@ -96,22 +95,18 @@ fn candidates(
 }
 
 /// Rows of all groups.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    sums: &GroupSums,
-    grouping: &Grouping<'_>,
-) -> GroupRows {
-    let values = Values::new(context, analysis);
+pub fn of(context: &ReportContext<'_, '_>, sums: &GroupSums, grouping: &Grouping<'_>) -> GroupRows {
+    let analysis = context.analysis;
+    let values = Values::new(context);
     let mut keys = Numbered::new(grouping.by, &values, analysis);
     let mut names = Numbered::new(&[grouping.only.key()], &values, analysis);
     let mut all = candidates(analysis, sums, grouping.only, &mut keys, &mut names);
     sort_rows(&mut all, grouping.sort, |c| (in_order(c.estimate, c.totals), &c.name));
-    let basis = Basis::of(context.session, analysis);
+    let basis = context.basis();
     let recorded = |apis: [bool; 2]| match apis {
-        [true, false] => RecordedSums::slab(&basis, Some(Api::Kmalloc)),
-        [false, true] => RecordedSums::slab(&basis, Some(Api::Cache)),
-        _ => RecordedSums::slab(&basis, None),
+        [true, false] => RecordedSums::slab(basis, Some(Api::Kmalloc)),
+        [false, true] => RecordedSums::slab(basis, Some(Api::Cache)),
+        _ => RecordedSums::slab(basis, None),
     };
     let row = |c: &Candidate| SlabGroup {
         sums: SlabSums::of(&c.totals, recorded(c.apis)),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, usual_names};
 use crate::pass::modules::module_of;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
 use crate::stream::{Api, NameId, Origin, Site};
@@ -38,7 +38,8 @@ pub struct Values<'r, 'd> {
 
 impl<'r, 'd> Values<'r, 'd> {
     /// Values of a trace.
-    pub fn new(context: &Context<'r, 'd>, analysis: &'r Analysis) -> Self {
+    pub fn new(context: &ReportContext<'r, 'd>) -> Self {
+        let analysis = context.analysis;
         let session = context.session;
         let end = context.selection.span(session).1;
         Self { analysis, env: session.print_env(), session, end, caches: usual_names(analysis) }

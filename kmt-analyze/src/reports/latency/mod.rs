@@ -21,9 +21,10 @@ use kmt_common::quantity::Span;
 
 use crate::collect::{Collectors, Handle, Stalls};
 use crate::failure::Result;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -95,13 +96,9 @@ impl Report for Latency {
         (collectors.add(Stalls { threshold }), threshold)
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        (stalls, threshold): &Self::Handles,
-    ) -> LatencyRows {
-        rows::of(context, analysis, analysis.get(*stalls), *threshold)
+    fn compute(&self, context: &ReportContext<'_, '_>, (stalls, threshold): &Self::Handles) -> LatencyRows {
+        let analysis = context.analysis;
+        rows::of(context, analysis.get(*stalls), *threshold)
     }
 
     fn screen(&self, rows: &LatencyRows, view: &View) -> Screen {

@@ -2,8 +2,7 @@
 
 use kmt_format::schema::EventClass;
 
-use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::recorded::recorded_class;
 
 /// Events that were recorded.
@@ -22,10 +21,10 @@ pub struct Recorded {
 
 impl Recorded {
     /// Of a trace. Events that were recorded and do not occur did not happen.
-    pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
         let has = |start: &str| {
             let is_it = |class: &EventClass| class.name.starts_with(start);
-            recorded_class(context.session, analysis, is_it).unwrap_or(false)
+            recorded_class(context, is_it).unwrap_or(false)
         };
         Self {
             direct: has("mm_vmscan_direct_reclaim_begin"),

@@ -9,9 +9,7 @@ use super::recorded::Recorded;
 use super::stall_names::StallNames;
 use super::tasks::{self, ReclaimTask};
 use crate::collect::stalls::StallSums;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::ReportContext;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -81,17 +79,13 @@ pub struct IntervalRow {
 }
 
 /// Rows of a trace.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    stalls: &StallSums,
-    threshold: Option<u64>,
-) -> LatencyRows {
-    let recorded = Recorded::of(context, analysis);
-    let labels = Labels::of(context);
-    let names = StallNames::new(&labels, stalls);
+pub fn of(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: Option<u64>) -> LatencyRows {
+    let analysis = context.analysis;
+    let recorded = Recorded::of(context);
+    let labels = context.labels();
+    let names = StallNames::new(labels, stalls);
     let (delayed_allocations, delayed_allocations_total) = delayed::of(&names, analysis, context.limit);
-    let (tasks, tasks_total) = tasks::of(stalls, &labels, &recorded, context.limit);
+    let (tasks, tasks_total) = tasks::of(stalls, labels, &recorded, context.limit);
     let interval = |i: &crate::collect::stalls::Interval| IntervalRow {
         kind: names.name(i.stall),
         pid: i.pid,

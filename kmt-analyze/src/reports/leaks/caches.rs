@@ -8,10 +8,10 @@ use crate::collect::growth::Survival;
 use crate::pass::Analysis;
 use crate::pass::caches::usual_names;
 use crate::render::text::escaped;
+use crate::reports::common::ReportContext;
 use crate::reports::common::rows::text;
 use crate::stream::{Api, NameId};
 use crate::trace::aliases::Aliases;
-use crate::trace::session::Session;
 
 /// Live objects of a call site in one cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,7 +34,8 @@ pub(super) struct CacheNames<'r> {
 
 impl<'r> CacheNames<'r> {
     /// Names in a trace.
-    pub(super) fn new(session: &Session<'_>, result: &'r Analysis) -> Self {
+    pub(super) fn new(context: &ReportContext<'r, '_>) -> Self {
+        let (session, result) = (context.session, context.analysis);
         let metadata = session.trace.metadata();
         let sysfs = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|n| metadata.attachment(n));
         Self { result, usual: usual_names(result), aliases: Aliases::parse(sysfs) }

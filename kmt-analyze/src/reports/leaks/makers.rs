@@ -8,11 +8,10 @@ use serde::Serialize;
 use super::families::Family;
 use crate::collect::growth::Survival;
 use crate::collect::kin::TaskEvents;
-use crate::pass::Analysis;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::recorded::recorded_class;
 use crate::reports::leaks::verdict::makers::Maker;
-use crate::trace::session::Session;
 
 /// Smallest share of the objects whose makers have a name in common, in percent.
 const NAME_PERCENT_MIN: u64 = 80;
@@ -61,9 +60,9 @@ pub struct FamilyRow {
 }
 
 /// True if the recording has exits of tasks, even if none exited.
-pub(super) fn has_exits(session: &Session<'_>, analysis: &Analysis) -> bool {
+pub(super) fn has_exits(context: &ReportContext<'_, '_>) -> bool {
     let is_exit = |class: &EventClass| class.system == "sched" && class.name == "sched_process_exit";
-    recorded_class(session, analysis, is_exit) == Some(true)
+    recorded_class(context, is_exit) == Some(true)
 }
 
 /// Makers of a family; `exits`: the recording has exits of tasks.

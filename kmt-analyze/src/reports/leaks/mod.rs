@@ -27,10 +27,11 @@ pub use sentence::{growth_sentence, page_growth_sentence};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::collect::{Calls, Collectors, Growth, Handle, Kin};
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
-use crate::reports::common::basis::{Basis, Input, too_lossy};
+use crate::reports::common::ReportContext;
+use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -97,8 +98,8 @@ impl Report for Leaks {
         Keys::All
     }
 
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
-        let basis = Basis::of(context.session, analysis).lacks(self.rests_on());
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        let basis = context.basis().lacks(self.rests_on());
         let why = "objects whose free events were lost look like leaks";
         basis.or_else(|| too_lossy(context.session, LOST_PERCENT_MAX, why))
     }
@@ -116,14 +117,15 @@ impl Report for Leaks {
         }
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> LeakRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> LeakRows {
+        let analysis = context.analysis;
         let collected = slab::Collected {
             growth: analysis.get(handles.growth),
             kin: analysis.get(handles.kin),
             calls: handles.calls.map(|calls| analysis.get(calls)),
             until: handles.until,
         };
-        rows::of(context, analysis, collected, self.ignore.as_ref())
+        rows::of(context, collected, self.ignore.as_ref())
     }
 
     fn screen(&self, rows: &LeakRows, view: &View) -> Screen {

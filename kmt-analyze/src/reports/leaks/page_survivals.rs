@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::until::of_recorder;
 use crate::collect::growth::{GrowthSums, Steps, Survival};
 use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
 
 /// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
@@ -21,11 +21,12 @@ pub(super) struct PageSurvivals {
 
 impl PageSurvivals {
     /// From the results of a pass.
-    pub(super) fn new(context: &Context<'_, '_>, result: &Analysis, growth: &GrowthSums) -> Self {
+    pub(super) fn new(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> Self {
+        let result = context.analysis;
         let recorder = of_recorder(context.session);
         let with_tasks = |survival: &Survival| with_tasks(survival, result, &recorder);
         let kinds = (0u32..).zip(&growth.pages).map(|(number, survival)| (number, with_tasks(survival)));
-        let callers = by_caller(context, result, growth);
+        let callers = by_caller(context, growth);
         Self {
             kinds: kinds.filter(|(_, survival)| survival.survivors.sum() > 0).collect(),
             callers: callers.iter().map(|(key, survival)| (*key, with_tasks(survival))).collect(),
@@ -52,12 +53,9 @@ fn with_tasks(survival: &Survival, result: &Analysis, recorder: &[i32]) -> Survi
 }
 
 /// Pages by the first function in their stacks outside the allocator; true: of slabs.
-fn by_caller(
-    context: &Context<'_, '_>,
-    result: &Analysis,
-    growth: &GrowthSums,
-) -> BTreeMap<(u64, bool), Survival> {
-    let env = context.session.print_env();
+fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(u64, bool), Survival> {
+    let result = context.analysis;
+    let env = context.env();
     let is_slab = |address: u64| {
         let name = env.symbol_with_offset(address);
         SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))

@@ -9,8 +9,7 @@ use crate::collect::growth::{Steps, Survival};
 use crate::collect::kin::TaskEvents;
 use crate::pass;
 use crate::render::text::escaped;
-use crate::reports::common::Context;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::ReportContext;
 use crate::reports::leaks::verdict::course::grow_together;
 use crate::reports::leaks::verdict::makers::{Made, in_common};
 use crate::reports::leaks::verdict::tasks::{belong_to_tasks, grow_with_tasks};
@@ -128,11 +127,11 @@ const PAGE_CACHE: [&str; 8] = [
 
 /// Pages by call site.
 pub(super) fn page_caller_rows<'g>(
-    context: &Context<'_, '_>,
+    context: &ReportContext<'_, '_>,
     pages: &'g PageSurvivals,
     started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
-    let labels = Labels::of(context);
+    let labels = context.labels();
     let mut rows: Vec<Judged<'g>> = pages
         .callers
         .iter()

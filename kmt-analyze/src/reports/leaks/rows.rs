@@ -12,11 +12,8 @@ use super::pages::{Started, families_of, page_caller_rows, page_rows};
 use super::row::{FamilyNumbers, LeakRow, RowMaker};
 use super::slab::{self, Collected};
 use super::text_parts::{TextParts, text_parts};
-use crate::pass::Analysis;
 use crate::render::text::duration;
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::ReportContext;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -89,12 +86,8 @@ pub struct LeakTables {
 const WINDOW_NS_MIN: u64 = 1_000_000_000;
 
 /// Rows of a trace.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    collected: Collected<'_>,
-    ignore: Option<&Ignore>,
-) -> LeakRows {
+pub fn of(context: &ReportContext<'_, '_>, collected: Collected<'_>, ignore: Option<&Ignore>) -> LeakRows {
+    let analysis = context.analysis;
     let Collected { growth, kin, until, .. } = collected;
     let (first, last) = context.selection.span(context.session);
     let length = until.unwrap_or(last).saturating_sub(first);
@@ -106,14 +99,14 @@ pub fn of(
         );
         return LeakRows { leaks: Leaked::Refused { refused } };
     }
-    let mut judged = slab::judged(context, analysis, collected);
+    let mut judged = slab::judged(context, collected);
     let tasks = slab::tasks_started(&judged);
     let started = Started { tasks: &tasks, kin, step: growth.step() };
-    let survivals = PageSurvivals::new(context, analysis, growth);
+    let survivals = PageSurvivals::new(context, growth);
     let mut callers = page_caller_rows(context, &survivals, &started);
     let mut pages = page_rows(analysis, &survivals, &callers, &started);
-    let labels = Labels::of(context);
-    let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], &labels));
+    let labels = context.labels();
+    let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], labels));
     let families = families(&judged, length);
     for rows in [&mut callers, &mut pages] {
         let of_families = families_of(rows, &families, kin);
@@ -121,12 +114,12 @@ pub fn of(
     }
     let page_size = analysis.page_size.0;
     let numbers = FamilyNumbers::of(&families);
-    let maker = RowMaker { labels: &labels, families: &numbers, start: first, length, page_size };
-    let basis = Basis::of(context.session, analysis);
+    let maker = RowMaker { labels, families: &numbers, start: first, length, page_size };
+    let basis = context.basis();
     let rows = |judged: &[Judged<'_>]| judged.iter().take(context.limit).map(|r| maker.row(r)).collect();
-    let exits = makers::has_exits(context.session, analysis);
+    let exits = makers::has_exits(context);
     let family = |family: &Family<'_>| FamilyRow {
-        makers: makers::makers(family, (kin, exits), &labels),
+        makers: makers::makers(family, (kin, exits), labels),
         tasks: makers::tasks(family, &tasks, (kin, exits)),
         call_sites: family.rows.len(),
         leader: family.rows.first().map(|row| row.name.clone()),

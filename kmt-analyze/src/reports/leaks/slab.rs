@@ -7,10 +7,7 @@ use super::stacks;
 use crate::collect::calls::CallSums;
 use crate::collect::growth::{GrowthSums, Survival};
 use crate::collect::kin::TaskEvents;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
-use crate::reports::common::labels::Labels;
-use crate::reports::common::live_bounds::LiveBounds;
+use crate::reports::common::ReportContext;
 use crate::reports::leaks::verdict::families::{Candidate, families};
 use crate::reports::leaks::verdict::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::leaks::verdict::{Evidence, Verdict, is_unsure, judge, may_be_implied_frees};
@@ -43,18 +40,15 @@ pub(super) struct Collected<'g> {
 }
 
 /// Slab objects by call site, in order of importance.
-pub(super) fn judged<'g>(
-    context: &Context<'_, '_>,
-    result: &Analysis,
-    collected: Collected<'g>,
-) -> Vec<Judged<'g>> {
+pub(super) fn judged<'g>(context: &ReportContext<'_, '_>, collected: Collected<'g>) -> Vec<Judged<'g>> {
+    let result = context.analysis;
     let Collected { growth, kin, calls, until } = collected;
-    let labels = Labels::of(context);
-    let names = CacheNames::new(context.session, result);
+    let labels = context.labels();
+    let names = CacheNames::new(context);
     let reclaimable = Reclaimable::of(context.session);
     // The kernel's own counts are those of the end of the recording.
-    let bounds = LiveBounds::of(context, result).bounds.by_caller(|_| until.is_none());
-    let mut stacks = stacks::by_caller(result, &labels, calls);
+    let bounds = context.live_bounds().bounds.by_caller(|_| until.is_none());
+    let mut stacks = stacks::by_caller(result, labels, calls);
     let mut rows: Vec<Judged<'g>> = (0u32..)
         .zip(&growth.callers)
         .filter(|(_, survival)| survival.survivors.sum() > 0)

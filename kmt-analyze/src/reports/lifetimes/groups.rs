@@ -5,20 +5,19 @@ use super::sorting::{LifetimeKey, sort};
 use crate::collect::life_groups::LifeGroupSums;
 use crate::collect::lifetimes::CallerLives;
 use crate::collect::sums::Sums;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::grouped::{GroupKey, GroupTable, Numbered, Part, Values, sums_by_values};
 
 /// Groups by keys `by`, sorted by keys `order`.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     sums: &LifeGroupSums,
     by: &[&'static GroupKey],
     order: &[LifetimeKey],
 ) -> GroupTable<LifeRow> {
-    let values = Values::new(context, analysis);
+    let analysis = context.analysis;
+    let values = Values::new(context);
     let mut keys = Numbered::new(by, &values, analysis);
     let parts = sums.0.iter().filter(|(_, lives)| lives.any());
     let parts = parts.filter_map(|(group, lives)| {

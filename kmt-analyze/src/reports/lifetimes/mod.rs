@@ -13,9 +13,10 @@ pub use rows::LifetimeRows;
 pub use temporary::Temporary;
 
 use crate::collect::{self, Collectors, Handle, LifeGroups};
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::grouped::{GroupKey, GroupOptions};
@@ -77,15 +78,10 @@ impl Report for Lifetimes {
         self.by.iter().map(|key| key.needs()).collect()
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        handles: &Self::Handles,
-    ) -> LifetimeRows {
-        let own = rows::of(context, analysis, analysis.get(handles.0), &self.sort);
-        let groups =
-            handles.1.map(|groups| groups::of(context, analysis, analysis.get(groups), &self.by, &self.sort));
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> LifetimeRows {
+        let analysis = context.analysis;
+        let own = rows::of(context, analysis.get(handles.0), &self.sort);
+        let groups = handles.1.map(|groups| groups::of(context, analysis.get(groups), &self.by, &self.sort));
         LifetimeRows { groups, ..own }
     }
 

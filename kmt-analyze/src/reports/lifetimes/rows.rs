@@ -7,7 +7,7 @@ use super::sites::{AllocSite, all_freed, with_lives};
 use super::sorting::{LifetimeKey, sort};
 use crate::collect::lifetimes::LifetimeSums;
 use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::common::shown::shown;
@@ -61,12 +61,8 @@ impl LifetimeRow {
 }
 
 /// Rows of all call sites, sorted by these keys.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    sums: &LifetimeSums,
-    keys: &[LifetimeKey],
-) -> LifetimeRows {
+pub fn of(context: &ReportContext<'_, '_>, sums: &LifetimeSums, keys: &[LifetimeKey]) -> LifetimeRows {
+    let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
     sort(&mut sites, keys, |site| (site.lives, &site.symbol));

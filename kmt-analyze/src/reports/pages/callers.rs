@@ -8,12 +8,11 @@ use super::sorting::{PageKey, sort};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
-use crate::pass::Analysis;
 use crate::render::text::escaped;
+use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{self, is_allocator};
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, FrameSums};
-use crate::trace::session::Session;
 
 /// Sums of one call site.
 #[derive(Debug, Serialize)]
@@ -47,12 +46,12 @@ pub struct PageCallerRow {
 
 /// Sums by the first function in the stack outside the allocator; empty without stacks.
 pub fn of(
-    session: &Session<'_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     stacks: &HashMap<u32, FrameTotals, IntHash>,
     recorded: RecordedSums,
     keys: &[PageKey],
 ) -> Vec<PageCallerRow> {
+    let (session, analysis) = (context.session, context.analysis);
     let env = session.print_env();
     let mut by_caller: BTreeMap<u64, FrameTotals> = BTreeMap::new();
     for (stack, totals) in stacks {

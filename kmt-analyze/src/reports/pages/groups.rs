@@ -3,22 +3,20 @@
 use super::sorting::{PageKey, sort};
 use crate::collect::page_groups::PageGroupSums;
 use crate::ledger::page_totals::FrameTotals;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
+use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::grouped::{GroupKey, GroupTable, Numbered, Part, Values, sums_by_values};
 
 /// Groups by keys `by`, sorted by keys `order`.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     sums: &PageGroupSums,
     by: &[&'static GroupKey],
     order: &[PageKey],
 ) -> GroupTable<FrameSums> {
-    let values = Values::new(context, analysis);
+    let analysis = context.analysis;
+    let values = Values::new(context);
     let mut keys = Numbered::new(by, &values, analysis);
     let parts = sums.0.iter().filter(|(_, totals)| **totals != FrameTotals::default());
     let parts = parts.filter_map(|(group, totals)| {
@@ -27,7 +25,7 @@ pub fn of(
     let add = |sum: &mut FrameTotals, totals: &FrameTotals| *sum += totals;
     let mut all = sums_by_values(&mut keys, parts, add);
     sort(&mut all, order, |(group, totals)| (*totals, keys.order(group)));
-    let recorded = RecordedSums::pages(&Basis::of(context.session, analysis));
+    let recorded = RecordedSums::pages(context.basis());
     let row = |(_, totals): &(Vec<u32>, FrameTotals)| FrameSums::of(totals, analysis.page_size.0, recorded);
     GroupTable::of(&keys, &all, context.limit, |(group, _)| group, row)
 }

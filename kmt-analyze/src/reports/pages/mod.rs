@@ -11,10 +11,11 @@ pub use rows::{PageRows, PageTables};
 use sorting::PageKey;
 
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
-use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::ReportContext;
+use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::grouped::{GroupKey, PageGroupOptions};
@@ -65,8 +66,9 @@ impl Report for Pages {
         Keys::Pages
     }
 
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
-        let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        let analysis = context.analysis;
+        let lacks = context.basis().lacks(self.rests_on());
         let key =
             self.by.iter().find(|key| key.needs_stacks() && analysis.interner.stacks.items().is_empty());
         lacks.or_else(|| {
@@ -83,16 +85,12 @@ impl Report for Pages {
         (collectors.add(PageStacks), groups)
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> PageRows {
-        let mut rows = rows::of(context, analysis, analysis.get(handles.0), &self.sort);
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> PageRows {
+        let analysis = context.analysis;
+        let mut rows = rows::of(context, analysis.get(handles.0), &self.sort);
         if let Some((tables, groups)) = rows.pages.as_mut().zip(handles.1) {
-            tables.groups = Some(groups::of(
-                context,
-                analysis,
-                analysis.get(groups),
-                &self.by,
-                rows::unless_given(&self.sort),
-            ));
+            tables.groups =
+                Some(groups::of(context, analysis.get(groups), &self.by, rows::unless_given(&self.sort)));
         }
         rows
     }

@@ -11,14 +11,12 @@ use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::render::text::escaped;
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
+use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded::recorded;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::grouped::GroupTable;
-use crate::trace::session::Session;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -81,24 +79,23 @@ pub struct PageFlagsRow {
 
 /// Rows of a trace.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     stacks: &HashMap<u32, FrameTotals, IntHash>,
     keys: &[PageKey],
 ) -> PageRows {
-    let session = context.session;
-    let is_recorded = recorded(session, analysis, Meaning::PAGE_ALLOC) == Some(true)
-        || recorded(session, analysis, Meaning::PAGE_FREE) == Some(true);
+    let analysis = context.analysis;
+    let is_recorded = recorded(context, Meaning::PAGE_ALLOC) == Some(true)
+        || recorded(context, Meaning::PAGE_FREE) == Some(true);
     if !is_recorded {
         return PageRows { pages: None };
     }
-    let recorded = RecordedSums::pages(&Basis::of(session, analysis));
+    let recorded = RecordedSums::pages(context.basis());
     let tables = PageTables {
         all: PageSums::of(analysis, recorded),
         by_order_and_migratetype: by_type(analysis, recorded, keys),
         by_gfp_flags: by_flags(analysis, recorded, keys),
-        callers: callers::of(session, analysis, stacks, recorded, unless_given(keys)),
-        other_events: other_events(session, analysis),
+        callers: callers::of(context, stacks, recorded, unless_given(keys)),
+        other_events: other_events(context),
         groups: None,
         sort: keys.to_vec(),
     };
@@ -144,7 +141,8 @@ fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Ve
 }
 
 /// Events of the page allocator other than allocations and frees: per-CPU lists, fallbacks.
-fn other_events(session: &Session<'_>, analysis: &Analysis) -> BTreeMap<String, u64> {
+fn other_events(context: &ReportContext<'_, '_>) -> BTreeMap<String, u64> {
+    let (session, analysis) = (context.session, context.analysis);
     let mut counts = BTreeMap::new();
     for &(class, _, number) in &analysis.event_counts {
         let Some(class) = session.trace.schema().class(class as usize) else { continue };

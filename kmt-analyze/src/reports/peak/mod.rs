@@ -7,11 +7,11 @@ pub use rows::PeakRows;
 
 use crate::collect::{Collectors, Handle, Peak};
 use crate::failure::{Failure, Result};
-use crate::pass::Analysis;
 use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
-use crate::reports::common::basis::{Basis, Input, too_lossy};
+use crate::reports::common::ReportContext;
+use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
 
@@ -59,14 +59,15 @@ impl Report for PeakReport {
         collectors.add(Peak { window })
     }
 
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let why = "the peak may be in a gap, or an effect of lost frees; summary gives ranges";
-        let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
+        let lacks = context.basis().lacks(self.rests_on());
         lacks.or_else(|| too_lossy(context.session, LOST_PERCENT_MAX, why))
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handle: &Self::Handles) -> PeakRows {
-        rows::of(context, analysis, analysis.get(*handle))
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> PeakRows {
+        let analysis = context.analysis;
+        rows::of(context, analysis.get(*handle))
     }
 
     fn screen(&self, rows: &PeakRows, view: &View) -> Screen {

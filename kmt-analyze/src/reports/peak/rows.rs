@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use crate::collect::peak::LiveBytes;
 use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::rows::Address;
 use crate::reports::common::shown::shown;
 use crate::stream::Api;
@@ -96,11 +95,12 @@ fn by_caller(analysis: &Analysis, peak: &LiveBytes, certain: Option<&[bool]>) ->
 }
 
 /// Rows of the peak.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, peak: &LiveBytes) -> PeakRows {
+pub fn of(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
+    let analysis = context.analysis;
     let labels = Labels::new(context.session);
     // Where events were lost, more objects may be live: no range.
     let is_whole = !context.session.losses.any();
-    let certain = is_whole.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
+    let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
     let callers = by_caller(analysis, peak, certain.as_deref());
     let mut all = Sums::default();
     for sums in callers.values() {

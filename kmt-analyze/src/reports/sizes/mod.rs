@@ -6,9 +6,9 @@ mod text;
 pub use rows::{SizeRow, SizeRows};
 
 use crate::collect::Collectors;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
@@ -46,8 +46,8 @@ impl Report for Sizes {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, (): &()) -> SizeRows {
-        rows::of(context, analysis, &self.sort)
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SizeRows {
+        rows::of(context, &self.sort)
     }
 
     fn screen(&self, rows: &SizeRows, view: &View) -> Screen {

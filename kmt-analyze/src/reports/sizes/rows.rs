@@ -7,8 +7,7 @@ use serde::Serialize;
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::weights::{Estimate, in_order};
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
+use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, SlabSums};
 use crate::reports::common::shown::shown;
@@ -68,11 +67,12 @@ struct Class {
 }
 
 /// Rows of all size classes.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, sort: &[SortKey]) -> SizeRows {
+pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
+    let analysis = context.analysis;
     let mut all = classes(analysis);
     sort_rows(&mut all, sort, |c| (in_order(c.estimate, c.totals), &c.name));
     let shown = shown(Some(context.limit), all.len());
-    let recorded = RecordedSums::slab(&Basis::of(context.session, analysis), Some(Api::Kmalloc));
+    let recorded = RecordedSums::slab(context.basis(), Some(Api::Kmalloc));
     let request =
         |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, recorded), size: *size };
     let row = |class: &Class| SizeRow {

@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use kmt_format::read::Metadata;
 use serde::Serialize;
 
-use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
 use crate::pass::coverage::{active, in_use_max};
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::difference::difference;
 use crate::stream::Api;
 use crate::trace::slabinfo::parse;
@@ -40,7 +39,8 @@ pub struct Changes {
 
 impl Changes {
     /// Changes, if slabinfo was read at the begin, all objects are selected, and frees name their caches.
-    pub fn of(context: &Context<'_, '_>, analysis: &Analysis, unmatched: &[u64]) -> Option<Self> {
+    pub fn of(context: &ReportContext<'_, '_>, unmatched: &[u64]) -> Option<Self> {
+        let analysis = context.analysis;
         let before = at_begin(context.session.trace.metadata()).filter(|_| context.selection.is_all())?;
         let mut freed: HashMap<CacheKey, u64> = HashMap::new();
         for (site, number) in analysis.interner.frees.items().iter().zip(unmatched) {

@@ -8,11 +8,12 @@ use change::Changes;
 pub use rows::SlabInfoRows;
 
 use crate::collect::{Collectors, Handle, Moments, Unmatched};
+use crate::pass::Needs;
 use crate::pass::coverage::history::times;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
-use crate::reports::common::basis::{Basis, Input};
+use crate::reports::common::ReportContext;
+use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::{NoOptions, Report};
 
@@ -46,7 +47,7 @@ impl Report for SlabInfo {
         Input::SlabLives
     }
 
-    fn refuses(&self, context: &Context<'_, '_>, analysis: &Analysis) -> Option<String> {
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let has_none = || {
             "the file has no /proc/slabinfo; kmt-capture record reads it, and convert takes slabinfo.after and \
              slabinfo.at.T0-T1 of a directory"
@@ -54,7 +55,7 @@ impl Report for SlabInfo {
         };
         let is_part = || "slabinfo counts to the end of the trace: omit --time and --at".to_owned();
         let is_whole = context.selection.time.is_none() && context.selection.at.is_none();
-        let lacks = Basis::of(context.session, analysis).lacks(self.rests_on());
+        let lacks = context.basis().lacks(self.rests_on());
         lacks
             .or_else(|| rows::read(context).0.is_empty().then(has_none))
             .or_else(|| (!is_whole).then(is_part))
@@ -64,14 +65,10 @@ impl Report for SlabInfo {
         (collectors.add(Moments { times: times(&rows::read(context).0) }), collectors.add(Unmatched))
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        handles: &Self::Handles,
-    ) -> SlabInfoRows {
-        let changes = Changes::of(context, analysis, analysis.get(handles.1));
-        rows::of(context, analysis, analysis.get(handles.0), changes.as_ref())
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> SlabInfoRows {
+        let analysis = context.analysis;
+        let changes = Changes::of(context, analysis.get(handles.1));
+        rows::of(context, analysis.get(handles.0), changes.as_ref())
     }
 
     fn screen(&self, rows: &SlabInfoRows, view: &View) -> Screen {

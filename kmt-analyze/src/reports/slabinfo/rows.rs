@@ -4,11 +4,10 @@ use serde::Serialize;
 
 use super::change::{Change, Changes};
 use crate::collect::moments::MomentSums;
-use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of};
 use crate::pass::coverage::history::{At, CacheHistory, histories};
 use crate::reports::common::Context;
-use crate::reports::common::live_bounds::LiveBounds;
+use crate::reports::common::ReportContext;
 use crate::reports::common::rows::text;
 use crate::reports::common::shown::shown;
 use crate::trace::snapshots::{Snapshot, snapshots, untimed};
@@ -86,14 +85,10 @@ pub fn read(context: &Context<'_, '_>) -> (Vec<Snapshot>, bool) {
 }
 
 /// Rows of a trace; caches with more live objects than possible are first.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    moments: &MomentSums,
-    changes: Option<&Changes>,
-) -> SlabInfoRows {
+pub fn of(context: &ReportContext<'_, '_>, moments: &MomentSums, changes: Option<&Changes>) -> SlabInfoRows {
+    let analysis = context.analysis;
     let (snapshots, times_known) = read(context);
-    let bounds = LiveBounds::of(context, analysis).bounds;
+    let bounds = &context.live_bounds().bounds;
     // Only rows that are shown keep all snapshots.
     let at = |history: &CacheHistory| -> Vec<At> {
         let bounded = |at: At| At { most: at.most.filter(|_| times_known), ..at };
@@ -105,7 +100,7 @@ pub fn of(
         let is_contradicted = at.iter().any(At::is_contradicted);
         (name_of(&history.key, analysis), history, rank, is_contradicted)
     };
-    let mut all: Vec<_> = histories(analysis, &bounds, moments).into_iter().map(ranked).collect();
+    let mut all: Vec<_> = histories(analysis, bounds, moments).into_iter().map(ranked).collect();
     all.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
     let shown = shown(Some(context.limit), all.len());
     let change = |key: &CacheKey| changes?.until(key, snapshots.last()?);

@@ -10,9 +10,10 @@ mod text;
 pub use rows::SummaryRows;
 
 use crate::collect::Collectors;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -55,8 +56,8 @@ impl Report for Summary {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, (): &()) -> SummaryRows {
-        rows::of(context, analysis)
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SummaryRows {
+        rows::of(context)
     }
 
     fn screen(&self, rows: &SummaryRows, view: &View) -> Screen {

@@ -13,15 +13,13 @@ use crate::pass::coverage::bounds::Live;
 use crate::pass::weights::Estimate;
 use crate::pass::{Analysis, sum_of};
 use crate::render::text::escaped;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Basis;
-use crate::reports::common::live_bounds::LiveBounds;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded::recorded;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
 use crate::stream::Api;
-use crate::trace::session::Session;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -120,11 +118,11 @@ const SHOWN: [Total; 12] = [
 ];
 
 /// Totals of a trace.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> SummaryRows {
-    let session = context.session;
-    let basis = Basis::of(session, analysis);
-    let events = recorded_events(session, analysis);
-    let bounds = LiveBounds::of(context, analysis).bounds;
+pub fn of(context: &ReportContext<'_, '_>) -> SummaryRows {
+    let analysis = context.analysis;
+    let basis = context.basis();
+    let events = recorded_events(context);
+    let bounds = &context.live_bounds().bounds;
     let live = [None, Some(Api::Kmalloc), Some(Api::Cache)].map(|api| bounds.of_api(api));
     let totals = [None, Some(Api::Kmalloc), Some(Api::Cache)].map(|api| sum_of(analysis, api));
     let is_bounded = totals
@@ -134,9 +132,9 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> SummaryRows {
     let has_slab = events.named().iter().any(|(_, recorded)| *recorded == Some(true));
     let has_pages = [Meaning::PAGE_ALLOC, Meaning::PAGE_FREE]
         .into_iter()
-        .any(|meaning| recorded(session, analysis, meaning) == Some(true));
+        .any(|meaning| recorded(context, meaning) == Some(true));
     let pages = || PageTotals {
-        sums: PageSums::of(analysis, RecordedSums::pages(&basis)),
+        sums: PageSums::of(analysis, RecordedSums::pages(basis)),
         ranges: ranges(analysis, "pages"),
     };
     let shown = |total: Total| {
@@ -144,11 +142,11 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> SummaryRows {
         Some(ShownRange { total, low: range.low as u64, high: range.high as u64 })
     };
     SummaryRows {
-        slab: has_slab.then(|| slab(analysis, &basis, live, events)),
+        slab: has_slab.then(|| slab(analysis, basis, live, events)),
         pages: has_pages.then(pages),
         is_bounded,
         estimated: estimated_total(analysis, totals),
-        largest: largest(session, analysis).filter(|_| RecordedSums::slab(&basis, None).lives),
+        largest: largest(context).filter(|_| RecordedSums::slab(basis, None).lives),
         shown_ranges: analysis.ranges.as_ref().map(|_| SHOWN.into_iter().filter_map(shown).collect()),
     }
 }
@@ -174,7 +172,8 @@ fn estimated_total(analysis: &Analysis, [_, kmalloc, cache]: [Totals; 3]) -> Opt
 }
 
 /// The call site with most live bytes; ties go to the lowest address.
-fn largest(session: &Session<'_>, analysis: &Analysis) -> Option<Largest> {
+fn largest(context: &ReportContext<'_, '_>) -> Option<Largest> {
+    let (session, analysis) = (context.session, context.analysis);
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     for (site, by_cache) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
         let bytes = by_cache.iter().fold(0u64, |sum, (_, totals)| sum.saturating_add(totals.bytes_live));
@@ -225,8 +224,8 @@ fn slab(analysis: &Analysis, basis: &Basis, live: [Option<Live>; 3], events: Rec
     }
 }
 
-fn recorded_events(session: &Session<'_>, analysis: &Analysis) -> RecordedEvents {
-    let of = |meaning| recorded(session, analysis, meaning);
+fn recorded_events(context: &ReportContext<'_, '_>) -> RecordedEvents {
+    let of = |meaning| recorded(context, meaning);
     RecordedEvents {
         kmalloc: of(Meaning::KMALLOC),
         kfree: of(Meaning::KFREE),

@@ -7,9 +7,9 @@ mod text;
 pub use rows::TaskRows;
 
 use crate::collect::{Collectors, Handle, PageUse, Tasks};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::stated::Keys;
@@ -55,8 +55,9 @@ impl Report for TaskReport {
         (collectors.add(Tasks), collectors.add(PageUse { pageblock_order }))
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> TaskRows {
-        rows::of(context, analysis, (analysis.get(handles.0), analysis.get(handles.1)), &self.sort)
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TaskRows {
+        let analysis = context.analysis;
+        rows::of(context, (analysis.get(handles.0), analysis.get(handles.1)), &self.sort)
     }
 
     fn screen(&self, rows: &TaskRows, view: &View) -> Screen {

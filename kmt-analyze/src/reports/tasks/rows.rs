@@ -10,16 +10,13 @@ use crate::collect::tasks::{OriginSums, TaskSums};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
-use crate::pass::Analysis;
 use crate::render::text::escaped;
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
+use crate::reports::common::ReportContext;
 use crate::reports::common::recorded::recorded_class;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
 use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
-use crate::trace::session::Session;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -123,12 +120,12 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn of(session: &Session<'_>, analysis: &Analysis) -> Self {
-        let basis = Basis::of(session, analysis);
-        let has = |name: &str| recorded_class(session, analysis, |class| class.name == name) == Some(true);
+    fn of(context: &ReportContext<'_, '_>) -> Self {
+        let basis = context.basis();
+        let has = |name: &str| recorded_class(context, |class| class.name == name) == Some(true);
         Self {
-            slab: RecordedSums::slab(&basis, None),
-            pages: RecordedSums::pages(&basis),
+            slab: RecordedSums::slab(basis, None),
+            pages: RecordedSums::pages(basis),
             zone_locked: has("mm_page_alloc_zone_locked"),
             batched: has("mm_page_free_batched"),
             drained: has("mm_page_pcpu_drain"),
@@ -177,11 +174,11 @@ impl Candidate {
 
 /// All tasks with slab or page events.
 fn candidates(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     tasks: &TaskSums,
     page_use: &HashMap<i32, Use, IntHash>,
 ) -> Vec<Candidate> {
+    let analysis = context.analysis;
     let mut by_pid: BTreeMap<i32, (OriginSums, (u64, u64))> = BTreeMap::new();
     let pid = |origin: u32| analysis.interner.origins.get(origin).map_or(0, |o| o.pid);
     for (number, sums) in (0u32..).zip(&tasks.origins) {
@@ -212,15 +209,15 @@ fn candidates(
 
 /// Rows of all tasks.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     (tasks, page_use): (&TaskSums, &HashMap<i32, Use, IntHash>),
     sort: &[SortKey],
 ) -> TaskRows {
-    let mut all = candidates(context, analysis, tasks, page_use);
+    let analysis = context.analysis;
+    let mut all = candidates(context, tasks, page_use);
     sort_rows(&mut all, sort, |c| (c.sums.slab, &c.name));
     let shown = shown(Some(context.limit), all.len());
-    let recorded = Recorded::of(context.session, analysis);
+    let recorded = Recorded::of(context);
     let rows = all.iter().take(shown).map(|c| row(c, analysis.page_size.0, &recorded)).collect();
     let mut users: Vec<&Candidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();
     users.sort_by(|a, b| (b.page_use.allocs, &a.name).cmp(&(a.page_use.allocs, &b.name)));

@@ -6,8 +6,7 @@ use super::names::{Key, LineNames};
 use crate::collect::step_row::Row;
 use crate::collect::timeline::{Step, TimelineSums};
 use crate::pass::Analysis;
-use crate::reports::common::Context;
-use crate::reports::common::live_bounds::LiveBounds;
+use crate::reports::common::ReportContext;
 
 /// One line.
 pub struct Line {
@@ -35,17 +34,12 @@ impl LineSums {
 }
 
 /// Lines by name, at most `lines_max`, then the sum of the others, then that of pages.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    timeline: &TimelineSums,
-    by: Key,
-    lines_max: usize,
-) -> Vec<Line> {
+pub fn of(context: &ReportContext<'_, '_>, timeline: &TimelineSums, by: Key, lines_max: usize) -> Vec<Line> {
+    let analysis = context.analysis;
     let has_certain = !by.is_of_origins() && !context.session.losses.any();
-    let certain = has_certain.then(|| LiveBounds::of(context, analysis).bounds.certain_sites());
+    let certain = has_certain.then(|| context.live_bounds().bounds.certain_sites());
     let width = timeline.steps.width();
-    let names = LineNames::new(context, analysis);
+    let names = LineNames::new(context);
     let mut lines: BTreeMap<String, LineSums> = BTreeMap::new();
     for (number, row) in timeline.slab.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
         let sums = lines.entry(names.of(by, number as u32)).or_default();

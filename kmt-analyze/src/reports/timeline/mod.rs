@@ -10,9 +10,10 @@ pub use names::Key;
 pub use rows::{LineRow, TimelineRow, TimelineRows};
 
 use crate::collect::{Collectors, Handle, Timeline};
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -79,13 +80,9 @@ impl Report for TimelineReport {
         collectors.add(Timeline::new(first, last, self.steps, self.by.is_of_origins()))
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        handle: &Self::Handles,
-    ) -> TimelineRows {
-        rows::of(context, analysis, analysis.get(*handle), self)
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> TimelineRows {
+        let analysis = context.analysis;
+        rows::of(context, analysis.get(*handle), self)
     }
 
     fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {

@@ -3,7 +3,7 @@
 use crate::pass::Analysis;
 use crate::pass::caches::usual_names;
 use crate::render::text::escaped;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::stream::{Api, NameId, Site};
 
@@ -32,16 +32,17 @@ impl Key {
 }
 
 /// Names of lines.
-pub struct LineNames<'r, 'd> {
+pub struct LineNames<'c, 'r, 'd> {
     analysis: &'r Analysis,
-    labels: Labels<'r, 'd>,
+    labels: &'c Labels<'r, 'd>,
     caches: Vec<Option<NameId>>,
 }
 
-impl<'r, 'd> LineNames<'r, 'd> {
+impl<'c, 'r, 'd> LineNames<'c, 'r, 'd> {
     /// Of a trace.
-    pub fn new(context: &Context<'r, 'd>, analysis: &'r Analysis) -> Self {
-        Self { analysis, labels: Labels::of(context), caches: usual_names(analysis) }
+    pub fn new(context: &'c ReportContext<'r, 'd>) -> Self {
+        let analysis = context.analysis;
+        Self { analysis, labels: context.labels(), caches: usual_names(analysis) }
     }
 
     /// Name of the line of a site or origin.

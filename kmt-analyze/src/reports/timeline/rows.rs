@@ -5,9 +5,7 @@ use serde::Serialize;
 use super::lines::Line;
 use super::{Key, TimelineReport, lines};
 use crate::collect::timeline::{Step, TimelineSums};
-use crate::pass::Analysis;
-use crate::reports::common::Context;
-use crate::reports::common::basis::Basis;
+use crate::reports::common::ReportContext;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -135,8 +133,7 @@ fn start_of(start: u64, length: u64, step: usize) -> u64 {
 
 /// Rows of the lines.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     timeline: &TimelineSums,
     options: &TimelineReport,
 ) -> TimelineRows {
@@ -144,9 +141,9 @@ pub fn of(
     let steps = &timeline.steps;
     let start_of = |step| start_of(steps.start, steps.step, step);
     let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
-    let lines = lines::of(context, analysis, timeline, options.by, options.lines);
+    let lines = lines::of(context, timeline, options.by, options.lines);
     let lines: Vec<LineRow> = lines.into_iter().map(row).collect();
-    let has_slab = Basis::of(session, analysis).allocs(None);
+    let has_slab = context.basis().allocs(None);
     TimelineRows {
         timeline: TimelineRow {
             start: steps.start,

@@ -12,10 +12,10 @@ use kmt_common::quantity;
 use crate::collect::replay::Layout;
 use crate::collect::{Collectors, Handle, Replay};
 use crate::failure::{Failure, Result};
-use crate::pass::Analysis;
 use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -94,8 +94,9 @@ impl Report for WhatIf {
         (collectors.add(Replay { layouts, end }), found)
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handles: &Self::Handles) -> WhatIfRows {
-        rows::of(context, analysis, analysis.get(handles.0), handles.1.as_ref())
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> WhatIfRows {
+        let analysis = context.analysis;
+        rows::of(context, analysis.get(handles.0), handles.1.as_ref())
     }
 
     fn screen(&self, rows: &WhatIfRows, view: &View) -> Screen {

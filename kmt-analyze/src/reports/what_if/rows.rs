@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::layouts::Found;
 use crate::collect::replay::{Played, ReplaySums};
-use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::stream::Api;
 
 /// Rows of the report.
@@ -80,12 +79,8 @@ pub struct WorstRequest {
 const REQUESTS_MAX: usize = 10;
 
 /// Rows of a trace.
-pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
-    replay: &ReplaySums,
-    found: Option<&Found>,
-) -> WhatIfRows {
+pub fn of(context: &ReportContext<'_, '_>, replay: &ReplaySums, found: Option<&Found>) -> WhatIfRows {
+    let analysis = context.analysis;
     let (first, last) = context.selection.span(context.session);
     let length = last.saturating_sub(first);
     // The model of the kernel's own layout must match the kernel's events.

@@ -7,9 +7,9 @@ pub use rows::WhoRows;
 
 use crate::collect::{Collectors, Handle, Who};
 use crate::failure::{Failure, Result};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -69,8 +69,9 @@ impl Report for WhoReport {
         collectors.add(Who { address: self.address })
     }
 
-    fn compute(&self, context: &Context<'_, '_>, analysis: &Analysis, handle: &Self::Handles) -> WhoRows {
-        rows::of(context, analysis, analysis.get(*handle), self.address)
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WhoRows {
+        let analysis = context.analysis;
+        rows::of(context, analysis.get(*handle), self.address)
     }
 
     fn screen(&self, rows: &WhoRows, view: &View) -> Screen {

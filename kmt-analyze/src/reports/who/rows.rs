@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::ledger::Closed;
 use crate::ledger::lives::{ADDRESS_BITS, End, Free};
 use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::{Address, text};
 use crate::reports::common::shown::shown;
@@ -120,13 +120,14 @@ pub struct Neighbour {
 }
 
 /// Rows of the lives of an address, of those near it.
-pub fn of(context: &Context<'_, '_>, analysis: &Analysis, near: &[Closed], address: u64) -> WhoRows {
+pub fn of(context: &ReportContext<'_, '_>, near: &[Closed], address: u64) -> WhoRows {
+    let analysis = context.analysis;
     let low = address & ADDRESS_BITS;
     let holds =
         |life: &&Closed| (life.address..life.address.saturating_add(life.bytes_alloc.max(1))).contains(&low);
     let lives: Vec<&Closed> = near.iter().filter(holds).collect();
     let top = address & !ADDRESS_BITS;
-    let lookup = Lookup { labels: Labels::of(context), analysis, top };
+    let lookup = Lookup { labels: context.labels(), analysis, top };
     let shown = shown(Some(context.limit), lives.len());
     WhoRows {
         address: Address(address),
@@ -136,14 +137,14 @@ pub fn of(context: &Context<'_, '_>, analysis: &Analysis, near: &[Closed], addre
 }
 
 /// Names of sites, tasks and caches.
-struct Lookup<'r, 'd> {
-    labels: Labels<'r, 'd>,
+struct Lookup<'l, 'r, 'd> {
+    labels: &'l Labels<'r, 'd>,
     analysis: &'r Analysis,
     /// Upper byte of the kernel's pointers.
     top: u64,
 }
 
-impl Lookup<'_, '_> {
+impl Lookup<'_, '_, '_> {
     fn life(&self, life: &Closed, near: &[Closed]) -> LifeRow {
         let (end, freed) = match life.end {
             End::Freed { free, late, .. } => (LifeEnd::Freed, Some(self.free(&free, late.is_some()))),

@@ -15,6 +15,7 @@ use crate::pass::{self, Request};
 use crate::render::out::Schema;
 use crate::render::screen::Screen;
 use crate::reports::common::stated::Keys;
+use crate::reports::common::{Context, ReportContext};
 use crate::reports::document::{About, emit};
 use crate::reports::output::Output;
 use crate::trace::session::Session;
@@ -24,9 +25,11 @@ pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let others = others(session);
     let mut collectors = Collectors::default();
     let reasons = collectors.add(Reasons);
-    let result = pass::run(session, &Request::new(&Selection::default(), &collectors));
+    let selection = Selection::default();
+    let result = pass::run(session, &Request::new(&selection, &collectors));
+    let context = ReportContext::new(&Context { session, selection: &selection, limit: 0 }, &result);
     let rows = rows::of(&result, result.get(reasons), &others.legacy);
-    let about = About { session, selection: None, keys: Keys::All, schema: Schema::first("reconcile") };
+    let about = About { keys: Keys::All, schema: Schema::first("reconcile") };
     let screens = || vec![(String::new(), Screen::verbatim(text::of(&rows)))];
-    emit(&about, &result, output, || &rows, screens)
+    emit(&about, &context, output, || &rows, screens)
 }

@@ -10,9 +10,9 @@ use kmt_common::quantity::Span;
 use super::sorting::LifetimeKey;
 use crate::collect::{self, Collectors, Handle};
 use crate::failure::{Failure, Result};
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -70,13 +70,9 @@ impl Report for Temporary {
         (collectors.add(collect::Lifetimes { temporary_bound: Some(bound) }), bound)
     }
 
-    fn compute(
-        &self,
-        context: &Context<'_, '_>,
-        analysis: &Analysis,
-        (handle, bound): &Self::Handles,
-    ) -> TemporaryRows {
-        rows::of(context, analysis, analysis.get(*handle), &self.sort, *bound)
+    fn compute(&self, context: &ReportContext<'_, '_>, (handle, bound): &Self::Handles) -> TemporaryRows {
+        let analysis = context.analysis;
+        rows::of(context, analysis.get(*handle), &self.sort, *bound)
     }
 
     fn screen(&self, rows: &TemporaryRows, view: &View) -> Screen {

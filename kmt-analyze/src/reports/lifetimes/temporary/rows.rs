@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::collect::lifetimes::LifetimeSums;
-use crate::pass::Analysis;
-use crate::reports::common::Context;
+use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::shown::shown;
 use crate::reports::lifetimes::life::Distribution;
@@ -49,12 +48,12 @@ pub struct TemporaryRow {
 
 /// Rows of the call sites that have temporary objects, sorted by these keys.
 pub fn of(
-    context: &Context<'_, '_>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     sums: &LifetimeSums,
     keys: &[LifetimeKey],
     bound: u64,
 ) -> TemporaryRows {
+    let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
     sites.retain(|site| site.lives.temporary > 0);
