@@ -56,9 +56,12 @@ pub fn open(source: &Bound<'_, PyAny>, limits: Option<HashMap<String, u64>>) -> 
         py.detach(|| OwnedTrace::open(&path, wanted))
     };
     let owned = owned.map_err(|error| failed(py, source, &error))?;
-    let names = owned.trace().schema().classes();
-    let names =
-        names.map(|(_, c)| (PyString::new(py, &c.system).unbind(), PyString::new(py, &c.name).unbind()));
+    let schema = owned.trace().schema();
+    // By index: a damaged file may lack a class between two others.
+    let names = (0..schema.class_count()).map(|index| {
+        let (system, name) = schema.class(index).map_or(("", ""), |class| (&class.system, &class.name));
+        (PyString::new(py, system).unbind(), PyString::new(py, name).unbind())
+    });
     Ok(Trace { names: names.collect(), symbols: Mutex::default(), owned: Arc::clone(&owned) })
 }
 

@@ -25,10 +25,13 @@ pub struct Trace {
 
 impl Trace {
     fn new(inner: Arc<OwnedTrace>) -> Box<Self> {
-        let names = |(_, class): (usize, &kmt_format::schema::EventClass)| {
-            (until_nul(class.system.as_bytes()), until_nul(class.name.as_bytes()))
-        };
-        let names = inner.trace().schema().classes().map(names).collect();
+        let schema = inner.trace().schema();
+        // By index: a damaged file may lack a class between two others.
+        let names = (0..schema.class_count()).map(|index| match schema.class(index) {
+            Some(class) => (until_nul(class.system.as_bytes()), until_nul(class.name.as_bytes())),
+            None => Default::default(),
+        });
+        let names = names.collect();
         Box::new(Self { inner, names })
     }
 }
