@@ -30,7 +30,6 @@ pub(crate) mod reasons;
 pub(crate) mod replay;
 mod set;
 pub(crate) mod spool;
-mod stack_join;
 pub(crate) mod stalls;
 pub(crate) mod step_row;
 pub(crate) mod steps;

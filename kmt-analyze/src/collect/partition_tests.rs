@@ -37,8 +37,6 @@ enum Logged {
         order: u64,
     },
     SlabAlloc(Op, Origin, bool),
-    SlabStack(Op),
-    Folded(Op),
     Pages {
         op: Op,
         site: PageSite,
@@ -81,12 +79,6 @@ impl Receiver for Log {
     fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
         self.0.push(Logged::SlabAlloc(*op, place, counted));
     }
-    fn slab_stack(&mut self, op: &Op) {
-        self.0.push(Logged::SlabStack(*op));
-    }
-    fn folded(&mut self, op: &Op) {
-        self.0.push(Logged::Folded(*op));
-    }
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
         self.pages(event, false);
     }
@@ -113,8 +105,7 @@ impl Logged {
             Self::Frames(_) => wanted.contains(Interests::FRAMES),
             Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.contains(Interests::UNMATCHED),
             Self::Changed { .. } => wanted.contains(Interests::CHANGES),
-            Self::SlabAlloc(..) => wanted.intersects(Interests::ANY_SLAB_ALLOCS),
-            Self::SlabStack(_) | Self::Folded(_) => wanted.contains(Interests::SLAB_STACKS),
+            Self::SlabAlloc(..) => wanted.contains(Interests::SLAB_ALLOCS),
             Self::Pages { .. } => wanted.contains(Interests::PAGES),
             Self::Side(_) => wanted.intersects(Interests::ANY_SIDE_EVENTS),
         }
@@ -138,8 +129,6 @@ impl Logged {
                 part.changed(&change);
             }
             Self::SlabAlloc(op, place, counted) => part.slab_alloc(op, *place, *counted),
-            Self::SlabStack(op) => part.slab_stack(op),
-            Self::Folded(op) => part.folded(op),
             Self::Pages { op, site, place, failed, counted, is_free } => {
                 let event = PageEvent { op, site: *site, place: *place, failed: *failed, counted: *counted };
                 if *is_free { part.page_free(&event) } else { part.page_alloc(&event) }
@@ -365,7 +354,9 @@ fn random_events_are_of_all_kinds() {
     assert!(has(|e| matches!(e, Logged::Closed(c) if c.deferred_at().is_some())));
     assert!(has(|e| matches!(e, Logged::Frames(f) if f.stack != crate::ledger::frames::NO_STACK)));
     assert!(has(|e| matches!(e, Logged::Unmatched(..))) && has(|e| matches!(e, Logged::Changed { .. })));
-    assert!(has(|e| matches!(e, Logged::Side(_))) && has(|e| matches!(e, Logged::SlabStack(_))));
+    assert!(
+        has(|e| matches!(e, Logged::Side(_))) && has(|e| matches!(e, Logged::Closed(c) if c.stack.is_some()))
+    );
     let stalls = in_parts(&Stalls::default(), &log, 7);
     assert!(stalls.kinds.len() > 5 && stalls.delayed.len() > 5, "{:?}", stalls.kinds.keys());
     assert!(in_parts(&Calls::default(), &log, 7).stacks.len() > 3);

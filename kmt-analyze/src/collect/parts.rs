@@ -14,7 +14,6 @@ pub struct Parts {
     plain_lives: Vec<usize>,
     changes: Vec<usize>,
     slab_allocs: Vec<usize>,
-    slab_stacks: Vec<usize>,
     unmatched: Vec<usize>,
     pages: Vec<usize>,
     frames: Vec<usize>,
@@ -30,8 +29,7 @@ impl Parts {
                 (&mut out.lives, interests.intersects(Interests::ANY_LIVES)),
                 (&mut out.plain_lives, interests.contains(Interests::PLAIN_LIVES)),
                 (&mut out.changes, interests.contains(Interests::CHANGES)),
-                (&mut out.slab_allocs, interests.intersects(Interests::ANY_SLAB_ALLOCS)),
-                (&mut out.slab_stacks, interests.contains(Interests::SLAB_STACKS)),
+                (&mut out.slab_allocs, interests.contains(Interests::SLAB_ALLOCS)),
                 (&mut out.unmatched, interests.contains(Interests::UNMATCHED)),
                 (&mut out.pages, interests.contains(Interests::PAGES)),
                 (&mut out.frames, interests.contains(Interests::FRAMES)),
@@ -104,14 +102,6 @@ impl Receiver for Parts {
 
     fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
         hand!(self, slab_allocs, slab_alloc(op, place, counted));
-    }
-
-    fn slab_stack(&mut self, op: &Op) {
-        hand!(self, slab_stacks, slab_stack(op));
-    }
-
-    fn folded(&mut self, op: &Op) {
-        hand!(self, slab_stacks, folded(op));
     }
 
     fn page_alloc(&mut self, event: &PageEvent<'_>) {

@@ -6,10 +6,9 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::rc::Rc;
 
 use super::collector::{Collector, Route, Share};
-use super::stack_join::StackJoin;
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
-use crate::stream::{Api, NameId, Op, Origin};
+use crate::stream::{Api, NameId, Origin};
 
 /// One life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,38 +99,24 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Spool {
     file: Option<BufWriter<File>>,
-    join: StackJoin,
     /// Number of lives in it.
     pub len: u64,
     error: Option<io::Error>,
 }
 
 impl Receiver for Spool {
-    fn slab_alloc(&mut self, op: &Op, _: Origin, _: bool) {
-        self.join.alloc(op);
-    }
-
-    fn slab_stack(&mut self, op: &Op) {
-        self.join.stack(op, |_| true);
-    }
-
-    fn folded(&mut self, op: &Op) {
-        self.join.folded(op);
-    }
-
     fn closed(&mut self, closed: &Closed) {
-        let stack = self.join.take(closed);
-        self.push(closed, stack);
+        self.push(closed);
     }
 }
 
 impl Spool {
     fn new(file: Option<File>, error: Option<io::Error>) -> Self {
         let file = file.map(|file| BufWriter::with_capacity(1 << 18, file));
-        Self { file, join: StackJoin::default(), len: 0, error }
+        Self { file, len: 0, error }
     }
 
-    fn push(&mut self, closed: &Closed, stack: Option<u32>) {
+    fn push(&mut self, closed: &Closed) {
         let Some(file) = self.file.as_mut().filter(|_| self.error.is_none()) else { return };
         let (free_site, is_late) = match closed.end {
             End::Freed { free, late, .. } => (Some(free.site), late.is_some()),
@@ -146,7 +131,7 @@ impl Spool {
             born_at: closed.born_at,
             freed_at: closed.freed_at,
             cache: closed.cache,
-            stack,
+            stack: closed.stack,
             is_born: closed.is_born,
             is_freed: closed.is_freed,
             is_implied_free: closed.is_implied_free,

@@ -5,15 +5,14 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, Share};
 use super::flows::{Flow, Flows};
-use super::stack_join::StackJoin;
 use super::step_row::Row;
 use super::sums::{Sums, grown, merged};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
-use crate::stream::{NameId, Op, Origin};
+use crate::stream::NameId;
 
 /// Collects flows in equal steps of time. Where so much would be kept that it fits no page, two steps become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,20 +41,15 @@ impl Steps {
 }
 
 impl Collector for Steps {
-    type Part = StepsPart;
+    type Part = StepSums;
     type Output = StepSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES | Interests::FRAMES | Interests::SLAB_STACKS
     }
 
-    /// A stack follows its allocation on the same task; lives are routed by address.
-    fn route(&self) -> Route {
-        Route::All
-    }
-
-    fn partition(&self, share: &Share) -> StepsPart {
-        let sums = StepSums {
+    fn partition(&self, _: &Share) -> StepSums {
+        StepSums {
             steps: *self,
             kept: 0,
             objects: HashMap::default(),
@@ -64,12 +58,11 @@ impl Collector for Steps {
             origins: Vec::new(),
             page_origins: Vec::new(),
             page_kinds: Vec::new(),
-        };
-        StepsPart { share: *share, join: StackJoin::default(), sums }
+        }
     }
 
-    fn merge(&self, first: StepsPart, others: Vec<StepsPart>) -> StepSums {
-        merged(first.sums, others.into_iter().map(|part| part.sums).collect())
+    fn merge(&self, first: StepSums, others: Vec<StepSums>) -> StepSums {
+        merged(first, others)
     }
 }
 
@@ -123,14 +116,6 @@ impl Sums for Holder {
 /// Number of binary digits: 0 for 0, n for 2^(n-1) up to 2^n - 1.
 pub fn log2(length: u64) -> u32 {
     u64::BITS - length.leading_zeros()
-}
-
-/// Flows of the addresses of one part.
-#[derive(Debug)]
-pub struct StepsPart {
-    share: Share,
-    join: StackJoin,
-    sums: StepSums,
 }
 
 impl StepSums {
@@ -207,36 +192,8 @@ impl Sums for StepSums {
     }
 }
 
-impl Receiver for StepsPart {
-    fn slab_alloc(&mut self, op: &Op, _: Origin, _: bool) {
-        self.join.alloc(op);
-    }
-
-    fn slab_stack(&mut self, op: &Op) {
-        let share = &self.share;
-        self.join.stack(op, |address| share.owns(address));
-    }
-
-    fn folded(&mut self, op: &Op) {
-        self.join.folded(op);
-    }
-
+impl Receiver for StepSums {
     fn closed(&mut self, closed: &Closed) {
-        if self.share.owns(closed.address) {
-            let stack = if self.share.has_stacks { self.join.take(closed) } else { None };
-            self.sums.closed(closed, stack);
-        }
-    }
-
-    fn closed_frames(&mut self, closed: &ClosedFrames) {
-        if self.share.owns(closed.pfn) {
-            self.sums.closed_frames(closed);
-        }
-    }
-}
-
-impl StepSums {
-    fn closed(&mut self, closed: &Closed, stack: Option<u32>) {
         let (steps, end) = (self.steps, closed.end.time());
         let [born, ended] = steps.places(closed.life.born, end);
         let freed = match closed.end {
@@ -251,7 +208,7 @@ impl StepSums {
             (ended, Flow { unseen, live_change: -1, ..Flow::default() }),
         ];
         let (requested, allocated) = (closed.bytes_req, closed.bytes_alloc);
-        let objects = Objects { site: closed.life.site, cache: closed.cache, stack };
+        let objects = Objects { site: closed.life.site, cache: closed.cache, stack: closed.stack };
         self.kept += add(self.objects.entry(objects).or_default(), changes, steps.steps);
         let flows = changes.map(|(place, flow)| (place, Flows::of(&flow, requested, allocated)));
         self.kept += add(grown(&mut self.origins, closed.life.origin), flows, steps.steps);

@@ -290,6 +290,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
         life: Life { born: 150, site: 2, origin: 0 },
         end: End::Live,
         cache: None,
+        stack: None,
         caller: 3,
         api: Api::Cache,
         bytes_req: 500,

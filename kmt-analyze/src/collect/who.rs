@@ -68,6 +68,7 @@ mod tests {
             life: Life { born: 460, site: 0, origin: 0 },
             end: End::ImpliedFree { end, ambiguous: false, by: Replacement::Object },
             cache: None,
+            stack: None,
             caller: 0,
             api: Api::Cache,
             bytes_req: 8,

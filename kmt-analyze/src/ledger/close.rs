@@ -168,6 +168,11 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Adds up a life.
     pub(super) fn close(&mut self, address: u64, life: &Life, end: End) {
+        let stack = if self.interests.contains(Interests::SLAB_STACKS) {
+            self.slab_stacks.take(address, life)
+        } else {
+            None
+        };
         let site = *self.tables.site(life.site);
         let born_at = *self.tables.origin(life.origin);
         if !(site.selected && born_at.selected) {
@@ -225,6 +230,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 life: *life,
                 end,
                 cache,
+                stack,
                 caller: site.caller,
                 api: site.api,
                 bytes_req: site.bytes_req,

@@ -17,6 +17,8 @@ pub struct Closed {
     pub end: End,
     /// Cache, if an event names it.
     pub cache: Option<NameId>,
+    /// Number of the stack of its allocation, if one is known.
+    pub stack: Option<u32>,
     /// Number of the call site and interface.
     pub caller: u32,
     /// Interface that allocated it.

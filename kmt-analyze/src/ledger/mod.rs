@@ -26,6 +26,7 @@ pub mod page_totals;
 pub mod receiver;
 mod site_lives;
 mod slab;
+mod slab_stacks;
 pub mod table;
 mod tables;
 pub mod totals;
@@ -48,6 +49,7 @@ use crate::trace::losses::{LossCursor, Losses};
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life, ZERO_SIZE_PTR};
 use site_lives::SiteLives;
+use slab_stacks::SlabStacks;
 use table::{LifeTable, Location};
 
 /// Parameters of the rules.
@@ -110,6 +112,8 @@ pub struct Ledger<'l, R> {
     ended: Vec<(Life, Free)>,
     ended_count: usize,
     frames: Frames,
+    /// Empty unless a receiver needs stacks of slab objects.
+    slab_stacks: SlabStacks,
     sites: Vec<SiteLives>,
     named_outside: HashMap<(u32, NameId), u64>,
     counts: [EventCounts; 2],
@@ -133,7 +137,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         (interests, receiver): (Interests, R),
         election: Option<Election>,
     ) -> Self {
-        let needs_each = Interests::CHANGES | Interests::LIVES | Interests::ANY_SLAB_ALLOCS;
+        let needs_each = Interests::CHANGES | Interests::LIVES | Interests::SLAB_ALLOCS;
         let is_plain = choice.is_open && rules.window == (0, u64::MAX) && !interests.intersects(needs_each);
         Self {
             rules,
@@ -149,6 +153,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             ended: Vec::new(),
             ended_count: 0,
             frames: Frames::new(rules, interests),
+            slab_stacks: SlabStacks::default(),
             sites: Vec::new(),
             counts: Default::default(),
             named_outside: HashMap::new(),
@@ -191,7 +196,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0, is_deferred: false };
             self.ended.resize(ops.len(), (none, free));
         }
-        let wants_allocs = self.interests.intersects(Interests::ANY_SLAB_ALLOCS);
+        let wants_allocs = self.interests.intersects(Interests::SLAB_ALLOCS | Interests::SLAB_STACKS);
         for (index, op) in ops.iter().enumerate() {
             self.entered += 1;
             let kind = op.code.kind();
@@ -271,17 +276,22 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         (self.rules.window.0..=self.rules.window.1).contains(&time)
     }
 
-    /// Passes a slab allocation to the receiver before it is entered.
+    /// Passes a slab allocation on before it is entered.
     fn hand_alloc(&mut self, op: &Op) {
-        let origin = self.tables.origin(op.origin);
-        let counted = origin.selected && self.in_window(op.time);
-        self.receiver.slab_alloc(op, origin.place, counted);
+        if self.interests.contains(Interests::SLAB_STACKS) {
+            self.slab_stacks.alloc(op);
+        }
+        if self.interests.contains(Interests::SLAB_ALLOCS) {
+            let origin = self.tables.origin(op.origin);
+            let counted = origin.selected && self.in_window(op.time);
+            self.receiver.slab_alloc(op, origin.place, counted);
+        }
     }
 
     /// Adds the stack of an allocation.
     fn stack(&mut self, op: &Op) {
         match StackOf::of(op.value) {
-            StackOf::Slab if self.interests.contains(Interests::SLAB_STACKS) => self.receiver.slab_stack(op),
+            StackOf::Slab if self.interests.contains(Interests::SLAB_STACKS) => self.slab_stacks.stack(op),
             StackOf::Slab => {}
             StackOf::Pages => self.frames.stack(op),
         }

@@ -41,12 +41,6 @@ pub trait Receiver {
     /// A slab object is about to be allocated, or the allocation failed. `counted`: selected, and in the window.
     fn slab_alloc(&mut self, _op: &Op, _place: Origin, _counted: bool) {}
 
-    /// The call stack of the last slab allocation of its origin.
-    fn slab_stack(&mut self, _op: &Op) {}
-
-    /// The last slab allocation was a duplicate event of one object.
-    fn folded(&mut self, _op: &Op) {}
-
     /// Pages were allocated, or the allocation failed.
     fn page_alloc(&mut self, _event: &PageEvent<'_>) {}
 

@@ -89,7 +89,7 @@ impl<R: Receiver> Ledger<'_, R> {
         if is_double {
             self.duplicate_kmalloc(op);
             if self.interests.contains(Interests::SLAB_STACKS) {
-                self.receiver.folded(op);
+                self.slab_stacks.folded(op);
             }
             let pending = match self.table.take_pending(at) {
                 Some(Pending::Replaced { old, .. }) => Pending::Replaced { old, last_report: op.time },

@@ -13,7 +13,7 @@ bitflags::bitflags! {
         const CHANGES = 1 << 2;
         /// Slab allocations before the ledger enters them: `slab_alloc`.
         const SLAB_ALLOCS = 1 << 3;
-        /// Slab allocations with their stacks: `slab_alloc`, `slab_stack`, `folded`. No effect if the trace has none.
+        /// Lives have the number of their stack. No effect if the trace has no stacks.
         const SLAB_STACKS = 1 << 4;
         /// Frees without a life: `unmatched`, `freed_unknown`.
         const UNMATCHED = 1 << 5;
@@ -34,8 +34,6 @@ bitflags::bitflags! {
 
         /// Those for which `closed` is called.
         const ANY_LIVES = Self::LIVES.bits() | Self::PLAIN_LIVES.bits();
-        /// Those for which `slab_alloc` is called.
-        const ANY_SLAB_ALLOCS = Self::SLAB_ALLOCS.bits() | Self::SLAB_STACKS.bits();
         /// Those for which `side_event` is called.
         const ANY_SIDE_EVENTS = Self::PAGE_SIDE_EVENTS.bits() | Self::STALLS.bits() | Self::TASKS.bits();
         /// Those that only a trace with stacks can have.
