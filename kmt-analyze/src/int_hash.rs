@@ -2,8 +2,11 @@
 //!
 //! No output depends on it: all output is sorted by its contents.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
+
+/// Builds hashers for maps whose keys are of a file.
+pub type IntHash = foldhash::fast::RandomState;
 
 /// Two secret numbers, the second of them odd.
 #[derive(Debug, Clone, Copy)]
@@ -38,68 +41,6 @@ impl Seed {
 #[inline]
 pub fn spread(value: u64) -> u64 {
     Seed { mask: 0, factor: SPREAD }.spread(value)
-}
-
-/// Hashes integers in sequence: multiply and fold.
-#[derive(Debug, Clone, Copy)]
-pub struct IntHasher {
-    seed: Seed,
-    state: u64,
-}
-
-/// Builds hashers for maps keyed by integers, or by structures of integers.
-#[derive(Debug, Clone, Copy)]
-pub struct IntHash(Seed);
-
-impl Default for IntHash {
-    fn default() -> Self {
-        Self(Seed::of_this_run())
-    }
-}
-
-impl BuildHasher for IntHash {
-    type Hasher = IntHasher;
-
-    #[inline]
-    fn build_hasher(&self) -> IntHasher {
-        IntHasher { seed: self.0, state: 0 }
-    }
-}
-
-impl Hasher for IntHasher {
-    fn finish(&self) -> u64 {
-        self.state
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            for (to, from) in word.iter_mut().zip(chunk) {
-                *to = *from;
-            }
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.write_u64(value.into());
-    }
-
-    fn write_u16(&mut self, value: u16) {
-        self.write_u64(value.into());
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(value.into());
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.state = self.seed.spread((self.state.rotate_left(5) ^ value).wrapping_add(SPREAD));
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Tables {
 
     /// Call sites and interfaces, by number.
     pub fn into_callers(self) -> Vec<(Api, u64)> {
-        self.callers.items().to_vec()
+        self.callers.items().iter().copied().collect()
     }
 
     /// Adds new items.

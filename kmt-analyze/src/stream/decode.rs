@@ -7,7 +7,7 @@ use kmt_format::read::{Event, EventChunk, Schema, Trace};
 use kmt_format::schema::{Meaning, Role};
 
 use super::interests::Interests;
-use super::intern::{Interner, Origin};
+use super::intern::Interner;
 use super::join::StackJoin;
 use super::news::{Item, News, Select};
 use super::op::{Kind, Op, OpCode};
@@ -44,8 +44,6 @@ pub struct Decoder<'t> {
     pub event_counts: HashMap<(u32, u32), u64, IntHash>,
     /// Joins stacks to allocations, if stacks are needed.
     join: Option<StackJoin>,
-    /// Origins by number, as far as they are interned; if stacks are needed.
-    places: Vec<Origin>,
 }
 
 /// Prints allocation flags as the kernel does.
@@ -111,7 +109,6 @@ impl<'t> Decoder<'t> {
             classes_seen: vec![false; schema.class_count()],
             event_counts: HashMap::default(),
             join: interests.intersects(Interests::STACKS).then(StackJoin::default),
-            places: Vec::new(),
         }
     }
 
@@ -146,7 +143,7 @@ impl<'t> Decoder<'t> {
         let pages: Vec<_> = pages.map(|pages| (*pages, is_selected(Item::Pages(pages)))).collect();
         let origins = interner.origins.items().iter().skip(known.origins.len());
         let origins: Vec<_> = origins.map(|origin| (*origin, is_selected(Item::Origin(origin)))).collect();
-        let frees = interner.frees.items().get(self.frees_known..).unwrap_or_default().to_vec();
+        let frees: Vec<_> = interner.frees.items().iter().skip(self.frees_known).copied().collect();
         self.frees_known += frees.len();
         let known = &mut interner.selected;
         known.sites.extend(sites.iter().map(|site| site.1));
@@ -203,7 +200,7 @@ impl<'t> Decoder<'t> {
     /// Joins stacks to allocations; `op` is the operation of the event. False for stacks of other events, which are
     /// dropped.
     fn join_stack(&mut self, code: OpCode, origin: u32, op: Option<&mut Op>) -> bool {
-        let place = self.places.get(origin as usize).copied();
+        let place = self.interner.origins.get(origin).copied();
         let of = self.join.as_mut().zip(place).and_then(|(join, place)| join.see(code, place));
         let is_kept = code.kind() != Kind::Stack || of.is_some();
         if let Some(op) = op {
@@ -234,10 +231,6 @@ impl<'t> Decoder<'t> {
         }
         let names = self.task_names;
         let origin = self.interner.origin(plan, &event, names);
-        let interned = self.interner.origins.items();
-        if self.join.is_some() && self.places.len() < interned.len() {
-            self.places.extend_from_slice(interned.get(self.places.len()..).unwrap_or_default());
-        }
         // A task with several names needs a look-up for each event.
         let changes = names.is_some_and(|names| names.changes(event.pid()));
         if let Some(slot) = origins.get_mut(place).filter(|_| !changes) {
@@ -257,7 +250,7 @@ impl<'t> Decoder<'t> {
             numbers.push((*last, side_event.read(&event)));
             *last
         });
-        let handed_over = (code.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
+        let given_up = (code.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
         if let Some(texts) = &mut self.flags {
             let flags = plan.uint(&event, Role::GFP_FLAGS);
             if let Some(flags) = flags.filter(|flags| !self.interner.gfp.contains_key(flags)) {
@@ -284,7 +277,7 @@ impl<'t> Decoder<'t> {
             *seen |= event.time() <= self.last;
         }
         *codes.get_mut(usize::from(record.descriptor))? = if is_plain { code } else { OpCode::BY_EVENT };
-        let value = side_number.or(handed_over).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
+        let value = side_number.or(given_up).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
         Some((code, value, origin))
     }
 

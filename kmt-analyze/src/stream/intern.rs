@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use indexmap::IndexSet;
+use indexmap::set::Slice;
 use kmt_format::ErrorKind;
 use kmt_format::read::{Event, LEVEL_FLAGS};
 use kmt_format::schema::{Meaning, Role};
@@ -115,42 +117,33 @@ const MOVABLE: i32 = 1;
 
 /// A table that numbers its items.
 #[derive(Debug)]
-pub struct InternTable<T> {
-    items: Vec<T>,
-    numbers: HashMap<T, u32, IntHash>,
-}
+pub struct InternTable<T>(IndexSet<T, IntHash>);
 
 impl<T> Default for InternTable<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), numbers: HashMap::default() }
+        Self(IndexSet::default())
     }
 }
 
 impl<T: Clone + Eq + Hash> InternTable<T> {
     /// The number of `item`.
     pub fn number(&mut self, item: &T) -> u32 {
-        if let Some(&number) = self.numbers.get(item) {
-            return number;
-        }
-        let number = self.items.len() as u32;
-        self.items.push(item.clone());
-        self.numbers.insert(item.clone(), number);
-        number
+        self.find(item).unwrap_or_else(|| self.0.insert_full(item.clone()).0 as u32)
     }
 
     /// The number of `item`, if it is in the table.
     pub fn find(&self, item: &T) -> Option<u32> {
-        self.numbers.get(item).copied()
+        self.0.get_index_of(item).map(|number| number as u32)
     }
 
     /// All items, by number.
-    pub fn items(&self) -> &[T] {
-        &self.items
+    pub fn items(&self) -> &Slice<T> {
+        self.0.as_slice()
     }
 
     /// The item of that number.
     pub fn get(&self, number: u32) -> Option<&T> {
-        self.items.get(number as usize)
+        self.0.get_index(number as usize)
     }
 }
 

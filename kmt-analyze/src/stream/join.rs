@@ -1,6 +1,6 @@
 //! Joins stacks to allocations, for all reports and exports.
 //!
-//! A stack belongs to the last event before it of the same CPU, task and level, unless a loss lies between them (spec
+//! A stack belongs to the last event before it of the same CPU, task and level, unless a loss is between them (spec
 //! section "EVNT", Stacks). All events pass here, also those that no report needs, so a stack in the stream belongs to
 //! the last allocation of that kind of its origin.
 

@@ -1,5 +1,7 @@
 //! Items that were numbered since the last operations: those who read operations have their own tables of them.
 
+use indexmap::set::Slice;
+
 use super::intern::{FreeSite, Interner, Origin, PageSite, Site};
 use super::side_events::SideNumbers;
 
@@ -35,12 +37,12 @@ pub struct News {
 impl News {
     /// All items of the tables, with what was decided about them.
     pub fn all(interner: &Interner) -> Self {
-        fn with<T: Copy>(items: &[T], selected: &[bool]) -> Vec<(T, bool)> {
+        fn with<T: Copy>(items: &Slice<T>, selected: &[bool]) -> Vec<(T, bool)> {
             items.iter().copied().zip(selected.iter().copied().chain(std::iter::repeat(true))).collect()
         }
         Self {
             sites: with(interner.sites.items(), &interner.selected.sites),
-            frees: interner.frees.items().to_vec(),
+            frees: interner.frees.items().iter().copied().collect(),
             pages: with(interner.pages.items(), &interner.selected.pages),
             origins: with(interner.origins.items(), &interner.selected.origins),
             side_numbers: Vec::new(),

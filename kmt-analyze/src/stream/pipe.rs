@@ -85,7 +85,7 @@ fn pack<'t>(
 #[derive(Clone, Copy)]
 struct Until {
     last: u64,
-    /// Times do not fall, so that nothing is wanted behind the first operation after `last`. Where a clock steps back,
+    /// Times do not fall, so that nothing is wanted after the first operation after `last`. Where a clock steps back,
     /// each operation goes by its own time, and all events take part in the merge: the result does not depend on which
     /// of them are wanted.
     is_ordered: bool,
