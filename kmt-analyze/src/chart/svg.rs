@@ -22,7 +22,7 @@ pub struct Svg {
     body: String,
 }
 
-/// Side of a point where a text stands.
+/// Side of a point that has the text.
 #[derive(Debug, Clone, Copy)]
 pub enum Anchor {
     Start,

@@ -110,7 +110,7 @@ impl Finder<'_, '_, '_> {
         self.sums.mixed.iter().map(row).collect()
     }
 
-    /// Frees with events behind the next use of their memory.
+    /// Frees with events after the next use of their memory.
     pub fn late_free(&self) -> Vec<AnomalyRow> {
         let late = self.sums.late.iter();
         late.map(|(free, late)| self.freed(*free, late.frees, Some(Detail::Delay(late.delay_max)))).collect()

@@ -14,7 +14,6 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
-use crate::reports::common::recorded::recorded;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -89,7 +88,7 @@ impl Report for CallGraph {
     }
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
-        let has_stacks = recorded(context, Meaning::KERNEL_STACK) == Some(true);
+        let has_stacks = context.recorded(Meaning::KERNEL_STACK) == Some(true);
         let lacks = context.basis().lacks(self.rests_on());
         lacks.or((!has_stacks).then(|| format!("no stacks were recorded: {}", with_stacks(self.pages))))
     }

@@ -3,7 +3,7 @@
 use kmt_format::schema::Meaning;
 
 use super::recorded::{recorded, recorded_class};
-use super::report_context::ReportContext;
+use crate::pass::Analysis;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
@@ -62,11 +62,10 @@ const SLAB: [(&str, &str); 2] =
 
 impl Basis {
     /// Recorded events of a trace.
-    pub fn of(context: &ReportContext<'_, '_>) -> Self {
-        let session = context.session;
+    pub fn of(session: &Session<'_>, analysis: &Analysis) -> Self {
         let sampled = session.sampled();
-        let has = |meaning| recorded(context, meaning) == Some(true);
-        let stalls = recorded_class(context, |class| {
+        let has = |meaning| recorded(session, analysis, meaning) == Some(true);
+        let stalls = recorded_class(session, analysis, |class| {
             class.name.starts_with("mm_vmscan_")
                 || class.name.starts_with("mm_shrink_slab_")
                 || class.name.starts_with("mm_compaction_")

@@ -1,7 +1,8 @@
 //! Bounds of live figures.
 
-use super::report_context::ReportContext;
+use super::context::Context;
 use crate::ledger::totals::Totals;
+use crate::pass::Analysis;
 use crate::pass::coverage::bounds::Bounds;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::trace::snapshots::at_end;
@@ -14,13 +15,13 @@ pub struct LiveBounds {
 
 impl LiveBounds {
     /// Bounds for the selection of a report.
-    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+    pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
         let (session, selection) = (context.session, context.selection);
         let to_the_end = selection.time.is_none() && selection.at.is_none();
         let last = session.last_time().filter(|_| to_the_end);
         let snapshot = last.and_then(|last| at_end(session.trace.metadata(), last));
         let slabinfo = snapshot.as_ref().map(|snapshot| &snapshot.caches);
-        let bounds = Bounds::of(context.analysis, slabinfo, session.losses.any());
+        let bounds = Bounds::of(analysis, slabinfo, session.losses.any());
         Self { bounds, has_snapshot: snapshot.is_some() }
     }
 

@@ -2,16 +2,20 @@
 
 use kmt_format::schema::{EventClass, Meaning};
 
-use crate::reports::common::ReportContext;
+use crate::pass;
+use crate::trace::session::Session;
 
 /// True if events of that meaning were recorded; `None`: none occurred, and the file does not declare them.
-pub fn recorded(context: &ReportContext<'_, '_>, meaning: Meaning) -> Option<bool> {
-    recorded_class(context, |class| class.meaning == meaning)
+pub fn recorded(session: &Session<'_>, result: &pass::Analysis, meaning: Meaning) -> Option<bool> {
+    recorded_class(session, result, |class| class.meaning == meaning)
 }
 
 /// The same for event classes selected by a function.
-pub fn recorded_class(context: &ReportContext<'_, '_>, is_it: impl Fn(&EventClass) -> bool) -> Option<bool> {
-    let (session, result) = (context.session, context.analysis);
+pub fn recorded_class(
+    session: &Session<'_>,
+    result: &pass::Analysis,
+    is_it: impl Fn(&EventClass) -> bool,
+) -> Option<bool> {
     let classes = || session.trace.schema().classes().filter(|(_, c)| is_it(c));
     if classes().any(|(i, _)| result.classes_seen.get(i).copied().unwrap_or(false)) {
         return Some(true);

@@ -4,11 +4,13 @@ use std::cell::OnceCell;
 use std::ops::Deref;
 
 use kmt_format::print::PrintEnv;
+use kmt_format::schema::{EventClass, Meaning};
 
 use super::basis::Basis;
 use super::context::Context;
 use super::labels::Labels;
 use super::live_bounds::LiveBounds;
+use super::recorded::{recorded, recorded_class};
 use crate::pass::Analysis;
 
 /// An analysed trace. What several reports need of it is computed once, when it is first used.
@@ -30,7 +32,17 @@ impl<'s, 'd> ReportContext<'s, 'd> {
 
     /// Recorded events.
     pub fn basis(&self) -> &Basis {
-        self.basis.get_or_init(|| Basis::of(self))
+        self.basis.get_or_init(|| Basis::of(self.session, self.analysis))
+    }
+
+    /// True if events of that meaning were recorded; `None`: none occurred, and the file does not declare them.
+    pub fn recorded(&self, meaning: Meaning) -> Option<bool> {
+        recorded(self.session, self.analysis, meaning)
+    }
+
+    /// The same for event classes selected by a function.
+    pub fn recorded_class(&self, is_it: impl Fn(&EventClass) -> bool) -> Option<bool> {
+        recorded_class(self.session, self.analysis, is_it)
     }
 
     /// Names of addresses, and of tasks at the end of the selected time.
@@ -45,7 +57,7 @@ impl<'s, 'd> ReportContext<'s, 'd> {
 
     /// Bounds of live figures.
     pub fn live_bounds(&self) -> &LiveBounds {
-        self.live_bounds.get_or_init(|| LiveBounds::of(self))
+        self.live_bounds.get_or_init(|| LiveBounds::of(self, self.analysis))
     }
 }
 

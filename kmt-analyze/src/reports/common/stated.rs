@@ -59,7 +59,7 @@ impl Keys {
 }
 
 impl Selection {
-    /// Whether it can be heeded: a window that lies in the trace, and conditions that the report knows.
+    /// True if it can be heeded: a window that is in the trace, and conditions that the report knows.
     pub fn check(&self, session: &Session<'_>, title: &str, keys: Keys) -> Result<()> {
         if let Some(term) = self.terms.iter().find(|t| !keys.has(t.key)) {
             return Err(Failure::new(format!("{title} cannot select by `{term}`"))

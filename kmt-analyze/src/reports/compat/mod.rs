@@ -58,7 +58,7 @@ struct Others {
     damages: Vec<kmt_format::read::Damage>,
 }
 
-/// Functions are told apart as trace-cmd does: by the symbol that the call site lies in.
+/// Functions are distinguished as trace-cmd does: by the symbol that the call site is in.
 fn others(session: &Session<'_>) -> Others {
     let loader = Loader::new(session.trace, u64::MAX);
     let decoder = Decoder::new(session.trace, Interests::empty());

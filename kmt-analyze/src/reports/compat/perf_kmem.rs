@@ -192,7 +192,7 @@ impl<'s, 'd> View<'s, 'd> {
         (number(Role::ORDER), number(Role::MIGRATETYPE), gfp_flags)
     }
 
-    /// The first frame that lies in no function of the page allocator; else the innermost one. Frames of the tracer, which
+    /// The first frame that is in no function of the page allocator; else the innermost one. Frames of the tracer, which
     /// perf's call chains do not have, are left out.
     fn call_site(&mut self, stack: &[u64]) -> u64 {
         let (env, allocators) = (&self.env, &mut self.allocators);

@@ -9,7 +9,7 @@ pub struct Figure {
     pub total: f64,
     /// Its share of each part; they add up to the total.
     pub parts: [f64; PARTS],
-    /// Number of events behind the figure: it limits the precision.
+    /// Number of events of the figure: it limits the precision.
     pub count: f64,
 }
 

@@ -9,7 +9,6 @@ use super::traced::Traced;
 use crate::collect::fallbacks::Fallback;
 use crate::collect::page_use::Severity;
 use crate::render::text::escaped;
-use crate::reports::common::recorded::recorded_class;
 use crate::reports::common::rows::Address;
 
 /// Allocations from pageblocks of another migrate type.
@@ -67,7 +66,7 @@ pub struct FallbackRow {
 /// Rows of a trace; `None` if fallbacks were not recorded.
 pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Option<FallbackTable> {
     let is_it = |class: &EventClass| class.name == "mm_page_alloc_extfrag";
-    if fallbacks.is_empty() && recorded_class(traced.context, is_it) != Some(true) {
+    if fallbacks.is_empty() && traced.context.recorded_class(is_it) != Some(true) {
         return None;
     }
     let (pageblock_order, pageblock_order_assumed) = traced.context.session.pageblock_order();

@@ -11,7 +11,7 @@ use super::zones::ZoneRow;
 pub enum Place {
     /// Bytes allocated beyond those requested.
     Objects,
-    /// Bytes of slabs behind the last object.
+    /// Bytes of slabs after the last object.
     Slabs,
     /// Bytes of slabs without objects.
     BetweenObjects,

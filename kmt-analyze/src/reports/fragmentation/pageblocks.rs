@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::collect::mixing::MixingSums;
 use crate::render::text::escaped;
-use crate::reports::common::recorded::recorded;
 use crate::trace::buddy;
 
 /// Pageblocks with live pages of the trace.
@@ -129,7 +128,7 @@ const MOVABLE: usize = 1;
 
 /// Rows of a trace; `None` if page events were not recorded.
 pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks> {
-    if recorded(traced.context, Meaning::PAGE_ALLOC) != Some(true) {
+    if traced.context.recorded(Meaning::PAGE_ALLOC) != Some(true) {
         return None;
     }
     let (blocks, by_order) = blocks(traced, mixing);

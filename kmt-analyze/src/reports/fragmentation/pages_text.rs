@@ -30,7 +30,7 @@ pub fn add(screen: &mut Screen, rows: &PageFragmentation, view: &View) {
     }
 }
 
-/// Columns of the orders that there are, behind others; that of `kept` never leaves.
+/// Columns of the orders that there are, after others; that of `kept` never leaves.
 fn columns(zones: &[ZoneRow], kept: u8, first: impl IntoIterator<Item = Column>) -> Vec<Column> {
     let orders = zones.iter().map(|zone| zone.free_blocks.len()).max().unwrap_or(0);
     let column = |(order, column): (usize, Column)| {

@@ -13,7 +13,7 @@ use crate::trace::slabinfo::{self, SlabInfo};
 pub struct SlabTails {
     /// Bytes of all slabs.
     pub bytes_held: u64,
-    /// Bytes of them behind the last object.
+    /// Bytes of them after the last object.
     pub tail_bytes: u64,
     /// Bytes of red zones, poison and tracking; `null`: unknown.
     pub debug_metadata_bytes: Option<u64>,
@@ -43,7 +43,7 @@ pub struct CacheTail {
     pub objects_per_slab: u64,
     /// Bytes of an object.
     pub object_size: u64,
-    /// Bytes of a slab behind its last object.
+    /// Bytes of a slab after its last object.
     pub tail_bytes_per_slab: u64,
     /// The same for all its slabs.
     pub tail_bytes: u64,

@@ -1,4 +1,4 @@
-//! The table of bytes behind the last object of each slab.
+//! The table of bytes after the last object of each slab.
 
 use super::slabs::{CacheTail, SlabTails};
 use crate::render::screen::{Cell, Column, Screen, Table};

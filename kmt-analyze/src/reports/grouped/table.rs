@@ -1,4 +1,4 @@
-//! The groups of `--by` as rows and as a table, whatever is summed up.
+//! The groups of `--by` as rows and as a table, for any sums.
 
 use std::collections::{BTreeMap, HashMap};
 

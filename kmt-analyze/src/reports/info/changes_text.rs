@@ -6,7 +6,7 @@ use crate::render::words::counted;
 use crate::reports::common::View;
 use crate::reports::common::shown::part;
 
-/// Rows of the tables behind the first one, unless more are allowed.
+/// Rows of the tables after the first one, unless more are allowed.
 const ROWS: usize = 10;
 
 /// Free memory, slab memory, and the tables.

@@ -49,7 +49,7 @@ pub struct StatsRow {
 pub struct LossRow {
     /// Time of the event before it, in the clock's unit; `null`: the start of the trace.
     pub after: Option<u64>,
-    /// Time of the event behind it; `null`: the end of the trace.
+    /// Time of the event after it; `null`: the end of the trace.
     pub before: Option<u64>,
     /// Events lost there as the kernel counted them; `null`: not counted.
     pub lost_events: Option<u64>,

@@ -3,7 +3,6 @@
 use kmt_format::schema::EventClass;
 
 use crate::reports::common::ReportContext;
-use crate::reports::common::recorded::recorded_class;
 
 /// Events that were recorded.
 pub struct Recorded {
@@ -24,7 +23,7 @@ impl Recorded {
     pub fn of(context: &ReportContext<'_, '_>) -> Self {
         let has = |start: &str| {
             let is_it = |class: &EventClass| class.name.starts_with(start);
-            recorded_class(context, is_it).unwrap_or(false)
+            context.recorded_class(is_it).unwrap_or(false)
         };
         Self {
             direct: has("mm_vmscan_direct_reclaim_begin"),

@@ -10,7 +10,6 @@ use crate::collect::growth::Survival;
 use crate::collect::kin::TaskEvents;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::recorded::recorded_class;
 use crate::reports::leaks::verdict::makers::Maker;
 
 /// Smallest share of the objects whose makers have a name in common, in percent.
@@ -62,7 +61,7 @@ pub struct FamilyRow {
 /// True if the recording has exits of tasks, even if none exited.
 pub(super) fn has_exits(context: &ReportContext<'_, '_>) -> bool {
     let is_exit = |class: &EventClass| class.system == "sched" && class.name == "sched_process_exit";
-    recorded_class(context, is_exit) == Some(true)
+    context.recorded_class(is_exit) == Some(true)
 }
 
 /// Makers of a family; `exits`: the recording has exits of tasks.

@@ -52,7 +52,7 @@ fn of_tasks(tasks: &TasksRow, most: Option<&(String, u64)>) -> String {
     }
 }
 
-/// The tasks behind a family: one that did most, or many with what they have in common.
+/// The tasks that made a family: one that did most, or many with what they have in common.
 fn by_makers(family: &FamilyPart, bytes: u64) -> String {
     let makers = &family.makers;
     let held = family.holder.as_ref().map(|(task, bytes)| (task.as_str(), *bytes));

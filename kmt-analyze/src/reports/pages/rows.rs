@@ -13,7 +13,6 @@ use crate::pass::Analysis;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::PageSums;
-use crate::reports::common::recorded::recorded;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::grouped::GroupTable;
@@ -84,8 +83,8 @@ pub fn of(
     keys: &[PageKey],
 ) -> PageRows {
     let analysis = context.analysis;
-    let is_recorded = recorded(context, Meaning::PAGE_ALLOC) == Some(true)
-        || recorded(context, Meaning::PAGE_FREE) == Some(true);
+    let is_recorded = context.recorded(Meaning::PAGE_ALLOC) == Some(true)
+        || context.recorded(Meaning::PAGE_FREE) == Some(true);
     if !is_recorded {
         return PageRows { pages: None };
     }

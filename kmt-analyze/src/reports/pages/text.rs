@@ -11,7 +11,7 @@ use crate::reports::common::View;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::common::shown::part;
 
-/// Rows of the tables behind the first one, unless more are allowed.
+/// Rows of the tables after the first one, unless more are allowed.
 const ROWS: usize = 8;
 
 /// Columns of pages that were allocated.

@@ -16,7 +16,6 @@ use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Basis;
 use crate::reports::common::page_sums::PageSums;
-use crate::reports::common::recorded::recorded;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
 use crate::stream::Api;
@@ -132,7 +131,7 @@ pub fn of(context: &ReportContext<'_, '_>) -> SummaryRows {
     let has_slab = events.named().iter().any(|(_, recorded)| *recorded == Some(true));
     let has_pages = [Meaning::PAGE_ALLOC, Meaning::PAGE_FREE]
         .into_iter()
-        .any(|meaning| recorded(context, meaning) == Some(true));
+        .any(|meaning| context.recorded(meaning) == Some(true));
     let pages = || PageTotals {
         sums: PageSums::of(analysis, RecordedSums::pages(basis)),
         ranges: ranges(analysis, "pages"),
@@ -225,7 +224,7 @@ fn slab(analysis: &Analysis, basis: &Basis, live: [Option<Live>; 3], events: Rec
 }
 
 fn recorded_events(context: &ReportContext<'_, '_>) -> RecordedEvents {
-    let of = |meaning| recorded(context, meaning);
+    let of = |meaning| context.recorded(meaning);
     RecordedEvents {
         kmalloc: of(Meaning::KMALLOC),
         kfree: of(Meaning::KFREE),

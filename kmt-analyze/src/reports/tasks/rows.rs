@@ -12,7 +12,6 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
-use crate::reports::common::recorded::recorded_class;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
 use crate::reports::common::shown::shown;
@@ -122,7 +121,7 @@ struct Recorded {
 impl Recorded {
     fn of(context: &ReportContext<'_, '_>) -> Self {
         let basis = context.basis();
-        let has = |name: &str| recorded_class(context, |class| class.name == name) == Some(true);
+        let has = |name: &str| context.recorded_class(|class| class.name == name) == Some(true);
         Self {
             slab: RecordedSums::slab(basis, None),
             pages: RecordedSums::pages(basis),

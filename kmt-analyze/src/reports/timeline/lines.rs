@@ -60,7 +60,7 @@ pub fn of(context: &ReportContext<'_, '_>, timeline: &TimelineSums, by: Key, lin
     lines
 }
 
-/// The largest lines, the largest first; the sum of the others behind them.
+/// The largest lines, the largest first; the sum of the others after them.
 fn largest(lines: BTreeMap<String, LineSums>, lines_max: usize, width: usize) -> Vec<(String, LineSums)> {
     let mut lines: Vec<(u64, (String, LineSums))> =
         lines.into_iter().map(|line| (most_live(&line.1.all), line)).collect();

@@ -39,7 +39,7 @@ impl Maker {
         }
     }
 
-    /// The one task behind it: itself, or the parent.
+    /// The one task that made it: itself, or the parent.
     fn root(self) -> Option<i32> {
         match self {
             Self::Task(pid) | Self::ChildrenOf(pid) => Some(pid),

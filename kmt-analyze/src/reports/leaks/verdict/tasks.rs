@@ -1,5 +1,5 @@
 //! Objects of tasks that started in the window and still run: a starting task allocates memory maps, files and
-//! credentials. They are not leaks, whatever the number of tasks.
+//! credentials. They are not leaks, for any number of tasks.
 
 use super::course::apart;
 use super::makers::{Maker, holder};
@@ -37,7 +37,7 @@ fn is_born_with(survival: &Survival, tasks: &Survival) -> bool {
 }
 
 /// True if the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
-/// as running tasks are no starts: ended tasks left those objects behind, which is a leak. Older tasks that did something once
+/// as running tasks are no starts: ended tasks left those objects, which is a leak. Older tasks that did something once
 /// count as holders, too.
 fn is_of_starts(survival: &Survival, tasks: &Survival, step: u64) -> bool {
     let running = tasks.survivors.sum();
