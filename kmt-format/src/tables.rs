@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::schema::Meaning;
 
-/// A function that an address lies in, and the line of its source.
+/// A function that an address is in, and the line of its source.
 ///
 /// An address has several where functions were inlined: the innermost has `depth` 0, the one in the symbol
 /// table the highest.

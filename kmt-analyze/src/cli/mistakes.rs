@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 /// Largest number of typing errors in a command that is recognized.
 const TYPOS_MAX: usize = 2;
 
-/// Puts a command that stands behind the file in front of it; reports a first word that is neither a command nor a file.
+/// Puts a command that comes after the file before it; reports a first word that is neither a command nor a file.
 pub fn corrected(cli: &Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let names: Vec<&str> = cli.get_subcommands().map(Command::get_name).chain(["help"]).collect();
     let is_command = |word: &OsString| word.to_str().is_some_and(|word| names.contains(&word));

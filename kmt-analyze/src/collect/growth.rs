@@ -37,7 +37,7 @@ impl Growth {
         Self { recorder, ..self }
     }
 
-    /// True if a time is behind the end.
+    /// True if a time is after the end.
     fn is_late(&self, time: u64) -> bool {
         self.until.is_some_and(|until| time >= until)
     }

@@ -86,14 +86,14 @@ impl Receiver for LifetimeSums {
     }
 
     #[inline]
-    fn freed_plainly(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
+    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
         self.freed(caller, life, free, free.time, bytes_alloc);
         if uncertain {
             grown(&mut self.callers, caller).uncertain += 1;
         }
     }
 
-    fn implied_free_plainly(&mut self, caller: u32, uncertain: bool) {
+    fn implied_free_plain(&mut self, caller: u32, uncertain: bool) {
         let caller = grown(&mut self.callers, caller);
         caller.implied_frees += 1;
         caller.uncertain += u64::from(uncertain);

@@ -22,8 +22,8 @@ use crate::trace::losses::Losses;
 #[derive(Debug, Clone)]
 enum Logged {
     Closed(Closed),
-    FreedPlainly(u32, Life, Free, u64, bool),
-    ImpliedFreePlainly(u32, bool),
+    FreedPlain(u32, Life, Free, u64, bool),
+    ImpliedFreePlain(u32, bool),
     Frames(ClosedFrames),
     Unmatched(Free, NoLife),
     FreedUnknown(u64, Free),
@@ -56,11 +56,11 @@ impl Receiver for Log {
     fn closed(&mut self, closed: &Closed) {
         self.0.push(Logged::Closed(*closed));
     }
-    fn freed_plainly(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
-        self.0.push(Logged::FreedPlainly(caller, *life, *free, bytes_alloc, uncertain));
+    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
+        self.0.push(Logged::FreedPlain(caller, *life, *free, bytes_alloc, uncertain));
     }
-    fn implied_free_plainly(&mut self, caller: u32, uncertain: bool) {
-        self.0.push(Logged::ImpliedFreePlainly(caller, uncertain));
+    fn implied_free_plain(&mut self, caller: u32, uncertain: bool) {
+        self.0.push(Logged::ImpliedFreePlain(caller, uncertain));
     }
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         self.0.push(Logged::Frames(*closed));
@@ -101,7 +101,7 @@ impl Logged {
     fn is_wanted(&self, wanted: &Interests) -> bool {
         match self {
             Self::Closed(_) => wanted.intersects(Interests::ANY_LIVES),
-            Self::FreedPlainly(..) | Self::ImpliedFreePlainly(..) => wanted.contains(Interests::PLAIN_LIVES),
+            Self::FreedPlain(..) | Self::ImpliedFreePlain(..) => wanted.contains(Interests::PLAIN_LIVES),
             Self::Frames(_) => wanted.contains(Interests::FRAMES),
             Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.contains(Interests::UNMATCHED),
             Self::Changed { .. } => wanted.contains(Interests::CHANGES),
@@ -114,10 +114,10 @@ impl Logged {
     fn hand(&self, part: &mut impl Receiver) {
         match self {
             Self::Closed(closed) => part.closed(closed),
-            Self::FreedPlainly(caller, life, free, bytes, uncertain) => {
-                part.freed_plainly(*caller, life, free, *bytes, *uncertain);
+            Self::FreedPlain(caller, life, free, bytes, uncertain) => {
+                part.freed_plain(*caller, life, free, *bytes, *uncertain);
             }
-            Self::ImpliedFreePlainly(caller, uncertain) => part.implied_free_plainly(*caller, *uncertain),
+            Self::ImpliedFreePlain(caller, uncertain) => part.implied_free_plain(*caller, *uncertain),
             Self::Frames(closed) => part.closed_frames(closed),
             Self::Unmatched(free, no_life) => part.unmatched(free, *no_life),
             Self::FreedUnknown(address, free) => part.freed_unknown(*address, free),

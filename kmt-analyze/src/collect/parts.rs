@@ -75,12 +75,12 @@ impl Receiver for Parts {
     }
 
     #[inline]
-    fn freed_plainly(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
-        hand!(self, plain_lives, freed_plainly(caller, life, free, bytes_alloc, uncertain));
+    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
+        hand!(self, plain_lives, freed_plain(caller, life, free, bytes_alloc, uncertain));
     }
 
-    fn implied_free_plainly(&mut self, caller: u32, uncertain: bool) {
-        hand!(self, plain_lives, implied_free_plainly(caller, uncertain));
+    fn implied_free_plain(&mut self, caller: u32, uncertain: bool) {
+        hand!(self, plain_lives, implied_free_plain(caller, uncertain));
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {

@@ -214,7 +214,7 @@ impl<'d> Printer<'d> {
         &self.line
     }
 
-    /// Text of the event behind its time, on one line; the frames of a stack behind arrows.
+    /// Text of the event after its time, on one line; the frames of a stack after arrows.
     pub(super) fn text(&mut self, event: &Event<'_>) -> String {
         self.line.clear();
         if let Some(text) = self.texts.get(&event.class_index()) {

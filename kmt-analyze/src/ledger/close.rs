@@ -95,7 +95,7 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Reports that the owner gave up an object (R13).
     #[inline]
-    pub(super) fn handed_over(&mut self, address: u64, life: &Life, time: u64) {
+    pub(super) fn given_up(&mut self, address: u64, life: &Life, time: u64) {
         self.change(address, life, time, false, true);
     }
 
@@ -124,7 +124,7 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Adds up a freed life without pending decisions, where nothing is filtered out.
     #[inline]
-    pub(super) fn close_plainly(&mut self, life: &Life, free: &Free) {
+    pub(super) fn close_plain(&mut self, life: &Life, free: &Free) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
         let uncertain =
             self.has_losses && self.losses.overlaps_rising(life.born, free.time, &mut self.loss_cursor);
@@ -146,12 +146,12 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         if self.interests.intersects(Interests::ANY_LIVES) {
             let bytes_alloc = self.tables.site(life.site).bytes_alloc;
-            self.receiver.freed_plainly(site.caller, life, free, bytes_alloc, uncertain);
+            self.receiver.freed_plain(site.caller, life, free, bytes_alloc, uncertain);
         }
     }
 
     /// The same for a life whose address was reused (R5) and that can have no late free any more.
-    pub(super) fn close_implied_free_plainly(&mut self, life: &Life, end: u64) {
+    pub(super) fn close_implied_free_plain(&mut self, life: &Life, end: u64) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
         let cache = if site.is_one_cache { site.cache } else { None };
         let caller = site.caller;
@@ -162,7 +162,7 @@ impl<R: Receiver> Ledger<'_, R> {
         lives.uncertain += u64::from(uncertain);
         lives.implied_frees_uncertain += u64::from(uncertain);
         if self.interests.contains(Interests::PLAIN_LIVES) {
-            self.receiver.implied_free_plainly(caller, uncertain);
+            self.receiver.implied_free_plain(caller, uncertain);
         }
     }
 

@@ -251,7 +251,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let count = std::mem::take(&mut self.ended_count);
         self.raw.free_events += count as u64;
         for (life, free) in ended.iter().take(count) {
-            self.close_plainly(life, free);
+            self.close_plain(life, free);
         }
         self.ended = ended;
     }

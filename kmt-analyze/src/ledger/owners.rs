@@ -1,7 +1,7 @@
 //! Owner of each page frame, in pieces of 1, 16, 256 or 4096 frames, so that memory follows the number of allocations
 //! and not their sizes.
 //!
-//! A piece is the largest aligned one that lies in one allocation. A node has sixteen pieces of one size; a piece that
+//! A piece is the largest aligned one that is in one allocation. A node has sixteen pieces of one size; a piece that
 //! changes owner in part gets a node of its own, with sixteen smaller ones. A frame is found from the node of its 65,536
 //! frames downwards, at most four nodes of one cache line each.
 

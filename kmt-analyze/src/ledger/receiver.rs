@@ -13,18 +13,11 @@ pub trait Receiver {
 
     /// A life ended by its free, if nothing is filtered out and no receiver needs each life. `caller` is the number
     /// of its call site.
-    fn freed_plainly(
-        &mut self,
-        _caller: u32,
-        _life: &Life,
-        _free: &Free,
-        _bytes_alloc: u64,
-        _uncertain: bool,
-    ) {
+    fn freed_plain(&mut self, _caller: u32, _life: &Life, _free: &Free, _bytes_alloc: u64, _uncertain: bool) {
     }
 
     /// The same for an implied free.
-    fn implied_free_plainly(&mut self, _caller: u32, _uncertain: bool) {}
+    fn implied_free_plain(&mut self, _caller: u32, _uncertain: bool) {}
 
     /// Frames are added up.
     fn closed_frames(&mut self, _closed: &ClosedFrames) {}

@@ -35,7 +35,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let (life, was_live) = (slot.life, slot.is_live);
         if self.is_plain && was_live && !self.tables.site(op.code.number()).is_large {
             if let Some(old) = self.table.replace(at, op) {
-                return self.close_implied_free_plainly(&old, life.born);
+                return self.close_implied_free_plain(&old, life.born);
             }
         }
         if was_live && self.is_duplicate(at, &life, op) {
@@ -127,7 +127,7 @@ impl<R: Receiver> Ledger<'_, R> {
             self.table.count_live(at, false);
         }
         if self.is_plain && is_settled && was_live {
-            return self.close_plainly(&life, &free);
+            return self.close_plain(&life, &free);
         }
         if was_live {
             self.gone(address, &life, op.time);
@@ -217,8 +217,8 @@ impl<R: Receiver> Ledger<'_, R> {
             slot.is_live = false;
         }
         self.table.count_live(at, false);
-        self.handed_over(address, &slot.life, op.time);
-        self.close_handed_over(op, address, at, &slot.life);
+        self.given_up(address, &slot.life, op.time);
+        self.close_given_up(op, address, at, &slot.life);
     }
 
     /// Enters a kfree_rcu after two allocations and one free: the free belongs to the old life, logged late (R6).
@@ -230,7 +230,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let late = Some(Replacement::Object);
         self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
         match once.page_gone {
-            None => self.close_handed_over(op, address, at, &once.second),
+            None => self.close_given_up(op, address, at, &once.second),
             Some(end) => {
                 let end = End::ImpliedFree { end, ambiguous: false, by: Replacement::Page };
                 self.close(address, &once.second, end);
@@ -238,7 +238,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    fn close_handed_over(&mut self, op: &Op, address: u64, at: Location, life: &Life) {
+    fn close_given_up(&mut self, op: &Op, address: u64, at: Location, life: &Life) {
         let api = self.tables.site(life.site).api;
         let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: true };
         self.close(address, life, End::Freed { free, end: op.time, late: None });

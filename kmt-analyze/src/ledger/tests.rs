@@ -271,7 +271,7 @@ fn a_window_selects_what_counts_and_not_what_matches() {
     bench.alloc(SMALL, PTR, 1).kfree(PTR, 12); // freed in the window
     bench.alloc(SMALL, PTR + 64, 2); // lives through it
     bench.alloc(SMALL, PTR + 128, 11).kfree(PTR + 128, 30); // born in it, live at its end
-    bench.alloc(SMALL, PTR + 192, 25).kfree(PTR + 192, 26); // behind it
+    bench.alloc(SMALL, PTR + 192, 25).kfree(PTR + 192, 26); // after it
     bench.alloc(SMALL, PTR + 256, 3).kfree(PTR + 256, 4); // before it
     let (t, c, _) = balance(bench);
     assert_eq!((t.alloc_events, t.frees_matched, t.live), (1, 1, 2));

@@ -30,7 +30,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// True if all objects are selected, at whatever time.
+    /// True if all objects are selected, at any time.
     pub fn is_all(&self) -> bool {
         let Self { time: _, at: _, pids, comms, cpus, terms, without_recorder, threads: _ } = self;
         let any = !pids.is_empty() || !comms.is_empty() || !cpus.is_empty() || !terms.is_empty();

@@ -95,7 +95,7 @@ impl<'d> LineStart<'d> {
         }
     }
 
-    /// Writes the line up to and with the colon behind the time.
+    /// Writes the line up to and with the colon after the time.
     pub fn write(&self, out: &mut Vec<u8>, event: &Event<'_>) {
         if !self.with_context {
             return;

@@ -1,4 +1,4 @@
-//! The terminal behind standard output: its width, its colours, a pager.
+//! The terminal of standard output: its width, its colours, a pager.
 
 use std::env;
 use std::io::{self, Write};

@@ -84,7 +84,7 @@ fn name(class: &EventClass) -> String {
 
 /// True if a pattern with `*` and `?` matches a name.
 pub fn glob(pattern: &[u8], name: &[u8]) -> bool {
-    // The place behind the last star, and how much of the name it has taken.
+    // The place after the last star, and how much of the name it has taken.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         match pattern.get(p) {

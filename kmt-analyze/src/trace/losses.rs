@@ -8,7 +8,7 @@ use kmt_format::read::Trace;
 pub struct LossPlace {
     /// Time of the last event before it; `None` at the start of the stream.
     pub after: Option<u64>,
-    /// Time of the first event behind it; `None` at the end of the stream.
+    /// Time of the first event after it; `None` at the end of the stream.
     pub before: Option<u64>,
     /// Events lost as the kernel counted them.
     pub counted: u64,
@@ -130,7 +130,7 @@ pub struct LossCursor {
     start: u64,
     /// See [`Losses::find_spans`].
     until: u64,
-    /// Start of the span behind it; `u64::MAX` if there is none.
+    /// Start of the span after it; `u64::MAX` if there is none.
     next_start: u64,
 }
 

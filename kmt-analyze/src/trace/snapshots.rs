@@ -37,7 +37,7 @@ pub fn snapshots(metadata: &Metadata<'_>, last: u64) -> Vec<Snapshot> {
     all
 }
 
-/// A snapshot from an unknown time after the trace, of a saved directory: it bounds nothing. At `last`, so that it stands
+/// A snapshot from an unknown time after the trace, of a saved directory: it bounds nothing. At `last`, so that it is
 /// beside what is live at the end.
 pub fn untimed(metadata: &Metadata<'_>, last: u64) -> Option<Snapshot> {
     let without_times = metadata.attachments.iter().find(|a| a.name == "slabinfo" && a.times.is_none());

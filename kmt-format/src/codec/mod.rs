@@ -37,11 +37,11 @@ impl Compression {
 pub(crate) struct Stored {
     /// The `codec` byte of the chunk's header.
     pub codec: u8,
-    /// The bytes behind the prefix.
+    /// The bytes after the prefix.
     pub bytes: Vec<u8>,
 }
 
-/// Encodes what stands behind the prefix of a body; `None` if that would not make it shorter.
+/// Encodes a body without its prefix; `None` if that would not make it shorter.
 ///
 /// `records` is where in `rest` the records of an event chunk lie.
 pub(crate) fn encode(
@@ -148,7 +148,7 @@ pub(crate) fn decode(
     Ok(body)
 }
 
-/// Position of the records of an event chunk behind its prefix.
+/// Position of the records of an event chunk after its prefix.
 pub(crate) fn records_behind(
     prefix_len: usize,
     records_offset: usize,

@@ -1,4 +1,4 @@
-//! Going on with a finished file: more chunks behind its end, and a new index and trailer.
+//! Going on with a finished file: more chunks after its end, and a new index and trailer.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ impl Writer {
     /// A writer that continues `file`: symbols that were fetched later, another recording of the same boot.
     ///
     /// Its bytes are to be appended to the file; nothing in the file changes, so that a file whose appending was cut
-    /// short still holds what it held. Event classes are to be added anew.
+    /// short still holds what it held. Event classes have to be added again.
     ///
     /// ```
     /// use kmt_format::{Compression, Limits, read::Trace, write::Writer};

@@ -67,7 +67,7 @@ impl Recovery {
     }
 }
 
-/// Writes a file anew, chunk by chunk: what is damaged is left out, what is torn is used as far as it goes.
+/// Writes a file again, chunk by chunk: what is damaged is left out, what is torn is used as far as it goes.
 ///
 /// The new file is finished and sound. Its event chunks keep their numbers, so that readers count what is missing
 /// between them. Spec section "Recovery".

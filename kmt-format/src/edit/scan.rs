@@ -113,7 +113,7 @@ impl<'d> Scan<'d> {
         }
     }
 
-    /// Passes over bytes from `from` on that are no chunk; returns where the next one starts, at `at` or behind it.
+    /// Passes over bytes from `from` on that are no chunk; returns where the next one starts, at `at` or after it.
     fn skip(&mut self, data: &[u8], from: usize, mut at: usize, kind: ErrorKind) -> usize {
         let sync = ChunkHeader::<zerocopy::LE>::SYNC;
         let mut end = data.len();

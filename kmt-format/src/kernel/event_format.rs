@@ -52,7 +52,7 @@ impl Field {
         element == "char" || element == "const char"
     }
 
-    /// True if it is a fixed array of plain `char`: text that ends at its first NUL, with stale bytes behind it.
+    /// True if it is a fixed array of plain `char`: text that ends at its first NUL, with stale bytes after it.
     pub fn is_fixed_text(&self) -> bool {
         matches!(self.kind, FieldKind::Array { .. }) && self.is_text()
     }
@@ -81,7 +81,7 @@ pub struct EventFormat {
     pub fields: Vec<Field>,
     /// Number of `fields` that are common to all events.
     pub common_count: usize,
-    /// Byte range of the text behind `print fmt: ` in the file.
+    /// Byte range of the text after `print fmt: ` in the file.
     pub print_fmt: core::ops::Range<usize>,
 }
 
@@ -91,7 +91,7 @@ impl EventFormat {
 
     /// Parses a `format` file; `long_size` is the size of the kernel's `long` in bytes (4 or 8).
     ///
-    /// Size and sign are taken as printed: the type text lies (`int fd` with size 8 in syscall events).
+    /// Size and sign are taken as printed: the type text is wrong (`int fd` with size 8 in syscall events).
     /// Source: `f_show`, kernel/trace/trace_events.c 4.4 to 7.2.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl EventFormat {
 }
 
 /// Largest end of the fixed fields of an event, in bytes: an event fits into a page (`BUF_MAX_DATA_SIZE`,
-/// kernel/trace/ring_buffer.c, 4.4 to 6.7), and offsets of dynamic arrays behind the fixed fields have 16 bits.
+/// kernel/trace/ring_buffer.c, 4.4 to 6.7), and offsets of dynamic arrays after the fixed fields have 16 bits.
 pub(crate) const FIELDS_END_MAX: u64 = 1 << 16;
 
 /// `field:TYPE NAME[LEN];\toffset:N;\tsize:N;\tsigned:N;`; the ancient `field special:` is accepted too.
@@ -161,7 +161,7 @@ fn parse_field(line: &str, long_size: usize) -> Option<Field> {
     if u64::from(offset).saturating_add(size.into()) > FIELDS_END_MAX {
         return None;
     }
-    // A bracket behind the name may contain anything, blanks included.
+    // A bracket after the name may contain anything, blanks included.
     let (before, bracket) = match declaration.split_once('[') {
         Some((before, rest)) if !before.trim_end().ends_with(' ') && !rest.trim_end().contains("] ") => {
             (before.trim_end(), Some(rest.trim_end().trim_end_matches(']')))
@@ -186,7 +186,7 @@ fn parse_field(line: &str, long_size: usize) -> Option<Field> {
     Some(field)
 }
 
-/// Finds out the kind: the locator types go by their prefix, because `__rel_loc` prints brackets behind the name.
+/// Finds out the kind: the locator types go by their prefix, because `__rel_loc` prints brackets after the name.
 fn classify(field: &mut Field, bracket: Option<&str>, long_size: usize) {
     let by_name = || element_size_of(field.element_type(), long_size);
     if field.type_text.starts_with("__data_loc") {

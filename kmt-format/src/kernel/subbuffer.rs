@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Bit 31 of the commit word: events were lost just before this sub-buffer's first (`RB_MISSED_EVENTS`).
 const MISSED_EVENTS: u64 = 1 << 31;
-/// Bit 30 of the commit word: the number of lost events is behind the data (`RB_MISSED_STORED`).
+/// Bit 30 of the commit word: the number of lost events is after the data (`RB_MISSED_STORED`).
 const MISSED_STORED: u64 = 1 << 30;
 /// Bits of the commit word that hold the number of valid bytes.
 const COMMIT_SIZE: u64 = 0x07ff_ffff;
@@ -133,7 +133,7 @@ impl<'a> SubBuffer<'a> {
     }
 }
 
-/// The lost count is right behind the data, one kernel `long`, where there was room for it. Bit 30 without bit
+/// The lost count is right after the data, one kernel `long`, where there was room for it. Bit 30 without bit
 /// 31 arises where a recovered sub-buffer of 7.2 adds bit 31 twice.
 fn missed_events(commit: u64, bytes: &[u8], end: usize, header: &HeaderPage, order: ByteOrder) -> Missed {
     if commit & (MISSED_EVENTS | MISSED_STORED) == 0 {

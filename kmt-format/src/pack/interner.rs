@@ -218,7 +218,7 @@ impl Seed {
     }
 
     /// Multiply and fold, two words at a time and each pair by itself, so that the multiplications overlap. A chunk holds
-    /// at most 65,520 keys, whatever a hostile target does.
+    /// at most 65,520 keys, also of a hostile target.
     #[inline]
     fn hash(self, key: &[u64]) -> u64 {
         let Self(a, b) = self;

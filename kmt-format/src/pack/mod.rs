@@ -18,7 +18,7 @@ pub(crate) const CHUNK_LEN: usize = 1 << 20;
 pub(crate) struct BodyLayout {
     /// Bytes that stay as they are.
     pub prefix_len: usize,
-    /// Position of the records behind the prefix, for the filter.
+    /// Position of the records after the prefix, for the filter.
     pub records: Option<crate::codec::Records>,
     /// Summary; zeros for chunks without events.
     pub summary: Summary,

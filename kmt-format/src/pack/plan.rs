@@ -103,14 +103,14 @@ impl ArrayPlan {
         let depth = class.field_with(Role::STACK_DEPTH).filter(|_| is_stack);
         let depth = depth.and_then(|d| class.fields.get(d)).filter(|f| f.kind == FieldKind::Scalar);
         let depth = depth.map(|f| Segment { offset: f.offset, len: f.size });
-        // Addresses are no text, whatever the type of the field.
+        // Addresses are no text, also in a field of a text type.
         let is_fixed_text = info.is_fixed_text() && depth.is_none();
         Some(Self { field, offset: info.offset, size: info.size, kind: info.kind, is_fixed_text, depth })
     }
 
     /// The contents, cut to what the record holds.
     ///
-    /// A fixed array of plain `char` ends at its first NUL; what the kernel left behind it is filled with NUL.
+    /// A fixed array of plain `char` ends at its first NUL; what the kernel left after it is filled with NUL.
     #[inline]
     pub fn bytes<'r>(&self, record: &'r [u8], order: ByteOrder, long_size: usize) -> &'r [u8] {
         let start = self.offset as usize;

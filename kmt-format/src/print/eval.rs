@@ -107,7 +107,7 @@ impl<'e> Evaluator<'e> {
         let start = usize::try_from(index).ok().and_then(|i| i.checked_mul(size));
         match start.and_then(|s| self.order.uint_at(&bytes, s, size)) {
             Some(value) => Value::Int(element.wrap(value), element),
-            // Fixed text is kept without the NUL bytes behind it.
+            // Fixed text is kept without the NUL bytes after it.
             None => Value::Int(0, element),
         }
     }

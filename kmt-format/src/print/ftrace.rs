@@ -64,7 +64,7 @@ pub(super) fn user_stack(out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_
     }
 }
 
-/// `trace_bprint_print`: the format lies in the kernel, the arguments in the event.
+/// `trace_bprint_print`: the format is in the kernel, the arguments in the event.
 pub(super) fn binary_print(out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_>) {
     ip_prefix(out, event, env);
     let format = named(event, "fmt").and_then(|a| env.printk_formats.get(&a));

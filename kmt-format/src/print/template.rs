@@ -96,7 +96,7 @@ impl EventText {
         text
     }
 
-    /// Writes the text that the kernel prints behind the time: for most events `NAME: TEXT` and a newline.
+    /// Writes the text that the kernel prints after the time: for most events `NAME: TEXT` and a newline.
     pub fn write(&self, out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_>) {
         match self.kind {
             Kind::Template => {

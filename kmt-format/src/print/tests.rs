@@ -206,7 +206,7 @@ fn hostile_formats_do_not_hang_or_overflow() {
     }
 }
 
-/// A kallsyms cut by hand has no `_end`: what lies between two symbols is named all the same.
+/// A kallsyms cut by hand has no `_end`: what is between two symbols is named all the same.
 #[test]
 fn symbols_without_the_bounds_of_the_image() {
     let options = WriterOptions::new(ByteOrder::Big, 4).trace_uuid([0; 16]);

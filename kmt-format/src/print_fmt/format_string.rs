@@ -42,7 +42,7 @@ pub(crate) struct Spec {
     pub precision: Option<Extent>,
     pub length: Length,
     pub conversion: u8,
-    /// Letters behind `%p`.
+    /// Letters after `%p`.
     pub extension: Vec<u8>,
 }
 

@@ -84,7 +84,7 @@ fn number(text: &str) -> Option<Token> {
     Some(Token::Number { value, long, unsigned: suffix.contains('u'), decimal })
 }
 
-/// The contents of a literal, escapes resolved, and the position behind it.
+/// The contents of a literal, escapes resolved, and the position after it.
 fn quoted(bytes: &[u8], mut at: usize, quote: u8) -> Option<(Vec<u8>, usize)> {
     let mut out = Vec::new();
     loop {

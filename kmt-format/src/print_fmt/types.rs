@@ -3,7 +3,7 @@
 use super::expr::{CastTo, Int};
 use super::lex::Token;
 
-/// The type that these tokens name; `None` if they name none. `next` is the token behind the parenthesis: a name
+/// The type that these tokens name; `None` if they name none. `next` is the token after the parenthesis: a name
 /// that is no known type is one only if an operand follows.
 pub(super) fn cast_type(tokens: &[Token], long_size: u8, next: Option<&Token>) -> Option<CastTo> {
     let stars = tokens.iter().rev().take_while(|t| matches!(t, Token::Sign("*"))).count();

@@ -29,9 +29,9 @@ pub struct ChunkHeader<O: ByteOrder> {
     pub stream: U32<O>,
     /// Counts the chunks of one stream from 0; chunks of no stream count among themselves.
     pub sequence: U32<O>,
-    /// CRC-32 of everything behind this header: body and padding.
+    /// CRC-32 of everything after this header: body and padding.
     pub body_crc: U32<O>,
-    /// Bytes at the start of the body that are stored as they are whatever the codec, and have a checksum of their own.
+    /// Bytes at the start of the body that are stored as they are with any codec, and have a checksum of their own.
     pub prefix_len: U32<O>,
     /// CRC-32 of the prefix.
     pub prefix_crc: U32<O>,

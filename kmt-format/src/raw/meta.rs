@@ -28,7 +28,7 @@ pub struct TableHead<O: ByteOrder> {
     pub row_len: U32<O>,
     /// Number of rows.
     pub row_count: U32<O>,
-    /// Length of the heap behind the rows, in bytes.
+    /// Length of the heap after the rows, in bytes.
     pub heap_len: U32<O>,
 }
 

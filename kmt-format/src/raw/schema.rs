@@ -2,7 +2,7 @@
 
 use zerocopy::{ByteOrder, FromBytes, Immutable, IntoBytes, KnownLayout, U16, U32, Unaligned};
 
-/// Head of a schema chunk: four tables and a heap, one behind the other.
+/// Head of a schema chunk: four tables and a heap, one after the other.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SchemaHead<O: ByteOrder> {
@@ -62,7 +62,7 @@ pub struct ClassRow<O: ByteOrder> {
     pub name: StringRef<O>,
     /// The kernel's whole `format` file.
     pub format_text: StringRef<O>,
-    /// The text behind `print fmt: `; lies within `format_text`.
+    /// The text after `print fmt: `; is within `format_text`.
     pub print_fmt: StringRef<O>,
 }
 

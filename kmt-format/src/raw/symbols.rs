@@ -2,7 +2,7 @@
 
 use zerocopy::{ByteOrder, FromBytes, Immutable, IntoBytes, KnownLayout, U16, U32, U64, Unaligned};
 
-/// Head of a symbols chunk: owners, blocks of symbols sorted by address, and a heap, one behind the other.
+/// Head of a symbols chunk: owners, blocks of symbols sorted by address, and a heap, one after the other.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SymbolsHead<O: ByteOrder> {
@@ -16,7 +16,7 @@ pub struct SymbolsHead<O: ByteOrder> {
     pub block_count: U32<O>,
     /// First address of the kernel image; 0 if not known.
     pub core_start: U64<O>,
-    /// First address behind the kernel image; 0 if not known.
+    /// First address after the kernel image; 0 if not known.
     pub core_end: U64<O>,
     /// Bytes from one owner to the next; a later minor version may append fields to the rows.
     pub owner_len: U32<O>,

@@ -371,7 +371,7 @@ fn registry_is_the_code() {
     assert_eq!(last(&registry("Roles of fields")), Role::RCU_OBJECT.0);
 }
 
-/// Every line of the worked example stands so in the vector.
+/// Every line of the worked example is in the vector.
 #[test]
 fn worked_example_is_the_vector() {
     let vector = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors/one-le64.kmt");

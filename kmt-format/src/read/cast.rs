@@ -58,7 +58,7 @@ where
         Ok(Self { bytes, row_len, count, row: core::marker::PhantomData })
     }
 
-    /// `count` rows from `*offset` on, which moves behind them.
+    /// `count` rows from `*offset` on, which moves after them.
     pub fn next(bytes: &'d [u8], offset: &mut usize, count: u32, row_len: usize, base: u64) -> Result<Self> {
         let rows = Self::at(bytes, *offset, count as usize, row_len, base)?;
         *offset = offset.saturating_add(rows.len_bytes());

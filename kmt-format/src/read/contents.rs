@@ -38,7 +38,7 @@ impl Stream {
         self.events
     }
 
-    /// Number of the event behind the last known one.
+    /// Number of the event after the last known one.
     pub(crate) fn last_event(&self) -> u64 {
         self.next_event
     }

@@ -380,7 +380,7 @@ fn sign_extend(value: u64, bytes: u8) -> u64 {
 
 /// Return addresses, the innermost first.
 ///
-/// A chunk keeps each stack once, whatever the number of events that have it: its heap is the stack table.
+/// A chunk keeps each stack once, for any number of events that have it: its heap is the stack table.
 #[derive(Debug, Clone, Copy)]
 pub struct Stack<'t> {
     id: u64,

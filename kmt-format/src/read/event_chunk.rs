@@ -201,7 +201,7 @@ impl<'d> EventChunk<'d> {
         low
     }
 
-    /// End of the run that starts at `start`: the first record behind it at `limit` or later, `end` at most.
+    /// End of the run that starts at `start`: the first record after it at `limit` or later, `end` at most.
     ///
     /// Times never fall within a chunk, so this steps on in growing strides and halves the last one.
     #[inline]
@@ -209,7 +209,7 @@ impl<'d> EventChunk<'d> {
         if self.epochs.len() > 1 {
             return gallop(start, end, |i| self.time(i).is_some_and(|t| t < limit));
         }
-        // Without epochs the whole chunk lies within 32 bits of its first event.
+        // Without epochs the whole chunk is within 32 bits of its first event.
         let Some(offset) = limit.checked_sub(self.info.t_first) else {
             return end.min(start.saturating_add(1));
         };
@@ -338,7 +338,7 @@ impl<'d> EventChunk<'d> {
     }
 }
 
-/// The first index behind `start`, `end` at most, for which `is_before` says no.
+/// The first index after `start`, `end` at most, for which `is_before` says no.
 #[inline]
 fn gallop(start: usize, end: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut stride) = (start, 1);

@@ -55,7 +55,7 @@ fn header_copy(data: &[u8]) -> Option<Header> {
     copies(data).find_map(|copy| parse_header(copy).ok())
 }
 
-/// Bodies of header copies: of chunks right behind a header.
+/// Bodies of header copies: of chunks right after a header.
 fn copies(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     (HEADER_LEN..=HEADER_LEN_MAX).step_by(ALIGNMENT).filter_map(move |at| {
         let chunk = data.get(at..)?;

@@ -76,7 +76,7 @@ struct State {
     contents: Contents<'static>,
     /// Items to return before the next step of the walk.
     next: VecDeque<Arrived>,
-    /// Event chunks whose classes have not come yet, and those behind them.
+    /// Event chunks whose classes have not come yet, and those after them.
     held: VecDeque<(ChunkRef, Vec<u8>)>,
     held_len: u64,
     closed: bool,

@@ -11,10 +11,10 @@ pub const LEVEL_FLAGS: u64 = 0x08 | 0x10 | 0x40;
 
 /// Finds the event that each `ftrace:kernel_stack` belongs to.
 ///
-/// The kernel writes the stack of a trigger right behind its event; only interrupts can come between, with events and
+/// The kernel writes the stack of a trigger right after its event; only interrupts can come between, with events and
 /// stacks of their own. So a stack belongs to the last event before it of the same CPU, task and level.
 ///
-/// `T` is whatever the caller wants to know of the event then.
+/// `T` is the caller's own data on the event.
 ///
 /// ```
 /// use kmt_format::read::{Item, StackJoiner, Trace};

@@ -258,7 +258,7 @@ impl<'t, 'd> Merge<'t, 'd> {
                 }
             }
         }
-        // A gap behind the last sound chunk is reported with an empty run of that chunk.
+        // A gap after the last sound chunk is reported with an empty run of that chunk.
         cursor.chunk = carrier.filter(|_| !cursor.gap.is_empty());
         cursor.position = cursor.end;
         cursor.time = cursor.last_time.unwrap_or(cursor.time);

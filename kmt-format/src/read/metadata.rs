@@ -312,7 +312,7 @@ impl<'d> Metadata<'d> {
     }
 }
 
-/// The rows of a chunk that is a table, where they start, and the length of the heap behind them.
+/// The rows of a chunk that is a table, where they start, and the length of the heap after them.
 pub(super) fn rows<O: Order, T>(body: &[u8], base: u64) -> Result<(TableRows<'_, T>, usize, usize)>
 where
     T: FromBytes + KnownLayout + Immutable + Unaligned + 'static,

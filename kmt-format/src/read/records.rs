@@ -41,7 +41,7 @@ impl Record {
     }
 }
 
-/// A record as it lies on disk.
+/// A record as it is on disk.
 pub(super) trait RawRecord {
     fn time_offset(&self) -> u32;
     fn native(&self) -> Record;
@@ -71,7 +71,7 @@ macro_rules! raw_record {
 raw_record!(Record64);
 raw_record!(Record32);
 
-/// Does the same with the records of whatever order and width.
+/// Does the same with records of any order and width.
 macro_rules! with_records {
     ($records:expr, $slice:ident => $work:expr) => {
         match $records.0 {

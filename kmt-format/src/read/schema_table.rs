@@ -421,7 +421,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         if !matches!(row.stored, 1 | 2 | 4 | 8) {
             return Err(self.bad("a slot has an invalid length"));
         }
-        // An id has two bytes, whatever is stated.
+        // An id has two bytes, also where the file says otherwise.
         let (stored, offset) = if place == Place::ClassId { (2, 0) } else { (row.stored, row.offset.get()) };
         Ok(Slot { place, stored, transform, offset })
     }

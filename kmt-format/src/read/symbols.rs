@@ -88,12 +88,12 @@ impl<'d> SymbolTable<'d> {
         self.chunks.iter().flat_map(SymbolChunk::entries)
     }
 
-    /// First address of the kernel image, and the first one behind it; `None` where that is not known.
+    /// First address of the kernel image, and the first one after it; `None` where that is not known.
     pub fn core_range(&self) -> (Option<u64>, Option<u64>) {
         self.core
     }
 
-    /// The symbol that holds `address`, as the kernel's `%pS` finds it: the last one that does not start behind it,
+    /// The symbol that holds `address`, as the kernel's `%pS` finds it: the last one that does not start after it,
     /// and of several at one address the first. Of equal ones in several chunks the last chunk's counts.
     pub fn resolve(&self, address: u64) -> Option<Resolved<'_>> {
         let (chunk, position) = self.last_not_behind(address)?;
@@ -111,7 +111,7 @@ impl<'d> SymbolTable<'d> {
         if self.chunks.len() > CHUNKS_SEARCHED { self.in_merged(address) } else { self.in_chunks(address) }
     }
 
-    /// The symbol that starts last of those that do not start behind `address`.
+    /// The symbol that starts last of those that do not start after `address`.
     fn in_chunks(&self, address: u64) -> Option<(&SymbolChunk<'d>, SymbolPosition)> {
         let mut best: Option<(u64, &SymbolChunk<'d>, SymbolPosition)> = None;
         for chunk in self.chunks.iter().rev() {

@@ -12,7 +12,7 @@ use crate::raw::{CgroupRow, LineRow, StringRef, SumsRow};
 use crate::schema::Meaning;
 use crate::tables::{CgroupRecord, SiteSums, SourceLine};
 
-/// The texts of a table: the heap behind its rows.
+/// The texts of a table: the heap after its rows.
 struct Texts<'b, 'd> {
     body: &'b Body<'d>,
     budget: &'b mut Budget,

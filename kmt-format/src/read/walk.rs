@@ -167,7 +167,7 @@ impl Walker {
         self.position
     }
 
-    /// One step. `data` starts at [`Self::position`]; `is_all` says that nothing comes behind it.
+    /// One step. `data` starts at [`Self::position`]; `is_all` says that nothing comes after it.
     pub fn step(&mut self, data: &[u8], is_all: bool) -> Step {
         if self.skipping.is_some() {
             return self.resync(data, is_all);

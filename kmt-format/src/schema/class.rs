@@ -27,7 +27,7 @@ pub struct EventClass {
     pub common_count: usize,
     /// The kernel's whole `format` file.
     pub format_text: Arc<str>,
-    /// Position of the text behind `print fmt: ` in it.
+    /// Position of the text after `print fmt: ` in it.
     pub print_fmt: Range<usize>,
 }
 
@@ -51,7 +51,7 @@ impl EventClass {
     pub fn from_format(system: &str, text: &str, long_size: usize) -> Result<Self> {
         let EventFormat { name, id, fields, common_count, print_fmt } = EventFormat::parse(text, long_size)?;
         let role = |(i, field): (usize, &Field)| match Role::of(system, &name, &field.name) {
-            // The id stands at the start of every record; what else is called so is a field like any other.
+            // The id is at the start of every record; another field of that name is like any other.
             Role::EVENT_ID if i > 0 => Role::NONE,
             role => role,
         };
@@ -72,7 +72,7 @@ impl EventClass {
         self.fields.iter().position(|f| f.name == name)
     }
 
-    /// The text behind `print fmt: `.
+    /// The text after `print fmt: `.
     pub fn print_fmt(&self) -> &str {
         self.format_text.get(self.print_fmt.clone()).unwrap_or_default()
     }

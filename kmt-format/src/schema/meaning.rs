@@ -106,7 +106,7 @@ impl Role {
     pub const RETURN_TIME: Self = Self(20);
     /// Address of an object's `rcu_head`.
     pub const RCU_HEAD: Self = Self(21);
-    /// Second argument of `kvfree_call_rcu`: below 4096 how far behind the object's address its `rcu_head` is (as in
+    /// Second argument of `kvfree_call_rcu`: below 4096 how far after the object's address its `rcu_head` is (as in
     /// Linux 5.9), else that address.
     pub const RCU_OBJECT: Self = Self(22);
 

@@ -96,7 +96,7 @@ impl Framer {
         (ALIGNMENT + len).next_multiple_of(ALIGNMENT) as u64
     }
 
-    /// Makes a chunk of the body at the end of `out`, behind room for its header at `start`.
+    /// Makes a chunk of the body at the end of `out`, after room for its header at `start`.
     pub fn frame(&mut self, start: usize, id: ChunkId, layout: &BodyLayout) -> Result<()> {
         let body_start = start + ALIGNMENT;
         let raw_len = self.out.len() - body_start;

@@ -46,7 +46,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the sub-buffer cannot be decoded to its end, or has an event without a format. The events
-    /// before that place are in the file then, with a note of [damaged input](Loss::damaged_input) behind them: going on
+    /// before that place are in the file then, with a note of [damaged input](Loss::damaged_input) after them: going on
     /// with the next sub-buffer keeps what can be kept.
     pub fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
         let added = self.add_sub_buffer(cpu, bytes, header);

@@ -113,7 +113,7 @@ impl UsedCode {
             let bounds = table
                 .entries()
                 .filter(|s| s.owner.is_none() && KernelSymbols::BOUNDS.contains(&s.name.as_ref()));
-            // The first symbol at an address decides: a bound that another one hides stays behind it.
+            // The first symbol at an address decides: a bound that another one hides stays hidden.
             for bound in bounds {
                 let first = table.deciding(bound.address);
                 let is_first = first.as_ref().is_some_and(|(entry, _)| *entry == bound);

@@ -105,7 +105,7 @@ fn by_name(system: &str, field: &Field) -> Treatment {
         _ if is_pid(name) && field.size == 4 => Treatment::Pid,
         _ => {
             let of_system = ALLOWED.iter().find(|(s, _)| *s == system).map_or(&[][..], |(_, names)| names);
-            // A pointer is not a count, whatever its name.
+            // A pointer is never a count.
             keep_if(of_system.contains(&name) && !field.is_pointer())
         }
     }

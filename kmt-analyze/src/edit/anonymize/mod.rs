@@ -145,7 +145,7 @@ fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<C
     let memory = Memory::new(shape, &keys, &survey.data);
     let memory = memory.ok_or_else(|| no_room("addresses of objects and page frames"))?;
     let first_time = survey.first_time.unwrap_or(0);
-    // Function graphs have times of the local clock, whatever the trace's clock is.
+    // Function graphs have times of the local clock, not of the trace's.
     let clock = trace.metadata().clock.as_ref().map_or("", |c| c.name.as_str());
     let is_one_clock = matches!(clock, "" | "local" | "global");
     let first_field_time = survey.first_field_time.unwrap_or(first_time);

@@ -19,7 +19,7 @@ pub enum Cell {
     /// A number that is unknown; never 0.
     Unknown,
     Text(String),
-    /// A verdict, which stands out.
+    /// A verdict, which is emphasized.
     Verdict(String, Ink),
     /// A function and an offset in it; the size of the function is left out where the terminal is narrow.
     Symbol(String),

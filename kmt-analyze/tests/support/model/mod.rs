@@ -318,7 +318,7 @@ fn address_ledger(
     let mut page_gone: Option<(Life, u64)> = None;
     let mut seen_before = false;
     // Handed over, and not allocated again since: its free may have an event of its own.
-    let mut handed_over = false;
+    let mut given_up = false;
     let mut late: Option<usize> = None;
     let freed = |ledger: &mut Ledger, life: &Life, free: &Event, end: u64, is_late: bool| {
         let kfree = match free.what {
@@ -361,10 +361,10 @@ fn address_ledger(
                 let last = events.last().map_or(0, |e| e.time);
                 let ends = ledger.ends.entry(life.class()).or_default();
                 ends.waiting += u64::from(last - e.time <= 15_000 * MS);
-                handed_over = true;
+                given_up = true;
             }
             What::Alloc { kmalloc, site, req, alloc, .. } => {
-                handed_over = false;
+                given_up = false;
                 if let Some((life, end)) = page_gone.take() {
                     unseen(ledger, &life, end, false);
                 }
@@ -412,7 +412,7 @@ fn address_ledger(
             What::Free { kfree, .. } => {
                 if let Some(life) = live.take() {
                     freed(ledger, &life, e, e.time, false);
-                } else if std::mem::take(&mut handed_over) {
+                } else if std::mem::take(&mut given_up) {
                     // That of the object that was handed over.
                 } else if let Some((life, end)) =
                     page_gone.take_if(|p| target.late_frees && !kfree && e.time - p.1 <= MS)

@@ -8,7 +8,7 @@ use crate::write::{Writer, WriterOptions};
 
 const ORDER: ByteOrder = ByteOrder::Big;
 
-/// Text of an event of `ftrace:NAME` behind its name.
+/// Text of an event of `ftrace:NAME` after its name.
 fn printed(name: &str, fields: &str, rest: &[u8], change: impl Fn(PrintEnv<'_>) -> PrintEnv<'_>) -> String {
     let options = WriterOptions::new(ORDER, 8).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();

@@ -240,7 +240,7 @@ impl EventChunk<'_> {
             }
             let (at, len) = (slot.offset as usize, usize::from(slot.stored));
             let offset = match place {
-                // Numbers of their own, whatever the file's byte order: see `Event::stored`.
+                // Numbers of their own, in any byte order: see `Event::stored`.
                 Place::Value => ByteOrder::Little.uint_at(data, at, len),
                 Place::ClassId => Some(ByteOrder::Little.uint(data)),
                 _ => self.order.uint_at(data, at, len),

@@ -61,7 +61,7 @@ impl<'b> Symbols<'b> {
         self.left == 0
     }
 
-    /// Bytes behind the symbols that were read.
+    /// Bytes after the symbols that were read.
     pub fn bytes_left(&self) -> usize {
         self.bytes.len()
     }

@@ -15,7 +15,7 @@ use crate::read::cast::{TableRows, array_at, head_len, struct_at};
 const BLOCKS_MAX: usize = 1 << 24;
 /// Maximum size of a symbol of unknown size.
 const UNKNOWN_SIZE_MAX: u64 = 1 << 20;
-/// From this size on there is a gap of the address space behind a symbol: the size bounds nothing.
+/// From this size on there is a gap of the address space after a symbol: the size bounds nothing.
 const SIZE_BOUNDED: u64 = u32::MAX as u64;
 
 /// The symbols of one chunk, sorted by address.
@@ -190,7 +190,7 @@ impl<'d> SymbolChunk<'d> {
         self.body.get(self.heap.clone())?.get(start..start.checked_add(owner.name_len as usize)?)
     }
 
-    /// Address and position of the last symbol that does not start behind `address`; the first of several at one address.
+    /// Address and position of the last symbol that does not start after `address`; the first of several at one address.
     pub(super) fn last_not_behind(&self, address: u64) -> Option<(u64, SymbolPosition)> {
         let behind = self.blocks.partition_point(|block| block.address <= address);
         let block = behind.checked_sub(1)?;
@@ -251,7 +251,7 @@ impl<'d> SymbolChunk<'d> {
         (owner.base != 0 && owner.size != 0).then_some((owner.base, owner.size))
     }
 
-    /// The symbol at that position, if `address` lies within it.
+    /// The symbol at that position, if `address` is within it.
     pub(super) fn resolved(
         &self,
         position: SymbolPosition,
@@ -273,8 +273,8 @@ impl<'d> SymbolChunk<'d> {
                 return None;
             }
         } else {
-            // Offsets in the per-CPU area are no places, and a symbol without a known end must not swallow what lies
-            // behind its module.
+            // Offsets in the per-CPU area are no places, and a symbol without a known end must not swallow what is
+            // after its module.
             let range = self.owner_range(position);
             let holds = |at: u64| {
                 range.is_none_or(|(base, len)| at.checked_sub(base).is_some_and(|offset| offset < len))
