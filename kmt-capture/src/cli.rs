@@ -175,9 +175,6 @@ struct RecordArgs {
     /// Keep sub-buffers as the kernel wrote them: less CPU time, three times the size
     #[arg(long)]
     raw: bool,
-    /// Map the ring buffers instead of reading them (Linux 6.10); not faster
-    #[arg(long)]
-    mmap: bool,
     /// Store the kernel's configuration, also in a recording of less than a minute
     #[arg(long)]
     kernel_config: bool,
@@ -267,7 +264,6 @@ impl From<RecordArgs> for RecordOptions {
             max_size: args.max_size,
             snapshot_every: args.snapshot_every,
             verbatim: args.raw,
-            mmap: args.mmap,
             kernel_config: args.kernel_config,
             task_events: !args.no_task_events,
             compression: args.compress.into(),

@@ -199,7 +199,7 @@ fn load(rounds: u32) -> String {
 fn every_event_is_in_the_file_or_counted_as_lost() {
     let Some(bench) = Bench::new("accounts") else { return };
     let load = load(6);
-    for mode in [&[][..], &["--mmap"], &["--raw"], &["--raw", "--mmap"], &["--compress", "lz4"]] {
+    for mode in [&[][..], &["--raw"], &["--compress", "lz4"]] {
         for (size, is_tiny) in [("32M", false), ("64K", true)] {
             let args: Vec<&str> = [mode, &["--force", "-b", size, "--", "sh", "-c", &load]].concat();
             let output = bench.record(&args);

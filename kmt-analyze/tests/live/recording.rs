@@ -59,11 +59,9 @@ fn what_is_recorded_live_is_what_the_kernel_prints() {
     let tiny = Options { buffer_size: Some(64 << 10), ..ample.clone() };
     for (name, options) in [
         ("ample", ample.clone()),
-        ("ample-mapped", Options { mmap: true, ..ample.clone() }),
         ("ample-raw", Options { verbatim: true, ..ample }),
         ("tiny", tiny.clone()),
-        ("tiny-mapped", Options { mmap: true, ..tiny.clone() }),
-        ("tiny-raw", Options { verbatim: true, mmap: true, ..tiny }),
+        ("tiny-raw", Options { verbatim: true, ..tiny }),
     ] {
         let path = scratch.0.join(format!("{name}.kmt"));
         let reference = Reference::start(&["kmem"], &TASK_EVENTS, 32 << 10);

@@ -10,10 +10,9 @@ use std::time::Duration;
 use kmt_format::kernel::HeaderPage;
 
 use self::facts::{Facts, State, as_json, as_text};
-use crate::decode::NATIVE_ORDER;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
-use crate::record::{RecordOptions, can_map, function_graph, measure, meminfo};
+use crate::record::{RecordOptions, function_graph, measure, meminfo};
 use crate::tracefs::{self, Event, EventSpec, Instance, TraceDir, Undo, find_events};
 use kmt_common::text::count;
 
@@ -158,12 +157,6 @@ fn buffers(facts: &mut Facts, top: &TraceDir, dir: &TraceDir) {
         return;
     };
     facts.good("sub-buffers", format!("{} bytes, {}-bit", header.sub_buffer_len(), header.long_size() * 8));
-    let how = if can_map(dir, &header, NATIVE_ORDER) {
-        "can be read and mapped"
-    } else {
-        "can be read; mapping needs Linux 6.10"
-    };
-    facts.good("ring buffer", how);
     if dir.has("buffer_percent") {
         facts.good("waiting", "wakes up when a buffer fills");
     } else {

@@ -92,7 +92,7 @@ pub fn own_cpu_ns() -> Option<u64> {
     fs::read_to_string("/proc/self/schedstat").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// Most memory that this process had at once, in KiB, mapped ring buffers included.
+/// Most memory that this process had at once, in KiB.
 pub fn own_rss_peak_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -8,7 +8,6 @@ mod direct_map;
 mod exits;
 mod graph;
 pub(crate) mod line;
-mod mapped;
 mod plan;
 mod ring;
 mod session;
@@ -25,8 +24,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kmt_format::Compression;
-
-use kmt_format::kernel::{ByteOrder, HeaderPage};
 
 pub use cost::Cost;
 #[cfg(feature = "convert")]
@@ -73,8 +70,6 @@ pub struct RecordOptions {
     pub snapshot_every: Option<Duration>,
     /// True if sub-buffers are kept as the kernel wrote them.
     pub verbatim: bool,
-    /// True if ring buffers are mapped where the kernel offers it. Reading them takes less time (benches/record/).
-    pub mmap: bool,
     /// True if events that name tasks are recorded too.
     pub task_events: bool,
     /// Codec of the bodies.
@@ -100,13 +95,6 @@ pub struct RecordOptions {
     pub command: Vec<OsString>,
     /// The recording is for `kmt-capture remote`: its output goes over a line, in frames.
     pub line: Option<LineOptions>,
-}
-
-/// True if ring buffers of that instance can be mapped.
-pub fn can_map(dir: &TraceDir, header: &HeaderPage, order: ByteOrder) -> bool {
-    let cpu = dir.cpus().first().copied().unwrap_or(0);
-    let ring = ring::Ring::open(dir, cpu, header, order, ring::Access::Mapped);
-    ring.is_ok_and(|ring| ring.access() == ring::Access::Mapped)
 }
 
 /// Location of the function_graph tracer, in words; empty if there is none.

@@ -103,7 +103,6 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         | "recorder.filtered_events"
         | "recorder.length_ns"
         | "recorder.rss_peak_kib"
-        | "recorder.mapped_kib"
         | "recorder.snapshots_ns"
         | "recorder.probe_missed"
         | "tracefs/tracing_thresh"

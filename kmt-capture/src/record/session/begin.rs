@@ -6,10 +6,9 @@ use kmt_format::kernel::TraceClock;
 use kmt_format::write::WriterStats;
 
 use super::Session;
-use crate::decode::NATIVE_ORDER;
 use crate::failure::{Failure, Result};
 use crate::record::cpus::online;
-use crate::record::ring::{Access, Ring};
+use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
 use crate::record::{RecordOptions, description, status};
@@ -100,13 +99,12 @@ impl Session {
     }
 
     /// Opens the buffers of CPUs that are there and were not before.
-    pub(super) fn open_rings(&mut self, options: &RecordOptions) {
-        let access = if options.mmap { Access::Mapped } else { Access::Read };
+    pub(super) fn open_rings(&mut self) {
         for cpu in online(&self.setup) {
             if self.refused.contains(&cpu) || self.rings.iter().any(|ring| ring.cpu == cpu) {
                 continue;
             }
-            match Ring::open(&self.setup.dir, cpu, &self.decoder.header_page, NATIVE_ORDER, access) {
+            match Ring::open(&self.setup.dir, cpu) {
                 Ok(ring) => {
                     self.rings.push(ring);
                     self.stats.push((cpu, WriterStats::default()));

@@ -117,8 +117,7 @@ impl Session {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(count),
                 Err(error) => {
-                    return Err(Failure::new(format!("reading the ring buffer of CPU {cpu}: {error}"))
-                        .hint("try with --mmap, or without it if it was given"));
+                    return Err(Failure::new(format!("reading the ring buffer of CPU {cpu}: {error}")));
                 }
             };
             *drained += bytes.len() as u64;

@@ -11,7 +11,6 @@ use super::room::{self, Bound};
 use crate::failure::{Outcome, Result};
 use crate::record::command::ENDING;
 use crate::record::exits::Exits;
-use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::status::{self, Totals};
 use crate::record::{Cost, RecordOptions, description};
@@ -111,7 +110,6 @@ impl Session {
 
     /// Cost of the recording, which is part of what was measured.
     pub(super) fn own_cost(&mut self) -> Result<()> {
-        let mapped: usize = self.rings.iter().map(Ring::mapped_len).sum();
         let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
         let (totals, length) = (self.totals(), self.started.elapsed());
         self.cost = Cost { events: totals.events, lost: totals.lost, bytes: totals.bytes, length, cpu_ns };
@@ -130,7 +128,6 @@ impl Session {
             ("recorder.events", Some(totals.events)),
             ("recorder.snapshots_ns", Some(self.snapshots.as_nanos() as u64)),
             ("recorder.rss_peak_kib", description::own_rss_peak_kib()),
-            ("recorder.mapped_kib", Some(mapped as u64 >> 10)),
         ];
         let pairs = pairs.map(|(key, value)| (key, value.map_or_else(String::new, |v| v.to_string())));
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_bytes()));

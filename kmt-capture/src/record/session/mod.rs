@@ -76,7 +76,7 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
     sink.check_line()?;
     let mut session = Session::new(setup, plan, options, sink, buffer_kb)?;
     let ended = session.describe(options).and_then(|()| {
-        session.open_rings(options);
+        session.open_rings();
         session.announce(&path, options, buffer_kb);
         session.run(options)
     });
@@ -241,7 +241,7 @@ impl Session {
 
     /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
     fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
-        self.open_rings(options);
+        self.open_rings();
         let is_due = options.kernel_config || self.started.elapsed() >= CONFIG_AFTER;
         if !self.has_config && is_due && self.room.has_room_before_end(&mut self.writer, CONFIG_LEN) {
             self.has_config = true;
@@ -396,7 +396,7 @@ mod tests {
         let sink = Sink::open(&file, &RecordOptions { force: true, ..RecordOptions::default() }).unwrap();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut session = Session::new(setup, plan, &options, sink, 64).unwrap();
-            session.open_rings(&options);
+            session.open_rings();
             session.setup.start().unwrap();
             assert!(path.exists() && !session.rings.is_empty());
             panic!("in the middle of a recording");
