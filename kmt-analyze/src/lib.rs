@@ -29,12 +29,12 @@ mod trace;
 mod chart;
 mod dump;
 mod edit;
+mod env;
 mod export;
 mod html;
 #[doc(hidden)]
 pub mod in_process;
 mod limits;
-mod stdio;
 
 pub use kmt_common::failure;
 

@@ -1,7 +1,5 @@
 //! Limits on what a file may claim, and the option that changes them.
 
-use std::sync::OnceLock;
-
 use kmt_common::quantity;
 use kmt_format::Limits;
 use kmt_format::print::PrintLimits;
@@ -22,7 +20,7 @@ pub struct Limit {
 
 /// A limit of this program, not of the format: bytes of distinct cache names and call stacks in a pass.
 const TEXTS: &str = "texts";
-const TEXTS_DEFAULT: u64 = 64 << 20;
+pub const TEXTS_DEFAULT: u64 = 64 << 20;
 
 /// The limit of [`PrintLimits`].
 const PRINT_FMT: &str = "print_fmt";
@@ -30,15 +28,20 @@ const PRINT_FMTS: &str = "print_fmts";
 /// Rows of each table of an exported report: they are in memory together, with all columns.
 const ROWS: &str = "rows";
 
+/// Limits of a run.
 #[derive(Debug, Clone, Copy)]
-struct InForce {
-    file: Limits,
-    texts: u64,
-    print: PrintLimits,
-    rows: u64,
+pub struct RunLimits {
+    /// Of a file.
+    pub file: Limits,
+    /// Of the bytes of names and stacks.
+    pub texts: u64,
+    /// Of print fmts.
+    pub print: PrintLimits,
+    /// Of the rows of a table.
+    pub rows: u64,
 }
 
-impl Default for InForce {
+impl Default for RunLimits {
     fn default() -> Self {
         Self {
             file: Limits::default(),
@@ -49,7 +52,16 @@ impl Default for InForce {
     }
 }
 
-impl InForce {
+impl RunLimits {
+    /// The limits, changed by those of a command line.
+    pub fn with(limits: &[Limit]) -> Self {
+        let mut all = Self::default();
+        for limit in limits {
+            all.set(limit);
+        }
+        all
+    }
+
     fn set(&mut self, limit: &Limit) -> bool {
         match limit.name.as_str() {
             TEXTS => self.texts = limit.value,
@@ -62,8 +74,6 @@ impl InForce {
     }
 }
 
-static IN_FORCE: OnceLock<InForce> = OnceLock::new();
-
 /// Parses `NAME=SIZE`.
 pub fn parse(text: &str) -> Result<Limit, String> {
     let names = || {
@@ -74,41 +84,7 @@ pub fn parse(text: &str) -> Result<Limit, String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("give NAME=SIZE; {}", names()))?;
     let value = quantity::size_above_zero(value)?;
     let limit = Limit { name: name.to_owned(), value };
-    if InForce::default().set(&limit) { Ok(limit) } else { Err(format!("no such limit; {}", names())) }
-}
-
-/// Sets the limits of this run; called once, before anything is read.
-pub fn put_in_force(limits: &[Limit]) {
-    let mut in_force = InForce::default();
-    for limit in limits {
-        in_force.set(limit);
-    }
-    // Set once: a process has one command line.
-    let _ = IN_FORCE.set(in_force);
-}
-
-fn in_force() -> InForce {
-    IN_FORCE.get().copied().unwrap_or_default()
-}
-
-/// Limits of a file.
-pub fn of_file() -> Limits {
-    in_force().file
-}
-
-/// Limits of print fmts.
-pub fn of_print_fmts() -> PrintLimits {
-    in_force().print
-}
-
-/// Limit of the rows of a table.
-pub fn rows() -> u64 {
-    in_force().rows
-}
-
-/// Limit of the bytes of names and stacks.
-pub fn texts() -> u64 {
-    in_force().texts
+    if RunLimits::default().set(&limit) { Ok(limit) } else { Err(format!("no such limit; {}", names())) }
 }
 
 #[cfg(test)]

@@ -214,7 +214,7 @@ fn frame(context: &ReportContext<'_, '_>, command: String) -> Frame {
 
 fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, text: &str) -> Result<Outcome> {
     let (session, analysis) = (context.session, context.analysis);
-    let mut out = crate::export::output::Export::open(&options.target)?;
+    let mut out = crate::export::output::Export::open(&options.target, &session.env)?;
     out.write(text.as_bytes())?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any()))

@@ -20,11 +20,11 @@ use report::with_reports;
 use crate::chart;
 use crate::dump::{self, live};
 use crate::edit;
+use crate::env::Env;
 use crate::export::{self, Of};
 use crate::failure::{Failure, Outcome, Result};
 use crate::html;
-use crate::limits::{self, Limit};
-use crate::pass::progress;
+use crate::limits::{self, Limit, RunLimits};
 use crate::pass::selection::Selection;
 use crate::render::look_args::LookArgs;
 use crate::render::out::Out;
@@ -73,11 +73,10 @@ struct Cli {
 
 /// Parses the command line and runs its command.
 pub fn run() -> Result<Outcome> {
-    progress::show();
     kmt_common::file_size::report_limit();
     let cli = whole();
     let args = corrected(&cli, std::env::args_os().collect()).unwrap_or_else(|error| error.exit());
-    execute(&cli.get_matches_from(args))
+    execute(&cli.get_matches_from(args), Env::of_process())
 }
 
 /// The command line: commands of this module, and those of the reports.
@@ -86,24 +85,24 @@ fn whole() -> clap::Command {
 }
 
 /// Runs a command line other than that of this process.
-pub(crate) fn run_line<'a>(args: impl Iterator<Item = &'a str>) -> Result<Outcome> {
+pub(crate) fn run_line<'a>(args: impl Iterator<Item = &'a str>, env: Env) -> Result<Outcome> {
     match whole().try_get_matches_from(std::iter::once("kmt-analyze").chain(args)) {
-        Ok(matches) => execute(&matches),
+        Ok(matches) => execute(&matches, env),
         Err(error) => Err(Failure::new(error.to_string())),
     }
 }
 
-fn execute(matches: &ArgMatches) -> Result<Outcome> {
+fn execute(matches: &ArgMatches, env: Env) -> Result<Outcome> {
     let limits: Vec<Limit> = matches.get_many("limits").unwrap_or_default().cloned().collect();
-    limits::put_in_force(&limits);
-    let show = show(matches)?;
+    let env = &env.with_limits(RunLimits::with(&limits));
+    let show = show(matches, env)?;
     if let Some((entry, matches)) = report::asked(matches) {
-        return report::run(entry, matches, show);
+        return report::run(entry, matches, show, env);
     }
     let cli = Cli::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))?;
     match (cli.command, cli.file) {
-        (Some(command), _) => dispatch(command, show),
-        (None, Some(file)) => summarise(&file, cli.summary, show, &Findings::default()),
+        (Some(command), _) => dispatch(command, show, env),
+        (None, Some(file)) => summarise(&file, cli.summary, show, env, &Findings::default()),
         (None, None) => {
             Err(Failure::new("no file to summarise").hint("kmt-analyze --help lists the commands"))
         }
@@ -111,71 +110,77 @@ fn execute(matches: &ArgMatches) -> Result<Outcome> {
 }
 
 /// Display options that a command line asks for.
-fn show(matches: &ArgMatches) -> Result<Show> {
+fn show(matches: &ArgMatches, env: &Env) -> Result<Show> {
     let args = LookArgs::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))?;
-    Ok(Show { look: args.look(), pager: !args.no_pager })
+    Ok(Show { look: args.look(env), pager: !args.no_pager })
 }
 
-fn summarise(file: &Path, args: SummaryArgs, show: Show, report: &dyn AnyReport) -> Result<Outcome> {
+fn summarise(
+    file: &Path,
+    args: SummaryArgs,
+    show: Show,
+    env: &Env,
+    report: &dyn AnyReport,
+) -> Result<Outcome> {
     let selection = Selection::from(args.select);
     match args.compat {
         None => {
             let output = Output { limit: None, json: args.json, show };
-            with(file, |session| one(session, &selection, output, report))
+            with(env, file, |session| one(session, &selection, output, report))
         }
         Some(tool) => {
             let SummaryArgs { slab, page, caller, alloc, lines: limit, json, .. } = args;
             let options = compat::Options { tool, slab, page, caller, alloc, limit, json };
-            with(file, |session| compat::run(session, &options))
+            with(env, file, |session| compat::run(session, &options))
         }
     }
 }
 
-fn dispatch(command: Command, show: Show) -> Result<Outcome> {
+fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
     match command {
-        Command::Summary { summary, file } => summarise(&file, summary, show, &Summary),
+        Command::Summary { summary, file } => summarise(&file, summary, show, env, &Summary),
         Command::Info(args) => {
             let InfoArgs { show: name, at, diff, lines, target } = args;
             let output = Output { limit: lines.lines, json: target.json, show };
-            shown(&target.file, |session| match (name, diff) {
+            shown(env, &target.file, |session| match (name, diff) {
                 (Some(name), _) => info::show(session, &name, at.as_ref()),
                 (None, true) => info::diff(session, &output),
                 (None, false) => info::run(session, &output),
             })
         }
-        Command::Dump(args) => dump(args),
+        Command::Dump(args) => dump(args, env),
         Command::All { select, lines, target } => {
             let output = Output { limit: Some(lines), json: target.json, show };
-            with(&target.file, |session| all::run(session, &select.into(), output))
+            with(env, &target.file, |session| all::run(session, &select.into(), output))
         }
-        Command::Diff(args) => diff(*args, show),
+        Command::Diff(args) => diff(*args, show, env),
         Command::Account { options, target } => {
-            with(&target.file, |session| account::run(session, &options, &plain(target.json, show)))
+            with(env, &target.file, |session| account::run(session, &options, &plain(target.json, show)))
         }
-        Command::Chart(args) => draw(*args),
+        Command::Chart(args) => draw(*args, env),
         Command::Report(args) => {
             let target = export::Target { path: args.output, force: args.force };
             target.check()?;
-            page(&args.file, args.against.as_deref(), target, args.select.into())
+            page(&args.file, args.against.as_deref(), target, args.select.into(), env)
         }
-        Command::Export(args) => export(*args),
+        Command::Export(args) => export(*args, env),
         Command::Slice(args) => {
             let SliceArgs { made, time, cpu, pid, event } = args;
             let target = made_target(&made);
             let compress = made.compress;
             target.check()?;
             let options = edit::SliceOptions { target, time, cpus: cpu, pids: pid, events: event, compress };
-            copied(&made.file, |session| edit::slice(session, &options))
+            copied(env, &made.file, |session| edit::slice(session, &options))
         }
         Command::Recover { made } => {
             made_target(&made).check()?;
-            let bytes = open::bytes(&made.file)?;
-            edit::recover(&made.file, &bytes, &made_target(&made), made.compress)
+            let bytes = open::bytes_in(&made.file, env)?;
+            edit::recover(&made.file, &bytes, &made_target(&made), made.compress, env)
         }
         Command::Verify { target } => {
-            let bytes = open::bytes(&target.file)?;
-            let trace = open::trace(&target.file, &bytes)?;
-            edit::verify(&Session::new(&target.file, &trace), &bytes, &plain(target.json, show))
+            let bytes = open::bytes_in(&target.file, env)?;
+            let trace = open::trace_in(&target.file, &bytes, env)?;
+            edit::verify(&Session::in_env(&target.file, &trace, env), &bytes, &plain(target.json, show))
         }
         Command::Anonymize(args) => {
             let AnonymizeArgs { made, hide_symbols, hide_caches, audience, seed, json } = args;
@@ -184,22 +189,22 @@ fn dispatch(command: Command, show: Show) -> Result<Outcome> {
             target.check()?;
             let options =
                 edit::AnonymizeOptions { target, hide_symbols, hide_caches, audience, seed, compress, json };
-            copied(&made.file, |session| edit::anonymize(session, &options))
+            copied(env, &made.file, |session| edit::anonymize(session, &options))
         }
         Command::Reconcile { target } => {
-            with(&target.file, |session| compat::reconcile(session, &plain(target.json, show)))
+            with(env, &target.file, |session| compat::reconcile(session, &plain(target.json, show)))
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut whole(), "kmt-analyze", &mut script);
-            print(&script)
+            print(&script, env)
         }
         Command::Man { command } => {
             let mut page = Vec::new();
             clap_mangen::Man::new(manual::subject(whole(), command.as_deref()))
                 .render(&mut page)
                 .map_err(|e| Failure::new(format!("cannot write the manual page: {e}")))?;
-            print(&page)
+            print(&page, env)
         }
     }
 }
@@ -213,7 +218,7 @@ fn made_target(made: &OutputArgs) -> export::Target {
     export::Target { path: made.output.clone(), force: made.force }
 }
 
-fn export(args: ExportArgs) -> Result<Outcome> {
+fn export(args: ExportArgs, env: &Env) -> Result<Outcome> {
     let of = match args.of.as_str() {
         "events" => Of::Events,
         "objects" => Of::Objects,
@@ -233,10 +238,10 @@ fn export(args: ExportArgs) -> Result<Outcome> {
         lines: args.lines,
     };
     export::check(&options)?;
-    with(&args.file, |session| export::run(session, &options))
+    with(env, &args.file, |session| export::run(session, &options))
 }
 
-fn draw(args: ChartArgs) -> Result<Outcome> {
+fn draw(args: ChartArgs, env: &Env) -> Result<Outcome> {
     let mut options = chart::ChartOptions {
         kind: args.kind,
         target: export::Target { path: args.output, force: args.force },
@@ -253,12 +258,12 @@ fn draw(args: ChartArgs) -> Result<Outcome> {
         if !matches!(args.kind, chart::Kind::Flame | chart::Kind::Icicle) {
             return Err(Failure::new("--against compares stacks: it is for flame and icicle"));
         }
-        with(&against, |session| {
+        with(env, &against, |session| {
             options.before = Some(chart::before(session, &options)?);
             Ok(Outcome::Done)
         })?;
     }
-    with(&args.file, |session| chart::run(session, &options))
+    with(env, &args.file, |session| chart::run(session, &options))
 }
 
 fn page(
@@ -266,11 +271,12 @@ fn page(
     against: Option<&Path>,
     target: export::Target,
     selection: Selection,
+    env: &Env,
 ) -> Result<Outcome> {
-    with(file, |session| {
+    with(env, file, |session| {
         let mut changes = None;
         if let Some(against) = against {
-            with(against, |before| {
+            with(env, against, |before| {
                 changes = Some(html::changes(before, session, &selection));
                 Ok(Outcome::Done)
             })?;
@@ -279,7 +285,7 @@ fn page(
     })
 }
 
-fn dump(args: DumpArgs) -> Result<Outcome> {
+fn dump(args: DumpArgs, env: &Env) -> Result<Outcome> {
     let format = match args.format {
         DumpFormat::Kernel if !args.json => dump::Format::Kernel,
         DumpFormat::Kernel | DumpFormat::Jsonl => dump::Format::Jsonl,
@@ -294,12 +300,12 @@ fn dump(args: DumpArgs) -> Result<Outcome> {
         limit: args.lines,
     };
     if args.follow {
-        return live::run(&args.file, &options);
+        return live::run(&args.file, &options, env);
     }
-    shown(&args.file, |session| dump::run(session, &options))
+    shown(env, &args.file, |session| dump::run(session, &options))
 }
 
-fn diff(args: DiffArgs, show: Show) -> Result<Outcome> {
+fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     let (first, second) = args.selections();
     let DiffArgs { before, after, .. } = &args;
     let after = after.as_deref().unwrap_or(before);
@@ -313,7 +319,7 @@ fn diff(args: DiffArgs, show: Show) -> Result<Outcome> {
     }
     let mut builds = Vec::new();
     for file in before.iter().chain(&after) {
-        with(file, |session| {
+        with(env, file, |session| {
             builds.push(diff::build(session));
             Ok(Outcome::Done)
         })?;
@@ -324,7 +330,7 @@ fn diff(args: DiffArgs, show: Show) -> Result<Outcome> {
     let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::Profile>> {
         let mut out = Vec::new();
         for file in files {
-            let ended = with(file, |session| {
+            let ended = with(env, file, |session| {
                 selection.check(session, "diff", Keys::All)?;
                 let (profile, damages) = diff::of(session, selection, args.by, exact);
                 out.push(profile);
@@ -353,37 +359,37 @@ fn diff(args: DiffArgs, show: Show) -> Result<Outcome> {
         output: Output { limit: args.lines.lines, json: args.json, show },
         by_function: !exact,
     };
-    diff::run(&a, &b, &options)?;
+    diff::run(&a, &b, &options, env)?;
     Ok(outcome)
 }
 
 /// Runs a command that accounts for memory: refused if this program cannot read the fields that it needs.
-fn with(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
-    shown(file, |session| {
+fn with(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    shown(env, file, |session| {
         unknown::check_accounting(file, session.trace)?;
         run(session)
     })
 }
 
 /// Runs a command that rewrites events.
-fn copied(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
-    shown(file, |session| {
+fn copied(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    shown(env, file, |session| {
         unknown::check_copying(file, session.trace)?;
         run(session)
     })
 }
 
 /// Runs a command that shows a file without accounting.
-fn shown(file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
-    let bytes = open::bytes(file)?;
+fn shown(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    let bytes = open::bytes_in(file, env)?;
     bytes.without_growing(|| {
-        let trace = open::trace(file, &bytes)?;
-        run(&Session::new(file, &trace))
+        let trace = open::trace_in(file, &bytes, env)?;
+        run(&Session::in_env(file, &trace, env))
     })
 }
 
-fn print(text: &[u8]) -> Result<Outcome> {
-    let mut out = Out::stdout();
+fn print(text: &[u8], env: &Env) -> Result<Outcome> {
+    let mut out = Out::stdout(env);
     out.write(text)?;
     out.finish()?;
     Ok(Outcome::Done)

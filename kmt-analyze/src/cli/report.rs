@@ -4,6 +4,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use kmt_common::quantity::Span;
 
 use super::args::{LineArgs, SelectArgs, TableArgs, Target};
+use crate::env::Env;
 use crate::export::{self, ReportTable};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
@@ -44,7 +45,7 @@ pub fn asked(matches: &ArgMatches) -> Option<(&'static Entry, &ArgMatches)> {
 }
 
 /// Prints a report.
-pub fn run(entry: &Entry, matches: &ArgMatches, show: Show) -> Result<Outcome> {
+pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result<Outcome> {
     let wrong = |error: clap::Error| Failure::new(error.to_string());
     let selection = Selection::from(SelectArgs::from_arg_matches(matches).map_err(wrong)?);
     let target = Target::from_arg_matches(matches).map_err(wrong)?;
@@ -56,7 +57,7 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show) -> Result<Outcome> {
         let options = Options::from_arg_matches(matches).map_err(wrong)?;
         let threshold = options.threshold.unwrap_or(Span::Plain(0));
         let options = live::LiveOptions { threshold, pids: selection.pids, json: target.json };
-        return live::run(&target.file, &options);
+        return live::run(&target.file, &options, env);
     }
     let report = (entry.parse)(matches, &selection).map_err(wrong)?;
     let TableArgs { csv, table } = TableArgs::from_arg_matches(matches).map_err(wrong)?;
@@ -68,5 +69,9 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show) -> Result<Outcome> {
         }
         false => one(session, &selection, output, &*report),
     };
-    if entry.accounts { super::with(&target.file, print) } else { super::shown(&target.file, print) }
+    if entry.accounts {
+        super::with(env, &target.file, print)
+    } else {
+        super::shown(env, &target.file, print)
+    }
 }

@@ -6,13 +6,14 @@ use kmt_format::read::{Event, StackJoiner};
 
 use super::conditions::{self, Conditions};
 use super::{DumpOptions, Format, Owner, Printer};
+use crate::env::Env;
 use crate::failure::{Outcome, Result};
 use crate::render::out::Out;
 use crate::trace::event_names::Selected;
 use crate::trace::follow::{self, Sink, Source};
 
 /// Prints the events of a growing file, or of a stream.
-pub fn run(path: &Path, options: &DumpOptions) -> Result<Outcome> {
+pub fn run(path: &Path, options: &DumpOptions, env: &Env) -> Result<Outcome> {
     conditions::check(&options.conditions)?;
     follow::run(
         path,
@@ -21,9 +22,11 @@ pub fn run(path: &Path, options: &DumpOptions) -> Result<Outcome> {
             selected: Selected::new(&options.events),
             conditions: None,
             stacks: StackJoiner::default(),
-            out: Out::stdout(),
+            out: Out::stdout(env),
             left: options.limit.unwrap_or(u64::MAX),
+            is_terminal: env.is_terminal(),
         },
+        env,
     )
 }
 
@@ -35,6 +38,7 @@ struct Live<'o> {
     stacks: StackJoiner<Owner>,
     out: Out,
     left: u64,
+    is_terminal: bool,
 }
 
 impl Sink for Live<'_> {
@@ -46,11 +50,11 @@ impl Sink for Live<'_> {
         printer: &mut Option<Printer<'r>>,
         event: &Event<'_>,
     ) -> Result<bool> {
-        let Self { options, selected, conditions, stacks, out, left } = self;
+        let Self { options, selected, conditions, stacks, out, left, is_terminal } = self;
         if *left == 0 {
             return Ok(false);
         }
-        let new = || Printer::new(source.schema, source.metadata, source.print_env());
+        let new = || Printer::new(source.schema, source.metadata, source.print_env(), *is_terminal);
         let is_selected = options.selects(event, selected, source.schema)
             && (options.conditions.is_empty() || {
                 let conditions =

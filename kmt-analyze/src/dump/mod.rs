@@ -92,9 +92,10 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     if session.version().is_none() {
         tell!("note: the kernel's version is not recorded; columns follow the newest kernel");
     }
-    let mut printer =
-        Printer::new(trace.schema(), trace.metadata(), session.print_env()).with_names(session.names());
-    let mut out = Out::stdout();
+    let printer =
+        Printer::new(trace.schema(), trace.metadata(), session.print_env(), session.env.is_terminal());
+    let mut printer = printer.with_names(session.names());
+    let mut out = Out::stdout(&session.env);
     let mut selected = Selected::of(session, &options.events)?;
     let start = session.first_time().unwrap_or(0);
     let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
@@ -102,7 +103,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let mut stacks = StackJoiner::default();
     let mut conditions = Conditions::new(&options.conditions, trace.metadata());
     // On a terminal, the events themselves show it.
-    let progress = (!Out::is_terminal()).then(|| ByTime::of(session, window));
+    let progress = (!session.env.is_terminal()).then(|| ByTime::of(session, window));
     let mut left = options.limit.unwrap_or(u64::MAX);
     'all: while let Some(run) = merge.next_run() {
         if run.gap.is_some_and(|gap| !gap.is_empty()) {
@@ -183,10 +184,15 @@ pub(super) struct Printer<'d> {
 
 impl<'d> Printer<'d> {
     /// A printer for the current classes of `schema`.
-    pub(super) fn new(schema: &Schema, metadata: &'d Metadata<'d>, env: PrintEnv<'d>) -> Self {
+    pub(super) fn new(
+        schema: &Schema,
+        metadata: &'d Metadata<'d>,
+        env: PrintEnv<'d>,
+        is_terminal: bool,
+    ) -> Self {
         let texts = schema.classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
         let start = LineStart::new(metadata, version(metadata));
-        Self { env, start, texts, line: Vec::new(), is_terminal: Out::is_terminal() }
+        Self { env, start, texts, line: Vec::new(), is_terminal }
     }
 
     /// True if the event meets the conditions.

@@ -59,7 +59,11 @@ impl Copy {
             let added = writer.add_format(system, format_text);
             added.and_then(|id| writer.declare(id)).map_err(|e| failed(&e))?;
         }
-        Ok(Self { writer, output: Export::open_binary(target)?, stats: std::collections::BTreeMap::new() })
+        Ok(Self {
+            writer,
+            output: Export::open_binary(target, &session.env)?,
+            stats: std::collections::BTreeMap::new(),
+        })
     }
 
     /// Copies the clock.

@@ -5,12 +5,19 @@ use kmt_common::recovery::report;
 use kmt_format::Fault;
 use kmt_format::edit::{Rewrite, RewriteOptions};
 
+use crate::env::Env;
 use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 
 /// Writes the intact contents as a sound file.
-pub fn run(path: &std::path::Path, bytes: &[u8], target: &Target, compress: Compress) -> Result<Outcome> {
+pub fn run(
+    path: &std::path::Path,
+    bytes: &[u8],
+    target: &Target,
+    compress: Compress,
+    env: &Env,
+) -> Result<Outcome> {
     let failed = |e: kmt_format::Error| {
         let failure = Failure::new(format!("{}: {e}", path.display()));
         failure.hint(match e.fault() {
@@ -21,8 +28,8 @@ pub fn run(path: &std::path::Path, bytes: &[u8], target: &Target, compress: Comp
         })
     };
     let options = RewriteOptions::new().compression(kmt_format::Compression::from(compress));
-    let mut rewrite = Rewrite::new(bytes, limits::of_file(), options).map_err(failed)?;
-    let mut out = Export::open_binary(target)?;
+    let mut rewrite = Rewrite::new(bytes, env.limits.file, options).map_err(failed)?;
+    let mut out = Export::open_binary(target, env)?;
     while let Some(bytes) = rewrite.next_bytes().map_err(failed)? {
         out.write(&bytes)?;
     }

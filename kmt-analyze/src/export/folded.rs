@@ -24,7 +24,7 @@ pub struct Stacks {
 
 /// Writes the stacks.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let mut out = Export::open(&options.target)?;
+    let mut out = Export::open(&options.target, &session.env)?;
     let Stacks { lines, result } =
         stacks(session, &options.selection, &options.target, options.weight, options.pages)?;
     write(&mut out, &lines)?;

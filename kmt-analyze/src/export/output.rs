@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use kmt_common::output::Output;
 pub use kmt_common::output::Target;
 
+use crate::env::Env;
 use crate::failure::Result;
-use crate::stdio;
 
 /// Approximate size of a write to the output, in bytes.
 const BUFFER_LEN: usize = 1 << 18;
@@ -26,18 +26,18 @@ enum Sink {
 
 impl Export {
     /// Opens a text output.
-    pub fn open(target: &Target) -> Result<Self> {
-        Ok(Self::new(Self::held(target).map_or_else(|| target.open().map(Sink::Output), Ok)?))
+    pub fn open(target: &Target, env: &Env) -> Result<Self> {
+        Ok(Self::new(Self::held(target, env).map_or_else(|| target.open().map(Sink::Output), Ok)?))
     }
 
-    fn held(target: &Target) -> Option<Sink> {
-        let is_held = target.path == std::path::Path::new("-") && stdio::is_held();
-        is_held.then(|| Sink::Held(stdio::stdout()))
+    fn held(target: &Target, env: &Env) -> Option<Sink> {
+        let is_held = target.path == std::path::Path::new("-") && env.is_in_memory();
+        is_held.then(|| Sink::Held(env.stdout()))
     }
 
     /// Opens a binary output, which must not be a terminal.
-    pub fn open_binary(target: &Target) -> Result<Self> {
-        Ok(Self::new(Self::held(target).map_or_else(|| target.open_binary().map(Sink::Output), Ok)?))
+    pub fn open_binary(target: &Target, env: &Env) -> Result<Self> {
+        Ok(Self::new(Self::held(target, env).map_or_else(|| target.open_binary().map(Sink::Output), Ok)?))
     }
 
     fn new(sink: Sink) -> Self {

@@ -32,7 +32,7 @@ const VALUES: [(&str, &str); 5] = [
 
 /// Writes a gzipped profile.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let mut out = Export::open_binary(&options.target)?;
+    let mut out = Export::open_binary(&options.target, &session.env)?;
     let damages =
         if options.pages { pages(session, options, &mut out)? } else { slab(session, options, &mut out)? };
     out.finish()?;

@@ -29,7 +29,7 @@ pub struct ReportTable<'r> {
 /// Prints a table of a report as CSV.
 pub fn csv(session: &Session<'_>, selection: &Selection, table: &ReportTable<'_>) -> Result<Outcome> {
     selection.check(session, table.report.title(), table.report.keys())?;
-    let out = Export::open(&Target { path: "-".into(), force: false })?;
+    let out = Export::open(&Target { path: "-".into(), force: false }, &session.env)?;
     table.write(session, selection, Writer::new(out, Format::Csv))
 }
 
@@ -37,7 +37,7 @@ impl ReportTable<'_> {
     /// Writes a table of a report over one pass.
     pub fn write(&self, session: &Session<'_>, selection: &Selection, mut writer: Writer) -> Result<Outcome> {
         let title = self.report.title();
-        let most = usize::try_from(limits::rows()).unwrap_or(usize::MAX);
+        let most = usize::try_from(session.env.limits.rows).unwrap_or(usize::MAX);
         let lines = self.lines.filter(|lines| *lines > 0 && *lines <= most);
         // One more row shows that the table is cut.
         let limit = lines.unwrap_or(most.saturating_add(1));

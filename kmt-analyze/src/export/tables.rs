@@ -14,7 +14,7 @@ use crate::trace::session::Session;
 
 /// Writes one table.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let out = Export::open(&options.target)?;
+    let out = Export::open(&options.target, &session.env)?;
     let mut writer = Writer::new(out, options.format);
     let damages = match &options.of {
         Of::Events => {

@@ -105,7 +105,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         screens,
         view,
     };
-    let mut out = crate::export::output::Export::open_binary(&options.target)?;
+    let mut out = crate::export::output::Export::open_binary(&options.target, &session.env)?;
     out.write(page.html().as_bytes())?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any()))

@@ -180,13 +180,14 @@ fn pass(
     let threads = selection.threads.unwrap_or_else(cores);
     let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
     let mut ledger = Ledger::new(rules, losses, choice, (interests, parts), election);
-    let (mut done, all, progress) = (0u64, loader.event_count(), Progress::new());
+    let (mut done, all, progress) = (0u64, loader.event_count(), Progress::new(&session.env));
     let mut kept = (needs.contains(Needs::RANGES) && losses.any()).then(|| OpSample::new(all, &rules));
     let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
     let names_flags = needs.contains(Needs::FLAG_NAMES)
         || [Key::Gfp, Key::Cache].iter().any(|key| selection.has_term_on(*key));
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let decoder = Decoder::new(trace, interests)
+        .with_texts_max(session.env.limits.texts)
         .with_task_names(names_tasks.then(|| session.names()))
         .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window))
         .with_selection(&mut select)

@@ -2,20 +2,11 @@
 
 use std::cell::Cell;
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::env::Env;
 use crate::render::text::count;
 use crate::trace::session::Session;
-
-/// True if passes of this process print their progress.
-static IS_SHOWN: AtomicBool = AtomicBool::new(false);
-
-/// Lets all passes of this process print their progress on standard error, if that is a terminal. Called by programs,
-/// not by libraries.
-pub fn show() {
-    IS_SHOWN.store(true, Ordering::Relaxed);
-}
 
 /// Progress of reading events in the order of their time.
 pub(crate) struct ByTime {
@@ -31,7 +22,7 @@ impl ByTime {
         let (start, end) = (session.first_time().unwrap_or(0), session.last_time().unwrap_or(0));
         let (first, last) = window.unwrap_or((start, end));
         let (first, last) = (first.max(start), last.min(end));
-        Self { progress: Progress::new(), first, last, events: session.trace.event_count() }
+        Self { progress: Progress::new(&session.env), first, last, events: session.trace.event_count() }
     }
 
     /// Events until this time are done.
@@ -62,8 +53,8 @@ const PATIENCE: Duration = Duration::from_millis(700);
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl Progress {
-    pub(super) fn new() -> Self {
-        let is_terminal = IS_SHOWN.load(Ordering::Relaxed) && std::io::stderr().is_terminal();
+    pub(super) fn new(env: &Env) -> Self {
+        let is_terminal = env.shows_progress && std::io::stderr().is_terminal();
         Self { started: Instant::now(), printed: Cell::new(None), calls: Cell::new(0), is_terminal }
     }
 

@@ -2,6 +2,7 @@
 
 use super::look::Look;
 use super::terminal;
+use crate::env::Env;
 
 /// Display options on the command line.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -47,15 +48,15 @@ pub enum Colour {
 }
 
 impl LookArgs {
-    /// Display options for this process's standard output.
-    pub fn look(&self) -> Look {
+    /// Display options for standard output.
+    pub fn look(&self, env: &Env) -> Look {
         Look {
-            width: if self.wide { Look::NO_LIMIT } else { terminal::width() },
+            width: if self.wide { Look::NO_LIMIT } else { terminal::width(env) },
             exact_bytes: self.bytes,
             colour: match self.color {
                 Colour::Always => true,
                 Colour::Never => false,
-                Colour::Auto => terminal::has_colour(),
+                Colour::Auto => terminal::has_colour(env),
             },
             wall_clock: self.clock == Clock::Wall,
         }

@@ -6,8 +6,8 @@ use kmt_common::text::{json_safe, tame};
 use serde::Serialize;
 
 use super::terminal::Pager;
+use crate::env::Env;
 use crate::failure::{Failure, Result};
-use crate::stdio;
 
 /// Standard output, buffered; a reader that went away ends the output and is no failure.
 pub struct Out {
@@ -17,22 +17,17 @@ pub struct Out {
 
 impl Out {
     /// Standard output.
-    pub fn stdout() -> Self {
-        Self { inner: io::BufWriter::with_capacity(1 << 18, stdio::stdout()), closed: false }
+    pub fn stdout(env: &Env) -> Self {
+        Self { inner: io::BufWriter::with_capacity(1 << 18, env.stdout()), closed: false }
     }
 
     /// Standard output through a pager, if it is a terminal.
-    pub fn paged() -> Self {
-        let inner: Box<dyn Write> = match Pager::start() {
+    pub fn paged(env: &Env) -> Self {
+        let inner: Box<dyn Write> = match Pager::start(env) {
             Some(pager) => Box::new(pager),
-            None => stdio::stdout(),
+            None => env.stdout(),
         };
         Self { inner: io::BufWriter::with_capacity(1 << 18, inner), closed: false }
-    }
-
-    /// Whether it is a terminal.
-    pub fn is_terminal() -> bool {
-        stdio::stdout_is_terminal()
     }
 
     /// Writes; returns false once the reader is gone.
@@ -104,8 +99,8 @@ pub struct Document<D> {
 }
 
 /// Prints a JSON document, which begins with its schema. No key may occur twice.
-pub fn print_json(schema: Schema, keys: &impl Serialize) -> Result<()> {
-    let mut out = Out::stdout();
+pub fn print_json(env: &Env, schema: Schema, keys: &impl Serialize) -> Result<()> {
+    let mut out = Out::stdout(env);
     let text = serde_json::to_string_pretty(&Document { schema, keys }).map_err(|e| failed(&e))?;
     out.write(json_safe(&text).as_bytes())?;
     out.write(b"\n")?;
@@ -113,8 +108,8 @@ pub fn print_json(schema: Schema, keys: &impl Serialize) -> Result<()> {
 }
 
 /// Prints the JSON document of rows. Of a key that a file has twice, the last value is printed.
-pub fn print_rows(schema: Schema, rows: &impl Serialize) -> Result<()> {
-    print_json(schema, &serde_json::to_value(rows).map_err(|e| failed(&e))?)
+pub fn print_rows(env: &Env, schema: Schema, rows: &impl Serialize) -> Result<()> {
+    print_json(env, schema, &serde_json::to_value(rows).map_err(|e| failed(&e))?)
 }
 
 fn failed(error: &serde_json::Error) -> Failure {

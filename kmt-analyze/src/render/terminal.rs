@@ -5,28 +5,25 @@ use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::look::Look;
-use crate::stdio;
+use crate::env::Env;
 
 /// Narrowest width that tables are laid out for: less does not hold a name and a number.
 const WIDTH_MIN: usize = 40;
 
 /// Width of a screen: `COLUMNS`, else the terminal's width, else 80.
-pub fn width() -> usize {
+pub fn width(of: &Env) -> usize {
     let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
-    let columns = columns.filter(|_| !stdio::is_held()).or_else(|| {
-        let size =
-            stdio::stdout_is_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())??;
+    let columns = columns.filter(|_| !of.is_in_memory()).or_else(|| {
+        let size = of.is_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())??;
         Some(usize::from(size.ws_col))
     });
     columns.filter(|&columns| columns > 0).map_or(Look::WIDTH_DEFAULT, |columns| columns.max(WIDTH_MIN))
 }
 
 /// True if standard output is a terminal that shows colour and the user did not set `NO_COLOR` (no-color.org).
-pub fn has_colour() -> bool {
+pub fn has_colour(of: &Env) -> bool {
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    stdio::stdout_is_terminal()
-        && !is_set("NO_COLOR")
-        && env::var_os("TERM").is_none_or(|term| term != "dumb")
+    of.is_terminal() && !is_set("NO_COLOR") && env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// A running pager.
@@ -38,8 +35,8 @@ pub struct Pager {
 impl Pager {
     /// Starts the pager that `PAGER` names, or `less`, as git does; `None` where there is no terminal, where `PAGER` is
     /// empty or `cat`, or where it does not start.
-    pub fn start() -> Option<Self> {
-        if !stdio::stdout_is_terminal() {
+    pub fn start(of: &Env) -> Option<Self> {
+        if !of.is_terminal() {
             return None;
         }
         let pager = env::var("PAGER").unwrap_or_else(|_| "less".to_owned());

@@ -1,7 +1,5 @@
 //! The frame of every report: heading, selection, trust, schema, and where it is printed.
 
-use std::path::Path;
-
 use serde::Serialize;
 
 use super::common::ReportContext;
@@ -15,6 +13,7 @@ use crate::render::out::{Out, Schema, print_json};
 use crate::render::screen::{Ink, Screen, page, paint};
 use crate::render::text::escaped;
 use crate::trace::open::outcome;
+use crate::trace::session::Session;
 
 /// What a report is about.
 #[derive(Clone, Copy)]
@@ -61,7 +60,7 @@ pub fn emit<R: Serialize>(
         let head = Head::of(session.trace, &session.losses);
         let trust = TrustRow::of(context, &all);
         let selection = stated.map(|stated| stated.row);
-        print_json(schema, &ReportDocument { head, selection, rows: rows(), trust })?;
+        print_json(&session.env, schema, &ReportDocument { head, selection, rows: rows(), trust })?;
     } else {
         let screens = match stated.as_ref().and_then(|s| s.nothing(keys)) {
             Some(nothing) => vec![(String::new(), nothing)],
@@ -69,19 +68,19 @@ pub fn emit<R: Serialize>(
         };
         let mut trust = stated.as_ref().map_or(Vec::new(), Stated::lines);
         trust.extend(warnings(context, &all));
-        print(&session.path, &screens, &trust, &output.show)?;
+        print(session, &screens, &trust, &output.show)?;
     }
     Ok(outcome(&session.path, session.trace, &context.analysis.damages, session.losses.any()))
 }
 
 /// Prints a screen about a file, of a command that needs no pass.
-pub fn print_screen(path: &Path, screen: Screen, show: &Show) -> Result<()> {
-    print(path, &[(String::new(), screen)], &[], show)
+pub fn print_screen(session: &Session<'_>, screen: Screen, show: &Show) -> Result<()> {
+    print(session, &[(String::new(), screen)], &[], show)
 }
 
 /// Prints screens, each under its heading, and below them how far they can be trusted.
-fn print(path: &Path, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
-    let file = escaped(path.as_os_str().as_encoded_bytes());
+fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
+    let file = escaped(session.path.as_os_str().as_encoded_bytes());
     let mut text = String::new();
     for (place, (title, screen)) in screens.iter().enumerate() {
         let is_last = place + 1 == screens.len();
@@ -92,7 +91,7 @@ fn print(path: &Path, screens: &[Titled], trust: &[String], show: &Show) -> Resu
         text.push_str(&page(screen, if is_last { trust } else { &[] }, &file, &show.look));
         text.push_str(if is_last { "" } else { "\n" });
     }
-    let mut out = if show.pager { Out::paged() } else { Out::stdout() };
+    let mut out = if show.pager { Out::paged(&session.env) } else { Out::stdout(&session.env) };
     // Each line was made harmless before colour was added.
     out.write(text.as_bytes())?;
     out.finish()

@@ -112,6 +112,12 @@ impl<'t> Decoder<'t> {
         }
     }
 
+    /// Limits the bytes of names and stacks.
+    pub fn with_texts_max(mut self, max: u64) -> Self {
+        self.interner.set_texts_max(max);
+        self
+    }
+
     /// Numbers tasks by their names too.
     pub fn with_task_names(self, task_names: Option<&'t Comms>) -> Self {
         Self { task_names, ..self }

@@ -12,7 +12,7 @@ use kmt_format::schema::{Meaning, Role};
 use super::op::{Kind, OpCode};
 use super::plan::DecodePlan;
 use crate::int_hash::IntHash;
-use crate::limits;
+use crate::limits::RunLimits;
 use crate::trace::comms::Comms;
 
 /// Interface of an allocation or a free.
@@ -152,6 +152,21 @@ const STACK_MAX: usize = 512;
 /// Largest number of compared bytes of a cache's name.
 const NAME_MAX: usize = 255;
 
+/// Space for names and stacks, in bytes; beyond the limit, new ones share one number.
+#[derive(Debug)]
+struct Texts {
+    used: u64,
+    max: u64,
+    /// Bytes including the longest one that was left out; 0: none.
+    over: u64,
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self { used: 0, max: RunLimits::default().texts, over: 0 }
+    }
+}
+
 /// All tables of a trace. Numbers follow the order of events, so they are the same in every run.
 #[derive(Debug, Default)]
 pub struct Interner {
@@ -167,10 +182,8 @@ pub struct Interner {
     pub names: InternTable<Vec<u8>>,
     /// Call stacks, the innermost address first.
     pub stacks: InternTable<Vec<u64>>,
-    /// Bytes of names and stacks; beyond the limit, new ones share one number.
-    texts_len: u64,
-    /// Bytes including the longest one that was left out; 0: none.
-    texts_over: u64,
+    /// Space for names and stacks.
+    texts: Texts,
     /// Names of allocation flags, as the kernel prints them.
     pub gfp: HashMap<u64, Vec<u8>>,
     /// Selected items.
@@ -268,20 +281,25 @@ impl Interner {
         Some(NameId(number))
     }
 
+    /// Changes the limit of the bytes of names and stacks.
+    pub fn set_texts_max(&mut self, max: u64) {
+        self.texts.max = max;
+    }
+
     /// Reserves space for a name or a stack.
     fn has_room(&mut self, len: usize) -> bool {
-        let needed = self.texts_len.saturating_add(len as u64);
-        if needed > limits::texts() {
-            self.texts_over = self.texts_over.max(needed);
+        let needed = self.texts.used.saturating_add(len as u64);
+        if needed > self.texts.max {
+            self.texts.over = self.texts.over.max(needed);
             return false;
         }
-        self.texts_len = needed;
+        self.texts.used = needed;
         true
     }
 
     /// The error if names and stacks exceed their limit.
     pub fn over(&self) -> Option<ErrorKind> {
-        let (found, limit) = (self.texts_over, limits::texts());
+        let (found, limit) = (self.texts.over, self.texts.max);
         let what = "the length of all cache names and call stacks (the others are counted as unknown)";
         (found > limit).then_some(ErrorKind::LimitExceeded { name: "texts", what, found, limit })
     }

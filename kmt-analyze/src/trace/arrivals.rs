@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use kmt_common::interrupt::Interrupt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::env::Env;
 use crate::failure::{Failure, Result};
-use crate::stdio;
 
 /// Interval of polling a file at its end, and of looking for SIGINT.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -46,8 +46,8 @@ pub enum Arrival {
 
 impl<'p> Arrivals<'p> {
     /// Opens a file; `-` is standard input.
-    pub fn open(path: &'p Path) -> Result<Self> {
-        let input = match stdio::file(path) {
+    pub fn open(path: &'p Path, env: &Env) -> Result<Self> {
+        let input = match env.file(path) {
             Some(bytes) => Input::Held(io::Cursor::new(bytes)),
             None if path == Path::new("-") => Input::Stream(io::stdin().lock()),
             None => Input::File(File::open(path).map_err(|e| Failure::io("opening", path, &e))?),

@@ -8,8 +8,9 @@ use kmt_format::print::PrintEnv;
 use kmt_format::raw::ChunkKind;
 use kmt_format::read::{Arrived, Event, EventChunk, Header, Incremental, Metadata, Schema, SymbolTable};
 
+use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
-use crate::limits;
+use crate::limits::RunLimits;
 use crate::trace::arrivals::{Arrival, Arrivals};
 use crate::trace::session::print_env;
 
@@ -22,21 +23,23 @@ pub struct Source<'r> {
     /// Tasks, clock, files of the target.
     pub metadata: &'r Metadata<'r>,
     symbols: Option<&'r SymbolTable<'r>>,
+    limits: RunLimits,
 }
 
 impl<'r> Source<'r> {
-    fn of(reader: &'r Incremental) -> Option<Self> {
+    fn of(reader: &'r Incremental, limits: RunLimits) -> Option<Self> {
         Some(Self {
             header: reader.header()?,
             schema: reader.schema()?,
             metadata: reader.metadata()?,
             symbols: reader.symbols(),
+            limits,
         })
     }
 
     /// Environment for texts of events.
     pub fn print_env(&self) -> PrintEnv<'r> {
-        print_env(self.header, self.metadata, self.symbols)
+        print_env(self.header, self.metadata, self.symbols, &self.limits)
     }
 }
 
@@ -67,9 +70,9 @@ pub trait Sink {
 ///
 /// Events of different CPUs arrive in batches. A recorder writes its counters after it has emptied the buffers of all
 /// CPUs: all events before the counters of the previous batch have arrived then, and are in the kernel's order.
-pub fn run(path: &Path, sink: impl Sink) -> Result<Outcome> {
-    let mut arrivals = Arrivals::open(path)?;
-    let mut follower = Follower::new(sink);
+pub fn run(path: &Path, sink: impl Sink, env: &Env) -> Result<Outcome> {
+    let mut arrivals = Arrivals::open(path, env)?;
+    let mut follower = Follower::new(sink, env.limits);
     let mut buffer = vec![0; 1 << 16];
     let mut needs_more = true;
     while needs_more && !follower.is_interrupted {
@@ -97,6 +100,7 @@ pub fn run(path: &Path, sink: impl Sink) -> Result<Outcome> {
 struct Follower<S> {
     sink: S,
     reader: Incremental,
+    limits: RunLimits,
     /// Chunks of each CPU that are not completely passed on; the first has the next event.
     waiting: BTreeMap<u32, VecDeque<EventChunk<'static>>>,
     position: BTreeMap<u32, usize>,
@@ -111,10 +115,11 @@ struct Follower<S> {
 }
 
 impl<S: Sink> Follower<S> {
-    fn new(sink: S) -> Self {
+    fn new(sink: S, limits: RunLimits) -> Self {
         Self {
             sink,
-            reader: Incremental::with_limits(limits::of_file()),
+            reader: Incremental::with_limits(limits.file),
+            limits,
             waiting: BTreeMap::new(),
             position: BTreeMap::new(),
             heartbeats: (None, None),
@@ -169,7 +174,7 @@ impl<S: Sink> Follower<S> {
 
     fn pass_on_until(&mut self, until: u64) -> Result<bool> {
         let Self { sink, reader, waiting, position, .. } = self;
-        let Some(source) = Source::of(reader) else { return Ok(true) };
+        let Some(source) = Source::of(reader, self.limits) else { return Ok(true) };
         let mut cache = None;
         let mut needs_more = true;
         while needs_more {
@@ -208,7 +213,7 @@ impl<S: Sink> Follower<S> {
             tell!("warning: {} has no end: its writer was interrupted", path.display());
             self.is_incomplete = true;
         }
-        self.sink.end(Source::of(&self.reader).as_ref())?;
+        self.sink.end(Source::of(&self.reader, self.limits).as_ref())?;
         Ok(if lost > 0 || self.is_incomplete { Outcome::Incomplete } else { Outcome::Done })
     }
 }

@@ -10,13 +10,18 @@ use kmt_common::tell;
 use kmt_format::Fault;
 use kmt_format::read::Trace;
 
+use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
-use crate::stdio;
 
 /// Opens `path` for reading; `-` is standard input.
 pub fn bytes(path: &Path) -> Result<InputBytes> {
-    if let Some(bytes) = stdio::file(path) {
+    bytes_in(path, &Env::default())
+}
+
+/// Opens `path` for reading in the environment of a command.
+pub(crate) fn bytes_in(path: &Path, env: &Env) -> Result<InputBytes> {
+    if let Some(bytes) = env.file(path) {
         return Ok(InputBytes::InMemory(bytes));
     }
     if path == Path::new("-") {
@@ -50,7 +55,12 @@ fn read(path: &Path, mut from: impl Read) -> Result<Vec<u8>> {
 
 /// Opens the trace in `bytes`.
 pub fn trace<'d>(path: &Path, bytes: &'d [u8]) -> Result<Trace<'d>> {
-    Trace::builder().limits(limits::of_file()).open(bytes).map_err(|error| {
+    trace_in(path, bytes, &Env::default())
+}
+
+/// Opens the trace in `bytes` within the limits of a command.
+pub(crate) fn trace_in<'d>(path: &Path, bytes: &'d [u8], env: &Env) -> Result<Trace<'d>> {
+    Trace::builder().limits(env.limits.file).open(bytes).map_err(|error| {
         let failure = Failure::new(format!("{}: {error}", path.display()));
         match error.fault() {
             Fault::Input if bytes.is_empty() => Failure::new(format!("{} is empty", path.display())),

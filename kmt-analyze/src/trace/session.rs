@@ -7,7 +7,8 @@ use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::print::PrintEnv;
 use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
 
-use crate::limits;
+use crate::env::Env;
+use crate::limits::RunLimits;
 use crate::trace::clock::{self, Clock};
 use crate::trace::comms::Comms;
 use crate::trace::cpu_nodes::CpuNodes;
@@ -22,13 +23,21 @@ pub struct Session<'d> {
     pub trace: &'d Trace<'d>,
     /// Lost events.
     pub losses: Losses,
+    /// Standard output and limits.
+    pub(crate) env: Env,
     names: OnceLock<Comms>,
 }
 
 impl<'d> Session<'d> {
     /// A session for a trace opened from `path`.
     pub fn new(path: &Path, trace: &'d Trace<'d>) -> Self {
-        Self { path: path.to_owned(), trace, losses: Losses::of(trace), names: OnceLock::new() }
+        Self::in_env(path, trace, &Env::default())
+    }
+
+    /// A session of a command.
+    pub(crate) fn in_env(path: &Path, trace: &'d Trace<'d>, env: &Env) -> Self {
+        let (path, losses, env) = (path.to_owned(), Losses::of(trace), env.clone());
+        Self { path, trace, losses, env, names: OnceLock::new() }
     }
 
     /// Names of tasks over time, looked up when they are first needed.
@@ -106,12 +115,13 @@ impl<'d> Session<'d> {
     /// Environment for names of flags alone, which need neither symbols nor strings.
     pub fn flag_env(&self) -> PrintEnv<'d> {
         let header = self.trace.header();
-        PrintEnv::new(header.order, header.long_size).with_limits(limits::of_print_fmts())
+        PrintEnv::new(header.order, header.long_size).with_limits(self.env.limits.print)
     }
 
     /// Environment for texts of events: symbols, strings and constants.
     pub fn print_env(&self) -> PrintEnv<'d> {
-        print_env(self.trace.header(), self.trace.metadata(), self.trace.symbols())
+        let trace = self.trace;
+        print_env(trace.header(), trace.metadata(), trace.symbols(), &self.env.limits)
     }
 }
 
@@ -125,11 +135,12 @@ pub fn print_env<'d>(
     header: &Header,
     metadata: &'d Metadata<'d>,
     symbols: Option<&'d SymbolTable<'d>>,
+    limits: &RunLimits,
 ) -> PrintEnv<'d> {
     let options = metadata.text("tracefs/trace_options").unwrap_or_default();
     let option = |name| options.split_ascii_whitespace().any(|o| o == name);
     let env = PrintEnv::new(header.order, header.long_size)
-        .with_limits(limits::of_print_fmts())
+        .with_limits(limits.print)
         .with_symbols(symbols)
         .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
         .with_version(version(metadata))

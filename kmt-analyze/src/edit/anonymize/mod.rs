@@ -99,7 +99,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     }
     let damages = merge.damages().to_vec();
     manifest.events = copy.finish()?;
-    manifest.print(&masks, options.json)?;
+    manifest.print(&masks, options.json, &session.env)?;
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }
 

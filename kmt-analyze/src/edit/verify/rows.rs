@@ -6,9 +6,9 @@ use kmt_format::Fault;
 use kmt_format::read::{Damage, Trace};
 use serde::Serialize;
 
-use crate::limits;
 use crate::render::text::escaped;
 use crate::trace::unknown;
+use kmt_format::Limits;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -92,14 +92,14 @@ impl From<&Damage> for DamageRow {
 }
 
 /// Rows of a file.
-pub fn of(trace: &Trace<'_>, bytes: &[u8]) -> VerifyRows {
+pub fn of(trace: &Trace<'_>, bytes: &[u8], limits: Limits) -> VerifyRows {
     let mut chunks = BTreeMap::new();
     for chunk in trace.chunks() {
         *chunks.entry(escaped(&chunk.kind.0)).or_default() += 1;
     }
     let events = read(trace);
     let damages_total = trace.damage_count() + events.damages.len() as u64;
-    let index = index(trace, bytes, damages_total > 0);
+    let index = index(trace, bytes, limits, damages_total > 0);
     let unknown = unknown::fields(trace.schema()).into_iter();
     let is_index_sound = index.is_none_or(|index| index == "agrees");
     VerifyRows {
@@ -151,13 +151,13 @@ fn read(trace: &Trace<'_>) -> Events {
 }
 
 /// Compares the index with the chunks; `None`: the file has no index.
-fn index(trace: &Trace<'_>, bytes: &[u8], is_damaged: bool) -> Option<&'static str> {
+fn index(trace: &Trace<'_>, bytes: &[u8], limits: Limits, is_damaged: bool) -> Option<&'static str> {
     trace.metadata().trailer.filter(|t| t.index_offset.is_some())?;
     if is_damaged {
         // A damaged chunk is not what the index says of it, and that is not the fault of the index.
         return Some("not compared: chunks are damaged");
     }
-    Some(match Trace::open_indexed(bytes, limits::of_file()) {
+    Some(match Trace::open_indexed(bytes, limits) {
         Ok(Some(indexed)) if indexed.event_count() == trace.event_count() => "agrees",
         Ok(Some(_)) => "tells another number of events than the chunks",
         Ok(None) | Err(_) => "cannot be used",

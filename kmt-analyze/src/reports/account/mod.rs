@@ -64,9 +64,9 @@ pub fn run(session: &Session<'_>, options: &AccountOptions, output: &Output) -> 
     }
     let (rows, damages) = rows::of(session, options);
     if output.json {
-        print_rows(Schema::first("account"), &rows)?;
+        print_rows(&session.env, Schema::first("account"), &rows)?;
     } else {
-        print_screen(&session.path, Screen::verbatim(text::of(&rows.account)), &output.show)?;
+        print_screen(session, Screen::verbatim(text::of(&rows.account)), &output.show)?;
         if rows.account.duplicate_pointers > 0 {
             tell!(
                 "note: {} pointers were allocated again without a free: the account keeps both, the exact live bytes are in summary",

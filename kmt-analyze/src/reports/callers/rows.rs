@@ -111,7 +111,7 @@ fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<Candidate> {
 /// Rows of the call sites whose name contains `filter`.
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
     let analysis = context.analysis;
-    let mut all = candidates(analysis, context.env());
+    let mut all = candidates(analysis, context.print_env());
     let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|c| c.name.clone()).collect();
     all.retain(|c| filter.is_none_or(|filter| c.name.contains(filter)));
     sort_rows(&mut all, sort, |c| (in_order(c.estimate(), c.totals), &c.name));

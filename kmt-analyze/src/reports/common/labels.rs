@@ -29,7 +29,7 @@ impl<'s, 'd> Labels<'s, 'd> {
     }
 
     /// Symbols, strings and constants of the target.
-    pub fn env(&self) -> &PrintEnv<'d> {
+    pub fn print_env(&self) -> &PrintEnv<'d> {
         &self.env
     }
 

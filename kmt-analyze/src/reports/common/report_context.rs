@@ -51,8 +51,8 @@ impl<'s, 'd> ReportContext<'s, 'd> {
     }
 
     /// Symbols, strings and constants of the target.
-    pub fn env(&self) -> &PrintEnv<'d> {
-        self.labels().env()
+    pub fn print_env(&self) -> &PrintEnv<'d> {
+        self.labels().print_env()
     }
 
     /// Bounds of live figures.

@@ -63,7 +63,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             );
         }
     }
-    let mut out = Out::stdout();
+    let mut out = Out::stdout(&session.env);
     out.page(&text)?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))

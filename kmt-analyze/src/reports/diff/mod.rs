@@ -11,6 +11,7 @@ mod text;
 pub use profile::{Profile, build, of};
 pub use rows::DiffRows;
 
+use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::render::out::{Out, Schema, print_rows};
 use crate::render::screen::{Screen, page};
@@ -53,16 +54,16 @@ pub struct DiffOptions {
 }
 
 /// Compares the runs of two sides, and prints the differences.
-pub fn run(before: &[Profile], after: &[Profile], options: &DiffOptions) -> Result<()> {
+pub fn run(before: &[Profile], after: &[Profile], options: &DiffOptions, env: &Env) -> Result<()> {
     if options.per_second && before.iter().chain(after).any(|run| run.seconds.is_none()) {
         return Err(Failure::new("--per-second: the clock of a trace counts ticks of unknown length")
             .hint("compare windows of the same number of ticks, with --time and --against"));
     }
     let rows = rows::of(before, after, options);
     if options.output.json {
-        print_rows(Schema::first("diff"), &rows)?;
+        print_rows(env, Schema::first("diff"), &rows)?;
     } else {
-        print(&rows, options)?;
+        print(&rows, options, env)?;
     }
     let growth = rows.diff.growth;
     match options.fail_over {
@@ -81,13 +82,13 @@ pub fn screen(before: &[Profile], after: &[Profile], options: &DiffOptions) -> (
 }
 
 /// Prints the screen; the limits of the comparison stand where other reports have their trust.
-fn print(rows: &DiffRows, options: &DiffOptions) -> Result<()> {
+fn print(rows: &DiffRows, options: &DiffOptions, env: &Env) -> Result<()> {
     let show = &options.output.show;
     // A command and its reason have about 50 characters; the screen names the sides A and B.
     let is_short = options.arguments.chars().count().saturating_add(50) <= show.look.width;
     let arguments = if is_short { options.arguments.as_str() } else { options.placeholders };
     let text = page(&text::of(rows, options), &cautions::of(rows, options), arguments, &show.look);
-    let mut out = if show.pager { Out::paged() } else { Out::stdout() };
+    let mut out = if show.pager { Out::paged(env) } else { Out::stdout(env) };
     out.write(text.as_bytes())?;
     out.finish()
 }

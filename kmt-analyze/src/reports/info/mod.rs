@@ -38,11 +38,11 @@ pub fn show(session: &Session<'_>, name: &str, at: Option<&TimeRange>) -> Result
 pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let rows = changes::of(session);
     if output.json {
-        print_rows(Schema::first("info-diff"), &rows)?;
+        print_rows(&session.env, Schema::first("info-diff"), &rows)?;
     } else {
         let context = Context { session, selection: &Selection::default(), limit: output.rows() };
         let screen = changes_text::of(&rows, &context.view(output.show.look));
-        print_screen(&session.path, screen, &output.show)?;
+        print_screen(session, screen, &output.show)?;
     }
     Ok(Outcome::Done)
 }
@@ -51,11 +51,11 @@ pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
 pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let (rows, damages) = rows::of(session);
     if output.json {
-        print_rows(Schema::first("info"), &rows)?;
+        print_rows(&session.env, Schema::first("info"), &rows)?;
     } else {
         let context = Context { session, selection: &Selection::default(), limit: output.rows() };
         let screen = text::of(&rows, &context.view(output.show.look));
-        print_screen(&session.path, screen, &output.show)?;
+        print_screen(session, screen, &output.show)?;
     }
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
 }

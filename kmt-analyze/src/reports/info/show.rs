@@ -36,8 +36,8 @@ pub fn run(context: &Context<'_, '_>, name: &str, at: Option<u64>) -> Result<Out
         let read = attachment.times.map_or(String::new(), |(_, to)| format!(", read at {}", view.time(to)));
         tell!("note: the last of {} named {name}{read}; --at T shows an earlier one", named.len());
     }
-    let mut out = Out::stdout();
-    match Out::is_terminal() {
+    let mut out = Out::stdout(&session.env);
+    match session.env.is_terminal() {
         true => out.write(tame(&String::from_utf8_lossy(&attachment.contents)).as_bytes())?,
         false => out.write(&attachment.contents)?,
     };

@@ -57,7 +57,8 @@ pub fn of(context: &Context<'_, '_>, names: &StallNames<'_, '_, '_>) -> LongInte
     let mut groups = grouped(&names.stalls.intervals);
     groups.sort_by_key(|group| (std::cmp::Reverse(length(&group.outer)), group.outer.begin));
     let session = context.session;
-    let mut printer = Printer::new(session.trace.schema(), session.trace.metadata(), session.print_env());
+    let (trace, is_terminal) = (session.trace, session.env.is_terminal());
+    let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env(), is_terminal);
     let shown = groups.iter().take(context.limit).map(|group| {
         let lines = Lines::of(context, names, group, &mut printer);
         LongInterval { lines, ..without_lines(&group.outer, names) }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::lead::rounded;
 use super::stall_names::name_of;
 use crate::collect::stalls::{Interval, Stall, StallSums};
+use crate::env::Env;
 use crate::failure::{Outcome, Result};
 use crate::ledger::SideEvent;
 use crate::render::kernel_line::LineStart;
@@ -51,10 +52,10 @@ struct StallLine {
 }
 
 /// Prints the stalls of a growing file, or of a stream.
-pub fn run(path: &Path, options: &LiveOptions) -> Result<Outcome> {
+pub fn run(path: &Path, options: &LiveOptions, env: &Env) -> Result<Outcome> {
     let (sums, shrinkers) = (StallSums::default(), Shrinkers::default());
-    let live = Live { options, sums, shrinkers, plans: HashMap::new(), start: None, out: Out::stdout() };
-    follow::run(path, live)
+    let live = Live { options, sums, shrinkers, plans: HashMap::new(), start: None, out: Out::stdout(env) };
+    follow::run(path, live, env)
 }
 
 /// Numbers of the shrinkers of each function, in the order in which they appear: addresses are not printed.

@@ -55,7 +55,7 @@ fn with_tasks(survival: &Survival, result: &Analysis, recorder: &[i32]) -> Survi
 /// Pages by the first function in their stacks outside the allocator; true: of slabs.
 fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(u64, bool), Survival> {
     let result = context.analysis;
-    let env = context.env();
+    let env = context.print_env();
     let is_slab = |address: u64| {
         let name = env.symbol_with_offset(address);
         SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))

@@ -10,6 +10,7 @@ use super::Options;
 use super::fields::ClassMask;
 use super::record::Masks;
 use super::treatment::Treatment;
+use crate::env::Env;
 use crate::failure::Result;
 use crate::render::out::{Schema, print_json};
 use crate::trace::session::Session;
@@ -67,10 +68,10 @@ impl Manifest {
     }
 
     /// Prints it: text on standard error, JSON on standard output.
-    pub fn print(&self, masks: &Masks, as_json: bool) -> Result<()> {
+    pub fn print(&self, masks: &Masks, as_json: bool, env: &Env) -> Result<()> {
         let rows = rows::of(self, masks);
         if as_json {
-            return print_json(Schema::first("anonymize"), &rows);
+            return print_json(env, Schema::first("anonymize"), &rows);
         }
         kmt_common::text::to_stderr(format_args!("{}", text::of(&rows.anonymize)));
         Ok(())

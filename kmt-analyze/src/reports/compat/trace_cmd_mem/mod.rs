@@ -17,9 +17,9 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
     let others = others(session);
     let rows = rows::of(session, &others, options.limit.unwrap_or(usize::MAX));
     if options.json {
-        print_json(Schema::first("trace-cmd-mem"), &rows)?;
+        print_json(&session.env, Schema::first("trace-cmd-mem"), &rows)?;
     } else {
-        let mut out = Out::stdout();
+        let mut out = Out::stdout(&session.env);
         out.page(&text::of(&rows.functions))?;
         out.finish()?;
     }
