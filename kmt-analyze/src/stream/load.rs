@@ -1,56 +1,57 @@
 //! Reads and checks chunks ahead, on cores that the ledger does not use.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kmt_format::read::{ChunkRef, Damage, EventChunk, Trace};
 
 use super::decode::Open;
 
-/// Largest number of chunks that are read ahead.
+/// Smallest number of chunks that are read ahead.
 const AHEAD: usize = 16;
-/// Chunks that a worker takes at once, without waking others in between.
-const BUNDLE: usize = 4;
 
-/// State of one chunk from the file to the merge.
+/// A chunk that the merge needs.
 #[derive(Debug)]
-struct Job<'d> {
+struct Job {
     chunk: ChunkRef,
     event_count: u32,
     behind_gap: bool,
-    state: AtomicU8,
-    result: Mutex<Option<Result<EventChunk<'d>, Damage>>>,
 }
 
-const WAITING: u8 = 0;
-const CLAIMED: u8 = 1;
-const READY: u8 = 2;
+/// A chunk as it was read.
+type Read<'d> = Result<EventChunk<'d>, Damage>;
 
 /// All chunks of a trace, roughly in the order in which the merge needs them.
-///
-/// A thread that needs a chunk no other has begun reads it itself, so it never waits for a free worker.
 #[derive(Debug)]
 pub struct Loader<'t, 'd> {
     trace: &'t Trace<'d>,
-    jobs: Vec<Job<'d>>,
+    jobs: Vec<Job>,
     /// Jobs of each CPU.
     streams: Vec<(u32, Vec<usize>)>,
     is_ordered: bool,
-    ahead: usize,
-    next: AtomicUsize,
-    taken: AtomicUsize,
-    gate: Mutex<Gate>,
-    changed: Condvar,
     /// Called before a chunk is read.
     #[cfg(test)]
     before_read: fn(),
 }
 
-#[derive(Debug, Default)]
-struct Gate {
-    stopped: bool,
-    waiting: usize,
+/// A chunk that a worker is asked to read, and the channel for it.
+struct Order<'d> {
+    number: usize,
+    to: SyncSender<Read<'d>>,
+}
+
+/// Orders for workers. With the last worker those that are left go, so that nothing waits for them.
+#[derive(Clone)]
+pub struct Orders<'d>(Arc<Mutex<Receiver<Order<'d>>>>);
+
+/// The merge's side: chunks that it takes, and those that are ordered ahead.
+pub struct Chunks<'l, 't, 'd> {
+    loader: &'l Loader<'t, 'd>,
+    orders: Sender<Order<'d>>,
+    /// By number of the chunk, as far as they are ordered; `None`: taken, or not read ahead.
+    arriving: Vec<Option<Receiver<Read<'d>>>>,
+    taken: usize,
 }
 
 impl<'t, 'd> Loader<'t, 'd> {
@@ -74,32 +75,15 @@ impl<'t, 'd> Loader<'t, 'd> {
         for (job, (_, cpu, ..)) in order.iter().enumerate() {
             streams.entry(*cpu).or_default().push(job);
         }
-        let ahead = AHEAD.max(streams.len() * 2);
-        let job = |(_, _, chunk, event_count, behind_gap)| Job {
-            chunk,
-            event_count,
-            behind_gap,
-            state: AtomicU8::new(WAITING),
-            result: Mutex::new(None),
-        };
+        let job = |(_, _, chunk, event_count, behind_gap)| Job { chunk, event_count, behind_gap };
         Self {
             trace,
             jobs: order.into_iter().map(job).collect(),
             streams: streams.into_iter().collect(),
             is_ordered,
-            ahead,
-            next: AtomicUsize::new(0),
-            taken: AtomicUsize::new(0),
-            gate: Mutex::default(),
-            changed: Condvar::new(),
             #[cfg(test)]
             before_read: || {},
         }
-    }
-
-    /// CPUs and the numbers of their chunks, in order.
-    pub fn streams(&self) -> &[(u32, Vec<usize>)] {
-        &self.streams
     }
 
     /// True if the times of no CPU fall.
@@ -117,82 +101,14 @@ impl<'t, 'd> Loader<'t, 'd> {
         self.jobs.iter().map(|j| u64::from(j.event_count)).sum()
     }
 
-    /// Reads chunks until all are begun or [`Loader::stop`] is called; called on worker threads.
-    pub fn work(&self) {
-        loop {
-            let first = self.next.fetch_add(BUNDLE, Ordering::Relaxed);
-            if first >= self.jobs.len() || !self.may_begin(first) {
-                return;
-            }
-            for job in self.jobs.iter().skip(first).take(BUNDLE) {
-                if job.claim() {
-                    let claim = Claim { loader: self, job };
-                    let read = self.read(job);
-                    *lock(&job.result) = Some(read);
-                    claim.end();
-                }
-            }
-            self.wake();
-        }
+    /// The chunks, and orders for this number of workers; without any, chunks are read by the thread that takes them.
+    pub fn with_workers(&self, workers: usize) -> (Chunks<'_, 't, 'd>, Vec<Orders<'d>>) {
+        let (orders, received) = channel();
+        let chunks = Chunks { loader: self, orders, arriving: Vec::new(), taken: 0 };
+        (chunks, vec![Orders(Arc::new(Mutex::new(received))); workers])
     }
 
-    /// Waits until the merge is near enough; false if the loader was stopped.
-    fn may_begin(&self, number: usize) -> bool {
-        let mut gate = lock(&self.gate);
-        while !gate.stopped && number >= self.taken.load(Ordering::Relaxed).saturating_add(self.ahead) {
-            gate = self.wait(gate);
-        }
-        !gate.stopped
-    }
-
-    fn wait<'g>(&self, mut gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
-        gate.waiting += 1;
-        let mut gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
-        gate.waiting -= 1;
-        gate
-    }
-
-    /// Wakes waiting threads.
-    fn wake(&self) {
-        if lock(&self.gate).waiting > 0 {
-            self.changed.notify_all();
-        }
-    }
-
-    /// Ends the worker threads.
-    pub fn stop(&self) {
-        lock(&self.gate).stopped = true;
-        self.changed.notify_all();
-    }
-
-    /// The chunk of that number.
-    pub fn take(&self, number: usize) -> Result<Option<Open<'d>>, Damage> {
-        let Some(job) = self.jobs.get(number) else { return Ok(None) };
-        let result = if self.claims(job) { Some(self.read(job)) } else { lock(&job.result).take() };
-        let taken = self.taken.fetch_add(1, Ordering::Relaxed) + 1;
-        if taken % BUNDLE == 0 {
-            self.wake();
-        }
-        result.transpose().map(|chunk| chunk.map(|c| Open::new(c, job.behind_gap)))
-    }
-
-    /// Claims a chunk, or waits until another thread has read it; false in this case. If that thread panics, the chunk
-    /// is free again: then the caller reads it, and panics itself if the chunk is the cause.
-    fn claims(&self, job: &Job<'d>) -> bool {
-        if job.claim() {
-            return true;
-        }
-        let mut gate = lock(&self.gate);
-        while job.state.load(Ordering::Acquire) != READY {
-            if job.claim() {
-                return true;
-            }
-            gate = self.wait(gate);
-        }
-        false
-    }
-
-    fn read(&self, job: &Job<'d>) -> Result<EventChunk<'d>, Damage> {
+    fn read(&self, job: &Job) -> Read<'d> {
         #[cfg(test)]
         (self.before_read)();
         let read = self.trace.read(&job.chunk);
@@ -200,45 +116,47 @@ impl<'t, 'd> Loader<'t, 'd> {
     }
 }
 
-impl Job<'_> {
-    /// True for the first caller.
-    fn claim(&self) -> bool {
-        self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+impl<'d> Orders<'d> {
+    /// Reads chunks until there are no more orders; called on worker threads.
+    pub fn work(self, loader: &Loader<'_, 'd>) {
+        let next = || self.0.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        while let Ok(Order { number, to }) = next() {
+            if let Some(job) = loader.jobs.get(number) {
+                // The merge may have ended.
+                let _ = to.send(loader.read(job));
+            }
+        }
     }
 }
 
-/// A chunk that a worker reads. If the worker panics, others must not wait for it.
-struct Claim<'l, 't, 'd> {
-    loader: &'l Loader<'t, 'd>,
-    job: &'l Job<'d>,
-}
-
-impl Claim<'_, '_, '_> {
-    /// Ends the claim: the chunk was read. The caller wakes waiting threads.
-    fn end(self) {
-        self.job.state.store(READY, Ordering::Release);
-        std::mem::forget(self);
+impl<'l, 't, 'd> Chunks<'l, 't, 'd> {
+    /// CPUs and the numbers of their chunks, in order.
+    pub fn streams(&self) -> &'l [(u32, Vec<usize>)] {
+        &self.loader.streams
     }
-}
 
-impl Drop for Claim<'_, '_, '_> {
-    fn drop(&mut self) {
-        self.job.state.store(WAITING, Ordering::Release);
-        self.loader.wake();
+    /// The chunk of that number. If its worker panics, it is read here, with a panic if the chunk is the cause.
+    pub fn take(&mut self, number: usize) -> Result<Option<Open<'d>>, Damage> {
+        let Some(job) = self.loader.jobs.get(number) else { return Ok(None) };
+        self.order();
+        self.taken += 1;
+        let ordered = self.arriving.get_mut(number).and_then(Option::take);
+        let read = match ordered.map(|from| from.recv()) {
+            Some(Ok(read)) => read,
+            Some(Err(_)) | None => self.loader.read(job),
+        };
+        read.map(|chunk| Some(Open::new(chunk, job.behind_gap)))
     }
-}
 
-/// Stops the loader's threads when it is dropped, also during a panic.
-pub struct StopOnDrop<'l, 't, 'd>(pub &'l Loader<'t, 'd>);
-
-impl Drop for StopOnDrop<'_, '_, '_> {
-    fn drop(&mut self) {
-        self.0.stop();
+    /// Orders chunks as far ahead as their memory allows.
+    fn order(&mut self) {
+        let ahead = AHEAD.max(self.loader.streams.len() * 2);
+        for number in self.arriving.len()..self.loader.jobs.len().min(self.taken.saturating_add(ahead)) {
+            let (to, from) = sync_channel(1);
+            let is_sent = self.orders.send(Order { number, to }).is_ok();
+            self.arriving.push(is_sent.then_some(from));
+        }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use kmt_format::read::Damage;
 
 use super::decode::{Decoder, Open};
-use super::load::Loader;
+use super::load::Chunks;
 use super::news::News;
 use super::op::Op;
 
@@ -30,7 +30,7 @@ pub struct Merged<'l, 't, 'd> {
 
 /// Source of the operations of the leaves.
 struct Source<'l, 't, 'd> {
-    loader: &'l Loader<'t, 'd>,
+    chunks: Chunks<'l, 't, 'd>,
     decoder: Decoder<'t>,
     damages: Vec<Damage>,
 }
@@ -71,9 +71,9 @@ impl Ready {
 }
 
 impl<'l, 't, 'd> Merged<'l, 't, 'd> {
-    /// Merges all streams of a loader.
-    pub fn new(loader: &'l Loader<'t, 'd>, decoder: Decoder<'t>) -> Self {
-        let batch = batch(loader.streams().len());
+    /// Merges the chunks of all CPUs.
+    pub fn new(chunks: Chunks<'l, 't, 'd>, decoder: Decoder<'t>) -> Self {
+        let batch = batch(chunks.streams().len());
         let leaf = |jobs: &Vec<usize>| {
             Node::Leaf(Box::new(Leaf {
                 jobs: jobs.clone().into_iter(),
@@ -82,7 +82,7 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
                 ready: Ready::new(batch),
             }))
         };
-        let mut nodes: Vec<Node<'d>> = loader.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
+        let mut nodes: Vec<Node<'d>> = chunks.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
         // Neighbours are paired, so the lower CPU is always on the left.
         while nodes.len() > 1 {
             let mut next = Vec::with_capacity(nodes.len().div_ceil(2));
@@ -96,7 +96,7 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
             nodes = next;
         }
         let root = nodes.pop().unwrap_or_else(|| leaf(&Vec::new()));
-        Self { root, source: Source { loader, decoder, damages: Vec::new() } }
+        Self { root, source: Source { chunks, decoder, damages: Vec::new() } }
     }
 
     /// The next operations, none at the end; and the items that they number first.
@@ -159,7 +159,7 @@ impl<'d> Leaf<'d> {
                 continue;
             }
             let Some(job) = self.jobs.next() else { return };
-            match source.loader.take(job) {
+            match source.chunks.take(job) {
                 Ok(mut open) => {
                     let behind_damage = std::mem::take(&mut self.behind_damage);
                     open.iter_mut().for_each(|o| o.behind_gap |= behind_damage);

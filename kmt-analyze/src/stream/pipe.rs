@@ -6,7 +6,7 @@ use std::thread;
 use kmt_format::read::Damage;
 
 use super::decode::Decoder;
-use super::load::{Loader, StopOnDrop};
+use super::load::Loader;
 use super::merge::Merged;
 use super::news::News;
 use super::op::Op;
@@ -34,18 +34,18 @@ pub fn run<'t, 'd>(
     let until = Until { last, is_ordered: loader.is_ordered() };
     decoder.last = last;
     decoder.keeps_marks = !until.is_ordered;
-    let merged = Merged::new(loader, decoder);
     if threads < 2 || loader.chunk_count() < 2 {
-        return all(merged, until, |ops, news| {
+        return all(Merged::new(loader.with_workers(0).0, decoder), until, |ops, news| {
             enter(ops, news);
             true
         });
     }
     thread::scope(|scope| {
-        let _stop = StopOnDrop(loader);
-        for _ in 2..threads.min(loader.chunk_count()) {
-            scope.spawn(|| loader.work());
+        let (chunks, orders) = loader.with_workers(threads.min(loader.chunk_count()) - 2);
+        for orders in orders {
+            scope.spawn(|| orders.work(loader));
         }
+        let merged = Merged::new(chunks, decoder);
         let (full, arriving) = sync_channel(PARCELS);
         let (empty, returning) = channel();
         let merging = scope.spawn(move || pack(merged, until, &full, &returning));

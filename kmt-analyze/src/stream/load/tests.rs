@@ -49,16 +49,13 @@ fn a_chunk_that_a_worker_cannot_read_is_read_by_the_thread_that_waits() {
     let loader = Box::leak(Box::new(Loader::new(trace(), u64::MAX)));
     loader.before_read = panic_late_on_workers;
     let loader = &*loader;
-    let worker = thread::Builder::new().name("worker".into()).spawn(|| loader.work()).unwrap();
-    while loader.jobs[0].state.load(Ordering::Acquire) == WAITING {
-        thread::yield_now();
-    }
-    let taken = in_time(|| loader.take(0).map(|open| open.is_some()));
-    assert!(matches!(taken, Some(Ok(true))), "{taken:?}");
-    assert!(worker.join().is_err());
-    // The worker left all others.
-    let taken = in_time(|| (1..40).all(|number| matches!(loader.take(number), Ok(Some(_)))));
+    let (mut chunks, orders) = loader.with_workers(1);
+    let [orders] = <[_; 1]>::try_from(orders).ok().unwrap();
+    let worker = thread::Builder::new().name("worker".into()).spawn(|| orders.work(loader)).unwrap();
+    // The worker leaves all others.
+    let taken = in_time(move || (0..40).all(|number| matches!(chunks.take(number), Ok(Some(_)))));
     assert_eq!(taken, Some(true));
+    assert!(worker.join().is_err());
 }
 
 #[test]
