@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod all;
+mod analysis;
 pub(crate) mod anomalies;
 pub(crate) mod caches;
 pub(crate) mod callers;

@@ -17,4 +17,5 @@ pub mod output;
 pub mod quantity;
 pub mod recovery;
 pub mod text;
+pub mod unseen_frees;
 pub mod version;

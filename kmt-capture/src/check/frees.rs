@@ -3,19 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use kmt_common::unseen_frees::unseen_frees;
 use kmt_format::kernel::KernelVersion;
 
 use super::facts::{Facts, State};
-
-/// Caches of which objects are freed without an event, since a kernel that has been read: by kfree_rcu, whose batches and
-/// sheaves have none (fs/eventpoll.c; kernel/time/posix-timers.c; lib/maple_tree.c, since 6.18), or in bulk
-/// (lib/maple_tree.c; net/core/skbuff.c, the cache of packets that NAPI keeps).
-const UNSEEN: [(&str, (u32, u32)); 4] = [
-    ("maple_node", (6, 1)),
-    ("skbuff_head_cache", (5, 13)),
-    ("eventpoll_epi", (6, 11)),
-    ("posix_timers_cache", (6, 13)),
-];
 
 /// Caches of the running kernel whose frees have no event, if known.
 pub fn without_events(facts: &mut Facts) {
@@ -41,13 +32,6 @@ pub fn without_events(facts: &mut Facts) {
         format!("some objects are freed without an event: {}", caches.join(", ")),
         "live figures of these are upper bounds: record page events too (the default), and add --kfree-rcu (needs kprobe_events) and --snapshot-every 5s; `kmt-analyze slabinfo` shows the difference from the kernel's counters",
     );
-}
-
-fn unseen_frees(version: KernelVersion) -> impl Iterator<Item = &'static str> {
-    UNSEEN
-        .iter()
-        .filter(move |(_, (major, minor))| version >= KernelVersion::new(*major, *minor))
-        .map(|(name, _)| *name)
 }
 
 #[cfg(test)]

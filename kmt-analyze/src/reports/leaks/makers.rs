@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use kmt_format::schema::EventClass;
 use serde::Serialize;
 
-use super::families::Family;
 use crate::collect::growth::Survival;
 use crate::collect::kin::TaskEvents;
+use crate::reports::analysis::leaks::families::Family;
+use crate::reports::analysis::leaks::makers::Maker;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
-use crate::reports::leaks::verdict::makers::Maker;
 
 /// Smallest share of the objects whose makers have a name in common, in percent.
 const NAME_PERCENT_MIN: u64 = 80;

@@ -1,25 +1,14 @@
 //! `leaks`: slab objects and pages that are still allocated, with a verdict on their growth.
 
-mod caches;
-mod families;
-mod ignore;
-mod judged;
 mod makers;
-mod page_survivals;
-mod pages;
-mod reclaimable;
 mod row;
 mod rows;
 mod sentence;
 mod shares;
-mod slab;
-mod stacks;
 mod syscall;
 mod text;
 mod text_parts;
 mod text_tables;
-mod until;
-mod verdict;
 
 pub use rows::{LeakRows, LeakTables};
 pub use sentence::{growth_sentence, page_growth_sentence};
@@ -30,12 +19,13 @@ use crate::collect::{Calls, Collectors, Growth, Handle, Kin};
 use crate::pass::Needs;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
+use crate::reports::analysis::leaks::ignore::Ignore;
+use crate::reports::analysis::leaks::{slab, stacks, until};
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
-use ignore::Ignore;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]

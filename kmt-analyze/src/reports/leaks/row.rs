@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::caches::CacheShare;
-use super::families::{Family, per_second, until};
-use super::judged::Judged;
-use super::stacks::RowStack;
 use crate::collect::growth::Numbers;
+use crate::reports::analysis::leaks::caches::CacheShare;
+use crate::reports::analysis::leaks::families::{Family, per_second, until};
+use crate::reports::analysis::leaks::judged::Judged;
+use crate::reports::analysis::leaks::stacks::RowStack;
+use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
-use crate::reports::leaks::verdict::Verdict;
 
 /// Memory of one call site, or of one kind of pages, that is still allocated.
 #[derive(Debug, Clone, Default, Serialize)]

@@ -3,16 +3,16 @@
 use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
-use super::families::{Family, families};
-use super::ignore::{Ignore, Ignored};
-use super::judged::Judged;
 use super::makers::{self, FamilyRow};
-use super::page_survivals::PageSurvivals;
-use super::pages::{Started, families_of, page_caller_rows, page_rows};
 use super::row::{FamilyNumbers, LeakRow, RowMaker};
-use super::slab::{self, Collected};
 use super::text_parts::{TextParts, text_parts};
 use crate::render::text::duration;
+use crate::reports::analysis::leaks::Findings;
+use crate::reports::analysis::leaks::families::{Family, families};
+use crate::reports::analysis::leaks::ignore::{Ignore, Ignored};
+use crate::reports::analysis::leaks::judged::Judged;
+use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
+use crate::reports::analysis::leaks::slab::Collected;
 use crate::reports::common::ReportContext;
 
 /// Rows of the report.
@@ -99,19 +99,11 @@ pub fn of(context: &ReportContext<'_, '_>, collected: Collected<'_>, ignore: Opt
         );
         return LeakRows { leaks: Leaked::Refused { refused } };
     }
-    let mut judged = slab::judged(context, collected);
-    let tasks = slab::tasks_started(&judged);
-    let started = Started { tasks: &tasks, kin, step: growth.step() };
     let survivals = PageSurvivals::new(context, growth);
-    let mut callers = page_caller_rows(context, &survivals, &started);
-    let mut pages = page_rows(analysis, &survivals, &callers, &started);
-    let labels = context.labels();
-    let ignored = ignore.map(|ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], labels));
+    let Findings { slab: judged, page_callers: callers, pages, tasks, ignored } =
+        Findings::of(context, collected, &survivals, length, ignore);
     let families = families(&judged, length);
-    for rows in [&mut callers, &mut pages] {
-        let of_families = families_of(rows, &families, kin);
-        rows.iter_mut().zip(of_families).for_each(|(row, family)| row.grows_with = family);
-    }
+    let labels = context.labels();
     let page_size = analysis.page_size.0;
     let numbers = FamilyNumbers::of(&families);
     let maker = RowMaker { labels, families: &numbers, start: first, length, page_size };

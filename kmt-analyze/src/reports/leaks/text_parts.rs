@@ -1,13 +1,13 @@
 //! Rows as the screen groups them: families, other call sites by verdict, pages; and the sums of its sentences.
 
-use super::families::Family;
-use super::judged::Judged;
 use super::makers::{FamilyRow, MakersRow, TasksRow};
 use super::row::{LeakRow, RowMaker, Sum};
 use super::shares::shares;
 use crate::collect::growth::Steps;
-use crate::reports::leaks::verdict::Verdict;
-use crate::reports::leaks::verdict::makers::holder;
+use crate::reports::analysis::leaks::families::Family;
+use crate::reports::analysis::leaks::judged::Judged;
+use crate::reports::analysis::leaks::makers::holder;
+use crate::reports::analysis::leaks::verdict::Verdict;
 
 /// Rows as the screen groups them.
 #[derive(Debug, Clone, Default)]

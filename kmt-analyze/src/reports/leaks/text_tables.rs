@@ -7,8 +7,8 @@ use super::text_parts::{self, TextParts};
 use crate::render::screen::{Cell, Column, Ink, Table};
 use crate::render::text::escaped;
 use crate::render::words::listed;
+use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::View;
-use crate::reports::leaks::verdict::Verdict;
 
 const OVER_TIME: Column = Column::whole("over time");
 

@@ -2,26 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use super::kernel_names::SLAB_PAGES;
 use super::until::of_recorder;
 use crate::collect::growth::{GrowthSums, Steps, Survival};
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
 
-/// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
-const SLAB_PAGES: [&str; 3] = ["allocate_slab", "new_slab", "alloc_slab_page"];
-
 /// Live pages, without those of the recorder.
-pub(super) struct PageSurvivals {
+pub struct PageSurvivals {
     /// By number of their kind.
-    pub(super) kinds: Vec<(u32, Survival)>,
+    pub kinds: Vec<(u32, Survival)>,
     /// By the first function in their stacks outside the allocator, slabs apart.
-    pub(super) callers: BTreeMap<(u64, bool), Survival>,
+    pub callers: BTreeMap<(u64, bool), Survival>,
 }
 
 impl PageSurvivals {
     /// From the results of a pass.
-    pub(super) fn new(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> Self {
+    pub fn new(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> Self {
         let result = context.analysis;
         let recorder = of_recorder(context.session);
         let with_tasks = |survival: &Survival| with_tasks(survival, result, &recorder);

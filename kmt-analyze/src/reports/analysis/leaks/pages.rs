@@ -2,44 +2,48 @@
 
 use std::collections::HashMap;
 
+use super::evidence::Evidence;
 use super::families::Family;
 use super::judged::{Judged, sort};
+use super::kernel_names::{PAGE_CACHE, PAGE_TABLES};
 use super::page_survivals::PageSurvivals;
+use super::rules::{PageCase, judge, judge_pages};
 use crate::collect::growth::{Steps, Survival};
 use crate::collect::kin::TaskEvents;
 use crate::pass;
 use crate::render::text::escaped;
+use crate::reports::analysis::leaks::course::grow_together;
+use crate::reports::analysis::leaks::makers::{Made, in_common};
+use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::common::ReportContext;
-use crate::reports::leaks::verdict::course::grow_together;
-use crate::reports::leaks::verdict::makers::{Made, in_common};
-use crate::reports::leaks::verdict::tasks::{belong_to_tasks, grow_with_tasks};
-use crate::reports::leaks::verdict::{Evidence, Verdict, judge};
 
 /// Tasks that started in the window, and the length of a step.
-pub(super) struct Started<'t> {
-    pub(super) tasks: &'t Survival,
-    pub(super) kin: &'t TaskEvents,
-    pub(super) step: u64,
+pub struct Started<'t> {
+    pub tasks: &'t Survival,
+    pub kin: &'t TaskEvents,
+    pub step: u64,
 }
 
 impl Started<'_> {
-    /// Verdict on pages, of which a task has some for its memory: page tables, stacks.
-    fn judge(&self, survival: &Survival) -> Evidence {
-        let mut evidence = judge(survival, self.step);
-        let are_theirs = || {
-            let do_grow = judge(self.tasks, self.step).verdict.is_growth();
-            do_grow && grow_with_tasks(survival, self.tasks, self.kin)
-                || !do_grow && belong_to_tasks(survival, self.tasks, self.step)
-        };
-        if evidence.verdict.is_growth() && are_theirs() {
-            evidence.verdict = Verdict::WithTasks;
+    /// True for what a task has for its memory: page tables, stacks.
+    fn have(&self, survival: &Survival) -> bool {
+        match judge(self.tasks, self.step).verdict.is_growth() {
+            true => grow_with_tasks(survival, self.tasks, self.kin),
+            false => belong_to_tasks(survival, self.tasks, self.step),
         }
-        evidence
+    }
+
+    /// Verdict on pages; `case` has what is known of them besides their course.
+    fn judge(&self, survival: &Survival, case: PageCase) -> Evidence {
+        let evidence = judge(survival, self.step);
+        let verdict = evidence.verdict;
+        let is_of_tasks = verdict.is_growth() && self.have(survival);
+        Evidence { verdict: judge_pages(&PageCase { verdict, is_of_tasks, ..case }), ..evidence }
     }
 }
 
 /// Pages by kind; `callers` are those by call site, where stacks were recorded.
-pub(super) fn page_rows<'g>(
+pub fn page_rows<'g>(
     result: &pass::Analysis,
     pages: &'g PageSurvivals,
     callers: &[Judged<'_>],
@@ -56,17 +60,14 @@ pub(super) fn page_rows<'g>(
             let site = result.interner.pages.get(*number).copied().unwrap_or_default();
             let migratetype = result.migratetypes.name(site.migratetype);
             let gfp = escaped(&result.interner.gfp_text(site.gfp_flags));
-            let mut evidence = started.judge(survival);
-            if evidence.verdict.is_growth() && (site.is_movable() || migratetype == "Reclaimable") {
-                evidence.verdict = Verdict::Reclaimable;
-            }
             let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
-            if evidence.verdict.is_growth() && is_page_table && goes_with_memory(survival, &memory) {
-                evidence.verdict = Verdict::WithTasks;
-            }
-            if evidence.verdict.is_growth() && is_block_cache(site.order, &gfp) {
-                evidence.verdict = Verdict::Reclaimable;
-            }
+            let case = PageCase {
+                is_movable: site.is_movable() || migratetype == "Reclaimable",
+                is_page_table: is_page_table && goes_with_memory(survival, &memory),
+                is_page_cache: is_block_cache(site.order, &gfp),
+                ..PageCase::default()
+            };
+            let mut evidence = started.judge(survival, case);
             if let Some(verdict) = explained.filter(|_| evidence.verdict.is_growth()) {
                 evidence.verdict = verdict;
             }
@@ -77,9 +78,6 @@ pub(super) fn page_rows<'g>(
     sort(&mut rows);
     rows
 }
-
-/// Flags of page tables (GFP_PGTABLE_USER; include/asm-generic/pgalloc.h, 4.7 to 7.2).
-const PAGE_TABLES: [&str; 2] = ["GFP_KERNEL_ACCOUNT|__GFP_ZERO", "GFP_KERNEL_ACCOUNT|__GFP_ZERO|__GFP_COMP"];
 
 /// True for pages that hold blocks of a device, or a file system's own data: page cache that is not movable. Those of a
 /// device have the flags of its mapping without __GFP_FS (fs/buffer.c, 4.4 to 7.2). Single pages that are allocated as
@@ -112,21 +110,8 @@ fn goes_with_memory(survival: &Survival, memory: &HashMap<i32, u64>) -> bool {
     sum.saturating_mul(2) >= survival.survivors.sum()
 }
 
-/// Functions that put pages into the page cache, which is kept until memory is short (mm/filemap.c,
-/// mm/readahead.c, fs/buffer.c, 4.4 to 7.2).
-const PAGE_CACHE: [&str; 8] = [
-    "page_cache_ra",
-    "ra_alloc_folio",
-    "filemap_",
-    "__filemap_",
-    "pagecache_get_page",
-    "__page_cache_alloc",
-    "__do_page_cache_readahead",
-    "grow_dev_",
-];
-
 /// Pages by call site.
-pub(super) fn page_caller_rows<'g>(
+pub fn page_caller_rows<'g>(
     context: &ReportContext<'_, '_>,
     pages: &'g PageSurvivals,
     started: &Started<'_>,
@@ -138,16 +123,9 @@ pub(super) fn page_caller_rows<'g>(
         .filter(|(_, survival)| survival.survivors.sum() > 0)
         .map(|(&(address, is_slab), survival)| {
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
-            let mut evidence = started.judge(survival);
-            if evidence.verdict.is_growth() && PAGE_CACHE.iter().any(|start| name.starts_with(start)) {
-                evidence.verdict = Verdict::Reclaimable;
-            }
-            // The objects on slab pages have their own rows.
-            let has_verdict = evidence.verdict.is_growth()
-                || matches!(evidence.verdict, Verdict::Warming | Verdict::Burst | Verdict::WithTasks);
-            if is_slab && has_verdict {
-                evidence.verdict = Verdict::WithSlabs;
-            }
+            let is_page_cache = PAGE_CACHE.iter().any(|start| name.starts_with(start));
+            let evidence =
+                started.judge(survival, PageCase { is_slab, is_page_cache, ..PageCase::default() });
             let cache = if is_slab { "slab" } else { "" }.to_owned();
             row((address, name, cache), evidence, survival)
         })
@@ -161,11 +139,7 @@ const FAMILIES_MAX: usize = 64;
 
 /// Marks pages that the tasks of a family allocate at the pace of its leader: they are of the same leak. Returns the
 /// number of the family for each row.
-pub(super) fn families_of(
-    rows: &[Judged<'_>],
-    families: &[Family<'_>],
-    kin: &TaskEvents,
-) -> Vec<Option<usize>> {
+pub fn families_of(rows: &[Judged<'_>], families: &[Family<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
     let leaders = families.iter().take(FAMILIES_MAX).filter_map(|family| family.rows.first());
     let leaders: Vec<(Made<'_>, usize)> =
         leaders.map(|row| (Made::of(row.survival, kin), row.evidence.steps.1)).collect();

@@ -1,53 +1,53 @@
 //! A call site, or a kind of pages, with the verdict on its live memory.
 
 use super::caches::CacheShare;
+use super::evidence::Evidence;
 use super::stacks::RowStack;
 use crate::collect::growth::Survival;
-use crate::reports::leaks::verdict::Evidence;
 use crate::stream::Api;
 
 /// A call site, or a kind of pages, with the verdict on its live memory.
-pub(super) struct Judged<'r> {
-    pub(super) api: Option<Api>,
-    pub(super) address: u64,
-    pub(super) name: String,
+pub struct Judged<'r> {
+    pub api: Option<Api>,
+    pub address: u64,
+    pub name: String,
     /// Cache or size class with most of it, and the number of others.
-    pub(super) cache: String,
+    pub cache: String,
     /// Caches with live objects, those with most first; none for pages.
-    pub(super) caches: Vec<CacheShare>,
-    pub(super) evidence: Evidence,
+    pub caches: Vec<CacheShare>,
+    pub evidence: Evidence,
     /// The kernel reclaims objects of its cache when memory is short.
-    pub(super) is_reclaimable: bool,
+    pub is_reclaimable: bool,
     /// Of tasks that started in the window, whose number grows.
-    pub(super) is_of_tasks: bool,
+    pub is_of_tasks: bool,
     /// Stacks with most live objects, where stacks were recorded.
-    pub(super) stacks: Vec<RowStack>,
-    pub(super) survival: &'r Survival,
+    pub stacks: Vec<RowStack>,
+    pub survival: &'r Survival,
     /// Number of the row that leads its family.
-    pub(super) leader: Option<usize>,
+    pub leader: Option<usize>,
     /// Of pages: number of the family that they grow with.
-    pub(super) grows_with: Option<usize>,
+    pub grows_with: Option<usize>,
 }
 
 impl Judged<'_> {
     /// Function of the call site.
-    pub(super) fn function(&self) -> &str {
+    pub fn function(&self) -> &str {
         function(&self.name)
     }
 
     /// True for the kernel's structure of a task.
-    pub(super) fn is_task(&self) -> bool {
+    pub fn is_task(&self) -> bool {
         self.caches.first().is_some_and(|share| share.cache == "task_struct")
     }
 }
 
 /// Function of a call site.
-pub(super) fn function(name: &str) -> &str {
+pub fn function(name: &str) -> &str {
     name.split_once("+0x").map_or(name, |(function, _)| function)
 }
 
 /// Sorts by verdict, then by old bytes.
-pub(super) fn sort(rows: &mut [Judged<'_>]) {
+pub fn sort(rows: &mut [Judged<'_>]) {
     rows.sort_by(|a, b| {
         (a.evidence.verdict, b.evidence.old_amount, &a.name).cmp(&(
             b.evidence.verdict,

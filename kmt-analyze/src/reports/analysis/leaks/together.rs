@@ -4,7 +4,8 @@
 
 use super::course::{apart, grow_together};
 use super::makers::{Made, in_common};
-use super::{Verdict, telling};
+use super::telling;
+use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, Survival};
 use crate::collect::kin::TaskEvents;
 

@@ -26,7 +26,7 @@ pub struct CacheShare {
 }
 
 /// Names of caches.
-pub(super) struct CacheNames<'r> {
+pub struct CacheNames<'r> {
     result: &'r Analysis,
     usual: Vec<Option<NameId>>,
     aliases: Aliases,
@@ -34,7 +34,7 @@ pub(super) struct CacheNames<'r> {
 
 impl<'r> CacheNames<'r> {
     /// Names in a trace.
-    pub(super) fn new(context: &ReportContext<'r, '_>) -> Self {
+    pub fn new(context: &ReportContext<'r, '_>) -> Self {
         let (session, result) = (context.session, context.analysis);
         let metadata = session.trace.metadata();
         let sysfs = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|n| metadata.attachment(n));
@@ -42,7 +42,7 @@ impl<'r> CacheNames<'r> {
     }
 
     /// Caches of live objects, those with most first; `?`: the trace does not name it.
-    pub(super) fn of(&self, survival: &Survival, api: Api) -> Vec<CacheShare> {
+    pub fn of(&self, survival: &Survival, api: Api) -> Vec<CacheShare> {
         let mut found: BTreeMap<(String, Option<NameId>), u64> = BTreeMap::new();
         for (&number, &survivors) in survival.sites.iter().filter(|(_, survivors)| **survivors > 0) {
             let Some(site) = self.result.interner.sites.get(number) else { continue };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::judged::Judged;
+use super::makers::holder;
 use super::verdict::Verdict;
-use super::verdict::makers::holder;
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::trace::event_names::glob;
@@ -46,7 +46,7 @@ impl Ignore {
     }
 
     /// Hides rows of slab objects and of pages.
-    pub(super) fn hide_all(&self, all: [&mut Vec<Judged<'_>>; 3], labels: &Labels<'_, '_>) -> Ignored {
+    pub fn hide_all(&self, all: [&mut Vec<Judged<'_>>; 3], labels: &Labels<'_, '_>) -> Ignored {
         let mut ignored =
             Ignored { file: escaped(self.path.as_os_str().as_encoded_bytes()), findings: 0, rows: 0 };
         for rows in all {

@@ -1,20 +1,77 @@
-//! The call site that names a family of objects: the one that allocates the thing itself, not its common parts.
+//! Names of the kernel's functions and caches that the rules know, each with the source that was read.
 
-/// A call site of a family.
-#[derive(Debug, Clone, Copy)]
-pub struct Site<'f> {
-    pub function: &'f str,
-    /// Old survivors.
-    pub old: u64,
-    /// Allocations in the time of the old survivors.
-    pub old_births: u64,
-    /// Bytes of old survivors.
-    pub old_amount: u64,
-}
+/// Functions with objects that the kernel frees by kfree_rcu, which has no event without a probe: kernfs_open_node
+/// (fs/kernfs/file.c, 6.0 to 7.2). Every task that starts may leave one that is free already.
+pub const FREED_BY_RCU: [&str; 2] = ["kernfs_fop_open", "kernfs_get_open_node"];
+
+/// Functions that allocate the slab allocator's metadata of a slab (mm/slub.c, mm/memcontrol.c, 5.9 to 7.2).
+pub const SLAB_METADATA: [&str; 3] =
+    ["alloc_slab_obj_exts", "memcg_alloc_slab_cgroups", "memcg_alloc_page_obj_cgroups"];
+
+/// Functions whose objects the kernel frees late and many at once: areas of vmalloc wait until lazy_max_pages() of them
+/// have gathered (mm/vmalloc.c, 4.4 to 7.2).
+pub const LAZY: [&str; 2] = ["alloc_vmap_area", "__get_vm_area_node"];
+
+/// Caches whose objects the kernel reclaims (SLAB_RECLAIM_ACCOUNT), for files without /sys/kernel/slab. From fs/ of 4.4
+/// to 7.2; shmem_inode_cache and mqueue_inode_cache are not marked so.
+pub const RECLAIMABLE: [&str; 12] = [
+    "dentry",
+    "inode_cache",
+    "proc_inode_cache",
+    "ext4_inode_cache",
+    "ext2_inode_cache",
+    "xfs_inode",
+    "btrfs_inode",
+    "v9fs_inode_cache",
+    "nfs_inode_cache",
+    "fuse_inode",
+    "radix_tree_node",
+    "buffer_head",
+];
+
+/// Caches that are marked as reclaimable although only the owners of their objects free them, not a shrinker.
+pub const ONLY_MARKED: [&str; 3] = ["sock_inode_cache", "bdev_cache", "rpc_inode_cache"];
+
+/// Functions whose objects pin an inode or a dentry: open files, mounts, marks (fs/file_table.c, fs/namespace.c,
+/// fs/notify/, 4.4 to 7.2). Their caches do not show it: the kernel merges them with others of like size.
+pub const PINS: [&str; 12] = [
+    "alloc_empty_file",
+    "__alloc_file",
+    "get_empty_filp",
+    "alloc_vfsmnt",
+    "inotify_new_watch",
+    "inotify_update_watch",
+    "__x64_sys_inotify_add_watch",
+    "__do_sys_inotify_add_watch",
+    "fanotify_add_new_mark",
+    "fanotify_add_mark",
+    "do_fanotify_mark",
+    "fcntl_dirnotify",
+];
+
+/// Flags of page tables (GFP_PGTABLE_USER; include/asm-generic/pgalloc.h, 4.7 to 7.2).
+pub const PAGE_TABLES: [&str; 2] =
+    ["GFP_KERNEL_ACCOUNT|__GFP_ZERO", "GFP_KERNEL_ACCOUNT|__GFP_ZERO|__GFP_COMP"];
+
+/// Functions that put pages into the page cache, which is kept until memory is short (mm/filemap.c,
+/// mm/readahead.c, fs/buffer.c, 4.4 to 7.2).
+pub const PAGE_CACHE: [&str; 8] = [
+    "page_cache_ra",
+    "ra_alloc_folio",
+    "filemap_",
+    "__filemap_",
+    "pagecache_get_page",
+    "__page_cache_alloc",
+    "__do_page_cache_readahead",
+    "grow_dev_",
+];
+
+/// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
+pub const SLAB_PAGES: [&str; 3] = ["allocate_slab", "new_slab", "alloc_slab_page"];
 
 /// Functions that allocate the thing itself, the larger thing first: a network namespace has a device, a user namespace
 /// has credentials. From kernel/, fs/, net/, ipc/, security/ and mm/ of 4.4 to 7.2.
-const THINGS: [&str; 70] = [
+pub const THINGS: [&str; 70] = [
     "dup_task_struct",
     "copy_net_ns",
     "net_alloc",
@@ -89,7 +146,7 @@ const THINGS: [&str; 70] = [
 
 /// Beginnings of functions that allocate what things of many kinds have: files, inodes, names, blobs, buffers, nodes of
 /// trees, sysfs entries, counters. From the same folders.
-const GENERAL: [&str; 61] = [
+pub const GENERAL: [&str; 61] = [
     "alloc_empty_file",
     "__alloc_file",
     "get_empty_filp",
@@ -155,62 +212,5 @@ const GENERAL: [&str; 61] = [
 
 /// Beginnings of functions that allocate nodes of an index: they grow with what is in it, at a pace of their own (lib/ of
 /// 4.4 to 7.2).
-const INDICES: [&str; 8] =
+pub const INDICES: [&str; 8] =
     ["assoc_array_", "radix_tree_", "xas_", "idr_", "mas_", "rhashtable_", "bucket_table_alloc", "btree_"];
-
-/// True for a function that allocates nodes of an index.
-pub fn is_index(function: &str) -> bool {
-    INDICES.iter().any(|start| function.starts_with(start))
-}
-
-/// Rank of a call site; the highest one names its family.
-fn rank(site: &Site<'_>) -> usize {
-    // Without what the compiler adds: `.isra.0`, `.cold`.
-    let function = site.function.split('.').next().unwrap_or_default().trim_end_matches("_noprof");
-    let thing = THINGS.iter().position(|&thing| thing == function);
-    match thing {
-        Some(at) => 1 + THINGS.len() - at,
-        None => usize::from(!GENERAL.iter().any(|start| function.starts_with(start))),
-    }
-}
-
-/// A site at which others allocate this many times as much as the family does not name the family.
-const OTHERS_MAX: f64 = 20.0;
-
-/// Number of the call site that names the family. Sites of which others use more than their part come after those that only
-/// this family uses; of several alike the one with most bytes.
-pub fn most(sites: &[(usize, Site<'_>)]) -> Option<usize> {
-    let share = |site: &Site<'_>| site.old as f64 / site.old_births.max(1) as f64;
-    let best = sites.iter().map(|(_, site)| share(site)).fold(0.0, f64::max);
-    let is_own = |site: &Site<'_>| share(site) * OTHERS_MAX >= best;
-    let key = |(_, site): &&(usize, Site<'_>)| (is_own(site), rank(site), site.old_amount);
-    // The first of equal ones.
-    sites.iter().rev().max_by_key(key).map(|(at, _)| *at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn site(function: &str, old: u64, old_births: u64, old_amount: u64) -> Site<'_> {
-        Site { function, old, old_births, old_amount }
-    }
-
-    #[test]
-    fn the_thing_names_the_family_not_its_parts() {
-        let of = |sites: &[Site<'_>]| {
-            let sites: Vec<_> = sites.iter().copied().enumerate().collect();
-            most(&sites).map(|at| sites[at].1.function.to_owned())
-        };
-        let file = site("alloc_empty_file", 100, 500, 9_000);
-        assert_eq!(of(&[file, site("do_eventfd", 100, 500, 800)]).as_deref(), Some("do_eventfd"));
-        assert_eq!(of(&[file, site("my_driver_open", 100, 500, 800)]).as_deref(), Some("my_driver_open"));
-        let netns = [site("neigh_parms_alloc", 9, 9, 90_000), site("copy_net_ns", 9, 9, 40_000)];
-        assert_eq!(of(&netns).as_deref(), Some("copy_net_ns"));
-        // A site at which others allocate most names no family.
-        let shared = site("sk_prot_alloc", 100, 30_000, 80_000);
-        assert_eq!(of(&[shared, site("my_socket", 100, 500, 800)]).as_deref(), Some("my_socket"));
-        assert_eq!(of(&[file]).as_deref(), Some("alloc_empty_file"));
-        assert_eq!(of(&[]), None);
-    }
-}

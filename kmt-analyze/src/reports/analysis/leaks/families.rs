@@ -6,22 +6,22 @@ use super::judged::Judged;
 use crate::collect::growth::STEPS;
 
 /// Call sites that grow together.
-pub(super) struct Family<'r> {
+pub struct Family<'r> {
     /// Bytes of old survivors of all of them.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// The same per second.
-    pub(super) per_second: u64,
+    pub per_second: u64,
     /// Call sites, the leader first.
-    pub(super) rows: Vec<&'r Judged<'r>>,
+    pub rows: Vec<&'r Judged<'r>>,
 }
 
 /// Length of the first steps of a window.
-pub(super) fn until(step: usize, window: u64) -> u64 {
+pub fn until(step: usize, window: u64) -> u64 {
     (window / STEPS as u64).saturating_mul(step as u64)
 }
 
 /// Old amount per second, or per 10^9 ticks, since growth began.
-pub(super) fn per_second(row: &Judged<'_>, length: u64) -> u64 {
+pub fn per_second(row: &Judged<'_>, length: u64) -> u64 {
     let old = length.saturating_sub(row.evidence.old_age);
     let before = row.evidence.began.map_or(0, |step| until(step, length));
     let old_length = u128::from(old.saturating_sub(before)).max(1);
@@ -29,7 +29,7 @@ pub(super) fn per_second(row: &Judged<'_>, length: u64) -> u64 {
 }
 
 /// Families, the largest first.
-pub(super) fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
+pub fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
     let mut by_leader: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (number, row) in rows.iter().enumerate() {
         if let Some(leader) = row.leader {

@@ -2,8 +2,9 @@
 //! credentials. They are not leaks, for any number of tasks.
 
 use super::course::apart;
+use super::evidence::without;
 use super::makers::{Maker, holder};
-use super::{judge, without};
+use super::rules::judge;
 use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
 use crate::collect::kin::TaskEvents;
 
@@ -69,7 +70,7 @@ fn is_of_start(steps: &Numbers, started: Option<&Numbers>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reports::leaks::verdict::Verdict;
+    use crate::reports::analysis::leaks::verdict::Verdict;
 
     /// Survivors by task: its id, and steps with counts.
     fn survival(holders: &[(i32, &[(usize, u64)])]) -> Survival {

@@ -1,46 +1,33 @@
 //! Slab objects that are still allocated, by call site.
 
 use super::caches::{CacheNames, label};
+use super::evidence::Evidence;
 use super::judged::{Judged, function, sort};
 use super::reclaimable::{self, Reclaimable};
+use super::rules::{SlabCase, judge, judge_slab};
 use super::stacks;
+use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
 use crate::collect::growth::{GrowthSums, Survival};
 use crate::collect::kin::TaskEvents;
+use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
+use crate::reports::analysis::leaks::together::{Candidate, families};
 use crate::reports::common::ReportContext;
-use crate::reports::leaks::verdict::families::{Candidate, families};
-use crate::reports::leaks::verdict::tasks::{belong_to_tasks, grow_with_tasks};
-use crate::reports::leaks::verdict::{Evidence, Verdict, is_unsure, judge, may_be_implied_frees};
 use crate::stream::Api;
-
-/// Caches of which some objects are freed in bulk, even if the trace shows few of these (net/core/skbuff.c, where a CPU
-/// keeps packets for NAPI and frees many at once; lib/maple_tree.c; 6.1 to 7.2).
-const FREED_IN_BULK: [&str; 2] = ["skbuff_head_cache", "maple_node"];
-
-/// Functions with objects that the kernel frees by kfree_rcu, which has no event without a probe: kernfs_open_node
-/// (fs/kernfs/file.c, 6.0 to 7.2). Every task that starts may leave one that is free already.
-const FREED_BY_RCU: [&str; 2] = ["kernfs_fop_open", "kernfs_get_open_node"];
-
-/// Functions that allocate the slab allocator's metadata of a slab (mm/slub.c, mm/memcontrol.c, 5.9 to 7.2).
-const SLAB_METADATA: [&str; 3] =
-    ["alloc_slab_obj_exts", "memcg_alloc_slab_cgroups", "memcg_alloc_page_obj_cgroups"];
-
-/// Functions whose objects the kernel frees late and many at once: areas of vmalloc wait until lazy_max_pages() of them
-/// have gathered (mm/vmalloc.c, 4.4 to 7.2).
-const LAZY: [&str; 2] = ["alloc_vmap_area", "__get_vm_area_node"];
+use kmt_common::unseen_frees::is_freed_in_bulk;
 
 /// Results of a pass about live objects.
 #[derive(Clone, Copy)]
-pub(super) struct Collected<'g> {
-    pub(super) growth: &'g GrowthSums,
-    pub(super) kin: &'g TaskEvents,
-    pub(super) calls: Option<&'g CallSums>,
+pub struct Collected<'g> {
+    pub growth: &'g GrowthSums,
+    pub kin: &'g TaskEvents,
+    pub calls: Option<&'g CallSums>,
     /// Time at which they are judged, if before the end of the window.
-    pub(super) until: Option<u64>,
+    pub until: Option<u64>,
 }
 
 /// Slab objects by call site, in order of importance.
-pub(super) fn judged<'g>(context: &ReportContext<'_, '_>, collected: Collected<'g>) -> Vec<Judged<'g>> {
+pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: Collected<'g>) -> Vec<Judged<'g>> {
     let result = context.analysis;
     let Collected { growth, kin, calls, until } = collected;
     let labels = context.labels();
@@ -59,9 +46,9 @@ pub(super) fn judged<'g>(context: &ReportContext<'_, '_>, collected: Collected<'
             let is_reclaimable = api == Api::Cache && reclaimable.has(most);
             let live_max = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);
             let mut evidence = judge(survival, growth.step());
-            if let Some(verdict) = known(&evidence, (most, function(&name)), is_reclaimable, live_max) {
-                evidence.verdict = verdict;
-            }
+            let case =
+                SlabCase { evidence, cache: most, function: function(&name), is_reclaimable, live_max };
+            evidence.verdict = judge_slab(&case);
             Judged {
                 api: Some(api),
                 address,
@@ -85,34 +72,11 @@ pub(super) fn judged<'g>(context: &ReportContext<'_, '_>, collected: Collected<'
     rows
 }
 
-/// Why objects that seem to grow do not, as far as the kernel's counts and its code show.
-fn known(
-    evidence: &Evidence,
-    (cache, function): (&str, &str),
-    is_reclaimable: bool,
-    live_max: Option<u64>,
-) -> Option<Verdict> {
-    if !evidence.verdict.is_growth() {
-        return None;
-    }
-    // By the kernel's own count most of these objects are free already.
-    let are_free = live_max.is_some_and(|most| most * 2 < evidence.survivors);
-    let is_bulk = FREED_IN_BULK.contains(&cache) && may_be_implied_frees(evidence);
-    let by_rcu = evidence.freed.0 == 0 && FREED_BY_RCU.contains(&function);
-    let rules = [
-        (are_free || is_bulk || by_rcu, Verdict::ImpliedFrees),
-        (is_reclaimable, Verdict::Reclaimable),
-        (LAZY.contains(&function), Verdict::Lazy),
-        (SLAB_METADATA.contains(&function), Verdict::WithSlabs),
-    ];
-    rules.into_iter().find(|(holds, _)| *holds).map(|(_, verdict)| verdict)
-}
-
 /// True if it grows where a leak of the same tasks does: its frees have no event.
 fn may_grow(row: &Judged<'_>) -> bool {
-    let is_bulk = row.caches.first().is_some_and(|share| FREED_IN_BULK.contains(&share.cache.as_str()));
+    let is_bulk = row.caches.first().is_some_and(|share| is_freed_in_bulk(&share.cache));
     row.evidence.verdict == Verdict::ImpliedFrees
-        && is_unsure(&row.evidence)
+        && row.evidence.is_unsure()
         && has_course(&row.evidence)
         && !is_bulk
 }
@@ -155,7 +119,7 @@ fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
 }
 
 /// Tasks that started in the window and still run, or were not reaped, by their task_struct.
-pub(super) fn tasks_started(rows: &[Judged<'_>]) -> Survival {
+pub fn tasks_started(rows: &[Judged<'_>]) -> Survival {
     let mut tasks = Survival::default();
     rows.iter().filter(|row| row.is_task()).for_each(|row| tasks += row.survival);
     tasks

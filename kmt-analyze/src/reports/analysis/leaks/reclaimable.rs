@@ -2,66 +2,32 @@
 
 use std::collections::HashMap;
 
+use super::evidence::without;
 use super::judged::{Judged, function};
+use super::kernel_names::{ONLY_MARKED, PINS, RECLAIMABLE};
+use super::rules::judge;
+use super::verdict::Verdict;
 use crate::collect::growth::Survival;
-use crate::reports::leaks::verdict::families::goes_with;
-use crate::reports::leaks::verdict::{Verdict, judge, without};
+use crate::reports::analysis::leaks::together::goes_with;
 use crate::stream::Api;
 use crate::trace::session::Session;
 use crate::trace::slabinfo::{self, Sysfs};
 
-/// Caches whose objects the kernel reclaims (SLAB_RECLAIM_ACCOUNT), for files without /sys/kernel/slab. From fs/ of 4.4
-/// to 7.2; shmem_inode_cache and mqueue_inode_cache are not marked so.
-const RECLAIMABLE: [&str; 12] = [
-    "dentry",
-    "inode_cache",
-    "proc_inode_cache",
-    "ext4_inode_cache",
-    "ext2_inode_cache",
-    "xfs_inode",
-    "btrfs_inode",
-    "v9fs_inode_cache",
-    "nfs_inode_cache",
-    "fuse_inode",
-    "radix_tree_node",
-    "buffer_head",
-];
-
-/// Caches that are marked as reclaimable although only the owners of their objects free them, not a shrinker.
-const ONLY_MARKED: [&str; 3] = ["sock_inode_cache", "bdev_cache", "rpc_inode_cache"];
-
-/// Functions whose objects pin an inode or a dentry: open files, mounts, marks (fs/file_table.c, fs/namespace.c,
-/// fs/notify/, 4.4 to 7.2). Their caches do not show it: the kernel merges them with others of like size.
-const PINS: [&str; 12] = [
-    "alloc_empty_file",
-    "__alloc_file",
-    "get_empty_filp",
-    "alloc_vfsmnt",
-    "inotify_new_watch",
-    "inotify_update_watch",
-    "__x64_sys_inotify_add_watch",
-    "__do_sys_inotify_add_watch",
-    "fanotify_add_new_mark",
-    "fanotify_add_mark",
-    "do_fanotify_mark",
-    "fcntl_dirnotify",
-];
-
 /// Caches that the kernel shrinks when memory is short.
-pub(super) struct Reclaimable {
+pub struct Reclaimable {
     sysfs: Option<Sysfs>,
 }
 
 impl Reclaimable {
     /// By the flags in a trace, or else by name.
-    pub(super) fn of(session: &Session<'_>) -> Self {
+    pub fn of(session: &Session<'_>) -> Self {
         let metadata = session.trace.metadata();
         let sysfs = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|n| metadata.attachment(n));
         Self { sysfs: sysfs.map(slabinfo::parse_sysfs) }
     }
 
     /// True if its objects are reclaimed.
-    pub(super) fn has(&self, cache: &str) -> bool {
+    pub fn has(&self, cache: &str) -> bool {
         let flags = self.sysfs.as_ref().and_then(|sysfs| sysfs.get(cache));
         !ONLY_MARKED.contains(&cache)
             && match flags.and_then(|flags| flags.get("reclaim_account")) {
@@ -72,7 +38,7 @@ impl Reclaimable {
 }
 
 /// True if each object of a row keeps an inode or a dentry: an inode of a file system in memory has a dentry that stays.
-pub(super) fn pins(row: &Judged<'_>) -> bool {
+pub fn pins(row: &Judged<'_>) -> bool {
     let is_inode = row.cache.contains("inode") && !row.is_reclaimable;
     // Without what the compiler adds: `.isra.0`.
     let function = row.function().split('.').next().unwrap_or_default();
@@ -80,7 +46,7 @@ pub(super) fn pins(row: &Judged<'_>) -> bool {
 }
 
 /// True for inodes, dentries, and what belongs to them.
-pub(super) fn is_pinnable(row: &Judged<'_>) -> bool {
+pub fn is_pinnable(row: &Judged<'_>) -> bool {
     let cache = row.caches.first().map_or("", |share| share.cache.as_str());
     cache == "dentry" || cache.contains("inode") || row.evidence.verdict == Verdict::WithReclaimable
 }
@@ -90,7 +56,7 @@ const BLOBS_MAX: usize = 64;
 
 /// Marks objects that belong to reclaimable ones: names allocated where dentries are, what a file system keeps for its
 /// inodes, and the blobs that security modules allocate for each inode.
-pub(super) fn follow(rows: &mut [Judged<'_>], step: u64) {
+pub fn follow(rows: &mut [Judged<'_>], step: u64) {
     follow_names(rows);
     follow_file_systems(rows);
     // Security modules allocate a blob for each inode or file and free it with that. Inodes are of many caches.

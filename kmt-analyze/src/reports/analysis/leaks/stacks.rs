@@ -15,17 +15,17 @@ const SHOWN: usize = 3;
 
 /// A stack with its survivors.
 #[derive(Debug, Clone)]
-pub(super) struct RowStack {
+pub struct RowStack {
     /// Addresses, the innermost first, without the allocator's.
-    pub(super) frames: Vec<u64>,
+    pub frames: Vec<u64>,
     /// Live objects.
-    pub(super) live: u64,
+    pub live: u64,
     /// Bytes of those.
-    pub(super) bytes_live: u64,
+    pub bytes_live: u64,
 }
 
 /// True if slab allocations may have stacks: looking for them takes time for each allocation.
-pub(super) fn may_exist(session: &Session<'_>) -> bool {
+pub fn may_exist(session: &Session<'_>) -> bool {
     let metadata = session.trace.metadata();
     let has_class = session.trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK);
     let conditions = metadata.attachment("event_conditions").unwrap_or_default();
@@ -39,7 +39,7 @@ pub(super) fn may_exist(session: &Session<'_>) -> bool {
 }
 
 /// Stacks with most survivors, by number of the call site.
-pub(super) fn by_caller(
+pub fn by_caller(
     result: &pass::Analysis,
     labels: &Labels<'_, '_>,
     calls: Option<&CallSums>,

@@ -1,0 +1,189 @@
+//! Evidence for a verdict: numbers of one survival.
+//!
+//! An object that is live at the end of a trace is no leak by itself: most are young, or belong to a cache that fills,
+//! or were freed without an event. A leak leaves objects that are older than others of their kind ever get, that were
+//! allocated all through the window, and as many late in it as early. Each of these is a number here, and the verdict
+//! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.
+
+use super::verdict::Verdict;
+use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
+
+/// Numbers that a verdict rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    pub verdict: Verdict,
+    /// Objects, or pages, that are live at the end.
+    pub survivors: u64,
+    /// Bytes, or pages, of them.
+    pub amount: u64,
+    /// Those of them that are older than `old_age`.
+    pub old: u64,
+    /// Bytes, or pages, of the old ones.
+    pub old_amount: u64,
+    /// Allocations in the steps that the old ones come from.
+    pub old_births: u64,
+    /// Steps with old survivors, and steps that can have some.
+    pub steps: (usize, usize),
+    /// Old survivors of the first half of those steps, and of the second.
+    pub halves: (u64, u64),
+    /// The age beyond which an object counts as old, in the clock's unit.
+    pub old_age: u64,
+    /// Frees with an event, and implied frees, in the window.
+    pub freed: (u64, u64),
+    /// Survivors that cross a loss.
+    pub uncertain: u64,
+    /// Step in which steady growth began, that of the first old survivors; `None`: at the start, or no such growth.
+    pub began: Option<usize>,
+    /// Number of batches of steps with old survivors.
+    pub batches: usize,
+    /// True for three or more batches of similar size, the last one recent.
+    pub comes_in_batches: bool,
+    /// True if nearly all steps have about as many old survivors.
+    pub is_even: bool,
+}
+
+/// Smallest number of survivors for a verdict.
+pub const SURVIVORS_MIN: u64 = 16;
+/// Smallest number of ends that show how long objects live, and whether their frees have events.
+const ENDS_MIN: u64 = 16;
+/// Share of implied frees from which frees count as without events, in percent.
+const UNSEEN_PERCENT: u64 = 5;
+/// Share of their births that old survivors have to be, in percent, where frees have no event.
+const UNSEEN_OLD_PERCENT_MIN: u64 = 5;
+/// Last steps of a window: objects allocated in them are young by any measure.
+const YOUNG_STEPS: usize = STEPS / 8;
+/// An old object is older than the 99th percentile of the lifetimes by this factor.
+const AGE_FACTOR: u64 = 3;
+
+impl Evidence {
+    /// Numbers of a survival, without a verdict; `step` is the length of a step.
+    pub fn of(survival: &Survival, step: u64) -> Self {
+        let step = step.max(1);
+        let (survivors, amount) = (survival.survivors.sum(), survival.survivor_amount.sum());
+        let (of_survivors, of_amount, of_births) =
+            (survival.survivors.all(), survival.survivor_amount.all(), survival.births.all());
+        let freed = survival.lifetimes.count();
+        let usual = survival.lifetimes.quantile(990).filter(|_| freed > 0).unwrap_or(0);
+        // A free without an event is detected when the memory is used again: younger objects may be free already.
+        let found_out = survival
+            .implied_free_ages
+            .quantile(990)
+            .filter(|_| frees_lack_events(freed, survival.implied_frees));
+        let usual = usual.max(found_out.unwrap_or(0));
+        // The steps at the end that cover this age are left out.
+        let young = (usual.saturating_mul(AGE_FACTOR) / step).saturating_add(1).max(YOUNG_STEPS as u64);
+        let old_steps = STEPS.saturating_sub(usize::try_from(young).unwrap_or(STEPS));
+        let old_part = of_survivors.get(..old_steps).unwrap_or_default();
+        let half = |range: &[u64]| range.iter().sum::<u64>();
+        let halves = old_part.split_at(old_steps / 2);
+        Self {
+            verdict: Verdict::Few,
+            survivors,
+            amount,
+            old: half(old_part),
+            old_amount: half(of_amount.get(..old_steps).unwrap_or_default()),
+            old_births: half(of_births.get(..old_steps).unwrap_or_default()),
+            steps: (old_part.iter().filter(|&&n| n > 0).count(), old_steps),
+            halves: (half(halves.0), half(halves.1)),
+            old_age: young.saturating_mul(step),
+            freed: (freed, survival.implied_frees),
+            uncertain: survival.uncertain,
+            began: began(old_part),
+            batches: batches(old_part).len(),
+            comes_in_batches: comes_in_batches(old_part),
+            is_even: is_even(old_part),
+        }
+    }
+
+    /// True if hardly any free of this kind has an event: objects that are free already may not be reused for long. What
+    /// grows at the pace of another leak of the same tasks is part of it.
+    pub fn is_unsure(&self) -> bool {
+        let (freed, implied_frees) = self.freed;
+        let lack_events = implied_frees >= ENDS_MIN && freed * 10 < implied_frees;
+        lack_events && !self.is_even && self.old * 10 < self.old_births * 9
+    }
+
+    /// True if frees without an event, which may be detected late or never, can explain these survivors.
+    pub fn may_be_implied_frees(&self) -> bool {
+        self.old * 100 < self.old_births * UNSEEN_OLD_PERCENT_MIN
+    }
+
+    /// True if the share of frees without an event is large enough to explain survivors.
+    pub fn frees_lack_events(&self) -> bool {
+        frees_lack_events(self.freed.0, self.freed.1)
+    }
+
+    /// True if there are too few ends to know how long others live, and some have no event.
+    pub fn has_few_ends_and_some_unseen(&self) -> bool {
+        let (freed, implied_frees) = self.freed;
+        freed + implied_frees < ENDS_MIN && exceeds_unseen_share(freed, implied_frees)
+    }
+
+    /// True if the second half has less than half of the first.
+    pub fn saturates(&self) -> bool {
+        self.halves.1 * 2 < self.halves.0
+    }
+
+    /// True for old survivors in few steps.
+    pub fn is_burst(&self) -> bool {
+        if self.saturates() { self.steps.0 < 3 } else { self.steps.0 * 2 < self.steps.1 }
+    }
+}
+
+/// True if each step has about as many: memory that is free and not reused is left at random. Two steps may have more.
+fn is_even(old: &[u64]) -> bool {
+    let mut sorted = old.to_vec();
+    sorted.sort_unstable();
+    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    let most = sorted.iter().rev().nth(2).copied().unwrap_or(0);
+    let empty = sorted.iter().filter(|&&count| count == 0).count();
+    empty <= 1 + old.len() / 16 && most <= median.saturating_mul(2)
+}
+
+/// True if the share of frees without an event is large enough to explain survivors.
+fn frees_lack_events(freed: u64, unseen: u64) -> bool {
+    unseen >= SURVIVORS_MIN && exceeds_unseen_share(freed, unseen)
+}
+
+fn exceeds_unseen_share(freed: u64, unseen: u64) -> bool {
+    unseen * 100 > (freed + unseen) * UNSEEN_PERCENT
+}
+
+/// Runs of steps with old survivors, each with its number of survivors; one empty step does not end a run.
+fn batches(old: &[u64]) -> Vec<(usize, u64)> {
+    let mut out: Vec<(usize, usize, u64)> = Vec::new();
+    for (step, &count) in old.iter().enumerate().filter(|(_, count)| **count > 0) {
+        match out.last_mut() {
+            Some((_, last, sum)) if step - *last <= 2 => (*last, *sum) = (step, *sum + count),
+            _ => out.push((step, step, count)),
+        }
+    }
+    out.into_iter().map(|(first, _, sum)| (first, sum)).collect()
+}
+
+/// Step in which steady growth began that continued to the last old step.
+fn began(old: &[u64]) -> Option<usize> {
+    let first = old.iter().position(|&count| count > 0)?;
+    let tail = old.get(first..)?;
+    let busy = tail.iter().filter(|&&count| count > 0).count();
+    let (early, late) = tail.split_at(tail.len() / 2);
+    let (early, late) = (early.iter().sum::<u64>(), late.iter().sum::<u64>());
+    let is_steady = busy * 4 >= tail.len() * 3 && late * 2 >= early && early * 3 >= late;
+    (first > 0 && tail.len() >= STEPS / 6 && is_steady).then_some(first)
+}
+
+/// True for three or more batches of similar size, the last one recent.
+fn comes_in_batches(old: &[u64]) -> bool {
+    let batches = batches(old);
+    let most = batches.iter().map(|b| b.1).max().unwrap_or(0);
+    let like = batches.iter().filter(|b| b.1 * 3 >= most).count();
+    let is_recent = batches.last().is_some_and(|(step, _)| *step * 3 >= old.len() * 2);
+    batches.len() >= 3 && like == batches.len() && is_recent
+}
+
+/// Survival without these survivors, step by step.
+pub fn without(survival: &Survival, other: &Numbers) -> Survival {
+    let mut left = survival.survivors.all();
+    left.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
+    Survival { survivors: Steps::from(&left), ..survival.clone() }
+}
