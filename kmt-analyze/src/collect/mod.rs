@@ -29,6 +29,7 @@ pub(crate) mod peak;
 pub(crate) mod reasons;
 pub(crate) mod replay;
 mod set;
+pub(crate) mod sorted;
 pub(crate) mod spool;
 pub(crate) mod stalls;
 pub(crate) mod step_row;

@@ -1,8 +1,7 @@
 //! Number of live objects of each site at given times.
 
-use std::collections::BTreeMap;
-
 use super::collector::{Collector, Share};
+use super::sorted::Sorted;
 use super::sums::{Sums, grown, merged};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
@@ -52,7 +51,7 @@ pub struct MomentSums {
     /// Sorted.
     times: Vec<u64>,
     /// By number of the site: the times at which something changed, by number, and all later ones as one more.
-    sites: Vec<BTreeMap<usize, Between>>,
+    sites: Vec<Sorted<Between>>,
     deferred_max: u64,
 }
 
@@ -73,15 +72,16 @@ impl Sums for Between {
 }
 
 impl MomentSums {
-    fn place(&self, time: u64) -> usize {
-        self.times.partition_point(|&t| t < time)
+    fn place(&self, time: u64) -> u32 {
+        u32::try_from(self.times.partition_point(|&t| t < time)).unwrap_or(u32::MAX)
     }
 
     /// Changes of a site up to a time, since the one before, with the number of the time; times without changes are left
     /// out.
     pub fn of_site(&self, site: u32) -> impl Iterator<Item = (usize, &Between)> {
         let row = self.sites.get(site as usize).into_iter();
-        row.flat_map(|row| row.range(..self.times.len())).map(|(time, between)| (*time, between))
+        let all = row.flat_map(Sorted::iter).map(|(time, between)| (time as usize, between));
+        all.take_while(|(time, _)| *time < self.times.len())
     }
 }
 
@@ -91,9 +91,9 @@ impl Receiver for MomentSums {
         let ended = closed.end.time().map(|time| self.place(time));
         let released = closed.deferred_at().map(|time| self.place(time.saturating_add(self.deferred_max)));
         let row = grown(&mut self.sites, closed.life.site);
-        row.entry(born).or_default().born += 1;
+        row.of(born).born += 1;
         if let Some(ended) = ended {
-            let between = row.entry(ended).or_default();
+            let between = row.of(ended);
             match closed.end {
                 End::Freed { free, .. } if free.is_deferred => between.deferred += 1,
                 End::Freed { .. } => between.freed += 1,
@@ -102,7 +102,7 @@ impl Receiver for MomentSums {
             }
         }
         if let Some(released) = released {
-            row.entry(released).or_default().released += 1;
+            row.of(released).released += 1;
         }
     }
 }

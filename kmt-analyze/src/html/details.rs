@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::row::shortened;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::collect::steps::StepSums;
+use crate::pass::Analysis;
 use crate::pass::caches::{name_of, parts_of};
 use crate::render::screen::function_of;
 use crate::render::words::{counted, share, size};
@@ -32,13 +33,24 @@ type By<K> = BTreeMap<K, u64>;
 /// Sums of one call site.
 #[derive(Default)]
 struct Site {
-    allocs: u64,
-    bytes: u64,
-    bytes_live: u64,
     sizes: By<(u64, u64)>,
     caches: By<String>,
     allocated_by: By<i32>,
     held_by: By<i32>,
+}
+
+/// Call sites with most bytes, allocated or live.
+fn chosen(analysis: &Analysis) -> impl Iterator<Item = (u64, Api)> + use<> {
+    let mut sums: HashMap<(u64, Api), [u64; 2]> = HashMap::new();
+    for part in parts_of(analysis) {
+        let sum = sums.entry((part.site.call_site, part.site.api)).or_default();
+        let bytes = [part.totals.bytes_alloc, part.totals.bytes_live];
+        *sum = std::array::from_fn(|i| sum[i].saturating_add(bytes[i]));
+    }
+    let sums = sums.into_iter().map(|(key, [allocated, live])| (allocated.max(live), key));
+    let mut largest: Vec<(u64, (u64, Api))> = sums.collect();
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    largest.into_iter().take(SITES_MAX).map(|(_, key)| key)
 }
 
 /// Facts by number of the call site's row; `keys` are the call sites of the rows.
@@ -48,27 +60,17 @@ pub fn of(
     keys: &BTreeSet<(u64, Api)>,
 ) -> BTreeMap<usize, Vec<Fact>> {
     let analysis = context.analysis;
-    let mut all: HashMap<(u64, Api), Site> = HashMap::new();
+    let mut all: HashMap<(u64, Api), Site> = chosen(analysis).map(|key| (key, Site::default())).collect();
     for part in parts_of(analysis) {
-        let site = all.entry((part.site.call_site, part.site.api)).or_default();
+        let Some(site) = all.get_mut(&(part.site.call_site, part.site.api)) else { continue };
         let allocs = part.totals.alloc_events;
-        site.allocs += allocs;
-        site.bytes = site.bytes.saturating_add(part.totals.bytes_alloc);
-        site.bytes_live = site.bytes_live.saturating_add(part.totals.bytes_live);
         *site.sizes.entry((part.site.bytes_req, part.site.bytes_alloc)).or_default() += allocs;
         *site.caches.entry(name_of(&part.key, analysis)).or_default() += allocs;
     }
-    let mut largest: Vec<(u64, (u64, Api))> =
-        all.iter().map(|(key, site)| (site.bytes.max(site.bytes_live), *key)).collect();
-    largest.sort_unstable_by(|a, b| b.cmp(a));
-    largest.truncate(SITES_MAX);
-    let chosen: BTreeSet<(u64, Api)> = largest.into_iter().map(|(_, key)| key).collect();
     for ((caller, origin), holder) in &sums.holders {
         let Some(&(api, address)) = analysis.balance.callers.get(*caller as usize) else { continue };
         let pid = analysis.interner.origins.get(*origin).map_or(0, |origin| origin.pid);
-        let Some(site) = all.get_mut(&(address, api)).filter(|_| chosen.contains(&(address, api))) else {
-            continue;
-        };
+        let Some(site) = all.get_mut(&(address, api)) else { continue };
         *site.allocated_by.entry(pid).or_default() += holder.bytes_alloc;
         *site.held_by.entry(pid).or_default() += holder.bytes_live;
     }
@@ -78,10 +80,11 @@ pub fn of(
         .iter()
         .enumerate()
         .map(|(number, &(api, address))| ((address, api), number))
+        .filter(|(key, _)| all.contains_key(key))
         .collect();
     let labels = context.labels();
     let facts = |(row, key): (usize, &(u64, Api))| {
-        let site = all.get(key).filter(|_| chosen.contains(key))?;
+        let site = all.get(key)?;
         let lives = numbers.get(key).and_then(|&number| lifetimes.callers.get(number));
         let mut freed: By<String> = By::new();
         for (free, (frees, _)) in lives.iter().flat_map(|lives| lives.freed_by.iter()) {

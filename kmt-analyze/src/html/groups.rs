@@ -131,8 +131,7 @@ impl Makers<'_, '_, '_> {
             for (step, frees) in row.iter().filter(|(_, frees)| **frees > 0) {
                 let frees = i64::try_from(*frees).unwrap_or(i64::MAX);
                 // Alike columns take no room.
-                sum.flows
-                    .insert(step as u32, Flows { allocs: frees, live_change: frees, ..Flows::default() });
+                *sum.flows.of(step as u32) = Flows { allocs: frees, live_change: frees, ..Flows::default() };
             }
             sum.row(format!("{digits} {bytes}"), String::new(), recorded)
         };

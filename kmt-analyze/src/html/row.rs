@@ -1,8 +1,7 @@
 //! A row of a table of the page: its names, and what happened in each step.
 
-use std::collections::BTreeMap;
-
 use crate::collect::flows::{Flow, Flows};
+use crate::collect::sorted::Sorted;
 use crate::collect::step_row::Row;
 use crate::collect::sums::Sums;
 use crate::ledger::totals::Totals;
@@ -29,7 +28,7 @@ pub struct GroupRow {
 #[derive(Default)]
 pub struct Sum {
     /// By number of the step.
-    pub flows: BTreeMap<u32, Flows>,
+    pub flows: Sorted<Flows>,
     /// Over all steps.
     pub totals: Totals,
 }
@@ -38,33 +37,33 @@ impl Sum {
     /// Adds objects of one size.
     pub fn add_objects(&mut self, row: &Row<Flow>, bytes_req: u64, bytes_alloc: u64) {
         for (step, flow) in row.iter().filter(|(_, flow)| **flow != Flow::default()) {
-            self.flows.entry(step as u32).or_default().absorb(Flows::of(flow, bytes_req, bytes_alloc));
+            self.flows.of(step as u32).absorb(Flows::of(flow, bytes_req, bytes_alloc));
         }
     }
 
     /// Adds objects of several sizes.
     pub fn add(&mut self, row: &Row<Flows>) {
         for (step, flows) in row.iter().filter(|(_, flows)| **flows != Flows::default()) {
-            self.flows.entry(step as u32).or_default().absorb(*flows);
+            self.flows.of(step as u32).absorb(*flows);
         }
     }
 
     /// Adds another row.
     pub fn add_all(&mut self, other: &Self) {
-        for (step, flows) in &other.flows {
-            self.flows.entry(*step).or_default().absorb(*flows);
+        for (step, flows) in other.flows.iter() {
+            self.flows.of(step).absorb(*flows);
         }
     }
 
     /// Bytes allocated in all steps.
     pub fn bytes_alloc(&self) -> i64 {
-        self.flows.values().fold(0, |sum, flows| sum.saturating_add(flows.bytes_alloc))
+        self.flows.iter().fold(0, |sum, (_, flows)| sum.saturating_add(flows.bytes_alloc))
     }
 
     /// The row.
     pub fn row(self, name: String, function: String, recorded: RecordedSums) -> GroupRow {
         let is_doubtful = is_doubtful(&self.totals);
-        let steps = self.flows.into_iter().collect();
+        let steps = self.flows.into_list();
         let [name, function] = [name, function].map(|text| shortened(&text));
         GroupRow { name, function, recorded, is_doubtful, steps }
     }

@@ -76,7 +76,8 @@ impl Bounds {
     pub fn of(result: &Analysis, slabinfo: Option<&SlabCaches>, has_losses: bool) -> Self {
         let mut caches: Vec<Cache> = Vec::new();
         let mut numbers: HashMap<CacheKey, usize> = HashMap::new();
-        let mut parts: Vec<Part> = Vec::new();
+        let count = result.balance.sites.iter().map(|parts| parts.len()).sum();
+        let mut parts: Vec<Part> = Vec::with_capacity(count);
         for part in parts_of(result) {
             let cache = *numbers.entry(part.key).or_insert_with_key(|key| {
                 let active = slabinfo.and_then(|slabinfo| in_use_max(key, slabinfo));

@@ -34,13 +34,6 @@ pub struct Callers {
     filter: Option<String>,
 }
 
-impl Callers {
-    /// All call sites by that key.
-    pub fn sorted_by(key: SortKey) -> Self {
-        Self { by: Vec::new(), sort: vec![key], filter: None }
-    }
-}
-
 impl Report for Callers {
     type Options = Options;
     type Handles = ();

@@ -19,11 +19,9 @@ use crate::collect::{Collectors, Handle, TaskKmalloc};
 use crate::pass::Needs;
 use crate::pass::selection::{Selection, recorder};
 use crate::render::screen::Screen;
-use crate::reports::callers::{CallerRows, Callers};
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::sorting::SortKey;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::latency::{Latency, LatencyRows};
@@ -55,8 +53,8 @@ struct Sources {
     leaks: Option<LeakRows>,
     latency: Option<LatencyRows>,
     pages: Option<PageRows>,
-    /// All call sites.
-    callers: Option<CallerRows>,
+    /// Function whose calls of kmalloc waste most, and its bytes.
+    most_wasting: Option<(String, u64)>,
     /// kmalloc by the recorder, by address of the call site.
     recorder: HashMap<u64, Kmalloc>,
 }
@@ -103,17 +101,15 @@ impl Report for Findings {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Handles) -> FindingRows {
         let analysis = context.analysis;
-        let callers = Callers::sorted_by(SortKey::Waste);
-        let all = ReportContext::new(&Context { limit: usize::MAX, ..**context }, analysis);
+        let own = handles.recorder.map(|sums| by_call_site(context, analysis.get(sums)));
+        let recorder = own.unwrap_or_default();
         let sources = Sources {
             summary: Summary.compute(context, &()),
             leaks: answered(&self.leaks, context, &handles.leaks),
             latency: answered(&self.latency, context, &handles.latency),
             pages: answered(&self.pages, context, &handles.pages),
-            callers: answered(&callers, &all, &()),
-            recorder: handles
-                .recorder
-                .map_or_else(HashMap::new, |sums| by_call_site(context, analysis.get(sums))),
+            most_wasting: waste::most(context, &recorder),
+            recorder,
         };
         rows::of(context, sources)
     }

@@ -1,12 +1,13 @@
 //! Memory that kmalloc hands out beyond the requested sizes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Sources;
 use super::finding::Finding;
-use crate::render::screen::function_of;
+use crate::collect::task_kmalloc::Kmalloc;
 use crate::render::words::share;
-use crate::reports::common::View;
+use crate::reports::common::{ReportContext, View};
+use crate::stream::Api;
 
 /// Rule of a finding of waste.
 const THRESHOLD: &str = "kmalloc wastes at least 10 % of the bytes that it hands out, and at least 64 KiB, without the allocations of the recorder";
@@ -28,9 +29,8 @@ pub fn of(sources: &Sources, view: &View) -> Option<Finding> {
     if wasted < BYTES_MIN || wasted.saturating_mul(100) < alloc.saturating_mul(PERCENT_MIN) {
         return None;
     }
-    let most = most(sources);
     let finding = Finding::new("waste", THRESHOLD, "callers --sort wasted", view, |view| {
-        let by = most.as_ref().map_or(String::new(), |(function, bytes)| {
+        let by = sources.most_wasting.as_ref().map_or(String::new(), |(function, bytes)| {
             format!(", {} of that by {function}", share(*bytes, wasted))
         });
         format!(
@@ -43,15 +43,21 @@ pub fn of(sources: &Sources, view: &View) -> Option<Finding> {
     Some(Finding { bytes: Some(wasted), ..finding }.share(wasted, alloc, "bytes allocated by kmalloc"))
 }
 
-/// The function that wastes most, by all its call sites, and its bytes.
-fn most(sources: &Sources) -> Option<(String, u64)> {
-    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
-    let rows = sources.callers.iter().flat_map(|rows| &rows.callers).filter(|row| row.api == "kmalloc");
-    for row in rows {
-        let own = sources.recorder.get(&row.call_site.0).map_or(0, |own| own.wasted);
-        let wasted = row.sums.bytes_wasted.unwrap_or(0).saturating_sub(own);
-        let sum = functions.entry(function_of(&row.symbol)).or_default();
+/// The function whose calls of kmalloc waste most, without those of the recorder, and its bytes.
+pub fn most(context: &ReportContext<'_, '_>, recorder: &HashMap<u64, Kmalloc>) -> Option<(String, u64)> {
+    let analysis = context.analysis;
+    let mut call_sites: BTreeMap<u64, u64> = BTreeMap::new();
+    let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
+    for (site, parts) in sites.filter(|(site, _)| site.api == Api::Kmalloc) {
+        let wasted = parts.iter().map(|(_, totals)| totals.bytes_wasted()).fold(0, u64::saturating_add);
+        let sum = call_sites.entry(site.call_site).or_default();
         *sum = sum.saturating_add(wasted);
+    }
+    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
+    for (address, wasted) in call_sites {
+        let own = recorder.get(&address).map_or(0, |own| own.wasted);
+        let sum = functions.entry(context.labels().function(address)).or_default();
+        *sum = sum.saturating_add(wasted.saturating_sub(own));
     }
     // Of equal ones the first by name.
     functions.into_iter().rev().max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes > 0)
