@@ -22,9 +22,10 @@ use crate::pass::sum_of;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
+use crate::reports::common::answer::Answer;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
-use crate::reports::fragmentation::{Fragmentation, OccupancyTables};
+use crate::reports::fragmentation::Fragmentation;
 use crate::reports::latency::Latency;
 use crate::reports::lifetimes::Lifetimes;
 use crate::reports::report::Report;
@@ -141,8 +142,8 @@ fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
     let (analysis, rows) = rows_of(context, &Fragmentation)?;
     let context = ReportContext::new(context, &analysis);
     let occupied = match &rows.fragmentation.occupancy {
-        OccupancyTables::Found(occupied) => occupied,
-        OccupancyTables::Refused { refused } => {
+        Answer::Found(occupied) => occupied,
+        Answer::Refused { refused } => {
             return Err(lacks(context.session, "filling of slabs", refused));
         }
     };

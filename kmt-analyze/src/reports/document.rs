@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::common::ReportContext;
+use super::common::answer::Answer;
 use super::common::stated::{Keys, SelectionRow, Stated};
 use super::common::trust::{TrustRow, warnings};
 use super::output::{Output, Show};
@@ -97,12 +98,6 @@ fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Sho
     out.finish()
 }
 
-/// The keys of a report that cannot answer.
-#[derive(Serialize)]
-struct Refused<'r> {
-    refused: &'r str,
-}
-
 /// A report that cannot answer: a document that says so, one line on standard error, exit code 1.
 pub fn refuse(
     about: &About,
@@ -112,7 +107,7 @@ pub fn refuse(
     reason: &str,
 ) -> Result<Outcome> {
     if output.json {
-        emit(about, context, output, || Refused { refused: reason }, Vec::new)?;
+        emit(about, context, output, || Answer::<()>::Refused { refused: reason.to_owned() }, Vec::new)?;
     }
     Err(Failure::new(format!("{}: no {title}: {reason}", context.session.path.display())))
 }

@@ -1,5 +1,6 @@
 //! Code shared by reports: selection, recorded events, bounds, names, order of rows.
 
+pub mod answer;
 pub mod basis;
 mod candidates;
 pub mod cells;

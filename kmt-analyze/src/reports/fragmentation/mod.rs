@@ -21,7 +21,7 @@ mod text;
 mod traced;
 mod zones;
 
-pub use occupancy_rows::{OccupancyTables, Occupied, OccupiedCache};
+pub use occupancy_rows::{Occupied, OccupiedCache};
 pub use pageblocks::{BlockRow, Pageblocks};
 pub use rows::FragmentationRows;
 

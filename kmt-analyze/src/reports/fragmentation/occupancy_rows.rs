@@ -4,20 +4,6 @@ use serde::Serialize;
 
 use super::pinned::PinRow;
 
-/// How full slab pages are, or the reason why it is unknown.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum OccupancyTables {
-    /// It is unknown.
-    Refused {
-        /// The reason.
-        refused: String,
-    },
-    /// It is known.
-    Found(Box<Occupied>),
-}
-
 /// How full slab pages are.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -8,7 +8,7 @@ use super::fallbacks::{self, FallbackTable};
 use super::internal::{self, InternalTables};
 use super::losses::{self, Loss, Requested};
 use super::occupancy;
-use super::occupancy_rows::OccupancyTables;
+use super::occupancy_rows::Occupied;
 use super::pageblocks::{self, Pageblocks};
 use super::slabs::{self, SlabTails};
 use super::traced::{Traced, cache_names};
@@ -17,6 +17,7 @@ use crate::collect::fallbacks::Fallback;
 use crate::collect::mixing::MixingSums;
 use crate::collect::occupancy::OccupancySums;
 use crate::reports::common::ReportContext;
+use crate::reports::common::answer::Answer;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -35,7 +36,7 @@ pub struct FragmentationTables {
     /// Inside slabs, from the last snapshot of /proc/slabinfo; `null`: no snapshot.
     pub slabs: Option<SlabTails>,
     /// Between objects of slabs.
-    pub occupancy: OccupancyTables,
+    pub occupancy: Answer<Occupied>,
     /// Between pages.
     pub pages: PageFragmentation,
     /// Unused memory by place, the largest first.

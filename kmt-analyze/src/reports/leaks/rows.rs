@@ -14,36 +14,20 @@ use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
 use crate::reports::analysis::leaks::slab::Collected;
 use crate::reports::common::ReportContext;
+use crate::reports::common::answer::Answer;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeakRows {
     /// Memory that is still allocated, with verdicts; or the reason why there is no verdict.
-    pub leaks: Leaked,
-}
-
-/// Memory that is still allocated, with verdicts; or the reason why there is no verdict.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum Leaked {
-    /// The window is too short.
-    Refused {
-        /// Reason.
-        refused: String,
-    },
-    /// Memory that is still allocated.
-    Found(Box<LeakTables>),
+    pub leaks: Answer<LeakTables>,
 }
 
 impl LeakRows {
     /// The tables; `None`: the window is too short.
     pub fn tables(&self) -> Option<&LeakTables> {
-        match &self.leaks {
-            Leaked::Found(tables) => Some(tables),
-            Leaked::Refused { .. } => None,
-        }
+        self.leaks.found()
     }
 }
 
@@ -97,7 +81,7 @@ pub fn of(context: &ReportContext<'_, '_>, collected: Collected<'_>, ignore: Opt
             duration(length, context.session.unit()),
             duration(WINDOW_NS_MIN, context.session.unit())
         );
-        return LeakRows { leaks: Leaked::Refused { refused } };
+        return LeakRows { leaks: Answer::Refused { refused } };
     }
     let survivals = PageSurvivals::new(context, growth);
     let Findings { slab: judged, page_callers: callers, pages, tasks, ignored } =
@@ -139,5 +123,5 @@ pub fn of(context: &ReportContext<'_, '_>, collected: Collected<'_>, ignore: Opt
             ..text_parts(&maker, [&judged, &callers, &pages], (&families, &found), context.limit)
         },
     };
-    LeakRows { leaks: Leaked::Found(Box::new(tables)) }
+    LeakRows { leaks: Answer::Found(Box::new(tables)) }
 }

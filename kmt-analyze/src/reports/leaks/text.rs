@@ -1,7 +1,7 @@
 //! The screen of growth: a sentence that answers, then tables of call sites and pages.
 
 use super::row::LeakRow;
-use super::rows::{LeakRows, LeakTables, Leaked};
+use super::rows::{LeakRows, LeakTables};
 use super::sentence::{growth_sentence, page_growth_sentence, rate};
 use super::text_parts::FamilyPart;
 use super::text_tables::{growing, others, pages};
@@ -9,6 +9,7 @@ use crate::render::screen::{Screen, function_of};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
+use crate::reports::common::answer::Answer;
 
 /// Families whose stacks are shown.
 const STACKS: usize = 3;
@@ -16,8 +17,8 @@ const STACKS: usize = 3;
 /// Growth of memory, and call sites by verdict.
 pub fn of(rows: &LeakRows, view: &View) -> Screen {
     let tables = match &rows.leaks {
-        Leaked::Refused { refused } => return refusal(refused),
-        Leaked::Found(tables) => tables,
+        Answer::Refused { refused } => return refusal(refused),
+        Answer::Found(tables) => tables,
     };
     let parts = &tables.text;
     let mut screen = Screen::default();
