@@ -11,7 +11,7 @@ use crate::limits::RunLimits;
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     /// Files and output in memory, instead of those of the process.
-    memory: Option<Arc<Memory>>,
+    memory: Option<Arc<InMemory>>,
     /// Limits on the use of memory by a file.
     pub limits: RunLimits,
     /// Passes print their progress, if standard error is a terminal.
@@ -20,12 +20,12 @@ pub struct Env {
 
 /// Files by name, and what is written to standard output.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct InMemory {
     files: Vec<(String, Vec<u8>)>,
     written: Mutex<Vec<u8>>,
 }
 
-impl Memory {
+impl InMemory {
     /// Files by name; nothing is written yet.
     pub fn new(files: Vec<(String, Vec<u8>)>) -> Arc<Self> {
         Arc::new(Self { files, written: Mutex::default() })
@@ -39,7 +39,7 @@ impl Memory {
 
 impl Env {
     /// Files and output in memory.
-    pub fn in_memory(memory: Arc<Memory>) -> Self {
+    pub fn in_memory(memory: Arc<InMemory>) -> Self {
         Self { memory: Some(memory), ..Self::default() }
     }
 
@@ -79,7 +79,7 @@ impl Env {
 }
 
 /// Output in memory.
-struct Written(Arc<Memory>);
+struct Written(Arc<InMemory>);
 
 impl Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

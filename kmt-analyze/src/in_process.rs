@@ -2,7 +2,7 @@
 //! public API.
 
 use crate::cli;
-use crate::env::{Env, Memory};
+use crate::env::{Env, InMemory};
 use crate::failure::Outcome;
 use crate::pass::condition::Condition;
 
@@ -18,7 +18,7 @@ pub struct Ran {
 /// Runs a command line, without the name of the program, on files in memory.
 pub fn run(args: &[&str], files: &[(&str, &[u8])]) -> Ran {
     let files = files.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
-    let memory = Memory::new(files);
+    let memory = InMemory::new(files);
     let ended = cli::run_line(args.iter().copied(), Env::in_memory(memory.clone()));
     Ran { ended: ended.map_err(|failure| failure.to_string()), written: memory.take_written() }
 }

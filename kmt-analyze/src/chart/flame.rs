@@ -50,7 +50,7 @@ pub fn what(weight: Weight, pages: bool, at: bool) -> What {
 
 /// How frames are placed and coloured.
 #[derive(Clone, Copy)]
-pub struct Layout<'b> {
+pub struct FlameLayout<'b> {
     /// The outermost function is at the top, not at the bottom.
     pub is_icicle: bool,
     /// Stacks of another file: colours show what grew and what shrank since.
@@ -58,14 +58,14 @@ pub struct Layout<'b> {
 }
 
 #[derive(Default)]
-struct Node<'s> {
+struct FlameNode<'s> {
     weight: u64,
     before: u64,
-    below: BTreeMap<&'s str, Node<'s>>,
+    below: BTreeMap<&'s str, FlameNode<'s>>,
 }
 
 /// Adds a stack; returns its depth.
-fn add<'s>(root: &mut Node<'s>, path: &'s str, weight: impl Fn(&mut Node<'s>)) -> usize {
+fn add<'s>(root: &mut FlameNode<'s>, path: &'s str, weight: impl Fn(&mut FlameNode<'s>)) -> usize {
     weight(root);
     let mut node = root;
     let mut deepest = 0;
@@ -78,8 +78,8 @@ fn add<'s>(root: &mut Node<'s>, path: &'s str, weight: impl Fn(&mut Node<'s>)) -
 }
 
 /// The picture of stacks: outermost frame first, separated by `;`.
-pub fn of(stacks: &BTreeMap<String, u64>, what: What, layout: Layout<'_>, frame: &Frame) -> String {
-    let mut root = Node::default();
+pub fn of(stacks: &BTreeMap<String, u64>, what: What, layout: FlameLayout<'_>, frame: &Frame) -> String {
+    let mut root = FlameNode::default();
     let mut deepest = 0;
     for (path, &weight) in stacks.iter().filter(|(_, weight)| **weight > 0) {
         let depth = add(&mut root, path, |node| node.weight = node.weight.saturating_add(weight));
@@ -142,7 +142,7 @@ impl Picture {
         if self.what.is_bytes { size(weight) } else { count(weight) }
     }
 
-    fn children(&mut self, node: &Node<'_>, mut x: f64, depth: usize, per_unit: f64) {
+    fn children(&mut self, node: &FlameNode<'_>, mut x: f64, depth: usize, per_unit: f64) {
         for (name, child) in &node.below {
             let width = child.weight as f64 * per_unit;
             if child.weight == 0 {
@@ -159,7 +159,7 @@ impl Picture {
         }
     }
 
-    fn frame(&mut self, (x, depth): (f64, usize), width: f64, name: &str, node: &Node<'_>) {
+    fn frame(&mut self, (x, depth): (f64, usize), width: f64, name: &str, node: &FlameNode<'_>) {
         let weight = node.weight;
         let y = HEAD + ROW * self.bottom.map_or(depth, |bottom| bottom.saturating_sub(depth)) as f64;
         let mut title = format!("{name}: {}, {}", self.amount(weight), percent(weight, self.whole));
@@ -187,7 +187,7 @@ impl Picture {
 }
 
 /// Class of the change: 0 shrank to nothing, 3 the same within 5 %, 6 more than twice.
-fn change(node: &Node<'_>) -> u32 {
+fn change(node: &FlameNode<'_>) -> u32 {
     let (after, before) = (node.weight as f64, node.before as f64);
     match after / before.max(f64::MIN_POSITIVE) {
         times if times > 2.0 => 6,

@@ -22,7 +22,7 @@ use crate::pass::sum_of;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
 use crate::reports::fragmentation::Fragmentation;
@@ -31,7 +31,7 @@ use crate::reports::lifetimes::Lifetimes;
 use crate::reports::report::Report;
 use crate::reports::run::typed;
 use crate::reports::sizes::Sizes;
-use crate::reports::timeline::{Key, TimelineReport};
+use crate::reports::timeline::{TimelineKey, TimelineReport};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use clap::ValueEnum;
@@ -39,7 +39,7 @@ use frame::Frame;
 
 /// Kind of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub enum ChartKind {
     /// Live memory over time, a line for each kind, call site, cache or task
     Timeline,
     /// Call stacks by the memory that they allocated, or that is still allocated
@@ -61,13 +61,13 @@ pub enum Kind {
 /// Options of `chart`.
 pub struct ChartOptions {
     /// Kind.
-    pub kind: Kind,
+    pub kind: ChartKind,
     /// Output.
     pub target: Target,
     /// Selection.
     pub selection: Selection,
     /// Key of the lines of a timeline.
-    pub by: Key,
+    pub by: TimelineKey,
     /// Number of steps of a timeline.
     pub steps: usize,
     /// Largest number of lines of a timeline, besides the sum of the others.
@@ -102,13 +102,13 @@ const ROWS_MAX: usize = 60;
 pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     let context = Context { session, selection: &options.selection, limit: ROWS_MAX };
     match options.kind {
-        Kind::Timeline => timeline(&context, options),
-        Kind::Flame | Kind::Icicle => flame(&context, options),
-        Kind::Waste => waste(&context, options),
-        Kind::Lifetimes => lifetimes(&context, options),
-        Kind::Filling => filling(&context, options),
-        Kind::Pageblocks => pageblocks(&context, options),
-        Kind::Latency => latency(&context, options),
+        ChartKind::Timeline => timeline(&context, options),
+        ChartKind::Flame | ChartKind::Icicle => flame(&context, options),
+        ChartKind::Waste => waste(&context, options),
+        ChartKind::Lifetimes => lifetimes(&context, options),
+        ChartKind::Filling => filling(&context, options),
+        ChartKind::Pageblocks => pageblocks(&context, options),
+        ChartKind::Latency => latency(&context, options),
     }
 }
 
@@ -142,8 +142,8 @@ fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
     let (analysis, rows) = rows_of(context, &Fragmentation)?;
     let context = ReportContext::new(context, &analysis);
     let occupied = match &rows.fragmentation.occupancy {
-        Answer::Found(occupied) => occupied,
-        Answer::Refused { refused } => {
+        MaybeRefused::Found(occupied) => occupied,
+        MaybeRefused::Refused { refused } => {
             return Err(lacks(context.session, "filling of slabs", refused));
         }
     };
@@ -193,7 +193,8 @@ fn flame(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let command = format!("export folded --by {by}{}", if options.pages { " --pages" } else { "" });
     let frame = frame(&context, command);
     let what = flame::what(options.weight, options.pages, options.selection.at.is_some());
-    let layout = flame::Layout { is_icicle: options.kind == Kind::Icicle, before: options.before.as_ref() };
+    let layout =
+        flame::FlameLayout { is_icicle: options.kind == ChartKind::Icicle, before: options.before.as_ref() };
     write(&context, options, &flame::of(&lines, what, layout, &frame))
 }
 

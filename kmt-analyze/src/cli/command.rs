@@ -146,7 +146,7 @@ pub struct ExportArgs {
 pub struct ChartArgs {
     /// Kind of the chart
     #[arg(value_enum)]
-    pub kind: chart::Kind,
+    pub kind: chart::ChartKind,
     /// The .kmt file; - is standard input
     pub file: PathBuf,
     /// File to write; - is standard output
@@ -157,7 +157,7 @@ pub struct ChartArgs {
     pub force: bool,
     /// With timeline: key of the lines
     #[arg(long, value_enum, default_value = "kind")]
-    pub by: timeline::Key,
+    pub by: timeline::TimelineKey,
     /// With timeline: number of steps
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub steps: u32,

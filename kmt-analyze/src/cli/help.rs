@@ -5,15 +5,15 @@ use std::fmt::Write;
 use clap::Command;
 
 use super::args::SELECTION;
-use crate::reports::registry::{Group, REPORTS};
+use crate::reports::registry::{REPORTS, ReportGroup};
 
 /// Commands that are no reports, by group, in the order of the help.
-const OTHERS: [(Group, &[&str]); 4] = [
-    (Group::Memory, &["all"]),
-    (Group::Compare, &["diff", "reconcile"]),
-    (Group::Events, &["info", "dump", "verify"]),
+const OTHERS: [(ReportGroup, &[&str]); 4] = [
+    (ReportGroup::Memory, &["all"]),
+    (ReportGroup::Compare, &["diff", "reconcile"]),
+    (ReportGroup::Events, &["info", "dump", "verify"]),
     (
-        Group::Exchange,
+        ReportGroup::Exchange,
         &["report", "chart", "export", "slice", "recover", "anonymize", "account", "completions", "man"],
     ),
 ];
@@ -41,7 +41,7 @@ pub fn grouped(cli: Command) -> Command {
 /// The commands of all groups.
 fn list(cli: &Command) -> String {
     let mut out = String::new();
-    for group in Group::ALL {
+    for group in ReportGroup::ALL {
         let _ = writeln!(out, "\n{}:", group.title());
         for name in commands(group) {
             let about = cli.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
@@ -53,7 +53,7 @@ fn list(cli: &Command) -> String {
 }
 
 /// Names of the commands of a group: reports first.
-fn commands(group: Group) -> impl Iterator<Item = &'static str> {
+fn commands(group: ReportGroup) -> impl Iterator<Item = &'static str> {
     let reports = REPORTS.iter().filter(move |entry| entry.group == group).map(|entry| entry.name);
     let others =
         OTHERS.iter().filter(move |(of, _)| *of == group).flat_map(|(_, names)| names.iter().copied());
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn every_command_is_in_one_group() {
         let cli = crate::cli::whole();
-        let mut listed: Vec<&str> = Group::ALL.into_iter().flat_map(commands).collect();
+        let mut listed: Vec<&str> = ReportGroup::ALL.into_iter().flat_map(commands).collect();
         let mut all: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
         listed.sort_unstable();
         all.sort_unstable();

@@ -21,7 +21,7 @@ use crate::chart;
 use crate::dump::{self, live};
 use crate::edit;
 use crate::env::Env;
-use crate::export::{self, Of};
+use crate::export::{self, ExportOf};
 use crate::failure::{Failure, Outcome, Result};
 use crate::html;
 use crate::limits::{self, Limit, RunLimits};
@@ -220,10 +220,10 @@ fn made_target(made: &OutputArgs) -> export::Target {
 
 fn export(args: ExportArgs, env: &Env) -> Result<Outcome> {
     let of = match args.of.as_str() {
-        "events" => Of::Events,
-        "objects" => Of::Objects,
-        "call-sites" => Of::CallSites,
-        name => Of::Report(all::report(name)?),
+        "events" => ExportOf::Events,
+        "objects" => ExportOf::Objects,
+        "call-sites" => ExportOf::CallSites,
+        name => ExportOf::Report(all::report(name)?),
     };
     let options = export::ExportOptions {
         format: args.format,
@@ -255,7 +255,7 @@ fn draw(args: ChartArgs, env: &Env) -> Result<Outcome> {
     };
     options.target.check()?;
     if let Some(against) = args.against {
-        if !matches!(args.kind, chart::Kind::Flame | chart::Kind::Icicle) {
+        if !matches!(args.kind, chart::ChartKind::Flame | chart::ChartKind::Icicle) {
             return Err(Failure::new("--against compares stacks: it is for flame and icicle"));
         }
         with(env, &against, |session| {
@@ -287,8 +287,8 @@ fn page(
 
 fn dump(args: DumpArgs, env: &Env) -> Result<Outcome> {
     let format = match args.format {
-        DumpFormat::Kernel if !args.json => dump::Format::Kernel,
-        DumpFormat::Kernel | DumpFormat::Jsonl => dump::Format::Jsonl,
+        DumpFormat::Kernel if !args.json => dump::LineFormat::Kernel,
+        DumpFormat::Kernel | DumpFormat::Jsonl => dump::LineFormat::Jsonl,
     };
     let options = dump::DumpOptions {
         format,
@@ -327,7 +327,7 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     // Files without a build may be of different ones.
     let exact = before == after || builds.iter().all(|b| b.is_some() && *b == builds[0]);
     let mut outcome = Outcome::Done;
-    let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::Profile>> {
+    let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::RunProfile>> {
         let mut out = Vec::new();
         for file in files {
             let ended = with(env, file, |session| {

@@ -92,9 +92,9 @@ pub type Numbers = [u64; STEPS];
 
 /// The same, with only non-zero steps stored: most call sites and tasks have few.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Steps(Vec<(u8, u64)>);
+pub struct StepCounts(Vec<(u8, u64)>);
 
-impl Steps {
+impl StepCounts {
     /// Adds to the number of a step.
     #[inline]
     pub fn add(&mut self, step: usize, number: u64) {
@@ -142,7 +142,7 @@ impl Steps {
     }
 }
 
-impl From<&Numbers> for Steps {
+impl From<&Numbers> for StepCounts {
     fn from(numbers: &Numbers) -> Self {
         let mut out = Self::default();
         numbers.iter().enumerate().for_each(|(step, &number)| out.add(step, number));
@@ -154,20 +154,20 @@ impl From<&Numbers> for Steps {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survival {
     /// Allocations by step.
-    pub births: Steps,
+    pub births: StepCounts,
     /// Those still live at the end.
-    pub survivors: Steps,
+    pub survivors: StepCounts,
     /// Bytes, or pages, of those.
-    pub survivor_amount: Steps,
+    pub survivor_amount: StepCounts,
     /// Lifetimes of lives that ended by a free in the window, including those allocated before it.
     pub lifetimes: Histogram,
     pub implied_frees: u64,
     /// Ages at the implied frees.
     pub implied_free_ages: Histogram,
     /// Survivors by allocating task and step.
-    pub holders: HashMap<i32, Steps, IntHash>,
+    pub holders: HashMap<i32, StepCounts, IntHash>,
     /// Surviving pages by number of the CPU and task that allocated them, and step.
-    pub page_holders: HashMap<u32, Steps, IntHash>,
+    pub page_holders: HashMap<u32, StepCounts, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
     /// Survivors of slab objects by number of their site; sites without survivors have 0.

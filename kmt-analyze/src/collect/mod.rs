@@ -61,7 +61,7 @@ pub use peak::Peak;
 pub use reasons::Reasons;
 pub use replay::Replay;
 pub use set::{Collected, Collectors, Handle};
-pub use spool::{LifeSpool, Object, Objects};
+pub use spool::{LifeSpool, Object, SpooledObjects};
 pub use stalls::Stalls;
 pub use steps::Steps;
 pub use task_kmalloc::TaskKmalloc;

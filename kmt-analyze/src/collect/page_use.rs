@@ -38,12 +38,12 @@ pub struct Use {
     pub changed: u64,
     /// Fallbacks without their order, or without the change of the block's type.
     pub incomplete_fallbacks: u64,
-    run: Run,
+    run: PageRun,
 }
 
 /// Kind of a task's last event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Run {
+enum PageRun {
     #[default]
     None,
     Drain,
@@ -98,12 +98,12 @@ pub struct PageUseSums {
 }
 
 impl PageUseSums {
-    fn at(&mut self, pid: i32, run: Run) -> &mut Use {
+    fn at(&mut self, pid: i32, run: PageRun) -> &mut Use {
         let task = self.tasks.entry(pid).or_default();
         // A run is counted when another event ends it.
         if task.run != run {
-            task.drains += u64::from(task.run == Run::Drain);
-            task.refills += u64::from(task.run == Run::Refill);
+            task.drains += u64::from(task.run == PageRun::Drain);
+            task.refills += u64::from(task.run == PageRun::Refill);
             task.run = run;
         }
         task
@@ -113,26 +113,26 @@ impl PageUseSums {
 impl Receiver for PageUseSums {
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
         if event.counted {
-            self.at(event.place.pid, Run::None).allocs += 1;
+            self.at(event.place.pid, PageRun::None).allocs += 1;
         }
     }
 
     fn page_free(&mut self, event: &PageEvent<'_>) {
         if event.counted {
-            self.at(event.place.pid, Run::None).frees_direct += 1;
+            self.at(event.place.pid, PageRun::None).frees_direct += 1;
         }
     }
 
     fn side_event(&mut self, event: &SideEvent) {
         let pid = event.place.pid;
         match event.kind {
-            SideEventKind::PcpuDrain => self.at(pid, Run::Drain).pages_drained += 1,
-            SideEventKind::ZoneLocked => self.at(pid, Run::Refill).allocs_under_lock += 1,
-            SideEventKind::FreeBatched => self.at(pid, Run::None).frees_batched += 1,
+            SideEventKind::PcpuDrain => self.at(pid, PageRun::Drain).pages_drained += 1,
+            SideEventKind::ZoneLocked => self.at(pid, PageRun::Refill).allocs_under_lock += 1,
+            SideEventKind::FreeBatched => self.at(pid, PageRun::None).frees_batched += 1,
             SideEventKind::Fallback => {
                 let [_, _, fallback_order, _, _, change_ownership] = event.numbers;
                 let severity = fallback_order.map(|order| Severity::of(order, self.pageblock_order));
-                let task = self.at(pid, Run::None);
+                let task = self.at(pid, PageRun::None);
                 task.fallbacks += 1;
                 task.causing += u64::from(severity.is_some_and(|s| s != Severity::None));
                 task.severe += u64::from(severity == Some(Severity::Severe));

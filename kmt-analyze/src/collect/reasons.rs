@@ -6,7 +6,7 @@ use crate::ledger::lives::{End, Replacement};
 use crate::ledger::{Closed, Interests, Receiver};
 
 /// Objects and bytes.
-pub type Amount = (u64, u64);
+pub type ReasonSum = (u64, u64);
 
 /// Collects ends that tools which only pair pointers report differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +33,13 @@ impl Collector for Reasons {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReasonSums {
     /// Implied frees: the address was reused.
-    pub replaced: Amount,
+    pub replaced: ReasonSum,
     /// Implied frees: the page was freed or allocated.
-    pub page_gone: Amount,
+    pub page_gone: ReasonSum,
     /// The same, with a free of the address that is too late to be its own.
-    pub page_gone_then_freed: Amount,
+    pub page_gone_then_freed: ReasonSum,
     /// Frees logged after the address was reused.
-    pub late: Amount,
+    pub late: ReasonSum,
 }
 
 impl Sums for ReasonSums {

@@ -151,24 +151,24 @@ impl Spool {
     }
 
     /// All lives, in the order of their ends; those without an end are last.
-    pub fn read(&self) -> io::Result<Objects> {
+    pub fn read(&self) -> io::Result<SpooledObjects> {
         if let Some(error) = &self.error {
             return Err(io::Error::new(error.kind(), error.to_string()));
         }
         let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
         let mut file = file.get_ref().try_clone()?;
         file.rewind()?;
-        Ok(Objects { file: BufReader::with_capacity(1 << 18, file) })
+        Ok(SpooledObjects { file: BufReader::with_capacity(1 << 18, file) })
     }
 }
 
 /// Reads lives back.
 #[derive(Debug)]
-pub struct Objects {
+pub struct SpooledObjects {
     file: BufReader<File>,
 }
 
-impl Objects {
+impl SpooledObjects {
     /// The next one.
     pub fn next_object(&mut self) -> io::Result<Option<Object>> {
         let mut bytes = [0; LEN];

@@ -73,7 +73,7 @@ pub struct StepSums {
     /// Changes that are kept, of all rows.
     kept: usize,
     /// Slab objects by number of the site, by cache, if an event names it, and by stack, if there is one.
-    pub objects: HashMap<Objects, Row<Flow>, IntHash>,
+    pub objects: HashMap<StepObjects, Row<Flow>, IntHash>,
     /// Slab objects freed by an event: by length of life ([`log2`]) and bytes allocated, by step of the free.
     pub lifetimes: HashMap<(u32, u64), Row<u64>, IntHash>,
     /// Slab objects by number of the call site and of the allocating origin.
@@ -88,7 +88,7 @@ pub struct StepSums {
 
 /// Slab objects of which one row tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Objects {
+pub struct StepObjects {
     /// Number of their site.
     pub site: u32,
     /// Their cache, if an event names it.
@@ -208,7 +208,7 @@ impl Receiver for StepSums {
             (ended, Flow { unseen, live_change: -1, ..Flow::default() }),
         ];
         let (requested, allocated) = (closed.bytes_req, closed.bytes_alloc);
-        let objects = Objects { site: closed.life.site, cache: closed.cache, stack: closed.stack };
+        let objects = StepObjects { site: closed.life.site, cache: closed.cache, stack: closed.stack };
         self.kept += add(self.objects.entry(objects).or_default(), changes, steps.steps);
         let flows = changes.map(|(place, flow)| (place, Flows::of(&flow, requested, allocated)));
         self.kept += add(grown(&mut self.origins, closed.life.origin), flows, steps.steps);

@@ -49,7 +49,7 @@ impl<'o> Conditions<'o> {
         env: &PrintEnv<'_>,
         comm: &[u8],
     ) -> bool {
-        let of = Of { event, text, env, comm };
+        let of = ConditionOf { event, text, env, comm };
         let mut meets = true;
         for (condition, lacking) in self.all.iter().zip(&mut self.lacking) {
             match of.holds(condition, &self.migratetypes) {
@@ -75,14 +75,14 @@ impl<'o> Conditions<'o> {
 }
 
 /// An event, and what renders it.
-struct Of<'e> {
+struct ConditionOf<'e> {
     event: &'e Event<'e>,
     text: Option<&'e EventText>,
     env: &'e PrintEnv<'e>,
     comm: &'e [u8],
 }
 
-impl Of<'_> {
+impl ConditionOf<'_> {
     /// `None`: the event has no such field.
     fn holds(&self, condition: &Condition, migratetypes: &MigrateTypes) -> Option<bool> {
         let event = self.event;

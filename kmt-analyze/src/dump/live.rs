@@ -5,11 +5,11 @@ use std::path::Path;
 use kmt_format::read::{Event, StackJoiner};
 
 use super::conditions::{self, Conditions};
-use super::{DumpOptions, Format, Owner, Printer};
+use super::{DumpOptions, LineFormat, Owner, Printer};
 use crate::env::Env;
 use crate::failure::{Outcome, Result};
 use crate::render::out::Out;
-use crate::trace::event_names::Selected;
+use crate::trace::event_names::SelectedEvents;
 use crate::trace::follow::{self, Sink, Source};
 
 /// Prints the events of a growing file, or of a stream.
@@ -17,9 +17,9 @@ pub fn run(path: &Path, options: &DumpOptions, env: &Env) -> Result<Outcome> {
     conditions::check(&options.conditions)?;
     follow::run(
         path,
-        Live {
+        LiveDump {
             options,
-            selected: Selected::new(&options.events),
+            selected: SelectedEvents::new(&options.events),
             conditions: None,
             stacks: StackJoiner::default(),
             out: Out::stdout(env),
@@ -30,9 +30,9 @@ pub fn run(path: &Path, options: &DumpOptions, env: &Env) -> Result<Outcome> {
     )
 }
 
-struct Live<'o> {
+struct LiveDump<'o> {
     options: &'o DumpOptions,
-    selected: Selected<'o>,
+    selected: SelectedEvents<'o>,
     /// Made when the first event is there.
     conditions: Option<Conditions<'o>>,
     stacks: StackJoiner<Owner>,
@@ -41,7 +41,7 @@ struct Live<'o> {
     is_terminal: bool,
 }
 
-impl Sink for Live<'_> {
+impl Sink for LiveDump<'_> {
     type Cache<'r> = Printer<'r>;
 
     fn see<'r>(
@@ -69,8 +69,8 @@ impl Sink for Live<'_> {
         *left -= 1;
         let printer = printer.get_or_insert_with(new);
         let line = match options.format {
-            Format::Kernel => printer.kernel(event),
-            Format::Jsonl => printer.json(event, of.and_then(|of| of.named(source.schema))),
+            LineFormat::Kernel => printer.kernel(event),
+            LineFormat::Jsonl => printer.json(event, of.and_then(|of| of.named(source.schema))),
         };
         Ok(out.write(line)? && *left > 0)
     }

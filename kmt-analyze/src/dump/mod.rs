@@ -22,7 +22,7 @@ use crate::render::nothing;
 use crate::render::out::Out;
 use crate::render::text::escaped;
 use crate::trace::comms::Comms;
-use crate::trace::event_names::Selected;
+use crate::trace::event_names::SelectedEvents;
 use crate::trace::kernel::version;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -30,7 +30,7 @@ use crate::trace::time_range::TimeRange;
 
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum LineFormat {
     /// As the kernel prints them.
     Kernel,
     /// One JSON object a line.
@@ -41,7 +41,7 @@ pub enum Format {
 #[derive(Debug)]
 pub struct DumpOptions {
     /// Output format.
-    pub format: Format,
+    pub format: LineFormat,
     /// Time window.
     pub time: Option<TimeRange>,
     /// CPUs; empty: all.
@@ -58,7 +58,12 @@ pub struct DumpOptions {
 
 impl DumpOptions {
     /// True if CPU, task and name of the event are selected.
-    pub(super) fn selects(&self, event: &Event<'_>, selected: &mut Selected<'_>, schema: &Schema) -> bool {
+    pub(super) fn selects(
+        &self,
+        event: &Event<'_>,
+        selected: &mut SelectedEvents<'_>,
+        schema: &Schema,
+    ) -> bool {
         (self.cpus.is_empty() || self.cpus.contains(&event.cpu()))
             && (self.pids.is_empty() || self.pids.contains(&event.pid()))
             && selected.has(schema, event.class_index())
@@ -96,7 +101,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
         Printer::new(trace.schema(), trace.metadata(), session.print_env(), session.env.is_terminal());
     let mut printer = printer.with_names(session.names());
     let mut out = Out::stdout(&session.env);
-    let mut selected = Selected::of(session, &options.events)?;
+    let mut selected = SelectedEvents::of(session, &options.events)?;
     let start = session.first_time().unwrap_or(0);
     let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
     let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
@@ -130,8 +135,8 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
             }
             left -= 1;
             let line = match options.format {
-                Format::Kernel => printer.kernel(&event),
-                Format::Jsonl => printer.json(&event, of.and_then(|of| of.named(trace.schema()))),
+                LineFormat::Kernel => printer.kernel(&event),
+                LineFormat::Jsonl => printer.json(&event, of.and_then(|of| of.named(trace.schema()))),
             };
             if !out.write(line)? {
                 break 'all;

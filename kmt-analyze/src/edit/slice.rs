@@ -9,7 +9,7 @@ use super::copy::{Copy, failed};
 use crate::export::output::Target;
 use crate::failure::{Outcome, Result};
 use crate::render::nothing;
-use crate::trace::event_names::Selected;
+use crate::trace::event_names::SelectedEvents;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
@@ -36,7 +36,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let trace = session.trace;
     let start = session.first_time().unwrap_or(0);
     let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
-    let mut classes = Selected::of(session, &options.events)?;
+    let mut classes = SelectedEvents::of(session, &options.events)?;
     let keeps_cpu = |cpu: u32| options.cpus.is_empty() || options.cpus.contains(&cpu);
     let mut copy = Copy::new(session, &options.target, identity(session, options), options.compress)?;
     copy.clock(session)?;

@@ -8,7 +8,7 @@ use kmt_format::print::EventText;
 use kmt_format::read::{Damage, Event};
 use kmt_format::schema::Role;
 
-use super::rows::{Cell, Kind};
+use super::rows::{ColumnKind, ExportCell};
 use crate::failure::{Failure, Result};
 use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
@@ -17,25 +17,25 @@ use crate::render::text::escaped;
 use crate::trace::session::Session;
 
 /// Columns of events: fields by role, then the whole event in the kernel's format.
-pub const EVENT: [(&str, Kind); 18] = [
-    ("ts", Kind::Uint),
-    ("cpu", Kind::Uint),
-    ("pid", Kind::Int),
-    ("comm", Kind::Text),
-    ("event", Kind::Text),
-    ("ptr", Kind::Address),
-    ("call_site", Kind::Address),
-    ("call_site_text", Kind::Text),
-    ("bytes_req", Kind::Uint),
-    ("bytes_alloc", Kind::Uint),
-    ("gfp_flags", Kind::Uint),
-    ("node", Kind::Int),
-    ("cache", Kind::Text),
-    ("accounted", Kind::Bool),
-    ("pfn", Kind::Uint),
-    ("page_order", Kind::Uint),
-    ("migratetype", Kind::Int),
-    ("text", Kind::Text),
+pub const EVENT: [(&str, ColumnKind); 18] = [
+    ("ts", ColumnKind::Uint),
+    ("cpu", ColumnKind::Uint),
+    ("pid", ColumnKind::Int),
+    ("comm", ColumnKind::Text),
+    ("event", ColumnKind::Text),
+    ("ptr", ColumnKind::Address),
+    ("call_site", ColumnKind::Address),
+    ("call_site_text", ColumnKind::Text),
+    ("bytes_req", ColumnKind::Uint),
+    ("bytes_alloc", ColumnKind::Uint),
+    ("gfp_flags", ColumnKind::Uint),
+    ("node", ColumnKind::Int),
+    ("cache", ColumnKind::Text),
+    ("accounted", ColumnKind::Bool),
+    ("pfn", ColumnKind::Uint),
+    ("page_order", ColumnKind::Uint),
+    ("migratetype", ColumnKind::Int),
+    ("text", ColumnKind::Text),
 ];
 
 /// Calls `see` with each selected event as a row of [`EVENT`], until it returns false. Conditions are about
@@ -43,7 +43,7 @@ pub const EVENT: [(&str, Kind); 18] = [
 pub fn each(
     session: &Session<'_>,
     selection: &Selection,
-    see: &mut dyn FnMut(Vec<Cell>) -> Result<bool>,
+    see: &mut dyn FnMut(Vec<ExportCell>) -> Result<bool>,
 ) -> Result<Vec<Damage>> {
     if !selection.terms.is_empty() || selection.at.is_some() || selection.without_recorder {
         return Err(Failure::new("--where, --at and --without-recorder select allocations, not events")
@@ -100,35 +100,35 @@ pub fn each(
     Ok(damages)
 }
 
-fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> String) -> Vec<Cell> {
+fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> String) -> Vec<ExportCell> {
     let class = event.class();
     let is_number = |role| {
         let field = class.field_with(role).and_then(|f| event.class().fields.get(f));
         field.is_some_and(|f| f.kind == FieldKind::Scalar)
     };
     let number = |role| event.uint_with(role).filter(|_| is_number(role));
-    let uint = |role| number(role).map_or(Cell::Null, Cell::Uint);
-    let int = |role| number(role).map_or(Cell::Null, |n| Cell::Int((n as i32).into()));
-    let address = |role| number(role).map_or(Cell::Null, Cell::Address);
+    let uint = |role| number(role).map_or(ExportCell::Null, ExportCell::Uint);
+    let int = |role| number(role).map_or(ExportCell::Null, |n| ExportCell::Int((n as i32).into()));
+    let address = |role| number(role).map_or(ExportCell::Null, ExportCell::Address);
     let cache = class.field_with(Role::CACHE_NAME).and_then(|f| event.text(f));
     vec![
-        Cell::Uint(event.time()),
-        Cell::Uint(event.cpu().into()),
-        Cell::Int(event.pid().into()),
-        Cell::Text(comm),
-        Cell::Text(format!("{}:{}", escaped(class.system.as_bytes()), escaped(class.name.as_bytes()))),
+        ExportCell::Uint(event.time()),
+        ExportCell::Uint(event.cpu().into()),
+        ExportCell::Int(event.pid().into()),
+        ExportCell::Text(comm),
+        ExportCell::Text(format!("{}:{}", escaped(class.system.as_bytes()), escaped(class.name.as_bytes()))),
         address(Role::PTR),
         address(Role::CALL_SITE),
-        number(Role::CALL_SITE).map_or(Cell::Null, |a| Cell::Text(symbol(a))),
+        number(Role::CALL_SITE).map_or(ExportCell::Null, |a| ExportCell::Text(symbol(a))),
         uint(Role::BYTES_REQ),
         uint(Role::BYTES_ALLOC),
         uint(Role::GFP_FLAGS),
         int(Role::NODE),
-        cache.map_or(Cell::Null, |name| Cell::Text(escaped(name))),
-        number(Role::ACCOUNTED).map_or(Cell::Null, |n| Cell::Bool(n != 0)),
+        cache.map_or(ExportCell::Null, |name| ExportCell::Text(escaped(name))),
+        number(Role::ACCOUNTED).map_or(ExportCell::Null, |n| ExportCell::Bool(n != 0)),
         uint(Role::PFN),
         uint(Role::ORDER),
         int(Role::MIGRATETYPE),
-        Cell::Text(text),
+        ExportCell::Text(text),
     ]
 }

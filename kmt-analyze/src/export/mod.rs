@@ -72,7 +72,7 @@ pub struct ExportOptions {
     /// Selection.
     pub selection: Selection,
     /// With csv and ndjson: objects, call sites, events, or a report.
-    pub of: Of,
+    pub of: ExportOf,
     /// With a report: name of the table.
     pub table: Option<String>,
     /// With folded: weight of a stack.
@@ -89,7 +89,7 @@ pub struct ExportOptions {
 }
 
 /// Rows of a table.
-pub enum Of {
+pub enum ExportOf {
     /// Events.
     Events,
     /// Objects.
@@ -117,8 +117,8 @@ pub fn check(options: &ExportOptions) -> Result<()> {
 /// Writes the export.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let keys = match (options.format, &options.of) {
-        (Format::Csv | Format::Ndjson, Of::Report(report)) => report.keys(),
-        (Format::Csv | Format::Ndjson, Of::Events) | (Format::Perfetto, _) => Keys::All,
+        (Format::Csv | Format::Ndjson, ExportOf::Report(report)) => report.keys(),
+        (Format::Csv | Format::Ndjson, ExportOf::Events) | (Format::Perfetto, _) => Keys::All,
         (Format::Folded | Format::Pprof, _) if options.pages => Keys::Pages,
         _ => Keys::Slab,
     };

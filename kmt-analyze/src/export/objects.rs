@@ -10,7 +10,7 @@ use kmt_format::print::PrintEnv;
 use kmt_format::schema::Role;
 
 use super::output::Target;
-use crate::collect::{Collectors, LifeSpool, Object, Objects};
+use crate::collect::{Collectors, LifeSpool, Object, SpooledObjects};
 use crate::failure::{Failure, Result};
 use crate::pass::caches::usual_names;
 use crate::pass::selection::Selection;
@@ -24,11 +24,11 @@ use crate::stream::{Api, Site};
 use crate::trace::session::Session;
 
 /// Results of a pass, with all lives.
-pub struct Lives {
+pub struct ObjectLives {
     /// Sums and tables.
     pub result: pass::Analysis,
     /// The lives.
-    pub objects: Objects,
+    pub objects: SpooledObjects,
 }
 
 /// Runs the ledger and stores all lives in an unnamed file in the output's directory. Refuses if the export needs
@@ -38,7 +38,7 @@ pub fn lives(
     selection: &Selection,
     target: &Target,
     rests_on: Input,
-) -> Result<Lives> {
+) -> Result<ObjectLives> {
     let failure = Rc::new(RefCell::new(None));
     let (failed, place) = (Rc::clone(&failure), target.clone());
     let file = move || {
@@ -71,11 +71,11 @@ pub fn lives(
     Stated::of(&context).iter().for_each(Stated::report_nothing);
     let objects =
         result.get(lives).read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;
-    Ok(Lives { result, objects })
+    Ok(ObjectLives { result, objects })
 }
 
 /// The next life; an error of the file fails the export.
-pub fn next(objects: &mut Objects) -> Result<Option<Object>> {
+pub fn next(objects: &mut SpooledObjects) -> Result<Option<Object>> {
     objects.next_object().map_err(|e| Failure::new(format!("reading lives back: {e}")))
 }
 

@@ -13,12 +13,12 @@ const BUFFER_LEN: usize = 1 << 18;
 
 /// An export being written.
 pub struct Export {
-    sink: Sink,
+    sink: ExportSink,
     buffer: Vec<u8>,
     closed: bool,
 }
 
-enum Sink {
+enum ExportSink {
     Output(Output),
     /// Captured in memory instead of standard output.
     Held(Box<dyn Write>),
@@ -27,20 +27,22 @@ enum Sink {
 impl Export {
     /// Opens a text output.
     pub fn open(target: &Target, env: &Env) -> Result<Self> {
-        Ok(Self::new(Self::held(target, env).map_or_else(|| target.open().map(Sink::Output), Ok)?))
+        Ok(Self::new(Self::held(target, env).map_or_else(|| target.open().map(ExportSink::Output), Ok)?))
     }
 
-    fn held(target: &Target, env: &Env) -> Option<Sink> {
+    fn held(target: &Target, env: &Env) -> Option<ExportSink> {
         let is_held = target.path == std::path::Path::new("-") && env.is_in_memory();
-        is_held.then(|| Sink::Held(env.stdout()))
+        is_held.then(|| ExportSink::Held(env.stdout()))
     }
 
     /// Opens a binary output, which must not be a terminal.
     pub fn open_binary(target: &Target, env: &Env) -> Result<Self> {
-        Ok(Self::new(Self::held(target, env).map_or_else(|| target.open_binary().map(Sink::Output), Ok)?))
+        Ok(Self::new(
+            Self::held(target, env).map_or_else(|| target.open_binary().map(ExportSink::Output), Ok)?,
+        ))
     }
 
-    fn new(sink: Sink) -> Self {
+    fn new(sink: ExportSink) -> Self {
         Self { sink, buffer: Vec::with_capacity(BUFFER_LEN), closed: false }
     }
 
@@ -57,12 +59,12 @@ impl Export {
 
     fn flush(&mut self) -> Result<()> {
         let written = match &mut self.sink {
-            Sink::Output(output) => output.try_write(&self.buffer),
-            Sink::Held(held) => held.write_all(&self.buffer),
+            ExportSink::Output(output) => output.try_write(&self.buffer),
+            ExportSink::Held(held) => held.write_all(&self.buffer),
         };
         match (written, &self.sink) {
             (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
-            (Err(error), Sink::Output(output)) => return Err(output.failed_to_write(&error)),
+            (Err(error), ExportSink::Output(output)) => return Err(output.failed_to_write(&error)),
             _ => {}
         }
         self.buffer.clear();
@@ -75,8 +77,8 @@ impl Export {
             self.flush()?;
         }
         match self.sink {
-            Sink::Output(output) => output.finish(),
-            Sink::Held(_) => Ok(()),
+            ExportSink::Output(output) => output.finish(),
+            ExportSink::Held(_) => Ok(()),
         }
     }
 }

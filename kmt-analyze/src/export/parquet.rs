@@ -14,7 +14,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::objects::{Resolver, lives, next};
-use super::rows::{CALL_SITE, Cell, Kind, OBJECT, call_sites, object};
+use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, call_sites, object};
 use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
@@ -30,7 +30,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     if options.target.path == Path::new("-") {
         return Err(Failure::new("a data set is a directory, not a stream").hint("give a directory with -o"));
     }
-    let place = Location::of(session, options);
+    let place = ColumnLocation::of(session, options);
     let mut made = Vec::new();
     let written = write(session, options, &place, &mut made);
     if written.is_err() {
@@ -42,11 +42,11 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
 fn write(
     session: &Session<'_>,
     options: &ExportOptions,
-    place: &Location,
+    place: &ColumnLocation,
     made: &mut Vec<PathBuf>,
 ) -> Result<Vec<kmt_format::read::Damage>> {
     let force = options.target.force;
-    let mut table = Table::new(place, "objects", &OBJECT, force)?;
+    let mut table = ParquetTable::new(place, "objects", &OBJECT, force)?;
     let mut lives = lives(
         session,
         &options.selection,
@@ -58,17 +58,17 @@ fn write(
         table.push(object(&life, &lives.result, &names))?;
     }
     let mut done = vec![table.finish()?];
-    let mut table = Table::new(place, "call_sites", &CALL_SITE, force)?;
+    let mut table = ParquetTable::new(place, "call_sites", &CALL_SITE, force)?;
     call_sites(&lives.result, &names, session.losses.any())
         .into_iter()
         .try_for_each(|row| table.push(row))?;
     done.push(table.finish()?);
     if options.events {
-        let mut table = Table::new(place, "events", &events::EVENT, force)?;
+        let mut table = ParquetTable::new(place, "events", &events::EVENT, force)?;
         events::each(session, &options.selection, &mut |row| table.push(row).map(|()| true))?;
         done.push(table.finish()?);
     }
-    let mut table = Table::new(place, "traces", &TRACE, force)?;
+    let mut table = ParquetTable::new(place, "traces", &TRACE, force)?;
     table.push(about(session))?;
     done.push(table.finish()?);
     for (output, path, _folders) in done {
@@ -79,45 +79,45 @@ fn write(
 }
 
 /// Columns of traces: one row each.
-const TRACE: [(&str, Kind); 8] = [
-    ("events", Kind::Uint),
-    ("lost_events", Kind::Uint),
-    ("lost_events_is_minimum", Kind::Bool),
-    ("first", Kind::Uint),
-    ("last", Kind::Uint),
-    ("clock", Kind::Text),
-    ("clock_unit", Kind::Text),
-    ("kernel", Kind::Text),
+const TRACE: [(&str, ColumnKind); 8] = [
+    ("events", ColumnKind::Uint),
+    ("lost_events", ColumnKind::Uint),
+    ("lost_events_is_minimum", ColumnKind::Bool),
+    ("first", ColumnKind::Uint),
+    ("last", ColumnKind::Uint),
+    ("clock", ColumnKind::Text),
+    ("clock_unit", ColumnKind::Text),
+    ("kernel", ColumnKind::Text),
 ];
 
-fn about(session: &Session<'_>) -> Vec<Cell> {
+fn about(session: &Session<'_>) -> Vec<ExportCell> {
     let metadata = session.trace.metadata();
-    let number = |n: Option<u64>| n.map_or(Cell::Null, Cell::Uint);
+    let number = |n: Option<u64>| n.map_or(ExportCell::Null, ExportCell::Uint);
     let clock = metadata.clock.as_ref().map_or("", |c| c.name.as_str());
     let unit = match session.unit() {
         kmt_format::kernel::ClockUnit::Nanoseconds => "ns",
         kmt_format::kernel::ClockUnit::Ticks => "ticks",
     };
     vec![
-        Cell::Uint(session.trace.event_count()),
-        Cell::Uint(session.losses.lost_events()),
-        Cell::Bool(session.losses.is_minimum()),
+        ExportCell::Uint(session.trace.event_count()),
+        ExportCell::Uint(session.losses.lost_events()),
+        ExportCell::Bool(session.losses.is_minimum()),
         number(session.first_time()),
         number(session.last_time()),
-        Cell::text(&escaped(clock.as_bytes())),
-        Cell::Text(unit.to_owned()),
-        Cell::text(&metadata.text("uname").map_or(String::new(), |t| escaped(t.as_bytes()))),
+        ExportCell::text(&escaped(clock.as_bytes())),
+        ExportCell::Text(unit.to_owned()),
+        ExportCell::text(&metadata.text("uname").map_or(String::new(), |t| escaped(t.as_bytes()))),
     ]
 }
 
 /// Folder and name of a trace's files.
-struct Location {
+struct ColumnLocation {
     root: PathBuf,
     partition: PathBuf,
     file: String,
 }
 
-impl Location {
+impl ColumnLocation {
     fn of(session: &Session<'_>, options: &ExportOptions) -> Self {
         let metadata = session.trace.metadata();
         let uname = metadata.text("uname").map(str::to_owned);
@@ -148,21 +148,21 @@ fn escaped_value(value: &str) -> String {
 }
 
 /// A file being written.
-struct Table {
-    columns: &'static [(&'static str, Kind)],
+struct ParquetTable {
+    columns: &'static [(&'static str, ColumnKind)],
     writer: SerializedFileWriter<File>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<ExportCell>>,
     // Before `folders`: these can be removed after the output.
     output: Output,
     folders: Folders,
     path: PathBuf,
 }
 
-impl Table {
+impl ParquetTable {
     fn new(
-        place: &Location,
+        place: &ColumnLocation,
         name: &str,
-        columns: &'static [(&'static str, Kind)],
+        columns: &'static [(&'static str, ColumnKind)],
         force: bool,
     ) -> Result<Self> {
         let folder = place.root.join(name).join(&place.partition);
@@ -184,7 +184,7 @@ impl Table {
         Ok(Self { columns, writer, rows: Vec::new(), output, folders, path: target.path })
     }
 
-    fn push(&mut self, row: Vec<Cell>) -> Result<()> {
+    fn push(&mut self, row: Vec<ExportCell>) -> Result<()> {
         self.rows.push(row);
         if self.rows.len() >= GROUP { self.group() } else { Ok(()) }
     }
@@ -198,22 +198,29 @@ impl Table {
             for (number, (_, kind)) in columns.iter().enumerate() {
                 let Some(mut column) = group.next_column()? else { break };
                 let cells = rows.iter().filter_map(|row| row.get(number));
-                let levels: Vec<i16> = cells.clone().map(|cell| i16::from(*cell != Cell::Null)).collect();
+                let levels: Vec<i16> =
+                    cells.clone().map(|cell| i16::from(*cell != ExportCell::Null)).collect();
                 match kind {
-                    Kind::Int | Kind::Uint | Kind::Address => {
+                    ColumnKind::Int | ColumnKind::Uint | ColumnKind::Address => {
                         let values: Vec<i64> = cells.filter_map(number_of).collect();
                         column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
                     }
-                    Kind::Bool => {
+                    ColumnKind::Bool => {
                         let values: Vec<bool> = cells
-                            .filter_map(|cell| if let Cell::Bool(truth) = cell { Some(*truth) } else { None })
+                            .filter_map(
+                                |cell| if let ExportCell::Bool(truth) = cell { Some(*truth) } else { None },
+                            )
                             .collect();
                         column.typed::<BoolType>().write_batch(&values, Some(&levels), None)?;
                     }
-                    Kind::Text => {
+                    ColumnKind::Text => {
                         let values: Vec<ByteArray> = cells
                             .filter_map(|cell| {
-                                if let Cell::Text(text) = cell { Some(text.as_str().into()) } else { None }
+                                if let ExportCell::Text(text) = cell {
+                                    Some(text.as_str().into())
+                                } else {
+                                    None
+                                }
                             })
                             .collect();
                         column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
@@ -241,22 +248,22 @@ fn failed(path: &Path, error: &ParquetError) -> Failure {
     Failure::new(format!("writing {}: {error}", path.display()))
 }
 
-fn number_of(cell: &Cell) -> Option<i64> {
+fn number_of(cell: &ExportCell) -> Option<i64> {
     match cell {
-        Cell::Int(number) => Some(*number),
-        Cell::Uint(number) | Cell::Address(number) => Some(*number as i64),
+        ExportCell::Int(number) => Some(*number),
+        ExportCell::Uint(number) | ExportCell::Address(number) => Some(*number as i64),
         _ => None,
     }
 }
 
-fn column_type(name: &str, kind: Kind) -> std::result::Result<Type, ParquetError> {
+fn column_type(name: &str, kind: ColumnKind) -> std::result::Result<Type, ParquetError> {
     let integer = |is_signed| Some(LogicalType::Integer { bit_width: 64, is_signed });
     let (physical, logical) = match kind {
         // Amounts are far below 2^63, and every engine has signed integers.
-        Kind::Int | Kind::Uint => (Physical::INT64, integer(true)),
-        Kind::Address => (Physical::INT64, integer(false)),
-        Kind::Bool => (Physical::BOOLEAN, None),
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnKind::Int | ColumnKind::Uint => (Physical::INT64, integer(true)),
+        ColumnKind::Address => (Physical::INT64, integer(false)),
+        ColumnKind::Bool => (Physical::BOOLEAN, None),
+        ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     Type::primitive_type_builder(name, physical)
         .with_repetition(Repetition::OPTIONAL)

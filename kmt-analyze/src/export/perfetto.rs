@@ -11,7 +11,7 @@ use super::proto::perfetto::{
     CounterDescriptor, DebugAnnotation, FtraceEvent, FtraceEventBundle, GenericField, GenericFtraceEvent,
     ProcessDescriptor, ProcessTree, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent, TreeThread,
 };
-use super::rows::Cell;
+use super::rows::ExportCell;
 use super::{ExportOptions, events};
 use crate::collect::stalls::{Interval, Stall};
 use crate::collect::{Collectors, Stalls};
@@ -21,7 +21,7 @@ use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::report::Report as _;
-use crate::reports::timeline::{Key, TimelineReport};
+use crate::reports::timeline::{TimelineKey, TimelineReport};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -32,10 +32,10 @@ const STEPS: usize = 1000;
 /// Events of one packet.
 const BUNDLE: usize = 512;
 /// Parent tracks of counters.
-const GROUPS: [(Key, u64, &str); 3] = [
-    (Key::Kind, 1, "kernel memory: live bytes"),
-    (Key::Cache, 2, "kernel memory: live bytes by cache"),
-    (Key::CallSite, 3, "kernel memory: live bytes by call site"),
+const GROUPS: [(TimelineKey, u64, &str); 3] = [
+    (TimelineKey::Kind, 1, "kernel memory: live bytes"),
+    (TimelineKey::Cache, 2, "kernel memory: live bytes by cache"),
+    (TimelineKey::CallSite, 3, "kernel memory: live bytes by call site"),
 ];
 /// First number of other tracks.
 const COUNTERS: u64 = 1 << 20;
@@ -123,7 +123,7 @@ impl Trace {
         &mut self,
         session: &Session<'_>,
         options: &ExportOptions,
-        key: Key,
+        key: TimelineKey,
         group: u64,
     ) -> Result<()> {
         let timeline = TimelineReport { by: key, steps: STEPS, lines: options.lines };
@@ -282,23 +282,25 @@ fn stall_name(stall: Stall, shrinkers: &Shrinkers, labels: &Labels<'_, '_>) -> S
 }
 
 /// A row of events as ftrace's own event.
-fn ftrace_event(row: &[Cell]) -> (u32, FtraceEvent) {
+fn ftrace_event(row: &[ExportCell]) -> (u32, FtraceEvent) {
     let (mut time, mut cpu, mut pid, mut name) = (None, 0, None, None);
     let mut fields = Vec::new();
     for ((column, _), cell) in events::EVENT.iter().zip(row) {
         let field = GenericField { name: Some((*column).to_owned()), ..GenericField::default() };
         match (*column, cell) {
-            ("ts", Cell::Uint(ts)) => time = Some(*ts),
-            ("cpu", Cell::Uint(number)) => cpu = *number as u32,
-            ("pid", Cell::Int(number)) => pid = Some(*number as u32),
-            ("event", Cell::Text(text)) => name = Some(text.clone()),
-            ("comm", _) | (_, Cell::Null) => {}
-            (_, Cell::Text(text)) => fields.push(GenericField { str_value: Some(text.clone()), ..field }),
-            (_, Cell::Int(number)) => fields.push(GenericField { int_value: Some(*number), ..field }),
-            (_, Cell::Bool(truth)) => {
+            ("ts", ExportCell::Uint(ts)) => time = Some(*ts),
+            ("cpu", ExportCell::Uint(number)) => cpu = *number as u32,
+            ("pid", ExportCell::Int(number)) => pid = Some(*number as u32),
+            ("event", ExportCell::Text(text)) => name = Some(text.clone()),
+            ("comm", _) | (_, ExportCell::Null) => {}
+            (_, ExportCell::Text(text)) => {
+                fields.push(GenericField { str_value: Some(text.clone()), ..field })
+            }
+            (_, ExportCell::Int(number)) => fields.push(GenericField { int_value: Some(*number), ..field }),
+            (_, ExportCell::Bool(truth)) => {
                 fields.push(GenericField { uint_value: Some((*truth).into()), ..field })
             }
-            (_, Cell::Uint(number) | Cell::Address(number)) => {
+            (_, ExportCell::Uint(number) | ExportCell::Address(number)) => {
                 fields.push(GenericField { uint_value: Some(*number), ..field });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::objects::{Lives, Resolver, next};
+use super::objects::{ObjectLives, Resolver, next};
 use crate::failure::Result;
 use crate::reports::common::page_callers::of_users;
 use crate::stream::Api;
@@ -28,7 +28,7 @@ pub struct Point {
 }
 
 /// A change at a place: time, index of the place, bytes.
-pub type Change = (u64, u32, i64);
+pub type PointChange = (u64, u32, i64);
 
 /// Sums of all places, and if requested each birth and end in time order.
 #[derive(Debug, Default)]
@@ -36,13 +36,18 @@ pub struct Points {
     /// Sums by place.
     pub points: Vec<(Place, Point)>,
     /// Births and ends in time order, ends first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PointChange>,
 }
 
 impl Points {
     /// Sums of all lives born in the window, whose last time is `last`, and of older ones that are live at its end;
     /// changes are of the former only.
-    pub fn of(lives: &mut Lives, names: &Resolver<'_, '_>, last: u64, with_changes: bool) -> Result<Self> {
+    pub fn of(
+        lives: &mut ObjectLives,
+        names: &Resolver<'_, '_>,
+        last: u64,
+        with_changes: bool,
+    ) -> Result<Self> {
         let mut numbers: BTreeMap<Place, u32> = BTreeMap::new();
         let mut points: Vec<Point> = Vec::new();
         let mut changes = Vec::new();
@@ -84,7 +89,7 @@ impl Points {
 
 /// Frames of a place, innermost first, without those of the tracer and the allocator: the call site if there is no
 /// stack.
-pub fn frames(place: &Place, lives: &Lives, names: &Resolver<'_, '_>) -> Vec<u64> {
+pub fn frames(place: &Place, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<u64> {
     let stack = place.0.and_then(|number| lives.result.interner.stacks.get(number));
     let frames: Vec<u64> = stack.map_or(Vec::new(), |stack| of_users(stack, |a| names.symbol(a)).collect());
     if frames.is_empty() { vec![place.1] } else { frames }

@@ -72,8 +72,8 @@ fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Re
 /// A profile that is made.
 struct Making {
     profile: Profile,
-    texts: Texts,
-    code: Code,
+    texts: TextTable,
+    code: CodeTable,
     /// False if values in use are left out.
     ends_known: bool,
 }
@@ -81,7 +81,7 @@ struct Making {
 impl Making {
     fn new(session: &Session<'_>, options: &ExportOptions, ends_known: bool) -> Self {
         let (first, last) = options.selection.span(session);
-        let mut texts = Texts::default();
+        let mut texts = TextTable::default();
         let profile = Profile {
             sample_type: VALUES
                 .iter()
@@ -96,7 +96,7 @@ impl Making {
             default_sample_type: texts.number("alloc_space"),
             ..Profile::default()
         };
-        Self { profile, texts, code: Code::default(), ends_known }
+        Self { profile, texts, code: CodeTable::default(), ends_known }
     }
 
     /// Adds a stack, innermost frame first.
@@ -145,18 +145,18 @@ impl Making {
 }
 
 /// Texts by number; 0 is the empty text.
-struct Texts {
+struct TextTable {
     texts: Vec<String>,
     numbers: HashMap<String, i64>,
 }
 
-impl Default for Texts {
+impl Default for TextTable {
     fn default() -> Self {
         Self { texts: vec![String::new()], numbers: HashMap::from([(String::new(), 0)]) }
     }
 }
 
-impl Texts {
+impl TextTable {
     fn number(&mut self, text: &str) -> i64 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -170,15 +170,15 @@ impl Texts {
 
 /// Locations and functions, numbered from 1.
 #[derive(Default)]
-struct Code {
+struct CodeTable {
     locations: Vec<Location>,
     functions: Vec<Function>,
     by_address: HashMap<u64, u64>,
     by_name: HashMap<i64, u64>,
 }
 
-impl Code {
-    fn location(&mut self, address: u64, symbol: &impl Fn(u64) -> String, texts: &mut Texts) -> u64 {
+impl CodeTable {
+    fn location(&mut self, address: u64, symbol: &impl Fn(u64) -> String, texts: &mut TextTable) -> u64 {
         if let Some(&id) = self.by_address.get(&address) {
             return id;
         }

@@ -10,7 +10,7 @@ use crate::stream::Api;
 
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum ExportCell {
     /// No value.
     Null,
     /// A signed number.
@@ -25,20 +25,20 @@ pub enum Cell {
 
 /// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// [`Cell::Int`].
+pub enum ColumnKind {
+    /// [`ExportCell::Int`].
     Int,
-    /// [`Cell::Uint`].
+    /// [`ExportCell::Uint`].
     Uint,
-    /// [`Cell::Address`].
+    /// [`ExportCell::Address`].
     Address,
-    /// [`Cell::Bool`].
+    /// [`ExportCell::Bool`].
     Bool,
-    /// [`Cell::Text`].
+    /// [`ExportCell::Text`].
     Text,
 }
 
-impl Cell {
+impl ExportCell {
     /// A text, or null if it is empty.
     pub fn text(text: &str) -> Self {
         if text.is_empty() { Self::Null } else { Self::Text(text.to_owned()) }
@@ -46,67 +46,67 @@ impl Cell {
 }
 
 /// Columns of objects.
-pub const OBJECT: [(&str, Kind); 25] = [
-    ("address", Kind::Address),
-    ("api", Kind::Text),
-    ("call_site", Kind::Address),
-    ("call_site_text", Kind::Text),
-    ("cache", Kind::Text),
-    ("bytes_req", Kind::Uint),
-    ("bytes_alloc", Kind::Uint),
-    ("gfp_flags", Kind::Uint),
-    ("gfp_flags_text", Kind::Text),
-    ("node", Kind::Int),
-    ("born", Kind::Uint),
-    ("born_cpu", Kind::Uint),
-    ("born_pid", Kind::Int),
-    ("born_comm", Kind::Text),
-    ("born_in_window", Kind::Bool),
-    ("end", Kind::Uint),
-    ("fate", Kind::Text),
-    ("lifetime", Kind::Uint),
-    ("free_site", Kind::Address),
-    ("free_site_text", Kind::Text),
-    ("freed_cpu", Kind::Uint),
-    ("freed_pid", Kind::Int),
-    ("late", Kind::Bool),
-    ("uncertain", Kind::Bool),
-    ("stack", Kind::Uint),
+pub const OBJECT: [(&str, ColumnKind); 25] = [
+    ("address", ColumnKind::Address),
+    ("api", ColumnKind::Text),
+    ("call_site", ColumnKind::Address),
+    ("call_site_text", ColumnKind::Text),
+    ("cache", ColumnKind::Text),
+    ("bytes_req", ColumnKind::Uint),
+    ("bytes_alloc", ColumnKind::Uint),
+    ("gfp_flags", ColumnKind::Uint),
+    ("gfp_flags_text", ColumnKind::Text),
+    ("node", ColumnKind::Int),
+    ("born", ColumnKind::Uint),
+    ("born_cpu", ColumnKind::Uint),
+    ("born_pid", ColumnKind::Int),
+    ("born_comm", ColumnKind::Text),
+    ("born_in_window", ColumnKind::Bool),
+    ("end", ColumnKind::Uint),
+    ("fate", ColumnKind::Text),
+    ("lifetime", ColumnKind::Uint),
+    ("free_site", ColumnKind::Address),
+    ("free_site_text", ColumnKind::Text),
+    ("freed_cpu", ColumnKind::Uint),
+    ("freed_pid", ColumnKind::Int),
+    ("late", ColumnKind::Bool),
+    ("uncertain", ColumnKind::Bool),
+    ("stack", ColumnKind::Uint),
 ];
 
 /// A row of [`OBJECT`] for a life.
-pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>) -> Vec<Cell> {
+pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>) -> Vec<ExportCell> {
     let interner = &result.interner;
     let site = interner.sites.get(object.site);
     let text = names.site(object.site);
     let free = object.free_site.and_then(|number| interner.frees.get(number)).map(|f| f.call_site);
-    let number = |value: Option<u64>| value.map_or(Cell::Null, Cell::Uint);
+    let number = |value: Option<u64>| value.map_or(ExportCell::Null, ExportCell::Uint);
     vec![
-        Cell::Address(full_address(object.address, names.top)),
-        Cell::Text(object.api.name().to_owned()),
-        site.map_or(Cell::Null, |s| Cell::Address(s.call_site)),
-        Cell::text(&text.symbol),
-        Cell::text(names.cache(object)),
+        ExportCell::Address(full_address(object.address, names.top)),
+        ExportCell::Text(object.api.name().to_owned()),
+        site.map_or(ExportCell::Null, |s| ExportCell::Address(s.call_site)),
+        ExportCell::text(&text.symbol),
+        ExportCell::text(names.cache(object)),
         number(site.map(|s| s.bytes_req)),
         number(site.map(|s| s.bytes_alloc)),
         number(site.map(|s| s.gfp_flags)),
-        Cell::text(&text.gfp),
-        site.map_or(Cell::Null, |s| Cell::Int(s.node.into())),
-        Cell::Uint(object.born),
-        Cell::Uint(object.born_at.cpu.into()),
-        Cell::Int(object.born_at.pid.into()),
-        Cell::Text(names.comm_at(object.born_at.pid, object.born)),
-        Cell::Bool(object.is_born),
+        ExportCell::text(&text.gfp),
+        site.map_or(ExportCell::Null, |s| ExportCell::Int(s.node.into())),
+        ExportCell::Uint(object.born),
+        ExportCell::Uint(object.born_at.cpu.into()),
+        ExportCell::Int(object.born_at.pid.into()),
+        ExportCell::Text(names.comm_at(object.born_at.pid, object.born)),
+        ExportCell::Bool(object.is_born),
         number(object.end),
-        Cell::Text(object.fate().to_owned()),
+        ExportCell::Text(object.fate().to_owned()),
         number(object.lifetime()),
-        free.map_or(Cell::Null, Cell::Address),
-        free.map_or(Cell::Null, |address| Cell::Text(names.symbol(address))),
-        object.freed_at.map_or(Cell::Null, |o| Cell::Uint(o.cpu.into())),
-        object.freed_at.map_or(Cell::Null, |o| Cell::Int(o.pid.into())),
-        Cell::Bool(object.is_late),
-        Cell::Bool(object.uncertain),
-        object.stack.map_or(Cell::Null, |s| Cell::Uint(s.into())),
+        free.map_or(ExportCell::Null, ExportCell::Address),
+        free.map_or(ExportCell::Null, |address| ExportCell::Text(names.symbol(address))),
+        object.freed_at.map_or(ExportCell::Null, |o| ExportCell::Uint(o.cpu.into())),
+        object.freed_at.map_or(ExportCell::Null, |o| ExportCell::Int(o.pid.into())),
+        ExportCell::Bool(object.is_late),
+        ExportCell::Bool(object.uncertain),
+        object.stack.map_or(ExportCell::Null, |s| ExportCell::Uint(s.into())),
     ]
 }
 
@@ -116,30 +116,34 @@ pub fn full_address(address: u64, top: u64) -> u64 {
 }
 
 /// Columns of call sites.
-pub const CALL_SITE: [(&str, Kind); 19] = [
-    ("call_site", Kind::Address),
-    ("call_site_text", Kind::Text),
-    ("api", Kind::Text),
-    ("cache", Kind::Text),
-    ("alloc_events", Kind::Uint),
-    ("alloc_failures", Kind::Uint),
-    ("bytes_req", Kind::Uint),
-    ("bytes_alloc", Kind::Uint),
-    ("bytes_wasted", Kind::Uint),
-    ("frees_matched", Kind::Uint),
-    ("bytes_freed", Kind::Uint),
-    ("freed_unseen", Kind::Uint),
-    ("bytes_freed_unseen", Kind::Uint),
-    ("live", Kind::Uint),
-    ("bytes_live", Kind::Uint),
-    ("bytes_wasted_live", Kind::Uint),
-    ("uncertain", Kind::Uint),
-    ("live_least", Kind::Uint),
-    ("frees_seen", Kind::Text),
+pub const CALL_SITE: [(&str, ColumnKind); 19] = [
+    ("call_site", ColumnKind::Address),
+    ("call_site_text", ColumnKind::Text),
+    ("api", ColumnKind::Text),
+    ("cache", ColumnKind::Text),
+    ("alloc_events", ColumnKind::Uint),
+    ("alloc_failures", ColumnKind::Uint),
+    ("bytes_req", ColumnKind::Uint),
+    ("bytes_alloc", ColumnKind::Uint),
+    ("bytes_wasted", ColumnKind::Uint),
+    ("frees_matched", ColumnKind::Uint),
+    ("bytes_freed", ColumnKind::Uint),
+    ("freed_unseen", ColumnKind::Uint),
+    ("bytes_freed_unseen", ColumnKind::Uint),
+    ("live", ColumnKind::Uint),
+    ("bytes_live", ColumnKind::Uint),
+    ("bytes_wasted_live", ColumnKind::Uint),
+    ("uncertain", ColumnKind::Uint),
+    ("live_least", ColumnKind::Uint),
+    ("frees_seen", ColumnKind::Text),
 ];
 
 /// Sums by call site, interface and cache, in this order.
-pub fn call_sites(result: &pass::Analysis, names: &Resolver<'_, '_>, has_losses: bool) -> Vec<Vec<Cell>> {
+pub fn call_sites(
+    result: &pass::Analysis,
+    names: &Resolver<'_, '_>,
+    has_losses: bool,
+) -> Vec<Vec<ExportCell>> {
     use std::collections::BTreeMap;
     let certain = Bounds::of(result, None, has_losses).certain_sites();
     // Totals, failed allocations, and certain live objects.
@@ -162,25 +166,25 @@ pub fn call_sites(result: &pass::Analysis, names: &Resolver<'_, '_>, has_losses:
     }
     let row = |((address, api, cache), (t, failures, least)): ((u64, Api, String), (Totals, u64, u64))| {
         vec![
-            Cell::Address(address),
-            Cell::Text(names.symbol(address)),
-            Cell::Text(api.name().to_owned()),
-            Cell::Text(cache),
-            Cell::Uint(t.alloc_events),
-            Cell::Uint(failures),
-            Cell::Uint(t.bytes_req),
-            Cell::Uint(t.bytes_alloc),
-            Cell::Uint(t.bytes_wasted()),
-            Cell::Uint(t.frees_matched),
-            Cell::Uint(t.bytes_freed),
-            Cell::Uint(t.implied_frees),
-            Cell::Uint(t.bytes_freed_implied),
-            Cell::Uint(t.live),
-            Cell::Uint(t.bytes_live),
-            Cell::Uint(t.bytes_wasted_live()),
-            Cell::Uint(t.uncertain),
-            Cell::Uint(least),
-            Cell::Text(Coverage::of(&t).free_events().name().to_owned()),
+            ExportCell::Address(address),
+            ExportCell::Text(names.symbol(address)),
+            ExportCell::Text(api.name().to_owned()),
+            ExportCell::Text(cache),
+            ExportCell::Uint(t.alloc_events),
+            ExportCell::Uint(failures),
+            ExportCell::Uint(t.bytes_req),
+            ExportCell::Uint(t.bytes_alloc),
+            ExportCell::Uint(t.bytes_wasted()),
+            ExportCell::Uint(t.frees_matched),
+            ExportCell::Uint(t.bytes_freed),
+            ExportCell::Uint(t.implied_frees),
+            ExportCell::Uint(t.bytes_freed_implied),
+            ExportCell::Uint(t.live),
+            ExportCell::Uint(t.bytes_live),
+            ExportCell::Uint(t.bytes_wasted_live()),
+            ExportCell::Uint(t.uncertain),
+            ExportCell::Uint(least),
+            ExportCell::Text(Coverage::of(&t).free_events().name().to_owned()),
         ]
     };
     sums.into_iter()

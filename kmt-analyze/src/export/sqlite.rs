@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 
-use super::objects::{Lives, Resolver, lives, next};
-use super::rows::{CALL_SITE, Cell, call_sites, full_address};
+use super::objects::{ObjectLives, Resolver, lives, next};
+use super::rows::{CALL_SITE, ExportCell, call_sites, full_address};
 use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
@@ -111,7 +111,7 @@ fn about(database: &Connection, session: &Session<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn sites(database: &Connection, lives: &Lives, names: &Resolver<'_, '_>) -> rusqlite::Result<()> {
+fn sites(database: &Connection, lives: &ObjectLives, names: &Resolver<'_, '_>) -> rusqlite::Result<()> {
     let interner = &lives.result.interner;
     let mut site = database.prepare("INSERT INTO sites VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
     for (number, s) in interner.sites.items().iter().enumerate() {
@@ -160,7 +160,7 @@ fn tasks(database: &Connection, session: &Session<'_>, time: u64) -> rusqlite::R
 
 fn objects(
     database: &Connection,
-    lives: &mut Lives,
+    lives: &mut ObjectLives,
     names: &Resolver<'_, '_>,
     failed: &dyn Fn(rusqlite::Error) -> Failure,
 ) -> Result<()> {
@@ -200,7 +200,7 @@ fn rows(
     database: &Connection,
     table: &str,
     columns: usize,
-    rows: &mut dyn Iterator<Item = rusqlite::Result<Vec<Cell>>>,
+    rows: &mut dyn Iterator<Item = rusqlite::Result<Vec<ExportCell>>>,
 ) -> rusqlite::Result<()> {
     let mut statement = database.prepare(&insert(table, columns))?;
     for row in rows {
@@ -209,7 +209,7 @@ fn rows(
     Ok(())
 }
 
-impl ToSql for Cell {
+impl ToSql for ExportCell {
     /// Numbers above 2^63, which only addresses are, keep their bits: `printf('0x%x', address)` shows them.
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
@@ -224,7 +224,7 @@ impl ToSql for Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::Kind;
+    use super::super::rows::ColumnKind;
     use super::*;
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         database.execute_batch(VIEWS).unwrap();
         for (table, columns) in [("call_sites", &CALL_SITE[..]), ("events", &events::EVENT[..])] {
             let statement = database.prepare(&format!("SELECT * FROM {table}")).unwrap();
-            let names: Vec<&str> = columns.iter().map(|(name, _): &(&str, Kind)| *name).collect();
+            let names: Vec<&str> = columns.iter().map(|(name, _): &(&str, ColumnKind)| *name).collect();
             assert_eq!(statement.column_names(), names);
         }
         assert_eq!(database.prepare("SELECT * FROM objects").unwrap().column_count(), 18);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Format;
 use super::output::Export;
-use super::rows::{Cell, Kind};
+use super::rows::{ColumnKind, ExportCell};
 use crate::failure::Result;
 
 /// Writes rows as CSV or NDJSON.
@@ -20,20 +20,22 @@ pub struct Writer {
 }
 
 /// Appends a value as CSV or JSON.
-fn push(line: &mut String, value: &Cell, is_csv: bool) {
+fn push(line: &mut String, value: &ExportCell, is_csv: bool) {
     use std::fmt::Write as _;
     let _ = match value {
-        Cell::Null => Ok(()),
-        Cell::Int(number) => write!(line, "{number}"),
-        Cell::Uint(number) => write!(line, "{number}"),
-        Cell::Bool(truth) => write!(line, "{truth}"),
-        Cell::Address(address) if is_csv => write!(line, "{address:#x}"),
-        Cell::Address(address) => write!(line, "\"{address:#x}\""),
-        Cell::Text(text) if is_csv => write!(line, "{}", csv_text(text)),
-        Cell::Text(text) if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') => {
+        ExportCell::Null => Ok(()),
+        ExportCell::Int(number) => write!(line, "{number}"),
+        ExportCell::Uint(number) => write!(line, "{number}"),
+        ExportCell::Bool(truth) => write!(line, "{truth}"),
+        ExportCell::Address(address) if is_csv => write!(line, "{address:#x}"),
+        ExportCell::Address(address) => write!(line, "\"{address:#x}\""),
+        ExportCell::Text(text) if is_csv => write!(line, "{}", csv_text(text)),
+        ExportCell::Text(text)
+            if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') =>
+        {
             write!(line, "\"{text}\"")
         }
-        Cell::Text(text) => write!(line, "{}", json_safe(&Value::String(text.clone()).to_string())),
+        ExportCell::Text(text) => write!(line, "{}", json_safe(&Value::String(text.clone()).to_string())),
     };
 }
 
@@ -56,7 +58,7 @@ impl Writer {
     }
 
     /// Writes a row; false if the reader is gone.
-    pub fn row(&mut self, columns: &[(&'static str, Kind)], row: &[Cell]) -> Result<bool> {
+    pub fn row(&mut self, columns: &[(&'static str, ColumnKind)], row: &[ExportCell]) -> Result<bool> {
         let line = &mut self.line;
         line.clear();
         let is_csv = self.format == Format::Csv;
@@ -64,7 +66,7 @@ impl Writer {
         let mut is_first = true;
         for ((name, _), value) in columns.iter().zip(row) {
             // NDJSON leaves out empty values; CSV needs every column.
-            if !is_csv && *value == Cell::Null {
+            if !is_csv && *value == ExportCell::Null {
                 continue;
             }
             if !is_first {

@@ -2,9 +2,9 @@
 
 use super::objects::{Resolver, lives, next};
 use super::output::Export;
-use super::rows::{CALL_SITE, Kind, OBJECT, call_sites, object};
+use super::rows::{CALL_SITE, ColumnKind, OBJECT, call_sites, object};
 use super::table_writer::Writer;
-use super::{ExportOptions, Of, ReportTable, events};
+use super::{ExportOf, ExportOptions, ReportTable, events};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
 use crate::pass::{self, Request};
@@ -17,11 +17,11 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let out = Export::open(&options.target, &session.env)?;
     let mut writer = Writer::new(out, options.format);
     let damages = match &options.of {
-        Of::Events => {
+        ExportOf::Events => {
             writer.head(&names(&events::EVENT))?;
             events::each(session, &options.selection, &mut |row| writer.row(&events::EVENT, &row))?
         }
-        Of::Objects => {
+        ExportOf::Objects => {
             let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
             let resolver = Resolver::new(session, &lives.result);
             writer.head(&names(&OBJECT))?;
@@ -32,7 +32,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
             }
             lives.result.damages
         }
-        Of::CallSites => {
+        ExportOf::CallSites => {
             let result = pass::run(session, &Request::new(&options.selection, &Collectors::default()));
             let resolver = Resolver::new(session, &result);
             writer.head(&names(&CALL_SITE))?;
@@ -41,7 +41,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
             }
             result.damages
         }
-        Of::Report(report) => {
+        ExportOf::Report(report) => {
             let table = ReportTable { report: &**report, name: options.table.as_deref(), lines: None };
             return table.write(session, &options.selection, writer);
         }
@@ -50,6 +50,6 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
 }
 
-fn names(columns: &[(&'static str, Kind)]) -> Vec<String> {
+fn names(columns: &[(&'static str, ColumnKind)]) -> Vec<String> {
     columns.iter().map(|(name, _)| (*name).to_owned()).collect()
 }

@@ -28,15 +28,15 @@ pub struct Fact {
 }
 
 /// Sums by some key.
-type By<K> = BTreeMap<K, u64>;
+type SumsBy<K> = BTreeMap<K, u64>;
 
 /// Sums of one call site.
 #[derive(Default)]
-struct Site {
-    sizes: By<(u64, u64)>,
-    caches: By<String>,
-    allocated_by: By<i32>,
-    held_by: By<i32>,
+struct SiteFacts {
+    sizes: SumsBy<(u64, u64)>,
+    caches: SumsBy<String>,
+    allocated_by: SumsBy<i32>,
+    held_by: SumsBy<i32>,
 }
 
 /// Call sites with most bytes, allocated or live.
@@ -60,7 +60,8 @@ pub fn of(
     keys: &BTreeSet<(u64, Api)>,
 ) -> BTreeMap<usize, Vec<Fact>> {
     let analysis = context.analysis;
-    let mut all: HashMap<(u64, Api), Site> = chosen(analysis).map(|key| (key, Site::default())).collect();
+    let mut all: HashMap<(u64, Api), SiteFacts> =
+        chosen(analysis).map(|key| (key, SiteFacts::default())).collect();
     for part in parts_of(analysis) {
         let Some(site) = all.get_mut(&(part.site.call_site, part.site.api)) else { continue };
         let allocs = part.totals.alloc_events;
@@ -86,7 +87,7 @@ pub fn of(
     let facts = |(row, key): (usize, &(u64, Api))| {
         let site = all.get(key)?;
         let lives = numbers.get(key).and_then(|&number| lifetimes.callers.get(number));
-        let mut freed: By<String> = By::new();
+        let mut freed: SumsBy<String> = SumsBy::new();
         for (free, (frees, _)) in lives.iter().flat_map(|lives| lives.freed_by.iter()) {
             *freed.entry(function_of(&labels.free_site(analysis, free).1)).or_default() += frees;
         }
@@ -95,8 +96,8 @@ pub fn of(
     keys.iter().enumerate().filter_map(facts).collect()
 }
 
-impl Site {
-    fn facts(&self, freed: By<String>, labels: &Labels<'_, '_>) -> Vec<Fact> {
+impl SiteFacts {
+    fn facts(&self, freed: SumsBy<String>, labels: &Labels<'_, '_>) -> Vec<Fact> {
         let sized = |&(requested, allocated): &(u64, u64)| match requested == allocated {
             true => size(allocated),
             false => format!("{} for {} requested", size(allocated), size(requested)),
@@ -115,7 +116,7 @@ impl Site {
 }
 
 /// The largest of some sums, with their shares.
-fn largest<K: Ord>(sums: &By<K>, name: impl Fn(&K) -> String) -> Vec<String> {
+fn largest<K: Ord>(sums: &SumsBy<K>, name: impl Fn(&K) -> String) -> Vec<String> {
     let whole = sums.values().fold(0u64, |sum, part| sum.saturating_add(*part));
     let mut all: Vec<(&K, u64)> =
         sums.iter().map(|(key, sum)| (key, *sum)).filter(|(_, sum)| *sum > 0).collect();

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::details::Fact;
 use super::encode::{base64, compressed, estimate, packed};
-use super::groups::Group;
-use super::row::GroupRow;
+use super::groups::RowGroup;
+use super::row::SteppedRow;
 use super::{PARTS, screen};
 use crate::chart::svg::escaped;
 use crate::collect::Steps;
@@ -33,29 +33,29 @@ const PACKED_MAX: [usize; 2] = [600_000, 1_900_000];
 const STEPS_MIN: usize = 100;
 
 /// The screen of a report, or why it has none, with its name.
-pub type Titled = (&'static str, Result<Screen, String>);
+pub type TitledAnswer = (&'static str, Result<Screen, String>);
 
 /// What the page is made of.
-pub struct Document<'p, 's, 'd> {
+pub struct PageDocument<'p, 's, 'd> {
     /// The trace and its pass.
     pub context: &'p ReportContext<'s, 'd>,
     /// Steps of time.
     pub steps: Steps,
     /// Tables over time.
-    pub groups: Vec<Group>,
+    pub groups: Vec<RowGroup>,
     /// Functions of stacks.
     pub functions: Vec<String>,
     /// Facts on call sites, by row.
     pub details: BTreeMap<usize, Vec<Fact>>,
     /// Screens of the reports; the first has the findings.
-    pub screens: Vec<Titled>,
+    pub screens: Vec<TitledAnswer>,
     /// How they are shown.
     pub view: View,
 }
 
 /// What the script needs besides the numbers.
 #[derive(Serialize)]
-struct About<'p> {
+struct PageFacts<'p> {
     /// Clock's unit: `ns`, or `ticks`.
     unit: &'static str,
     /// Start of the first step since the first event, as a decimal number.
@@ -75,7 +75,7 @@ struct About<'p> {
     /// Some numbers are too large for the script, and are rounded.
     rounded: bool,
     /// Tables.
-    groups: Vec<Names<'p>>,
+    groups: Vec<PageNames<'p>>,
     /// Functions, which names of stacks number.
     functions: &'p [String],
     /// Facts on call sites, by row.
@@ -84,7 +84,7 @@ struct About<'p> {
 
 /// Names of a table's rows.
 #[derive(Serialize)]
-struct Names<'p> {
+struct PageNames<'p> {
     key: &'static str,
     title: &'static str,
     scale: u64,
@@ -95,7 +95,7 @@ struct Names<'p> {
     marks: Vec<u8>,
 }
 
-impl Document<'_, '_, '_> {
+impl PageDocument<'_, '_, '_> {
     /// The whole page.
     pub fn html(&self) -> String {
         let file = text::escaped(self.context.session.path.as_os_str().as_encoded_bytes());
@@ -198,7 +198,7 @@ impl Document<'_, '_, '_> {
         }
     }
 
-    fn about(&self, steps: &Steps, file: String) -> About<'_> {
+    fn about(&self, steps: &Steps, file: String) -> PageFacts<'_> {
         let session = self.context.session;
         let first = session.first_time().unwrap_or(0);
         let edge = |step: usize| steps.start.saturating_add(steps.step.saturating_mul(step as u64));
@@ -207,7 +207,7 @@ impl Document<'_, '_, '_> {
         let is_part = self.context.selection.time.is_some() || self.context.selection.at.is_some();
         let window = [start, end].map(|time| is_part.then(|| time.saturating_sub(first).to_string()));
         let selection = Selection { time: None, at: None, ..self.context.selection.clone() };
-        About {
+        PageFacts {
             unit: if session.unit() == kmt_format::kernel::ClockUnit::Ticks { "ticks" } else { "ns" },
             offset: steps.start.saturating_sub(first).to_string(),
             step: steps.step.to_string(),
@@ -225,7 +225,7 @@ impl Document<'_, '_, '_> {
 }
 
 /// True if a sum may exceed 2^53, the largest integer of the script.
-fn exceeds(group: &Group) -> bool {
+fn exceeds(group: &RowGroup) -> bool {
     let rows = group.rows.iter().flat_map(|row| &row.steps);
     let sum = |column: usize| {
         let all = rows.clone().map(|(_, flows)| flows.columns()[column].unsigned_abs());
@@ -234,12 +234,12 @@ fn exceeds(group: &Group) -> bool {
     (0..10).any(|column| sum(column).saturating_mul(group.scale) > 1 << 53)
 }
 
-fn names(group: &Group) -> Names<'_> {
+fn names(group: &RowGroup) -> PageNames<'_> {
     let has_functions = group.rows.iter().any(|row| !row.function.is_empty());
-    let mark = |row: &GroupRow| {
+    let mark = |row: &SteppedRow| {
         u8::from(row.recorded.allocs) | u8::from(row.recorded.lives) << 1 | u8::from(row.is_doubtful) << 2
     };
-    Names {
+    PageNames {
         key: group.key,
         title: group.title,
         scale: group.scale,

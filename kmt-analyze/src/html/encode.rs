@@ -11,13 +11,13 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::groups::Group;
-use super::row::GroupRow;
+use super::groups::RowGroup;
+use super::row::SteppedRow;
 use crate::collect::flows::Flows;
 use crate::collect::sums::Sums;
 
 /// Packs all tables, `times` steps in one.
-pub fn packed(groups: &[Group], times: u32) -> Vec<u8> {
+pub fn packed(groups: &[RowGroup], times: u32) -> Vec<u8> {
     let mut out = Vec::new();
     for group in groups {
         let rows: Vec<Vec<(u32, Flows)>> = group.rows.iter().map(|row| coarser(row, times)).collect();
@@ -83,7 +83,7 @@ fn sizes(row: &[(u32, Flows)]) -> (i64, i64) {
 }
 
 /// The steps of a row, several in one.
-fn coarser(row: &GroupRow, times: u32) -> Vec<(u32, Flows)> {
+fn coarser(row: &SteppedRow, times: u32) -> Vec<(u32, Flows)> {
     let mut out: Vec<(u32, Flows)> = Vec::with_capacity(row.steps.len());
     for (step, flows) in &row.steps {
         match out.last_mut().filter(|(last, _)| *last == step / times) {

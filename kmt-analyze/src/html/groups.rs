@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::row::{GroupRow, Sum};
+use super::row::{RowSum, SteppedRow};
 use super::stacks::{self, Functions};
 use crate::collect::flows::Flows;
 use crate::collect::step_row::Row;
@@ -14,7 +14,7 @@ use crate::reports::common::recorded_sums::RecordedSums;
 use crate::stream::Api;
 
 /// A table of the page.
-pub struct Group {
+pub struct RowGroup {
     /// Its key in the page's state.
     pub key: &'static str,
     /// Its heading.
@@ -22,7 +22,7 @@ pub struct Group {
     /// Bytes of a unit of the flows: a page, or 1.
     pub scale: u64,
     /// Rows, sorted by name.
-    pub rows: Vec<GroupRow>,
+    pub rows: Vec<SteppedRow>,
 }
 
 /// Call sites of the rows of their table, in order.
@@ -32,7 +32,7 @@ pub fn call_sites(analysis: &Analysis, sums: &StepSums) -> BTreeSet<(u64, Api)> 
 }
 
 /// All tables that have rows. `functions` gets those of stacks.
-pub fn of(context: &ReportContext<'_, '_>, sums: &StepSums, functions: &mut Functions) -> Vec<Group> {
+pub fn of(context: &ReportContext<'_, '_>, sums: &StepSums, functions: &mut Functions) -> Vec<RowGroup> {
     let analysis = context.analysis;
     let slab = RecordedSums::slab(context.basis(), None);
     let has_stacks = sums.objects.keys().any(|objects| objects.stack.is_some());
@@ -53,7 +53,7 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &StepSums, functions: &mut Func
         ("stacks", "Stacks", 1, stacks),
         ("lifetimes", "Lifetimes", 1, makers.lifetimes(slab)),
     ];
-    let groups = all.into_iter().map(|(key, title, scale, rows)| Group { key, title, scale, rows });
+    let groups = all.into_iter().map(|(key, title, scale, rows)| RowGroup { key, title, scale, rows });
     groups.filter(|group| !group.rows.is_empty()).collect()
 }
 
@@ -63,9 +63,9 @@ struct Makers<'m, 's, 'd> {
 }
 
 impl Makers<'_, '_, '_> {
-    fn call_sites(&self) -> Vec<GroupRow> {
+    fn call_sites(&self) -> Vec<SteppedRow> {
         let labels = self.context.labels();
-        let mut all: BTreeMap<(u64, Api), Sum> = BTreeMap::new();
+        let mut all: BTreeMap<(u64, Api), RowSum> = BTreeMap::new();
         for (objects, row) in &self.sums.objects {
             let Some(site) = self.context.analysis.interner.sites.get(objects.site) else { continue };
             let sum = all.entry((site.call_site, site.api)).or_default();
@@ -78,17 +78,17 @@ impl Makers<'_, '_, '_> {
                 parts.iter().for_each(|(_, totals)| sum.totals += totals);
             }
         }
-        let row = |((address, api), sum): ((u64, Api), Sum)| {
+        let row = |((address, api), sum): ((u64, Api), RowSum)| {
             let recorded = RecordedSums::slab(self.context.basis(), Some(api));
             sum.row(labels.symbol(address), labels.function(address), recorded)
         };
         all.into_iter().map(row).collect()
     }
 
-    fn caches(&self) -> Vec<GroupRow> {
+    fn caches(&self) -> Vec<SteppedRow> {
         let usual = usual_names(self.context.analysis);
         let interner = &self.context.analysis.interner;
-        let mut all: BTreeMap<CacheKey, Sum> = BTreeMap::new();
+        let mut all: BTreeMap<CacheKey, RowSum> = BTreeMap::new();
         for (objects, row) in &self.sums.objects {
             let Some(site) = interner.sites.get(objects.site) else { continue };
             let usual = usual.get(objects.site as usize).copied().flatten();
@@ -104,7 +104,7 @@ impl Makers<'_, '_, '_> {
                 sum.totals += part.totals;
             }
         }
-        let row = |(key, sum): (CacheKey, Sum)| {
+        let row = |(key, sum): (CacheKey, RowSum)| {
             let api = if matches!(key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
             let recorded = RecordedSums::slab(self.context.basis(), Some(api));
             sum.row(name_of(&key, self.context.analysis), String::new(), recorded)
@@ -112,9 +112,9 @@ impl Makers<'_, '_, '_> {
         all.into_iter().map(row).collect()
     }
 
-    fn tasks(&self, origins: &[Row<Flows>], recorded: RecordedSums) -> Vec<GroupRow> {
+    fn tasks(&self, origins: &[Row<Flows>], recorded: RecordedSums) -> Vec<SteppedRow> {
         let labels = self.context.labels();
-        let mut all: BTreeMap<i32, Sum> = BTreeMap::new();
+        let mut all: BTreeMap<i32, RowSum> = BTreeMap::new();
         for (number, row) in (0u32..).zip(origins).filter(|(_, row)| !row.is_empty()) {
             let pid = self.context.analysis.interner.origins.get(number).map_or(0, |origin| origin.pid);
             all.entry(pid).or_default().add(row);
@@ -124,10 +124,10 @@ impl Makers<'_, '_, '_> {
 
     /// Objects freed by an event, by size and length of life: the name of a row is the number of binary digits of its
     /// lifetime, and the size. Its column of allocations has the frees.
-    fn lifetimes(&self, recorded: RecordedSums) -> Vec<GroupRow> {
+    fn lifetimes(&self, recorded: RecordedSums) -> Vec<SteppedRow> {
         let rows = self.sums.lifetimes.iter().filter(|_| recorded.lives);
         let row = |((digits, bytes), row): (&(u32, u64), &Row<u64>)| {
-            let mut sum = Sum::default();
+            let mut sum = RowSum::default();
             for (step, frees) in row.iter().filter(|(_, frees)| **frees > 0) {
                 let frees = i64::try_from(*frees).unwrap_or(i64::MAX);
                 // Alike columns take no room.
@@ -135,13 +135,13 @@ impl Makers<'_, '_, '_> {
             }
             sum.row(format!("{digits} {bytes}"), String::new(), recorded)
         };
-        let mut rows: Vec<GroupRow> = rows.map(row).collect();
+        let mut rows: Vec<SteppedRow> = rows.map(row).collect();
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         rows
     }
 
-    fn orders(&self) -> Vec<GroupRow> {
-        let mut all: BTreeMap<u8, Sum> = BTreeMap::new();
+    fn orders(&self) -> Vec<SteppedRow> {
+        let mut all: BTreeMap<u8, RowSum> = BTreeMap::new();
         for (number, row) in (0u32..).zip(&self.sums.page_kinds).filter(|(_, row)| !row.is_empty()) {
             let order = self.context.analysis.interner.pages.get(number).map_or(0, |kind| kind.order);
             all.entry(order).or_default().add(row);

@@ -87,7 +87,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         let answer = pending(&context);
         (report.name(), answer.map(|answer| answer.screen(&view)))
     });
-    let mut screens: Vec<document::Titled> = screens.collect();
+    let mut screens: Vec<document::TitledAnswer> = screens.collect();
     screens.extend(options.changes.map(|screen| ("diff", Ok(screen))));
     screens
         .get_mut(1..)
@@ -96,7 +96,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
     let (sums, mut functions) = (analysis.get(steps), stacks::Functions::default());
     let groups = groups::of(&context, sums, &mut functions);
     let sites = groups::call_sites(&analysis, sums);
-    let page = document::Document {
+    let page = document::PageDocument {
         context: &context,
         steps: sums.steps,
         groups,

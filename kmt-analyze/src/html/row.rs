@@ -12,7 +12,7 @@ use crate::reports::common::recorded_sums::RecordedSums;
 const NAME_MAX: usize = 200;
 
 /// A row: its names, and what happened in each step.
-pub struct GroupRow {
+pub struct SteppedRow {
     pub name: String,
     /// Function of a call site; empty elsewhere.
     pub function: String,
@@ -26,14 +26,14 @@ pub struct GroupRow {
 
 /// Sums of one row.
 #[derive(Default)]
-pub struct Sum {
+pub struct RowSum {
     /// By number of the step.
     pub flows: Sorted<Flows>,
     /// Over all steps.
     pub totals: Totals,
 }
 
-impl Sum {
+impl RowSum {
     /// Adds objects of one size.
     pub fn add_objects(&mut self, row: &Row<Flow>, bytes_req: u64, bytes_alloc: u64) {
         for (step, flow) in row.iter().filter(|(_, flow)| **flow != Flow::default()) {
@@ -61,11 +61,11 @@ impl Sum {
     }
 
     /// The row.
-    pub fn row(self, name: String, function: String, recorded: RecordedSums) -> GroupRow {
+    pub fn row(self, name: String, function: String, recorded: RecordedSums) -> SteppedRow {
         let is_doubtful = is_doubtful(&self.totals);
         let steps = self.flows.into_list();
         let [name, function] = [name, function].map(|text| shortened(&text));
-        GroupRow { name, function, recorded, is_doubtful, steps }
+        SteppedRow { name, function, recorded, is_doubtful, steps }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::chart::svg::escaped;
 use crate::render::look::Look;
-use crate::render::screen::{Part, Screen, Table};
+use crate::render::screen::{Screen, ScreenPart, Table};
 
 /// The screen, without its findings.
 pub fn html(screen: &Screen, look: &Look) -> String {
@@ -12,17 +12,17 @@ pub fn html(screen: &Screen, look: &Look) -> String {
     }
     for part in &screen.parts {
         match part {
-            Part::Table(table) => out += &self::table(table, look),
-            Part::Lines { heading, lines } => {
+            ScreenPart::Table(table) => out += &self::table(table, look),
+            ScreenPart::Lines { heading, lines } => {
                 let lines = escaped_lines(lines.iter().map(String::as_str));
                 out += &format!("<h4>{}</h4>\n<pre>{lines}</pre>\n", escaped(heading));
             }
-            Part::Facts(facts) => {
+            ScreenPart::Facts(facts) => {
                 let fact =
                     |(name, fact): &(&str, String)| format!("<dt>{}<dd>{}", escaped(name), escaped(fact));
                 out += &format!("<dl>{}</dl>\n", facts.iter().map(fact).collect::<String>());
             }
-            Part::Verbatim(text) => out += &format!("<pre>{}</pre>\n", escaped_lines(text.lines())),
+            ScreenPart::Verbatim(text) => out += &format!("<pre>{}</pre>\n", escaped_lines(text.lines())),
         }
     }
     for note in &screen.notes {

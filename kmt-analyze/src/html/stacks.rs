@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::row::{GroupRow, Sum, shortened};
+use super::row::{RowSum, SteppedRow, shortened};
 use crate::collect::steps::StepSums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::of_users;
@@ -34,7 +34,7 @@ pub fn rows(
     sums: &StepSums,
     recorded: RecordedSums,
     functions: &mut Functions,
-) -> Vec<GroupRow> {
+) -> Vec<SteppedRow> {
     let analysis = context.analysis;
     let labels = context.labels();
     let mut by_address: HashMap<u64, u32> = HashMap::new();
@@ -42,7 +42,7 @@ pub fn rows(
         *by_address.entry(address).or_insert_with(|| functions.number(labels.function(address)))
     };
     let mut paths: HashMap<(Option<u32>, u64), Vec<u32>> = HashMap::new();
-    let mut all: BTreeMap<Vec<u32>, Sum> = BTreeMap::new();
+    let mut all: BTreeMap<Vec<u32>, RowSum> = BTreeMap::new();
     for (objects, row) in &sums.objects {
         let Some(site) = analysis.interner.sites.get(objects.site) else { continue };
         let path = paths.entry((objects.stack, site.call_site)).or_insert_with(|| {
@@ -56,11 +56,11 @@ pub fn rows(
         });
         all.entry(path.clone()).or_default().add_objects(row, site.bytes_req, site.bytes_alloc);
     }
-    let mut all: Vec<(Vec<u32>, Sum)> = all.into_iter().collect();
+    let mut all: Vec<(Vec<u32>, RowSum)> = all.into_iter().collect();
     all.sort_by_cached_key(|(path, sum)| (std::cmp::Reverse(sum.bytes_alloc()), path.clone()));
     let others = all.split_off(STACKS_MAX.min(all.len()));
     if !others.is_empty() {
-        let mut sum = Sum::default();
+        let mut sum = RowSum::default();
         others.iter().for_each(|(_, other)| sum.add_all(other));
         all.push((Vec::new(), sum));
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Ledger;
 use super::events::{Change, Closed};
 use super::frames::FrameBalance;
-use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, Pending, Replacement};
+use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife, Replacement};
 use super::receiver::Receiver;
 use super::site_lives::SiteTotals;
 use super::table::PAGE_SHIFT;
@@ -256,22 +256,22 @@ impl<R: Receiver> Ledger<'_, R> {
         let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
         for (address, slot) in slots {
             match self.table.pending(&slot) {
-                None | Some(Pending::Folded(_) | Pending::Deferred(_)) => {}
-                Some(Pending::Replaced { old, .. }) => {
+                None | Some(PendingLife::Folded(_) | PendingLife::Deferred(_)) => {}
+                Some(PendingLife::Replaced { old, .. }) => {
                     self.close(
                         address,
                         &old,
                         End::ImpliedFree { end: slot.life.born, ambiguous: false, by: Replacement::Object },
                     );
                 }
-                Some(Pending::PageGone { old, end }) => {
+                Some(PendingLife::PageGone { old, end }) => {
                     self.close(
                         address,
                         &old,
                         End::ImpliedFree { end, ambiguous: false, by: Replacement::Page },
                     );
                 }
-                Some(Pending::FreedOnce(number)) => {
+                Some(PendingLife::FreedOnce(number)) => {
                     let at = self.table.locate(address);
                     self.only_one_free(address, at, number);
                 }

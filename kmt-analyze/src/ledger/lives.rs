@@ -93,7 +93,7 @@ pub enum NoLife {
 
 /// Decision at an address that waits for the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pending {
+pub enum PendingLife {
     /// Its life is of a kmalloc with a duplicate event, the last one at this time (R4).
     Folded(u64),
     /// Its life replaced another one (R5), which ended at the birth of the new one at the latest; the next event
@@ -101,7 +101,7 @@ pub enum Pending {
     Replaced {
         /// The life with the implied free.
         old: Life,
-        /// See [`Pending::Folded`]; the birth if there was one event.
+        /// See [`PendingLife::Folded`]; the birth if there was one event.
         last_report: u64,
     },
     /// Then a kmem_cache_free followed in time (R6). If the next event is a free too, the first one belongs to `old`.
@@ -117,7 +117,7 @@ pub enum Pending {
     Deferred(u64),
 }
 
-/// See [`Pending::FreedOnce`].
+/// See [`PendingLife::FreedOnce`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreedOnce {
     /// The life with the implied free.
@@ -130,7 +130,7 @@ pub struct FreedOnce {
     pub page_gone: Option<u64>,
 }
 
-/// A [`Pending`] in one layout, so that loading it does not depend on its kind.
+/// A [`PendingLife`] in one layout, so that loading it does not depend on its kind.
 #[derive(Debug, Clone, Copy)]
 pub struct PackedPending {
     kind: u32,
@@ -152,7 +152,7 @@ impl PackedPending {
         self.time
     }
 
-    /// For [`Pending::Replaced`]: returns the old life and stores `life` instead, with its last event at `time`.
+    /// For [`PendingLife::Replaced`]: returns the old life and stores `life` instead, with its last event at `time`.
     #[inline]
     pub fn replace(&mut self, life: Life, time: u64) -> Option<Life> {
         if self.kind != Self::REPLACED {
@@ -163,22 +163,24 @@ impl PackedPending {
     }
 }
 
-impl From<Pending> for PackedPending {
-    fn from(pending: Pending) -> Self {
+impl From<PendingLife> for PackedPending {
+    fn from(pending: PendingLife) -> Self {
         let none = Life { born: 0, site: 0, origin: 0 };
         match pending {
-            Pending::Folded(time) => Self { kind: Self::FOLDED, number: 0, life: none, time },
-            Pending::Replaced { old, last_report } => {
+            PendingLife::Folded(time) => Self { kind: Self::FOLDED, number: 0, life: none, time },
+            PendingLife::Replaced { old, last_report } => {
                 Self { kind: Self::REPLACED, number: 0, life: old, time: last_report }
             }
-            Pending::FreedOnce(number) => Self { kind: Self::FREED_ONCE, number, life: none, time: 0 },
-            Pending::PageGone { old, end } => Self { kind: Self::PAGE_GONE, number: 0, life: old, time: end },
-            Pending::Deferred(time) => Self { kind: Self::DEFERRED, number: 0, life: none, time },
+            PendingLife::FreedOnce(number) => Self { kind: Self::FREED_ONCE, number, life: none, time: 0 },
+            PendingLife::PageGone { old, end } => {
+                Self { kind: Self::PAGE_GONE, number: 0, life: old, time: end }
+            }
+            PendingLife::Deferred(time) => Self { kind: Self::DEFERRED, number: 0, life: none, time },
         }
     }
 }
 
-impl From<PackedPending> for Pending {
+impl From<PackedPending> for PendingLife {
     fn from(kept: PackedPending) -> Self {
         match kept.kind {
             PackedPending::REPLACED => Self::Replaced { old: kept.life, last_report: kept.time },
@@ -198,13 +200,13 @@ mod tests {
     fn what_is_pending_comes_back() {
         let old = Life { born: 5, site: 6, origin: 7 };
         for pending in [
-            Pending::Folded(9),
-            Pending::Replaced { old, last_report: 8 },
-            Pending::FreedOnce(3),
-            Pending::PageGone { old, end: 4 },
-            Pending::Deferred(6),
+            PendingLife::Folded(9),
+            PendingLife::Replaced { old, last_report: 8 },
+            PendingLife::FreedOnce(3),
+            PendingLife::PageGone { old, end: 4 },
+            PendingLife::Deferred(6),
         ] {
-            assert_eq!(Pending::from(PackedPending::from(pending)), pending);
+            assert_eq!(PendingLife::from(PackedPending::from(pending)), pending);
         }
     }
 }

@@ -50,7 +50,7 @@ use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life, ZERO_SIZE_PTR};
 use site_lives::SiteLives;
 use slab_stacks::SlabStacks;
-use table::{LifeTable, Location};
+use table::{LifeTable, SlotLocation};
 
 /// Parameters of the rules.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +107,7 @@ pub struct Ledger<'l, R> {
     has_losses: bool,
     loss_cursor: LossCursor,
     table: LifeTable,
-    places: Vec<Location>,
+    places: Vec<SlotLocation>,
     /// Lives that ended in this batch, to be added up.
     ended: Vec<(Life, Free)>,
     ended_count: usize,
@@ -200,7 +200,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         for (index, op) in ops.iter().enumerate() {
             self.entered += 1;
             let kind = op.code.kind();
-            let mut place = self.places.get(index).copied().unwrap_or(Location::NONE);
+            let mut place = self.places.get(index).copied().unwrap_or(SlotLocation::NONE);
             if op.code.is_slab() {
                 if self.table.generation() != generation {
                     place = self.table.locate(op.value);
@@ -229,7 +229,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
 
     /// Fast path for the common case: see [`LifeTable::exchange`].
     #[inline]
-    fn exchange(&mut self, op: &Op, place: Location) -> bool {
+    fn exchange(&mut self, op: &Op, place: SlotLocation) -> bool {
         let is_free = op.code.is_slab_free();
         let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         if op.value & ADDRESS_BITS <= ZERO_SIZE_PTR {
@@ -259,7 +259,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
     /// Loads slots and pending decisions of the whole batch early, so that cache misses overlap.
     fn locate(&mut self, ops: &[Op]) {
         if self.places.len() < ops.len() {
-            self.places.resize(ops.len(), Location::NONE);
+            self.places.resize(ops.len(), SlotLocation::NONE);
         }
         let mut touched = 0;
         for (place, op) in self.places.iter_mut().zip(ops) {

@@ -1,21 +1,23 @@
 //! Allocations, frees and page events of slab objects, by the rules.
 
 use super::Ledger;
-use super::lives::{ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, Pending, Replacement, ZERO_SIZE_PTR};
+use super::lives::{
+    ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, PendingLife, Replacement, ZERO_SIZE_PTR,
+};
 use super::receiver::Receiver;
-use super::table::Location;
+use super::table::SlotLocation;
 use crate::stream::Interests;
 use crate::stream::{Api, Op};
 
 impl<R: Receiver> Ledger<'_, R> {
     /// Enters an allocation event.
     #[inline(never)]
-    pub(super) fn alloc(&mut self, op: &Op, place: Location) {
+    pub(super) fn alloc(&mut self, op: &Op, place: SlotLocation) {
         let address = op.value & ADDRESS_BITS;
         if address == 0 {
             return self.failed(op);
         }
-        let at = if place == Location::NONE { self.table.add(address) } else { place };
+        let at = if place == SlotLocation::NONE { self.table.add(address) } else { place };
         let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         let Some(slot) = self.table.slot_mut(at) else { return };
         if slot.is_live || !slot.is_plain() {
@@ -30,7 +32,7 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// Enters an allocation at an address with a live object or a pending decision.
-    fn alloc_again(&mut self, op: &Op, address: u64, at: Location) {
+    fn alloc_again(&mut self, op: &Op, address: u64, at: SlotLocation) {
         let Some(slot) = self.table.slot_mut(at) else { return };
         let (life, was_live) = (slot.life, slot.is_live);
         if self.is_plain && was_live && !self.tables.site(op.code.number()).is_large {
@@ -42,18 +44,18 @@ impl<R: Receiver> Ledger<'_, R> {
             return;
         }
         match self.table.take_pending(at) {
-            None | Some(Pending::Folded(_) | Pending::Deferred(_)) => {}
-            Some(Pending::Replaced { old, .. }) => {
+            None | Some(PendingLife::Folded(_) | PendingLife::Deferred(_)) => {}
+            Some(PendingLife::Replaced { old, .. }) => {
                 self.close(
                     address,
                     &old,
                     End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
                 );
             }
-            Some(Pending::PageGone { old, end }) => {
+            Some(PendingLife::PageGone { old, end }) => {
                 self.close(address, &old, End::ImpliedFree { end, ambiguous: false, by: Replacement::Page });
             }
-            Some(Pending::FreedOnce(number)) => self.only_one_free(address, at, number),
+            Some(PendingLife::FreedOnce(number)) => self.only_one_free(address, at, number),
         }
         let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         if let Some(slot) = self.table.slot_mut(at) {
@@ -62,7 +64,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         if was_live {
             self.gone(address, &life, op.time);
-            self.table.set_pending(at, Pending::Replaced { old: life, last_report: op.time });
+            self.table.set_pending(at, PendingLife::Replaced { old: life, last_report: op.time });
         } else {
             self.table.count_live(at, true);
         }
@@ -70,7 +72,7 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// Rule R4: inner and outer function of one large kmalloc, 6.10 and later. Folds the duplicate event.
-    fn is_duplicate(&mut self, at: Location, life: &Life, op: &Op) -> bool {
+    fn is_duplicate(&mut self, at: SlotLocation, life: &Life, op: &Op) -> bool {
         let second = self.tables.site(op.code.number());
         if !second.is_large {
             return false;
@@ -79,7 +81,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let (here, there) = (self.tables.origin(op.origin).place, self.tables.origin(life.origin).place);
         let pending = self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s));
         let last_report = match pending {
-            Some(Pending::Folded(time)) | Some(Pending::Replaced { last_report: time, .. }) => time,
+            Some(PendingLife::Folded(time)) | Some(PendingLife::Replaced { last_report: time, .. }) => time,
             _ => life.born,
         };
         let is_double = first.api == Api::Kmalloc
@@ -92,8 +94,10 @@ impl<R: Receiver> Ledger<'_, R> {
                 self.slab_stacks.folded(op);
             }
             let pending = match self.table.take_pending(at) {
-                Some(Pending::Replaced { old, .. }) => Pending::Replaced { old, last_report: op.time },
-                _ => Pending::Folded(op.time),
+                Some(PendingLife::Replaced { old, .. }) => {
+                    PendingLife::Replaced { old, last_report: op.time }
+                }
+                _ => PendingLife::Folded(op.time),
             };
             self.table.set_pending(at, pending);
             if let Some(slot) = self.table.slot_mut(at) {
@@ -106,7 +110,7 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Enters a free event.
     #[inline(never)]
-    pub(super) fn free(&mut self, op: &Op, api: Api, at: Location) {
+    pub(super) fn free(&mut self, op: &Op, api: Api, at: SlotLocation) {
         let counted = self.is_plain || self.counts_event(op);
         self.raw.free_events += u64::from(counted);
         let address = op.value & ADDRESS_BITS;
@@ -117,7 +121,7 @@ impl<R: Receiver> Ledger<'_, R> {
             return;
         }
         let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
-        if at == Location::NONE {
+        if at == SlotLocation::NONE {
             return self.free_at_new_address(address, &free, counted);
         }
         let Some(slot) = self.table.slot_mut(at) else { return };
@@ -154,17 +158,17 @@ impl<R: Receiver> Ledger<'_, R> {
     fn free_pending(
         &mut self,
         address: u64,
-        at: Location,
+        at: SlotLocation,
         (life, was_live): (Life, bool),
         free: Free,
         counted: bool,
     ) {
         let now = End::Freed { free, end: free.time, late: None };
         match self.table.take_pending(at) {
-            Some(Pending::Replaced { old, .. }) if self.is_late(life.born, &free) => {
+            Some(PendingLife::Replaced { old, .. }) if self.is_late(life.born, &free) => {
                 self.table.set_freed_once(at, FreedOnce { old, second: life, free, page_gone: None });
             }
-            Some(Pending::Replaced { old, .. }) => {
+            Some(PendingLife::Replaced { old, .. }) => {
                 self.close(
                     address,
                     &old,
@@ -172,7 +176,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 );
                 self.close(address, &life, now);
             }
-            Some(Pending::FreedOnce(number)) => {
+            Some(PendingLife::FreedOnce(number)) => {
                 // Two frees after two allocations: the first free belongs to the old life, logged late (R6).
                 let Some(once) = self.table.take_freed_once(at, number) else { return };
                 let late = Some(Replacement::Object);
@@ -182,10 +186,14 @@ impl<R: Receiver> Ledger<'_, R> {
                     Some(end) => self.freed_behind_page(address, &once.second, end, free, counted),
                 }
             }
-            Some(Pending::PageGone { old, end }) => self.freed_behind_page(address, &old, end, free, counted),
-            Some(Pending::Folded(_)) | None if was_live => self.close(address, &life, now),
-            Some(Pending::Deferred(_)) => {}
-            Some(Pending::Folded(_)) | None => self.unmatched(address, &free, NoLife::UsedAddress, counted),
+            Some(PendingLife::PageGone { old, end }) => {
+                self.freed_behind_page(address, &old, end, free, counted)
+            }
+            Some(PendingLife::Folded(_)) | None if was_live => self.close(address, &life, now),
+            Some(PendingLife::Deferred(_)) => {}
+            Some(PendingLife::Folded(_)) | None => {
+                self.unmatched(address, &free, NoLife::UsedAddress, counted)
+            }
         }
     }
 
@@ -209,7 +217,7 @@ impl<R: Receiver> Ledger<'_, R> {
             return self.free_rcu_behind_free(op, address, at);
         }
         // Of the pending states only this one has a live object.
-        if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
+        if let Some(PendingLife::Replaced { old, .. }) = self.table.take_pending(at) {
             let end = End::ImpliedFree { end: slot.life.born, ambiguous: false, by: Replacement::Object };
             self.close(address, &old, end);
         }
@@ -222,9 +230,9 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// Enters a kfree_rcu after two allocations and one free: the free belongs to the old life, logged late (R6).
-    fn free_rcu_behind_free(&mut self, op: &Op, address: u64, at: Location) {
+    fn free_rcu_behind_free(&mut self, op: &Op, address: u64, at: SlotLocation) {
         let pending = self.table.slot_mut(at).copied().and_then(|slot| self.table.pending(&slot));
-        let Some(Pending::FreedOnce(number)) = pending else { return };
+        let Some(PendingLife::FreedOnce(number)) = pending else { return };
         self.table.take_pending(at);
         let Some(once) = self.table.take_freed_once(at, number) else { return };
         let late = Some(Replacement::Object);
@@ -238,11 +246,11 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    fn close_given_up(&mut self, op: &Op, address: u64, at: Location, life: &Life) {
+    fn close_given_up(&mut self, op: &Op, address: u64, at: SlotLocation, life: &Life) {
         let api = self.tables.site(life.site).api;
         let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: true };
         self.close(address, life, End::Freed { free, end: op.time, late: None });
-        self.table.set_pending(at, Pending::Deferred(op.time));
+        self.table.set_pending(at, PendingLife::Deferred(op.time));
     }
 
     fn is_late(&self, end: u64, free: &Free) -> bool {
@@ -252,7 +260,7 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// One free after two allocations belongs to the second; the first is an implied free, and uncertain.
-    pub(super) fn only_one_free(&mut self, address: u64, at: Location, number: u32) {
+    pub(super) fn only_one_free(&mut self, address: u64, at: SlotLocation, number: u32) {
         let Some(FreedOnce { old, second, free, .. }) = self.table.take_freed_once(at, number) else {
             return;
         };
@@ -267,7 +275,7 @@ impl<R: Receiver> Ledger<'_, R> {
     /// Rule R7 for one life.
     pub(super) fn page_gone(&mut self, address: u64, time: u64) {
         let at = self.table.locate(address);
-        if let Some(Pending::FreedOnce(number)) =
+        if let Some(PendingLife::FreedOnce(number)) =
             self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s))
         {
             return self.table.record_page_gone(number, time);
@@ -277,13 +285,13 @@ impl<R: Receiver> Ledger<'_, R> {
         let life = slot.life;
         self.table.count_live(at, false);
         self.gone(address, &life, time);
-        if let Some(Pending::Replaced { old, .. }) = self.table.take_pending(at) {
+        if let Some(PendingLife::Replaced { old, .. }) = self.table.take_pending(at) {
             self.close(
                 address,
                 &old,
                 End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
             );
         }
-        self.table.set_pending(at, Pending::PageGone { old: life, end: time });
+        self.table.set_pending(at, PendingLife::PageGone { old: life, end: time });
     }
 }

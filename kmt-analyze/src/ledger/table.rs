@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::arena::Arena;
-use super::lives::{ADDRESS_BITS, FreedOnce, Life, PackedPending, Pending};
+use super::lives::{ADDRESS_BITS, FreedOnce, Life, PackedPending, PendingLife};
 use crate::int_hash::{IntHash, Seed};
 use crate::stream::Op;
 
@@ -50,7 +50,7 @@ const EMPTY: Slot =
 
 /// One page: its number, its slots, and the number of live objects.
 #[derive(Debug, Clone, Copy)]
-struct Head {
+struct SlotHead {
     page: u64,
     first_slot: u32,
     live: u16,
@@ -69,12 +69,12 @@ const FIRST_LOG2: u8 = 1;
 
 /// Position of a page's head and of a slot; valid until an address is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Location {
+pub struct SlotLocation {
     head: u32,
     slot: u32,
 }
 
-impl Location {
+impl SlotLocation {
     /// The address had no event.
     pub const NONE: Self = Self { head: u32::MAX, slot: u32::MAX };
 }
@@ -82,7 +82,7 @@ impl Location {
 /// All addresses with events.
 #[derive(Debug)]
 pub struct LifeTable {
-    heads: Vec<Head>,
+    heads: Vec<SlotHead>,
     /// Numbers of heads, by the hash of their page.
     index: Vec<u32>,
     slots: Vec<Slot>,
@@ -140,34 +140,34 @@ impl LifeTable {
         }
     }
 
-    /// Location of `address`; [`Location::NONE`] if it had no event.
+    /// Location of `address`; [`SlotLocation::NONE`] if it had no event.
     #[inline]
-    pub fn locate(&self, address: u64) -> Location {
+    pub fn locate(&self, address: u64) -> SlotLocation {
         let (number, _) = self.find(page_of(address));
         let offset = offset_of(address);
-        let Some(head) = self.heads.get(number as usize) else { return Location::NONE };
+        let Some(head) = self.heads.get(number as usize) else { return SlotLocation::NONE };
         let first = head.first_slot as usize;
         let Some(slots) = self.slots.get(first..first + (1usize << head.slots_log2)) else {
-            return Location::NONE;
+            return SlotLocation::NONE;
         };
         let mask = slots.len() - 1;
         let mut slot = (usize::from(offset) >> head.offset_shift) & mask;
         for _ in 0..slots.len() {
             let Some(found) = slots.get(slot) else { break };
             if found.offset == offset {
-                return Location { head: number, slot: (first + slot) as u32 };
+                return SlotLocation { head: number, slot: (first + slot) as u32 };
             }
             if found.offset == UNUSED {
                 break;
             }
             slot = (slot + 1) & mask;
         }
-        Location::NONE
+        SlotLocation::NONE
     }
 
     /// Adds an address without earlier events.
     #[cold]
-    pub fn add(&mut self, address: u64) -> Location {
+    pub fn add(&mut self, address: u64) -> SlotLocation {
         self.generation = self.generation.wrapping_add(1);
         let (page, offset) = (page_of(address), offset_of(address));
         let zeros = offset.trailing_zeros().min(11) as u8;
@@ -176,7 +176,13 @@ impl LifeTable {
             number = self.heads.len() as u32;
             let first_slot = self.block(FIRST_LOG2);
             self.regions.entry(page / REGION_PAGES).or_insert(0);
-            self.heads.push(Head { page, first_slot, live: 0, slots_log2: FIRST_LOG2, offset_shift: zeros });
+            self.heads.push(SlotHead {
+                page,
+                first_slot,
+                live: 0,
+                slots_log2: FIRST_LOG2,
+                offset_shift: zeros,
+            });
             if let Some(place) = self.index.get_mut(at) {
                 *place = number;
             }
@@ -184,7 +190,7 @@ impl LifeTable {
                 self.grow();
             }
         }
-        let Some(head) = self.heads.get(number as usize).copied() else { return Location::NONE };
+        let Some(head) = self.heads.get(number as usize).copied() else { return SlotLocation::NONE };
         let used = self.page_slots(&head).iter().filter(|s| s.offset != UNUSED).count();
         // If every offset has its own slot, all slots may be used; else three quarters. A smaller shift would break up
         // long runs of probes.
@@ -195,17 +201,17 @@ impl LifeTable {
             let log2 = head.slots_log2 + u8::from(is_full);
             self.rebuild(number, log2, head.offset_shift.min(zeros));
         }
-        let Some(head) = self.heads.get(number as usize).copied() else { return Location::NONE };
-        Location { head: number, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
+        let Some(head) = self.heads.get(number as usize).copied() else { return SlotLocation::NONE };
+        SlotLocation { head: number, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
     }
 
-    fn page_slots(&self, head: &Head) -> &[Slot] {
+    fn page_slots(&self, head: &SlotHead) -> &[Slot] {
         let first = head.first_slot as usize;
         self.slots.get(first..first + (1usize << head.slots_log2)).unwrap_or_default()
     }
 
     /// Stores a slot in the first free place after its home.
-    fn put(&mut self, head: &Head, slot: Slot) -> usize {
+    fn put(&mut self, head: &SlotHead, slot: Slot) -> usize {
         let mask = (1usize << head.slots_log2) - 1;
         let first = head.first_slot as usize;
         let mut at = home(head, slot.offset) - first;
@@ -232,7 +238,7 @@ impl LifeTable {
     fn rebuild(&mut self, number: u32, log2: u8, offset_shift: u8) {
         let Some(old) = self.heads.get(number as usize).copied() else { return };
         let first_slot = self.block(log2);
-        let new = Head { first_slot, slots_log2: log2, offset_shift, ..old };
+        let new = SlotHead { first_slot, slots_log2: log2, offset_shift, ..old };
         for slot in old.first_slot as usize..(old.first_slot as usize + (1 << old.slots_log2)) {
             let Some(slot) = self.slots.get_mut(slot).map(|s| std::mem::replace(s, EMPTY)) else { continue };
             if slot.offset != UNUSED {
@@ -264,13 +270,13 @@ impl LifeTable {
 
     /// The slot at a location.
     #[inline]
-    pub fn slot_mut(&mut self, at: Location) -> Option<&mut Slot> {
+    pub fn slot_mut(&mut self, at: SlotLocation) -> Option<&mut Slot> {
         self.slots.get_mut(at.slot as usize)
     }
 
     /// Increments or decrements the live objects of a page.
     #[inline]
-    pub fn count_live(&mut self, at: Location, born: bool) {
+    pub fn count_live(&mut self, at: SlotLocation, born: bool) {
         if let Some(head) = self.heads.get_mut(at.head as usize) {
             head.live = if born { head.live.saturating_add(1) } else { head.live.saturating_sub(1) };
             self.births[mark_of(head.page)] = self.scans;
@@ -294,13 +300,13 @@ impl LifeTable {
         let page = page_of(address);
         let head = self.heads.get(self.find(page).0 as usize).filter(|h| h.live > 0);
         let slots = head.map_or(&[][..], |h| self.page_slots(h));
-        let lives = |s: &&Slot| s.is_live || matches!(self.pending(s), Some(Pending::FreedOnce(_)));
+        let lives = |s: &&Slot| s.is_live || matches!(self.pending(s), Some(PendingLife::FreedOnce(_)));
         slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
     }
 
     /// Pages with births, and the time of the last birth, by page.
     pub fn last_births(&self) -> Vec<(u64, u64)> {
-        let last = |head: &Head| {
+        let last = |head: &SlotHead| {
             let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
             used.map(|s| s.life.born).max().filter(|&born| born > 0)
         };
@@ -324,7 +330,7 @@ impl LifeTable {
     ///
     /// No branch depends on the kind of event, since it is unpredictable.
     #[inline]
-    pub fn exchange(&mut self, at: Location, is_free: bool, new: Life) -> Option<Life> {
+    pub fn exchange(&mut self, at: SlotLocation, is_free: bool, new: Life) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
         if (slot.pending != NOTHING) | (slot.is_live != is_free) {
             return None;
@@ -341,7 +347,7 @@ impl LifeTable {
     /// Fast path for a birth at a live address whose life had replaced another one (R5), without other pending
     /// decisions: frequent with caches that free in bulk. Returns the oldest of the three lives, whose end is decided.
     #[inline]
-    pub fn replace(&mut self, at: Location, op: &Op) -> Option<Life> {
+    pub fn replace(&mut self, at: SlotLocation, op: &Op) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
         let settled = self.pending.get_mut(slot.pending)?.replace(slot.life, op.time)?;
         slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
@@ -350,23 +356,23 @@ impl LifeTable {
 
     /// Removes and returns the pending decision of a slot.
     #[inline]
-    pub fn take_pending(&mut self, at: Location) -> Option<Pending> {
+    pub fn take_pending(&mut self, at: SlotLocation) -> Option<PendingLife> {
         let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
-        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING)).map(Pending::from)
+        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING)).map(PendingLife::from)
     }
 
     /// Starts to load the pending decision of a location; the result keeps the load alive.
     #[inline]
-    pub fn touch_pending(&self, at: Location) -> u64 {
+    pub fn touch_pending(&self, at: SlotLocation) -> u64 {
         let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
         // Most have none and read the last one, which is near.
         self.pending.get_or_last(number).map_or(0, PackedPending::word)
     }
 
     /// Stores the pending decision after two allocations and a free.
-    pub fn set_freed_once(&mut self, at: Location, freed_once: FreedOnce) {
+    pub fn set_freed_once(&mut self, at: SlotLocation, freed_once: FreedOnce) {
         let number = self.freed_once.put(freed_once);
-        self.set_pending(at, Pending::FreedOnce(number));
+        self.set_pending(at, PendingLife::FreedOnce(number));
         self.count_live(at, true);
     }
 
@@ -378,18 +384,18 @@ impl LifeTable {
     }
 
     /// Removes and returns a [`FreedOnce`].
-    pub fn take_freed_once(&mut self, at: Location, number: u32) -> Option<FreedOnce> {
+    pub fn take_freed_once(&mut self, at: SlotLocation, number: u32) -> Option<FreedOnce> {
         self.count_live(at, false);
         self.freed_once.take(number)
     }
 
     /// The pending decision of a slot.
-    pub fn pending(&self, slot: &Slot) -> Option<Pending> {
-        self.pending.get(slot.pending).copied().map(Pending::from)
+    pub fn pending(&self, slot: &Slot) -> Option<PendingLife> {
+        self.pending.get(slot.pending).copied().map(PendingLife::from)
     }
 
     /// Sets the pending decision of a slot that has none.
-    pub fn set_pending(&mut self, at: Location, pending: Pending) {
+    pub fn set_pending(&mut self, at: SlotLocation, pending: PendingLife) {
         let number = self.pending.put(pending.into());
         if let Some(slot) = self.slots.get_mut(at.slot as usize) {
             slot.pending = number;
@@ -415,7 +421,7 @@ fn offset_of(address: u64) -> u16 {
 
 /// First probed slot.
 #[inline]
-fn home(head: &Head, offset: u16) -> usize {
+fn home(head: &SlotHead, offset: u16) -> usize {
     let mask = (1usize << head.slots_log2) - 1;
     head.first_slot as usize + ((usize::from(offset) >> head.offset_shift) & mask)
 }

@@ -21,7 +21,7 @@ pub enum CacheKey {
 
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CacheRow {
+pub struct CacheTotals {
     pub key: CacheKey,
     /// Sums.
     pub totals: Totals,
@@ -37,12 +37,12 @@ pub struct CacheRow {
 ///
 /// Before 6.18 the event of an allocation does not name its cache; that of its free does (5.12 and later). Objects
 /// without either get the name of most frees of their site.
-pub fn by_cache(result: &Analysis) -> Vec<CacheRow> {
-    let mut rows: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
+pub fn by_cache(result: &Analysis) -> Vec<CacheTotals> {
+    let mut rows: BTreeMap<CacheKey, CacheTotals> = BTreeMap::new();
     for part in parts_of(result) {
-        let Part { site, totals, key, .. } = part;
+        let CachePart { site, totals, key, .. } = part;
         let size = site.bytes_alloc;
-        let row = rows.entry(key.clone()).or_insert_with(|| CacheRow {
+        let row = rows.entry(key.clone()).or_insert_with(|| CacheTotals {
             key,
             totals: Totals::default(),
             estimate: None,
@@ -59,7 +59,7 @@ pub fn by_cache(result: &Analysis) -> Vec<CacheRow> {
 
 /// Sums of one site in one cache.
 #[derive(Debug, Clone)]
-pub struct Part<'r> {
+pub struct CachePart<'r> {
     /// Number of the site.
     pub number: u32,
     pub site: &'r Site,
@@ -72,7 +72,7 @@ pub struct Part<'r> {
 }
 
 /// Sums of all sites and caches.
-pub fn parts_of(result: &Analysis) -> impl Iterator<Item = Part<'_>> {
+pub fn parts_of(result: &Analysis) -> impl Iterator<Item = CachePart<'_>> {
     let usual = usual_names(result);
     let sites = result.balance.sites.iter().enumerate();
     let sites = sites.filter_map(move |(number, parts)| {
@@ -87,7 +87,7 @@ pub fn parts_of(result: &Analysis) -> impl Iterator<Item = Part<'_>> {
                 (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
             };
             let is_inferred = site.api == Api::Cache && name.is_none() && usual.is_some();
-            Part { number, site, key, is_inferred, totals }
+            CachePart { number, site, key, is_inferred, totals }
         })
     })
 }

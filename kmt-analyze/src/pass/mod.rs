@@ -107,7 +107,7 @@ pub fn run(session: &Session<'_>, request: &Request<'_>) -> Analysis {
         HashMap::new()
     };
     let mut selector = Selector::new(session, request.selection, usual);
-    let Sample { direct_map: found, classes_seen } = sample(session.trace);
+    let ChunkSample { direct_map: found, classes_seen } = sample(session.trace);
     let recorded = recorded_direct_map(session.trace);
     let first = recorded.or(found);
     let (mut result, elected) = pass(session, request, &mut selector, first);
@@ -289,14 +289,14 @@ const SAMPLE_VOTES: u64 = 32;
 const SAMPLE_CHUNKS: usize = 64;
 
 /// Result of a sample of chunks.
-struct Sample {
+struct ChunkSample {
     direct_map: Option<DirectMap>,
     /// True for classes with events, by class index.
     classes_seen: Vec<bool>,
 }
 
 /// Finds the direct map from some chunks of each CPU; the order across CPUs does not matter for it.
-fn sample(trace: &Trace<'_>) -> Sample {
+fn sample(trace: &Trace<'_>) -> ChunkSample {
     let mut decoder = Decoder::new(trace, Interests::empty());
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
     let mut election = Election::new(page_size.trailing_zeros());
@@ -327,5 +327,5 @@ fn sample(trace: &Trace<'_>) -> Sample {
         }
     }
     let direct_map = election.result().filter(|_| has_pages(trace));
-    Sample { direct_map, classes_seen: decoder.classes_seen }
+    ChunkSample { direct_map, classes_seen: decoder.classes_seen }
 }

@@ -15,8 +15,8 @@ pub struct LookArgs {
     #[arg(long, global = true)]
     pub bytes: bool,
     /// Clock of event times
-    #[arg(long, global = true, value_enum, value_name = "CLOCK", default_value_t = Clock::Start)]
-    pub clock: Clock,
+    #[arg(long, global = true, value_enum, value_name = "CLOCK", default_value_t = ClockArg::Start)]
+    pub clock: ClockArg,
     /// Use colour
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     pub color: Colour,
@@ -27,7 +27,7 @@ pub struct LookArgs {
 
 /// Clock of event times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Clock {
+pub enum ClockArg {
     /// Seconds from the start of the trace
     #[default]
     Start,
@@ -58,7 +58,7 @@ impl LookArgs {
                 Colour::Never => false,
                 Colour::Auto => terminal::has_colour(env),
             },
-            wall_clock: self.clock == Clock::Wall,
+            wall_clock: self.clock == ClockArg::Wall,
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::common::ReportContext;
-use super::common::answer::Answer;
+use super::common::answer::MaybeRefused;
 use super::common::stated::{Keys, SelectionRow, Stated};
 use super::common::trust::{TrustRow, warnings};
 use super::output::{Output, Show};
@@ -107,7 +107,13 @@ pub fn refuse(
     reason: &str,
 ) -> Result<Outcome> {
     if output.json {
-        emit(about, context, output, || Answer::<()>::Refused { refused: reason.to_owned() }, Vec::new)?;
+        emit(
+            about,
+            context,
+            output,
+            || MaybeRefused::<()>::Refused { refused: reason.to_owned() },
+            Vec::new,
+        )?;
     }
     Err(Failure::new(format!("{}: no {title}: {reason}", context.session.path.display())))
 }

@@ -53,7 +53,7 @@ pub use leaks::Leaks;
 pub use lifetimes::{Lifetimes, Temporary};
 pub use pages::Pages;
 pub use peak::PeakReport;
-pub use registry::{Entry, Group, REPORTS};
+pub use registry::{Entry, REPORTS, ReportGroup};
 pub use report::{Answer, AnyReport, Pending, Report};
 pub use run::{collect, needs};
 pub use sizes::Sizes;

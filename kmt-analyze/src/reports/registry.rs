@@ -28,7 +28,7 @@ use crate::pass::selection::Selection;
 
 /// Question that a command answers: the help lists commands by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub enum ReportGroup {
     /// Holders and kinds of memory.
     Memory,
     /// Growth and lifetimes.
@@ -43,7 +43,7 @@ pub enum Group {
     Exchange,
 }
 
-impl Group {
+impl ReportGroup {
     /// All groups, in the order of the help.
     pub const ALL: [Self; 6] =
         [Self::Memory, Self::Grows, Self::Waits, Self::Compare, Self::Events, Self::Exchange];
@@ -63,27 +63,27 @@ impl Group {
 
 /// All reports, in the order in which `all` and the help have them.
 pub static REPORTS: [Entry; 21] = [
-    Entry::of::<Findings>(Group::Memory),
-    Entry::of::<Summary>(Group::Memory),
-    Entry::of::<Grouped<Callers>>(Group::Memory),
-    Entry::of::<Grouped<Caches>>(Group::Memory),
-    Entry::of::<Grouped<Sizes>>(Group::Memory),
-    Entry::of::<SlabInfo>(Group::Grows),
-    Entry::of::<Grouped<TaskReport>>(Group::Memory),
-    Entry::of::<Pages>(Group::Memory),
-    Entry::of::<Lifetimes>(Group::Grows),
-    Entry::of::<Temporary>(Group::Grows),
-    Entry::of::<PeakReport>(Group::Grows),
-    Entry::of::<TimelineReport>(Group::Grows),
-    Entry::of::<Leaks>(Group::Grows),
-    Entry::of::<Fragmentation>(Group::Memory),
-    Entry::of::<Latency>(Group::Waits),
-    Entry::of::<CrossCpuReport>(Group::Waits),
-    Entry::of::<AnomalyReport>(Group::Events),
-    Entry::of::<CallGraph>(Group::Memory),
-    Entry::of::<WhatIf>(Group::Compare),
-    Entry::of::<Events>(Group::Events),
-    Entry::of::<WhoReport>(Group::Events),
+    Entry::of::<Findings>(ReportGroup::Memory),
+    Entry::of::<Summary>(ReportGroup::Memory),
+    Entry::of::<Grouped<Callers>>(ReportGroup::Memory),
+    Entry::of::<Grouped<Caches>>(ReportGroup::Memory),
+    Entry::of::<Grouped<Sizes>>(ReportGroup::Memory),
+    Entry::of::<SlabInfo>(ReportGroup::Grows),
+    Entry::of::<Grouped<TaskReport>>(ReportGroup::Memory),
+    Entry::of::<Pages>(ReportGroup::Memory),
+    Entry::of::<Lifetimes>(ReportGroup::Grows),
+    Entry::of::<Temporary>(ReportGroup::Grows),
+    Entry::of::<PeakReport>(ReportGroup::Grows),
+    Entry::of::<TimelineReport>(ReportGroup::Grows),
+    Entry::of::<Leaks>(ReportGroup::Grows),
+    Entry::of::<Fragmentation>(ReportGroup::Memory),
+    Entry::of::<Latency>(ReportGroup::Waits),
+    Entry::of::<CrossCpuReport>(ReportGroup::Waits),
+    Entry::of::<AnomalyReport>(ReportGroup::Events),
+    Entry::of::<CallGraph>(ReportGroup::Memory),
+    Entry::of::<WhatIf>(ReportGroup::Compare),
+    Entry::of::<Events>(ReportGroup::Events),
+    Entry::of::<WhoReport>(ReportGroup::Events),
 ];
 
 /// The report of a command line, or its error.
@@ -95,7 +95,7 @@ pub struct Entry {
     /// See [`Report::NAME`].
     pub name: &'static str,
     /// Its group in the help.
-    pub group: Group,
+    pub group: ReportGroup,
     /// See [`Report::TITLE`].
     pub title: &'static str,
     /// See [`Report::ABOUT`].
@@ -118,7 +118,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    const fn of<R: Report>(group: Group) -> Self {
+    const fn of<R: Report>(group: ReportGroup) -> Self {
         Self {
             name: R::NAME,
             group,

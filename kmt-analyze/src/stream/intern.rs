@@ -154,14 +154,14 @@ const NAME_MAX: usize = 255;
 
 /// Space for names and stacks, in bytes; beyond the limit, new ones share one number.
 #[derive(Debug)]
-struct Texts {
+struct TextSpace {
     used: u64,
     max: u64,
     /// Bytes including the longest one that was left out; 0: none.
     over: u64,
 }
 
-impl Default for Texts {
+impl Default for TextSpace {
     fn default() -> Self {
         Self { used: 0, max: RunLimits::default().texts, over: 0 }
     }
@@ -183,16 +183,16 @@ pub struct Interner {
     /// Call stacks, the innermost address first.
     pub stacks: InternTable<Vec<u64>>,
     /// Space for names and stacks.
-    texts: Texts,
+    texts: TextSpace,
     /// Names of allocation flags, as the kernel prints them.
     pub gfp: HashMap<u64, Vec<u8>>,
     /// Selected items.
-    pub selected: Selected,
+    pub selected: SelectedItems,
 }
 
 /// Flags of interned items, by number; all are true until [`Decoder::news`](super::decode::Decoder::news) has decided.
 #[derive(Debug, Default)]
-pub struct Selected {
+pub struct SelectedItems {
     /// Sites of slab allocations.
     pub sites: Vec<bool>,
     /// Kinds of page allocations.

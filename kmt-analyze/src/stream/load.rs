@@ -36,19 +36,19 @@ pub struct Loader<'t, 'd> {
 }
 
 /// A chunk that a worker is asked to read, and the channel for it.
-struct Order<'d> {
+struct ReadOrder<'d> {
     number: usize,
     to: SyncSender<Read<'d>>,
 }
 
 /// Orders for workers. With the last worker those that are left go, so that nothing waits for them.
 #[derive(Clone)]
-pub struct Orders<'d>(Arc<Mutex<Receiver<Order<'d>>>>);
+pub struct Orders<'d>(Arc<Mutex<Receiver<ReadOrder<'d>>>>);
 
 /// The merge's side: chunks that it takes, and those that are ordered ahead.
 pub struct Chunks<'l, 't, 'd> {
     loader: &'l Loader<'t, 'd>,
-    orders: Sender<Order<'d>>,
+    orders: Sender<ReadOrder<'d>>,
     /// By number of the chunk, as far as they are ordered; `None`: taken, or not read ahead.
     arriving: Vec<Option<Receiver<Read<'d>>>>,
     taken: usize,
@@ -120,7 +120,7 @@ impl<'d> Orders<'d> {
     /// Reads chunks until there are no more orders; called on worker threads.
     pub fn work(self, loader: &Loader<'_, 'd>) {
         let next = || self.0.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        while let Ok(Order { number, to }) = next() {
+        while let Ok(ReadOrder { number, to }) = next() {
             if let Some(job) = loader.jobs.get(number) {
                 // The merge may have ended.
                 let _ = to.send(loader.read(job));
@@ -153,7 +153,7 @@ impl<'l, 't, 'd> Chunks<'l, 't, 'd> {
         let ahead = AHEAD.max(self.loader.streams.len() * 2);
         for number in self.arriving.len()..self.loader.jobs.len().min(self.taken.saturating_add(ahead)) {
             let (to, from) = sync_channel(1);
-            let is_sent = self.orders.send(Order { number, to }).is_ok();
+            let is_sent = self.orders.send(ReadOrder { number, to }).is_ok();
             self.arriving.push(is_sent.then_some(from));
         }
     }

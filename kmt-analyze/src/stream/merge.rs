@@ -24,18 +24,18 @@ fn batch(cpus: usize) -> usize {
 
 /// A tree of merges.
 pub struct Merged<'l, 't, 'd> {
-    root: Node<'d>,
-    source: Source<'l, 't, 'd>,
+    root: MergeNode<'d>,
+    source: OpSource<'l, 't, 'd>,
 }
 
 /// Source of the operations of the leaves.
-struct Source<'l, 't, 'd> {
+struct OpSource<'l, 't, 'd> {
     chunks: Chunks<'l, 't, 'd>,
     decoder: Decoder<'t>,
     damages: Vec<Damage>,
 }
 
-enum Node<'d> {
+enum MergeNode<'d> {
     Leaf(Box<Leaf<'d>>),
     Pair(Box<Pair<'d>>),
     /// All of its operations are taken: no later batch looks below it.
@@ -52,8 +52,8 @@ struct Leaf<'d> {
 }
 
 struct Pair<'d> {
-    left: Node<'d>,
-    right: Node<'d>,
+    left: MergeNode<'d>,
+    right: MergeNode<'d>,
     ready: Ready,
 }
 
@@ -75,28 +75,28 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     pub fn new(chunks: Chunks<'l, 't, 'd>, decoder: Decoder<'t>) -> Self {
         let batch = batch(chunks.streams().len());
         let leaf = |jobs: &Vec<usize>| {
-            Node::Leaf(Box::new(Leaf {
+            MergeNode::Leaf(Box::new(Leaf {
                 jobs: jobs.clone().into_iter(),
                 open: None,
                 behind_damage: false,
                 ready: Ready::new(batch),
             }))
         };
-        let mut nodes: Vec<Node<'d>> = chunks.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
+        let mut nodes: Vec<MergeNode<'d>> = chunks.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
         // Neighbours are paired, so the lower CPU is always on the left.
         while nodes.len() > 1 {
             let mut next = Vec::with_capacity(nodes.len().div_ceil(2));
             let mut rest = nodes.into_iter();
             while let Some(left) = rest.next() {
                 next.push(match rest.next() {
-                    Some(right) => Node::Pair(Box::new(Pair { left, right, ready: Ready::new(batch) })),
+                    Some(right) => MergeNode::Pair(Box::new(Pair { left, right, ready: Ready::new(batch) })),
                     None => left,
                 });
             }
             nodes = next;
         }
         let root = nodes.pop().unwrap_or_else(|| leaf(&Vec::new()));
-        Self { root, source: Source { chunks, decoder, damages: Vec::new() } }
+        Self { root, source: OpSource { chunks, decoder, damages: Vec::new() } }
     }
 
     /// The next operations, none at the end; and the items that they number first.
@@ -113,7 +113,7 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     }
 }
 
-impl<'d> Node<'d> {
+impl<'d> MergeNode<'d> {
     /// Available operations.
     #[inline]
     fn front(&self) -> &[Op] {
@@ -135,7 +135,7 @@ impl<'d> Node<'d> {
     }
 
     /// Makes operations available, unless this is the end.
-    fn fill(&mut self, source: &mut Source<'_, '_, 'd>) {
+    fn fill(&mut self, source: &mut OpSource<'_, '_, 'd>) {
         if !self.front().is_empty() {
             return;
         }
@@ -151,7 +151,7 @@ impl<'d> Node<'d> {
 }
 
 impl<'d> Leaf<'d> {
-    fn fill(&mut self, source: &mut Source<'_, '_, 'd>) {
+    fn fill(&mut self, source: &mut OpSource<'_, '_, 'd>) {
         (self.ready.at, self.ready.end) = (0, 0);
         while self.ready.end == 0 {
             if let Some(open) = self.open.as_mut().filter(|o| !o.is_done()) {
@@ -175,7 +175,7 @@ impl<'d> Leaf<'d> {
 }
 
 impl<'d> Pair<'d> {
-    fn fill(&mut self, source: &mut Source<'_, '_, 'd>) {
+    fn fill(&mut self, source: &mut OpSource<'_, '_, 'd>) {
         let mut filled = 0;
         while let Some(out) = self.ready.ops.get_mut(filled..).filter(|o| !o.is_empty()) {
             self.left.fill(source);

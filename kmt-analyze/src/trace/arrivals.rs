@@ -20,14 +20,14 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A file that may grow, or a stream.
 pub struct Arrivals<'p> {
     path: &'p Path,
-    input: Input,
+    input: ArrivalInput,
     /// `None` for bytes in memory, which never wait.
     interrupt: Option<Interrupt>,
     /// When SIGINT was first seen.
     interrupted: Option<Instant>,
 }
 
-enum Input {
+enum ArrivalInput {
     Held(io::Cursor<Vec<u8>>),
     Stream(io::StdinLock<'static>),
     File(File),
@@ -48,11 +48,11 @@ impl<'p> Arrivals<'p> {
     /// Opens a file; `-` is standard input.
     pub fn open(path: &'p Path, env: &Env) -> Result<Self> {
         let input = match env.file(path) {
-            Some(bytes) => Input::Held(io::Cursor::new(bytes)),
-            None if path == Path::new("-") => Input::Stream(io::stdin().lock()),
-            None => Input::File(File::open(path).map_err(|e| Failure::io("opening", path, &e))?),
+            Some(bytes) => ArrivalInput::Held(io::Cursor::new(bytes)),
+            None if path == Path::new("-") => ArrivalInput::Stream(io::stdin().lock()),
+            None => ArrivalInput::File(File::open(path).map_err(|e| Failure::io("opening", path, &e))?),
         };
-        let waits = !matches!(input, Input::Held(_));
+        let waits = !matches!(input, ArrivalInput::Held(_));
         let interrupt = waits.then(Interrupt::watch).transpose();
         let interrupt = interrupt.map_err(|e| Failure::new(format!("cannot watch for signals: {e}")))?;
         Ok(Self { path, input, interrupt, interrupted: None })
@@ -64,7 +64,7 @@ impl<'p> Arrivals<'p> {
             if self.interrupt.as_ref().is_some_and(Interrupt::is_received) {
                 let since = *self.interrupted.get_or_insert_with(Instant::now);
                 // A file is read as far as it is there; a stream for a moment longer.
-                if matches!(self.input, Input::Stream(_)) && since.elapsed() > GRACE {
+                if matches!(self.input, ArrivalInput::Stream(_)) && since.elapsed() > GRACE {
                     return Ok(Arrival::Interrupted);
                 }
             }
@@ -72,12 +72,12 @@ impl<'p> Arrivals<'p> {
                 continue;
             }
             let read = match &mut self.input {
-                Input::Held(bytes) => bytes.read(buffer),
-                Input::Stream(stream) => stream.read(buffer),
-                Input::File(file) => file.read(buffer),
+                ArrivalInput::Held(bytes) => bytes.read(buffer),
+                ArrivalInput::Stream(stream) => stream.read(buffer),
+                ArrivalInput::File(file) => file.read(buffer),
             };
             match read {
-                Ok(0) if matches!(self.input, Input::File(_)) && !is_finished => {
+                Ok(0) if matches!(self.input, ArrivalInput::File(_)) && !is_finished => {
                     if self.interrupted.is_some() {
                         return Ok(Arrival::Interrupted);
                     }
@@ -93,7 +93,7 @@ impl<'p> Arrivals<'p> {
 
     /// False if a stream had nothing for a moment.
     fn is_ready(&self) -> Result<bool> {
-        let Input::Stream(stream) = &self.input else { return Ok(true) };
+        let ArrivalInput::Stream(stream) = &self.input else { return Ok(true) };
         let wait = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
         let mut fds = [PollFd::new(stream, PollFlags::IN)];
         match poll(&mut fds, Some(&wait)) {

@@ -17,7 +17,7 @@ pub struct Comms {
 }
 
 /// Fields of an event with the name of a task.
-struct Source {
+struct NameSource {
     class: usize,
     /// Field of the task; `None`: the running task.
     pid: Option<usize>,
@@ -37,7 +37,7 @@ const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
 
 /// Names found in events.
 #[derive(Default)]
-struct Found {
+struct FoundName {
     /// Task, time, name.
     rows: Vec<(i32, u64, Vec<u8>)>,
     last: HashMap<i32, Vec<u8>, IntHash>,
@@ -53,7 +53,7 @@ impl Comms {
             names.add(task.pid, task.time, task.comm.to_vec());
         }
         if !has_all_names(trace) {
-            let found = Found::of(trace);
+            let found = FoundName::of(trace);
             // The kernel's `trace` file has the last name of a task in all of its lines.
             if trace.metadata().text("source") == Some("ftrace text") {
                 names.by_pid.retain(|pid, _| !found.last.contains_key(pid));
@@ -77,7 +77,7 @@ impl Comms {
         self.by_pid.entry(pid).or_default().push((time, name));
     }
 
-    fn merge(&mut self, found: Found) {
+    fn merge(&mut self, found: FoundName) {
         for (pid, old) in found.before {
             // saved_cmdlines has last names without a time: the event is better.
             self.by_pid.entry(pid).or_default().retain(|(time, _)| *time > 0);
@@ -143,12 +143,12 @@ fn has_all_names(trace: &Trace<'_>) -> bool {
         && is_recorded("task_rename")
 }
 
-impl Found {
+impl FoundName {
     /// Names in events of a trace. Reads only the chunks that may have such events.
     fn of(trace: &Trace<'_>) -> Self {
         let mut found = Self::default();
         let schema = trace.schema();
-        let mut all: HashMap<usize, Vec<Source>, IntHash> = HashMap::default();
+        let mut all: HashMap<usize, Vec<NameSource>, IntHash> = HashMap::default();
         for source in schema.classes().flat_map(|(index, class)| sources(index, class)) {
             all.entry(source.class).or_default().push(source);
         }
@@ -182,7 +182,7 @@ impl Found {
         found
     }
 
-    fn event(&mut self, source: &Source, event: &Event<'_>) {
+    fn event(&mut self, source: &NameSource, event: &Event<'_>) {
         let pid = match source.pid {
             None => event.pid(),
             Some(field) => event.uint(field).map_or(0, |pid| pid as i32),
@@ -201,11 +201,11 @@ impl Found {
     }
 }
 
-fn sources(index: usize, class: &EventClass) -> impl Iterator<Item = Source> + '_ {
+fn sources(index: usize, class: &EventClass) -> impl Iterator<Item = NameSource> + '_ {
     let sources = SOURCES.iter().filter(|s| s.0 == class.system && s.1 == class.name);
     sources.filter_map(move |(_, event, pid, comm, old)| {
         let field = class.field_named(pid);
-        Some(Source {
+        Some(NameSource {
             class: index,
             pid: if *event == "task_rename" { field } else { Some(field?) },
             comm: class.field_named(comm)?,

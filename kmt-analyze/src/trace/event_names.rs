@@ -11,13 +11,13 @@ const NAMED_MAX: usize = 12;
 
 /// Event classes selected by patterns; all of them without patterns.
 #[derive(Debug)]
-pub struct Selected<'o> {
+pub struct SelectedEvents<'o> {
     patterns: &'o [String],
     /// Cached result by class index.
     cached: Vec<Option<bool>>,
 }
 
-impl<'o> Selected<'o> {
+impl<'o> SelectedEvents<'o> {
     /// A selection for a schema that may still grow.
     pub fn new(patterns: &'o [String]) -> Self {
         Self { patterns, cached: Vec::new() }

@@ -5,11 +5,11 @@ use std::ops::Deref;
 
 /// One line of /proc/slabinfo, version 2.1 (mm/slab_common.c, 4.4 to 7.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlabInfo {
+pub struct SlabInfoLine {
     /// Cache.
     pub name: String,
     /// Objects in use, counting whole CPU slabs and per-CPU sheaves. 6.10 and later estimate it if many slabs are
-    /// partly full, see [`SlabInfo::in_use_max`].
+    /// partly full, see [`SlabInfoLine::in_use_max`].
     pub active_objs: u64,
     /// Capacity of the slabs in objects.
     pub num_objs: u64,
@@ -26,7 +26,7 @@ pub struct SlabInfo {
 /// mm/slub.c since 6.10, commit 046f4c69090c). The number of partly full slabs is not in the file.
 const COUNTED_SLABS: u64 = 10_000;
 
-impl SlabInfo {
+impl SlabInfoLine {
     /// Largest number of objects in use: the capacity, if the kernel may have estimated.
     pub fn in_use_max(&self) -> u64 {
         if self.num_slabs > COUNTED_SLABS { self.num_objs } else { self.active_objs }
@@ -42,7 +42,7 @@ impl SlabInfo {
 /// Caches of one reading, by name; and their objects by the size in their names, for kmalloc's caches.
 #[derive(Debug, Clone, Default)]
 pub struct SlabCaches {
-    by_name: BTreeMap<String, SlabInfo>,
+    by_name: BTreeMap<String, SlabInfoLine>,
     by_size: HashMap<String, Objects>,
 }
 
@@ -57,7 +57,7 @@ pub struct Objects {
 
 impl Objects {
     /// Objects of one cache.
-    pub fn of(info: &SlabInfo) -> Self {
+    pub fn of(info: &SlabInfoLine) -> Self {
         Self { active: info.active_objs, in_use_max: info.in_use_max() }
     }
 
@@ -70,7 +70,7 @@ impl Objects {
 }
 
 impl Deref for SlabCaches {
-    type Target = BTreeMap<String, SlabInfo>;
+    type Target = BTreeMap<String, SlabInfoLine>;
 
     fn deref(&self) -> &Self::Target {
         &self.by_name
@@ -78,7 +78,7 @@ impl Deref for SlabCaches {
 }
 
 impl SlabCaches {
-    fn of(by_name: BTreeMap<String, SlabInfo>) -> Self {
+    fn of(by_name: BTreeMap<String, SlabInfoLine>) -> Self {
         let mut by_size: HashMap<String, Objects> = HashMap::new();
         for (name, info) in &by_name {
             let size = name.rsplit_once('-').map(|(_, size)| size);
@@ -106,7 +106,7 @@ pub fn parse(text: &[u8]) -> SlabCaches {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let number = |at: usize| words.get(at)?.parse::<u64>().ok();
         let slabdata = words.iter().position(|w| *w == "slabdata")?;
-        Some(SlabInfo {
+        Some(SlabInfoLine {
             name: (*words.first()?).to_owned(),
             active_objs: number(1)?,
             num_objs: number(2)?,
@@ -167,7 +167,7 @@ mod tests {
         let one = &all["v9fs_inode_cache"];
         assert_eq!((one.active_objs, one.num_objs, one.objsize, one.num_slabs), (66, 67, 728, 4));
         assert_eq!(one.in_use_max(), 66);
-        let many = SlabInfo { num_slabs: 10_001, ..one.clone() };
+        let many = SlabInfoLine { num_slabs: 10_001, ..one.clone() };
         assert_eq!(many.in_use_max(), 67, "the kernel may have looked at some of the slabs only");
         assert_eq!(one.tail_bytes(4096), 4 * 4096 - 22 * 728);
     }

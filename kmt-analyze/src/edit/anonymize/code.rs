@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
 use kmt_format::read::SymbolTable;
 
-use super::keys::{Keys, Purpose};
+use super::keys::{Purpose, SecretKeys};
 use super::texts::Texts;
 
 /// Parts of a module farther apart than this were placed separately by the kernel.
@@ -21,7 +21,7 @@ const FUNCTION_STEP: u64 = 4096;
 
 /// A function with its addresses in the trace.
 #[derive(Debug)]
-struct Function<'t> {
+struct HiddenFunction<'t> {
     name: Cow<'t, [u8]>,
     owner: Option<&'t [u8]>,
     size: u64,
@@ -70,17 +70,17 @@ impl Code {
         table: Option<&SymbolTable<'_>>,
         addresses: &BTreeSet<u64>,
         long_size: usize,
-        keys: &Keys,
+        keys: &SecretKeys,
         hiding: Hiding<'_>,
         texts: &mut Texts,
     ) -> Option<Self> {
-        let mut functions: BTreeMap<u64, Function<'_>> = BTreeMap::new();
+        let mut functions: BTreeMap<u64, HiddenFunction<'_>> = BTreeMap::new();
         let mut nameless = Vec::new();
         for &address in addresses {
             match table.and_then(|t| t.resolve(address)) {
                 Some(found) => {
                     let start = address.wrapping_sub(found.offset);
-                    let new = Function {
+                    let new = HiddenFunction {
                         name: found.name,
                         owner: found.module,
                         size: found.size,
@@ -139,7 +139,7 @@ impl Code {
 
     fn show(
         &mut self,
-        functions: &BTreeMap<u64, Function<'_>>,
+        functions: &BTreeMap<u64, HiddenFunction<'_>>,
         regions: &[Region<'_>],
         places: &[u64],
         table: Option<&SymbolTable<'_>>,
@@ -166,7 +166,13 @@ impl Code {
     }
 
     /// Places functions in random order, each with room for its call sites in random order.
-    fn hide(&mut self, functions: &BTreeMap<u64, Function<'_>>, first: u64, keys: &Keys, texts: &mut Texts) {
+    fn hide(
+        &mut self,
+        functions: &BTreeMap<u64, HiddenFunction<'_>>,
+        first: u64,
+        keys: &SecretKeys,
+        texts: &mut Texts,
+    ) {
         let mut order: Vec<_> = functions.iter().collect();
         order.sort_by_key(|(start, _)| keys.number(Purpose::TextOrder, **start, 0));
         let mut address = first;
@@ -187,7 +193,7 @@ impl Code {
         }
     }
 
-    fn shuffle(&mut self, addresses: &[u64], first: u64, keys: &Keys) {
+    fn shuffle(&mut self, addresses: &[u64], first: u64, keys: &SecretKeys) {
         let mut order = addresses.to_vec();
         order.sort_by_key(|&address| keys.number(Purpose::TextOrder, address, 2));
         self.moved.extend(order.into_iter().zip((0..).map(|number| first + number * SITE_STEP)));
@@ -195,7 +201,7 @@ impl Code {
 }
 
 /// Size of a hidden function in bytes: the same for all except those with very many call sites.
-fn step(function: &Function<'_>) -> u64 {
+fn step(function: &HiddenFunction<'_>) -> u64 {
     ((function.sites.len() as u64 + 1) * SITE_STEP).next_multiple_of(FUNCTION_STEP)
 }
 
@@ -208,7 +214,10 @@ fn bounds<'t>(table: Option<&'t SymbolTable<'_>>) -> Vec<(u64, Cow<'t, [u8]>)> {
 }
 
 /// Parts that move as a whole: the image, and the contiguous parts of each module.
-fn regions<'t>(functions: &BTreeMap<u64, Function<'t>>, table: Option<&SymbolTable<'_>>) -> Vec<Region<'t>> {
+fn regions<'t>(
+    functions: &BTreeMap<u64, HiddenFunction<'t>>,
+    table: Option<&SymbolTable<'_>>,
+) -> Vec<Region<'t>> {
     let mut by_owner: BTreeMap<Option<&'t [u8]>, Vec<Region<'t>>> = BTreeMap::new();
     for (&start, function) in functions {
         let last = function.sites.iter().copied().max().unwrap_or(start);
@@ -235,7 +244,7 @@ fn regions<'t>(functions: &BTreeMap<u64, Function<'t>>, table: Option<&SymbolTab
 }
 
 /// A page for each part, in an order and with gaps that depend on the key alone; `None` if the zone is too small.
-fn places(lens: &[u64], (first, room): (u64, u64), keys: &Keys) -> Option<Vec<u64>> {
+fn places(lens: &[u64], (first, room): (u64, u64), keys: &SecretKeys) -> Option<Vec<u64>> {
     const PAGE: u64 = 4096;
     let pages: Vec<u64> = lens.iter().map(|len| len / PAGE + 2).collect();
     let needed = pages.iter().try_fold(0u64, |sum, &p| sum.checked_add(p))?;
@@ -258,7 +267,7 @@ mod tests {
 
     #[test]
     fn parts_lie_apart_in_their_zone() {
-        let keys = Keys::new(Some(5)).unwrap();
+        let keys = SecretKeys::new(Some(5)).unwrap();
         let lens = [10_000, 5, 1 << 20];
         let zone = (0xc000_0000, 0x3fc0_0000);
         let places = places(&lens, zone, &keys).unwrap();

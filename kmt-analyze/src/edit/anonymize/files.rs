@@ -119,8 +119,8 @@ fn conditions(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::Keys;
-    use super::super::texts::Caches;
+    use super::super::keys::SecretKeys;
+    use super::super::texts::CacheTexts;
     use super::*;
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn caches_stand_in_the_order_of_their_names() {
-        let mut texts = Texts::new(Keys::new(Some(1)).unwrap(), Caches::Keep);
+        let mut texts = Texts::new(SecretKeys::new(Some(1)).unwrap(), CacheTexts::Keep);
         let text = "slabinfo - version: 2.1\n# name\nzz 1 2 3 : tunables 0 0 0 : slabdata 1 1 0\naa 1 2 secret\nbb 4 5 6\n";
         let lines = slabinfo(text, &mut texts);
         let names: Vec<&str> = lines.lines().skip(2).filter_map(|l| l.split(' ').next()).collect();

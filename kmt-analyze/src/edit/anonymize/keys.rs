@@ -36,11 +36,11 @@ pub enum Purpose {
 /// A key of 128 bits. SipHash-2-4 is a keyed pseudorandom function: without the key, a number reveals nothing about
 /// another one.
 #[derive(Debug, Clone, Copy)]
-pub struct Keys {
+pub struct SecretKeys {
     key: (u64, u64),
 }
 
-impl Keys {
+impl SecretKeys {
     /// A key from the kernel's random source, or from a seed, which must not be guessed.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn numbers_are_distinct_and_never_their_own() {
-        let keys = Keys::new(Some(7)).unwrap();
+        let keys = SecretKeys::new(Some(7)).unwrap();
         let values: BTreeSet<u64> = (0..75).collect();
         let drawn = keys.draw(Purpose::Pids, &values, 0..100).unwrap();
         let distinct: BTreeSet<u64> = drawn.values().copied().collect();
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn fresh_keys_differ_and_seeds_repeat() {
-        let number = |seed| Keys::new(seed).unwrap().number(Purpose::Frames, 1, 0);
+        let number = |seed| SecretKeys::new(seed).unwrap().number(Purpose::Frames, 1, 0);
         assert_ne!(number(None), number(None));
         assert_eq!(number(Some(3)), number(Some(3)));
         assert_ne!(number(Some(3)), number(Some(4)));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::keys::{Keys, Purpose};
+use super::keys::{Purpose, SecretKeys};
 
 /// The low 56 bits of an address: arm64 keeps tags above them.
 const ADDRESS_BITS: u64 = (1 << 56) - 1;
@@ -87,7 +87,7 @@ pub struct Memory {
 
 impl Memory {
     /// New places of these addresses; `None` if there is no room.
-    pub fn new(shape: Shape, keys: &Keys, data: &DataAddresses) -> Option<Self> {
+    pub fn new(shape: Shape, keys: &SecretKeys, data: &DataAddresses) -> Option<Self> {
         let blocks = |bytes: u64| (bytes >> shape.block_shift).max(1);
         // 64-bit: the heap from 2^52, other pages from 2^53, the text from 2^54. 32-bit: the heap below 3 GiB, the
         // text above it, other pages from 3.5 GiB.
@@ -191,7 +191,7 @@ mod tests {
             data.heap.insert(shape.block(base + (pfn << 12)).0);
         }
         data.pages.insert(shape.page(0xffff_c900_0000_1234));
-        let memory = Memory::new(shape, &Keys::new(Some(1)).unwrap(), &data).unwrap();
+        let memory = Memory::new(shape, &SecretKeys::new(Some(1)).unwrap(), &data).unwrap();
         for pfn in [5u64, 1500, 90_000] {
             let (frame, address) = (memory.frame(pfn, 8), memory.heap(base + (pfn << 12) + 64));
             assert_ne!(frame >> 10, pfn >> 10);
@@ -209,6 +209,6 @@ mod tests {
     fn what_has_no_room_is_refused() {
         let shape = Shape::new(4, 4096, 0, None);
         let data = DataAddresses { heap: (0..1000).collect(), ..DataAddresses::default() };
-        assert!(Memory::new(shape, &Keys::new(Some(1)).unwrap(), &data).is_none());
+        assert!(Memory::new(shape, &SecretKeys::new(Some(1)).unwrap(), &data).is_none());
     }
 }

@@ -30,12 +30,12 @@ use kmt_format::write::{StatsTaken, Task};
 
 use self::code::{Code, Hiding};
 use self::fields::ClassMask;
-use self::keys::{Keys, Purpose};
+use self::keys::{Purpose, SecretKeys};
 use self::manifest::Manifest;
 use self::memory::{Memory, Shape};
 use self::record::Masks;
 use self::survey::Survey;
-use self::texts::{Caches, Texts};
+use self::texts::{CacheTexts, Texts};
 use super::copy::{Copy, failed};
 use crate::collect::Collectors;
 use crate::export::output::Target;
@@ -78,7 +78,7 @@ pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
             .hint("with --json give -o a file"));
     }
     let trace = session.trace;
-    let keys = Keys::new(options.seed)?;
+    let keys = SecretKeys::new(options.seed)?;
     let plans = plans(session);
     let mut masks = masks(session, options, keys, &plans)?;
     let mut manifest = Manifest::new(session, &plans, options);
@@ -117,7 +117,12 @@ fn plans(session: &Session<'_>) -> Vec<Option<ClassMask>> {
 }
 
 /// Reads all events once, and draws the new values.
-fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<ClassMask>]) -> Result<Masks> {
+fn masks(
+    session: &Session<'_>,
+    options: &Options,
+    keys: SecretKeys,
+    plans: &[Option<ClassMask>],
+) -> Result<Masks> {
     let trace = session.trace;
     let header = trace.header();
     let shape = shape(session);
@@ -125,9 +130,9 @@ fn masks(session: &Session<'_>, options: &Options, keys: Keys, plans: &[Option<C
     sampled_sites(session, &mut survey, &shape);
     let is_public = options.audience == Some(Audience::Public);
     let caches = match (options.hide_caches, is_public) {
-        (true, _) => Caches::Hide,
-        (false, true) => Caches::Mainline,
-        (false, false) => Caches::Keep,
+        (true, _) => CacheTexts::Hide,
+        (false, true) => CacheTexts::Mainline,
+        (false, false) => CacheTexts::Keep,
     };
     let mut texts = Texts::new(keys, caches);
     let hides_owner = |owner: Option<&[u8]>| {
@@ -180,7 +185,7 @@ fn sampled_sites(session: &Session<'_>, survey: &mut Survey, shape: &Shape) {
 }
 
 /// New task ids. Before Linux 4.15 or so, ids above 32,768 have no saved names.
-fn pids(survey: &Survey, keys: &Keys) -> Option<HashMap<i32, i32>> {
+fn pids(survey: &Survey, keys: &SecretKeys) -> Option<HashMap<i32, i32>> {
     let old: BTreeSet<u64> =
         survey.pids.iter().filter_map(|&pid| u64::try_from(pid).ok()).filter(|&p| p > 0).collect();
     let is_small = old.iter().next_back().is_none_or(|&pid| pid <= 32_768) && old.len() < 20_000;
@@ -190,7 +195,12 @@ fn pids(survey: &Survey, keys: &Keys) -> Option<HashMap<i32, i32>> {
 }
 
 /// A file with these classes. Its UUID depends on the key, so that nothing links it to the original.
-fn begin(session: &Session<'_>, options: &Options, keys: &Keys, plans: &[Option<ClassMask>]) -> Result<Copy> {
+fn begin(
+    session: &Session<'_>,
+    options: &Options,
+    keys: &SecretKeys,
+    plans: &[Option<ClassMask>],
+) -> Result<Copy> {
     let uuid = session.trace.header().trace_uuid;
     let words = [0, 1].map(|part| keys.text(Purpose::Uuid, "uuid", &uuid, part).to_le_bytes());
     let mut trace_uuid = [0; 16];

@@ -7,7 +7,7 @@ use kmt_format::read::Event;
 
 use super::code::Code;
 use super::fields::ClassMask;
-use super::keys::{Keys, Purpose};
+use super::keys::{Purpose, SecretKeys};
 use super::memory::Memory;
 use super::survey::words;
 use super::texts::Texts;
@@ -16,7 +16,7 @@ use super::treatment::Treatment;
 /// Replacements.
 #[derive(Debug)]
 pub struct Masks {
-    pub keys: Keys,
+    pub keys: SecretKeys,
     /// Data and frames.
     pub memory: Memory,
     /// Text.

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::keys::{Keys, Purpose};
+use super::keys::{Purpose, SecretKeys};
 use super::mainline;
 
 /// Names of caches to replace. Suffixes of memory cgroups are always replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caches {
+pub enum CacheTexts {
     /// None.
     Keep,
     /// Those that mainline Linux does not have.
@@ -19,15 +19,15 @@ pub enum Caches {
 /// Replaced texts.
 #[derive(Debug)]
 pub struct Texts {
-    keys: Keys,
-    caches: Caches,
+    keys: SecretKeys,
+    caches: CacheTexts,
     numbers: HashMap<(&'static str, Vec<u8>), u64>,
     taken: HashSet<(&'static str, u64)>,
 }
 
 impl Texts {
     /// No replacements.
-    pub fn new(keys: Keys, caches: Caches) -> Self {
+    pub fn new(keys: SecretKeys, caches: CacheTexts) -> Self {
         Self { keys, caches, numbers: HashMap::new(), taken: HashSet::new() }
     }
 
@@ -49,9 +49,9 @@ impl Texts {
     pub fn cache(&mut self, name: &[u8]) -> Vec<u8> {
         let own = name.split(|&b| b == b'(').next().unwrap_or_default();
         let is_hidden = match self.caches {
-            Caches::Keep => false,
-            Caches::Mainline => !mainline::has_cache(own),
-            Caches::Hide => !mainline::is_kmalloc(own),
+            CacheTexts::Keep => false,
+            CacheTexts::Mainline => !mainline::has_cache(own),
+            CacheTexts::Hide => !mainline::is_kmalloc(own),
         };
         if is_hidden || own.len() < name.len() { self.name(own, "cache") } else { name.to_vec() }
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn texts_stay_apart() {
-        let mut texts = Texts::new(Keys::new(Some(1)).unwrap(), Caches::Keep);
+        let mut texts = Texts::new(SecretKeys::new(Some(1)).unwrap(), CacheTexts::Keep);
         let first = texts.task(b"bash");
         assert!(first.starts_with(b"task-") && first.len() == 11);
         assert_ne!(texts.task(b"secret"), first);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_mainline_does_not_have_is_hidden_in_public() {
-        let mut texts = Texts::new(Keys::new(Some(1)).unwrap(), Caches::Mainline);
+        let mut texts = Texts::new(SecretKeys::new(Some(1)).unwrap(), CacheTexts::Mainline);
         for known in ["dentry", "kmalloc-cg-64", "ext4_inode_cache", "vm_area_struct", "bio-120"] {
             assert_eq!(texts.cache(known.as_bytes()), known.as_bytes());
         }

@@ -41,7 +41,7 @@ pub struct VerifyRow {
     /// Number of damaged places, including those beyond the limit of the list.
     pub damages_total: u64,
     /// Damaged places; of those found on opening the file, at most as many as the limit `damages`.
-    pub damages: Vec<DamageRow>,
+    pub damages: Vec<VerifyDamageRow>,
 }
 
 /// An event class with fields of a later version of the format.
@@ -57,7 +57,7 @@ pub struct UnknownRow {
 /// A damaged place of the file.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DamageRow {
+pub struct VerifyDamageRow {
     /// Offset in the file, in bytes.
     pub offset: u64,
     /// Length in bytes; 0 if no byte range applies.
@@ -73,7 +73,7 @@ pub struct DamageRow {
     pub error: String,
 }
 
-impl From<&Damage> for DamageRow {
+impl From<&Damage> for VerifyDamageRow {
     fn from(damage: &Damage) -> Self {
         let fault = match damage.error.fault() {
             Fault::Input => "input",
@@ -113,14 +113,14 @@ pub fn of(trace: &Trace<'_>, bytes: &[u8], limits: Limits) -> VerifyRows {
             unknown_fields: unknown.map(|u| UnknownRow { class: u.class, fields: u.fields }).collect(),
             index,
             damages_total,
-            damages: trace.damages().iter().chain(&events.damages).map(DamageRow::from).collect(),
+            damages: trace.damages().iter().chain(&events.damages).map(VerifyDamageRow::from).collect(),
         },
     }
 }
 
 /// Results of reading all events.
 #[derive(Default)]
-struct Events {
+struct EventTally {
     count: u64,
     /// Events that lack a field.
     unreadable: u64,
@@ -128,8 +128,8 @@ struct Events {
     damages: Vec<Damage>,
 }
 
-fn read(trace: &Trace<'_>) -> Events {
-    let mut all = Events::default();
+fn read(trace: &Trace<'_>) -> EventTally {
+    let mut all = EventTally::default();
     // Fields of a later version of the format have no value here, and are no damage.
     let later = trace.schema().unknown_fields();
     for (chunk, _) in trace.streams().values().flat_map(|s| &s.chunks) {

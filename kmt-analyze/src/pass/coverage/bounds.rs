@@ -17,13 +17,13 @@ const ENDS_OF_CALLER_MIN: u64 = 100;
 
 /// Lower and upper bound of live objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveSpan {
     pub objects: [u64; 2],
     /// Bytes allocated for them.
     pub bytes: [u64; 2],
 }
 
-impl Live {
+impl LiveSpan {
     fn plus(self, other: Self) -> Self {
         let sum = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])];
         Self { objects: sum(self.objects, other.objects), bytes: sum(self.bytes, other.bytes) }
@@ -37,7 +37,7 @@ impl Live {
 }
 
 /// Sums of a site in a cache.
-struct Part {
+struct BoundPart {
     site: u32,
     caller: (Api, u64),
     cache: usize,
@@ -49,7 +49,7 @@ struct Part {
     is_certain: bool,
 }
 
-impl Part {
+impl BoundPart {
     fn new(site: u32, caller: (Api, u64), cache: usize, totals: &Totals) -> Self {
         let Totals { bytes_live, waiting, bytes_waiting, .. } = *totals;
         let coverage = Coverage::of(totals);
@@ -66,7 +66,7 @@ struct Cache {
 
 /// Bounds of all counted objects.
 pub struct Bounds {
-    parts: Vec<Part>,
+    parts: Vec<BoundPart>,
     caches: Vec<Cache>,
     has_losses: bool,
 }
@@ -77,7 +77,7 @@ impl Bounds {
         let mut caches: Vec<Cache> = Vec::new();
         let mut numbers: HashMap<CacheKey, usize> = HashMap::new();
         let count = result.balance.sites.iter().map(|parts| parts.len()).sum();
-        let mut parts: Vec<Part> = Vec::with_capacity(count);
+        let mut parts: Vec<BoundPart> = Vec::with_capacity(count);
         for part in parts_of(result) {
             let cache = *numbers.entry(part.key).or_insert_with_key(|key| {
                 let active = slabinfo.and_then(|slabinfo| in_use_max(key, slabinfo));
@@ -88,7 +88,7 @@ impl Bounds {
             if let Some(cache) = caches.get_mut(cache) {
                 cache.size_max = cache.size_max.max(part.site.bytes_alloc);
             }
-            parts.push(Part::new(part.number, caller, cache, part.totals));
+            parts.push(BoundPart::new(part.number, caller, cache, part.totals));
         }
         let mut bounds = Self { parts, caches, has_losses };
         if !has_losses {
@@ -129,24 +129,24 @@ impl Bounds {
     }
 
     /// Sum of some parts; `None`: events were lost and no snapshot bounds it.
-    fn sum<'p>(&'p self, chosen: impl Iterator<Item = &'p Part>) -> Option<Live> {
-        let mut by_cache: BTreeMap<usize, Live> = BTreeMap::new();
-        for Part { cache, coverage, bytes_live, waiting, bytes_waiting, is_certain, .. } in chosen {
+    fn sum<'p>(&'p self, chosen: impl Iterator<Item = &'p BoundPart>) -> Option<LiveSpan> {
+        let mut by_cache: BTreeMap<usize, LiveSpan> = BTreeMap::new();
+        for BoundPart { cache, coverage, bytes_live, waiting, bytes_waiting, is_certain, .. } in chosen {
             let least = |value: u64| if *is_certain { [value, value] } else { [0, value] };
-            let mut live = Live { objects: least(coverage.live), bytes: least(*bytes_live) };
+            let mut live = LiveSpan { objects: least(coverage.live), bytes: least(*bytes_live) };
             live.objects[1] = live.objects[1].saturating_add(*waiting);
             live.bytes[1] = live.bytes[1].saturating_add(*bytes_waiting);
             let sum = by_cache.entry(*cache).or_default();
             *sum = sum.plus(live);
         }
-        by_cache.into_iter().try_fold(Live::default(), |sum, (cache, live)| {
+        by_cache.into_iter().try_fold(LiveSpan::default(), |sum, (cache, live)| {
             let Cache { active, size_max, .. } = self.caches.get(cache)?;
             let live = match (self.has_losses, active) {
                 (false, None) => live,
                 (false, Some(active)) => live.at_most(*active, *size_max),
                 (true, active) => {
                     let most = (*active)?;
-                    Live { objects: [0, most], bytes: [0, most.saturating_mul(*size_max)] }
+                    LiveSpan { objects: [0, most], bytes: [0, most.saturating_mul(*size_max)] }
                 }
             };
             Some(sum.plus(live))
@@ -154,8 +154,8 @@ impl Bounds {
     }
 
     /// Bounds of each cache.
-    pub fn by_cache(&self) -> HashMap<&CacheKey, Option<Live>> {
-        let mut parts: Vec<Vec<&Part>> = self.caches.iter().map(|_| Vec::new()).collect();
+    pub fn by_cache(&self) -> HashMap<&CacheKey, Option<LiveSpan>> {
+        let mut parts: Vec<Vec<&BoundPart>> = self.caches.iter().map(|_| Vec::new()).collect();
         for part in &self.parts {
             if let Some(parts) = parts.get_mut(part.cache) {
                 parts.push(part);
@@ -166,16 +166,16 @@ impl Bounds {
     }
 
     /// Bounds of each call site for which `is_wanted` is true.
-    pub fn by_caller(&self, is_wanted: impl Fn((Api, u64)) -> bool) -> HashMap<(Api, u64), Option<Live>> {
-        let mut parts: Vec<&Part> = self.parts.iter().filter(|part| is_wanted(part.caller)).collect();
+    pub fn by_caller(&self, is_wanted: impl Fn((Api, u64)) -> bool) -> HashMap<(Api, u64), Option<LiveSpan>> {
+        let mut parts: Vec<&BoundPart> = self.parts.iter().filter(|part| is_wanted(part.caller)).collect();
         parts.sort_by_key(|part| part.caller);
         let callers = parts.chunk_by(|a, b| a.caller == b.caller);
-        let sum = |parts: &[&Part]| Some((parts.first()?.caller, self.sum(parts.iter().copied())));
+        let sum = |parts: &[&BoundPart]| Some((parts.first()?.caller, self.sum(parts.iter().copied())));
         callers.filter_map(sum).collect()
     }
 
     /// Bounds of an interface, or of both.
-    pub fn of_api(&self, api: Option<Api>) -> Option<Live> {
+    pub fn of_api(&self, api: Option<Api>) -> Option<LiveSpan> {
         self.sum(self.parts.iter().filter(|part| api.is_none_or(|api| part.caller.0 == api)))
     }
 

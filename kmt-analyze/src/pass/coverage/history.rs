@@ -16,7 +16,7 @@ use crate::trace::snapshots::Snapshot;
 
 /// Objects of a cache at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct At {
+pub struct HistoryAt {
     /// Live by events: allocated in the trace, and not known to be freed.
     pub live: u64,
     /// Passed to kfree_rcu, and perhaps not yet freed; not in `live`.
@@ -35,7 +35,7 @@ pub struct At {
     pub ended_while_read: u64,
 }
 
-impl At {
+impl HistoryAt {
     /// True if more objects seem live than slabinfo has, at every time at which its line may have been written.
     pub fn is_contradicted(&self) -> bool {
         let at_all_times = self.live.saturating_sub(self.born_while_read);
@@ -44,7 +44,7 @@ impl At {
 }
 
 /// Changes at the times at which there are some, by number of the time.
-type Changes = BTreeMap<usize, Between>;
+type ChangesByTime = BTreeMap<usize, Between>;
 
 /// Changes of a cache between snapshots. Most caches change at few of them.
 #[derive(Debug, Clone)]
@@ -52,9 +52,9 @@ pub struct CacheHistory {
     /// The cache.
     pub key: CacheKey,
     /// Changes of all objects.
-    all: Changes,
+    all: ChangesByTime,
     /// Changes of those of call sites whose frees have events.
-    sure: Changes,
+    sure: ChangesByTime,
     /// True if events were lost: only slabinfo is a bound.
     has_losses: bool,
 }
@@ -67,7 +67,7 @@ pub fn times(snapshots: &[Snapshot]) -> Vec<u64> {
 /// All caches, sorted; `moments` were counted at [`times`].
 pub fn histories(result: &Analysis, bounds: &Bounds, moments: &MomentSums) -> Vec<CacheHistory> {
     let certain = bounds.certain_sites();
-    let mut of_caches: BTreeMap<CacheKey, [Changes; 2]> = BTreeMap::new();
+    let mut of_caches: BTreeMap<CacheKey, [ChangesByTime; 2]> = BTreeMap::new();
     let mut of_sites: BTreeMap<u32, CacheKey> = BTreeMap::new();
     for part in parts_of(result) {
         // Moments are by site: a site with several caches has no bound.
@@ -86,13 +86,13 @@ pub fn histories(result: &Analysis, bounds: &Bounds, moments: &MomentSums) -> Ve
         }
     }
     let has_losses = bounds.has_losses();
-    let history = |(key, [all, sure]): (_, [Changes; 2])| CacheHistory { key, all, sure, has_losses };
+    let history = |(key, [all, sure]): (_, [ChangesByTime; 2])| CacheHistory { key, all, sure, has_losses };
     of_caches.into_iter().map(history).collect()
 }
 
 /// Objects of a cache by the events until a time.
 #[derive(Debug, Default)]
-struct Sums {
+struct HistorySums {
     live: u64,
     waiting: u64,
     least: u64,
@@ -104,7 +104,7 @@ fn ended(between: &Between) -> u64 {
     between.freed.saturating_add(between.gone).saturating_add(between.deferred)
 }
 
-impl Sums {
+impl HistorySums {
     /// Adds changes until the next time.
     fn add(&mut self, all: &Between, sure: &Between) {
         self.live = self.live.saturating_add(all.born).saturating_sub(ended(all));
@@ -118,9 +118,9 @@ impl Sums {
 
 impl CacheHistory {
     /// The cache at each snapshot.
-    pub fn at<'h>(&'h self, snapshots: &'h [Snapshot]) -> impl Iterator<Item = At> + 'h {
-        let between = |row: &Changes, time: usize| row.get(&time).copied().unwrap_or_default();
-        let mut sums = Sums::default();
+    pub fn at<'h>(&'h self, snapshots: &'h [Snapshot]) -> impl Iterator<Item = HistoryAt> + 'h {
+        let between = |row: &ChangesByTime, time: usize| row.get(&time).copied().unwrap_or_default();
+        let mut sums = HistorySums::default();
         snapshots.iter().enumerate().map(move |(number, snapshot)| {
             let (mut born_while_read, mut ended_while_read) = (0, 0);
             for time in [2 * number, 2 * number + 1] {
@@ -135,7 +135,7 @@ impl CacheHistory {
             let most = if self.has_losses { in_use_max } else { Some(sums.most) };
             let least = sums.least.min(sums.most);
             let (live, waiting) = (sums.live, sums.waiting);
-            At { live, waiting, least, most, active, in_use_max, born_while_read, ended_while_read }
+            HistoryAt { live, waiting, least, most, active, in_use_max, born_while_read, ended_while_read }
         })
     }
 }
@@ -155,7 +155,8 @@ mod tests {
     fn objects_allocated_while_it_was_read_contradict_nothing() {
         let at = |born, freed, active| {
             let while_read = Between { born, freed, ..Between::default() };
-            let all = Changes::from([(0, Between { born: 100, ..Between::default() }), (1, while_read)]);
+            let all =
+                ChangesByTime::from([(0, Between { born: 100, ..Between::default() }), (1, while_read)]);
             let snapshots = [Snapshot { from: 10, to: 20, caches: line(active) }];
             let history = CacheHistory {
                 key: CacheKey::Named(b"epi".to_vec()),
@@ -189,7 +190,7 @@ mod tests {
         let history = CacheHistory {
             key: CacheKey::Named(b"epi".to_vec()),
             all: all.into_iter().enumerate().collect(),
-            sure: Changes::new(),
+            sure: ChangesByTime::new(),
             has_losses: false,
         };
         let found: Vec<_> = history.at(&snapshots).map(|at| (at.live, at.least, at.most)).collect();

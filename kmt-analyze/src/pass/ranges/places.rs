@@ -8,7 +8,7 @@ use crate::trace::losses::{CpuLosses, Piece};
 
 /// A run of events, with operations evenly spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Run {
+struct EventRun {
     /// Time of its first event.
     start: u64,
     /// Events of the CPU before it.
@@ -21,7 +21,7 @@ struct Run {
 /// The runs of a CPU.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
-    runs: Vec<Run>,
+    runs: Vec<EventRun>,
 }
 
 impl Places {
@@ -55,11 +55,11 @@ impl Places {
             let length = |from: u64, to: u64| to.saturating_sub(from).saturating_add(1) as f64;
             let inside = length(p.span.0.max(window.0), p.span.1.min(window.1));
             let events = p.events as f64 * inside / length(p.span.0, p.span.1);
-            Run { start: p.span.0, before: p.events_before as f64, events, ops: 0 }
+            EventRun { start: p.span.0, before: p.events_before as f64, events, ops: 0 }
         };
-        let mut runs: Vec<Run> = inside.map(run).collect();
+        let mut runs: Vec<EventRun> = inside.map(run).collect();
         if runs.is_empty() {
-            runs.push(Run { start: 0, before: 0.0, events: 0.0, ops: 0 });
+            runs.push(EventRun { start: 0, before: 0.0, events: 0.0, ops: 0 });
         }
         Self { runs }
     }
@@ -84,7 +84,7 @@ impl Places {
 /// Iterator over the positions of a CPU's operations.
 #[derive(Debug)]
 pub struct Cursor<'p> {
-    runs: &'p [Run],
+    runs: &'p [EventRun],
     /// Operations of the first run that were returned.
     done: u32,
 }

@@ -21,13 +21,13 @@ const TEXT_MIN: usize = 10;
 pub struct Column {
     /// Heading; no two of a table are equal.
     pub heading: &'static str,
-    kind: Kind,
+    kind: CellKind,
     /// Columns of the highest number leave first; those of 0 stay.
     leaves: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CellKind {
     /// Left, shortened in the middle.
     Name,
     /// Left, shortened at the end.
@@ -41,22 +41,22 @@ enum Kind {
 impl Column {
     /// Names of functions, caches, tasks: shortened in the middle.
     pub const fn name(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Name, leaves: 0 }
+        Self { heading, kind: CellKind::Name, leaves: 0 }
     }
 
     /// Text: shortened at its end.
     pub const fn text(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Text, leaves: 0 }
+        Self { heading, kind: CellKind::Text, leaves: 0 }
     }
 
     /// Short words, bars, courses: on the left, never shortened.
     pub const fn whole(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Whole, leaves: 0 }
+        Self { heading, kind: CellKind::Whole, leaves: 0 }
     }
 
     /// Numbers: on the right, never shortened.
     pub const fn number(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Number, leaves: 0 }
+        Self { heading, kind: CellKind::Number, leaves: 0 }
     }
 
     /// The same column, which leaves where the terminal is narrow: those of the highest number first. Such a column is
@@ -68,22 +68,22 @@ impl Column {
 
     /// True for columns of numbers, which are on the right.
     pub fn is_number(&self) -> bool {
-        self.kind == Kind::Number
+        self.kind == CellKind::Number
     }
 
     fn width_min(&self, natural: usize) -> usize {
         match self.kind {
-            Kind::Name => natural.min(NAME_MIN.max(self.heading.len())),
-            Kind::Text => natural.min(TEXT_MIN.max(self.heading.len())),
-            Kind::Whole | Kind::Number => natural,
+            CellKind::Name => natural.min(NAME_MIN.max(self.heading.len())),
+            CellKind::Text => natural.min(TEXT_MIN.max(self.heading.len())),
+            CellKind::Whole | CellKind::Number => natural,
         }
     }
 
     fn fit(&self, text: &str, width: usize) -> String {
         match self.kind {
-            Kind::Name => shorten_middle(text, width),
-            Kind::Text => shorten_end(text, width),
-            Kind::Whole | Kind::Number => text.to_owned(),
+            CellKind::Name => shorten_middle(text, width),
+            CellKind::Text => shorten_end(text, width),
+            CellKind::Whole | CellKind::Number => text.to_owned(),
         }
     }
 }
@@ -225,7 +225,7 @@ impl Table {
             columns.iter().map(|&at| self.columns[at].width_min(natural[at])).collect();
         let used: usize = widths.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
         let mut room = width.saturating_sub(used);
-        for kind in [Kind::Name, Kind::Text] {
+        for kind in [CellKind::Name, CellKind::Text] {
             for (&at, width) in
                 columns.iter().zip(&mut widths).filter(|(at, _)| self.columns[**at].kind == kind)
             {
@@ -236,7 +236,8 @@ impl Table {
         }
         // Where even that is too wide, the first name gives what is missing.
         let over = used.saturating_sub(width);
-        let first = columns.iter().position(|&at| matches!(self.columns[at].kind, Kind::Name | Kind::Text));
+        let first =
+            columns.iter().position(|&at| matches!(self.columns[at].kind, CellKind::Name | CellKind::Text));
         if let Some(first) = first.and_then(|place| widths.get_mut(place)) {
             *first = first.saturating_sub(over).max(4);
         }
@@ -264,7 +265,7 @@ impl Table {
             let (text, ink) = cell(at);
             let text = column.fit(text, width);
             let fill = width.saturating_sub(text.chars().count());
-            let before = if column.kind == Kind::Number { fill } else { 0 };
+            let before = if column.kind == CellKind::Number { fill } else { 0 };
             blanks += before + if place == 0 { 0 } else { GAP };
             if !text.is_empty() {
                 // Blanks at the end of a line are left out.

@@ -24,7 +24,7 @@ pub struct Screen {
     /// One or two sentences with numbers and names.
     pub answer: Vec<String>,
     /// Tables, and text beside them.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ScreenPart>,
     /// Sentences that a reader of the tables needs.
     pub notes: Vec<String>,
     /// Commands that show more.
@@ -33,7 +33,7 @@ pub struct Screen {
 
 /// A part of the evidence.
 #[derive(Debug)]
-pub enum Part {
+pub enum ScreenPart {
     Table(Table),
     /// Lines under a heading, wrapped at the width of the terminal.
     Lines {
@@ -73,7 +73,7 @@ impl Screen {
 
     /// A screen of text that is printed as it is.
     pub fn verbatim(text: String) -> Self {
-        Self { parts: vec![Part::Verbatim(text)], ..Self::default() }
+        Self { parts: vec![ScreenPart::Verbatim(text)], ..Self::default() }
     }
 
     /// Adds a sentence to the answer.
@@ -89,21 +89,21 @@ impl Screen {
     /// Adds a table; one without rows is left out.
     pub fn table(&mut self, table: Table) {
         if !table.rows.is_empty() {
-            self.parts.push(Part::Table(table));
+            self.parts.push(ScreenPart::Table(table));
         }
     }
 
     /// Adds lines under a heading; none are left out.
     pub fn lines(&mut self, heading: impl Into<String>, lines: Vec<String>) {
         if !lines.is_empty() {
-            self.parts.push(Part::Lines { heading: heading.into(), lines });
+            self.parts.push(ScreenPart::Lines { heading: heading.into(), lines });
         }
     }
 
     /// Adds facts, each beside its name; none are left out.
     pub fn facts(&mut self, facts: Vec<(&'static str, String)>) {
         if !facts.is_empty() {
-            self.parts.push(Part::Facts(facts));
+            self.parts.push(ScreenPart::Facts(facts));
         }
     }
 

@@ -5,7 +5,7 @@ use kmt_common::text::tame;
 use super::layout::{Fitted, Table};
 use super::style::{Ink, paint};
 use super::wrap::wrap;
-use super::{Lead, Next, Part, Screen};
+use super::{Lead, Next, Screen, ScreenPart};
 use crate::render::look::Look;
 use crate::render::words::counted;
 
@@ -92,10 +92,10 @@ fn line_of(out: &mut String, line: &str, ink: Ink, look: &Look) {
     out.push('\n');
 }
 
-fn part(out: &mut String, notes: &mut Vec<String>, part: &Part, look: &Look) {
+fn part(out: &mut String, notes: &mut Vec<String>, part: &ScreenPart, look: &Look) {
     match part {
-        Part::Table(table) => self::table(out, notes, table, look),
-        Part::Lines { heading, lines } => {
+        ScreenPart::Table(table) => self::table(out, notes, table, look),
+        ScreenPart::Lines { heading, lines } => {
             if !heading.is_empty() {
                 sentences(out, heading, Ink::Heading, look);
             }
@@ -107,8 +107,8 @@ fn part(out: &mut String, notes: &mut Vec<String>, part: &Part, look: &Look) {
                 }
             }
         }
-        Part::Facts(facts) => self::facts(out, facts, look),
-        Part::Verbatim(text) => out.push_str(&tame(text)),
+        ScreenPart::Facts(facts) => self::facts(out, facts, look),
+        ScreenPart::Verbatim(text) => out.push_str(&tame(text)),
     }
 }
 

@@ -45,13 +45,13 @@ pub struct AccountRow {
     /// Frees of pointers without an allocation in the trace.
     pub unmatched_frees: u64,
     /// Callers, the largest of the chosen order first.
-    pub rows: Vec<CallerRow>,
+    pub rows: Vec<AccountCallerRow>,
 }
 
 /// Sums of one caller.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CallerRow {
+pub struct AccountCallerRow {
     /// Address of the call site.
     pub address: Address,
     /// Function and offset, or the address.
@@ -77,7 +77,7 @@ pub fn of(session: &Session<'_>, options: &AccountOptions) -> (AccountRows, Vec<
     let env = session.print_env();
     let row = |(address, sums): &(u64, Caller)| {
         let symbol = escaped(&env.symbol_with_offset(*address));
-        CallerRow {
+        AccountCallerRow {
             address: Address(*address),
             caller: symbol.split(['/', ' ']).next().unwrap_or_default().to_owned(),
             total: sums.total_dynamic,

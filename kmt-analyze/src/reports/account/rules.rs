@@ -28,7 +28,7 @@ impl Caller {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Object {
+struct AccountObject {
     call_site: u64,
     bytes_alloc: u64,
     bytes_req: u64,
@@ -37,7 +37,7 @@ struct Object {
 /// The account so far.
 #[derive(Debug, Default)]
 pub struct Account {
-    objects: HashMap<u64, Object, IntHash>,
+    objects: HashMap<u64, AccountObject, IntHash>,
     /// By call site.
     pub callers: BTreeMap<u64, Caller>,
     /// Allocations of a pointer that was in use.
@@ -57,7 +57,7 @@ impl Account {
         caller.total_dynamic = caller.total_dynamic.saturating_add(bytes_alloc);
         caller.current_dynamic = caller.current_dynamic.saturating_add(bytes_alloc);
         caller.current_req = caller.current_req.saturating_add(bytes_req);
-        let before = self.objects.insert(ptr, Object { call_site, bytes_alloc, bytes_req });
+        let before = self.objects.insert(ptr, AccountObject { call_site, bytes_alloc, bytes_req });
         self.duplicates += u64::from(before.is_some());
     }
 

@@ -1,6 +1,6 @@
 //! Sites of each kind of anomaly, in the results of a pass.
 
-use super::rows::{AnomalyRow, Detail, Site};
+use super::rows::{AnomalyRow, AnomalySite, Detail};
 use crate::collect::anomalies::AnomalySums;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
@@ -27,15 +27,15 @@ impl<'f, 's, 'd> Finder<'f, 's, 'd> {
 
 impl Finder<'_, '_, '_> {
     /// The call site of that number.
-    fn site(&self, caller: u32) -> Option<Site> {
+    fn site(&self, caller: u32) -> Option<AnomalySite> {
         let (_, address, symbol) = self.labels.caller(self.context.analysis, caller);
-        Some(Site { address: Address(address), symbol })
+        Some(AnomalySite { address: Address(address), symbol })
     }
 
     /// The freeing site of that number.
-    fn free_site(&self, free: u32) -> Option<Site> {
+    fn free_site(&self, free: u32) -> Option<AnomalySite> {
         let (address, symbol) = self.labels.free_site(self.context.analysis, free);
-        Some(Site { address: Address(address), symbol })
+        Some(AnomalySite { address: Address(address), symbol })
     }
 
     /// The cache that the events of a freeing site name.
@@ -46,11 +46,11 @@ impl Finder<'_, '_, '_> {
     }
 
     /// The site of that address.
-    fn at(&self, address: u64) -> Option<Site> {
-        Some(Site { address: Address(address), symbol: self.labels.symbol(address) })
+    fn at(&self, address: u64) -> Option<AnomalySite> {
+        Some(AnomalySite { address: Address(address), symbol: self.labels.symbol(address) })
     }
 
-    fn row(&self, sites: [Option<Site>; 2], count: u64, numbers: Option<Detail>) -> AnomalyRow {
+    fn row(&self, sites: [Option<AnomalySite>; 2], count: u64, numbers: Option<Detail>) -> AnomalyRow {
         let [call_site, freed_by] = sites;
         let unit = self.context.session.unit();
         let detail = numbers.map_or(String::new(), |numbers| numbers.text(unit));

@@ -49,9 +49,9 @@ pub struct AnomalyKind {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnomalyRow {
     /// Site of the allocation.
-    pub call_site: Option<Site>,
+    pub call_site: Option<AnomalySite>,
     /// Site of the free.
-    pub freed_by: Option<Site>,
+    pub freed_by: Option<AnomalySite>,
     /// Number of events there.
     pub count: u64,
     /// Details for people.
@@ -112,7 +112,7 @@ impl Detail {
 /// A site of allocations or frees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Site {
+pub struct AnomalySite {
     /// Its address.
     pub address: Address,
     /// Function and offset, or the address.

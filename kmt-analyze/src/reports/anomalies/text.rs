@@ -1,7 +1,7 @@
 //! The screen of anomalies.
 
-use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, Detail, Site};
-use crate::render::screen::{Cell, Column, Ink, Part, Screen, Table, function_of};
+use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, AnomalySite, Detail};
+use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table, function_of};
 use crate::render::text::count;
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -19,7 +19,7 @@ pub fn of(rows: &AnomalyRows, view: &View) -> Screen {
     for kind in &found {
         let heading = format!("{}: {}", kind.title, count(kind.count));
         let sentences = kind.explanation.split_inclusive(". ").map(|sentence| sentence.trim_end().to_owned());
-        screen.parts.push(Part::Lines { heading, lines: sentences.collect() });
+        screen.parts.push(ScreenPart::Lines { heading, lines: sentences.collect() });
         screen.table(sites(kind, view));
     }
     screen.next("caches", "implied frees and live memory by cache");
@@ -81,7 +81,8 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
     columns.extend([Column::number("count"), Column::number("share").leaves(3)]);
     columns.extend(kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns));
     let mut table = Table::new("", columns).of("site", "sites", kind.rows_total);
-    let name = |site: &Option<Site>| site.as_ref().map_or(Cell::Empty, |site| Cell::symbol(&site.symbol));
+    let name =
+        |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |site| Cell::symbol(&site.symbol));
     for row in &kind.rows {
         let mut cells = Vec::new();
         cells.extend(allocated.then(|| name(&row.call_site)));

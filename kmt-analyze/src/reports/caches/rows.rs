@@ -4,8 +4,8 @@ use kmt_format::schema::{Meaning, Role};
 use serde::Serialize;
 
 use crate::ledger::totals::Totals;
-use crate::pass::caches::{CacheKey, CacheRow as CacheSums, by_cache, name_of};
-use crate::pass::coverage::bounds::Live;
+use crate::pass::caches::{CacheKey, CacheTotals, by_cache, name_of};
+use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::in_order;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
@@ -104,7 +104,7 @@ fn why_nameless(session: &Session<'_>) -> &'static str {
 /// Rows of the caches whose name contains `filter`.
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CacheRows {
     let analysis = context.analysis;
-    let mut all: Vec<(String, CacheSums)> = by_cache(analysis)
+    let mut all: Vec<(String, CacheTotals)> = by_cache(analysis)
         .into_iter()
         .filter(|cache| cache.totals != Totals::default())
         .map(|cache| (name_of(&cache.key, analysis), cache))
@@ -117,7 +117,7 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
     let basis = context.basis();
     let bounds = context.live_bounds();
     let live = bounds.bounds.by_cache();
-    let row = |(name, cache): &(String, CacheSums)| {
+    let row = |(name, cache): &(String, CacheTotals)| {
         row(name, cache, &aliases, recorded(cache, basis), live.get(&cache.key).copied().flatten())
     };
     let mut sum = Totals::default();
@@ -139,17 +139,17 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
 }
 
 /// Sums of a cache whose events were recorded.
-fn recorded(cache: &CacheSums, basis: &Basis) -> RecordedSums {
+fn recorded(cache: &CacheTotals, basis: &Basis) -> RecordedSums {
     let api = if matches!(cache.key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
     RecordedSums::slab(basis, Some(api))
 }
 
 fn row(
     name: &str,
-    cache: &CacheSums,
+    cache: &CacheTotals,
     aliases: &Aliases,
     recorded: RecordedSums,
-    live: Option<Live>,
+    live: Option<LiveSpan>,
 ) -> CacheRow {
     let (kind, exact_name, same) = match &cache.key {
         CacheKey::Kmalloc(_) => ("kmalloc", name.to_owned(), None),

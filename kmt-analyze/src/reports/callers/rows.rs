@@ -69,7 +69,7 @@ pub struct CallerRow {
 }
 
 /// A call site before sorting and limiting.
-struct Candidate {
+struct CallerCandidate {
     address: u64,
     api: Api,
     name: String,
@@ -79,14 +79,14 @@ struct Candidate {
     failures: u64,
 }
 
-impl Candidate {
+impl CallerCandidate {
     fn estimate(&self) -> Option<Estimate> {
         self.estimate.as_deref().copied()
     }
 }
 
 /// A candidate for each call site and interface, by address.
-fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<Candidate> {
+fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<CallerCandidate> {
     let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
     let mut sites: Vec<_> = sites.zip(&analysis.balance.failures).collect();
     sites.sort_by_key(|((site, _), _)| (site.call_site, site.api));
@@ -103,7 +103,7 @@ fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<Candidate> {
         }
         let name = escaped(&env.symbol_with_offset(first.call_site));
         let estimate = estimate.map(Box::new);
-        Some(Candidate { address: first.call_site, api: first.api, name, totals, estimate, failures })
+        Some(CallerCandidate { address: first.call_site, api: first.api, name, totals, estimate, failures })
     };
     callers.filter_map(candidate).filter(|c| c.totals != Totals::default() || c.failures > 0).collect()
 }
@@ -121,7 +121,7 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
     let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
     let basis = context.basis();
     let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(basis, Some(api)));
-    let row = |c: &Candidate| {
+    let row = |c: &CallerCandidate| {
         let recorded = recorded[c.api as usize];
         CallerRow {
             sums: SlabSums::of(&c.totals, recorded),

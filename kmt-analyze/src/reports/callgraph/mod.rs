@@ -17,13 +17,13 @@ use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
-use tree::Weight;
+use tree::TreeWeight;
 
 /// Slab bytes, or pages, by call stack.
 #[derive(Debug, Default)]
 pub struct CallGraph {
     /// Weight of branches.
-    weight: Weight,
+    weight: TreeWeight,
     /// Start at the outermost caller, not at the allocating function.
     top_down: bool,
     /// Pages, not slab objects.
@@ -37,7 +37,7 @@ pub struct CallGraph {
 pub struct Options {
     /// Weight of branches; default: alloc, with --at live
     #[arg(long, value_enum)]
-    by: Option<Weight>,
+    by: Option<TreeWeight>,
     /// Start at the outermost caller, not at the allocating function
     #[arg(long)]
     top_down: bool,
@@ -71,7 +71,7 @@ impl Report for CallGraph {
     fn new(options: Options, selection: &Selection) -> Self {
         let Options { by, top_down, pages, min } = options;
         // At a moment nothing is allocated.
-        let weight = by.unwrap_or(if selection.at.is_some() { Weight::Live } else { Weight::Alloc });
+        let weight = by.unwrap_or(if selection.at.is_some() { TreeWeight::Live } else { TreeWeight::Alloc });
         Self { weight, top_down, pages, min_percent: min }
     }
 

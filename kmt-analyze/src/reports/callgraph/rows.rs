@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::CallGraph;
-use super::tree::{Node, Weight};
+use super::tree::{Node, TreeWeight};
 use crate::collect::calls::{CallSums, StackSums};
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
@@ -110,7 +110,13 @@ pub fn of(context: &ReportContext<'_, '_>, calls: &CallSums, options: &CallGraph
     CallGraphRows { callgraph: Some(tree), pages: options.pages }
 }
 
-fn node(from: &Node, address: Option<u64>, labels: &Labels<'_, '_>, weight: Weight, min: u64) -> CallNode {
+fn node(
+    from: &Node,
+    address: Option<u64>,
+    labels: &Labels<'_, '_>,
+    weight: TreeWeight,
+    min: u64,
+) -> CallNode {
     let children = from.heavy_children(weight, min);
     CallNode {
         sums: (&from.sums).into(),

@@ -6,7 +6,7 @@ use crate::collect::calls::StackSums;
 
 /// Weight of branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Weight {
+pub enum TreeWeight {
     /// Bytes allocated
     #[default]
     Alloc,
@@ -16,7 +16,7 @@ pub enum Weight {
     Count,
 }
 
-impl Weight {
+impl TreeWeight {
     /// Weight of sums.
     pub fn of(self, sums: &StackSums) -> u64 {
         match self {
@@ -58,7 +58,7 @@ impl Node {
     }
 
     /// Children of that weight or more, the heaviest first.
-    pub fn heavy_children(&self, weight: Weight, min: u64) -> Vec<(u64, &Self)> {
+    pub fn heavy_children(&self, weight: TreeWeight, min: u64) -> Vec<(u64, &Self)> {
         let mut out: Vec<(u64, &Self)> = self.children.iter().map(|(a, n)| (*a, n)).collect();
         out.retain(|(_, n)| weight.of(&n.sums) >= min);
         out.sort_by_key(|(address, n)| (std::cmp::Reverse(weight.of(&n.sums)), *address));

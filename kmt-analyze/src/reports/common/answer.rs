@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
-pub enum Answer<T> {
+pub enum MaybeRefused<T> {
     /// There is none.
     Refused {
         /// The reason.
@@ -16,7 +16,7 @@ pub enum Answer<T> {
     Found(Box<T>),
 }
 
-impl<T> Answer<T> {
+impl<T> MaybeRefused<T> {
     /// The answer; `None`: there is none.
     pub fn found(&self) -> Option<&T> {
         match self {

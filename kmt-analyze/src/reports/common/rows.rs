@@ -6,7 +6,7 @@ use super::recorded_sums::RecordedSums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::pass::coverage::Coverage;
-use crate::pass::coverage::bounds::Live;
+use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::Estimate;
 use crate::render::text::escaped;
 
@@ -181,7 +181,7 @@ pub struct LiveRange {
 
 impl LiveRange {
     /// Bounds of a row; `null` if frees were not recorded.
-    pub fn of(totals: &Totals, live: Option<Live>, lives_are_recorded: bool) -> Self {
+    pub fn of(totals: &Totals, live: Option<LiveSpan>, lives_are_recorded: bool) -> Self {
         let coverage = Coverage::of(totals);
         let live = live.filter(|_| lives_are_recorded);
         Self {

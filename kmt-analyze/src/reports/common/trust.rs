@@ -52,13 +52,13 @@ impl TrustRow {
 }
 
 /// A fact about how far the numbers can be trusted.
-struct Fact {
+struct TrustFact {
     sentence: String,
     /// It reduces trust: shown next to every report.
     is_warning: bool,
 }
 
-impl Fact {
+impl TrustFact {
     fn warning(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), is_warning: true }
     }
@@ -79,7 +79,7 @@ pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
     facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence).collect()
 }
 
-fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<Fact> {
+fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<TrustFact> {
     let (session, result) = (context.session, context.analysis);
     let mut facts = vec![losses(session)];
     let damaged = result.damages.len() as u64 + session.trace.damage_count();
@@ -91,14 +91,14 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<Fact> {
         flaws.push("no end".to_owned());
     }
     if !flaws.is_empty() {
-        facts.push(Fact::warning(format!(
+        facts.push(TrustFact::warning(format!(
             "The file is incomplete ({}): all totals are minimums.",
             flaws.join(", ")
         )));
     }
-    facts.extend(filters(session).into_iter().map(Fact::warning));
+    facts.extend(filters(session).into_iter().map(TrustFact::warning));
     facts.extend(session.sampled().into_iter().map(|(event, samples, events)| {
-        Fact::warning(format!(
+        TrustFact::warning(format!(
             "{} was sampled: {} of about {} events. ~ marks estimates for all events (each sample stands for {:.1} on average); other numbers count samples only.",
             escaped(event.as_bytes()),
             count(samples),
@@ -106,22 +106,24 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<Fact> {
             events as f64 / samples.max(1) as f64
         ))
     }));
-    facts.extend(context.basis().missing_line().map(Fact::warning));
+    facts.extend(context.basis().missing_line().map(TrustFact::warning));
     if all.uncertain > 0 {
-        facts.push(Fact::warning(format!(
+        facts.push(TrustFact::warning(format!(
             "Uncertain: {} with {} live bytes, because they cross a loss or their free is ambiguous.",
             counted(all.uncertain, "object", "objects"),
             count(all.bytes_live_uncertain)
         )));
     }
-    facts.extend(coverage_line(context).map(Fact::warning));
+    facts.extend(coverage_line(context).map(TrustFact::warning));
     facts.push(placement(context));
     let (page_size, assumed) = result.page_size;
     if assumed {
-        facts.push(Fact::warning(format!("The page size is not recorded; {page_size} bytes are assumed.")));
+        facts.push(TrustFact::warning(format!(
+            "The page size is not recorded; {page_size} bytes are assumed."
+        )));
     }
     if let Some(bound) = result.late_bound_assumed {
-        facts.push(Fact::warning(format!(
+        facts.push(TrustFact::warning(format!(
             "The clock's rate is not recorded; {} ticks are taken as 1 ms.",
             count(bound)
         )));
@@ -129,7 +131,7 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<Fact> {
     let clock = session.trace.metadata().clock.as_ref();
     let clock = clock.filter(|c| !c.comparable && !c.name.is_empty());
     if let Some(clock) = clock.filter(|_| session.trace.streams().len() > 1) {
-        facts.push(Fact::normal(format!(
+        facts.push(TrustFact::normal(format!(
             "The clock is `{}`: times of different CPUs may differ, and a free can sort before its allocation.",
             escaped(clock.name.as_bytes())
         )));
@@ -138,19 +140,19 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<Fact> {
 }
 
 /// The direct map's base, by which objects are placed on their pages.
-fn placement(context: &ReportContext<'_, '_>) -> Fact {
+fn placement(context: &ReportContext<'_, '_>) -> TrustFact {
     let (session, result) = (context.session, context.analysis);
     match result.direct_map {
-        Some(map) if map.is_recorded() => Fact::normal("Direct map base: read from the kernel."),
-        Some(map) => Fact::normal(format!(
+        Some(map) if map.is_recorded() => TrustFact::normal("Direct map base: read from the kernel."),
+        Some(map) => TrustFact::normal(format!(
             "Direct map base: {:.0} % of {} votes.",
             map.share_percent(),
             count(map.votes_all)
         )),
-        None if session.no_addresses().is_some() => {
-            Fact::warning("Pointers are hashes of addresses: the places of objects in memory are unknown.")
-        }
-        None => Fact::normal(
+        None if session.no_addresses().is_some() => TrustFact::warning(
+            "Pointers are hashes of addresses: the places of objects in memory are unknown.",
+        ),
+        None => TrustFact::normal(
             "The direct map base is unknown: pages that were freed under live objects were not detected.",
         ),
     }
@@ -226,20 +228,20 @@ fn filters(session: &Session<'_>) -> Vec<String> {
 }
 
 /// Lost events.
-fn losses(session: &Session<'_>) -> Fact {
+fn losses(session: &Session<'_>) -> TrustFact {
     let losses = &session.losses;
     let least = if losses.is_minimum() { "At least " } else { "" };
     let events = session.trace.event_count();
     match (losses.any(), losses.has_all_stats()) {
-        (false, true) => Fact::normal("No events were lost, by the kernel's own counters."),
-        (false, false) => Fact::warning(
+        (false, true) => TrustFact::normal("No events were lost, by the kernel's own counters."),
+        (false, false) => TrustFact::warning(
             "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
         ),
         (true, _) => match losses.lost_events() {
-            0 => Fact::warning(
+            0 => TrustFact::warning(
                 "Parts of the recording are missing, not counted: event counts are minimums; live figures are uncertain.",
             ),
-            lost => Fact::warning(format!(
+            lost => TrustFact::warning(format!(
                 "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain. kmt-analyze summary gives ranges.",
                 count(lost),
                 100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0)

@@ -13,7 +13,7 @@ use crate::stream::op::{Kind, Op};
 
 /// Sums of one call site, by the rules of trace-cmd mem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Function {
+pub struct LegacyFunction {
     /// Bytes that seem in use.
     pub alloc: i64,
     /// Bytes that those asked for.
@@ -28,7 +28,7 @@ pub struct Function {
     pub max_req: i64,
 }
 
-impl Function {
+impl LegacyFunction {
     /// Bytes that seem in use beyond those asked for.
     pub fn waste(&self) -> i64 {
         self.alloc - self.req
@@ -55,7 +55,7 @@ pub struct PerfSums {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Object {
+struct LegacyObject {
     function: u32,
     bytes_alloc: u64,
     bytes_req: u64,
@@ -67,9 +67,9 @@ struct Object {
 /// Both tools' view of the events so far.
 #[derive(Debug, Default)]
 pub struct Legacy {
-    objects: HashMap<u64, Object, IntHash>,
+    objects: HashMap<u64, LegacyObject, IntHash>,
     /// By function.
-    pub functions: Vec<Function>,
+    pub functions: Vec<LegacyFunction>,
     /// By all.
     pub perf: PerfSums,
     null_freed: u64,
@@ -99,7 +99,7 @@ impl Legacy {
         let Some(&(function, bytes_alloc, bytes_req)) = site else { return };
         let number = function as usize;
         if self.functions.len() <= number {
-            self.functions.resize(number + 1, Function::default());
+            self.functions.resize(number + 1, LegacyFunction::default());
         }
         if let Some(f) = self.functions.get_mut(number) {
             f.alloc += bytes_alloc as i64;
@@ -113,7 +113,7 @@ impl Legacy {
         self.perf.bytes_alloc += bytes_alloc;
         self.perf.bytes_req += bytes_req;
         let cpu = self.cpus.get(op.origin as usize).copied();
-        self.objects.insert(op.value, Object { function, bytes_alloc, bytes_req, in_use: true, cpu });
+        self.objects.insert(op.value, LegacyObject { function, bytes_alloc, bytes_req, in_use: true, cpu });
     }
 
     fn free(&mut self, op: &Op) {
@@ -144,7 +144,7 @@ impl Legacy {
 
     /// Bytes that seem in use beyond those asked for, of all functions.
     pub fn waste(&self) -> i64 {
-        self.functions.iter().map(Function::waste).sum()
+        self.functions.iter().map(LegacyFunction::waste).sum()
     }
 
     /// Bytes that seem in use, of all functions.

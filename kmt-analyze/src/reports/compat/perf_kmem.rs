@@ -14,7 +14,7 @@ use crate::render::out::Out;
 use crate::render::text::escaped;
 use crate::reports::common::page_callers::is_tracer;
 use crate::reports::compat::perf_rules::{
-    Gfp, PageKey, PageQueue, PageRow, Pages, Slab, SlabRow, Waiting, fragmentation,
+    Gfp, PageQueue, PageRow, PerfPageKey, PerfPages, Slab, SlabRow, Waiting, fragmentation,
 };
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -26,7 +26,7 @@ const LINE: &str = "------------------------------------------------------------
 
 /// Prints it.
 pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
-    let mut view = View::new(session);
+    let mut view = PerfView::new(session);
     let damages = view.read();
     let is_slab = options.slab || !options.page;
     let limit = options.limit.unwrap_or(usize::MAX);
@@ -74,11 +74,11 @@ fn place(event: &Event<'_>) -> (u32, u64) {
     (event.cpu(), event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS)
 }
 
-struct View<'s, 'd> {
+struct PerfView<'s, 'd> {
     session: &'s Session<'d>,
     env: PrintEnv<'d>,
     slab: Slab,
-    pages: Pages,
+    pages: PerfPages,
     gfp: Gfp,
     page_size: u64,
     /// What perf adds to the addresses of page allocations' call sites, so that it finds no symbol.
@@ -86,7 +86,7 @@ struct View<'s, 'd> {
     allocators: HashMap<u64, bool>,
 }
 
-impl<'s, 'd> View<'s, 'd> {
+impl<'s, 'd> PerfView<'s, 'd> {
     fn new(session: &'s Session<'d>) -> Self {
         let metadata = session.trace.metadata();
         let shift = metadata.text("perf/kernel_start");
@@ -95,7 +95,7 @@ impl<'s, 'd> View<'s, 'd> {
             session,
             env: session.print_env(),
             slab: Slab::default(),
-            pages: Pages::default(),
+            pages: PerfPages::default(),
             gfp: Gfp::default(),
             page_size: session.trace.header().page_size.unwrap_or(4096),
             shift,
@@ -259,7 +259,7 @@ impl<'s, 'd> View<'s, 'd> {
         }
     }
 
-    fn page_table(&self, text: &mut String, rows: &[(PageKey, PageRow)], limit: usize, by_frame: bool) {
+    fn page_table(&self, text: &mut String, rows: &[(PerfPageKey, PageRow)], limit: usize, by_frame: bool) {
         let width = self.gfp_width();
         let _ = writeln!(text, "\n{LINE}");
         let frame = if by_frame { " PFN              |" } else { "" };
@@ -338,7 +338,7 @@ fn slab_summary(text: &mut String, slab: &Slab) {
     let _ = writeln!(text, "Cross CPU allocations: {}/{}", sums.cross, sums.allocs);
 }
 
-fn page_summary(text: &mut String, pages: &Pages) {
+fn page_summary(text: &mut String, pages: &PerfPages) {
     let sums = &pages.sums;
     let _ = writeln!(text, "\nSUMMARY (page allocator)\n========================");
     let mut line = |name: &str, (count, bytes): (u64, u64), blank: &str| {

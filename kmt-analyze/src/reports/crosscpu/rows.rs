@@ -43,7 +43,7 @@ pub struct FreesByCpu {
     /// rows.
     pub callers_total: usize,
     /// Call sites and interfaces, those of most such frees first.
-    pub callers: Vec<CallerRow>,
+    pub callers: Vec<CrossCallerRow>,
 }
 
 /// Frees of one pair of CPUs or nodes.
@@ -63,7 +63,7 @@ pub struct PairRow {
 /// Frees of the objects of one call site and interface on another CPU.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CallerRow {
+pub struct CrossCallerRow {
     /// `kmalloc` or `cache`.
     pub api: &'static str,
     /// Address of the call site.
@@ -83,13 +83,13 @@ pub struct CallerRow {
     /// Longest lifetime.
     pub lifetime_max: Option<u64>,
     /// Call sites of these frees, the most frequent first.
-    pub freed_by: Vec<FreeRow>,
+    pub freed_by: Vec<CrossFreeRow>,
 }
 
 /// Frees at one call site.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FreeRow {
+pub struct CrossFreeRow {
     /// Address of the call site of the free.
     pub call_site: Address,
     /// Function and offset, or the address.
@@ -99,9 +99,9 @@ pub struct FreeRow {
 }
 
 /// Number of objects, and their bytes.
-type Amount = (u64, u64);
+type FreedAmount = (u64, u64);
 /// Amounts by pair of CPUs or nodes: of the allocation, of the free.
-type Matrix = BTreeMap<(u32, u32), Amount>;
+type Matrix = BTreeMap<(u32, u32), FreedAmount>;
 
 /// The matrix of nodes, if the node of each CPU is recorded.
 fn by_node(context: &Context<'_, '_>, cpus: &Matrix) -> Option<Matrix> {
@@ -115,13 +115,13 @@ fn by_node(context: &Context<'_, '_>, cpus: &Matrix) -> Option<Matrix> {
 }
 
 /// Sum of the pairs with different numbers.
-fn between(matrix: &Matrix) -> Amount {
+fn between(matrix: &Matrix) -> FreedAmount {
     let pairs = matrix.iter().filter(|((from, to), _)| from != to);
     pairs.fold((0, 0), |sum, (_, amount)| (sum.0 + amount.0, sum.1 + amount.1))
 }
 
 fn pairs(matrix: &Matrix) -> Vec<PairRow> {
-    let pair = |(&(allocated_on, freed_on), &(frees, bytes)): (&(u32, u32), &Amount)| PairRow {
+    let pair = |(&(allocated_on, freed_on), &(frees, bytes)): (&(u32, u32), &FreedAmount)| PairRow {
         allocated_on,
         freed_on,
         frees,
@@ -163,8 +163,8 @@ fn caller_row(
     analysis: &Analysis,
     labels: &Labels<'_, '_>,
     ((api, address, symbol), caller): ((Api, u64, String), &CallerCrossCpu),
-) -> CallerRow {
-    CallerRow {
+) -> CrossCallerRow {
+    CrossCallerRow {
         api: api.name(),
         call_site: Address(address),
         symbol,
@@ -178,14 +178,17 @@ fn caller_row(
     }
 }
 
-fn freed_by(analysis: &Analysis, labels: &Labels<'_, '_>, caller: &CallerCrossCpu) -> Vec<FreeRow> {
+fn freed_by(analysis: &Analysis, labels: &Labels<'_, '_>, caller: &CallerCrossCpu) -> Vec<CrossFreeRow> {
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
     for (site, frees) in caller.freed_by.iter() {
         *sums.entry(labels.free_site(analysis, site).0).or_default() += frees;
     }
-    let row =
-        |(address, frees)| FreeRow { call_site: Address(address), symbol: labels.symbol(address), frees };
-    let mut rows: Vec<FreeRow> = sums.into_iter().map(row).collect();
+    let row = |(address, frees)| CrossFreeRow {
+        call_site: Address(address),
+        symbol: labels.symbol(address),
+        frees,
+    };
+    let mut rows: Vec<CrossFreeRow> = sums.into_iter().map(row).collect();
     rows.sort_by(|a, b| (b.frees, &a.symbol).cmp(&(a.frees, &b.symbol)));
     rows
 }

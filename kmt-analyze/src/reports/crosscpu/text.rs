@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::rows::{CallerRow, CrossCpuRows, FreesByCpu, PairRow};
+use super::rows::{CrossCallerRow, CrossCpuRows, FreesByCpu, PairRow};
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
@@ -141,7 +141,7 @@ fn callers(frees: &FreesByCpu, view: &View) -> Table {
     table
 }
 
-fn cells(row: &CallerRow, view: &View) -> [Cell; 10] {
+fn cells(row: &CrossCallerRow, view: &View) -> [Cell; 10] {
     let most = row.freed_by.first();
     let time = |time: Option<u64>| time.map_or(Cell::Empty, |time| Cell::Duration(time, view.unit));
     [

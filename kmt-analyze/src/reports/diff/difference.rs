@@ -5,7 +5,7 @@ pub const PARTS: usize = 16;
 
 /// One figure of one run: its total, and its share of each of equal parts of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Figure {
+pub struct DiffFigure {
     pub total: f64,
     /// Its share of each part; they add up to the total.
     pub parts: [f64; PARTS],
@@ -16,7 +16,7 @@ pub struct Figure {
 /// Weight of the Poisson variance where runs are repeated, in runs.
 const PRIOR_DEGREES: f64 = 6.0;
 
-impl Figure {
+impl DiffFigure {
     /// Smallest variation of a figure, as a share of the variation of random events.
     const LEAST: f64 = 0.5;
 
@@ -118,23 +118,23 @@ fn degrees_between(runs_before: usize, runs_after: usize) -> f64 {
 /// Compares the runs of two sides.
 ///
 /// The variation is that between the runs of a side, or between the parts of its one run.
-pub fn compare(before: &[Figure], after: &[Figure], threshold: Threshold) -> Difference {
-    let mean = |runs: &[Figure]| mean_of(runs, |r| r.total);
+pub fn compare(before: &[DiffFigure], after: &[DiffFigure], threshold: Threshold) -> Difference {
+    let mean = |runs: &[DiffFigure]| mean_of(runs, |r| r.total);
     let (a, b) = (mean(before), mean(after));
-    let spread = |runs: &[Figure]| runs.iter().map(|r| (r.total - mean(runs)).powi(2)).sum::<f64>();
+    let spread = |runs: &[DiffFigure]| runs.iter().map(|r| (r.total - mean(runs)).powi(2)).sum::<f64>();
     let degrees = degrees_between(before.len(), after.len());
-    let parts = |runs: &[Figure], variance: fn(&Figure) -> f64| mean_of(runs, variance);
-    let least = |runs: &[Figure]| parts(runs, Figure::variance_min);
+    let parts = |runs: &[DiffFigure], variance: fn(&DiffFigure) -> f64| mean_of(runs, variance);
+    let least = |runs: &[DiffFigure]| parts(runs, DiffFigure::variance_min);
     let variance = if degrees >= 1.0 {
         // Few runs may agree by chance, so the Poisson variance is mixed in, with the weight of some more runs (the
         // moderated t of Smyth, "Linear models and empirical Bayes methods", 2004).
         let per_run = 1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64;
         let pooled = (spread(before) + spread(after)) / degrees;
-        let chance = (least(before) + least(after)) / 2.0 / (Figure::LEAST * Figure::LEAST);
+        let chance = (least(before) + least(after)) / 2.0 / (DiffFigure::LEAST * DiffFigure::LEAST);
         let mixed = (PRIOR_DEGREES * chance + degrees * pooled) / (PRIOR_DEGREES + degrees);
         mixed.max(pooled) * per_run
     } else {
-        let side = |runs: &[Figure]| parts(runs, Figure::variance_by_parts).max(least(runs));
+        let side = |runs: &[DiffFigure]| parts(runs, DiffFigure::variance_by_parts).max(least(runs));
         side(before) + side(after)
     };
     let noise = variance.sqrt();
@@ -142,7 +142,7 @@ pub fn compare(before: &[Figure], after: &[Figure], threshold: Threshold) -> Dif
     Difference { before: a, after: b, noise, score, needed: threshold.0, least: 0.0 }
 }
 
-fn mean_of(runs: &[Figure], of: impl Fn(&Figure) -> f64) -> f64 {
+fn mean_of(runs: &[DiffFigure], of: impl Fn(&DiffFigure) -> f64) -> f64 {
     runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
 }
 
@@ -187,14 +187,14 @@ fn tail(t: f64, n: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn compare(before: &[Figure], after: &[Figure], tests: usize) -> Difference {
+    fn compare(before: &[DiffFigure], after: &[DiffFigure], tests: usize) -> Difference {
         super::compare(before, after, Threshold::of(before.len(), after.len(), tests))
     }
 
-    fn steady(total: f64, wobble: f64) -> Figure {
+    fn steady(total: f64, wobble: f64) -> DiffFigure {
         let mut parts = [total / PARTS as f64; PARTS];
         parts.iter_mut().enumerate().for_each(|(i, p)| *p += if i % 2 == 0 { wobble } else { -wobble });
-        Figure { total, parts, count: total / 100.0 }
+        DiffFigure { total, parts, count: total / 100.0 }
     }
 
     #[test]
@@ -224,9 +224,9 @@ mod tests {
     fn what_varies_within_a_run_may_differ_between_runs() {
         let wild = |total| steady(total, 20_000.0);
         assert!(!compare(&[wild(800_000.0)], &[wild(840_000.0)], 300).is_real());
-        let mut burst = Figure { total: 500_000.0, count: 5_000.0, ..Figure::default() };
+        let mut burst = DiffFigure { total: 500_000.0, count: 5_000.0, ..DiffFigure::default() };
         burst.parts[3] = 500_000.0;
-        assert!(!compare(&[burst], &[Figure::default()], 300).is_real(), "one burst may come or not");
+        assert!(!compare(&[burst], &[DiffFigure::default()], 300).is_real(), "one burst may come or not");
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod profile;
 mod rows;
 mod text;
 
-pub use profile::{Profile, build, of};
+pub use profile::{RunProfile, build, of};
 pub use rows::DiffRows;
 
 use crate::env::Env;
@@ -54,7 +54,7 @@ pub struct DiffOptions {
 }
 
 /// Compares the runs of two sides, and prints the differences.
-pub fn run(before: &[Profile], after: &[Profile], options: &DiffOptions, env: &Env) -> Result<()> {
+pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, env: &Env) -> Result<()> {
     if options.per_second && before.iter().chain(after).any(|run| run.seconds.is_none()) {
         return Err(Failure::new("--per-second: the clock of a trace counts ticks of unknown length")
             .hint("compare windows of the same number of ticks, with --time and --against"));
@@ -76,7 +76,7 @@ pub fn run(before: &[Profile], after: &[Profile], options: &DiffOptions, env: &E
 }
 
 /// The screen of a comparison, and its cautions.
-pub fn screen(before: &[Profile], after: &[Profile], options: &DiffOptions) -> (Screen, Vec<String>) {
+pub fn screen(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> (Screen, Vec<String>) {
     let rows = rows::of(before, after, options);
     (text::of(&rows, options), cautions::of(&rows, options))
 }

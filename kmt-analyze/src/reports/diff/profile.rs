@@ -13,27 +13,27 @@ use crate::render::head::ClockHead;
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
-use crate::reports::diff::difference::{Figure, PARTS};
+use crate::reports::diff::difference::{DiffFigure, PARTS};
 use crate::stream::Api;
 use crate::trace::session::Session;
 
 /// Kind and name.
-pub type Key = (&'static str, String);
+pub type ProfileKey = (&'static str, String);
 
 /// Figures of one name in one run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Row {
+pub struct ProfileRow {
     /// Bytes allocated.
-    pub alloc: Figure,
+    pub alloc: DiffFigure,
     /// Bytes live at the end, of those allocated in the trace.
-    pub live: Figure,
+    pub live: DiffFigure,
 }
 
 /// One run, or one window of it.
 #[derive(Debug)]
-pub struct Profile {
+pub struct RunProfile {
     /// Figures by kind and name.
-    pub rows: BTreeMap<Key, Row>,
+    pub rows: BTreeMap<ProfileKey, ProfileRow>,
     /// Length in the clock's unit.
     pub length: u64,
     pub clock: ClockHead,
@@ -60,7 +60,7 @@ pub fn of(
     selection: &Selection,
     by: By,
     exact: bool,
-) -> (Profile, Vec<kmt_format::read::Damage>) {
+) -> (RunProfile, Vec<kmt_format::read::Damage>) {
     let (first, last) = selection.span(session);
     let mut collectors = Collectors::default();
     let steps = Timeline::new(first, last, PARTS, by == By::Task);
@@ -71,7 +71,7 @@ pub fn of(
         By::CallSite => Needs::FLAG_NAMES,
     };
     let result = pass::run(session, &Request::new(selection, &collectors).with(needs));
-    let mut out = Profile {
+    let mut out = RunProfile {
         length: last.saturating_sub(first),
         clock: ClockHead::of(session.trace.metadata()),
         seconds: session.clock().seconds(last.saturating_sub(first)),
@@ -122,9 +122,9 @@ pub fn of(
     (out, result.damages)
 }
 
-impl Row {
+impl ProfileRow {
     fn add(&mut self, steps: &step_row::Row<Step>, unit: f64) {
-        let (mut alloc, mut live) = (Figure::default(), Figure::default());
+        let (mut alloc, mut live) = (DiffFigure::default(), DiffFigure::default());
         for (part, step) in steps.iter() {
             let (bytes, change) = (step.bytes_alloc as f64 * unit, step.live_change as f64 * unit);
             alloc.total += bytes;

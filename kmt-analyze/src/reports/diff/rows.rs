@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::DiffOptions;
 use super::changes::Changes;
 use super::figures::{FigureRow, NameRow};
-use super::profile::{Key, Profile, Row};
+use super::profile::{ProfileKey, ProfileRow, RunProfile};
 use crate::render::head::ClockHead;
-use crate::reports::diff::difference::{Figure, Threshold, compare};
+use crate::reports::diff::difference::{DiffFigure, Threshold, compare};
 
 /// Changes below this share of all bytes do not matter: the allocator's own bookkeeping and the like vary by as much
 /// with the state of the machine.
@@ -90,7 +90,7 @@ impl DiffRow {
 }
 
 /// Rows of a comparison of the runs of two sides.
-pub fn of(before: &[Profile], after: &[Profile], options: &DiffOptions) -> DiffRows {
+pub fn of(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffRows {
     let mut rows = compared(before, after, options);
     let growths = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real);
     let growth = growths.map(|row| row.bytes_live.exact.change()).filter(|change| *change > 0.0).sum::<f64>();
@@ -117,8 +117,8 @@ pub fn of(before: &[Profile], after: &[Profile], options: &DiffOptions) -> DiffR
     }
 }
 
-fn side(name: &str, runs: &[Profile]) -> SideRow {
-    let run = |run: &Profile| RunRow {
+fn side(name: &str, runs: &[RunProfile]) -> SideRow {
+    let run = |run: &RunProfile| RunRow {
         events: run.events,
         length: run.length,
         clock: run.clock.clone(),
@@ -129,7 +129,7 @@ fn side(name: &str, runs: &[Profile]) -> SideRow {
 }
 
 /// The row of a name in a run.
-fn row_of(profile: &Profile, key: &Key, options: &DiffOptions) -> Row {
+fn row_of(profile: &RunProfile, key: &ProfileKey, options: &DiffOptions) -> ProfileRow {
     let row = profile.rows.get(key).copied().unwrap_or_default();
     // `run` refuses rates of runs whose length in seconds is unknown.
     match profile.seconds.filter(|_| options.per_second) {
@@ -139,8 +139,13 @@ fn row_of(profile: &Profile, key: &Key, options: &DiffOptions) -> Row {
 }
 
 /// Mean of the runs' sums of a figure. Slab objects and pages are never added up; each kind has shares of its own.
-fn mean_total(side: &[Profile], is_pages: bool, figure: fn(&Row) -> Figure, options: &DiffOptions) -> f64 {
-    let of = |profile: &Profile| {
+fn mean_total(
+    side: &[RunProfile],
+    is_pages: bool,
+    figure: fn(&ProfileRow) -> DiffFigure,
+    options: &DiffOptions,
+) -> f64 {
+    let of = |profile: &RunProfile| {
         let keys = profile.rows.keys().filter(|key| (key.0 == "pages") == is_pages);
         keys.map(|key| figure(&row_of(profile, key, options)).total.abs()).sum::<f64>()
     };
@@ -148,11 +153,13 @@ fn mean_total(side: &[Profile], is_pages: bool, figure: fn(&Row) -> Figure, opti
 }
 
 /// Rows of all names, in their order.
-fn compared(before: &[Profile], after: &[Profile], options: &DiffOptions) -> Vec<NameRow> {
-    let keys: BTreeSet<&Key> = before.iter().chain(after).flat_map(|profile| profile.rows.keys()).collect();
-    let runs = |side: &[Profile], key: &Key, figure: fn(&Row) -> Figure| -> Vec<Figure> {
-        side.iter().map(|profile| figure(&row_of(profile, key, options))).collect()
-    };
+fn compared(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> Vec<NameRow> {
+    let keys: BTreeSet<&ProfileKey> =
+        before.iter().chain(after).flat_map(|profile| profile.rows.keys()).collect();
+    let runs =
+        |side: &[RunProfile], key: &ProfileKey, figure: fn(&ProfileRow) -> DiffFigure| -> Vec<DiffFigure> {
+            side.iter().map(|profile| figure(&row_of(profile, key, options))).collect()
+        };
     let totals = [false, true].map(|is_pages| {
         let total = |side, figure| mean_total(side, is_pages, figure, options);
         let both = |figure| (total(before, figure), total(after, figure));
@@ -160,9 +167,9 @@ fn compared(before: &[Profile], after: &[Profile], options: &DiffOptions) -> Vec
     });
     // Both figures of every row are compared.
     let threshold = Threshold::of(before.len(), after.len(), keys.len() * 2);
-    let row = |key: &Key| {
+    let row = |key: &ProfileKey| {
         let [of_alloc, of_live] = totals[usize::from(key.0 == "pages")];
-        let difference = |figure: fn(&Row) -> Figure, (a, b): (f64, f64)| {
+        let difference = |figure: fn(&ProfileRow) -> DiffFigure, (a, b): (f64, f64)| {
             compare(&runs(before, key, figure), &runs(after, key, figure), threshold)
                 .beyond(a.max(b) * SHARE_MIN)
         };

@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::figures::{FigureRow, NameRow};
 use super::rows::{DiffRow, DiffRows, SideRow};
 use super::{By, DiffOptions};
-use crate::render::screen::{Cell, Column, Ink, Part, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table, function_of};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::diff::difference::Difference;
@@ -15,7 +15,7 @@ pub fn of(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
     answer(&mut screen, diff, options);
     let sides = [("A", &diff.before), ("B", &diff.after)]
         .map(|(name, side)| format!("{name}: {}, {}", side.name, runs(side)));
-    screen.parts.push(Part::Lines { heading: String::new(), lines: sides.to_vec() });
+    screen.parts.push(ScreenPart::Lines { heading: String::new(), lines: sides.to_vec() });
     let rate = if options.per_second { ", per second" } else { "" };
     let live = table(format!("live bytes at the end{rate}"), &diff.live, |row| &row.bytes_live, options);
     let allocated = table(format!("allocated bytes{rate}"), &diff.allocated, |row| &row.bytes_alloc, options);

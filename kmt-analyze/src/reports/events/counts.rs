@@ -8,7 +8,7 @@ use crate::reports::common::ReportContext;
 
 /// An event class, a task and a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
+pub struct CountCell {
     /// Number of the class.
     pub class: u32,
     /// Thread id.
@@ -18,14 +18,14 @@ pub struct Cell {
 }
 
 /// Counts of the selected events, and the time in which they occurred.
-pub struct Counts {
+pub struct CountedEvents {
     /// By class, task and CPU.
-    pub cells: BTreeMap<Cell, u64>,
+    pub cells: BTreeMap<CountCell, u64>,
     /// Length of the selected time; `None`: it is 0, or the clock's unit is not a part of a second.
     seconds: Option<f64>,
 }
 
-impl Counts {
+impl CountedEvents {
     /// Counts of a pass.
     pub fn of(context: &ReportContext<'_, '_>) -> Self {
         let analysis = context.analysis;
@@ -35,7 +35,7 @@ impl Counts {
         for &(class, number, events) in &analysis.event_counts {
             let Some(origin) = interner.origins.get(number) else { continue };
             if interner.selected.origins.get(number as usize).copied().unwrap_or(true) {
-                *cells.entry(Cell { class, pid: origin.pid, cpu: origin.cpu }).or_default() += events;
+                *cells.entry(CountCell { class, pid: origin.pid, cpu: origin.cpu }).or_default() += events;
             }
         }
         let (first, last) = selection.span(session);
@@ -52,7 +52,7 @@ impl Counts {
     }
 
     /// Sums of cells with the same name.
-    pub fn by_name(&self, name: impl Fn(&Cell) -> String) -> BTreeMap<String, u64> {
+    pub fn by_name(&self, name: impl Fn(&CountCell) -> String) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (cell, events) in &self.cells {
             *sums.entry(name(cell)).or_default() += events;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::counts::{Cell, Counts};
+use super::counts::{CountCell, CountedEvents};
 use crate::limits::ROWS_MAX;
 use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
@@ -75,15 +75,15 @@ pub struct CountTable {
 
 /// Rows of the selected events.
 pub fn of(context: &ReportContext<'_, '_>) -> EventRows {
-    let counts = Counts::of(context);
+    let counts = CountedEvents::of(context);
     let count = |events| EventCount { events, events_per_second: counts.rate(events) };
     let (labels, names) = (context.labels(), context.session.names());
     let end = context.selection.span(context.session).1;
-    let event = |cell: &Cell| {
+    let event = |cell: &CountCell| {
         let class = context.session.trace.schema().class(cell.class as usize);
         class.map_or("?".to_owned(), |class| format!("{}:{}", class.system, class.name))
     };
-    let cell = |(cell, &events): (&Cell, &u64)| CellRow {
+    let cell = |(cell, &events): (&CountCell, &u64)| CellRow {
         event: event(cell),
         pid: cell.pid,
         comm: names.at(cell.pid, end).map(text),
@@ -105,7 +105,7 @@ pub fn of(context: &ReportContext<'_, '_>) -> EventRows {
     }
 }
 
-fn table(context: &Context<'_, '_>, counts: &Counts, sums: BTreeMap<String, u64>) -> CountTable {
+fn table(context: &Context<'_, '_>, counts: &CountedEvents, sums: BTreeMap<String, u64>) -> CountTable {
     let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
     sums.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let total = sums.len();

@@ -5,7 +5,7 @@ use kmt_format::kernel::ClockUnit;
 use super::Sources;
 use super::finding::Finding;
 use crate::reports::common::View;
-use crate::reports::latency::Waits;
+use crate::reports::latency::WaitSums;
 
 /// Rule of a finding of waits.
 const THRESHOLD: &str =
@@ -20,7 +20,7 @@ const WAITED_MIN: u64 = 10_000_000;
 
 /// The finding, where reclaim or compaction was recorded. The share is that of the task that waited longest.
 pub fn of(sources: &Sources, length: u64, view: &View) -> Option<Finding> {
-    let waits = Waits::of(&sources.latency.as_ref()?.latency)?;
+    let waits = WaitSums::of(&sources.latency.as_ref()?.latency)?;
     if waits.total < WAITED_MIN {
         return None;
     }

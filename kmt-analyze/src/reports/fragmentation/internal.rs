@@ -92,7 +92,7 @@ pub struct CacheWaste {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct InternalSums {
     alloc: u64,
     req: u64,
     live: u64,
@@ -105,7 +105,7 @@ struct Sums {
     waste_time: u128,
 }
 
-impl Sums {
+impl InternalSums {
     fn add(&mut self, other: &Self) {
         self.alloc = self.alloc.saturating_add(other.alloc);
         self.req = self.req.saturating_add(other.req);
@@ -126,7 +126,7 @@ impl Sums {
     }
 }
 
-impl Sums {
+impl InternalSums {
     /// Its waste, over a window of that length.
     fn waste(&self, recorded: RecordedSums, length: u64) -> Waste {
         let on_average = self.waste_time / u128::from(length.max(1));
@@ -154,18 +154,18 @@ fn percent(part: u128, whole: u128) -> f64 {
 
 /// Sums by kind, by kmalloc call site, by cache.
 struct AllSums<'t> {
-    kinds: [Sums; 3],
-    callers: BTreeMap<u64, Sums>,
-    caches: BTreeMap<&'t str, Sums>,
+    kinds: [InternalSums; 3],
+    callers: BTreeMap<u64, InternalSums>,
+    caches: BTreeMap<&'t str, InternalSums>,
 }
 
 fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> AllSums<'t> {
     let large = 2 * traced.context.analysis.page_size.0;
-    let empty = Sums { least: traced.least(0, 0), ..Sums::default() };
+    let empty = InternalSums { least: traced.least(0, 0), ..InternalSums::default() };
     let mut all = AllSums { kinds: [empty; 3], callers: BTreeMap::new(), caches: BTreeMap::new() };
     for (number, site) in (0u32..).zip(traced.context.analysis.interner.sites.items()) {
         let held = occupancy.object_time.get(number as usize).copied().unwrap_or(0);
-        let mut sums = Sums {
+        let mut sums = InternalSums {
             byte_time: held.saturating_mul(site.bytes_alloc.into()),
             waste_time: held.saturating_mul(site.bytes_alloc.saturating_sub(site.bytes_req).into()),
             ..empty
@@ -199,15 +199,16 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     let AllSums { kinds, callers, caches } = all_sums(traced, occupancy);
     let (first, last) = traced.context.selection.span(traced.context.session);
     let length = last.saturating_sub(first);
-    let mut callers: Vec<(u64, String, Sums)> = callers
+    let mut callers: Vec<(u64, String, InternalSums)> = callers
         .into_iter()
         .filter(|(_, sums)| sums.wasted() > 0)
         .map(|(address, sums)| (address, traced.context.labels().symbol(address), sums))
         .collect();
     callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
-    let mut caches: Vec<(&str, Sums)> = caches.into_iter().filter(|(_, sums)| sums.wasted() > 0).collect();
+    let mut caches: Vec<(&str, InternalSums)> =
+        caches.into_iter().filter(|(_, sums)| sums.wasted() > 0).collect();
     caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
-    let largest_of = |name: &str, sums: &Sums| (name.to_owned(), sums.wasted_live());
+    let largest_of = |name: &str, sums: &InternalSums| (name.to_owned(), sums.wasted_live());
     let all = callers.iter().map(|(_, name, sums)| (name.as_str(), sums));
     let all = all.chain(caches.iter().map(|(name, sums)| (*name, sums)));
     let largest = all.max_by_key(|(name, sums)| (sums.wasted_live(), Reverse(*name)));
@@ -216,8 +217,9 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     let limit = traced.context.limit;
     let basis = traced.context.basis();
     let [kmalloc, cache] = Api::ALL.map(|api| RecordedSums::slab(basis, Some(api)));
-    let kind = |sums: &Sums, recorded: RecordedSums| recorded.allocs.then(|| sums.waste(recorded, length));
-    let caller = |(address, symbol, sums): &(u64, String, Sums)| CallerWaste {
+    let kind =
+        |sums: &InternalSums, recorded: RecordedSums| recorded.allocs.then(|| sums.waste(recorded, length));
+    let caller = |(address, symbol, sums): &(u64, String, InternalSums)| CallerWaste {
         waste: sums.waste(kmalloc, length),
         call_site: Address(*address),
         symbol: symbol.clone(),

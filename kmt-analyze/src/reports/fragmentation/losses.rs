@@ -5,7 +5,7 @@ use super::occupancy_rows::Occupied;
 use super::slabs::SlabTails;
 use super::traced::Traced;
 use super::zones::ZoneRow;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 
 /// Place of unused memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub fn wasted_in_all(internal: &InternalTables) -> Option<(u64, u64)> {
 /// Losses of all places, the largest first, unknown ones last.
 pub fn of(
     traced: &Traced<'_, '_, '_>,
-    (internal, slabs, occupancy): (&InternalTables, Option<&SlabTails>, &Answer<Occupied>),
+    (internal, slabs, occupancy): (&InternalTables, Option<&SlabTails>, &MaybeRefused<Occupied>),
     (zones, requested): (Option<&[ZoneRow]>, Requested),
 ) -> Vec<Loss> {
     let page_size = traced.context.analysis.page_size.0;
@@ -113,8 +113,8 @@ fn slabs(slabs: Option<&SlabTails>) -> Loss {
     }
 }
 
-fn between_objects(occupancy: &Answer<Occupied>) -> Loss {
-    let Answer::Found(rows) = occupancy else {
+fn between_objects(occupancy: &MaybeRefused<Occupied>) -> Loss {
+    let MaybeRefused::Found(rows) = occupancy else {
         return Loss { place: Place::BetweenObjects, bytes: None, of: None, largest: None };
     };
     Loss {

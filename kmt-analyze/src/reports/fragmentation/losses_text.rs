@@ -5,7 +5,7 @@ use super::rows::FragmentationTables;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::share;
 use crate::reports::common::View;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 
 /// A screen with the largest loss, and a table of all.
 pub fn of(rows: &FragmentationTables, view: &View) -> Screen {
@@ -114,7 +114,7 @@ fn unknown(rows: &FragmentationTables) -> Vec<String> {
     if of(Place::Slabs) {
         reasons.push("inside slabs: unknown; the file has no /proc/slabinfo.".to_owned());
     }
-    if let Answer::Refused { refused } = &rows.occupancy {
+    if let MaybeRefused::Refused { refused } = &rows.occupancy {
         reasons.push(format!("between objects: unknown; {refused}."));
     }
     if of(Place::BetweenPages) {

@@ -7,7 +7,7 @@ use super::pinned;
 use super::traced::Traced;
 use crate::collect::occupancy::{Holds, OccupancySums, SPARSE, SlabPage, Turnover};
 use crate::pass::coverage::{Coverage, FreeEvents};
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::Input;
 
 /// Sums of the slabs of one cache.
@@ -38,9 +38,9 @@ fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
 }
 
 /// Rows of a trace.
-pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Answer<Occupied> {
+pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeRefused<Occupied> {
     let (None, Some(map)) = (refusal(traced), traced.context.analysis.direct_map) else {
-        return Answer::Refused { refused: refusal(traced).unwrap_or_default() };
+        return MaybeRefused::Refused { refused: refusal(traced).unwrap_or_default() };
     };
     let (sums, slabs_by_filling) = sums(traced, occupancy);
     let mut sums: Vec<(&str, CacheSums)> = sums.into_iter().collect();
@@ -50,7 +50,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Answer<Occu
     let (pinned_by, pinned_by_total, pinners) = pinned::of(traced, occupancy);
     let caches = sums.iter().map(|(name, sums)| cache(traced, name, sums, coverage.get(name)));
     let caches: Vec<OccupiedCache> = caches.collect();
-    Answer::Found(Box::new(Occupied {
+    MaybeRefused::Found(Box::new(Occupied {
         direct_map_votes_percent: map.share_percent(),
         sums: AllSlabs::of(&caches),
         caches,

@@ -5,15 +5,15 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::{counted, listed};
 use crate::reports::common::View;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::shown::{is_more, part};
 
 /// Caches, unless more are allowed.
 const ROWS: usize = 8;
 
 /// Adds slabs by cache, by filling and over time.
-pub fn add(screen: &mut Screen, rows: &Answer<Occupied>, view: &View) {
-    let Answer::Found(rows) = rows else { return };
+pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
+    let MaybeRefused::Found(rows) = rows else { return };
     let active: Vec<&OccupiedCache> =
         rows.caches.iter().filter(|c| c.slabs + c.slabs_born + c.older_slabs_died > 0).collect();
     let shown = || active.iter().take(part(view.limit, ROWS)).copied();

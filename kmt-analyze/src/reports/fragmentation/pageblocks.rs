@@ -153,7 +153,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks
             .map(|(kind, pages)| (traced.context.analysis.migratetypes.name(*kind), *pages))
             .collect(),
     };
-    let culprit = |&(key, sums): &(Maker, (u64, u64))| culprit(traced, key, sums);
+    let culprit = |&(key, sums): &(BlockMaker, (u64, u64))| culprit(traced, key, sums);
     Some(Pageblocks {
         blocks_with_live_pages: blocks.len(),
         blocks_mixed: blocks.values().filter(|b| b.by_type.len() > 1).count() as u64,
@@ -190,20 +190,20 @@ fn blocks(
 }
 
 /// Kind of an allocation, and task.
-type Maker = (u32, i32);
+type BlockMaker = (u32, i32);
 /// A maker with its blocks and pages.
-type Made = (Maker, (u64, u64));
+type BlockMade = (BlockMaker, (u64, u64));
 
 /// Number of movable blocks that hold unmovable pages; their blocks and pages by maker, those with most blocks first.
 fn culprits(
     traced: &Traced<'_, '_, '_>,
     mixing: &MixingSums,
     blocks: &BTreeMap<u64, Block>,
-) -> (u64, Vec<Made>) {
+) -> (u64, Vec<BlockMade>) {
     let pages = &traced.context.analysis.interner.pages;
     let is_unmovable = |site: u32| pages.get(site).is_some_and(|site| site.migratetype == UNMOVABLE);
     let mut polluted = 0;
-    let mut culprits: BTreeMap<Maker, (u64, u64)> = BTreeMap::new();
+    let mut culprits: BTreeMap<BlockMaker, (u64, u64)> = BTreeMap::new();
     for (number, block) in blocks {
         if mixing.block_type(*number) != Some(MOVABLE) || !block.by_type.contains_key(&UNMOVABLE) {
             continue;
@@ -221,7 +221,7 @@ fn culprits(
     (polluted, culprits)
 }
 
-fn culprit(traced: &Traced<'_, '_, '_>, (site, pid): Maker, (blocks, pages): (u64, u64)) -> CulpritRow {
+fn culprit(traced: &Traced<'_, '_, '_>, (site, pid): BlockMaker, (blocks, pages): (u64, u64)) -> CulpritRow {
     let interner = &traced.context.analysis.interner;
     let site = interner.pages.get(site).copied().unwrap_or_default();
     CulpritRow {

@@ -6,15 +6,15 @@ use super::pinned::{PINNED_BYTES_MIN, PINNED_SLABS_MIN, PinRow};
 use crate::render::screen::{Cell, Column, Ink, Screen, Table};
 use crate::render::words::size;
 use crate::reports::common::View;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::shown::{is_more, part};
 
 /// Call sites, unless more are allowed.
 const ROWS: usize = 5;
 
 /// Adds call sites that keep nearly empty slabs; those with smaller effects where more rows are allowed.
-pub fn add(screen: &mut Screen, rows: &Answer<Occupied>, view: &View) {
-    let Answer::Found(rows) = rows else { return };
+pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
+    let MaybeRefused::Found(rows) = rows else { return };
     let is_all = view.look.is_wide() || is_more(view.limit);
     if rows.pinners == 0 && !is_all {
         return;

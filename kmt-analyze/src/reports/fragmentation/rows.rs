@@ -17,7 +17,7 @@ use crate::collect::fallbacks::Fallback;
 use crate::collect::mixing::MixingSums;
 use crate::collect::occupancy::OccupancySums;
 use crate::reports::common::ReportContext;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ pub struct FragmentationTables {
     /// Inside slabs, from the last snapshot of /proc/slabinfo; `null`: no snapshot.
     pub slabs: Option<SlabTails>,
     /// Between objects of slabs.
-    pub occupancy: Answer<Occupied>,
+    pub occupancy: MaybeRefused<Occupied>,
     /// Between pages.
     pub pages: PageFragmentation,
     /// Unused memory by place, the largest first.

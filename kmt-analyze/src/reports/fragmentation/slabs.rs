@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::traced::Traced;
-use crate::trace::slabinfo::{self, SlabInfo};
+use crate::trace::slabinfo::{self, SlabInfoLine};
 
 /// Bytes of all slabs that no object can use.
 #[derive(Debug, Serialize)]
@@ -56,7 +56,7 @@ pub struct CacheTail {
 }
 
 /// Values of /sys/kernel/slab by cache and file.
-type Sysfs = BTreeMap<String, BTreeMap<String, u64>>;
+type SlabSysfs = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// Rows of a trace; `None` without a snapshot.
 pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
@@ -84,7 +84,7 @@ pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     })
 }
 
-fn cache(info: &SlabInfo, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTail {
+fn cache(info: &SlabInfoLine, sysfs: Option<&SlabSysfs>, page_size: u64) -> CacheTail {
     let files = sysfs.and_then(|sysfs| sysfs.get(&info.name));
     let metadata = files.map(|files| {
         let on = |name| files.get(name).is_some_and(|&v| v != 0);

@@ -9,7 +9,7 @@ use crate::stream::{Origin, PageSite, Site};
 
 /// Allocations that a report groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum GroupKind {
     /// Slab objects.
     Slab,
     Pages,
@@ -29,12 +29,12 @@ pub struct GroupKey {
     /// Word before a value in a sentence.
     prefix: &'static str,
     /// Source of its value.
-    pub source: Source,
+    pub source: KeySource,
 }
 
 /// Source of a value: the part of an allocation that determines it.
 #[derive(Debug, Clone, Copy)]
-pub enum Source {
+pub enum KeySource {
     /// Address of its call site; pages have one where their stacks were recorded.
     CallSite(fn(&Values<'_, '_>, u64) -> GroupValue),
     /// Cache, or size class, of a slab object.
@@ -49,14 +49,14 @@ pub enum Source {
     Origin(fn(&Values<'_, '_>, &Origin) -> GroupValue),
 }
 
-impl Source {
+impl KeySource {
     /// Reason why allocations of a kind have no value; `None`: they have.
-    fn lacks(self, kind: Kind) -> Option<&'static str> {
+    fn lacks(self, kind: GroupKind) -> Option<&'static str> {
         match (self, kind) {
-            (Self::Cache | Self::Slab(_), Kind::Pages) => {
+            (Self::Cache | Self::Slab(_), GroupKind::Pages) => {
                 Some("of slab objects only: events of pages do not record it")
             }
-            (Self::Pages(_), Kind::Slab) => Some("of pages only: see `pages`"),
+            (Self::Pages(_), GroupKind::Slab) => Some("of pages only: see `pages`"),
             _ => None,
         }
     }
@@ -67,7 +67,7 @@ const fn key(
     aliases: &'static [&'static str],
     nouns: [&'static str; 2],
     (column, prefix): (Column, &'static str),
-    source: Source,
+    source: KeySource,
 ) -> GroupKey {
     let [one, several] = nouns;
     GroupKey { name, aliases, nouns: Nouns { one, several }, column, prefix, source }
@@ -79,78 +79,78 @@ pub static KEYS: [GroupKey; 12] = [
         &["call-site", "symbol"],
         ["call site", "call sites"],
         (Column::name("call site"), ""),
-        Source::CallSite(|values, address| values.symbol(address)),
+        KeySource::CallSite(|values, address| values.symbol(address)),
     ),
     key(
         "function",
         &["func"],
         ["function", "functions"],
         (Column::name("function"), ""),
-        Source::CallSite(|values, address| values.function(address)),
+        KeySource::CallSite(|values, address| values.function(address)),
     ),
     key(
         "module",
         &["mod"],
         ["module", "modules"],
         (Column::name("module"), ""),
-        Source::CallSite(|values, address| values.module(address)),
+        KeySource::CallSite(|values, address| values.module(address)),
     ),
-    key("cache", &[], ["cache", "caches"], (Column::name("cache"), ""), Source::Cache),
+    key("cache", &[], ["cache", "caches"], (Column::name("cache"), ""), KeySource::Cache),
     key(
         "size",
         &["bytes_alloc"],
         ["size", "sizes"],
         (Column::number("size"), "objects of size "),
-        Source::Slab(|site| GroupValue::Number(site.bytes_alloc as i64)),
+        KeySource::Slab(|site| GroupValue::Number(site.bytes_alloc as i64)),
     ),
     key(
         "order",
         &[],
         ["order", "orders"],
         (Column::number("order"), "order "),
-        Source::Pages(|_, site| GroupValue::Number(site.order.into())),
+        KeySource::Pages(|_, site| GroupValue::Number(site.order.into())),
     ),
     key(
         "migratetype",
         &["migrate-type"],
         ["migrate type", "migrate types"],
         (Column::whole("migrate type"), ""),
-        Source::Pages(|values, site| values.migratetype(site.migratetype)),
+        KeySource::Pages(|values, site| values.migratetype(site.migratetype)),
     ),
     key(
         "task",
         &["pid"],
         ["task", "tasks"],
         (Column::name("task"), ""),
-        Source::Origin(|values, origin| values.task(origin.pid)),
+        KeySource::Origin(|values, origin| values.task(origin.pid)),
     ),
     key(
         "comm",
         &[],
         ["task name", "task names"],
         (Column::name("comm"), ""),
-        Source::Origin(|values, origin| values.comm(origin)),
+        KeySource::Origin(|values, origin| values.comm(origin)),
     ),
     key(
         "cpu",
         &[],
         ["CPU", "CPUs"],
         (Column::number("CPU"), "CPU "),
-        Source::Origin(|_, origin| GroupValue::Number(origin.cpu.into())),
+        KeySource::Origin(|_, origin| GroupValue::Number(origin.cpu.into())),
     ),
     key(
         "node",
         &[],
         ["requested node", "requested nodes"],
         (Column::number("node"), "node "),
-        Source::Slab(|site| GroupValue::Number(site.node.into())),
+        KeySource::Slab(|site| GroupValue::Number(site.node.into())),
     ),
     key(
         "gfp",
         &["gfp_flags"],
         ["set of gfp flags", "sets of gfp flags"],
         (Column::name("gfp flags"), ""),
-        Source::Flags,
+        KeySource::Flags,
     ),
 ];
 
@@ -160,15 +160,15 @@ const OTHERS: [(&str, &str); 1] = [("cgroup", "events of slab objects and pages 
 impl GroupKey {
     /// The key of slab objects of that name.
     pub fn parse_slab(name: &str) -> Result<&'static Self, String> {
-        Self::parse(name, Kind::Slab)
+        Self::parse(name, GroupKind::Slab)
     }
 
     /// The key of pages of that name.
     pub fn parse_pages(name: &str) -> Result<&'static Self, String> {
-        Self::parse(name, Kind::Pages)
+        Self::parse(name, GroupKind::Pages)
     }
 
-    fn parse(name: &str, kind: Kind) -> Result<&'static Self, String> {
+    fn parse(name: &str, kind: GroupKind) -> Result<&'static Self, String> {
         let found = KEYS.iter().find(|key| key.name == name || key.aliases.contains(&name));
         let reason = match found.map(|key| (key, key.source.lacks(kind))) {
             Some((key, None)) => return Ok(key),
@@ -181,14 +181,14 @@ impl GroupKey {
 
     /// True if pages have its values only where their stacks were recorded.
     pub fn needs_stacks(&self) -> bool {
-        matches!(self.source, Source::CallSite(_))
+        matches!(self.source, KeySource::CallSite(_))
     }
 
     /// Needs of a pass whose groups have its values.
     pub fn needs(&self) -> Needs {
         match self.source {
-            Source::Cache => Needs::CACHE_NAMES,
-            Source::Flags => Needs::FLAG_NAMES,
+            KeySource::Cache => Needs::CACHE_NAMES,
+            KeySource::Flags => Needs::FLAG_NAMES,
             _ if self.name == "comm" => Needs::TASK_NAMES,
             _ => Needs::empty(),
         }

@@ -10,7 +10,7 @@ mod values;
 use serde::Serialize;
 
 pub use keys::GroupKey;
-pub use numbered::{Numbered, Part};
+pub use numbered::{GroupPart, Numbered};
 pub use rows::GroupRows;
 pub use table::{GroupTable, sums_by_values};
 pub use values::Values;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::keys::{GroupKey, Source};
+use super::keys::{GroupKey, KeySource};
 use super::values::{GroupValue, Values};
 use crate::collect::groups::Group;
 use crate::collect::page_groups::PageGroup;
@@ -11,14 +11,14 @@ use crate::stream::{PageSite, Site};
 
 /// Properties of some allocations.
 #[derive(Debug, Clone, Copy)]
-pub enum Part<'g> {
+pub enum GroupPart<'g> {
     /// Slab objects and their site.
     Slab(&'g Group, &'g Site),
     /// Pages and their kind.
     Pages(&'g PageGroup, &'g PageSite),
 }
 
-impl Part<'_> {
+impl GroupPart<'_> {
     fn origin(self) -> u32 {
         match self {
             Self::Slab(group, _) => group.origin,
@@ -29,11 +29,11 @@ impl Part<'_> {
     /// Number of what determines the value of a key.
     fn source(self, key: &GroupKey) -> u64 {
         match (key.source, self) {
-            (Source::Origin(_), part) => part.origin().into(),
-            (Source::Cache, Self::Slab(group, _)) => {
+            (KeySource::Origin(_), part) => part.origin().into(),
+            (KeySource::Cache, Self::Slab(group, _)) => {
                 u64::from(group.site) << 32 | group.cache.map_or(0, |name| u64::from(name.0) + 1)
             }
-            (Source::CallSite(_), Self::Pages(group, _)) => group.stack.into(),
+            (KeySource::CallSite(_), Self::Pages(group, _)) => group.stack.into(),
             (_, Self::Slab(group, _)) => group.site.into(),
             (_, Self::Pages(group, _)) => group.site.into(),
         }
@@ -41,21 +41,20 @@ impl Part<'_> {
 
     fn value(self, key: &GroupKey, values: &Values<'_, '_>, analysis: &Analysis) -> GroupValue {
         match (key.source, self) {
-            (Source::CallSite(of), Self::Slab(_, site)) => of(values, site.call_site),
-            (Source::CallSite(of), Self::Pages(group, _)) => {
+            (KeySource::CallSite(of), Self::Slab(_, site)) => of(values, site.call_site),
+            (KeySource::CallSite(of), Self::Pages(group, _)) => {
                 values.page_caller(group.stack).map_or(GroupValue::Unknown, |address| of(values, address))
             }
-            (Source::Cache, Self::Slab(group, site)) => values.cache(group.site, site, group.cache),
-            (Source::Slab(of), Self::Slab(_, site)) => of(site),
-            (Source::Pages(of), Self::Pages(_, site)) => of(values, site),
-            (Source::Flags, Self::Slab(_, site)) => values.gfp(site.gfp_flags),
-            (Source::Flags, Self::Pages(_, site)) => values.gfp(site.gfp_flags),
-            (Source::Origin(of), part) => {
+            (KeySource::Cache, Self::Slab(group, site)) => values.cache(group.site, site, group.cache),
+            (KeySource::Slab(of), Self::Slab(_, site)) => of(site),
+            (KeySource::Pages(of), Self::Pages(_, site)) => of(values, site),
+            (KeySource::Flags, Self::Slab(_, site)) => values.gfp(site.gfp_flags),
+            (KeySource::Flags, Self::Pages(_, site)) => values.gfp(site.gfp_flags),
+            (KeySource::Origin(of), part) => {
                 of(values, &analysis.interner.origins.get(part.origin()).copied().unwrap_or_default())
             }
-            (Source::Cache | Source::Slab(_), Self::Pages(..)) | (Source::Pages(_), Self::Slab(..)) => {
-                GroupValue::Unknown
-            }
+            (KeySource::Cache | KeySource::Slab(_), Self::Pages(..))
+            | (KeySource::Pages(_), Self::Slab(..)) => GroupValue::Unknown,
         }
     }
 }
@@ -74,7 +73,7 @@ impl KeyValues {
         Self { key, values: Vec::new(), numbers: HashMap::new(), known: HashMap::new() }
     }
 
-    fn number(&mut self, part: Part<'_>, values: &Values<'_, '_>, analysis: &Analysis) -> u32 {
+    fn number(&mut self, part: GroupPart<'_>, values: &Values<'_, '_>, analysis: &Analysis) -> u32 {
         let source = part.source(self.key);
         if let Some(number) = self.known.get(&source) {
             return *number;
@@ -112,7 +111,7 @@ impl<'r, 'd> Numbered<'r, 'd> {
     }
 
     /// Numbers of the values of some allocations.
-    pub fn of(&mut self, part: Part<'_>) -> Vec<u32> {
+    pub fn of(&mut self, part: GroupPart<'_>) -> Vec<u32> {
         let (values, analysis) = (self.values, self.analysis);
         self.keys.iter_mut().map(|key| key.number(part, values, analysis)).collect()
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::numbered::{Numbered, Part};
+use super::numbered::{GroupPart, Numbered};
 use super::table::GroupTable;
 use super::values::Values;
 use super::{Grouping, Only};
@@ -47,7 +47,7 @@ pub struct SlabGroup {
 
 /// Sums of a group before sorting and limiting.
 #[derive(Default)]
-struct Candidate {
+struct GroupCandidate {
     values: Vec<u32>,
     name: String,
     totals: Totals,
@@ -63,14 +63,14 @@ fn candidates(
     only: Only<'_>,
     keys: &mut Numbered<'_, '_>,
     names: &mut Numbered<'_, '_>,
-) -> Vec<Candidate> {
-    let mut found: HashMap<Vec<u32>, Candidate> = HashMap::new();
+) -> Vec<GroupCandidate> {
+    let mut found: HashMap<Vec<u32>, GroupCandidate> = HashMap::new();
     let mut parts: Vec<(&Group, &Totals)> = sums.0.iter().collect();
     // Estimates are sums of fractions: always in the same order.
     parts.sort_unstable_by_key(|(group, _)| **group);
     for (group, totals) in parts {
         let Some(site) = analysis.interner.sites.get(group.site) else { continue };
-        let part = Part::Slab(group, site);
+        let part = GroupPart::Slab(group, site);
         let is_left_out = match only {
             Only::All => false,
             Only::Kmalloc => site.api != Api::Kmalloc,
@@ -89,8 +89,11 @@ fn candidates(
             *has = true;
         }
     }
-    let candidate =
-        |(values, sum): (Vec<u32>, Candidate)| Candidate { name: keys.order(&values), values, ..sum };
+    let candidate = |(values, sum): (Vec<u32>, GroupCandidate)| GroupCandidate {
+        name: keys.order(&values),
+        values,
+        ..sum
+    };
     found.into_iter().map(candidate).collect()
 }
 
@@ -108,7 +111,7 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &GroupSums, grouping: &Grouping
         [false, true] => RecordedSums::slab(basis, Some(Api::Cache)),
         _ => RecordedSums::slab(basis, None),
     };
-    let row = |c: &Candidate| SlabGroup {
+    let row = |c: &GroupCandidate| SlabGroup {
         sums: SlabSums::of(&c.totals, recorded(c.apis)),
         estimated: c.estimate.map(Estimated::from),
     };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::keys::GroupKey;
-use super::numbered::{Numbered, Part};
+use super::numbered::{GroupPart, Numbered};
 use super::values::GroupValue;
 use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::lead::Nouns;
@@ -102,7 +102,7 @@ impl<R> GroupTable<R> {
 /// Sums by the values of `keys`.
 pub fn sums_by_values<'p, S: 'p, T: Default>(
     keys: &mut Numbered<'_, '_>,
-    parts: impl Iterator<Item = (Part<'p>, &'p S)>,
+    parts: impl Iterator<Item = (GroupPart<'p>, &'p S)>,
     add: impl Fn(&mut T, &S),
 ) -> Vec<(Vec<u32>, T)> {
     let mut found: HashMap<Vec<u32>, T> = HashMap::new();

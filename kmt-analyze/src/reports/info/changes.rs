@@ -165,15 +165,15 @@ fn vmstat(before: &[u8], after: &[u8]) -> Vec<CountChange> {
 
 fn caches(before: &[u8], after: &[u8], page_size: u64) -> Vec<CacheChange> {
     let (before, after) = (slabinfo::parse(before), slabinfo::parse(after));
-    let bytes = |cache: Option<&slabinfo::SlabInfo>| {
+    let bytes = |cache: Option<&slabinfo::SlabInfoLine>| {
         cache.map_or(0, |c| c.num_slabs.saturating_mul(c.pagesperslab).saturating_mul(page_size))
     };
     let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
     let row = |name: &String| {
         let (first, last) = (before.get(name), after.get(name));
-        let active = |cache: Option<&slabinfo::SlabInfo>| cache.map_or(0, |c| c.active_objs);
+        let active = |cache: Option<&slabinfo::SlabInfoLine>| cache.map_or(0, |c| c.active_objs);
         let estimated =
-            |cache: Option<&slabinfo::SlabInfo>| cache.is_some_and(|c| c.in_use_max() > c.active_objs);
+            |cache: Option<&slabinfo::SlabInfoLine>| cache.is_some_and(|c| c.in_use_max() > c.active_objs);
         CacheChange {
             cache: text(name.as_bytes()),
             active_before: active(first),

@@ -30,12 +30,12 @@ pub struct LongInterval {
     pub begin: u64,
     pub length: u64,
     /// Nested stalls, and events of the task.
-    pub lines: Vec<Line>,
+    pub lines: Vec<IntervalLine>,
 }
 
 /// A nested stall, an event, or a number of events that are left out.
 #[derive(Debug)]
-pub struct Line {
+pub struct IntervalLine {
     /// Number of nested stalls around it.
     pub depth: usize,
     /// Time since the begin of the outer stall.
@@ -85,7 +85,7 @@ fn without_lines(interval: &Interval, names: &StallNames<'_, '_, '_>) -> LongInt
 }
 
 /// A stall, and those within it with their depths.
-struct Group {
+struct IntervalGroup {
     outer: Interval,
     nested: Vec<(usize, Interval)>,
     /// Ends of the stalls around the next one.
@@ -93,8 +93,8 @@ struct Group {
 }
 
 /// Groups the stalls of each task; they are sorted by their begin.
-fn grouped(intervals: &[Interval]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn grouped(intervals: &[Interval]) -> Vec<IntervalGroup> {
+    let mut groups: Vec<IntervalGroup> = Vec::new();
     let mut last_of: HashMap<i32, usize> = HashMap::new();
     for &interval in intervals {
         let last = last_of.get(&interval.pid).and_then(|&last| groups.get_mut(last));
@@ -108,7 +108,7 @@ fn grouped(intervals: &[Interval]) -> Vec<Group> {
             }
             None => {
                 last_of.insert(interval.pid, groups.len());
-                groups.push(Group { outer: interval, nested: Vec::new(), open: Vec::new() });
+                groups.push(IntervalGroup { outer: interval, nested: Vec::new(), open: Vec::new() });
             }
         }
     }
@@ -118,23 +118,23 @@ fn grouped(intervals: &[Interval]) -> Vec<Group> {
 /// Lines of one group, in the order of their times.
 struct Lines<'g, 'n, 's, 'd> {
     names: &'g StallNames<'n, 's, 'd>,
-    group: &'g Group,
+    group: &'g IntervalGroup,
     /// Number of nested stalls that began.
     begun: usize,
     /// Nested stalls that are not over: numbers among the nested ones.
     open: Vec<usize>,
     /// Events by stall and class: number, and the line that counts those left out.
     seen: BTreeMap<(Option<usize>, usize), (u64, usize)>,
-    out: Vec<Line>,
+    out: Vec<IntervalLine>,
 }
 
 impl Lines<'_, '_, '_, '_> {
     fn of(
         context: &Context<'_, '_>,
         names: &StallNames<'_, '_, '_>,
-        group: &Group,
+        group: &IntervalGroup,
         printer: &mut Printer<'_>,
-    ) -> Vec<Line> {
+    ) -> Vec<IntervalLine> {
         let trace = context.session.trace;
         let mut lines =
             Lines { names, group, begun: 0, open: Vec::new(), seen: BTreeMap::new(), out: Vec::new() };
@@ -170,7 +170,7 @@ impl Lines<'_, '_, '_, '_> {
         while let Some((depth, interval)) = self.group.nested.get(self.begun).filter(|(_, i)| i.begin <= time)
         {
             self.close(interval.begin, 0);
-            self.out.push(Line {
+            self.out.push(IntervalLine {
                 depth: *depth,
                 since: Some(interval.begin.saturating_sub(self.group.outer.begin)),
                 length: Some(length(interval)),
@@ -197,14 +197,14 @@ impl Lines<'_, '_, '_, '_> {
         *number += 1;
         if *number == EACH_MAX + 1 {
             *line = self.out.len();
-            self.out.push(Line { depth, since: None, length: None, text: String::new() });
+            self.out.push(IntervalLine { depth, since: None, length: None, text: String::new() });
         }
         *number <= EACH_MAX
     }
 
     fn event(&mut self, time: u64, text: String) {
         let since = Some(time.saturating_sub(self.group.outer.begin));
-        self.out.push(Line { depth: self.depth(), since, length: None, text });
+        self.out.push(IntervalLine { depth: self.depth(), since, length: None, text });
     }
 
     /// Depth of lines in the innermost stall.

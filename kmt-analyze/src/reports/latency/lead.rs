@@ -10,7 +10,7 @@ use crate::render::text::duration;
 
 /// Waits of all tasks for memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waits {
+pub struct WaitSums {
     /// Time of all waits together, in the clock's unit.
     pub total: u64,
     /// Time that the task waited that waited longest.
@@ -21,7 +21,7 @@ pub struct Waits {
     number: u64,
 }
 
-impl Waits {
+impl WaitSums {
     /// Waits of a trace; `None`: no task waited, or no waits were recorded.
     pub fn of(latency: &LatencyTables) -> Option<Self> {
         let waits = || latency.kinds.iter().filter(|kind| kind.delays);

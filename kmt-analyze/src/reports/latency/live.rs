@@ -53,19 +53,20 @@ struct StallLine {
 
 /// Prints the stalls of a growing file, or of a stream.
 pub fn run(path: &Path, options: &LiveOptions, env: &Env) -> Result<Outcome> {
-    let (sums, shrinkers) = (StallSums::default(), Shrinkers::default());
-    let live = Live { options, sums, shrinkers, plans: HashMap::new(), start: None, out: Out::stdout(env) };
+    let (sums, shrinkers) = (StallSums::default(), ShrinkerNumbers::default());
+    let live =
+        LiveStalls { options, sums, shrinkers, plans: HashMap::new(), start: None, out: Out::stdout(env) };
     follow::run(path, live, env)
 }
 
 /// Numbers of the shrinkers of each function, in the order in which they appear: addresses are not printed.
 #[derive(Default)]
-struct Shrinkers(HashMap<u64, HashMap<Option<u64>, usize>>);
+struct ShrinkerNumbers(HashMap<u64, HashMap<Option<u64>, usize>>);
 
 /// Most shrinkers of a function that get a number: a file may name any number of them.
 const NUMBERED_MAX: usize = 4_096;
 
-impl Shrinkers {
+impl ShrinkerNumbers {
     /// Number of a shrinker of a known function, from 1.
     fn number(&mut self, stall: Stall) -> Option<usize> {
         let Stall::Shrinker(Some(function), shrinker) = stall else { return None };
@@ -78,10 +79,10 @@ impl Shrinkers {
     }
 }
 
-struct Live<'o> {
+struct LiveStalls<'o> {
     options: &'o LiveOptions,
     sums: StallSums,
-    shrinkers: Shrinkers,
+    shrinkers: ShrinkerNumbers,
     /// By number of the class; `None`: it tells nothing of stalls.
     plans: HashMap<usize, Option<SideEventPlan>>,
     /// Time of the first event.
@@ -89,13 +90,13 @@ struct Live<'o> {
     out: Out,
 }
 
-impl Sink for Live<'_> {
-    type Cache<'r> = Names<'r>;
+impl Sink for LiveStalls<'_> {
+    type Cache<'r> = LiveNames<'r>;
 
     fn see<'r>(
         &mut self,
         source: &Source<'r>,
-        names: &mut Option<Names<'r>>,
+        names: &mut Option<LiveNames<'r>>,
         event: &Event<'_>,
     ) -> Result<bool> {
         if self.start.is_none() {
@@ -110,7 +111,7 @@ impl Sink for Live<'_> {
         let is_selected = self.options.pids.is_empty() || self.options.pids.contains(&place.pid);
         for interval in self.sums.ended_by(&side).into_iter().filter(|_| is_selected) {
             let number = self.shrinkers.number(interval.stall);
-            let names = names.get_or_insert_with(|| Names::of(source, start));
+            let names = names.get_or_insert_with(|| LiveNames::of(source, start));
             let line = match self.options.json {
                 true => names.json(&interval, number),
                 false => names.line(&interval, number, self.sums.open_stalls(place.pid)),
@@ -130,7 +131,7 @@ impl Sink for Live<'_> {
 
     fn end(&mut self, source: Option<&Source<'_>>) -> Result<()> {
         if let Some(source) = source.filter(|_| !self.options.json) {
-            let text = sums(&self.sums, &self.options.pids, &Names::of(source, self.start.unwrap_or(0)));
+            let text = sums(&self.sums, &self.options.pids, &LiveNames::of(source, self.start.unwrap_or(0)));
             self.out.write(text.as_bytes())?;
         }
         self.out.flush().map(drop)
@@ -138,13 +139,13 @@ impl Sink for Live<'_> {
 }
 
 /// Names of functions and tasks so far.
-struct Names<'r> {
+struct LiveNames<'r> {
     env: PrintEnv<'r>,
     tasks: LineStart<'r>,
     view: View,
 }
 
-impl<'r> Names<'r> {
+impl<'r> LiveNames<'r> {
     fn of(source: &Source<'r>, start: u64) -> Self {
         let tasks = LineStart::new(source.metadata, version(source.metadata));
         let view = View {
@@ -200,7 +201,7 @@ impl<'r> Names<'r> {
 }
 
 /// All stalls by kind, also those below the threshold; those with the largest sum first.
-fn sums(sums: &StallSums, pids: &[i32], names: &Names<'_>) -> String {
+fn sums(sums: &StallSums, pids: &[i32], names: &LiveNames<'_>) -> String {
     let mut kinds: HashMap<Stall, (u64, u64, u64)> = HashMap::new();
     for ((stall, pid), waits) in &sums.by_task {
         if pids.is_empty() || pids.contains(pid) {

@@ -1,9 +1,9 @@
 //! The screen of long stalls: each with the stalls within it and the events of its task.
 
-use super::intervals::{Line, LongInterval, LongIntervals};
+use super::intervals::{IntervalLine, LongInterval, LongIntervals};
 use super::lead::rounded;
 use super::rows::LatencyTables;
-use crate::render::screen::{Part, Screen};
+use crate::render::screen::{Screen, ScreenPart};
 use crate::render::text::count;
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -21,7 +21,7 @@ pub fn of(latency: &LatencyTables, intervals: &LongIntervals, view: &View) -> Sc
     screen.answer(format!("The longest: {}.", title(longest, view)));
     for interval in &intervals.shown {
         let lines = interval.lines.iter().map(|line| self::line(line, view)).collect();
-        screen.parts.push(Part::Lines { heading: title(interval, view), lines });
+        screen.parts.push(ScreenPart::Lines { heading: title(interval, view), lines });
     }
     let more = intervals.total.saturating_sub(intervals.shown.len()) as u64;
     if more > 0 {
@@ -57,7 +57,7 @@ fn title(interval: &LongInterval, view: &View) -> String {
 }
 
 /// A line of a stall, indented by the stalls around it.
-fn line(line: &Line, view: &View) -> String {
+fn line(line: &IntervalLine, view: &View) -> String {
     let indent = " ".repeat(2 * (line.depth + 1));
     match (line.since.map(|since| view.duration(since)), line.length) {
         (None, _) => format!("{indent}{}", line.text),

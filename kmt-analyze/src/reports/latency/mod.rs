@@ -14,7 +14,7 @@ mod tasks;
 mod tasks_text;
 mod text;
 
-pub use lead::Waits;
+pub use lead::WaitSums;
 pub use rows::LatencyRows;
 
 use kmt_common::quantity::Span;

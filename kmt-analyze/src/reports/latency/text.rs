@@ -1,7 +1,7 @@
 //! The screen of waits for memory.
 
 use super::kinds::StallKind;
-use super::lead::{Waits, rounded};
+use super::lead::{WaitSums, rounded};
 use super::rows::{LatencyRows, LatencyTables};
 use super::{delayed_text, long_text, tasks_text};
 use crate::render::screen::{Cell, Column, Screen, Table};
@@ -14,8 +14,9 @@ pub fn of(LatencyRows { latency }: &LatencyRows, view: &View) -> Screen {
     if let Some(intervals) = &latency.long_intervals {
         return long_text::of(latency, intervals, view);
     }
-    let mut screen =
-        Screen::new(Waits::of(latency).map_or_else(|| no_waits(latency), |waits| waits.sentence(view.unit)));
+    let mut screen = Screen::new(
+        WaitSums::of(latency).map_or_else(|| no_waits(latency), |waits| waits.sentence(view.unit)),
+    );
     match latency.failed_allocations {
         0 => {}
         failed => {

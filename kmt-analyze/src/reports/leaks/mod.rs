@@ -109,7 +109,7 @@ impl Report for Leaks {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> LeakRows {
         let analysis = context.analysis;
-        let collected = slab::Collected {
+        let collected = slab::LeakSums {
             growth: analysis.get(handles.growth),
             kin: analysis.get(handles.kin),
             calls: handles.calls.map(|calls| analysis.get(calls)),

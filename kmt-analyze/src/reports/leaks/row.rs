@@ -143,7 +143,7 @@ pub(super) struct RowMaker<'m, 's, 'd> {
 
 /// Sum of several rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct LeakSum {
     /// Number of rows.
     pub rows: usize,
     /// Bytes.
@@ -152,7 +152,7 @@ pub struct Sum {
     pub bytes_per_second: u64,
 }
 
-impl Sum {
+impl LeakSum {
     /// Adds bytes.
     pub fn add(self, bytes: u64, bytes_per_second: u64) -> Self {
         Self {
@@ -170,18 +170,18 @@ impl RowMaker<'_, '_, '_> {
     }
 
     /// Live bytes of rows.
-    pub(super) fn live<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> Sum {
-        let add = |sum: Sum, row: &Judged<'_>| sum.add(self.bytes(row, row.evidence.amount), 0);
-        rows.into_iter().fold(Sum::default(), add)
+    pub(super) fn live<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> LeakSum {
+        let add = |sum: LeakSum, row: &Judged<'_>| sum.add(self.bytes(row, row.evidence.amount), 0);
+        rows.into_iter().fold(LeakSum::default(), add)
     }
 
     /// Old bytes of rows, and their growth.
-    pub(super) fn old<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> Sum {
-        let add = |sum: Sum, row: &Judged<'_>| {
+    pub(super) fn old<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> LeakSum {
+        let add = |sum: LeakSum, row: &Judged<'_>| {
             let growth = per_second(row, self.length);
             sum.add(self.bytes(row, row.evidence.old_amount), self.bytes(row, growth))
         };
-        rows.into_iter().fold(Sum::default(), add)
+        rows.into_iter().fold(LeakSum::default(), add)
     }
 
     /// A row.

@@ -7,21 +7,21 @@ use super::makers::{self, FamilyRow};
 use super::row::{FamilyNumbers, LeakRow, RowMaker};
 use super::text_parts::{TextParts, text_parts};
 use crate::render::text::duration;
-use crate::reports::analysis::leaks::Findings;
+use crate::reports::analysis::leaks::JudgedMemory;
 use crate::reports::analysis::leaks::families::{Family, families};
 use crate::reports::analysis::leaks::ignore::{Ignore, Ignored};
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
-use crate::reports::analysis::leaks::slab::Collected;
+use crate::reports::analysis::leaks::slab::LeakSums;
 use crate::reports::common::ReportContext;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeakRows {
     /// Memory that is still allocated, with verdicts; or the reason why there is no verdict.
-    pub leaks: Answer<LeakTables>,
+    pub leaks: MaybeRefused<LeakTables>,
 }
 
 impl LeakRows {
@@ -70,9 +70,9 @@ pub struct LeakTables {
 const WINDOW_NS_MIN: u64 = 1_000_000_000;
 
 /// Rows of a trace.
-pub fn of(context: &ReportContext<'_, '_>, collected: Collected<'_>, ignore: Option<&Ignore>) -> LeakRows {
+pub fn of(context: &ReportContext<'_, '_>, collected: LeakSums<'_>, ignore: Option<&Ignore>) -> LeakRows {
     let analysis = context.analysis;
-    let Collected { growth, kin, until, .. } = collected;
+    let LeakSums { growth, kin, until, .. } = collected;
     let (first, last) = context.selection.span(context.session);
     let length = until.unwrap_or(last).saturating_sub(first);
     if context.session.unit() == ClockUnit::Nanoseconds && length < WINDOW_NS_MIN {
@@ -81,11 +81,11 @@ pub fn of(context: &ReportContext<'_, '_>, collected: Collected<'_>, ignore: Opt
             duration(length, context.session.unit()),
             duration(WINDOW_NS_MIN, context.session.unit())
         );
-        return LeakRows { leaks: Answer::Refused { refused } };
+        return LeakRows { leaks: MaybeRefused::Refused { refused } };
     }
     let survivals = PageSurvivals::new(context, growth);
-    let Findings { slab: judged, page_callers: callers, pages, tasks, ignored } =
-        Findings::of(context, collected, &survivals, length, ignore);
+    let JudgedMemory { slab: judged, page_callers: callers, pages, tasks, ignored } =
+        JudgedMemory::of(context, collected, &survivals, length, ignore);
     let families = families(&judged, length);
     let labels = context.labels();
     let page_size = analysis.page_size.0;
@@ -123,5 +123,5 @@ pub fn of(context: &ReportContext<'_, '_>, collected: Collected<'_>, ignore: Opt
             ..text_parts(&maker, [&judged, &callers, &pages], (&families, &found), context.limit)
         },
     };
-    LeakRows { leaks: Answer::Found(Box::new(tables)) }
+    LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }
 }

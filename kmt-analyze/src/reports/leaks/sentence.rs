@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::render::look::Look;
     use crate::reports::leaks::makers::MakersRow;
-    use crate::reports::leaks::row::{HolderRow, StackRow, Sum};
-    use crate::reports::leaks::text_parts::Table;
+    use crate::reports::leaks::row::{HolderRow, LeakSum, StackRow};
+    use crate::reports::leaks::text_parts::LeakTable;
 
     const VIEW: View = View {
         unit: ClockUnit::Nanoseconds,
@@ -161,7 +161,7 @@ mod tests {
             ..FamilyPart::default()
         };
         change(&mut family, &mut leader);
-        family.table = Table { rows: vec![leader], total: 1 };
+        family.table = LeakTable { rows: vec![leader], total: 1 };
         growth_sentence(&family, 34_000_000_000, &VIEW)
     }
 
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn pages_that_grow_with_a_family_are_of_the_same_leak() {
         let with = family(|family, _| {
-            family.pages = Sum { rows: 1, bytes: 1, bytes_per_second: 4_096 };
+            family.pages = LeakSum { rows: 1, bytes: 1, bytes_per_second: 4_096 };
         });
         assert!(with.ends_with("through pipe2(). Pages grew with it by 4.00 KiB/s."), "{with}");
     }

@@ -9,7 +9,7 @@ use crate::render::screen::{Screen, function_of};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
-use crate::reports::common::answer::Answer;
+use crate::reports::common::answer::MaybeRefused;
 
 /// Families whose stacks are shown.
 const STACKS: usize = 3;
@@ -17,8 +17,8 @@ const STACKS: usize = 3;
 /// Growth of memory, and call sites by verdict.
 pub fn of(rows: &LeakRows, view: &View) -> Screen {
     let tables = match &rows.leaks {
-        Answer::Refused { refused } => return refusal(refused),
-        Answer::Found(tables) => tables,
+        MaybeRefused::Refused { refused } => return refusal(refused),
+        MaybeRefused::Found(tables) => tables,
     };
     let parts = &tables.text;
     let mut screen = Screen::default();

@@ -1,9 +1,9 @@
 //! Rows as the screen groups them: families, other call sites by verdict, pages; and the sums of its sentences.
 
 use super::makers::{FamilyRow, MakersRow, TasksRow};
-use super::row::{LeakRow, RowMaker, Sum};
+use super::row::{LeakRow, LeakSum, RowMaker};
 use super::shares::shares;
-use crate::collect::growth::Steps;
+use crate::collect::growth::StepCounts;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::makers::holder;
@@ -19,25 +19,25 @@ pub struct TextParts {
     /// Families, the largest first.
     pub families: Vec<FamilyPart>,
     /// Growth of all families but the first.
-    pub other_families: Sum,
+    pub other_families: LeakSum,
     /// Call sites of all families.
     pub family_rows_total: usize,
     /// The largest growing call site of pages; where stacks were not recorded: kind of pages.
     pub most_page_growth: Option<LeakRow>,
     /// Growth of the others.
-    pub other_page_growth: Sum,
+    pub other_page_growth: LeakSum,
     /// Call sites in no family, by verdict.
-    pub others: Table,
+    pub others: LeakTable,
     /// Growth of reclaimable caches, and of objects that are allocated with theirs.
-    pub reclaimable: Sum,
+    pub reclaimable: LeakSum,
     /// The largest call site of those.
     pub most_reclaimable: Option<LeakRow>,
     /// Slab objects that are still allocated.
-    pub slab: Sum,
+    pub slab: LeakSum,
     /// Pages that are still allocated.
-    pub pages_live: Sum,
+    pub pages_live: LeakSum,
     /// Slab objects and pages that cannot be judged.
-    pub unjudged: Sum,
+    pub unjudged: LeakSum,
     /// Length of a window that can judge all of them, in the clock's unit; 0: unknown.
     pub window_needed: u64,
     /// Call sites with recent objects alone.
@@ -47,14 +47,14 @@ pub struct TextParts {
     /// Live bytes of the recorder, which are not judged.
     pub of_recorder: u64,
     /// Pages by call site.
-    pub page_callers: Table,
+    pub page_callers: LeakTable,
     /// Pages by kind.
-    pub pages: Table,
+    pub pages: LeakTable,
 }
 
 /// Some rows of a table.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub struct LeakTable {
     /// The first of them.
     pub rows: Vec<LeakRow>,
     /// Number of all.
@@ -65,7 +65,7 @@ pub struct Table {
 #[derive(Debug, Clone, Default)]
 pub struct FamilyPart {
     /// Its call sites, the leader first.
-    pub table: Table,
+    pub table: LeakTable,
     /// Old bytes of all of them.
     pub bytes: u64,
     /// The same per second, or per 10^9 ticks.
@@ -75,7 +75,7 @@ pub struct FamilyPart {
     /// Tasks that allocated objects of the leader.
     pub makers: MakersRow,
     /// Pages that grow with it.
-    pub pages: Sum,
+    pub pages: LeakSum,
     /// Tasks that are still allocated, where their number grows.
     pub tasks: Option<TasksRow>,
     /// Some of it would be reclaimable if nothing held it.
@@ -129,7 +129,10 @@ pub(super) fn text_parts(
     page_growth.sort_by_key(|row| std::cmp::Reverse(row.evidence.old_amount));
     TextParts {
         families: family_parts(maker, (families, found), &of_families, limit),
-        other_families: families.iter().skip(1).fold(Sum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
+        other_families: families
+            .iter()
+            .skip(1)
+            .fold(LeakSum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
         family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
         most_page_growth: page_growth.first().map(|row| maker.row(row)),
         other_page_growth: maker.old(page_growth.iter().skip(1).copied()),
@@ -179,7 +182,7 @@ fn family_parts(
 fn holder_of(family: &Family<'_>) -> Option<(i32, u64)> {
     let (pid, _) = holder(family.rows.first()?.survival)?;
     let of_row = |row: &&Judged<'_>| {
-        let steps = row.survival.holders.get(&pid).map(Steps::all)?;
+        let steps = row.survival.holders.get(&pid).map(StepCounts::all)?;
         let old: u64 = steps.iter().take(row.evidence.steps.1).sum();
         // Objects of one call site have one size.
         let bytes = u128::from(row.evidence.old_amount) * u128::from(old);
@@ -189,21 +192,21 @@ fn holder_of(family: &Family<'_>) -> Option<(i32, u64)> {
 }
 
 /// Call sites in no family: all verdicts get alike many rows.
-fn others(maker: &RowMaker<'_, '_, '_>, groups: &[Vec<&Judged<'_>>], limit: usize) -> Table {
+fn others(maker: &RowMaker<'_, '_, '_>, groups: &[Vec<&Judged<'_>>], limit: usize) -> LeakTable {
     let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
     let shown = groups.iter().zip(shares(&sizes, limit)).flat_map(|(rows, shown)| rows.iter().take(shown));
-    Table { rows: shown.map(|row| maker.row(row)).collect(), total: sizes.iter().sum() }
+    LeakTable { rows: shown.map(|row| maker.row(row)).collect(), total: sizes.iter().sum() }
 }
 
 /// Pages with a verdict; they get half as many rows as call sites.
-fn of_pages(maker: &RowMaker<'_, '_, '_>, rows: &[Judged<'_>], limit: usize) -> Table {
+fn of_pages(maker: &RowMaker<'_, '_, '_>, rows: &[Judged<'_>], limit: usize) -> LeakTable {
     let has_verdict = |row: &&Judged<'_>| !matches!(row.evidence.verdict, Verdict::Few | Verdict::Young);
     let rows: Vec<&Judged<'_>> = rows.iter().filter(has_verdict).collect();
     table(maker, &rows, limit.div_ceil(2))
 }
 
-fn table(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>], limit: usize) -> Table {
-    Table { rows: rows.iter().take(limit).map(|row| maker.row(row)).collect(), total: rows.len() }
+fn table(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>], limit: usize) -> LeakTable {
+    LeakTable { rows: rows.iter().take(limit).map(|row| maker.row(row)).collect(), total: rows.len() }
 }
 
 /// Length of a window that can judge all of these rows, as far as their lifetimes are known.

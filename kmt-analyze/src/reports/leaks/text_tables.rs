@@ -134,7 +134,7 @@ pub fn others(parts: &TextParts, view: &View) -> Table {
 pub fn pages(
     title: &'static str,
     noun: (&'static str, &'static str),
-    pages: &text_parts::Table,
+    pages: &text_parts::LeakTable,
     view: &View,
 ) -> Table {
     let mut columns = vec![Column::whole("verdict"), Column::name(noun.0), Column::text("type").leaves(1)];

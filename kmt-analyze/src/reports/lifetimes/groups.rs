@@ -7,7 +7,7 @@ use crate::collect::lifetimes::CallerLives;
 use crate::collect::sums::Sums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
-use crate::reports::grouped::{GroupKey, GroupTable, Numbered, Part, Values, sums_by_values};
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Numbered, Values, sums_by_values};
 
 /// Groups by keys `by`, sorted by keys `order`.
 pub fn of(
@@ -21,7 +21,7 @@ pub fn of(
     let mut keys = Numbered::new(by, &values, analysis);
     let parts = sums.0.iter().filter(|(_, lives)| lives.any());
     let parts = parts.filter_map(|(group, lives)| {
-        Some((Part::Slab(group, analysis.interner.sites.get(group.site)?), lives))
+        Some((GroupPart::Slab(group, analysis.interner.sites.get(group.site)?), lives))
     });
     let add = |sum: &mut CallerLives, lives: &CallerLives| sum.absorb(lives.clone());
     let found = sums_by_values(&mut keys, parts, add);

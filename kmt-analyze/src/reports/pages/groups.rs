@@ -6,7 +6,7 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
-use crate::reports::grouped::{GroupKey, GroupTable, Numbered, Part, Values, sums_by_values};
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Numbered, Values, sums_by_values};
 
 /// Groups by keys `by`, sorted by keys `order`.
 pub fn of(
@@ -20,7 +20,7 @@ pub fn of(
     let mut keys = Numbered::new(by, &values, analysis);
     let parts = sums.0.iter().filter(|(_, totals)| **totals != FrameTotals::default());
     let parts = parts.filter_map(|(group, totals)| {
-        Some((Part::Pages(group, analysis.interner.pages.get(group.site)?), totals))
+        Some((GroupPart::Pages(group, analysis.interner.pages.get(group.site)?), totals))
     });
     let add = |sum: &mut FrameTotals, totals: &FrameTotals| *sum += totals;
     let mut all = sums_by_values(&mut keys, parts, add);

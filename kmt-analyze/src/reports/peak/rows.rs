@@ -37,13 +37,13 @@ pub struct PeakRow {
     /// Number of call sites and interfaces, including those beyond the limit of rows.
     pub callers_total: usize,
     /// Call sites and interfaces, those of most live bytes first.
-    pub callers: Vec<CallerRow>,
+    pub callers: Vec<PeakCallerRow>,
 }
 
 /// Live objects of one call site and interface.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CallerRow {
+pub struct PeakCallerRow {
     /// Address of the call site.
     pub call_site: Address,
     /// Function and offset, or the address.
@@ -65,7 +65,7 @@ pub struct CallerRow {
 
 /// Live objects of a call site.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct PeakSums {
     bytes: u64,
     objects: u64,
     /// Bytes of objects that are certainly live: frees of their kind have events.
@@ -77,8 +77,12 @@ struct Sums {
     has_waiting: bool,
 }
 
-fn by_caller(analysis: &Analysis, peak: &LiveBytes, certain: Option<&[bool]>) -> BTreeMap<(u64, Api), Sums> {
-    let mut callers: BTreeMap<(u64, Api), Sums> = BTreeMap::new();
+fn by_caller(
+    analysis: &Analysis,
+    peak: &LiveBytes,
+    certain: Option<&[bool]>,
+) -> BTreeMap<(u64, Api), PeakSums> {
+    let mut callers: BTreeMap<(u64, Api), PeakSums> = BTreeMap::new();
     for (number, bytes, objects) in peak.sites() {
         let Some(site) = analysis.interner.sites.get(number) else { continue };
         let sums = callers.entry((site.call_site, site.api)).or_default();
@@ -102,13 +106,13 @@ pub fn of(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
     let is_whole = !context.session.losses.any();
     let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
     let callers = by_caller(analysis, peak, certain.as_deref());
-    let mut all = Sums::default();
+    let mut all = PeakSums::default();
     for sums in callers.values() {
         all.objects += sums.objects;
         all.bytes_least += sums.bytes_least;
         all.objects_least += sums.objects_least;
     }
-    let mut callers: Vec<(u64, Api, String, Sums)> = callers
+    let mut callers: Vec<(u64, Api, String, PeakSums)> = callers
         .into_iter()
         .map(|((address, api), sums)| (address, api, labels.symbol(address), sums))
         .collect();
@@ -130,9 +134,9 @@ pub fn of(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
     PeakRows { peak }
 }
 
-fn row((address, api, symbol, sums): (u64, Api, String, Sums), is_whole: bool) -> CallerRow {
+fn row((address, api, symbol, sums): (u64, Api, String, PeakSums), is_whole: bool) -> PeakCallerRow {
     let is_bounded = is_whole && !sums.has_waiting;
-    CallerRow {
+    PeakCallerRow {
         call_site: Address(address),
         symbol,
         api: api.name(),

@@ -16,7 +16,7 @@ use crate::trace::snapshots::Snapshot;
 /// Change of one cache from the begin of the recording to its end, in objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Change {
+pub struct SlabChange {
     /// By slabinfo: active objects, with free ones in per-CPU slabs. Both readings lie outside of the recording.
     pub active: i64,
     /// By events: allocations without frees and implied frees.
@@ -29,7 +29,7 @@ pub struct Change {
 
 /// Changes of the caches whose frees name them; size classes of kmalloc have none: kfree does not tell the size of what was
 /// allocated before the recording.
-pub struct Changes {
+pub struct SlabChanges {
     before: Snapshot,
     /// Live objects by cache.
     live: HashMap<CacheKey, u64>,
@@ -37,7 +37,7 @@ pub struct Changes {
     freed: HashMap<CacheKey, u64>,
 }
 
-impl Changes {
+impl SlabChanges {
     /// Changes, if slabinfo was read at the begin, all objects are selected, and frees name their caches.
     pub fn of(context: &ReportContext<'_, '_>, unmatched: &[u64]) -> Option<Self> {
         let analysis = context.analysis;
@@ -57,7 +57,7 @@ impl Changes {
     }
 
     /// Change of a cache until a reading after the recording.
-    pub fn until(&self, key: &CacheKey, after: &Snapshot) -> Option<Change> {
+    pub fn until(&self, key: &CacheKey, after: &Snapshot) -> Option<SlabChange> {
         if !matches!(key, CacheKey::Named(_)) {
             return None;
         }
@@ -68,7 +68,7 @@ impl Changes {
             [&self.before, after].iter().any(|s| active(key, &s.caches) != in_use_max(key, &s.caches));
         let number = |of: &HashMap<CacheKey, u64>| of.get(key).copied().unwrap_or(0);
         let (active, events) = (difference(first, last), difference(number(&self.freed), number(&self.live)));
-        Some(Change { active, events, unseen: active.saturating_sub(events), is_estimate })
+        Some(SlabChange { active, events, unseen: active.saturating_sub(events), is_estimate })
     }
 }
 

@@ -4,7 +4,7 @@ mod change;
 mod rows;
 mod text;
 
-use change::Changes;
+use change::SlabChanges;
 pub use rows::SlabInfoRows;
 
 use crate::collect::{Collectors, Handle, Moments, Unmatched};
@@ -67,7 +67,7 @@ impl Report for SlabInfo {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> SlabInfoRows {
         let analysis = context.analysis;
-        let changes = Changes::of(context, analysis.get(handles.1));
+        let changes = SlabChanges::of(context, analysis.get(handles.1));
         rows::of(context, analysis.get(handles.0), changes.as_ref())
     }
 

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::change::{Change, Changes};
+use super::change::{SlabChange, SlabChanges};
 use crate::collect::moments::MomentSums;
 use crate::pass::caches::{CacheKey, name_of};
-use crate::pass::coverage::history::{At, CacheHistory, histories};
+use crate::pass::coverage::history::{CacheHistory, HistoryAt, histories};
 use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::text;
@@ -39,7 +39,7 @@ pub struct SlabInfoTable {
     pub caches: Vec<SlabInfoCache>,
     /// Cache whose change has most that no event shows.
     #[serde(skip)]
-    pub most_unseen: Option<(String, Change)>,
+    pub most_unseen: Option<(String, SlabChange)>,
 }
 
 /// A cache at each snapshot.
@@ -66,7 +66,7 @@ pub struct SlabInfoCache {
     pub ended_while_read: Vec<u64>,
     /// Change over the recording; `null`: of kmalloc, of a cache that slabinfo does not list, of a part of the objects, without
     /// slabinfo at the begin, or where frees do not name their caches (before 5.12).
-    pub change: Option<Change>,
+    pub change: Option<SlabChange>,
     /// More objects seem live all the time while slabinfo was read than it counts as active.
     pub is_contradicted: bool,
     /// Name in the text, on one line.
@@ -85,19 +85,23 @@ pub fn read(context: &Context<'_, '_>) -> (Vec<Snapshot>, bool) {
 }
 
 /// Rows of a trace; caches with more live objects than possible are first.
-pub fn of(context: &ReportContext<'_, '_>, moments: &MomentSums, changes: Option<&Changes>) -> SlabInfoRows {
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    moments: &MomentSums,
+    changes: Option<&SlabChanges>,
+) -> SlabInfoRows {
     let analysis = context.analysis;
     let (snapshots, times_known) = read(context);
     let bounds = &context.live_bounds().bounds;
     // Only rows that are shown keep all snapshots.
-    let at = |history: &CacheHistory| -> Vec<At> {
-        let bounded = |at: At| At { most: at.most.filter(|_| times_known), ..at };
+    let at = |history: &CacheHistory| -> Vec<HistoryAt> {
+        let bounded = |at: HistoryAt| HistoryAt { most: at.most.filter(|_| times_known), ..at };
         history.at(&snapshots).map(bounded).collect()
     };
     let ranked = |history: CacheHistory| {
         let at = at(&history);
         let rank = (at.iter().map(over).max(), at.last().map(|at| at.live));
-        let is_contradicted = at.iter().any(At::is_contradicted);
+        let is_contradicted = at.iter().any(HistoryAt::is_contradicted);
         (name_of(&history.key, analysis), history, rank, is_contradicted)
     };
     let mut all: Vec<_> = histories(analysis, bounds, moments).into_iter().map(ranked).collect();
@@ -127,12 +131,12 @@ pub fn of(context: &ReportContext<'_, '_>, moments: &MomentSums, changes: Option
 }
 
 /// Objects that seem live beyond those that can be, or, where nothing bounds them, beyond those that slabinfo counts.
-fn over(at: &At) -> u64 {
+fn over(at: &HistoryAt) -> u64 {
     let in_use = at.in_use_max.map(|in_use| in_use.saturating_add(at.born_while_read));
     at.most.or(in_use).map_or(0, |most| at.live.saturating_sub(most))
 }
 
-fn cache(name: &str, key: &CacheKey, at: &[At], snapshots: &[Snapshot]) -> SlabInfoCache {
+fn cache(name: &str, key: &CacheKey, at: &[HistoryAt], snapshots: &[Snapshot]) -> SlabInfoCache {
     let most_over = at.iter().zip(snapshots).map(|(at, snapshot)| (over(at), snapshot.to));
     SlabInfoCache {
         cache: match key {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::pass::Analysis;
 
 /// Lowest and highest value by name of a total; `null`: no bound.
-pub type Ranges = BTreeMap<&'static str, Option<[RangeEnd; 2]>>;
+pub type SummaryRanges = BTreeMap<&'static str, Option<[RangeEnd; 2]>>;
 
 /// End of a range.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -27,7 +27,7 @@ impl From<f64> for RangeEnd {
 }
 
 /// Low and high of each total of a section; `None`: nothing was lost, or the number of lost events is unknown.
-pub fn ranges(analysis: &Analysis, section: &str) -> Option<Ranges> {
+pub fn ranges(analysis: &Analysis, section: &str) -> Option<SummaryRanges> {
     let ranges = analysis.ranges.as_ref()?;
     let of_section = ranges.iter().filter(|((s, _), _)| *s == section);
     Some(of_section.map(|((_, name), range)| (*name, range.map(|r| [r.low.into(), r.high.into()]))).collect())

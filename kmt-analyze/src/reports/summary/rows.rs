@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use kmt_format::schema::Meaning;
 use serde::Serialize;
 
-use super::ranges::{Ranges, ranges};
+use super::ranges::{SummaryRanges, ranges};
 use super::slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals};
 use crate::ledger::totals::Totals;
-use crate::pass::coverage::bounds::Live;
+use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::Estimate;
 use crate::pass::{Analysis, sum_of};
 use crate::render::text::escaped;
@@ -97,7 +97,7 @@ pub struct PageTotals {
     pub sums: PageSums,
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
     /// their number is unknown.
-    pub ranges: Option<Ranges>,
+    pub ranges: Option<SummaryRanges>,
 }
 
 /// Totals with a range on the screen; the JSON has all.
@@ -184,7 +184,12 @@ fn largest(context: &ReportContext<'_, '_>) -> Option<Largest> {
     (bytes > 0).then_some(Largest { name, bytes })
 }
 
-fn slab(analysis: &Analysis, basis: &Basis, live: [Option<Live>; 3], events: RecordedEvents) -> BothTotals {
+fn slab(
+    analysis: &Analysis,
+    basis: &Basis,
+    live: [Option<LiveSpan>; 3],
+    events: RecordedEvents,
+) -> BothTotals {
     let [kmalloc, cache] = Api::ALL.map(|api| sum_of(analysis, Some(api)));
     let [kmalloc_counts, cache_counts] = analysis.balance.counts;
     let (mut all, mut counts) = (kmalloc, kmalloc_counts);
@@ -194,7 +199,7 @@ fn slab(analysis: &Analysis, basis: &Basis, live: [Option<Live>; 3], events: Rec
     let recorded = RecordedSums::slab(basis, None);
     let both_live = both_live.filter(|_| recorded.lives);
     let raw = &analysis.balance.raw;
-    let interface = |api, totals, counts, live: Option<Live>, section| {
+    let interface = |api, totals, counts, live: Option<LiveSpan>, section| {
         let recorded = RecordedSums::slab(basis, Some(api));
         let live = live.filter(|_| recorded.lives);
         InterfaceTotals {

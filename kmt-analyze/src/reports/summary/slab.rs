@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::ranges::Ranges;
+use super::ranges::SummaryRanges;
 use crate::ledger::totals::{EventCounts, Totals};
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
@@ -110,7 +110,7 @@ pub struct InterfaceTotals {
     pub estimated: Option<Estimated>,
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
     /// the number of lost events is unknown.
-    pub ranges: Option<Ranges>,
+    pub ranges: Option<SummaryRanges>,
     /// Objects live at the end: at least, at most.
     pub live_range: Option<[u64; 2]>,
     /// Bytes of them: at least, at most.
@@ -126,7 +126,7 @@ pub struct BothTotals {
     pub totals: SlabTotals,
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
     /// the number of lost events is unknown.
-    pub ranges: Option<Ranges>,
+    pub ranges: Option<SummaryRanges>,
     /// Objects live at the end: at least, at most.
     pub live_range: Option<[u64; 2]>,
     /// Bytes of them: at least, at most.
@@ -154,7 +154,7 @@ pub struct RawTotals {
     /// Bytes allocated.
     pub bytes_alloc: Option<u64>,
     /// Lowest and highest value of each total, including the lost events.
-    pub ranges: Option<Ranges>,
+    pub ranges: Option<SummaryRanges>,
 }
 
 /// Slab events: `true` if they were recorded; `null`: unknown, and the file has none.

@@ -32,7 +32,7 @@ pub fn of(slab: &BothTotals, rows: &SummaryRows, view: &View) -> Table {
 }
 
 /// A row: its name, and its cells for the total, kmalloc and caches.
-type Row = (&'static str, [Cell; 3]);
+type TextRow = (&'static str, [Cell; 3]);
 
 /// True if it is a part of another row that is known, or a row of its own that is not zero.
 fn is_shown(name: &str, cells: &[Cell; 3]) -> bool {
@@ -44,21 +44,21 @@ fn all(slab: &BothTotals) -> [&SlabTotals; 3] {
     [&slab.totals, &slab.kmalloc.totals, &slab.cache.totals]
 }
 
-fn count(slab: &BothTotals, name: &'static str, of: fn(&SlabTotals) -> Option<u64>) -> Row {
+fn count(slab: &BothTotals, name: &'static str, of: fn(&SlabTotals) -> Option<u64>) -> TextRow {
     (name, all(slab).map(|totals| Cell::count(of(totals))))
 }
 
-fn bytes(slab: &BothTotals, name: &'static str, of: fn(&SlabTotals) -> Option<u64>) -> Row {
+fn bytes(slab: &BothTotals, name: &'static str, of: fn(&SlabTotals) -> Option<u64>) -> TextRow {
     (name, all(slab).map(|totals| Cell::bytes(of(totals))))
 }
 
 /// The row without its total: bytes that a cache rounds up and bytes that kmalloc wastes are different things, and
 /// their sum means nothing.
-fn apart((name, [_, kmalloc, caches]): Row) -> Row {
+fn apart((name, [_, kmalloc, caches]): TextRow) -> TextRow {
     (name, [Cell::Empty, kmalloc, caches])
 }
 
-fn allocations(slab: &BothTotals) -> Vec<Row> {
+fn allocations(slab: &BothTotals) -> Vec<TextRow> {
     let percent = |totals: &SlabTotals| Cell::percent(totals.internal_fragmentation_percent);
     vec![
         count(slab, "allocs", |t| t.alloc_events),
@@ -71,7 +71,7 @@ fn allocations(slab: &BothTotals) -> Vec<Row> {
 }
 
 /// Sums of all events, estimated from samples.
-fn estimates(slab: &BothTotals, total: &Estimated) -> [Row; 3] {
+fn estimates(slab: &BothTotals, total: &Estimated) -> [TextRow; 3] {
     let all = [Some(*total), slab.kmalloc.estimated, slab.cache.estimated];
     let row = |name, of: fn(&Estimated) -> Cell| {
         let cell = |all: Option<Estimated>| all.map_or(Cell::Empty, |all| Cell::About(Box::new(of(&all))));
@@ -84,7 +84,7 @@ fn estimates(slab: &BothTotals, total: &Estimated) -> [Row; 3] {
     ]
 }
 
-fn frees(slab: &BothTotals) -> Vec<Row> {
+fn frees(slab: &BothTotals) -> Vec<TextRow> {
     vec![
         count(slab, "frees", |t| t.free_events),
         count(slab, "  of traced allocations", |t| t.frees_matched),
@@ -99,7 +99,7 @@ fn frees(slab: &BothTotals) -> Vec<Row> {
     ]
 }
 
-fn lives(slab: &BothTotals) -> Vec<Row> {
+fn lives(slab: &BothTotals) -> Vec<TextRow> {
     vec![
         count(slab, "live", |t| t.live),
         bytes(slab, "  live bytes", |t| t.bytes_live),
@@ -108,7 +108,7 @@ fn lives(slab: &BothTotals) -> Vec<Row> {
 }
 
 /// Upper bounds of live objects.
-fn live_at_most(slab: &BothTotals) -> [Row; 2] {
+fn live_at_most(slab: &BothTotals) -> [TextRow; 2] {
     let BothTotals { kmalloc, cache, .. } = slab;
     let lives = all(slab).map(|totals| totals.live);
     let row = |name, bound: fn(u64) -> Cell, ranges: [Option<[u64; 2]>; 3]| {
@@ -127,7 +127,7 @@ fn live_at_most(slab: &BothTotals) -> [Row; 2] {
     ]
 }
 
-fn others(slab: &BothTotals) -> Vec<Row> {
+fn others(slab: &BothTotals) -> Vec<TextRow> {
     vec![
         count(slab, "uncertain objects", |t| t.uncertain),
         bytes(slab, "  live bytes", |t| t.bytes_live_uncertain),

@@ -109,7 +109,7 @@ pub struct PageAllocatorRow {
 }
 
 /// Recorded events.
-struct Recorded {
+struct RecordedTasks {
     slab: RecordedSums,
     pages: RecordedSums,
     zone_locked: bool,
@@ -118,7 +118,7 @@ struct Recorded {
     fallbacks: bool,
 }
 
-impl Recorded {
+impl RecordedTasks {
     fn of(context: &ReportContext<'_, '_>) -> Self {
         let basis = context.basis();
         let has = |name: &str| context.recorded_class(|class| class.name == name) == Some(true);
@@ -152,7 +152,7 @@ impl Recorded {
 }
 
 /// A task, shown or not.
-struct Candidate {
+struct TaskCandidate {
     pid: i32,
     comm: Option<Vec<u8>>,
     name: String,
@@ -162,7 +162,7 @@ struct Candidate {
     page_use: Use,
 }
 
-impl Candidate {
+impl TaskCandidate {
     fn is_active(&self) -> bool {
         self.sums.slab != Totals::default()
             || self.sums.freed_here > 0
@@ -176,7 +176,7 @@ fn candidates(
     context: &ReportContext<'_, '_>,
     tasks: &TaskSums,
     page_use: &HashMap<i32, Use, IntHash>,
-) -> Vec<Candidate> {
+) -> Vec<TaskCandidate> {
     let analysis = context.analysis;
     let mut by_pid: BTreeMap<i32, (OriginSums, (u64, u64))> = BTreeMap::new();
     let pid = |origin: u32| analysis.interner.origins.get(origin).map_or(0, |o| o.pid);
@@ -201,9 +201,9 @@ fn candidates(
         let comm = names.at(pid, end).map(<[u8]>::to_vec);
         let name = comm.as_ref().map_or("<...>".to_owned(), |c| escaped(c));
         let page_use = page_use.get(&pid).copied().unwrap_or_default();
-        Candidate { pid, comm, name: format!("{name}-{pid}"), sums, freed_elsewhere, page_use }
+        TaskCandidate { pid, comm, name: format!("{name}-{pid}"), sums, freed_elsewhere, page_use }
     };
-    by_pid.into_iter().map(candidate).filter(Candidate::is_active).collect()
+    by_pid.into_iter().map(candidate).filter(TaskCandidate::is_active).collect()
 }
 
 /// Rows of all tasks.
@@ -216,11 +216,11 @@ pub fn of(
     let mut all = candidates(context, tasks, page_use);
     sort_rows(&mut all, sort, |c| (c.sums.slab, &c.name));
     let shown = shown(Some(context.limit), all.len());
-    let recorded = Recorded::of(context);
+    let recorded = RecordedTasks::of(context);
     let rows = all.iter().take(shown).map(|c| row(c, analysis.page_size.0, &recorded)).collect();
-    let mut users: Vec<&Candidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();
+    let mut users: Vec<&TaskCandidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();
     users.sort_by(|a, b| (b.page_use.allocs, &a.name).cmp(&(a.page_use.allocs, &b.name)));
-    let user = |c: &&Candidate| (c.name.clone(), recorded.page_allocator(&c.page_use));
+    let user = |c: &&TaskCandidate| (c.name.clone(), recorded.page_allocator(&c.page_use));
     let (mut slab, mut pages) = (Totals::default(), FrameTotals::default());
     for candidate in &all {
         slab += &candidate.sums.slab;
@@ -243,7 +243,7 @@ pub fn of(
     }
 }
 
-fn row(c: &Candidate, page_size: u64, recorded: &Recorded) -> TaskRow {
+fn row(c: &TaskCandidate, page_size: u64, recorded: &RecordedTasks) -> TaskRow {
     TaskRow {
         pid: c.pid,
         comm: c.comm.as_ref().map(|comm| text(comm)),

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{Key, LineNames};
+use super::names::{LineNames, TimelineKey};
 use crate::collect::step_row::Row;
 use crate::collect::timeline::{Step, TimelineSums};
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 
 /// One line.
-pub struct Line {
+pub struct TimelineLine {
     pub name: String,
     /// True for the line of pages.
     pub is_pages: bool,
@@ -34,7 +34,12 @@ impl LineSums {
 }
 
 /// Lines by name, at most `lines_max`, then the sum of the others, then that of pages.
-pub fn of(context: &ReportContext<'_, '_>, timeline: &TimelineSums, by: Key, lines_max: usize) -> Vec<Line> {
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    timeline: &TimelineSums,
+    by: TimelineKey,
+    lines_max: usize,
+) -> Vec<TimelineLine> {
     let analysis = context.analysis;
     let has_certain = !by.is_of_origins() && !context.session.losses.any();
     let certain = has_certain.then(|| context.live_bounds().bounds.certain_sites());
@@ -51,10 +56,10 @@ pub fn of(context: &ReportContext<'_, '_>, timeline: &TimelineSums, by: Key, lin
     let line = |(name, sums): (String, LineSums)| {
         let least = levels(&sums.certain, width, 1).iter().map(|step| step.live_change).collect();
         let least = has_certain.then_some(least);
-        Line { name, is_pages: false, steps: levels(&sums.all, width, 1), least }
+        TimelineLine { name, is_pages: false, steps: levels(&sums.all, width, 1), least }
     };
-    let mut lines: Vec<Line> = largest(lines, lines_max, width).into_iter().map(line).collect();
-    if by == Key::Kind {
+    let mut lines: Vec<TimelineLine> = largest(lines, lines_max, width).into_iter().map(line).collect();
+    if by == TimelineKey::Kind {
         lines.extend(pages(analysis, timeline));
     }
     lines
@@ -76,7 +81,7 @@ fn largest(lines: BTreeMap<String, LineSums>, lines_max: usize, width: usize) ->
 }
 
 /// The line of pages, if there are any.
-fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<Line> {
+fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<TimelineLine> {
     if timeline.pages.iter().all(Row::is_empty) {
         return None;
     }
@@ -84,7 +89,7 @@ fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<Line> {
     let mut sum = Row::default();
     timeline.pages.iter().for_each(|row| sum.add_all(row, width));
     let steps = levels(&sum, width, analysis.page_size.0 as i64);
-    Some(Line { name: "pages".to_owned(), is_pages: true, steps, least: None })
+    Some(TimelineLine { name: "pages".to_owned(), is_pages: true, steps, least: None })
 }
 
 /// Largest live bytes of a line at the end of a step, by absolute value.

@@ -1,6 +1,6 @@
 //! The table of lines: live bytes of each over time.
 
-use super::Key;
+use super::TimelineKey;
 use super::rows::{LineRow, TimelineRow};
 use crate::render::screen::{Cell, Column, Table};
 
@@ -52,14 +52,14 @@ fn course(line: &LineRow) -> Vec<u64> {
 }
 
 /// Noun of a line, and of several.
-fn noun(by: Key) -> (&'static str, &'static str) {
+fn noun(by: TimelineKey) -> (&'static str, &'static str) {
     match by {
-        Key::Kind => ("kind", "kinds"),
-        Key::CallSite => ("call site", "call sites"),
-        Key::Cache => ("cache", "caches"),
-        Key::Task => ("task", "tasks"),
-        Key::Cpu => ("CPU", "CPUs"),
-        Key::Node => ("node", "nodes"),
+        TimelineKey::Kind => ("kind", "kinds"),
+        TimelineKey::CallSite => ("call site", "call sites"),
+        TimelineKey::Cache => ("cache", "caches"),
+        TimelineKey::Task => ("task", "tasks"),
+        TimelineKey::Cpu => ("CPU", "CPUs"),
+        TimelineKey::Node => ("node", "nodes"),
     }
 }
 

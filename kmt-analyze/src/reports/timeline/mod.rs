@@ -6,7 +6,7 @@ mod names;
 mod rows;
 mod text;
 
-pub use names::Key;
+pub use names::TimelineKey;
 pub use rows::{LineRow, TimelineRow, TimelineRows};
 
 use crate::collect::{Collectors, Handle, Timeline};
@@ -24,7 +24,7 @@ use crate::reports::report::Report;
 pub struct Options {
     /// Key of the lines
     #[arg(long, value_enum, default_value = "kind")]
-    by: Key,
+    by: TimelineKey,
     /// Number of steps
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     steps: u32,
@@ -37,7 +37,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct TimelineReport {
     /// Key of the lines.
-    pub by: Key,
+    pub by: TimelineKey,
     /// Number of steps.
     pub steps: usize,
     /// Largest number of lines besides the sum of the others and that of pages.
@@ -60,7 +60,7 @@ impl Report for TimelineReport {
     }
 
     fn with_defaults() -> Option<Self> {
-        Some(Self { by: Key::Kind, steps: 20, lines: 8 })
+        Some(Self { by: TimelineKey::Kind, steps: 20, lines: 8 })
     }
 
     fn rests_on(&self) -> Input {
@@ -68,7 +68,7 @@ impl Report for TimelineReport {
     }
 
     fn needs(&self) -> Needs {
-        if self.by == Key::Cache { Needs::CACHE_NAMES } else { Needs::empty() }
+        if self.by == TimelineKey::Cache { Needs::CACHE_NAMES } else { Needs::empty() }
     }
 
     fn keys(&self) -> Keys {

@@ -9,7 +9,7 @@ use crate::stream::{Api, NameId, Site};
 
 /// Keys of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Key {
+pub enum TimelineKey {
     /// kmalloc, caches and pages
     Kind,
     /// Call sites
@@ -24,7 +24,7 @@ pub enum Key {
     Node,
 }
 
-impl Key {
+impl TimelineKey {
     /// True if lines are by the origin of the allocation, false if they are by its site.
     pub fn is_of_origins(self) -> bool {
         matches!(self, Self::Task | Self::Cpu)
@@ -46,19 +46,19 @@ impl<'c, 'r, 'd> LineNames<'c, 'r, 'd> {
     }
 
     /// Name of the line of a site or origin.
-    pub fn of(&self, by: Key, number: u32) -> String {
+    pub fn of(&self, by: TimelineKey, number: u32) -> String {
         let interner = &self.analysis.interner;
         let origin = interner.origins.get(number).copied().unwrap_or_default();
         let site = interner.sites.get(number);
         match (by, site) {
-            (Key::Task, _) => self.labels.task(origin.pid),
-            (Key::Cpu, _) => format!("CPU {}", origin.cpu),
+            (TimelineKey::Task, _) => self.labels.task(origin.pid),
+            (TimelineKey::Cpu, _) => format!("CPU {}", origin.cpu),
             (_, None) => "?".to_owned(),
-            (Key::Kind, Some(site)) => site.api.name().to_owned(),
-            (Key::CallSite, Some(site)) => self.labels.symbol(site.call_site),
-            (Key::Node, Some(site)) if site.node < 0 => "any node".to_owned(),
-            (Key::Node, Some(site)) => format!("node {}", site.node),
-            (Key::Cache, Some(site)) => self.cache(site, number),
+            (TimelineKey::Kind, Some(site)) => site.api.name().to_owned(),
+            (TimelineKey::CallSite, Some(site)) => self.labels.symbol(site.call_site),
+            (TimelineKey::Node, Some(site)) if site.node < 0 => "any node".to_owned(),
+            (TimelineKey::Node, Some(site)) => format!("node {}", site.node),
+            (TimelineKey::Cache, Some(site)) => self.cache(site, number),
         }
     }
 

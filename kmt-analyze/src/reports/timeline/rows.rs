@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::lines::Line;
-use super::{Key, TimelineReport, lines};
+use super::lines::TimelineLine;
+use super::{TimelineKey, TimelineReport, lines};
 use crate::collect::timeline::{Step, TimelineSums};
 use crate::reports::common::ReportContext;
 
@@ -31,7 +31,7 @@ pub struct TimelineRow {
     pub lines: Vec<LineRow>,
     /// Key of the lines.
     #[serde(skip)]
-    pub by: Key,
+    pub by: TimelineKey,
     /// End of the selected time, in the clock's unit; the last step may reach beyond it.
     #[serde(skip)]
     pub last: u64,
@@ -158,8 +158,8 @@ pub fn of(
     }
 }
 
-fn row(line: Line) -> LineRow {
-    let Line { name, is_pages, steps, least } = line;
+fn row(line: TimelineLine) -> LineRow {
+    let TimelineLine { name, is_pages, steps, least } = line;
     let counts = |of: fn(&Step) -> u64| steps.iter().map(of).collect::<Vec<_>>();
     let most = steps.iter().map(|step| step.live_change.saturating_add(step.waiting_change));
     LineRow {

@@ -1,6 +1,6 @@
 //! The screen of the timeline: steps, then lines.
 
-use super::Key;
+use super::TimelineKey;
 use super::lines_text::{self, level};
 use super::rows::{TimelineRow, TimelineRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
@@ -20,7 +20,7 @@ pub fn of(TimelineRows { timeline }: &TimelineRows, view: &View) -> Screen {
     }
     screen.note("Live figures are at the end of each step, of memory allocated in the trace.");
     screen.next("peak", "exact peak and its call sites");
-    if timeline.by == Key::Kind {
+    if timeline.by == TimelineKey::Kind {
         screen.next("timeline --by call-site", "call sites behind it");
     }
     screen

@@ -10,7 +10,7 @@ use crate::stream::Api;
 
 /// Call sites that a first pass over the trace found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundLayout {
     /// Call sites whose objects are held for a large part of the window.
     pub long_lived: Vec<String>,
     /// Call sites whose objects get their own slabs.
@@ -34,7 +34,7 @@ pub fn defaults() -> Vec<Layout> {
 }
 
 /// Layouts of the command line, and those that a first pass over the trace suggests.
-pub fn asked(context: &Context<'_, '_>, options: &Options) -> (Vec<Layout>, Found) {
+pub fn asked(context: &Context<'_, '_>, options: &Options) -> (Vec<Layout>, FoundLayout) {
     let (first, last) = context.selection.span(context.session);
     let mut collectors = Collectors::default();
     let replay = collectors.add(Replay { layouts: Vec::new(), end: last });
@@ -42,7 +42,7 @@ pub fn asked(context: &Context<'_, '_>, options: &Options) -> (Vec<Layout>, Foun
     let replay = result.get(replay);
     let labels = Labels::new(context.session);
     let mut layouts = Vec::new();
-    let mut found = Found::default();
+    let mut found = FoundLayout::default();
     if !(options.add.is_empty() && options.drop.is_empty()) {
         let mut names = Vec::new();
         let list = |sizes: &[u64]| sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");

@@ -4,7 +4,7 @@ mod layouts;
 mod rows;
 mod text;
 
-pub use layouts::Found;
+pub use layouts::FoundLayout;
 pub use rows::WhatIfRows;
 
 use kmt_common::quantity;
@@ -52,7 +52,7 @@ fn class_size(text: &str) -> std::result::Result<u64, String> {
 
 impl Report for WhatIf {
     type Options = Options;
-    type Handles = (Handle<Replay>, Option<Found>);
+    type Handles = (Handle<Replay>, Option<FoundLayout>);
     type Rows = WhatIfRows;
 
     const NAME: &'static str = "what-if";

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::layouts::Found;
+use super::layouts::FoundLayout;
 use crate::collect::replay::{Played, ReplaySums};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
@@ -79,7 +79,7 @@ pub struct WorstRequest {
 const REQUESTS_MAX: usize = 10;
 
 /// Rows of a trace.
-pub fn of(context: &ReportContext<'_, '_>, replay: &ReplaySums, found: Option<&Found>) -> WhatIfRows {
+pub fn of(context: &ReportContext<'_, '_>, replay: &ReplaySums, found: Option<&FoundLayout>) -> WhatIfRows {
     let analysis = context.analysis;
     let (first, last) = context.selection.span(context.session);
     let length = last.saturating_sub(first);

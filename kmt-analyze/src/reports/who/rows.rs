@@ -19,13 +19,13 @@ pub struct WhoRows {
     /// Number of lives, including those beyond the limit of rows.
     pub lives_total: usize,
     /// Lives of the objects that held the address, by time of allocation.
-    pub lives: Vec<LifeRow>,
+    pub lives: Vec<WhoLifeRow>,
 }
 
 /// One life of an object.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LifeRow {
+pub struct WhoLifeRow {
     /// Address of the object.
     pub address: Address,
     /// Bytes requested.
@@ -52,7 +52,7 @@ pub struct LifeRow {
     /// Time of its end, the latest possible one of an implied free; `null`: still allocated.
     pub ended: Option<u64>,
     /// Its free; `null`: no free event.
-    pub freed: Option<FreeRow>,
+    pub freed: Option<WhoFreeRow>,
     /// True if the life crosses a loss, or its free is ambiguous.
     pub uncertain: bool,
     /// Object at the next lower address, of those live at the same time.
@@ -77,7 +77,7 @@ pub enum LifeEnd {
 /// A free event.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FreeRow {
+pub struct WhoFreeRow {
     /// Time of the event, in the clock's unit.
     pub time: u64,
     /// Address of the call site of the free.
@@ -145,7 +145,7 @@ struct Lookup<'l, 'r, 'd> {
 }
 
 impl Lookup<'_, '_, '_> {
-    fn life(&self, life: &Closed, near: &[Closed]) -> LifeRow {
+    fn life(&self, life: &Closed, near: &[Closed]) -> WhoLifeRow {
         let (end, freed) = match life.end {
             End::Freed { free, late, .. } => (LifeEnd::Freed, Some(self.free(&free, late.is_some()))),
             End::ImpliedFree { .. } => (LifeEnd::FreedUnseen, None),
@@ -153,7 +153,7 @@ impl Lookup<'_, '_, '_> {
         };
         let call_site = self.call_site(life);
         let [below, above] = neighbours(life, near).map(|other| other.map(|other| self.neighbour(other)));
-        LifeRow {
+        WhoLifeRow {
             address: self.address(life),
             bytes_req: life.bytes_req,
             bytes_alloc: life.bytes_alloc,
@@ -173,10 +173,10 @@ impl Lookup<'_, '_, '_> {
         }
     }
 
-    fn free(&self, free: &Free, late: bool) -> FreeRow {
+    fn free(&self, free: &Free, late: bool) -> WhoFreeRow {
         let (address, symbol) = self.labels.free_site(self.analysis, free.site);
         let origin = self.analysis.interner.origins.get(free.origin).copied().unwrap_or_default();
-        FreeRow {
+        WhoFreeRow {
             time: free.time,
             call_site: Address(address),
             symbol,

@@ -1,6 +1,6 @@
 //! The screen of the objects at an address.
 
-use super::rows::{LifeEnd, LifeRow, Neighbour, WhoRows};
+use super::rows::{LifeEnd, Neighbour, WhoLifeRow, WhoRows};
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::escaped;
 use crate::render::words::counted;
@@ -58,7 +58,7 @@ fn answer(rows: &WhoRows, view: &View) -> String {
 }
 
 /// The end of an object, in words.
-fn end(life: &LifeRow, view: &View) -> String {
+fn end(life: &WhoLifeRow, view: &View) -> String {
     let lifetime = life.ended.map(|ended| view.duration(ended.saturating_sub(life.born)));
     match (&life.freed, lifetime) {
         (Some(free), Some(lifetime)) => {
@@ -95,7 +95,7 @@ fn lives(rows: &WhoRows, view: &View) -> Table {
     table
 }
 
-fn cells(number: u64, life: &LifeRow, view: &View) -> Vec<Cell> {
+fn cells(number: u64, life: &WhoLifeRow, view: &View) -> Vec<Cell> {
     let end = match (life.end, &life.freed) {
         (_, Some(free)) => Cell::symbol(&free.symbol),
         (LifeEnd::Live, _) => Cell::text("still allocated"),
@@ -139,7 +139,7 @@ fn neighbours(rows: &WhoRows) -> Table {
         Column::name("task").leaves(1),
         Column::number("cpu").leaves(4),
     ];
-    let beside = |life: &LifeRow| [life.neighbour_below.is_some(), life.neighbour_above.is_some()];
+    let beside = |life: &WhoLifeRow| [life.neighbour_below.is_some(), life.neighbour_above.is_some()];
     let total = rows.lives.iter().flat_map(beside).filter(|is_there| *is_there).count();
     let mut table = Table::new("neighbours in memory", columns).of("neighbour", "neighbours", total);
     for (number, life) in (1..).zip(&rows.lives) {

@@ -6,7 +6,7 @@
 //! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.
 
 use super::verdict::Verdict;
-use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
+use crate::collect::growth::{Numbers, STEPS, StepCounts, Survival};
 
 /// Numbers that a verdict rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -185,5 +185,5 @@ fn comes_in_batches(old: &[u64]) -> bool {
 pub fn without(survival: &Survival, other: &Numbers) -> Survival {
     let mut left = survival.survivors.all();
     left.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
-    Survival { survivors: Steps::from(&left), ..survival.clone() }
+    Survival { survivors: StepCounts::from(&left), ..survival.clone() }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::collect::growth::{Numbers, Steps, Survival};
+use crate::collect::growth::{Numbers, StepCounts, Survival};
 use crate::collect::kin::TaskEvents;
 
 /// The maker of a call site's live objects.
@@ -54,7 +54,7 @@ impl Maker {
             Self::ChildrenOf(parent) => kin.parent(pid) == Some(parent),
             Self::Many | Self::Unknown => true,
         };
-        let mut sum = Steps::default();
+        let mut sum = StepCounts::default();
         survival.holders.iter().filter(|(pid, _)| is_its(**pid)).for_each(|(_, steps)| sum.add_all(steps));
         sum.all()
     }
@@ -94,14 +94,14 @@ pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)>
         return None;
     }
     let (one, other) = (one.survival, other.survival);
-    let (mut a, mut b) = (Steps::default(), Steps::default());
+    let (mut a, mut b) = (StepCounts::default(), StepCounts::default());
     for (pid, steps) in &other.holders {
         if let Some(own) = one.holders.get(pid) {
             a.add_all(own);
             b.add_all(steps);
         }
     }
-    let is_most = |part: &Steps, all: &Survival| part.sum().saturating_mul(2) >= all.survivors.sum();
+    let is_most = |part: &StepCounts, all: &Survival| part.sum().saturating_mul(2) >= all.survivors.sum();
     (is_most(&a, one) && is_most(&b, other)).then(|| (a.all(), b.all()))
 }
 

@@ -26,10 +26,10 @@ use ignore::{Ignore, Ignored};
 use judged::Judged;
 use page_survivals::PageSurvivals;
 use pages::{Started, families_of, page_caller_rows, page_rows};
-use slab::Collected;
+use slab::LeakSums;
 
 /// Live memory with its verdicts, in order of importance.
-pub struct Findings<'g> {
+pub struct JudgedMemory<'g> {
     /// Slab objects by call site.
     pub slab: Vec<Judged<'g>>,
     /// Pages by call site, where stacks were recorded.
@@ -42,16 +42,16 @@ pub struct Findings<'g> {
     pub ignored: Option<Ignored>,
 }
 
-impl<'g> Findings<'g> {
+impl<'g> JudgedMemory<'g> {
     /// Judges the live memory of a window of that length; `survivals` are its pages.
     pub fn of(
         context: &ReportContext<'_, '_>,
-        collected: Collected<'g>,
+        collected: LeakSums<'g>,
         survivals: &'g PageSurvivals,
         length: u64,
         ignore: Option<&Ignore>,
     ) -> Self {
-        let Collected { growth, kin, .. } = collected;
+        let LeakSums { growth, kin, .. } = collected;
         let mut slab = slab::judged(context, collected);
         let tasks = slab::tasks_started(&slab);
         let started = Started { tasks: &tasks, kin, step: growth.step() };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::kernel_names::SLAB_PAGES;
 use super::until::of_recorder;
-use crate::collect::growth::{GrowthSums, Steps, Survival};
+use crate::collect::growth::{GrowthSums, StepCounts, Survival};
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
@@ -46,7 +46,7 @@ fn with_tasks(survival: &Survival, result: &Analysis, recorder: &[i32]) -> Survi
             (*left, *amount) = (left.saturating_sub(*own), amount.saturating_sub(*own));
         }
     }
-    (out.survivors, out.survivor_amount) = (Steps::from(&left), Steps::from(&left_amount));
+    (out.survivors, out.survivor_amount) = (StepCounts::from(&left), StepCounts::from(&left_amount));
     out
 }
 

@@ -8,7 +8,7 @@ use super::judged::{Judged, sort};
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES};
 use super::page_survivals::PageSurvivals;
 use super::rules::{PageCase, judge, judge_pages};
-use crate::collect::growth::{Steps, Survival};
+use crate::collect::growth::{StepCounts, Survival};
 use crate::collect::kin::TaskEvents;
 use crate::pass;
 use crate::render::text::escaped;
@@ -105,7 +105,8 @@ fn memory_of_tasks(result: &pass::Analysis, pages: &PageSurvivals) -> HashMap<i3
 
 /// True if most of these pages are of tasks that have at least as many pages of memory.
 fn goes_with_memory(survival: &Survival, memory: &HashMap<i32, u64>) -> bool {
-    let of_memory = |(pid, steps): (&i32, &Steps)| steps.sum().min(memory.get(pid).copied().unwrap_or(0));
+    let of_memory =
+        |(pid, steps): (&i32, &StepCounts)| steps.sum().min(memory.get(pid).copied().unwrap_or(0));
     let sum: u64 = survival.holders.iter().map(of_memory).sum();
     sum.saturating_mul(2) >= survival.survivors.sum()
 }

@@ -116,7 +116,7 @@ pub fn judge_pages(case: &PageCase) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::growth::Steps;
+    use crate::collect::growth::StepCounts;
 
     fn survival(survivors: impl Fn(usize) -> u64, lifetime: u64, freed: u64) -> Survival {
         let mut survival = Survival::default();
@@ -155,13 +155,14 @@ mod tests {
         implied_frees.implied_frees = 400;
         (0..400).for_each(|_| implied_frees.implied_free_ages.add(200));
         assert_eq!(verdict(&implied_frees), Verdict::Grows);
-        let few = Survival { births: Steps::from(&[1_000; STEPS]), ..implied_frees.clone() };
+        let few = Survival { births: StepCounts::from(&[1_000; STEPS]), ..implied_frees.clone() };
         assert_eq!(verdict(&few), Verdict::ImpliedFrees, "less than one in a hundred, as may be chance");
         (0..400).for_each(|_| implied_frees.implied_free_ages.add(16_000));
         assert_eq!(verdict(&implied_frees), Verdict::ImpliedFrees);
         // No free has an event, and a fifth of the objects is not known to be free.
         let by_rcu = |survivors: &dyn Fn(usize) -> u64| {
-            let mut by_rcu = Survival { births: Steps::from(&[25; STEPS]), ..survival(survivors, 100, 0) };
+            let mut by_rcu =
+                Survival { births: StepCounts::from(&[25; STEPS]), ..survival(survivors, 100, 0) };
             by_rcu.implied_frees = 600;
             (0..600).for_each(|_| by_rcu.implied_free_ages.add(200));
             verdict(&by_rcu)

@@ -11,14 +11,14 @@ use crate::collect::calls::CallSums;
 use crate::collect::growth::{GrowthSums, Survival};
 use crate::collect::kin::TaskEvents;
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
-use crate::reports::analysis::leaks::together::{Candidate, families};
+use crate::reports::analysis::leaks::together::{FamilyCandidate, families};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use kmt_common::unseen_frees::is_freed_in_bulk;
 
 /// Results of a pass about live objects.
 #[derive(Clone, Copy)]
-pub struct Collected<'g> {
+pub struct LeakSums<'g> {
     pub growth: &'g GrowthSums,
     pub kin: &'g TaskEvents,
     pub calls: Option<&'g CallSums>,
@@ -27,9 +27,9 @@ pub struct Collected<'g> {
 }
 
 /// Slab objects by call site, in order of importance.
-pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: Collected<'g>) -> Vec<Judged<'g>> {
+pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> Vec<Judged<'g>> {
     let result = context.analysis;
-    let Collected { growth, kin, calls, until } = collected;
+    let LeakSums { growth, kin, calls, until } = collected;
     let labels = context.labels();
     let names = CacheNames::new(context);
     let reclaimable = Reclaimable::of(context.session);
@@ -89,9 +89,9 @@ fn has_course(evidence: &Evidence) -> bool {
 
 /// Groups call sites to families. What started tasks keep is one, if the number of tasks grows.
 fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
-    let candidates: Vec<Candidate<'_>> = rows
+    let candidates: Vec<FamilyCandidate<'_>> = rows
         .iter()
-        .map(|row| Candidate {
+        .map(|row| FamilyCandidate {
             // Those of tasks have a family of their own.
             verdict: if row.is_of_tasks { Verdict::WithTasks } else { row.evidence.verdict },
             survival: row.survival,

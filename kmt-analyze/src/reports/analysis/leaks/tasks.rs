@@ -5,7 +5,7 @@ use super::course::apart;
 use super::evidence::without;
 use super::makers::{Maker, holder};
 use super::rules::judge;
-use crate::collect::growth::{Numbers, STEPS, Steps, Survival};
+use crate::collect::growth::{Numbers, STEPS, StepCounts, Survival};
 use crate::collect::kin::TaskEvents;
 
 /// Largest distance between births of survivors and of tasks: some objects are allocated when a task has run for a
@@ -42,7 +42,7 @@ fn is_born_with(survival: &Survival, tasks: &Survival) -> bool {
 /// count as holders, too.
 fn is_of_starts(survival: &Survival, tasks: &Survival, step: u64) -> bool {
     let running = tasks.survivors.sum();
-    let started = |pid: &i32| tasks.holders.get(pid).map(Steps::all);
+    let started = |pid: &i32| tasks.holders.get(pid).map(StepCounts::all);
     let all = survival.holders.iter().map(|(pid, steps)| (pid, steps.all()));
     let is_theirs = |(pid, steps): &(&i32, Numbers)| is_of_start(steps, started(pid).as_ref());
     let theirs: Vec<Numbers> = all.filter(is_theirs).map(|(_, steps)| steps).collect();

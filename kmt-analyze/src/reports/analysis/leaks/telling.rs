@@ -4,7 +4,7 @@ use super::kernel_names::{GENERAL, INDICES, THINGS};
 
 /// A call site of a family.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'f> {
+pub struct FamilySite<'f> {
     pub function: &'f str,
     /// Old survivors.
     pub old: u64,
@@ -20,7 +20,7 @@ pub fn is_index(function: &str) -> bool {
 }
 
 /// Rank of a call site; the highest one names its family.
-fn rank(site: &Site<'_>) -> usize {
+fn rank(site: &FamilySite<'_>) -> usize {
     // Without what the compiler adds: `.isra.0`, `.cold`.
     let function = site.function.split('.').next().unwrap_or_default().trim_end_matches("_noprof");
     let thing = THINGS.iter().position(|&thing| thing == function);
@@ -35,11 +35,11 @@ const OTHERS_MAX: f64 = 20.0;
 
 /// Number of the call site that names the family. Sites of which others use more than their part come after those that only
 /// this family uses; of several alike the one with most bytes.
-pub fn most(sites: &[(usize, Site<'_>)]) -> Option<usize> {
-    let share = |site: &Site<'_>| site.old as f64 / site.old_births.max(1) as f64;
+pub fn most(sites: &[(usize, FamilySite<'_>)]) -> Option<usize> {
+    let share = |site: &FamilySite<'_>| site.old as f64 / site.old_births.max(1) as f64;
     let best = sites.iter().map(|(_, site)| share(site)).fold(0.0, f64::max);
-    let is_own = |site: &Site<'_>| share(site) * OTHERS_MAX >= best;
-    let key = |(_, site): &&(usize, Site<'_>)| (is_own(site), rank(site), site.old_amount);
+    let is_own = |site: &FamilySite<'_>| share(site) * OTHERS_MAX >= best;
+    let key = |(_, site): &&(usize, FamilySite<'_>)| (is_own(site), rank(site), site.old_amount);
     // The first of equal ones.
     sites.iter().rev().max_by_key(key).map(|(at, _)| *at)
 }
@@ -48,13 +48,13 @@ pub fn most(sites: &[(usize, Site<'_>)]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn site(function: &str, old: u64, old_births: u64, old_amount: u64) -> Site<'_> {
-        Site { function, old, old_births, old_amount }
+    fn site(function: &str, old: u64, old_births: u64, old_amount: u64) -> FamilySite<'_> {
+        FamilySite { function, old, old_births, old_amount }
     }
 
     #[test]
     fn the_thing_names_the_family_not_its_parts() {
-        let of = |sites: &[Site<'_>]| {
+        let of = |sites: &[FamilySite<'_>]| {
             let sites: Vec<_> = sites.iter().copied().enumerate().collect();
             most(&sites).map(|at| sites[at].1.function.to_owned())
         };

@@ -11,7 +11,7 @@ use crate::collect::kin::TaskEvents;
 
 /// Candidate for a family.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate<'c> {
+pub struct FamilyCandidate<'c> {
     pub verdict: Verdict,
     /// Births and survivors.
     pub survival: &'c Survival,
@@ -33,7 +33,7 @@ pub struct Candidate<'c> {
     pub is_pinnable: bool,
 }
 
-impl Candidate<'_> {
+impl FamilyCandidate<'_> {
     fn leads(&self) -> bool {
         self.verdict.is_growth()
     }
@@ -54,7 +54,7 @@ const APART_MAX: f64 = 0.2;
 const LEADERS_MAX: usize = 256;
 
 /// Number of the leader of each candidate; `None`: in no family.
-pub fn families(candidates: &[Candidate<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
+pub fn families(candidates: &[FamilyCandidate<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
     let made: Vec<Made<'_>> = candidates.iter().map(|c| Made::of(c.survival, kin)).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // An index grows with what is in it.
@@ -70,7 +70,7 @@ pub fn families(candidates: &[Candidate<'_>], kin: &TaskEvents) -> Vec<Option<us
             continue;
         }
         founders += 1;
-        let is_member = |(at, (other, made_other)): (usize, (&Candidate<'_>, &Made<'_>))| {
+        let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &Made<'_>))| {
             let goes = || {
                 let (a, b) = in_common(made_one, made_other)?;
                 let steps = one.old_steps.min(other.old_steps);
@@ -86,16 +86,16 @@ pub fn families(candidates: &[Candidate<'_>], kin: &TaskEvents) -> Vec<Option<us
 }
 
 /// Makes a family of these members: those that grow, and reclaimable ones as far as others pin them.
-fn settle(candidates: &[Candidate<'_>], members: &[usize], found: &mut [Option<usize>]) {
+fn settle(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Option<usize>]) {
     let all = || members.iter().filter_map(|&at| Some((at, candidates.get(at)?)));
     let pins = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old).max().unwrap_or(0);
     // A file pins its inode and its dentry; one call site may allocate those of two kinds.
-    let is_pinned = |c: &Candidate<'_>| c.old <= pins.saturating_mul(2);
-    let belongs = |c: &Candidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
-    let growing: Vec<(usize, telling::Site<'_>)> = all()
+    let is_pinned = |c: &FamilyCandidate<'_>| c.old <= pins.saturating_mul(2);
+    let belongs = |c: &FamilyCandidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
+    let growing: Vec<(usize, telling::FamilySite<'_>)> = all()
         .filter(|(_, c)| c.grows())
         .map(|(at, c)| {
-            let site = telling::Site {
+            let site = telling::FamilySite {
                 function: c.function,
                 old: c.old,
                 old_births: c.old_births,
@@ -130,9 +130,9 @@ mod tests {
         survival
     }
 
-    fn of(verdict: Verdict, survival: &Survival, old_amount: u64) -> Candidate<'_> {
+    fn of(verdict: Verdict, survival: &Survival, old_amount: u64) -> FamilyCandidate<'_> {
         let old = survival.survivors.sum();
-        Candidate {
+        FamilyCandidate {
             verdict,
             survival,
             function: "leak",
@@ -162,7 +162,7 @@ mod tests {
         }
         let all = [
             of(Verdict::Grows, &shared, 10),
-            Candidate { pins: true, ..of(Verdict::Grows, &files, 200) },
+            FamilyCandidate { pins: true, ..of(Verdict::Grows, &files, 200) },
             of(Verdict::Grows, &pipe, 900),
             of(Verdict::Reclaimable, &inode, 5_000),
             of(Verdict::Grows, &other_task, 100),
@@ -176,22 +176,22 @@ mod tests {
     #[test]
     fn reclaimable_objects_are_pinned_by_as_many_others() {
         let (marks, inodes) = (survival(7, |s| s as u64 % 5), survival(7, |s| 5 * (s as u64 % 5)));
-        let marks = Candidate { pins: true, ..of(Verdict::Grows, &marks, 100) };
+        let marks = FamilyCandidate { pins: true, ..of(Verdict::Grows, &marks, 100) };
         let inodes = of(Verdict::Reclaimable, &inodes, 900);
         let unknown = TaskEvents::default();
         assert_eq!(families(&[marks, inodes], &unknown), [Some(0), None], "five for each mark");
-        let fewer = Candidate { old: marks.old, ..inodes };
+        let fewer = FamilyCandidate { old: marks.old, ..inodes };
         assert_eq!(families(&[marks, fewer], &unknown), [Some(0), Some(0)]);
-        let node = Candidate { is_pinnable: false, ..fewer };
+        let node = FamilyCandidate { is_pinnable: false, ..fewer };
         assert_eq!(families(&[marks, node], &unknown), [Some(0), None], "no inode");
-        let no_pin = Candidate { pins: false, ..marks };
+        let no_pin = FamilyCandidate { pins: false, ..marks };
         assert_eq!(families(&[no_pin, fewer], &unknown), [Some(0), None]);
     }
 
     #[test]
     fn what_may_be_free_grows_with_a_leak_only() {
         let files = survival(7, |s| s as u64 % 5);
-        let timers = Candidate { is_unsure: true, ..of(Verdict::ImpliedFrees, &files, 900) };
+        let timers = FamilyCandidate { is_unsure: true, ..of(Verdict::ImpliedFrees, &files, 900) };
         let unknown = TaskEvents::default();
         assert_eq!(families(&[timers], &unknown), [None]);
         assert_eq!(families(&[timers, of(Verdict::Grows, &files, 100)], &unknown), [Some(0), Some(0)]);
@@ -201,7 +201,7 @@ mod tests {
     fn an_index_grows_with_what_is_in_it() {
         let (keys, nodes) = (survival(7, |_| 40), survival(7, |s| if s < 9 { 30 } else { 4 }));
         let all = |function| {
-            [Candidate { function, ..of(Verdict::Grows, &nodes, 900) }, of(Verdict::Grows, &keys, 500)]
+            [FamilyCandidate { function, ..of(Verdict::Grows, &nodes, 900) }, of(Verdict::Grows, &keys, 500)]
         };
         let unknown = TaskEvents::default();
         assert_eq!(families(&all("assoc_array_insert"), &unknown), [Some(1), Some(1)]);

@@ -5,7 +5,7 @@ mod pages;
 mod queue;
 mod slab;
 
-pub use pages::{Gfp, PageKey, PageRow, Pages};
+pub use pages::{Gfp, PageRow, PerfPageKey, PerfPages};
 pub use queue::{PageQueue, Waiting};
 pub use slab::{Slab, SlabRow};
 

@@ -16,11 +16,11 @@ pub struct PageRow {
 }
 
 /// Frame or call site, order, migrate type, flags.
-pub type PageKey = (u64, u32, u32, u32);
+pub type PerfPageKey = (u64, u32, u32, u32);
 
 /// Sums of all: counts and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PageSums {
+pub struct PerfPageSums {
     /// Allocations, failed ones too.
     pub allocs: (u64, u64),
     pub frees: (u64, u64),
@@ -33,7 +33,7 @@ pub struct PageSums {
 }
 
 #[derive(Debug)]
-struct Live {
+struct LivePage {
     order: u32,
     migratetype: u32,
     gfp_flags: u32,
@@ -44,16 +44,16 @@ pub type Gfp = BTreeMap<u32, String>;
 
 /// What perf knows of pages.
 #[derive(Debug, Default)]
-pub struct Pages {
-    live: BTreeMap<u64, Live>,
-    by_frame: BTreeMap<PageKey, PageRow>,
-    by_caller: BTreeMap<PageKey, PageRow>,
+pub struct PerfPages {
+    live: BTreeMap<u64, LivePage>,
+    by_frame: BTreeMap<PerfPageKey, PageRow>,
+    by_caller: BTreeMap<PerfPageKey, PageRow>,
     /// Allocations by order and migrate type.
     pub orders: BTreeMap<(u32, u32), u64>,
-    pub sums: PageSums,
+    pub sums: PerfPageSums,
 }
 
-impl Pages {
+impl PerfPages {
     /// An allocation of 2^order pages of that size; `None` is a failed one.
     pub fn alloc(&mut self, pfn: Option<u64>, key: (u32, u32, u32), call_site: u64, page_size: u64) {
         let (order, migratetype, gfp_flags) = key;
@@ -64,7 +64,7 @@ impl Pages {
             return;
         };
         // A frame that seems to be live keeps the order and flags that it had.
-        self.live.entry(pfn).or_insert(Live { order, migratetype, gfp_flags });
+        self.live.entry(pfn).or_insert(LivePage { order, migratetype, gfp_flags });
         let frame = self.by_frame.entry((pfn, order, migratetype, gfp_flags)).or_default();
         let caller = self.by_caller.entry((call_site, order, migratetype, gfp_flags)).or_default();
         for row in [frame, caller] {
@@ -90,12 +90,12 @@ impl Pages {
     }
 
     /// Rows by frame, those of most bytes first.
-    pub fn frames(&self) -> Vec<(PageKey, PageRow)> {
+    pub fn frames(&self) -> Vec<(PerfPageKey, PageRow)> {
         sorted(&self.by_frame)
     }
 
     /// Rows by call site, those of most bytes first.
-    pub fn callers(&self) -> Vec<(PageKey, PageRow)> {
+    pub fn callers(&self) -> Vec<(PerfPageKey, PageRow)> {
         sorted(&self.by_caller)
     }
 }
@@ -110,8 +110,8 @@ fn add(sum: &mut (u64, u64), bytes: u64) {
 }
 
 /// By bytes and hits; what is equal stays in the order of keys.
-fn sorted(rows: &BTreeMap<PageKey, PageRow>) -> Vec<(PageKey, PageRow)> {
-    let mut rows: Vec<(PageKey, PageRow)> = rows.iter().map(|(&key, &row)| (key, row)).collect();
+fn sorted(rows: &BTreeMap<PerfPageKey, PageRow>) -> Vec<(PerfPageKey, PageRow)> {
+    let mut rows: Vec<(PerfPageKey, PageRow)> = rows.iter().map(|(&key, &row)| (key, row)).collect();
     rows.sort_by(|(_, a), (_, b)| b.alloc_bytes.cmp(&a.alloc_bytes).then(b.allocs.cmp(&a.allocs)));
     rows
 }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_free_of_another_order_is_counted_and_gone_on_from() {
-        let mut pages = Pages::default();
+        let mut pages = PerfPages::default();
         pages.alloc(Some(8), (3, 0, 0xcc0), 7, 4096);
         pages.alloc(None, (0, 0, 0xcc0), 7, 4096);
         pages.free(8, 0, 4096);

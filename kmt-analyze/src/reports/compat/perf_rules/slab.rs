@@ -19,7 +19,7 @@ pub struct SlabRow {
 
 /// Sums of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SlabSums {
+pub struct PerfSlabSums {
     /// Bytes asked for.
     pub requested: u64,
     /// Bytes handed out.
@@ -46,7 +46,7 @@ struct Pointer {
 pub struct Slab {
     pointers: BTreeMap<u64, Pointer>,
     callers: BTreeMap<u64, SlabRow>,
-    pub sums: SlabSums,
+    pub sums: PerfSlabSums,
 }
 
 impl Slab {
@@ -112,7 +112,7 @@ mod tests {
         slab.free(0x10, 0);
         slab.free(0x10, 0);
         slab.free(0x20, 0);
-        assert_eq!(slab.sums, SlabSums { requested: 24, allocated: 32, freed: 64, cross: 0, allocs: 1 });
+        assert_eq!(slab.sums, PerfSlabSums { requested: 24, allocated: 32, freed: 64, cross: 0, allocs: 1 });
         assert_eq!(slab.callers(), [(7, SlabRow { bytes_alloc: 32, bytes_req: 24, hit: 1, pingpong: 1 })]);
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::render::head::Head;
 use crate::reports::common::rows::text;
 use crate::reports::compat::Others;
-use crate::reports::compat::legacy::Function;
+use crate::reports::compat::legacy::LegacyFunction;
 use crate::trace::session::Session;
 
 /// Rows of the report.
@@ -47,7 +47,7 @@ pub struct FunctionRow {
 }
 
 impl FunctionRow {
-    fn of(name: &[u8], sums: &Function) -> Self {
+    fn of(name: &[u8], sums: &LegacyFunction) -> Self {
         Self {
             function: text(name),
             waste: sums.waste(),
@@ -65,7 +65,8 @@ impl FunctionRow {
 
 /// Rows of the functions with the largest waste, at most `limit`.
 pub fn of(session: &Session<'_>, others: &Others, limit: usize) -> TraceCmdMemRows {
-    let mut sums: Vec<(&Vec<u8>, &Function)> = others.names.iter().zip(&others.legacy.functions).collect();
+    let mut sums: Vec<(&Vec<u8>, &LegacyFunction)> =
+        others.names.iter().zip(&others.legacy.functions).collect();
     sums.sort_by(|a, b| b.1.waste().cmp(&a.1.waste()).then_with(|| a.0.cmp(b.0)));
     let functions = sums.into_iter().take(limit).map(|(name, sums)| FunctionRow::of(name, sums)).collect();
     TraceCmdMemRows { head: Head::of(session.trace, &session.losses), functions }
