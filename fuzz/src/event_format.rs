@@ -6,7 +6,7 @@ use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, FieldKind, HeaderPage};
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, Trace};
-use kmt_format::write::{Writer, WriterOptions};
+use kmt_format::write::{Keep, Writer, WriterOptions};
 
 pub fn run(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
@@ -42,7 +42,7 @@ pub fn event(order: ByteOrder, long_size: usize, text: &str, record: &[u8]) {
     let mut bytes = Vec::new();
     order.push(&mut bytes, u64::from(id), 2);
     record[..2].copy_from_slice(&bytes);
-    if plain.event(3, 1 << 33, &record).is_err() {
+    if plain.add_event(3, 1 << 33, &record).is_err() {
         return;
     }
     let mut verbatim = writer(order, long_size);
@@ -54,7 +54,8 @@ pub fn event(order: ByteOrder, long_size: usize, text: &str, record: &[u8]) {
         data_offset: 16,
         data_size: 4080,
     };
-    verbatim.sub_buffer_verbatim(3, &sub_buffer(&record, order), &page).expect("the same event");
+    let found = verbatim.add_sub_buffer(3, &sub_buffer(&record, order), &page, Keep::Verbatim, |_, _| true);
+    assert_eq!(found.expect("the same event").damage, None);
     let (plain, verbatim) = (plain.finish().expect("no codec"), verbatim.finish().expect("no codec"));
     assert_eq!(fields(&plain, order, &record), fields(&verbatim, order, &record));
 }

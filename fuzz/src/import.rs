@@ -1,7 +1,9 @@
 //! Any bytes as a file of trace-cmd, of perf, or as text of events.
 
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
-use kmt_capture::import::text::{Line, RecordLayout, Schema, TextSurvey, could_be_event, fields_of, parse};
+use kmt_capture::import::text::{
+    RecordLayout, Schema, TextLine, TextSurvey, could_be_event, fields_of, parse,
+};
 use kmt_capture::import::trace_dat::TraceDat;
 use kmt_capture::import::{Bounds, inflated_max};
 use kmt_format::kernel::{ByteOrder, SubBuffer};
@@ -55,12 +57,12 @@ pub fn ftrace_text(data: &[u8]) {
     let (mut pairs, mut record) = (Vec::new(), Vec::new());
     for line in data.split(|&b| b == b'\n') {
         let event = match parse(line) {
-            Line::Event(event) => event,
-            Line::Chain(address, Some(symbol)) => {
+            TextLine::Event(event) => event,
+            TextLine::Chain(address, Some(symbol)) => {
                 schema.symbols.set_address(symbol, address);
                 continue;
             }
-            Line::Frame(frame) => {
+            TextLine::Frame(frame) => {
                 schema.symbols.address(frame);
                 continue;
             }
@@ -79,7 +81,7 @@ pub fn ftrace_text(data: &[u8]) {
             Ok(RecordLayout::Known) => {}
             Err(_) => continue,
         }
-        let written = writer.event(event.cpu, 1, &record);
+        let written = writer.add_event(event.cpu, 1, &record);
         assert!(written.is_ok() || event.cpu == u32::MAX, "{written:?}");
     }
     let table = schema.symbols.kernel_symbols();

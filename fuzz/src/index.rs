@@ -16,7 +16,7 @@ pub fn run(data: &[u8]) {
     };
     let all = look::events(&walked);
     assert!(damaged || by_index == all);
-    // A time window passes over chunks, and must not be told wrong what is in them.
+    // A time window passes over chunks, and must not have a wrong account of them.
     let times: Vec<u64> =
         indexed.streams().values().flat_map(|s| &s.chunks).map(|(_, i)| i.t_first).collect();
     let (first, last) = (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0));

@@ -107,7 +107,7 @@ fn attach(writer: &mut Writer, name: &str, text: &[u8]) {
         Some(stem) => (stem, Some((1_000_000_000, 1_000_100_000))),
         None => (name, None),
     };
-    writer.file_at(name, text, times).expect("no codec refuses it");
+    writer.add_file_at(name, text, times).expect("no codec refuses it");
 }
 
 /// A small file with this file of the target attached.
@@ -164,7 +164,7 @@ impl Making {
                 3..=5 => {
                     let mut loss = Loss::counted(small(u)?);
                     (loss.uncounted, loss.damaged_input) = (u.arbitrary()?, u.ratio(1, 8)?);
-                    self.writer.lost(cpu, loss).expect("a good CPU");
+                    self.writer.add_loss(cpu, loss).expect("a good CPU");
                 }
                 6 => self.time = edge(u)?,
                 7 => self.tasks(u)?,
@@ -184,7 +184,7 @@ impl Making {
         let units = [ClockUnit::Nanoseconds, ClockUnit::Nanoseconds, ClockUnit::Ticks];
         let name = *u.choose(&["mono", "local", "counter"])?;
         let clock = TraceClock::new(name, *u.choose(&units)?).comparable(u.arbitrary()?);
-        self.writer.clock(&clock).expect("no codec refuses it");
+        self.writer.add_clock(&clock).expect("no codec refuses it");
         const PAIRS: [(&str, &[&str]); 12] = [
             ("kernel.release", &["6.1.0-18-amd64", "5.10.7", "6.12.3", "7.2.0-rc1", "x"]),
             ("kernel.machine", &["x86_64", "s390x", "armv7l", "i686"]),
@@ -202,13 +202,13 @@ impl Making {
         for (key, values) in PAIRS {
             if u.ratio(1, 2)? {
                 let value = u.choose(values)?.as_bytes();
-                self.writer.meta(&[(key, value)]).expect("no codec refuses it");
+                self.writer.add_metadata(&[(key, value)]).expect("no codec refuses it");
             }
         }
         if u.ratio(3, 4)? {
             let modules = parse_modules(MODULES);
             self.writer
-                .symbols(&parse_kallsyms(KALLSYMS, &modules, 4096), &modules)
+                .add_symbols(&parse_kallsyms(KALLSYMS, &modules, 4096), &modules)
                 .expect("no codec refuses it");
         }
         if u.ratio(1, 2)? {
@@ -227,7 +227,7 @@ impl Making {
             let comm = u.choose(&NAMES)?;
             tasks.push(Task::new(pid(u)?, comm.to_vec()).tgid(pid(u)?).since(time));
         }
-        self.writer.tasks(&tasks).expect("no codec refuses it");
+        self.writer.add_tasks(&tasks).expect("no codec refuses it");
         Ok(())
     }
 
@@ -244,12 +244,12 @@ impl Making {
             (stats.oldest_time, stats.now_time) = (number()?, number()?);
             rows.push((cpu, stats));
         }
-        self.writer.stats(taken, &rows).expect("no codec refuses it");
+        self.writer.add_stats(taken, &rows).expect("no codec refuses it");
         let (events, bytes, sub_buffers) = (small(u)?, small(u)?, small(u)?);
         let mut stats = WriterStats::default();
         (stats.events, stats.bytes, stats.sub_buffers) = (events, bytes, sub_buffers);
         stats.sub_buffers_damaged = small(u)?;
-        self.writer.writer_stats(&[(0, stats)]).expect("no codec refuses it");
+        self.writer.add_writer_stats(&[(0, stats)]).expect("no codec refuses it");
         Ok(())
     }
 
@@ -268,10 +268,10 @@ impl Making {
         self.time = self.time.wrapping_add(step);
         let task = pid(u)?;
         self.record(u, class, task)?;
-        self.writer.event(cpu, self.time, &self.record).expect("a good record");
+        self.writer.add_event(cpu, self.time, &self.record).expect("a good record");
         if u.ratio(1, 6)? {
             self.record(u, STACK, task)?;
-            self.writer.event(cpu, self.time, &self.record).expect("a good record");
+            self.writer.add_event(cpu, self.time, &self.record).expect("a good record");
         }
         Ok(())
     }

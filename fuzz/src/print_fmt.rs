@@ -55,7 +55,7 @@ fn opened(order: ByteOrder) -> (Trace<'static>, EventChunk<'static>) {
 fn file(order: ByteOrder) -> Vec<u8> {
     let mut writer = event_format::writer(order, 8);
     writer.add_format("kmem", &format!("{FIELDS}\"x\"\n")).expect("a good format");
-    writer.event(3, 1 << 33, &record(order)).expect("a good record");
+    writer.add_event(3, 1 << 33, &record(order)).expect("a good record");
     writer.finish().expect("no codec")
 }
 

@@ -1,4 +1,4 @@
-//! Makes the checksums of any bytes right, so that the parsers behind them are reached.
+//! Makes the checksums of any bytes right, so that the parsers after them are reached.
 
 use kmt_format::kernel::ByteOrder;
 

@@ -1,4 +1,4 @@
-//! A story told in every byte order, word size and codec reads the same, and as it was told.
+//! A story in every byte order, word size and codec reads the same, as it was written.
 
 use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;

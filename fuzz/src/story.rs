@@ -1,4 +1,4 @@
-//! Bytes as a story: what happens to a writer. The same story can be told in any byte order and word size.
+//! Bytes as a story: what happens to a writer. The same story can be written in any byte order and word size.
 
 use kmt_format::Compression;
 use kmt_format::kernel::ByteOrder;
@@ -127,9 +127,9 @@ pub fn write(story: &[Step], order: ByteOrder, long: usize, compression: Compres
         match step {
             Step::Event(cpu, class, time, values, text) => {
                 let record = record(*class, *values, text, order, long);
-                writer.event(*cpu, *time, &record).expect("a good event");
+                writer.add_event(*cpu, *time, &record).expect("a good event");
             }
-            Step::Lost(cpu, loss) => writer.lost(*cpu, *loss).expect("a good CPU"),
+            Step::Lost(cpu, loss) => writer.add_loss(*cpu, *loss).expect("a good CPU"),
             Step::Flush(cpu) => writer.flush(*cpu).expect("a good codec"),
         }
     }

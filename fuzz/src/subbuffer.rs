@@ -1,6 +1,6 @@
 //! Any bytes as a sub-buffer, of every layout: the walk ends, and stays within what was committed.
 
-use kmt_format::kernel::{ByteOrder, HeaderPage, Item, OrderVote, SubBuffer, vote_byte_order};
+use kmt_format::kernel::{ByteOrder, HeaderPage, OrderVote, SubBuffer, SubBufferItem, vote_byte_order};
 
 pub fn run(data: &[u8]) {
     let Some((&kind, bytes)) = data.split_first() else { return };
@@ -19,8 +19,8 @@ pub fn run(data: &[u8]) {
         let mut total = 0;
         for item in sub_buffer.items() {
             match item {
-                Ok(Item::Event { record, .. }) => total += record.len() + 4,
-                Ok(Item::Discarded) => total += 4,
+                Ok(SubBufferItem::Event { record, .. }) => total += record.len() + 4,
+                Ok(SubBufferItem::Discarded) => total += 4,
                 Err(_) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! What a conversion costs, start to end, by format of the input.
+//! Cost of a conversion, start to end, by format of the input.
 //!
 //!     KMT_BENCH_INPUTS=raw/:trace.dat:perf.data:trace.txt cargo bench -p kmt-capture --bench convert
 //!

@@ -1,4 +1,4 @@
-//! What recording costs, beside copying the same raw sub-buffers to disk undecoded. Needs root and tracefs.
+//! Cost of recording, beside copying the same raw sub-buffers to disk undecoded. Needs root and tracefs.
 //!
 //!     cargo bench -p kmt-capture --bench live [-- SECONDS]
 //!

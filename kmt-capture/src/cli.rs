@@ -370,7 +370,7 @@ pub fn run() -> Result<Outcome> {
     }
 }
 
-/// `record` and its options, behind `--` of `remote`: without the name, and parsed. Ends the program if they are wrong.
+/// `record` and its options, after `--` of `remote`: without the name, and parsed. Ends the program if they are wrong.
 #[cfg(feature = "convert")]
 fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     let wrong = |text: &str| -> ! { whole().error(clap::error::ErrorKind::ValueValidation, text).exit() };

@@ -11,7 +11,6 @@ mod clean;
 pub mod cli;
 #[cfg(feature = "convert")]
 pub mod convert;
-mod decode;
 mod naming;
 pub use kmt_common::failure;
 #[cfg(feature = "convert")]

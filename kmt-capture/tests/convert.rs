@@ -302,7 +302,7 @@ fn a_kmt_file_is_written_anew() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
 }
 
-/// What `convert` makes of an input, as bytes of the file.
+/// The file that `convert` makes of an input, as bytes of the file.
 fn converted(scratch: &Scratch, input: &Path, stdin: Option<&[u8]>) -> Vec<u8> {
     let output = scratch.path("made.kmt");
     let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));

@@ -202,7 +202,7 @@ fn a_sparse_ring_buffer_ends() {
     assert_eq!(events(&["--force"]), before);
 }
 
-/// Sub-buffers of 8 MiB by `header_page`, and 48 CPUs whose only one ends behind its events.
+/// Sub-buffers of 8 MiB by `header_page`, and 48 CPUs whose only one ends after its events.
 #[test]
 fn short_sub_buffers_are_not_padded() {
     const CPUS: usize = 48;
@@ -253,7 +253,7 @@ fn what_lies_beside_a_file_is_read_as_carefully() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is a FIFO"), "{refused:?}");
 }
 
-/// What a text holds beyond a limit is left out, and the note names the limit.
+/// The part of a text beyond a limit is left out, and the note names the limit.
 #[test]
 fn what_a_text_holds_beyond_a_limit_is_reported_by_name() {
     let saved = Saved::new("beyond");

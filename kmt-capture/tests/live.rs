@@ -469,7 +469,7 @@ fn a_mount_of_tracefs_that_a_killed_recorder_made_is_undone() {
     bench.assert_untouched();
 }
 
-/// Whether this test itself was started by nohup: `SigIgn` of /proc/self/status.
+/// True if this test itself was started by nohup: `SigIgn` of /proc/self/status.
 fn ignores_hangups() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap();
@@ -1144,7 +1144,7 @@ fn what_the_snippet_saves_is_converted() {
         assert_eq!(after, Some(0), "CPU {cpu}");
     }
     assert_eq!(trace.metadata().clock.as_ref().unwrap().name, "mono");
-    // The state behind the trace tells when it was read, and that was at once.
+    // The state after the trace says when it was read, and that was at once.
     let last =
         trace.streams().values().filter_map(|s| s.chunks.last()).map(|(_, info)| info.t_last).max().unwrap();
     let snapshots = trace.metadata().attachments.iter().filter(|a| a.name == "slabinfo");

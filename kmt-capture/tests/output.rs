@@ -1,4 +1,4 @@
-//! What is printed to a full disk, or to nobody: a message and a code, no panic.
+//! Output to a full disk, or without a reader: a message and a code, no panic.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

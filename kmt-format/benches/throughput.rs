@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use kmt_format::Compression;
-use kmt_format::kernel::{ByteOrder, FieldKind, HeaderPage, Item, OrderVote, SubBuffer, vote_byte_order};
+use kmt_format::kernel::{
+    ByteOrder, FieldKind, HeaderPage, OrderVote, SubBuffer, SubBufferItem, vote_byte_order,
+};
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::{Arrived, Event, Incremental, Item as ReadItem, Trace};
+use kmt_format::read::{Arrived, Event, Incremental, Item, Trace};
 use kmt_format::schema::Role;
-use kmt_format::write::{Writer, WriterOptions};
+use kmt_format::write::{Keep, Writer, WriterOptions};
 
 struct Input {
     header: HeaderPage,
@@ -145,7 +147,7 @@ fn walk(input: &Input) -> u64 {
     let mut events = 0;
     for page in input.raw.iter().flat_map(|(_, r)| r.chunks(input.header.sub_buffer_len())) {
         for item in SubBuffer::parse(page, &input.header, input.order).expect("a sound capture").items() {
-            if let Ok(Item::Event { time, .. }) = item {
+            if let Ok(SubBufferItem::Event { time, .. }) = item {
                 black_box(time);
                 events += 1;
             }
@@ -161,8 +163,8 @@ fn convert(input: &Input, compression: Compression, file: &mut Vec<u8>) {
     for (cpu, raw) in &input.raw {
         for page in raw.chunks(input.header.sub_buffer_len()) {
             for item in SubBuffer::parse(page, &input.header, input.order).expect("a sound capture").items() {
-                if let Ok(Item::Event { time, record, .. }) = item {
-                    writer.event(*cpu, time, record).expect("event");
+                if let Ok(SubBufferItem::Event { time, record, .. }) = item {
+                    writer.add_event(*cpu, time, record).expect("event");
                 }
             }
             if writer.pending_len() > 1 << 20 {
@@ -219,7 +221,10 @@ fn verbatim(input: &Input) -> u64 {
     let mut events = 0;
     for (cpu, raw) in &input.raw {
         for page in raw.chunks(input.header.sub_buffer_len()) {
-            events += writer.sub_buffer_verbatim(*cpu, page, &input.header).expect("a sound capture").events;
+            events += writer
+                .add_sub_buffer(*cpu, page, &input.header, Keep::Verbatim, |_, _| true)
+                .expect("a sound capture")
+                .events;
             black_box(writer.take());
         }
     }
@@ -262,14 +267,14 @@ fn foreign(input: &Input, trace: &Trace<'_>) -> Vec<u8> {
     for (cpu, raw) in &input.raw {
         for page in raw.chunks(input.header.sub_buffer_len()) {
             for item in SubBuffer::parse(page, &input.header, input.order).expect("a sound capture").items() {
-                let Ok(Item::Event { time, record, .. }) = item else { continue };
+                let Ok(SubBufferItem::Event { time, record, .. }) = item else { continue };
                 swapped.clear();
                 swapped.extend_from_slice(record);
                 let id = input.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
                 for &(at, len) in fields.get(&id).map_or(&[][..], Vec::as_slice) {
                     swapped.get_mut(at..at + len).into_iter().for_each(<[u8]>::reverse);
                 }
-                writer.event(*cpu, time, &swapped).expect("event");
+                writer.add_event(*cpu, time, &swapped).expect("event");
             }
         }
         file.append(&mut writer.take());
@@ -310,7 +315,7 @@ fn all_fields_events(trace: &Trace<'_>) -> u64 {
 fn all_fields_items(trace: &Trace<'_>) -> u64 {
     let mut events = 0;
     for item in trace.items() {
-        let ReadItem::Event(event) = item else { continue };
+        let Item::Event(event) = item else { continue };
         for field in 0..event.class().fields.len() {
             black_box(event.uint(field));
         }
@@ -349,7 +354,7 @@ fn sum_events(trace: &Trace<'_>) -> u64 {
 fn sum_items(trace: &Trace<'_>) -> u64 {
     let (mut events, mut bytes) = (0, 0u64);
     for item in trace.items() {
-        if let ReadItem::Event(event) = item {
+        if let Item::Event(event) = item {
             bytes += sum(&event);
             events += 1;
         }

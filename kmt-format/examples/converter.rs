@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kmt_format::kernel::{HeaderPage, OrderVote, vote_byte_order};
-use kmt_format::write::{Writer, WriterOptions};
+use kmt_format::write::{Keep, Writer, WriterOptions};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -35,7 +35,10 @@ pub fn run(tracefs: &Path) -> Result<Vec<u8>> {
         }
     }
     for bytes in raw.chunks(layout.sub_buffer_len()) {
-        writer.sub_buffer(0, bytes, &layout)?;
+        let found = writer.add_sub_buffer(0, bytes, &layout, Keep::Decoded, |_, _| true)?;
+        if let Some(damage) = found.damage {
+            eprintln!("warning: a sub-buffer is damaged: {damage}");
+        }
     }
     Ok(writer.finish()?)
 }

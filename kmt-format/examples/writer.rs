@@ -26,16 +26,16 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 pub fn run() -> Result<Vec<u8>> {
     let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096))?;
     let id = writer.add_format("kmem", FORMAT)?;
-    writer.clock(&TraceClock::named("mono"))?;
-    writer.meta(&[("source", b"an example")])?;
-    writer.tasks(&[Task::new(77, b"init").tgid(77)])?;
+    writer.add_clock(&TraceClock::named("mono"))?;
+    writer.add_metadata(&[("source", b"an example")])?;
+    writer.add_tasks(&[Task::new(77, b"init").tgid(77)])?;
     let mut record = id.to_le_bytes().to_vec();
     record.extend([0, 0]);
     record.extend(77i32.to_le_bytes());
     record.extend(0xffff_ffff_8100_0010u64.to_le_bytes());
     record.extend(0xffff_8880_0123_4000u64.to_le_bytes());
-    writer.event(0, 1_000_000, &record)?;
-    writer.lost(0, Loss::counted(3))?;
-    writer.event(0, 2_000_000, &record)?;
+    writer.add_event(0, 1_000_000, &record)?;
+    writer.add_loss(0, Loss::counted(3))?;
+    writer.add_event(0, 2_000_000, &record)?;
     writer.finish()
 }

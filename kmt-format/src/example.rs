@@ -35,15 +35,15 @@ pub fn example() -> Result<Vec<u8>> {
     let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096))?;
     writer.add_format("kmem", &format!("name: kmalloc\nID: 11\n{COMMON}{KMALLOC}"))?;
     writer.add_format("ftrace", &format!("name: kernel_stack\nID: 4\n{COMMON}{STACK}"))?;
-    writer.clock(&TraceClock::named("mono"))?;
-    writer.meta(&[("kernel.release", b"6.12.0")])?;
-    writer.tasks(&[Task::new(77, b"cat").tgid(77)])?;
-    writer.symbols(&parse_kallsyms(SYMBOLS, &[], 4096), &[])?;
-    writer.event(0, 1_000, &kmalloc(0xffff_ffff_8100_0110, 100, 128))?;
-    writer.event(0, 1_000, &stack(&[0xffff_ffff_8100_0110, 0xffff_ffff_8100_0220]))?;
-    writer.event(1, 2_000, &kmalloc(0xffff_ffff_8100_0110, 30, 32))?;
-    writer.lost(1, Loss::counted(7))?;
-    writer.event(1, 3_000, &kmalloc(0xffff_ffff_8100_0220, 64, 64))?;
+    writer.add_clock(&TraceClock::named("mono"))?;
+    writer.add_metadata(&[("kernel.release", b"6.12.0")])?;
+    writer.add_tasks(&[Task::new(77, b"cat").tgid(77)])?;
+    writer.add_symbols(&parse_kallsyms(SYMBOLS, &[], 4096), &[])?;
+    writer.add_event(0, 1_000, &kmalloc(0xffff_ffff_8100_0110, 100, 128))?;
+    writer.add_event(0, 1_000, &stack(&[0xffff_ffff_8100_0110, 0xffff_ffff_8100_0220]))?;
+    writer.add_event(1, 2_000, &kmalloc(0xffff_ffff_8100_0110, 30, 32))?;
+    writer.add_loss(1, Loss::counted(7))?;
+    writer.add_event(1, 3_000, &kmalloc(0xffff_ffff_8100_0220, 64, 64))?;
     writer.finish()
 }
 

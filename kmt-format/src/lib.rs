@@ -112,7 +112,7 @@
 //! let mut record = vec![0; 24];
 //! record[..2].copy_from_slice(&id.to_le_bytes());
 //! record[16..].copy_from_slice(&0xffff_8880_1234_5000u64.to_le_bytes());
-//! writer.event(1, 1_000_000, &record)?;
+//! writer.add_event(1, 1_000_000, &record)?;
 //! let file = writer.finish()?;
 //!
 //! let trace = Trace::open(&file)?;
@@ -122,7 +122,7 @@
 //! # Ok::<(), kmt_format::Error>(())
 //! ```
 //!
-//! A converter has whole sub-buffers of a kernel: [`Writer::sub_buffer`](write::Writer::sub_buffer) takes one with its events and
+//! A converter has whole sub-buffers of a kernel: [`Writer::add_sub_buffer`](write::Writer::add_sub_buffer) takes one with its events and
 //! its loss. `examples/` has a reader, a writer and a converter, each of one screen.
 //!
 //! # What to use for what

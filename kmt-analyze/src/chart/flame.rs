@@ -200,7 +200,7 @@ fn change(node: &FlameNode<'_>) -> u32 {
     }
 }
 
-/// What the colours stand for; returns where the legend ends.
+/// Legend of the colours; returns where the legend ends.
 fn legend(picture: &mut Picture, before: &Before, y: f64) -> f64 {
     let steps = ["< 0.5 times", "< 0.8", "< 0.95", "same", "> 1.05", "> 1.25", "> 2 times"];
     for (number, text) in steps.iter().enumerate() {

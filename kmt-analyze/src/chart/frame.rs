@@ -1,4 +1,4 @@
-//! What all charts have: title, source, and how far the numbers can be trusted.
+//! Common to all charts: title, source, and how far the numbers can be trusted.
 
 use kmt_format::kernel::ClockUnit;
 
@@ -25,7 +25,7 @@ pub struct Frame {
     pub start: u64,
     /// Unit of times.
     pub unit: ClockUnit,
-    /// What was selected.
+    /// The selection.
     pub selection: Vec<String>,
     /// Warnings.
     pub trust: Vec<String>,

@@ -13,17 +13,17 @@ const LABELS: usize = 12;
 
 /// A grid of counts.
 pub struct Grid {
-    /// What is counted.
+    /// Unit of the counts.
     pub title: &'static str,
     /// Names of the columns, from the left.
     pub columns: Vec<String>,
-    /// What they are.
+    /// Their kind.
     pub column_noun: &'static str,
     /// Names of the rows, from the top, and their counts by column.
     pub rows: Vec<(String, Vec<u64>)>,
     /// By column: events are missing.
     pub is_lossy: Vec<bool>,
-    /// What is counted, in the plural.
+    /// Unit of the counts, in the plural.
     pub noun: &'static str,
     /// Sentences below.
     pub notes: Vec<String>,

@@ -1,4 +1,4 @@
-//! What happened in each of many steps of time: few steps, or all.
+//! Sums of each of many steps of time: few steps, or all.
 
 use super::sums::Sums;
 

@@ -23,7 +23,6 @@ use crate::render::out::Out;
 use crate::render::text::escaped;
 use crate::trace::comms::Comms;
 use crate::trace::event_names::SelectedEvents;
-use crate::trace::kernel::version;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
@@ -196,7 +195,7 @@ impl<'d> Printer<'d> {
         is_terminal: bool,
     ) -> Self {
         let texts = schema.classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
-        let start = LineStart::new(metadata, version(metadata));
+        let start = LineStart::new(metadata, metadata.kernel_version());
         Self { env, start, texts, line: Vec::new(), is_terminal }
     }
 

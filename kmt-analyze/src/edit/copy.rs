@@ -69,7 +69,7 @@ impl Copy {
     /// Copies the clock.
     pub fn clock(&mut self, session: &Session<'_>) -> Result<()> {
         match &session.trace.metadata().clock {
-            Some(clock) => self.writer.clock(clock).map_err(|e| failed(&e)),
+            Some(clock) => self.writer.add_clock(clock).map_err(|e| failed(&e)),
             None => Ok(()),
         }
     }
@@ -86,7 +86,7 @@ impl Copy {
                 .filter_map(|(&cpu, c)| Some((cpu, pick(c)?)))
                 .collect();
             if !rows.is_empty() {
-                self.writer.stats(taken, &rows).map_err(|e| failed(&e))?;
+                self.writer.add_stats(taken, &rows).map_err(|e| failed(&e))?;
             }
         }
         Ok(())
@@ -101,7 +101,7 @@ impl Copy {
             .iter()
             .map(|t| Task::new(t.pid, name(&t.comm)).tgid(t.tgid).since(t.time))
             .collect();
-        if tasks.is_empty() { Ok(()) } else { self.writer.tasks(&tasks).map_err(|e| failed(&e)) }
+        if tasks.is_empty() { Ok(()) } else { self.writer.add_tasks(&tasks).map_err(|e| failed(&e)) }
     }
 
     /// Copies symbols, changed by `change`: address, name, owner.
@@ -131,7 +131,7 @@ impl Copy {
         let modules = session.trace.metadata().attachment("modules").filter(|_| with_modules);
         let modules = modules.map(|text| parse_modules(&String::from_utf8_lossy(text))).unwrap_or_default();
         let table = KernelSymbols { symbols, owners, all_zero: false };
-        self.writer.symbols(&table, &modules).map_err(|e| failed(&e))
+        self.writer.add_symbols(&table, &modules).map_err(|e| failed(&e))
     }
 
     /// Adds a loss before the next event of a CPU.
@@ -139,12 +139,12 @@ impl Copy {
         let mut loss = gap.loss;
         loss.counted = gap.counted();
         loss.damaged_input |= gap.events_damaged > 0;
-        self.writer.lost(cpu, loss).map_err(|e| failed(&e))
+        self.writer.add_loss(cpu, loss).map_err(|e| failed(&e))
     }
 
     /// Adds an event.
     pub fn event(&mut self, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
-        self.writer.event(cpu, time, record).map_err(|e| failed(&e))?;
+        self.writer.add_event(cpu, time, record).map_err(|e| failed(&e))?;
         let stats = self.stats.entry(cpu).or_default();
         stats.events += 1;
         stats.bytes += record.len() as u64;
@@ -162,7 +162,7 @@ impl Copy {
             self.writer.flush(cpu).map_err(|e| failed(&e))?;
         }
         let stats: Vec<(u32, WriterStats)> = self.stats.iter().map(|(&cpu, &s)| (cpu, s)).collect();
-        self.writer.writer_stats(&stats).map_err(|e| failed(&e))?;
+        self.writer.add_writer_stats(&stats).map_err(|e| failed(&e))?;
         let events = stats.iter().map(|(_, s)| s.events).sum();
         let rest = self.writer.finish().map_err(|e| failed(&e))?;
         self.output.write(&rest)?;

@@ -44,10 +44,10 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let mut pairs: Vec<(&str, &[u8])> =
         trace.metadata().pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
     pairs.push(("slice", note.as_bytes()));
-    copy.writer.meta(&pairs).map_err(|e| failed(&e))?;
+    copy.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
     for file in &trace.metadata().attachments {
         // Snapshots are of the whole recording, and are copied with their times.
-        copy.writer.file_at(&file.name, &file.contents, file.times).map_err(|e| failed(&e))?;
+        copy.writer.add_file_at(&file.name, &file.contents, file.times).map_err(|e| failed(&e))?;
     }
     copy.tasks(session, <[u8]>::to_vec)?;
     if window.is_none() {

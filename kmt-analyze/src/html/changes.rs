@@ -1,4 +1,4 @@
-//! What changed since an earlier file.
+//! Changes since an earlier file.
 
 use super::ROWS;
 use crate::pass::selection::Selection;

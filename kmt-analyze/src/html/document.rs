@@ -35,7 +35,7 @@ const STEPS_MIN: usize = 100;
 /// The screen of a report, or why it has none, with its name.
 pub type TitledAnswer = (&'static str, Result<Screen, String>);
 
-/// What the page is made of.
+/// Parts of the page.
 pub struct PageDocument<'p, 's, 'd> {
     /// The trace and its pass.
     pub context: &'p ReportContext<'s, 'd>,
@@ -53,7 +53,7 @@ pub struct PageDocument<'p, 's, 'd> {
     pub view: View,
 }
 
-/// What the script needs besides the numbers.
+/// Facts for the script besides the numbers.
 #[derive(Serialize)]
 struct PageFacts<'p> {
     /// Clock's unit: `ns`, or `ticks`.

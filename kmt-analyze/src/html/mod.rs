@@ -56,7 +56,7 @@ pub struct PageOptions {
     /// Output.
     pub target: Target,
     pub selection: Selection,
-    /// What changed since an earlier file.
+    /// Changes since an earlier file.
     pub changes: Option<Screen>,
 }
 

@@ -3,8 +3,6 @@
 use kmt_format::kernel::KernelVersion;
 use kmt_format::read::Trace;
 
-use crate::trace::kernel::version;
-
 /// Style of names of large size classes: `kmalloc-1k` since Linux 4.19 (mm/slab_common.c, kmalloc_info), `kmalloc-1024`
 /// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +28,7 @@ impl SizeClasses {
         let in_k = match slabinfo {
             Some(text) if has(text, "kmalloc-1k ") => Some(true),
             Some(text) if has(text, "kmalloc-1024 ") => Some(false),
-            _ => version(metadata).map(|version| version >= KernelVersion::new(4, 19)),
+            _ => metadata.kernel_version().map(|version| version >= KernelVersion::new(4, 19)),
         };
         in_k.map_or(Self::default(), |in_k| Self { in_k })
     }

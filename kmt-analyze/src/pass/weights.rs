@@ -1,6 +1,6 @@
 //! Estimates from samples, where perf recorded only some events.
 //!
-//! Each sample has its period: the number of events that it stands for. Sums of samples weighted by them estimate sums
+//! Each sample has its period: the number of events that it represents. Sums of samples weighted by them estimate sums
 //! of all events (Horvitz and Thompson, JASA 47, 1952). `convert` stores the periods by call site and size; if a
 //! condition selects part of a site, its mean is used.
 

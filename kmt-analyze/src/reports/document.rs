@@ -16,7 +16,7 @@ use crate::render::text::escaped;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// What a report is about.
+/// Subject of a report.
 #[derive(Clone, Copy)]
 pub struct About {
     /// Conditions that the report heeds.

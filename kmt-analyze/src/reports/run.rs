@@ -124,7 +124,7 @@ pub fn several(
 /// A report, and its answer or why it has none.
 type Answered<'r> = (&'r dyn AnyReport, std::result::Result<Box<dyn Answer + 'r>, String>);
 
-/// What several reports answer.
+/// Answers of several reports.
 struct Answers<'r>(Vec<Answered<'r>>);
 
 impl Answers<'_> {

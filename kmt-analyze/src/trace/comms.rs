@@ -27,7 +27,7 @@ struct NameSource {
 }
 
 /// System, event, fields of the task, its name, its previous name (include/trace/events/{task,sched}.h, 3.2 to 7.2).
-/// Where task_rename has no `pid` it is the running task.
+/// Without a `pid` in task_rename it is the running task.
 const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
     ("task", "task_rename", "pid", "newcomm", Some("oldcomm")),
     ("task", "task_newtask", "pid", "comm", None),

@@ -8,7 +8,6 @@ pub mod comms;
 pub mod cpu_nodes;
 pub mod event_names;
 pub mod follow;
-pub mod kernel;
 pub mod losses;
 pub mod open;
 pub mod session;

@@ -12,7 +12,6 @@ use crate::limits::RunLimits;
 use crate::trace::clock::{self, Clock};
 use crate::trace::comms::Comms;
 use crate::trace::cpu_nodes::CpuNodes;
-use crate::trace::kernel::version;
 use crate::trace::losses::Losses;
 
 /// An opened trace.
@@ -47,7 +46,7 @@ impl<'d> Session<'d> {
 
     /// Version of the traced kernel.
     pub fn version(&self) -> Option<KernelVersion> {
-        version(self.trace.metadata())
+        self.trace.metadata().kernel_version()
     }
 
     /// Sampled events: name, samples, number of events that they stand for. From perf, with -F or -c.
@@ -103,7 +102,7 @@ impl<'d> Session<'d> {
     /// log2 of the pages of a pageblock, from /proc/pagetypeinfo; or true and an assumed value: most kernels use the
     /// size of a huge page, 9 with pages of 4 KiB.
     pub fn pageblock_order(&self) -> (u32, bool) {
-        let recorded = pageblock_order(self.trace.metadata()).and_then(|o| u32::try_from(o).ok());
+        let recorded = self.trace.metadata().pageblock_order().and_then(|o| u32::try_from(o).ok());
         recorded.filter(|&o| o < 32).map_or((9, true), |order| (order, false))
     }
 
@@ -137,24 +136,5 @@ pub fn print_env<'d>(
     symbols: Option<&'d SymbolTable<'d>>,
     limits: &RunLimits,
 ) -> PrintEnv<'d> {
-    let options = metadata.text("tracefs/trace_options").unwrap_or_default();
-    let option = |name| options.split_ascii_whitespace().any(|o| o == name);
-    let env = PrintEnv::new(header.order, header.long_size)
-        .with_limits(limits.print)
-        .with_symbols(symbols)
-        .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
-        .with_version(version(metadata))
-        .with_symbol_options(option("sym-offset"), option("sym-addr"));
-    match pageblock_order(metadata) {
-        Some(order) => env.with_constant("pageblock_order", order),
-        None => env,
-    }
-}
-
-/// Parses the pageblock order in /proc/pagetypeinfo: `Page block order: 9`.
-fn pageblock_order(metadata: &Metadata<'_>) -> Option<i64> {
-    let names = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
-    let text = names.iter().find_map(|n| metadata.attachment(n))?;
-    let text = std::str::from_utf8(text).ok()?;
-    text.lines().find_map(|l| l.strip_prefix("Page block order:"))?.trim().parse().ok()
+    PrintEnv::of(header, metadata, symbols).with_limits(limits.print)
 }

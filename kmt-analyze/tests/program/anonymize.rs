@@ -42,27 +42,29 @@ fn secrets(path: &Path) {
     writer.add_format("kmem", &format("kfree", 1, KFREE)).unwrap();
     writer.add_format("secret", &format("secret_event", 2, UNKNOWN)).unwrap();
     writer.add_format("kmem", &format("kmem_cache_free", 3, CACHE_FREE)).unwrap();
-    writer.clock(&TraceClock::named("local")).unwrap();
+    writer.add_clock(&TraceClock::named("local")).unwrap();
     let release: &[u8] = b"6.1.0-secret";
     let pairs =
         [("kernel.release", release), ("secret.key", b"x"), ("boot_id", b"secret"), ("source", b"secret")];
-    writer.meta(&pairs).unwrap();
-    writer.meta(&[("clock.pair", b"8000000000 1700000000000000000 50"), ("cmdline", b"secret")]).unwrap();
-    writer.file("iomem", b"00100000-1fffffff : System RAM secret\n").unwrap();
-    writer.file("secret", b"secret").unwrap();
-    writer.file("meminfo.after", b"MemTotal:  1530284 kB\nSecretHeap: 1 kB\n").unwrap();
-    writer.file("zoneinfo.after", b"Node 0, zone   Normal\n  start_pfn:           1048576\n").unwrap();
+    writer.add_metadata(&pairs).unwrap();
+    writer
+        .add_metadata(&[("clock.pair", b"8000000000 1700000000000000000 50"), ("cmdline", b"secret")])
+        .unwrap();
+    writer.add_file("iomem", b"00100000-1fffffff : System RAM secret\n").unwrap();
+    writer.add_file("secret", b"secret").unwrap();
+    writer.add_file("meminfo.after", b"MemTotal:  1530284 kB\nSecretHeap: 1 kB\n").unwrap();
+    writer.add_file("zoneinfo.after", b"Node 0, zone   Normal\n  start_pfn:           1048576\n").unwrap();
     let slabs = b"slabinfo - version: 2.1\n# name\nsec_1 1 1 8 1 1 : tunables 0 0 0 : slabdata 1 1 0\n";
-    writer.file_at("slabinfo", slabs, (8_000_000_000, 8_000_000_001)).unwrap();
+    writer.add_file_at("slabinfo", slabs, (8_000_000_000, 8_000_000_001)).unwrap();
     let task = Task::new(PID, b"secret".to_vec()).tgid(PID).since(9_000_000_000);
-    writer.tasks(&[task]).unwrap();
+    writer.add_tasks(&[task]).unwrap();
     let mut kfree = record(1, &[0xffff_ffff_8112_3456, 0xffff_8881_0000_1040, SERIAL], b"secret\0\0");
     kfree.extend(PID.to_le_bytes());
-    writer.event(0, 9_000_000_000, &kfree).unwrap();
-    writer.event(0, 9_000_000_010, &record(2, &[SERIAL], &[])).unwrap();
+    writer.add_event(0, 9_000_000_000, &kfree).unwrap();
+    writer.add_event(0, 9_000_000_010, &record(2, &[SERIAL], &[])).unwrap();
     let name = [&(28u32 | 6 << 16).to_le_bytes()[..], b"sec_1\0"].concat();
     let free = record(3, &[0xffff_ffff_8112_3456, 0xffff_8881_0000_2040], &name);
-    writer.event(0, 9_000_000_020, &free).unwrap();
+    writer.add_event(0, 9_000_000_020, &free).unwrap();
     fs::write(path, writer.finish().unwrap()).unwrap();
 }
 

@@ -224,8 +224,8 @@ fn names_are_text_only() {
         made.kmalloc(0, 7, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64);
     }
     made.kfree(0, 0xffff_ffff_8100_0010, 0xffff_8880_0000_0000);
-    made.writer().meta(&[("kernel.release", NAME.as_bytes())]).unwrap();
-    made.writer().tasks(&[kmt_format::write::Task::new(7, "<b>'\"&\u{1b}x")]).unwrap();
+    made.writer().add_metadata(&[("kernel.release", NAME.as_bytes())]).unwrap();
+    made.writer().add_tasks(&[kmt_format::write::Task::new(7, "<b>'\"&\u{1b}x")]).unwrap();
     let scratch = Scratch::new();
     let path = scratch.0.join("<i>'&.kmt");
     fs::write(&path, made.finish()).unwrap();

@@ -281,7 +281,7 @@ fn info_tells_how_the_recorded_command_ended() {
         ("record.command_outcome", b"sh exited with 7"),
         ("record.command_status", b"7"),
     ];
-    writer.meta(&pairs).unwrap();
+    writer.add_metadata(&pairs).unwrap();
     let file = scratch.0.join("made.kmt");
     fs::write(&file, writer.finish().unwrap()).unwrap();
     let text = stdout(&run(&["info"], &file));

@@ -104,7 +104,7 @@ fn what_the_recorder_wastes_is_no_finding() {
     {
         let mut trace = Crafted::new();
         trace.release("6.1.0");
-        trace.writer.meta(&[("recorder.pid", recorder.as_bytes())]).unwrap();
+        trace.writer.add_metadata(&[("recorder.pid", recorder.as_bytes())]).unwrap();
         for number in 1..=1_000 + others {
             let ptr = BASE + (number << 13);
             let what = What::Alloc { kmalloc: true, site: 77, ptr, req: 300, alloc: 512 };
@@ -246,7 +246,7 @@ fn waste_of_the_recorder_is_left_out_where_its_call_site_has_two_interfaces() {
     let scratch = Scratch::new();
     let file = scratch.0.join("two.kmt");
     let mut crafted = Crafted::new();
-    crafted.writer.meta(&[("recorder.pid", b"7")]).unwrap();
+    crafted.writer.add_metadata(&[("recorder.pid", b"7")]).unwrap();
     let mut time = 1_000_000;
     let mut alloc = |kmalloc, site, ptr, bytes: (u64, u64)| {
         time += 1_000;

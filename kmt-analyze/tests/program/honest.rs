@@ -461,12 +461,12 @@ fn losses_beyond_the_kernels_counters_are_counted() {
     let mut crafted = Crafted::new();
     let mut none = CpuStats::default();
     (none.overrun, none.dropped, none.commit_overrun) = (Some(2), Some(0), Some(0));
-    crafted.writer.stats(StatsTaken::After, &[(0, none)]).unwrap();
+    crafted.writer.add_stats(StatsTaken::After, &[(0, none)]).unwrap();
     for n in 0..4 {
         let what = What::Alloc { kmalloc: true, site: 1, ptr: BASE + n * 64, req: 8, alloc: 8 };
         crafted.event(&Event { time: 1_000 + n, cpu: 0, pid: 7, what });
     }
-    crafted.writer.lost(0, Loss::counted(12)).unwrap();
+    crafted.writer.add_loss(0, Loss::counted(12)).unwrap();
     let scratch = Scratch::new();
     let file = scratch.0.join("max.kmt");
     fs::write(&file, crafted.writer.finish().unwrap()).unwrap();

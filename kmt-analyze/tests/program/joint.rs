@@ -97,7 +97,7 @@ fn a_life_that_ends_before_a_loss_is_certain_though_the_clock_steps_back_behind_
     made.kmalloc(0, 7, SITE, OBJECT);
     made.set_time(5_000_000);
     made.kmalloc(0, 7, SITE, OBJECT + 64);
-    made.writer().lost(0, Loss::counted(3)).unwrap();
+    made.writer().add_loss(0, Loss::counted(3)).unwrap();
     made.set_time(6_000_000);
     made.kfree(0, SITE, OBJECT + 64);
     made.set_time(2_000_000);

@@ -142,7 +142,7 @@ impl Crafted {
 
     /// The kernel's release, on which it depends whether frees may be late.
     pub fn release(&mut self, release: &str) {
-        self.writer.meta(&[("kernel.release", release.as_bytes())]).unwrap();
+        self.writer.add_metadata(&[("kernel.release", release.as_bytes())]).unwrap();
     }
 
     /// Fields follow each other as in these kernels' formats.
@@ -167,7 +167,7 @@ impl Crafted {
             record.truncate(28);
             record.extend(*b"cache_a\0");
         }
-        self.writer.event(e.cpu as u32, e.time, &record).unwrap();
+        self.writer.add_event(e.cpu as u32, e.time, &record).unwrap();
     }
 }
 

@@ -273,8 +273,8 @@ fn names_are_text_only() {
         made.kmalloc(0, 7, 0xffff_ffff_8100_0000, 0xffff_8880_0000_0000 + i * 64);
     }
     made.kmalloc(0, 8, 0xffff_ffff_8100_0000, 0xffff_8880_0001_0000);
-    made.writer().meta(&[("kernel.release", long.as_bytes())]).unwrap();
-    made.writer().tasks(&[Task::new(7, "<b>'\"&\u{1b}x"), Task::new(8, "=cmd")]).unwrap();
+    made.writer().add_metadata(&[("kernel.release", long.as_bytes())]).unwrap();
+    made.writer().add_tasks(&[Task::new(7, "<b>'\"&\u{1b}x"), Task::new(8, "=cmd")]).unwrap();
     let scratch = Scratch::new();
     let path = scratch.0.join("<i>'&.kmt");
     fs::write(&path, made.finish()).unwrap();

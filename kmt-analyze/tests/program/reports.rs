@@ -342,7 +342,7 @@ fn info_has_the_cost_of_the_recording() {
         ("recorder.events", "1000000"),
         ("recorder.length_ns", "10000000000"),
     ];
-    writer.meta(&facts.map(|(key, value)| (key, value.as_bytes()))).unwrap();
+    writer.add_metadata(&facts.map(|(key, value)| (key, value.as_bytes()))).unwrap();
     bytes.extend(writer.finish().unwrap());
     std::fs::write(&file, bytes).unwrap();
     let text = stdout(&run(&["info", "--wide"], &file));

@@ -38,14 +38,14 @@ fn of_several_the_last_one_until_an_instant_is_shown() {
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
         \tfield:const void * ptr;\toffset:8;\tsize:8;\tsigned:0;\n\nprint fmt: \"\"\n";
     writer.add_format("kmem", format).unwrap();
-    writer.clock(&TraceClock::named("local")).unwrap();
+    writer.add_clock(&TraceClock::named("local")).unwrap();
     for at in [2, 1, 3u64] {
         let times = (at * second, at * second + 5);
-        writer.file_at("slabinfo", format!("read at {at}\n").as_bytes(), times).unwrap();
+        writer.add_file_at("slabinfo", format!("read at {at}\n").as_bytes(), times).unwrap();
     }
     let record = [&1u32.to_le_bytes()[..], &7i32.to_le_bytes(), &0x1000u64.to_le_bytes()].concat();
-    writer.event(0, second / 2, &record).unwrap();
-    writer.event(0, 4 * second, &record).unwrap();
+    writer.add_event(0, second / 2, &record).unwrap();
+    writer.add_event(0, 4 * second, &record).unwrap();
     fs::write(&file, writer.finish().unwrap()).unwrap();
     let show = |at: &[&str]| run(&[&["info", "--show", "slabinfo"], at].concat(), &file);
     // Times with + count from the first event, at 0.5 s.

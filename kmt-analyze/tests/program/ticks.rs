@@ -28,7 +28,7 @@ fn add_pairs(file: &Path) {
     let second = 1_000_000_000_u64;
     for number in 0..3 {
         let pair = format!("{} {} 1000", number * second * 5 / 2, number * second);
-        writer.meta(&[("clock.pair", pair.as_bytes())]).unwrap();
+        writer.add_metadata(&[("clock.pair", pair.as_bytes())]).unwrap();
     }
     bytes.extend(writer.finish().unwrap());
     fs::write(file, bytes).unwrap();

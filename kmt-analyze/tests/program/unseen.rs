@@ -18,8 +18,8 @@ fn slabinfo(active: u64, slabs: u64) -> String {
 /// Two objects are allocated, one of them is freed, and three that are older: a change of -2.
 fn crafted(scratch: &Scratch, source: &str, before: &str, after: &str) -> PathBuf {
     let mut crafted = Crafted::new();
-    crafted.writer.meta(&[("source", source.as_bytes())]).unwrap();
-    crafted.writer.file("slabinfo.before", before.as_bytes()).unwrap();
+    crafted.writer.add_metadata(&[("source", source.as_bytes())]).unwrap();
+    crafted.writer.add_file("slabinfo.before", before.as_bytes()).unwrap();
     let mut time = 1_000_000;
     let mut event = |what| {
         time += 1_000;
@@ -32,7 +32,7 @@ fn crafted(scratch: &Scratch, source: &str, before: &str, after: &str) -> PathBu
     for number in 1..5 {
         event(What::Free { kfree: false, ptr: object(number) });
     }
-    crafted.writer.file("slabinfo.after", after.as_bytes()).unwrap();
+    crafted.writer.add_file("slabinfo.after", after.as_bytes()).unwrap();
     let file = scratch.0.join("crafted.kmt");
     fs::write(&file, crafted.writer.finish().unwrap()).unwrap();
     file

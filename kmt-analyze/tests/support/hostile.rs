@@ -116,7 +116,7 @@ impl Default for Made {
         ] {
             writer.add_format(system, &text).unwrap();
         }
-        writer.clock(&TraceClock::named("mono")).unwrap();
+        writer.add_clock(&TraceClock::named("mono")).unwrap();
         Self { writer, now: 1_000_000 }
     }
 }
@@ -134,7 +134,7 @@ impl Made {
         record.extend(pid.to_le_bytes());
         record.extend(rest);
         self.now += 100;
-        self.writer.event(cpu, self.now, &record).unwrap();
+        self.writer.add_event(cpu, self.now, &record).unwrap();
     }
 
     /// An object of 64 bytes.

@@ -58,12 +58,12 @@ pub fn poison(path: &Path, to: &Path) -> PathBuf {
     }
     let strange = strange_format(&trace);
     let strange = writer.add_format(HOSTILE, &strange).and_then(|id| writer.declare(id).map(|()| id));
-    writer.clock(&TraceClock::named(HOSTILE)).unwrap();
+    writer.add_clock(&TraceClock::named(HOSTILE)).unwrap();
     facts(&mut writer);
     files(&mut writer);
     let tasks: Vec<Task> =
         trace.metadata().tasks.iter().map(|t| Task::new(t.pid, HOSTILE).tgid(t.tgid).since(t.time)).collect();
-    writer.tasks(&tasks).unwrap();
+    writer.add_tasks(&tasks).unwrap();
     symbols(&trace, &mut writer);
     let mut merge = trace.merge();
     let mut record = Vec::new();
@@ -72,12 +72,12 @@ pub fn poison(path: &Path, to: &Path) -> PathBuf {
             let event = Event::new(trace.schema(), run.chunk, index).unwrap();
             event.to_record(&mut record);
             poison_texts(&event, &mut record);
-            writer.event(run.cpu, event.time(), &record).unwrap();
+            writer.add_event(run.cpu, event.time(), &record).unwrap();
             if let (Ok(id), 0) = (&strange, index % 100) {
                 let mut record = record.get(..8).unwrap().to_vec();
                 record[..2].copy_from_slice(&id.to_le_bytes());
                 record.extend([0; 8]);
-                writer.event(run.cpu, event.time(), &record).unwrap();
+                writer.add_event(run.cpu, event.time(), &record).unwrap();
             }
         }
     }
@@ -104,7 +104,7 @@ fn facts(writer: &mut Writer) {
     pairs.push(("perf/cmdline", filter.as_bytes()));
     pairs.push(("perf/sampled", sampled.as_bytes()));
     pairs.push((HOSTILE, HOSTILE.as_bytes()));
-    writer.meta(&pairs).unwrap();
+    writer.add_metadata(&pairs).unwrap();
 }
 
 fn files(writer: &mut Writer) {
@@ -120,15 +120,15 @@ fn files(writer: &mut Writer) {
     );
     let conditions = format!("kmem:kmalloc filter={LINE}\n{LINE}:{LINE} enable=1\n");
     for when in ["", ".before", ".after"] {
-        writer.file(&format!("slabinfo{when}"), slabinfo.as_bytes()).unwrap();
-        writer.file(&format!("buddyinfo{when}"), zone.as_bytes()).unwrap();
-        writer.file(&format!("zoneinfo{when}"), zone.as_bytes()).unwrap();
-        writer.file(&format!("pagetypeinfo{when}"), types.as_bytes()).unwrap();
+        writer.add_file(&format!("slabinfo{when}"), slabinfo.as_bytes()).unwrap();
+        writer.add_file(&format!("buddyinfo{when}"), zone.as_bytes()).unwrap();
+        writer.add_file(&format!("zoneinfo{when}"), zone.as_bytes()).unwrap();
+        writer.add_file(&format!("pagetypeinfo{when}"), types.as_bytes()).unwrap();
     }
-    writer.file("event_conditions", conditions.as_bytes()).unwrap();
-    writer.file("printk_formats", format!("0xffffffff81000000 : \"{LINE}\"\n").as_bytes()).unwrap();
-    writer.file("modules", format!("{LINE} 4096 1 - Live 0xffffffffc0000000\n").as_bytes()).unwrap();
-    writer.file(HOSTILE, HOSTILE.as_bytes()).unwrap();
+    writer.add_file("event_conditions", conditions.as_bytes()).unwrap();
+    writer.add_file("printk_formats", format!("0xffffffff81000000 : \"{LINE}\"\n").as_bytes()).unwrap();
+    writer.add_file("modules", format!("{LINE} 4096 1 - Live 0xffffffffc0000000\n").as_bytes()).unwrap();
+    writer.add_file(HOSTILE, HOSTILE.as_bytes()).unwrap();
 }
 
 fn symbols(trace: &Trace<'_>, writer: &mut Writer) {
@@ -142,7 +142,7 @@ fn symbols(trace: &Trace<'_>, writer: &mut Writer) {
     });
     let symbols =
         KernelSymbols { symbols: symbols.collect(), owners: vec![HOSTILE.as_bytes()], all_zero: false };
-    writer.symbols(&symbols, &[]).unwrap();
+    writer.add_symbols(&symbols, &[]).unwrap();
 }
 
 /// Texts of an event, as much as fits into them.

@@ -18,7 +18,7 @@ pub(crate) fn blank_holes(map: &Mmap, file: &File) {
     let mut at = 0;
     for _ in 0..HOLES_MAX {
         let Ok(start) = seek(file, SeekFrom::Hole(at)) else { return };
-        // No data behind it: the hole reaches to the end.
+        // No data after it: the hole reaches to the end.
         let end = seek(file, SeekFrom::Data(start)).unwrap_or(len).min(len);
         if start >= end {
             return;
@@ -30,7 +30,7 @@ pub(crate) fn blank_holes(map: &Mmap, file: &File) {
         if size >= HOLE_LEN {
             let (Ok(start), Ok(size)) = (usize::try_from(start), usize::try_from(size)) else { return };
             let place = map.as_ptr().wrapping_add(start).cast_mut().cast();
-            // SAFETY: the range lies within `map`, which is only read, and has whole pages. What was mapped there are zeros
+            // SAFETY: the range is within `map`, which is only read, and has whole pages. What was mapped there are zeros
             // of the file too, or what another process writes there now, so that the bytes may change under us as those of
             // the map may. The map unmaps its whole range when it is dropped.
             let mapped = unsafe {

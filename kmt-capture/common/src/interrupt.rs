@@ -9,7 +9,7 @@ use signal_hook::flag;
 
 use crate::early_end::is_ignored;
 
-/// Whether SIGINT has been received.
+/// True after SIGINT.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Arc<AtomicBool>);
 

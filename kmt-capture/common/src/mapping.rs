@@ -1,6 +1,6 @@
 //! Files mapped for reading, also files that become shorter meanwhile.
 //!
-//! An access beyond the end of a mapped file raises SIGBUS. A handler checks that the address lies in one of our
+//! An access beyond the end of a mapped file raises SIGBUS. A handler checks that the address is in one of our
 //! mappings and has the program end with a message and exit code 1, its unfinished files removed. Elsewhere SIGBUS has
 //! its default action. What remains:
 //!

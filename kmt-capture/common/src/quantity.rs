@@ -20,7 +20,7 @@ const SIZES: [(&str, u64); 7] = [
     ("G", 1 << 30),
 ];
 
-/// Units of times with their factors in nanoseconds; `s` is the end of others, so it comes behind them.
+/// Units of times with their factors in nanoseconds; `s` is the end of others, so it comes after them.
 const TIMES: [(&str, u64); 6] = [
     ("ns", 1),
     ("us", 1_000),
@@ -90,7 +90,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What is wrong with a number.
+/// Fault of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Number,

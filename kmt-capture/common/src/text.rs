@@ -61,7 +61,7 @@ pub fn json_safe(document: &str) -> Cow<'_, str> {
     for c in document.chars() {
         match stays(c) {
             true => out.push(c),
-            // None of them lies beyond the first 65,536.
+            // None of them is beyond the first 65,536.
             false => out.push_str(&format!("\\u{:04x}", u32::from(c))),
         }
     }

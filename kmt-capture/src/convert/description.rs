@@ -32,7 +32,7 @@ pub struct Description {
     pub clock: Option<TraceClock>,
     /// More facts, by key of the registry.
     pub pairs: Vec<(String, Vec<u8>)>,
-    /// System, where it stands, text of each `format`.
+    /// System, file, text of each `format`.
     pub formats: Vec<(String, String, String)>,
     /// Files that are kept as they are.
     pub files: Vec<(String, Vec<u8>)>,
@@ -110,12 +110,12 @@ impl Description {
     /// Everything that is not events, at the start of the file: every prefix of it can be understood.
     pub fn write(&mut self, writer: &mut Writer) -> Result<()> {
         if let Some(clock) = &self.clock {
-            writer.clock(clock)?;
+            writer.add_clock(clock)?;
         }
         self.pairs(writer)?;
         for (name, bytes) in &self.files {
             let (name, times) = timed(name);
-            writer.file_at(name, bytes, times)?;
+            writer.add_file_at(name, bytes, times)?;
         }
         self.tasks(writer)?;
         let parsed = |text: &Option<String>| text.as_deref().and_then(CpuStats::parse);
@@ -123,7 +123,7 @@ impl Description {
         let after: Vec<_> = self.stats.iter().filter_map(|(cpu, _, s)| Some((*cpu, parsed(s)?))).collect();
         for (taken, rows) in [(StatsTaken::Before, before), (StatsTaken::After, after)] {
             if !rows.is_empty() {
-                writer.stats(taken, &rows)?;
+                writer.add_stats(taken, &rows)?;
             }
         }
         self.symbols(writer)
@@ -144,7 +144,7 @@ impl Description {
         let facts = facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
         let pairs: Vec<(String, Vec<u8>)> = facts.chain(self.pairs.iter().cloned()).collect();
         let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
-        writer.meta(&pairs)
+        writer.add_metadata(&pairs)
     }
 
     fn tasks(&self, writer: &mut Writer) -> Result<()> {
@@ -159,13 +159,13 @@ impl Description {
         let nameless = tgids.iter().filter(|(pid, _)| !have.contains(pid));
         tasks.extend(nameless.map(|(&pid, &tgid)| Task::new(pid, Vec::new()).tgid(tgid)));
         tasks.sort_by_key(|t| t.pid);
-        writer.tasks(&tasks)
+        writer.add_tasks(&tasks)
     }
 
     fn symbols(&mut self, writer: &mut Writer) -> Result<()> {
         let modules: Vec<Module> = match &self.modules {
             Some(text) => {
-                writer.file("modules", text.as_bytes())?;
+                writer.add_file("modules", text.as_bytes())?;
                 parse_modules(text)
             }
             None => {
@@ -192,8 +192,8 @@ impl Description {
             return Ok(());
         }
         match self.symbols {
-            Symbols::Used => writer.symbols_on_use(&symbols, &modules),
-            _ => writer.symbols(&symbols, &modules),
+            Symbols::Used => writer.add_symbols_on_use(&symbols, &modules),
+            _ => writer.add_symbols(&symbols, &modules),
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) 
     let description = describe(directory, &target, &cpus, &formats)?;
     let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
     let names = NamingEvents::new(&description.formats, target.order, target.header_page.long_size());
-    let sub_buffers = SubBufferConversion::new(target.header_page, target.order, options.verbatim, names);
+    let sub_buffers = SubBufferConversion::new(target.header_page, options.verbatim, names);
     let source = RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0 };
     driver::convert(options, description, uuid, source, output)
 }
@@ -159,8 +159,8 @@ impl RingBuffers<'_> {
                 return Err(too_large(&files.raw, self.raw_bytes, limits, Kind::Raw));
             }
             for sub_buffer in buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len) {
-                if let Err(error) = self.sub_buffers.add(file, sub_buffer) {
-                    self.undecodable(files, offset, &error, file)?;
+                if let Some(damage) = self.sub_buffers.add(file, sub_buffer)? {
+                    self.undecodable(files, offset, &damage)?;
                 }
                 offset += sub_buffer.len() as u64;
             }
@@ -171,8 +171,8 @@ impl RingBuffers<'_> {
         }
     }
 
-    /// Reports a sub-buffer that could not be decoded to its end, and marks it in the file.
-    fn undecodable(&mut self, files: &CpuFiles, start: u64, error: &Error, file: &mut KmtFile) -> Result<()> {
+    /// Reports a sub-buffer that could not be decoded to its end.
+    fn undecodable(&self, files: &CpuFiles, start: u64, error: &Error) -> Result<()> {
         let offset = start + error.offset().unwrap_or(0);
         let damage = format!("{} at offset {offset}", files.raw.display());
         if let ErrorKind::UnknownEventId { id } = error.kind() {
@@ -180,7 +180,8 @@ impl RingBuffers<'_> {
                 "copy events/*/*/format of the same boot of the traced kernel: ids differ between kernels",
             ));
         }
-        Ok(self.sub_buffers.damaged(file, format_args!("{damage}: {}", error.kind()))?)
+        self.sub_buffers.report(format_args!("{damage}: {}", error.kind()));
+        Ok(())
     }
 }
 

@@ -79,7 +79,7 @@ pub fn convert(
     let mut file = KmtFile { writer, output };
     file.write()?;
     let totals = source.convert(&mut file)?;
-    file.writer.writer_stats(&totals.cpus)?;
+    file.writer.add_writer_stats(&totals.cpus)?;
     if totals.events == 0 && totals.lost == Loss::default() {
         if let Some(failure) = source.empty() {
             return Err(failure);

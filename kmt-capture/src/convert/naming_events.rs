@@ -73,7 +73,7 @@ impl NamingEvents {
     }
 
     fn write(&mut self, writer: &mut Writer) -> Result<()> {
-        if self.rows.is_empty() { Ok(()) } else { writer.tasks(&std::mem::take(&mut self.rows)) }
+        if self.rows.is_empty() { Ok(()) } else { writer.add_tasks(&std::mem::take(&mut self.rows)) }
     }
 
     /// Writes the rows that are left, and the names that tasks had before their first event: saved_cmdlines has

@@ -151,7 +151,7 @@ pub fn only_recording(directory: &Folder) -> Result<Vec<(PathBuf, File)>> {
     const START_LEN: u64 = 1 << 20;
     let mut found = Vec::new();
     for name in directory.names(".")?.iter().filter_map(|name| name.to_str()) {
-        // Whatever else lies there, links and pipes too, is none of ours.
+        // Other entries, links and pipes too, are not ours.
         if !directory.is_regular(name) {
             continue;
         }

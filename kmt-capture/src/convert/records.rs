@@ -42,7 +42,7 @@ impl RecordConversion {
 
     /// Writes an event.
     pub fn event(&mut self, writer: &mut Writer, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
-        writer.event(cpu, time, record)?;
+        writer.add_event(cpu, time, record)?;
         let stats = self.cpus.entry(cpu).or_default();
         stats.events += 1;
         stats.bytes += record.len() as u64;
@@ -60,7 +60,7 @@ impl RecordConversion {
         frames: &[u8],
     ) -> Result<()> {
         self.stack.record(&mut self.stack_record, common, frames, self.order);
-        writer.event(cpu, time, &self.stack_record)?;
+        writer.add_event(cpu, time, &self.stack_record)?;
         self.cpus.entry(cpu).or_default().events += 1;
         Ok(())
     }
@@ -68,7 +68,7 @@ impl RecordConversion {
     /// Marks a loss before the next event of a CPU.
     pub fn lose(&mut self, writer: &mut Writer, cpu: u32, loss: Loss) -> Result<()> {
         self.lost = self.lost.and(loss);
-        writer.lost(cpu, loss)
+        writer.add_loss(cpu, loss)
     }
 
     /// Adds the name of a task.
@@ -79,14 +79,14 @@ impl RecordConversion {
 
     /// Writes the names of tasks that are not written yet.
     pub fn flush_tasks(&mut self, writer: &mut Writer) -> Result<()> {
-        if self.tasks.is_empty() { Ok(()) } else { writer.tasks(&std::mem::take(&mut self.tasks)) }
+        if self.tasks.is_empty() { Ok(()) } else { writer.add_tasks(&std::mem::take(&mut self.tasks)) }
     }
 
     /// Ends the chunks of all CPUs.
     pub fn end_cpus(&mut self, writer: &mut Writer) -> Result<EventTotals> {
         let mut cpus: Vec<(u32, WriterStats)> = self.cpus.drain().collect();
         cpus.sort_by_key(|(cpu, _)| *cpu);
-        cpus.iter().try_for_each(|(cpu, _)| writer.end_of(*cpu))?;
+        cpus.iter().try_for_each(|(cpu, _)| writer.end_cpu(*cpu))?;
         Ok(EventTotals { events: self.events, cpus, lost: self.lost })
     }
 }

@@ -27,7 +27,7 @@ impl StackFormat {
         Self { id: free.unwrap_or(u16::MAX), long_size: description.long_size }
     }
 
-    /// System, where it stands, text of its `format`.
+    /// System, file, text of its `format`.
     pub fn format(&self) -> (String, String, String) {
         let Self { id, .. } = self;
         let caller = self.caller_offset();
@@ -44,7 +44,7 @@ impl StackFormat {
         ("ftrace".to_owned(), "the format of stacks".to_owned(), text)
     }
 
-    /// The stack of the event whose record is `raw`, made anew in `record`.
+    /// The stack of the event whose record is `raw`, made again in `record`.
     pub fn record(&self, record: &mut Vec<u8>, raw: &[u8], chain: &[u8], order: ByteOrder) {
         record.clear();
         order.push(record, self.id.into(), 2);
@@ -79,7 +79,7 @@ pub fn kernel_frames(chain: &[u8], order: ByteOrder) -> &[u8] {
     start.and_then(|start| chain.get(start..chain.len() / 8 * 8)).unwrap_or_default()
 }
 
-/// True if perf takes a call chain for corrupt and drops it whole: within its first 16 frames stands what is neither an
+/// True if perf takes a call chain for corrupt and drops it whole: within its first 16 frames is one that is neither an
 /// address nor a context that perf knows, such as a frame pointer of user code without frame pointers (`add_callchain_ip`,
 /// tools/perf/util/machine.c 4.4 to 6.1). The kernel's part is none the worse for that.
 pub fn is_corrupt_to_perf(chain: &[u8], order: ByteOrder) -> bool {

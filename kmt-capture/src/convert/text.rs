@@ -15,7 +15,7 @@ use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
-    Arg, Event, Graph, GraphKind, Line, RecordLayout, Schema, Stamp, TextSurvey, Unrecordable,
+    Arg, Graph, GraphKind, RecordLayout, Schema, Stamp, TextEvent, TextLine, TextSurvey, Unrecordable,
     could_be_event, fields_of, parse,
 };
 use crate::output::Output;
@@ -192,44 +192,44 @@ impl<'t> LineConversion<'t> {
     fn line(&mut self, line: &'t [u8], writer: &mut Writer) -> kmt_format::Result<()> {
         self.lines += 1;
         match parse(line) {
-            Line::Event(event) if event.cpu < CPUS_MAX => {
+            TextLine::Event(event) if event.cpu < CPUS_MAX => {
                 self.end_stack(writer)?;
                 self.event(&event, writer)
             }
-            Line::Function(event, function, caller) if event.cpu < CPUS_MAX => {
+            TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
                 self.end_stack(writer)?;
                 let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
                 let args = [arg(b"ip", function), arg(b"parent_ip", caller)];
                 self.record(&event, &args, writer)
             }
-            Line::Graph(event, graph) if event.cpu < CPUS_MAX => {
+            TextLine::Graph(event, graph) if event.cpu < CPUS_MAX => {
                 self.end_stack(writer)?;
                 self.graph(&event, &graph, writer)
             }
-            Line::Frame(frame) => {
+            TextLine::Frame(frame) => {
                 if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
-                    // trace-cmd prints the address behind the name.
+                    // trace-cmd prints the address after the name.
                     let frame = frame.split(|&b| b == b' ').next().unwrap_or_default();
                     let address = self.schema.symbols.address(frame).unwrap_or(0);
                     self.frames.extend_from_slice(&address.to_le_bytes());
                 }
                 Ok(())
             }
-            Line::Chain(address, symbol) => {
+            TextLine::Chain(address, symbol) => {
                 if self.stacked.is_some() && address != 0 {
                     let address = self.chained(address, symbol);
                     self.frames.extend_from_slice(&address.to_le_bytes());
                 }
                 Ok(())
             }
-            Line::Lost(cpu, count) if cpu < CPUS_MAX => {
+            TextLine::Lost(cpu, count) if cpu < CPUS_MAX => {
                 let loss = count.map_or_else(Loss::uncounted, Loss::counted);
                 self.records.lose(writer, cpu, loss)
             }
-            Line::Written(held, written) if written > held => {
+            TextLine::Written(held, written) if written > held => {
                 self.records.lose(writer, 0, Loss::counted(written - held))
             }
-            Line::Written(..) | Line::Remark => Ok(()),
+            TextLine::Written(..) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.torn += 1;
                 self.first_torn.get_or_insert(self.lines);
@@ -243,7 +243,7 @@ impl<'t> LineConversion<'t> {
         }
     }
 
-    fn event(&mut self, event: &Event<'t>, writer: &mut Writer) -> kmt_format::Result<()> {
+    fn event(&mut self, event: &TextEvent<'t>, writer: &mut Writer) -> kmt_format::Result<()> {
         if event.name == b"kernel_stack" {
             let time = self.time(event);
             self.stack_follows(event, time, false);
@@ -258,13 +258,18 @@ impl<'t> LineConversion<'t> {
     }
 
     /// The stack of a line follows.
-    fn stack_follows(&mut self, event: &Event<'_>, time: u64, is_chain: bool) {
+    fn stack_follows(&mut self, event: &TextEvent<'_>, time: u64, is_chain: bool) {
         Schema::common(&mut self.common, event, ByteOrder::Little);
         self.stacked = Some(Stacked { cpu: event.cpu, time, is_chain });
     }
 
     /// A begin or an end of a function.
-    fn graph(&mut self, event: &Event<'t>, graph: &Graph<'t>, writer: &mut Writer) -> kmt_format::Result<()> {
+    fn graph(
+        &mut self,
+        event: &TextEvent<'t>,
+        graph: &Graph<'t>,
+        writer: &mut Writer,
+    ) -> kmt_format::Result<()> {
         let task = if event.pid == 0 { -1 - i64::from(event.cpu) } else { event.pid.into() };
         let open = self.graph.entry(task).or_default();
         // What is as deep or deeper is over, also where its end is not in the text: depths rise.
@@ -282,7 +287,7 @@ impl<'t> LineConversion<'t> {
         let depth = graph.depth.to_string();
         let begin = [arg(b"func", function), arg(b"depth", depth.as_bytes())];
         if graph.kind != GraphKind::End {
-            self.record(&Event { name: b"funcgraph_entry", ..*event }, &begin, writer)?;
+            self.record(&TextEvent { name: b"funcgraph_entry", ..*event }, &begin, writer)?;
         }
         let (Some(length), true) = (graph.duration_ns, graph.kind != GraphKind::Begin) else { return Ok(()) };
         let stamp = match event.stamp {
@@ -297,7 +302,7 @@ impl<'t> LineConversion<'t> {
         let (call, ret) = (call.to_string(), ret.to_string());
         let [func, depth] = begin;
         let end = [func, depth, arg(b"calltime", call.as_bytes()), arg(b"rettime", ret.as_bytes())];
-        self.record(&Event { name: b"funcgraph_exit", ..*event }, &end, writer)
+        self.record(&TextEvent { name: b"funcgraph_exit", ..*event }, &end, writer)
     }
 
     /// The address of a frame: as it is printed, unless functions have addresses of our own.
@@ -311,7 +316,12 @@ impl<'t> LineConversion<'t> {
     }
 
     /// Makes a record of an event and its fields, and writes it.
-    fn record(&mut self, event: &Event<'_>, args: &[Arg<'_>], writer: &mut Writer) -> kmt_format::Result<()> {
+    fn record(
+        &mut self,
+        event: &TextEvent<'_>,
+        args: &[Arg<'_>],
+        writer: &mut Writer,
+    ) -> kmt_format::Result<()> {
         let time = self.time(event);
         self.task(event, time, writer)?;
         match self.schema.record(event, args, &mut self.record) {
@@ -344,7 +354,7 @@ impl<'t> LineConversion<'t> {
 
     /// The time of an event. A text is in order, but its times are rough: where the CPU changes within one time,
     /// the order of the lines is kept by a nanosecond each.
-    fn time(&mut self, event: &Event<'_>) -> u64 {
+    fn time(&mut self, event: &TextEvent<'_>) -> u64 {
         let (stamp, finest) = match event.stamp {
             Stamp::Time(time, digits) => (time, 10u64.pow(9 - u32::from(digits))),
             Stamp::Count(count) => (count, 1),
@@ -360,7 +370,7 @@ impl<'t> LineConversion<'t> {
         stamp.saturating_add(step)
     }
 
-    fn task(&mut self, event: &Event<'_>, time: u64, writer: &mut Writer) -> kmt_format::Result<()> {
+    fn task(&mut self, event: &TextEvent<'_>, time: u64, writer: &mut Writer) -> kmt_format::Result<()> {
         if event.comm == b"<...>" || event.pid == 0 {
             return Ok(());
         }
@@ -387,7 +397,7 @@ impl<'t> LineConversion<'t> {
         self.end_stack(writer)?;
         self.records.flush_tasks(writer)?;
         if !has_symbols && !self.schema.symbols.is_empty() {
-            writer.symbols(&self.schema.symbols.kernel_symbols(), &[])?;
+            writer.add_symbols(&self.schema.symbols.kernel_symbols(), &[])?;
         }
         self.records.end_cpus(writer)
     }

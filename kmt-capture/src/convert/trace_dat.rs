@@ -13,7 +13,7 @@ use super::target_files::TargetFiles;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::ImportError;
-use crate::import::trace_dat::{CpuData, Instance, TraceDat};
+use crate::import::trace_dat::{BufferInstance, CpuData, TraceDat};
 use crate::input::Kind;
 use crate::output::Output;
 use crate::uuid::Identity;
@@ -40,14 +40,14 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     TargetFiles::of(&options.input, options.limits)?.complete(&mut description)?;
     let uuid = Identity::of_file(bytes, &instance.name);
     let names = NamingEvents::new(&description.formats, order, header_page.long_size());
-    let sub_buffers = SubBufferConversion::new(header_page, order, options.verbatim, names);
+    let sub_buffers = SubBufferConversion::new(header_page, options.verbatim, names);
     let source =
         InstanceBuffers { sub_buffers, options, file: &file, instance: &instance, header_page, order };
     driver::convert(options, description, uuid, source, output)
 }
 
 fn instances_hint(file: &TraceDat<'_>) -> String {
-    let name = |i: &Instance| match i.name.as_str() {
+    let name = |i: &BufferInstance| match i.name.as_str() {
         "" => "\"\" (the top level)".to_owned(),
         name => format!("{name:?}"),
     };
@@ -65,7 +65,7 @@ fn listed(names: impl Iterator<Item = String>) -> String {
 }
 
 /// The buffer that was asked for; else the top level if it holds anything; else the first that does.
-fn choose(options: &ConvertOptions, file: &TraceDat<'_>) -> Result<(Instance, Option<String>)> {
+fn choose(options: &ConvertOptions, file: &TraceDat<'_>) -> Result<(BufferInstance, Option<String>)> {
     let found = match &options.instance {
         Some(name) => file.instances.iter().find(|i| i.name == *name),
         None => file.instances.iter().find(|i| i.has_data()).or(file.instances.first()),
@@ -93,7 +93,11 @@ fn choose(options: &ConvertOptions, file: &TraceDat<'_>) -> Result<(Instance, Op
 
 /// How the sub-buffers look: their size may be another one than that of the buffer whose header_page is in the file
 /// or than the one that the file claims, and a file put together on another machine has that one's byte order.
-fn layout(file: &TraceDat<'_>, instance: &Instance, header_page: HeaderPage) -> (HeaderPage, ByteOrder) {
+fn layout(
+    file: &TraceDat<'_>,
+    instance: &BufferInstance,
+    header_page: HeaderPage,
+) -> (HeaderPage, ByteOrder) {
     let ids: HashSet<u16> = file.data.formats.iter().filter_map(|(_, _, text)| format_id(text)).collect();
     let claimed = instance.page_size.unwrap_or(file.start.page_size) as usize;
     let claimed = HeaderPage { data_size: claimed.saturating_sub(header_page.data_offset), ..header_page };
@@ -118,7 +122,7 @@ fn layout(file: &TraceDat<'_>, instance: &Instance, header_page: HeaderPage) -> 
     (best.1, best.2)
 }
 
-fn describe(file: &mut TraceDat<'_>, instance: &Instance, long_size: usize) -> Description {
+fn describe(file: &mut TraceDat<'_>, instance: &BufferInstance, long_size: usize) -> Description {
     let data = std::mem::take(&mut file.data);
     let options = &file.options;
     let mut pairs = Vec::new();
@@ -188,7 +192,7 @@ struct InstanceBuffers<'a, 'd> {
     sub_buffers: SubBufferConversion,
     options: &'a ConvertOptions,
     file: &'a TraceDat<'d>,
-    instance: &'a Instance,
+    instance: &'a BufferInstance,
     header_page: HeaderPage,
     order: ByteOrder,
 }
@@ -237,8 +241,8 @@ impl InstanceBuffers<'_, '_> {
                 Ok(Some((offset, piece))) => {
                     for (number, sub_buffer) in piece.chunks(sub_buffer_len).enumerate() {
                         let start = offset + (number * sub_buffer_len) as u64;
-                        if let Err(error) = self.sub_buffers.add(file, sub_buffer) {
-                            self.undecodable(data.cpu, start, &error, file)?;
+                        if let Some(damage) = self.sub_buffers.add(file, sub_buffer)? {
+                            self.undecodable(data.cpu, start, &damage)?;
                         }
                         file.write_if_large()?;
                     }
@@ -255,8 +259,8 @@ impl InstanceBuffers<'_, '_> {
         self.sub_buffers.end(file)
     }
 
-    /// Reports a sub-buffer that could not be decoded to its end, and marks it in the file.
-    fn undecodable(&mut self, cpu: u32, start: u64, error: &Error, file: &mut KmtFile) -> Result<()> {
+    /// Reports a sub-buffer that could not be decoded to its end.
+    fn undecodable(&self, cpu: u32, start: u64, error: &Error) -> Result<()> {
         let fault = ImportError::at(start + error.offset().unwrap_or(0), error.kind().to_string());
         if let ErrorKind::UnknownEventId { id } = error.kind() {
             let what = format!(
@@ -268,7 +272,9 @@ impl InstanceBuffers<'_, '_> {
                 Failure::new(what).hint("the formats in the file are from another boot than its data")
             );
         }
-        self.damaged(cpu, &fault, file)
+        let input = self.options.input.display();
+        self.sub_buffers.report(format_args!("{input}: CPU {cpu}: {fault}"));
+        Ok(())
     }
 
     fn damaged(&mut self, cpu: u32, fault: &ImportError, file: &mut KmtFile) -> Result<()> {

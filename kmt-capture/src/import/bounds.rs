@@ -53,7 +53,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Names of all of them but `kallsyms`, whose name stands for that of a directory as well.
+    /// Names of all of them but `kallsyms`, whose name can be that of a directory as well.
     pub const NAMES: [&'static str; 12] = [
         "formats",
         "saved_cmdlines",

@@ -80,7 +80,7 @@ pub(super) fn lines(cursor: &mut Cursor<'_>, file: &Lines, len_max: u64) -> Resu
 }
 
 impl Start {
-    /// Reads it and leaves the cursor behind it, with the byte order set.
+    /// Reads it and leaves the cursor after it, with the byte order set.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let offset = cursor.offset();
         if cursor.take(MAGIC.len() as u64, "the magic")? != MAGIC {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::limits::{Kind, Limits};
 use crate::failure::{Failure, Result};
 
-/// Bytes that may be read of a directory and of what lies beside it.
+/// Bytes that may be read of a directory and of the files beside it.
 #[derive(Debug)]
 pub struct Budget {
     /// Those of single files too.

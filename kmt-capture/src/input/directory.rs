@@ -11,7 +11,7 @@ use super::raw::Raw;
 use crate::failure::{Failure, Result};
 use crate::tracefs::CONDITIONS;
 
-/// Files of the target that are kept verbatim, also with `.before` and `.after` behind their name.
+/// Files of the target that are kept verbatim, also with `.before` and `.after` after their name.
 pub const STATE: [&str; 12] = [
     "slabinfo",
     "buddyinfo",

@@ -33,7 +33,7 @@ impl Folder {
         Ok(Self { dir, path: path.to_owned(), budget: budget.clone() })
     }
 
-    /// The directory that holds it, whatever its path leads to meanwhile; `path` is what messages call it.
+    /// The directory that holds it, also if its path leads elsewhere meanwhile; `path` is what messages call it.
     pub fn parent(&self, path: &Path) -> Result<Self> {
         let dir = openat(&self.dir, "..", BASE | OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
             .map_err(|e| Failure::io("opening", path, &e.into()))?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kmt_format::kernel::CpuStats;
+use kmt_format::kernel::{ByteOrder, CpuStats};
 use kmt_format::write::Writer;
 
 use super::RecordOptions;
@@ -12,7 +12,6 @@ use super::direct_map;
 use super::plan::Plan;
 use super::setup::Setup;
 use super::snapshot;
-use crate::decode::NATIVE_ORDER;
 use crate::tracefs::CONDITIONS;
 
 /// Keys and values about target and recording, at the start of the file.
@@ -41,7 +40,7 @@ pub fn write(
         ("record.command".into(), list(command)),
         ("record.functions".into(), list(plan.functions.concat())),
     ];
-    if let Some(base) = direct_map::base(Path::new("/proc/kcore"), NATIVE_ORDER) {
+    if let Some(base) = direct_map::base(Path::new("/proc/kcore"), ByteOrder::NATIVE) {
         pairs.push(("kernel.direct_map".into(), format!("{base:#x}").into()));
     }
     for (key, path) in [("cmdline", "/proc/cmdline"), ("boot_id", "/proc/sys/kernel/random/boot_id")] {
@@ -50,7 +49,7 @@ pub fn write(
         }
     }
     for name in CONDITIONS {
-        // What is enabled stands in event_conditions.
+        // event_conditions has what is enabled.
         if let Some(text) =
             setup.dir.read(name).or_else(|| setup.top.read(name)).filter(|_| name != "set_event")
         {
@@ -60,14 +59,14 @@ pub fn write(
     pairs.extend(snapshot::topology());
     pairs.retain(|(_, value)| !value.is_empty());
     let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
-    writer.meta(&pairs)?;
+    writer.add_metadata(&pairs)?;
     for name in ["events/header_page", "events/header_event", "printk_formats"] {
         let bytes = setup.dir.read(name).or_else(|| setup.top.read(name));
         if let Some(bytes) = bytes.filter(|b| !b.is_empty()) {
-            writer.file(name, bytes.as_bytes())?;
+            writer.add_file(name, bytes.as_bytes())?;
         }
     }
-    writer.file("event_conditions", plan.conditions().as_bytes())
+    writer.add_file("event_conditions", plan.conditions().as_bytes())
 }
 
 /// A time of the trace clock with the time of day at which it was read: `TRACE REALTIME_NS WITHIN_NS`.

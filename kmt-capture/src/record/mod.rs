@@ -1,6 +1,7 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
 pub(crate) mod command;
+mod console;
 mod cost;
 mod cpus;
 mod description;
@@ -9,12 +10,12 @@ mod exits;
 mod graph;
 pub(crate) mod line;
 mod plan;
+mod recorder;
 mod ring;
-mod session;
+mod run;
 mod setup;
 mod size;
 mod snapshot;
-mod status;
 mod symbols;
 mod task_filter;
 mod tasks;
@@ -30,7 +31,7 @@ pub use cost::Cost;
 pub(crate) use description::default_name;
 pub use line::LineOptions;
 pub use plan::Preset;
-pub use session::{measure, record};
+pub use run::{measure, record};
 pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};
 

@@ -189,7 +189,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The filter of an event: its own, and for allocations that of the tasks. Frees stay: whoever frees, an allocation
+    /// The filter of an event: its own, and for allocations that of the tasks. Frees stay: any task may free, and an allocation
     /// without its free would seem a leak.
     pub fn filter(&self, event: &Event, recorded: &Recorded) -> Option<String> {
         let own = recorded.filter.as_deref();

@@ -210,7 +210,7 @@ impl Setup {
         if !self.is_top() {
             return self.dir.write("buffer_size_kb", &kb.to_string());
         }
-        // The CPUs may differ; and a buffer that nobody used yet reads as "7 (expanded: 1408)".
+        // The CPUs may differ; and a buffer that is not used yet reads as "7 (expanded: 1408)".
         for cpu in self.dir.cpus() {
             let name = format!("per_cpu/cpu{cpu}/buffer_size_kb");
             let before = self.dir.read(&name).unwrap_or_default();
@@ -257,7 +257,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Sets the filters by task anew.
+    /// Sets the filters by task again.
     pub fn filter_tasks(&mut self, plan: &Plan) -> Result<()> {
         for (event, filter) in plan.task_filters() {
             self.dir.write(&event.file("filter"), &filter)?;

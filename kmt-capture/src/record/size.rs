@@ -14,7 +14,7 @@ const PROBE: Duration = Duration::from_millis(60);
 const PROBE_KB: u64 = 512;
 /// Time that a buffer lasts at the rate of the probe.
 const LASTS_S: u64 = 4;
-/// Buffer of each CPU at least, where there is memory: a load may start behind the probe.
+/// Buffer of each CPU at least, where there is memory: a load may start after the probe.
 const LEN_MIN: u64 = 16 << 20;
 /// Share of the available memory for all buffers together.
 const SHARE: u64 = 16;

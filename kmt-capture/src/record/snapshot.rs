@@ -67,7 +67,7 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
         match fs::read(format!("/proc/{name}")) {
             Ok(bytes) if bytes.len() as u64 <= LEN_MAX => {
                 let bytes = if name == "vmallocinfo" { without_unpurged(&bytes) } else { bytes };
-                writer.file(&format!("{name}.{}", when.suffix()), &bytes)?;
+                writer.add_file(&format!("{name}.{}", when.suffix()), &bytes)?;
             }
             _ if name == "vmallocinfo" => {}
             _ => missing.push(name.to_owned()),
@@ -75,7 +75,7 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
     }
     let cgroups = cgroups();
     if !cgroups.is_empty() {
-        writer.file(&format!("cgroups.{}", when.suffix()), &cgroups)?;
+        writer.add_file(&format!("cgroups.{}", when.suffix()), &cgroups)?;
     }
     Ok(missing)
 }
@@ -83,21 +83,21 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
 /// Writes the configuration of the running kernel into the file.
 pub fn write_config(writer: &mut Writer) -> kmt_format::Result<()> {
     if let Some(config) = kernel_config() {
-        writer.file("config", config.as_bytes())?;
+        writer.add_file("config", config.as_bytes())?;
     } else if let Ok(config) = fs::read("/proc/config.gz") {
-        writer.file("config.gz", &config)?;
+        writer.add_file("config.gz", &config)?;
     }
     Ok(())
 }
 
-/// Writes the state of the caches in /sys/kernel/slab into the file, behind the last event: reading thousands of small
+/// Writes the state of the caches in /sys/kernel/slab into the file, after the last event: reading thousands of small
 /// files would delay the first one, and allocates memory itself.
 pub fn write_slab(writer: &mut Writer) -> kmt_format::Result<()> {
     let slab = slab_text(Path::new("/sys/kernel/slab"));
     if slab.is_empty() {
         return Ok(());
     }
-    writer.file("slab_sysfs.after", slab.as_bytes())
+    writer.add_file("slab_sysfs.after", slab.as_bytes())
 }
 
 /// Leaves out areas of vmallocinfo that were freed and wait for being unmapped: they have neither caller nor pages, there
@@ -111,7 +111,7 @@ fn without_unpurged(text: &[u8]) -> Vec<u8> {
 pub fn write_slabinfo(writer: &mut Writer, now: impl Fn() -> Option<u64>) -> kmt_format::Result<bool> {
     let (Some(before), Ok(text)) = (now(), fs::read("/proc/slabinfo")) else { return Ok(false) };
     let Some(after) = now().filter(|_| text.len() as u64 <= LEN_MAX) else { return Ok(false) };
-    writer.file_at("slabinfo", &text, (before, after))?;
+    writer.add_file_at("slabinfo", &text, (before, after))?;
     Ok(true)
 }
 

@@ -49,7 +49,7 @@ pub fn write_all(writer: &mut Writer, mut emit: impl FnMut(&mut Writer) -> Resul
             return Ok(());
         }
         count += symbols.symbols.len();
-        writer.symbols(symbols, &modules)?;
+        writer.add_symbols(symbols, &modules)?;
         emit(writer)
     })?;
     Ok(match (count, zeros) {

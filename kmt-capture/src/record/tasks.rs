@@ -173,7 +173,7 @@ impl TaskNames {
 }
 
 /// /proc adds to a worker's name what it does (`wq_worker_comm`, kernel/workqueue.c): `kworker/1:1-events`, and so to a
-/// rescuer's. Its own name has neither `-` nor `+` behind the CPU.
+/// rescuer's. Its own name has neither `-` nor `+` after the CPU.
 fn plain_worker_name(comm: &mut Vec<u8>) {
     if comm.starts_with(b"kworker/") && !comm.starts_with(b"kworker/R-") {
         let end = comm.iter().position(|b| matches!(b, b'-' | b'+')).unwrap_or(comm.len());

@@ -40,7 +40,7 @@ pub struct Connection {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    /// What the command and the recorder report, and the line of status.
+    /// Reports of the command and the recorder, and the line of status.
     pub messages: Messages,
     /// Bytes that came and were not taken.
     pub unread: Vec<u8>,

@@ -15,7 +15,7 @@ const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
 
 /// Facts about a target. What it did not report is empty or `None`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct RemoteFacts {
     /// `uname -m`.
     pub machine: String,
     /// `uname -r`.
@@ -48,7 +48,7 @@ struct Mount {
 
 /// A folder that can be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder {
+pub struct RemoteFolder {
     /// Path.
     pub path: String,
     /// True if its files are in memory.
@@ -59,7 +59,7 @@ pub struct Folder {
     pub free_kib: Option<u64>,
 }
 
-impl Facts {
+impl RemoteFacts {
     /// Adds a line of [`SCRIPT`]. Unknown lines are ignored.
     pub fn add(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
@@ -143,14 +143,14 @@ impl Facts {
     }
 
     /// Folders that can be written: those in memory first, and of these those that may execute.
-    pub fn folders(&self) -> Vec<Folder> {
-        let mut folders: Vec<Folder> =
+    pub fn folders(&self) -> Vec<RemoteFolder> {
+        let mut folders: Vec<RemoteFolder> =
             self.folders.iter().map(|(path, free_kib)| self.folder(path, *free_kib)).collect();
         folders.sort_by_key(|folder| (!folder.may_execute, !folder.is_memory));
         folders
     }
 
-    fn folder(&self, path: &str, free_kib: Option<u64>) -> Folder {
+    fn folder(&self, path: &str, free_kib: Option<u64>) -> RemoteFolder {
         let is_above = |mount: &&Mount| {
             let rest = path.strip_prefix(mount.path.as_str());
             mount.path == "/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -158,7 +158,7 @@ impl Facts {
         // Of two mounts at one path the later one is on top.
         let mount = self.mounts.iter().filter(is_above).max_by_key(|mount| mount.path.len());
         let has = |option: &str| mount.is_some_and(|mount| mount.options.split(',').any(|o| o == option));
-        Folder {
+        RemoteFolder {
             path: path.to_owned(),
             is_memory: mount.is_some_and(|mount| IN_MEMORY.contains(&mount.kind.as_str())),
             may_execute: !has("noexec"),
@@ -205,8 +205,8 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn facts(text: &str) -> Facts {
-        let mut facts = Facts::default();
+    fn facts(text: &str) -> RemoteFacts {
+        let mut facts = RemoteFacts::default();
         text.lines().for_each(|line| facts.add(line.as_bytes()));
         facts
     }

@@ -5,14 +5,14 @@ use std::time::Instant;
 use kmt_common::tell;
 
 use super::binary::{self, Binary};
-use super::facts::{Facts, Folder};
+use super::facts::{RemoteFacts, RemoteFolder};
 use super::shell::{ANSWER, Shell};
 use super::words::quoted;
 use super::{RemoteOptions, cut_reason};
 use crate::failure::{Failure, Result};
 use crate::record::line::PROGRAM;
 
-/// What records on the target.
+/// The program that records on the target.
 pub enum Installed {
     /// The program, in this folder.
     Program(String),
@@ -21,15 +21,15 @@ pub enum Installed {
 }
 
 /// Brings the program to the target, if it runs there.
-pub fn install(shell: &mut Shell, facts: &Facts, options: &RemoteOptions) -> Result<Installed> {
+pub fn install(shell: &mut Shell, facts: &RemoteFacts, options: &RemoteOptions) -> Result<Installed> {
     let folders = facts.folders();
     let reason = match choose(facts, options)? {
         Err(reason) => reason,
         Ok(binary) => {
             let need_kib = binary.bytes.len() as u64 / 1024 + 64;
             enough_memory(facts, need_kib)?;
-            let has_room = |folder: &&Folder| folder.free_kib.is_none_or(|free| free >= need_kib);
-            let fit: Vec<&Folder> =
+            let has_room = |folder: &&RemoteFolder| folder.free_kib.is_none_or(|free| free >= need_kib);
+            let fit: Vec<&RemoteFolder> =
                 folders.iter().filter(|folder| folder.may_execute).filter(has_room).collect();
             match shell.folder(&fit, true)? {
                 Some(folder) => match try_program(shell, facts, &folder, &binary, options.quiet)? {
@@ -44,7 +44,7 @@ pub fn install(shell: &mut Shell, facts: &Facts, options: &RemoteOptions) -> Res
             }
         }
     };
-    let all: Vec<&Folder> = folders.iter().collect();
+    let all: Vec<&RemoteFolder> = folders.iter().collect();
     match shell.folder(&all, false)? {
         Some(folder) => Ok(Installed::Nothing(reason, folder)),
         None => Err(Failure::new(format!("{reason}; and no folder of the target can be written"))
@@ -53,7 +53,7 @@ pub fn install(shell: &mut Shell, facts: &Facts, options: &RemoteOptions) -> Res
 }
 
 /// The program that fits, or the reason why none does.
-fn choose(facts: &Facts, options: &RemoteOptions) -> Result<std::result::Result<Binary, String>> {
+fn choose(facts: &RemoteFacts, options: &RemoteOptions) -> Result<std::result::Result<Binary, String>> {
     if let Some(reason) = facts.unfit() {
         return Ok(Err(reason));
     }
@@ -62,7 +62,7 @@ fn choose(facts: &Facts, options: &RemoteOptions) -> Result<std::result::Result<
         .ok_or_else(|| format!("no static kmt-capture for {machine} was found (file kmt-capture-{machine})")))
 }
 
-fn enough_memory(facts: &Facts, need_kib: u64) -> Result<()> {
+fn enough_memory(facts: &RemoteFacts, need_kib: u64) -> Result<()> {
     let need_kib = need_kib + facts.memory_min_kib();
     match facts.available_kib {
         Some(available) if available < need_kib => Err(Failure::new(format!(
@@ -73,7 +73,7 @@ fn enough_memory(facts: &Facts, need_kib: u64) -> Result<()> {
     }
 }
 
-fn no_room(folders: &[Folder], need_kib: u64) -> Failure {
+fn no_room(folders: &[RemoteFolder], need_kib: u64) -> Failure {
     let found: Vec<String> = folders
         .iter()
         .map(|folder| {
@@ -92,7 +92,7 @@ fn no_room(folders: &[Folder], need_kib: u64) -> Failure {
 /// Sends the program and starts it once. Returns the reason if it does not run.
 fn try_program(
     shell: &mut Shell,
-    facts: &Facts,
+    facts: &RemoteFacts,
     folder: &str,
     binary: &Binary,
     quiet: bool,

@@ -26,7 +26,7 @@ use std::time::Duration;
 use kmt_common::tell;
 
 use self::connection::Connection;
-use self::facts::Facts;
+use self::facts::RemoteFacts;
 use self::install::Installed;
 pub use self::shell::RootBy;
 use self::shell::Shell;
@@ -104,7 +104,7 @@ fn command(options: &RemoteOptions) -> Result<Vec<String>> {
 }
 
 /// Facts about the target, once the shell is root's.
-fn root_facts(shell: &mut Shell, by: Option<RootBy>) -> Result<Facts> {
+fn root_facts(shell: &mut Shell, by: Option<RootBy>) -> Result<RemoteFacts> {
     let facts = shell.facts()?;
     let user = facts.uid.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"));
     match (facts.uid, by) {

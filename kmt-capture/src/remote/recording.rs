@@ -7,7 +7,7 @@ use std::time::Instant;
 use kmt_common::tell;
 
 use super::shell::{ANSWER, Shell};
-use super::stream::{Bounds, Ended, receive};
+use super::stream::{Ended, StreamBounds, receive};
 use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
@@ -18,7 +18,7 @@ use crate::record::line::PROGRAM;
 pub fn record(shell: &mut Shell, folder: &str, options: &RemoteOptions, path: &Path) -> Result<Outcome> {
     let mut output = Output::record(path, options.force)?;
     shell.run(&recorder(folder, options))?;
-    let bounds = Bounds { duration: options.record.duration, max_size: options.record.max_size };
+    let bounds = StreamBounds { duration: options.record.duration, max_size: options.record.max_size };
     let ended = match receive(&mut shell.line, &mut output, bounds) {
         Ok(ended) => ended,
         Err(failure) => {

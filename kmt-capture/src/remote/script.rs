@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::checksum::cksum;
 use super::connection::Came;
-use super::facts::Facts;
+use super::facts::RemoteFacts;
 use super::shell::Shell;
 use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
@@ -29,7 +29,7 @@ const ENDING: Duration = Duration::from_secs(300);
 /// Records by the script, and converts.
 pub fn record(
     shell: &mut Shell,
-    facts: &Facts,
+    facts: &RemoteFacts,
     folder: &str,
     options: &RemoteOptions,
     path: &Path,

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use super::connection::Connection;
-use super::facts::{self, Facts, Folder};
+use super::facts::{self, RemoteFacts, RemoteFolder};
 use super::words::quoted;
 use crate::failure::{Failure, Result};
 
@@ -94,10 +94,10 @@ impl Shell {
     }
 
     /// Facts about the target.
-    pub fn facts(&mut self) -> Result<Facts> {
+    pub fn facts(&mut self) -> Result<RemoteFacts> {
         let text = format!("{}echo \"KMT-{} end\"\n", facts::SCRIPT, self.nonce);
         self.line.send(text.as_bytes())?;
-        let mut facts = Facts::default();
+        let mut facts = RemoteFacts::default();
         let end = format!("KMT-{} end", self.nonce);
         let until = Some(Instant::now() + ANSWER);
         for _ in 0..facts::LINES_MAX {
@@ -122,14 +122,15 @@ impl Shell {
     }
 
     /// Makes a folder in the first of these where it can be made. With `execute`, where programs may run. `None`: nowhere.
-    pub fn folder(&mut self, folders: &[&Folder], execute: bool) -> Result<Option<String>> {
+    pub fn folder(&mut self, folders: &[&RemoteFolder], execute: bool) -> Result<Option<String>> {
         let mut text = format!("folder {}", if execute { "exec" } else { "any" });
         folders.iter().for_each(|folder| text.extend([" ", folder.path.as_str()]));
         text.push('\n');
         self.line.send(text.as_bytes())?;
         let answer = self.answer("folder", Some(Instant::now() + ANSWER))?;
-        let expected =
-            |folder: &&&Folder| answer == format!("{}/kmt-{}", folder.path.trim_end_matches('/'), self.nonce);
+        let expected = |folder: &&&RemoteFolder| {
+            answer == format!("{}/kmt-{}", folder.path.trim_end_matches('/'), self.nonce)
+        };
         match folders.iter().find(expected) {
             Some(_) => Ok(Some(answer)),
             None if answer.is_empty() => Ok(None),
@@ -138,7 +139,7 @@ impl Shell {
     }
 
     /// Sends a file, and compares its checksum there with the `expected` one. Returns the time that it took.
-    pub fn send(&mut self, path: &str, bytes: &[u8], expected: u32, facts: &Facts) -> Result<Duration> {
+    pub fn send(&mut self, path: &str, bytes: &[u8], expected: u32, facts: &RemoteFacts) -> Result<Duration> {
         let begin = Instant::now();
         let how = if facts.has_head { "head" } else { "dd" };
         let text = [

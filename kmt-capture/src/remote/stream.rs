@@ -30,7 +30,7 @@ pub enum Ended {
 
 /// Limits of a recording, which a target may not keep.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Bounds {
+pub struct StreamBounds {
     /// Longest time of the recording.
     pub duration: Option<Duration>,
     /// Most bytes of the file.
@@ -89,7 +89,7 @@ impl Frames {
 }
 
 /// Receives a recording until it ends, or is cut. Ctrl-C asks the target to end it; the second one cuts it.
-pub fn receive(line: &mut Connection, output: &mut Output, bounds: Bounds) -> Result<Ended> {
+pub fn receive(line: &mut Connection, output: &mut Output, bounds: StreamBounds) -> Result<Ended> {
     let mut frames = Frames::default();
     let cut = |reason: String| Ok(Ended::Cut(reason));
     let mut end_by = bounds.duration.map(|duration| Instant::now() + duration + ENDING);

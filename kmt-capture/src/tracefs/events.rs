@@ -31,7 +31,7 @@ impl std::fmt::Display for Event {
     }
 }
 
-/// Events that a user selects: `SYSTEM`, `SYSTEM:EVENT` with `*` and `?`, and ` if FILTER` behind it.
+/// Events that a user selects: `SYSTEM`, `SYSTEM:EVENT` with `*` and `?`, and ` if FILTER` after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventSpec {
     /// Pattern of the system.
@@ -43,7 +43,7 @@ pub struct EventSpec {
 }
 
 impl EventSpec {
-    /// Parses what stands on the command line.
+    /// Parses the text of the command line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (event, filter) = match text.split_once(" if ") {
             Some((event, filter)) => (event.trim(), Some(filter.trim().to_owned())),
@@ -79,7 +79,7 @@ impl std::fmt::Display for EventSpec {
     }
 }
 
-/// True if `text` fits the pattern, in which `*` stands for any bytes and `?` for one.
+/// True if `text` fits the pattern, in which `*` matches any bytes and `?` one.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),

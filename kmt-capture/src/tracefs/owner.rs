@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::{Pid, test_kill_process};
 
-/// A process, told from a later one with the same number by its start.
+/// A process; its start distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,

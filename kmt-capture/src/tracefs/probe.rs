@@ -54,7 +54,7 @@ impl Probe {
     }
 
     /// How often it was hit and could not be taken: `kprobe_profile`, lines of name, hits and misses. Probes of the same
-    /// name are not told apart there.
+    /// name are the same there.
     pub fn missed(&self) -> u64 {
         let text = self.top.read("kprobe_profile").unwrap_or_default();
         let misses = |line: &str| {

@@ -100,7 +100,7 @@ impl Drop for Undo {
 }
 
 impl Step {
-    /// `dirs` are open directories of tracefs: what lies in one of them is reached through it.
+    /// `dirs` are open directories of tracefs: its files are reached through it.
     fn run(&self, dirs: &[TraceDir]) -> std::io::Result<()> {
         match self {
             Self::Write(path, value) => {
@@ -168,7 +168,7 @@ fn boot_id() -> String {
     text.trim().to_owned()
 }
 
-/// A directory that only we can have made: nobody else may tell us what to write where.
+/// A directory that only we can have made: no one else may choose what is written where.
 fn undo_dir() -> std::io::Result<PathBuf> {
     let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
     for dir in UNDO_DIRS.map(Path::new) {

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::skip::{Lack, skip};
 
-/// Where live tests record.
+/// Place of live recordings.
 pub const TRACING: &str = "/sys/kernel/tracing";
 
 /// The right to record, until it is dropped. A test that fails meanwhile names the recordings of others that it met.
@@ -88,7 +88,7 @@ fn is_recording(dir: &Path) -> bool {
         && (read("events/enable").trim() != "0" || read("current_tracer").trim() != "nop")
 }
 
-/// Whether an instance is of another process: names end in the number of the process that made them, or are
+/// True if an instance is of another process: names end in the number of the process that made them, or are
 /// `kmt-PID-START`. Those of recorders that are gone do not count.
 pub fn is_foreign(name: &str) -> bool {
     let recorder = name.strip_prefix("kmt-").and_then(|rest| rest.split('-').next());

@@ -49,7 +49,7 @@ impl Swapper {
         Self { folder: folder.to_owned(), stop, swaps, threads: vec![empty, swap] }
     }
 
-    /// What changes.
+    /// Kind of change.
     pub fn path(&self) -> PathBuf {
         self.folder.join("out")
     }

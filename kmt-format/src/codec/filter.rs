@@ -9,14 +9,14 @@ use crate::kernel::ByteOrder;
 
 /// Position of records in a sequence of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Records {
+pub(crate) struct FilteredRecords {
     start: usize,
     count: usize,
     stride: usize,
     order: ByteOrder,
 }
 
-impl Records {
+impl FilteredRecords {
     /// `None` if no chunk can hold them.
     pub fn new(start: usize, count: usize, stride: usize, order: ByteOrder) -> Option<Self> {
         matches!(stride, 12 | 16).then_some(Self { start, count, stride, order })
@@ -124,7 +124,7 @@ mod tests {
             for count in [0usize, 1, 2, 63, 64, 65, 500] {
                 let len = 5 + count * stride + 3;
                 let bytes: Vec<u8> = (0..len).map(|i| ((i * i * 7) >> 3) as u8).collect();
-                let records = Records::new(5, count, stride, order).expect("a stride of records");
+                let records = FilteredRecords::new(5, count, stride, order).expect("a stride of records");
                 assert!(records.fits(len) && !records.fits(len - 4));
                 let mut out = records.apply(&bytes);
                 assert_eq!((&out[..5], &out[len - 3..]), (&bytes[..5], &bytes[len - 3..]));
@@ -132,8 +132,8 @@ mod tests {
                 assert_eq!(out, bytes);
             }
         }
-        assert!(Records::new(0, 1, 8, ByteOrder::Little).is_none());
-        assert!(!Records::new(1, usize::MAX, 16, ByteOrder::Little).expect("16").fits(usize::MAX));
+        assert!(FilteredRecords::new(0, 1, 8, ByteOrder::Little).is_none());
+        assert!(!FilteredRecords::new(1, usize::MAX, 16, ByteOrder::Little).expect("16").fits(usize::MAX));
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
             bytes.extend([7, 0, 9, 0]);
             bytes.extend(value.to_le_bytes());
         }
-        let out = Records::new(0, 3, 16, ByteOrder::Little).expect("16").apply(&bytes);
+        let out = FilteredRecords::new(0, 3, 16, ByteOrder::Little).expect("16").apply(&bytes);
         assert_eq!(out[..15], [0, 5, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7]);
         assert_eq!(out[24..27], [0x11, 0x22, 0x33]);
     }

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
 use crate::raw::{codecs, filters};
 
-pub(crate) use filter::Records;
+pub(crate) use filter::FilteredRecords;
 
 /// Storage of bodies: none, or a codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,7 +47,7 @@ pub(crate) struct Stored {
 pub(crate) fn encode(
     compression: Compression,
     rest: &[u8],
-    records: Option<&Records>,
+    records: Option<&FilteredRecords>,
 ) -> Result<Option<Stored>> {
     let filtered = records.map(|records| records.apply(rest));
     let input = filtered.as_deref().unwrap_or(rest);
@@ -92,7 +92,7 @@ fn decoded_len_max(codec: u8, stored: usize) -> Option<usize> {
 pub(crate) fn decode(
     encoded: Encoded<'_>,
     reserve: impl FnOnce(usize) -> Result<()>,
-    records: impl FnOnce(&[u8]) -> Option<Records>,
+    records: impl FnOnce(&[u8]) -> Option<FilteredRecords>,
 ) -> Result<Vec<u8>> {
     let body_offset = encoded.offset.saturating_add(64);
     let bad = |what| Error::at(body_offset, ErrorKind::Malformed(what));
@@ -155,8 +155,8 @@ pub(crate) fn records_behind(
     count: usize,
     stride: usize,
     order: ByteOrder,
-) -> Option<Records> {
+) -> Option<FilteredRecords> {
     // The offset of an empty table means nothing.
     let start = if count == 0 { 0 } else { records_offset.checked_sub(prefix_len)? };
-    Records::new(start, count, stride, order)
+    FilteredRecords::new(start, count, stride, order)
 }

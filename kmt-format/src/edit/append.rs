@@ -22,7 +22,7 @@ impl Writer {
     /// use kmt_format::{Compression, Limits, read::Trace, write::Writer};
     /// # let mut file = kmt_format::example()?;
     /// let mut writer = Writer::append_to(&file, Limits::default(), Compression::None)?;
-    /// writer.meta(&[("note", b"looked at later")])?;
+    /// writer.add_metadata(&[("note", b"looked at later")])?;
     /// let more = writer.finish()?;
     /// file.extend(more);
     /// assert_eq!(Trace::open(&file)?.metadata().text("note"), Some("looked at later"));

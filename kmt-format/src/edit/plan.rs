@@ -1,11 +1,11 @@
-//! What a rewritten file is made of, and what is missing from it.
+//! Parts of a rewritten file, and those that are missing from it.
 
 use std::collections::HashSet;
 
 use super::loss_alone::loss_alone;
 use super::rewrite::{Job, Rewrite};
 use super::salvage::salvage;
-use super::scan::Piece;
+use super::scan::ScannedPiece;
 use crate::raw::{ChunkKind, chunk_flags};
 use crate::read::{ChunkRef, Damage};
 
@@ -19,8 +19,8 @@ impl Rewrite<'_> {
         let mut has_events = false;
         for piece in self.scan.pieces() {
             let chunk = match piece {
-                Piece::Chunk(chunk) => chunk,
-                Piece::LossOf(chunk) => {
+                ScannedPiece::Chunk(chunk) => chunk,
+                ScannedPiece::LossOf(chunk) => {
                     self.plan_loss(&chunk);
                     continue;
                 }

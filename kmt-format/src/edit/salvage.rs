@@ -16,7 +16,7 @@ pub(super) fn salvage(
     chunk: &ChunkRef,
     stored: &[u8],
 ) -> Option<(Vec<u8>, EventChunk<'static>)> {
-    let layout = with_order!(contents.header.order, O => Layout::of::<O>(stored)?);
+    let layout = with_order!(contents.header.order, O => SalvageLayout::of::<O>(stored)?);
     let stride = contents.header.long_size.saturating_add(8);
     let there = stored.len().checked_sub(layout.records_at)?.checked_div(stride).unwrap_or(0);
     // Records are checked in their order, so what is good is a beginning of them.
@@ -35,13 +35,13 @@ pub(super) fn salvage(
     best
 }
 
-struct Layout {
+struct SalvageLayout {
     records_at: usize,
     record_count: usize,
     t_base: u64,
 }
 
-impl Layout {
+impl SalvageLayout {
     fn of<O: Order>(stored: &[u8]) -> Option<Self> {
         let (head, _) = EventsHead::<O>::ref_from_prefix(stored).ok()?;
         Some(Self {
@@ -57,7 +57,7 @@ fn attempt(
     contents: &Contents<'_>,
     chunk: &ChunkRef,
     stored: &[u8],
-    layout: &Layout,
+    layout: &SalvageLayout,
     count: usize,
 ) -> Option<(Vec<u8>, EventChunk<'static>)> {
     let header = &contents.header;

@@ -24,7 +24,7 @@ pub(super) struct Scan<'d> {
 }
 
 /// A part of the file to be made.
-pub(super) enum Piece {
+pub(super) enum ScannedPiece {
     /// A chunk.
     Chunk(ChunkRef),
     /// The loss in the head of a chunk that cannot be used.
@@ -137,16 +137,17 @@ impl<'d> Scan<'d> {
         chunk_at(data.get(at..)?, at as u64, [a, b, c, d], order)
     }
 
-    /// What the new file is made of, in the order of the old one. The sequences of a CPU rise.
-    pub fn pieces(&mut self) -> Vec<Piece> {
+    /// Parts of the new file, in the order of the old one. The sequences of a CPU rise.
+    pub fn pieces(&mut self) -> Vec<ScannedPiece> {
         let chunks = core::mem::take(&mut self.chunks);
-        let mut pieces: Vec<(u64, Piece)> = chunks.into_iter().map(|c| (c.offset, Piece::Chunk(c))).collect();
+        let mut pieces: Vec<(u64, ScannedPiece)> =
+            chunks.into_iter().map(|c| (c.offset, ScannedPiece::Chunk(c))).collect();
         let mut last = BTreeMap::new();
         for chunk in core::mem::take(&mut self.lossy) {
             let Some(cpu) = chunk.cpu.filter(|_| self.is_between(&chunk)) else { continue };
             if last.get(&cpu).is_none_or(|&last| last < chunk.sequence) {
                 last.insert(cpu, chunk.sequence);
-                pieces.push((chunk.offset, Piece::LossOf(chunk)));
+                pieces.push((chunk.offset, ScannedPiece::LossOf(chunk)));
             }
         }
         pieces.sort_by_key(|&(offset, _)| offset);

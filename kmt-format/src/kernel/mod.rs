@@ -30,5 +30,5 @@ pub(crate) use order::{unused_bits, with_order};
 pub use order_vote::{OrderVote, vote_byte_order};
 pub use page_size::page_size_from_snapshots;
 pub use stats::CpuStats;
-pub use subbuffer::{Item, Items, Missed, SubBuffer};
+pub use subbuffer::{Missed, SubBuffer, SubBufferItem, SubBufferItems};
 pub use version::{KernelVersion, Uname};

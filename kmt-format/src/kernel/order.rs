@@ -12,6 +12,9 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
+    /// Byte order of this machine, and of the kernel that runs on it.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+
     /// The unsigned integer in `bytes`, 1 to 8 of them; 0 for any other length.
     #[inline]
     pub fn uint(self, bytes: &[u8]) -> u64 {

@@ -1,6 +1,6 @@
 //! Finding the byte order of a kernel from its sub-buffers.
 
-use super::{ByteOrder, HeaderPage, Item, SubBuffer};
+use super::{ByteOrder, HeaderPage, SubBuffer, SubBufferItem};
 
 /// Evidence of sub-buffers for a byte order: how many decode completely under each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ fn speaks_for(order: ByteOrder, bytes: &[u8], header: &HeaderPage, knows_id: &im
     let mut events = 0u32;
     for item in sub_buffer.items() {
         match item {
-            Ok(Item::Event { record, .. }) => {
+            Ok(SubBufferItem::Event { record, .. }) => {
                 let Some(id) = order.uint_at(record, 0, 2) else { return false };
                 if !knows_id(id as u16) {
                     return false;

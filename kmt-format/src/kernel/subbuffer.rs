@@ -30,7 +30,7 @@ pub enum Missed {
 
 /// One thing found in a sub-buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Item<'a> {
+pub enum SubBufferItem<'a> {
     /// An event: its time in the trace clock's unit, and its record from `common_type` on.
     ///
     /// The record may be longer than the event (its length is rounded up), and padding between its fields is
@@ -50,7 +50,7 @@ pub enum Item<'a> {
 /// One sub-buffer, as one read of `trace_pipe_raw` returns it.
 ///
 /// ```
-/// use kmt_format::kernel::{ByteOrder, HeaderPage, Item, Missed, SubBuffer};
+/// use kmt_format::kernel::{ByteOrder, HeaderPage, SubBufferItem, Missed, SubBuffer};
 ///
 /// // A header of 16 bytes, and one event of 8 bytes, 5 ns later.
 /// let layout = HeaderPage { timestamp_offset: 0, commit_offset: 8, commit_size: 8, data_offset: 16, data_size: 48 };
@@ -62,7 +62,7 @@ pub enum Item<'a> {
 /// let sub_buffer = SubBuffer::parse(&bytes, &layout, ByteOrder::Little)?;
 /// assert_eq!(sub_buffer.missed(), Missed::No);
 /// for item in sub_buffer.items() {
-///     if let Item::Event { time, record, .. } = item? {
+///     if let SubBufferItem::Event { time, record, .. } = item? {
 ///         assert_eq!((time, record.len()), (1_005, 8));
 ///     }
 /// }
@@ -122,8 +122,8 @@ impl<'a> SubBuffer<'a> {
     }
 
     /// Walks over the events in the order the kernel wrote them.
-    pub fn items(&self) -> Items<'a> {
-        Items {
+    pub fn items(&self) -> SubBufferItems<'a> {
+        SubBufferItems {
             data: self.data,
             data_offset: self.data_offset,
             position: 0,
@@ -150,7 +150,7 @@ fn missed_events(commit: u64, bytes: &[u8], end: usize, header: &HeaderPage, ord
 
 /// Iterator over the items of a sub-buffer. After an error it ends.
 #[derive(Debug, Clone)]
-pub struct Items<'a> {
+pub struct SubBufferItems<'a> {
     data: &'a [u8],
     data_offset: usize,
     position: usize,
@@ -158,7 +158,7 @@ pub struct Items<'a> {
     order: ByteOrder,
 }
 
-impl<'a> Items<'a> {
+impl<'a> SubBufferItems<'a> {
     /// Time at the current position, in the trace clock's unit: the base of the next delta.
     pub fn time(&self) -> u64 {
         self.time
@@ -181,7 +181,7 @@ impl<'a> Items<'a> {
 
     /// A sound event of the short form, as nearly all are; `None` for everything else.
     #[inline(always)]
-    fn short_event(&mut self, header: u32) -> Option<Item<'a>> {
+    fn short_event(&mut self, header: u32) -> Option<SubBufferItem<'a>> {
         let (type_len, delta) = self.head(header);
         if !(1..=TYPE_DATA_MAX).contains(&type_len) {
             return None;
@@ -192,13 +192,13 @@ impl<'a> Items<'a> {
         let record = self.data.get(begin..end)?;
         self.time = self.time.wrapping_add(u64::from(delta));
         self.position = end;
-        Some(Item::Event { time: self.time, record, offset: self.data_offset.saturating_add(start) })
+        Some(SubBufferItem::Event { time: self.time, record, offset: self.data_offset.saturating_add(start) })
     }
 
     /// The item at the current position if it is not a short event: the next item, or an error. By
     /// value: a loop over events keeps its iterator in registers then.
     #[inline(never)]
-    fn other(mut self, header: u32) -> (Self, Option<Result<Item<'a>>>) {
+    fn other(mut self, header: u32) -> (Self, Option<Result<SubBufferItem<'a>>>) {
         let at = self.data_offset.saturating_add(self.position);
         match self.step(header) {
             Ok(item) => (self, item.map(Ok)),
@@ -210,7 +210,7 @@ impl<'a> Items<'a> {
     }
 
     /// Steps over the header at the current position, or returns its defect.
-    fn step(&mut self, header: u32) -> core::result::Result<Option<Item<'a>>, &'static str> {
+    fn step(&mut self, header: u32) -> core::result::Result<Option<SubBufferItem<'a>>, &'static str> {
         let (type_len, delta) = self.head(header);
         let start = self.position;
         if (1..=TYPE_DATA_MAX).contains(&type_len) {
@@ -233,13 +233,13 @@ impl<'a> Items<'a> {
             return self.event(start, 8, len.saturating_sub(4)).map(Some);
         }
         if type_len == TYPE_PADDING {
-            // A discarded event still carries time; a delta of 1 stands for 0 (`rb_event_discard`).
+            // A discarded event still carries time; a delta of 1 means 0 (`rb_event_discard`).
             self.time = self.time.wrapping_add(if delta == 1 { 0 } else { u64::from(delta) });
             let end = start.checked_add(4).and_then(|p| p.checked_add(word as usize));
             let end = end.filter(|&e| word >= 4 && e <= self.data.len());
             let end = end.ok_or("a discarded event reaches past the committed data")?;
             self.position = end.saturating_add(3) & !3;
-            return Ok(Some(Item::Discarded));
+            return Ok(Some(SubBufferItem::Discarded));
         }
         let value = (u64::from(word) << 27).saturating_add(u64::from(delta));
         self.time = if type_len == TYPE_TIME_EXTEND {
@@ -257,7 +257,7 @@ impl<'a> Items<'a> {
         start: usize,
         head: usize,
         len: usize,
-    ) -> core::result::Result<Item<'a>, &'static str> {
+    ) -> core::result::Result<SubBufferItem<'a>, &'static str> {
         let begin = start.saturating_add(head);
         let end = begin.checked_add(len).ok_or("an event is longer than any sub-buffer")?;
         let record = self.data.get(begin..end).ok_or("an event reaches past the committed data")?;
@@ -267,7 +267,7 @@ impl<'a> Items<'a> {
         }
         // The next header is 4-aligned; a long form with an odd length is rounded up (libtraceevent does so too).
         self.position = end.saturating_add(3) & !3;
-        Ok(Item::Event { time: self.time, record, offset: self.data_offset.saturating_add(start) })
+        Ok(SubBufferItem::Event { time: self.time, record, offset: self.data_offset.saturating_add(start) })
     }
 }
 
@@ -283,8 +283,8 @@ fn absolute_stamp(stamp: u64, last: u64) -> u64 {
     if stamp < last && last.saturating_sub(stamp) > 1 << 58 { stamp.saturating_add(1 << 59) } else { stamp }
 }
 
-impl<'a> Iterator for Items<'a> {
-    type Item = Result<Item<'a>>;
+impl<'a> Iterator for SubBufferItems<'a> {
+    type Item = Result<SubBufferItem<'a>>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {

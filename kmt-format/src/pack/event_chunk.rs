@@ -71,13 +71,13 @@ pub(crate) struct Summary {
 }
 
 /// A body that was laid out.
-pub(crate) struct Body {
+pub(crate) struct EventBody {
     /// Offset of the records; the bytes before them are the prefix.
     pub records_offset: usize,
     pub summary: Summary,
 }
 
-impl Body {
+impl EventBody {
     /// Layout of the body: bytes before the records stay as they are; with a codec, only the head.
     pub(crate) fn layout(&self, order: ByteOrder, long_size: usize, compression: Compression) -> BodyLayout {
         let Self { records_offset, summary } = *self;
@@ -397,9 +397,9 @@ impl EventChunkBuilder {
 
     /// Appends the body of the chunk; returns where in it the records start, and their number. Empties the builder;
     /// the next chunk starts at `first_event` plus these events.
-    pub fn take_body(&mut self, out: &mut Vec<u8>) -> Body {
+    pub fn take_body(&mut self, out: &mut Vec<u8>) -> EventBody {
         let records_offset = with_order!(self.order, O => self.layout::<O>(out));
-        let body = Body { records_offset, summary: self.summary() };
+        let body = EventBody { records_offset, summary: self.summary() };
         self.first_event = self.first_event.saturating_add(self.record_count as u64);
         self.record_count = 0;
         self.records.clear();

@@ -19,7 +19,7 @@ pub(crate) struct BodyLayout {
     /// Bytes that stay as they are.
     pub prefix_len: usize,
     /// Position of the records after the prefix, for the filter.
-    pub records: Option<crate::codec::Records>,
+    pub records: Option<crate::codec::FilteredRecords>,
     /// Summary; zeros for chunks without events.
     pub summary: Summary,
 }

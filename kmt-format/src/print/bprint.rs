@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::eval::Value;
+use super::eval::Evaluated;
 use crate::kernel::ByteOrder;
 use crate::print_fmt::{Int, Spec};
 
@@ -21,7 +21,7 @@ impl<'b> BinaryArguments<'b> {
         self.number(4).map(|n| n as i32)
     }
 
-    pub fn value(&mut self, spec: &Spec) -> Value<'b> {
+    pub fn value(&mut self, spec: &Spec) -> Evaluated<'b> {
         let pointer = Int::new(self.long_size, false);
         let value = match spec.conversion {
             b's' => return self.text(),
@@ -42,7 +42,7 @@ impl<'b> BinaryArguments<'b> {
                 self.number(size).map(|n| (n, Int::new(size, false)))
             }
         };
-        value.map_or(Value::Unknown("an argument of trace_printk"), |(n, ty)| Value::Int(n, ty))
+        value.map_or(Evaluated::Unknown("an argument of trace_printk"), |(n, ty)| Evaluated::Int(n, ty))
     }
 
     fn number(&mut self, size: u8) -> Option<u64> {
@@ -54,14 +54,14 @@ impl<'b> BinaryArguments<'b> {
         Some(value)
     }
 
-    fn text(&mut self) -> Value<'b> {
+    fn text(&mut self) -> Evaluated<'b> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         match rest.iter().position(|&b| b == 0) {
             Some(len) => {
                 self.at = self.at.saturating_add(len.saturating_add(1));
-                Value::Bytes(Cow::Borrowed(rest.get(..len).unwrap_or_default()))
+                Evaluated::Bytes(Cow::Borrowed(rest.get(..len).unwrap_or_default()))
             }
-            None => Value::Unknown("an argument of trace_printk"),
+            None => Evaluated::Unknown("an argument of trace_printk"),
         }
     }
 }

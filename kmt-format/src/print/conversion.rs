@@ -1,7 +1,7 @@
 //! One conversion of a format string, with its value.
 
 use super::env::PrintEnv;
-use super::eval::Value;
+use super::eval::Evaluated;
 use super::pointer;
 use super::printf::{integer, padded, text};
 use crate::print_fmt::Spec;
@@ -16,7 +16,7 @@ pub(super) fn conversion(
     spec: &Spec,
     width: Option<i32>,
     precision: Option<i32>,
-    value: &Value<'_>,
+    value: &Evaluated<'_>,
     env: &PrintEnv<'_>,
 ) {
     // A negative width from an argument means left-aligned.
@@ -27,30 +27,30 @@ pub(super) fn conversion(
     let width = width.map_or(0, |w| w.unsigned_abs() as usize).min(1 << 16);
     let precision = precision.and_then(|p| usize::try_from(p).ok()).map(|p| p.min(1 << 16));
     let done = match (spec.conversion, value) {
-        (b'p', Value::Int(value, _)) => pointer::address(out, &spec, width, *value, env),
-        (b'p', Value::Null) => pointer::address(out, &spec, width, 0, env),
-        (b'p', Value::Bytes(bytes)) => pointer::bytes(out, &spec, width, bytes, env),
-        (b's', Value::Bytes(bytes)) => {
+        (b'p', Evaluated::Int(value, _)) => pointer::address(out, &spec, width, *value, env),
+        (b'p', Evaluated::Null) => pointer::address(out, &spec, width, 0, env),
+        (b'p', Evaluated::Bytes(bytes)) => pointer::bytes(out, &spec, width, bytes, env),
+        (b's', Evaluated::Bytes(bytes)) => {
             text(out, &spec, width, precision, bytes);
             true
         }
-        (b's', Value::Null) => {
+        (b's', Evaluated::Null) => {
             text(out, &spec, width, precision, b"(null)");
             true
         }
         // A string outside the event: the kernel lists constant ones.
-        (b's', Value::Int(address, _)) => match env.printk_formats.get(address) {
+        (b's', Evaluated::Int(address, _)) => match env.printk_formats.get(address) {
             Some(found) => {
                 text(out, &spec, width, precision, found);
                 true
             }
             None => false,
         },
-        (_, Value::Int(value, _)) if spec.is_integer() => {
+        (_, Evaluated::Int(value, _)) if spec.is_integer() => {
             integer(out, &spec, width, precision, *value, env.long_size as u8);
             true
         }
-        (_, Value::Null) if spec.is_integer() => {
+        (_, Evaluated::Null) if spec.is_integer() => {
             integer(out, &spec, width, precision, 0, env.long_size as u8);
             true
         }
@@ -58,7 +58,7 @@ pub(super) fn conversion(
     };
     if !done {
         match value {
-            Value::Unknown(what) => env.add_unresolved(what),
+            Evaluated::Unknown(what) => env.add_unresolved(what),
             _ => env.add_unresolved(&format!(
                 "%{}{} of a value that is not in the event",
                 spec.conversion as char,

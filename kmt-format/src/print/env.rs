@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::kernel::{ByteOrder, KernelVersion};
 use crate::print_fmt::PrintLimits;
-use crate::read::SymbolTable;
+use crate::read::{Header, Metadata, SymbolTable};
 
 /// References that the file cannot resolve, by their text in the `print fmt`; reported once, not per event.
 pub type Unresolved = BTreeSet<String>;
@@ -58,6 +58,21 @@ impl<'a> PrintEnv<'a> {
             unresolved: RefCell::default(),
             parsed: Cell::new(0),
             limits: PrintLimits::default(),
+        }
+    }
+
+    /// For the events of a file: with its symbols, strings and constants, and the trace options of the recording.
+    pub fn of(header: &Header, metadata: &'a Metadata<'a>, symbols: Option<&'a SymbolTable<'a>>) -> Self {
+        let options = metadata.text("tracefs/trace_options").unwrap_or_default();
+        let option = |name| options.split_ascii_whitespace().any(|o| o == name);
+        let env = Self::new(header.order, header.long_size)
+            .with_symbols(symbols)
+            .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
+            .with_version(metadata.kernel_version())
+            .with_symbol_options(option("sym-offset"), option("sym-addr"));
+        match metadata.pageblock_order() {
+            Some(order) => env.with_constant("pageblock_order", order),
+            None => env,
         }
     }
 

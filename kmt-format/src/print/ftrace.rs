@@ -3,7 +3,7 @@
 use super::bprint::BinaryArguments;
 use super::conversion::{TEXT_MAX, conversion};
 use super::env::PrintEnv;
-use super::eval::Value;
+use super::eval::Evaluated;
 use super::printf::text;
 use crate::kernel::KernelVersion;
 use crate::print_fmt::{Extent, Piece, pieces};
@@ -95,7 +95,7 @@ pub(super) fn binary_print(out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<
                 let value = arguments.value(&spec);
                 match (&value, spec.conversion) {
                     // Text that the kernel made of a pointer when the event was written.
-                    (Value::Bytes(bytes), b'p') => text(out, &spec, 0, None, bytes),
+                    (Evaluated::Bytes(bytes), b'p') => text(out, &spec, 0, None, bytes),
                     _ => conversion(out, &spec, width, precision, &value, env),
                 }
             }

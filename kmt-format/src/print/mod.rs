@@ -9,11 +9,13 @@ mod env;
 mod eval;
 mod ftrace;
 mod pointer;
+mod printer;
 mod printf;
 mod template;
 
 pub use crate::print_fmt::PrintLimits;
 pub use env::{PrintEnv, Unresolved};
+pub use printer::Printer;
 pub use template::EventText;
 
 #[cfg(test)]

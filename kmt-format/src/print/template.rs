@@ -2,7 +2,7 @@
 
 use super::conversion::{TEXT_MAX, conversion};
 use super::env::PrintEnv;
-use super::eval::{Evaluator, Value};
+use super::eval::{Evaluated, Evaluator};
 use super::ftrace;
 use crate::print_fmt::{Expr, Extent, Piece, PrintLimits, Scope, argument, format_and_arguments, tokens};
 use crate::read::Event;
@@ -137,7 +137,7 @@ impl EventText {
         let argument = self.arguments.get((*self.named.get(field)?)?)?;
         let evaluator = Evaluator { event, long_size: env.long_size as u8, order: env.order };
         match evaluator.eval(argument) {
-            Value::Bytes(bytes) => Some(bytes.into_owned()),
+            Evaluated::Bytes(bytes) => Some(bytes.into_owned()),
             _ => None,
         }
     }
@@ -161,7 +161,7 @@ impl EventText {
             let mut extent = |extent| match extent {
                 Some(Extent::Fixed(n)) => Some(n as i32),
                 Some(Extent::Argument) => match arguments.next().map(|a| evaluator.eval(a)) {
-                    Some(Value::Int(value, _)) => Some(value as i32),
+                    Some(Evaluated::Int(value, _)) => Some(value as i32),
                     _ => Some(0),
                 },
                 None => None,
@@ -169,7 +169,7 @@ impl EventText {
             let (width, precision) = (extent(spec.width), extent(spec.precision));
             let value = match arguments.next() {
                 Some(argument) => evaluator.eval(argument),
-                None => Value::Unknown("a missing argument"),
+                None => Evaluated::Unknown("a missing argument"),
             };
             conversion(out, spec, width, precision, &value, env);
         }

@@ -50,8 +50,8 @@ fn printed(print_fmt: &str, order: ByteOrder) -> (String, Vec<String>) {
     let mut writer = Writer::new(options).unwrap();
     let format = format!("name: ev\nID: 700\nformat:\n{COMMON}{FIELDS}\nprint fmt: {print_fmt}\n");
     writer.add_format("sys", &format).unwrap();
-    writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
-    writer.event(0, 1_000, &record(order)).unwrap();
+    writer.add_symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
+    writer.add_event(0, 1_000, &record(order)).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
@@ -212,7 +212,7 @@ fn symbols_without_the_bounds_of_the_image() {
     let options = WriterOptions::new(ByteOrder::Big, 4).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();
     writer
-        .symbols(&parse_kallsyms(b"c0000000 T _stext\nc0000100 t a\nc0000200 t b\n", &[], 4096), &[])
+        .add_symbols(&parse_kallsyms(b"c0000000 T _stext\nc0000100 t a\nc0000200 t b\n", &[], 4096), &[])
         .unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
@@ -341,7 +341,7 @@ fn addresses_that_are_no_places_of_the_kernel() {
         ffffffffc0000000 t br_init\t[br_netfilter]\n";
     for text in [&text[..], &text[text.iter().position(|&b| b == b'\n').unwrap() + 1..]] {
         let mut writer = Writer::new(options).unwrap();
-        writer.symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
+        writer.add_symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
         let file = writer.finish().unwrap();
         let trace = Trace::open(&file).unwrap();
         let resolve = |address| trace.symbols().unwrap().resolve(address).map(|r| r.name.into_owned());

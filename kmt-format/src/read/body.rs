@@ -5,7 +5,7 @@ use zerocopy::{ByteOrder as Order, FromBytes};
 
 use super::{ChunkRef, Header};
 use crate::Limits;
-use crate::codec::{self, Encoded, Records};
+use crate::codec::{self, Encoded, FilteredRecords};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::with_order;
 use crate::limits::{Budget, within_at};
@@ -61,7 +61,7 @@ pub(crate) fn decoded<'d>(
 }
 
 /// Position of the records, by the head in the prefix of an event chunk.
-fn records_of<O: Order>(prefix: &[u8], header: &Header) -> Option<Records> {
+fn records_of<O: Order>(prefix: &[u8], header: &Header) -> Option<FilteredRecords> {
     let (head, _) = EventsHead::<O>::ref_from_prefix(prefix).ok()?;
     let (offset, count) = (head.records_offset.get() as usize, head.record_count.get() as usize);
     codec::records_behind(prefix.len(), offset, count, header.long_size.saturating_add(8), header.order)

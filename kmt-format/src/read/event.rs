@@ -221,7 +221,7 @@ impl<'t> Event<'t> {
     /// let mut record = Vec::new();
     /// for event in trace.events()?.filter(|event| event.cpu() == 1) {
     ///     event.to_record(&mut record);
-    ///     writer.event(event.cpu(), event.time(), &record)?;
+    ///     writer.add_event(event.cpu(), event.time(), &record)?;
     /// }
     /// let slice = writer.finish()?;
     /// assert_eq!(Trace::open(&slice)?.event_count(), 2);

@@ -11,7 +11,7 @@ use super::lines::LineIndex;
 use super::since::Since;
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock};
+use crate::kernel::{ByteOrder, ClockUnit, CpuStats, KernelVersion, TraceClock, Uname};
 use crate::limits::{Budget, within_at};
 use crate::raw::{
     AttachmentHead, ClockHead, MetaHead, PairHead, StatsRow, TableHead, TaskRow, Trailer, attachment_flags,
@@ -146,6 +146,19 @@ impl<'d> Metadata<'d> {
     /// The value of that key as trimmed text; `None` also if it is not UTF-8.
     pub fn text(&self, key: &str) -> Option<&str> {
         core::str::from_utf8(self.value(key)?).ok().map(str::trim)
+    }
+
+    /// Version of the traced kernel; `None`: not in the file.
+    pub fn kernel_version(&self) -> Option<KernelVersion> {
+        let release = self.text("kernel.release").and_then(KernelVersion::parse);
+        release.or_else(|| self.text("uname").and_then(Uname::parse)?.version())
+    }
+
+    /// log2 of the pages of a pageblock, as in /proc/pagetypeinfo (`Page block order: 9`); `None`: not in the file.
+    pub fn pageblock_order(&self) -> Option<i64> {
+        let names = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
+        let text = core::str::from_utf8(names.iter().find_map(|name| self.attachment(name))?).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("Page block order:"))?.trim().parse().ok()
     }
 
     /// The target's file of that name.

@@ -9,7 +9,7 @@ use super::missing_schema::UNKNOWN_CLASSES;
 use super::schema_table::FIRST_DECODING_SHAPE;
 use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{HeaderPage, Item, Missed, SubBuffer, with_order};
+use crate::kernel::{HeaderPage, Missed, SubBuffer, SubBufferItem, with_order};
 use crate::limits::{Budget, within_at};
 use crate::pack::{
     CHUNK_LEN, ClassRepeats, EventChunkBuilder, RecordPlan, VERBATIM_EVENTS_MAX as EVENTS_MAX,
@@ -120,7 +120,7 @@ impl SubBufferDecoder {
                 return Err(Error::at(commit, ErrorKind::Malformed(what)));
             }
             for item in sub_buffer.items() {
-                let Item::Event { time, record, offset } = item.map_err(at)? else { continue };
+                let SubBufferItem::Event { time, record, offset } = item.map_err(at)? else { continue };
                 let id = header.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
                 let here = start.saturating_add(offset as u64);
                 let (index, plan) = self

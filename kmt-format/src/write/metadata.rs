@@ -13,7 +13,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn clock(&mut self, clock: &TraceClock) -> Result<()> {
+    pub fn add_clock(&mut self, clock: &TraceClock) -> Result<()> {
         let mut body = with_order!(self.options.order, O => clock_head::<O>(clock));
         body.extend_from_slice(clock.name.as_bytes());
         self.framer.loose_chunk(ChunkKind::CLOCK, chunk_flags::CRITICAL, &body)
@@ -24,7 +24,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn meta(&mut self, pairs: &[(&str, &[u8])]) -> Result<()> {
+    pub fn add_metadata(&mut self, pairs: &[(&str, &[u8])]) -> Result<()> {
         let body = pairs_body(self.options.order, pairs);
         self.framer.loose_chunk(ChunkKind::META, chunk_flags::SAFE_TO_COPY, &body)
     }
@@ -34,7 +34,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn file(&mut self, name: &str, contents: &[u8]) -> Result<()> {
+    pub fn add_file(&mut self, name: &str, contents: &[u8]) -> Result<()> {
         self.file_body(name, contents, None)
     }
 
@@ -43,7 +43,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn file_at(
+    pub fn add_file_at(
         &mut self,
         name: &str,
         contents: &[u8],
@@ -67,7 +67,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
+    pub fn add_tasks(&mut self, tasks: &[Task]) -> Result<()> {
         let body = with_order!(self.options.order, O => tasks_body::<O>(tasks));
         self.framer.loose_chunk(ChunkKind::TASKS, chunk_flags::SAFE_TO_COPY, &body)
     }
@@ -77,7 +77,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn stats(&mut self, taken: StatsTaken, stats: &[(u32, CpuStats)]) -> Result<()> {
+    pub fn add_stats(&mut self, taken: StatsTaken, stats: &[(u32, CpuStats)]) -> Result<()> {
         let taken = if taken == StatsTaken::Before { 0 } else { 1 };
         let rows = with_order!(self.options.order, O => stats_body::<O>(taken, stats));
         self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
@@ -88,7 +88,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn writer_stats(&mut self, stats: &[(u32, WriterStats)]) -> Result<()> {
+    pub fn add_writer_stats(&mut self, stats: &[(u32, WriterStats)]) -> Result<()> {
         let rows = with_order!(self.options.order, O => writer_stats_body::<O>(stats));
         self.framer.loose_chunk(ChunkKind::STATS, chunk_flags::SAFE_TO_COPY, &rows)
     }

@@ -22,5 +22,5 @@ pub(crate) mod framing {
 
 pub use crate::Loss;
 pub(crate) use rows::pairs_body;
-pub use types::{StatsTaken, SubBufferSummary, Task, WriterLimits, WriterOptions, WriterStats};
+pub use types::{Keep, StatsTaken, SubBufferSummary, Task, WriterLimits, WriterOptions, WriterStats};
 pub use writer::Writer;

@@ -1,10 +1,10 @@
 //! Adding sub-buffers to a file: decoded, or as the kernel wrote them.
 
 use super::Writer;
-use super::types::SubBufferSummary;
+use super::types::{Keep, SubBufferSummary};
 use crate::Loss;
 use crate::error::{Error, Result};
-use crate::kernel::{HeaderPage, Item, SubBuffer};
+use crate::kernel::{HeaderPage, SubBuffer, SubBufferItem};
 use crate::pack::{Summary, VERBATIM_EVENTS_MAX as EVENTS_MAX, class_bit};
 
 /// The layout of a sub-buffer that ends with its bytes: a shorter one than usual gets a chunk of its length, so that it is
@@ -17,8 +17,11 @@ fn as_long_as(bytes: &[u8], header: &HeaderPage) -> HeaderPage {
 impl SubBufferSummary {
     /// Summary of a sub-buffer before its first event.
     fn of(sub_buffer: &SubBuffer<'_>) -> Self {
-        let loss = Loss::from(sub_buffer.missed());
-        Self { events: 0, discarded: 0, loss, times: None, rises: true, classes: 0 }
+        Self::after(Loss::from(sub_buffer.missed()))
+    }
+
+    fn after(loss: Loss) -> Self {
+        Self { events: 0, discarded: 0, loss, damage: None, times: None, rises: true, classes: 0 }
     }
 
     fn add(&mut self, time: u64) {
@@ -32,12 +35,22 @@ impl Writer {
     /// Adds the contents of a sub-buffer of `cpu`, as read from `trace_pipe_raw`: its loss, and its events.
     /// Sub-buffers of one CPU come in their order.
     ///
+    /// `see` is called once with the time and the record of each event. Where it returns false, the event is left out,
+    /// unless the sub-buffer is kept verbatim.
+    ///
+    /// A verbatim sub-buffer without events adds nothing but its loss; one that has damage, falling times, or more events
+    /// than a chunk may hold is decoded at once.
+    ///
     /// ```
-    /// # use kmt_format::{kernel::HeaderPage, write::Writer, Result};
+    /// # use kmt_format::{kernel::HeaderPage, write::{Keep, Writer}, Result};
     /// fn convert(writer: &mut Writer, cpu: u32, raw: &[u8], layout: &HeaderPage) -> Result<u64> {
     ///     let mut events = 0;
     ///     for bytes in raw.chunks(layout.sub_buffer_len()) {
-    ///         events += writer.sub_buffer(cpu, bytes, layout)?.events;
+    ///         let found = writer.add_sub_buffer(cpu, bytes, layout, Keep::Decoded, |_, _| true)?;
+    ///         if let Some(damage) = found.damage {
+    ///             eprintln!("warning: {damage}");
+    ///         }
+    ///         events += found.events;
     ///     }
     ///     Ok(events)
     /// }
@@ -45,85 +58,99 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// Returns an error if the sub-buffer cannot be decoded to its end, or has an event without a format. The events
-    /// before that place are in the file then, with a note of [damaged input](Loss::damaged_input) after them: going on
-    /// with the next sub-buffer keeps what can be kept.
-    pub fn sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
-        let added = self.add_sub_buffer(cpu, bytes, header);
-        if added.is_err() {
-            self.lost(cpu, Loss::damaged_input())?;
-        }
-        added
-    }
-
-    fn add_sub_buffer(&mut self, cpu: u32, bytes: &[u8], header: &HeaderPage) -> Result<SubBufferSummary> {
-        let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
+    /// Those of [`add_loss`](Self::add_loss). [Damage](SubBufferSummary::damage), also an event without a format, is no
+    /// error: going on with the next sub-buffer keeps what can be kept.
+    pub fn add_sub_buffer(
+        &mut self,
+        cpu: u32,
+        bytes: &[u8],
+        layout: &HeaderPage,
+        keep: Keep,
+        mut see: impl FnMut(u64, &[u8]) -> bool,
+    ) -> Result<SubBufferSummary> {
+        let sub_buffer = match SubBuffer::parse(bytes, layout, self.options.order) {
+            Ok(sub_buffer) => sub_buffer,
+            Err(damage) => return self.damaged(cpu, SubBufferSummary::after(Loss::default()), damage),
+        };
         let mut found = SubBufferSummary::of(&sub_buffer);
-        if !found.loss.is_none() {
-            self.lost(cpu, found.loss)?;
-        }
-        for item in sub_buffer.items() {
-            match item? {
-                Item::Event { time, record, offset } => {
-                    let at = |e: Error| Error::at(offset as u64, e.kind().clone());
-                    self.event(cpu, time, record).map_err(at)?;
-                    found.add(time);
-                }
-                Item::Discarded => found.discarded += 1,
+        let mut seen = 0u64;
+        if keep == Keep::Verbatim {
+            let see_once = |time, record: &[u8]| {
+                seen += 1;
+                see(time, record);
+            };
+            let mut whole = found.clone();
+            let summarized = self.summarize(&sub_buffer, &mut whole, see_once);
+            if summarized.is_ok() && self.keep_verbatim(cpu, bytes, layout, &whole)? {
+                return Ok(whole);
             }
         }
-        Ok(found)
-    }
-
-    /// Adds a sub-buffer of `cpu` as the kernel wrote it, with its loss: hardly any work on the target,
-    /// and three times the bytes. [`read::Trace`](crate::read::Trace) decodes it when it is read.
-    ///
-    /// A sub-buffer without events adds nothing; one with more events than a chunk may hold is decoded at once.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error, and adds nothing, if the sub-buffer cannot be decoded to its end.
-    pub fn sub_buffer_verbatim(
-        &mut self,
-        cpu: u32,
-        bytes: &[u8],
-        header: &HeaderPage,
-    ) -> Result<SubBufferSummary> {
-        self.sub_buffer_verbatim_with(cpu, bytes, header, |_, _| {})
-    }
-
-    /// The same, and calls `see` with the time and the record of each event, so that the caller need not decode the
-    /// sub-buffer again.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`sub_buffer_verbatim`](Self::sub_buffer_verbatim); `see` was called for the events before the damage.
-    pub fn sub_buffer_verbatim_with(
-        &mut self,
-        cpu: u32,
-        bytes: &[u8],
-        header: &HeaderPage,
-        see: impl FnMut(u64, &[u8]),
-    ) -> Result<SubBufferSummary> {
-        let sub_buffer = SubBuffer::parse(bytes, header, self.options.order)?;
-        let found = self.summarize(&sub_buffer, see)?;
-        if found.loss != Loss::default() {
-            self.lost(cpu, found.loss)?;
+        if !found.loss.is_none() {
+            self.add_loss(cpu, found.loss)?;
         }
-        let Some((t_first, _)) = found.times else { return Ok(found) };
+        // An event that was seen is of a sub-buffer of which nothing is left out.
+        let mut keeps = |time, record: &[u8]| {
+            let is_new = seen == 0;
+            seen = seen.saturating_sub(1);
+            let is_kept = !is_new || see(time, record);
+            is_kept || keep == Keep::Verbatim
+        };
+        match self.decode(cpu, &sub_buffer, &mut found, &mut keeps) {
+            Ok(()) => Ok(found),
+            Err(damage) => self.damaged(cpu, found, damage),
+        }
+    }
+
+    /// Marks damaged input in the file.
+    fn damaged(&mut self, cpu: u32, found: SubBufferSummary, damage: Error) -> Result<SubBufferSummary> {
+        let loss = Loss::damaged_input();
+        self.add_loss(cpu, loss)?;
+        Ok(SubBufferSummary { loss: found.loss.and(loss), damage: Some(damage), ..found })
+    }
+
+    /// Adds the events up to the end, or to damage.
+    fn decode(
+        &mut self,
+        cpu: u32,
+        sub_buffer: &SubBuffer<'_>,
+        found: &mut SubBufferSummary,
+        keeps: &mut impl FnMut(u64, &[u8]) -> bool,
+    ) -> Result<()> {
+        for item in sub_buffer.items() {
+            match item? {
+                SubBufferItem::Event { time, record, offset } if keeps(time, record) => {
+                    let at = |e: Error| Error::at(offset as u64, e.kind().clone());
+                    self.add_event(cpu, time, record).map_err(at)?;
+                    found.add(time);
+                }
+                SubBufferItem::Event { .. } => {}
+                SubBufferItem::Discarded => found.discarded += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a sub-buffer that was summarized as it is, with its loss; false, and nothing is added, if it has to be
+    /// decoded.
+    fn keep_verbatim(
+        &mut self,
+        cpu: u32,
+        bytes: &[u8],
+        header: &HeaderPage,
+        found: &SubBufferSummary,
+    ) -> Result<bool> {
         // The head has 16 bits for each part of the layout; `events/header_page` of real kernels has 8 to 16 there.
         let offsets = [header.timestamp_offset, header.commit_offset, header.commit_size, header.data_offset];
         let fits = found.events <= EVENTS_MAX as u64
             && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX
             && offsets.iter().all(|&n| u16::try_from(n).is_ok());
         if !fits || !found.rises {
-            for item in sub_buffer.items() {
-                if let Item::Event { time, record, .. } = item? {
-                    self.event(cpu, time, record)?;
-                }
-            }
-            return Ok(found);
+            return Ok(false);
         }
+        if !found.loss.is_none() {
+            self.add_loss(cpu, found.loss)?;
+        }
+        let Some((t_first, _)) = found.times else { return Ok(true) };
         let header = &as_long_as(bytes, header);
         let index = self.stream(cpu)?;
         let len_max = self.limits.chunk_len;
@@ -138,21 +165,21 @@ impl Writer {
             let loss =
                 if stream.sub_buffers.is_empty() { stream.builder.take_loss() } else { Loss::default() };
             let start = Summary { t_base: t_first, loss, ..stream.builder.summary() };
-            stream.sub_buffers.push(bytes, header, &found, start);
+            stream.sub_buffers.push(bytes, header, found, start);
         }
-        Ok(found)
+        Ok(true)
     }
 
     /// Summary of a sub-buffer, of which `see` gets each event. Its classes get into the file.
     fn summarize(
         &mut self,
         sub_buffer: &SubBuffer<'_>,
+        found: &mut SubBufferSummary,
         mut see: impl FnMut(u64, &[u8]),
-    ) -> Result<SubBufferSummary> {
-        let mut found = SubBufferSummary::of(sub_buffer);
+    ) -> Result<()> {
         for item in sub_buffer.items() {
             match item? {
-                Item::Event { time, record, offset } => {
+                SubBufferItem::Event { time, record, offset } => {
                     let at = |e: Error| Error::at(offset as u64, e.kind().clone());
                     let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
                     let index = self.plan_index(id).map_err(at)?;
@@ -166,9 +193,9 @@ impl Writer {
                     found.add(time);
                     see(time, record);
                 }
-                Item::Discarded => found.discarded += 1,
+                SubBufferItem::Discarded => found.discarded += 1,
             }
         }
-        Ok(found)
+        Ok(())
     }
 }

@@ -17,7 +17,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn symbols(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
+    pub fn add_symbols(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
         self.symbols_chunk(symbols, modules, None)
     }
 
@@ -27,12 +27,12 @@ impl Writer {
     ///
     /// Addresses of code are fields by their role ([`Role::CALL_SITE`](crate::schema::Role::CALL_SITE),
     /// [`Role::STACK`](crate::schema::Role::STACK)) or name (`ip`, `parent_ip`, `func`), and fields that the `print fmt`
-    /// prints by `%pS`, `%ps` or `%pB`; and those of [`Writer::uses_code`].
+    /// prints by `%pS`, `%ps` or `%pB`; and those of [`Writer::add_code_address`].
     ///
     /// # Errors
     ///
     /// Returns an error if the table cannot be made.
-    pub fn symbols_on_use(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
+    pub fn add_symbols_on_use(&mut self, symbols: &KernelSymbols<'_>, modules: &[Module]) -> Result<()> {
         let body = symbols_body::<LittleEndian>(symbols, modules, None);
         let mut table = SymbolTable::default();
         table.add(SymbolChunk::parse(Cow::Owned(body), 0, ByteOrder::Little)?);
@@ -47,13 +47,13 @@ impl Writer {
     }
 
     /// The addresses of code in events that were added since the last call; each address once, or, after very many
-    /// others, once more. None with [`Writer::symbols_on_use`].
+    /// others, once more. None with [`Writer::add_symbols_on_use`].
     pub fn take_code_addresses(&mut self) -> Vec<u64> {
         self.code.take()
     }
 
     /// Counts `address` among those that events hold.
-    pub fn uses_code(&mut self, address: u64) {
+    pub fn add_code_address(&mut self, address: u64) {
         if self.code.is_on() {
             self.code.add(address);
         }

@@ -12,12 +12,12 @@ use crate::tables::{CgroupRecord, SiteSums, SourceLine};
 
 /// The heap of a table: each text once.
 #[derive(Default)]
-struct Texts<'t> {
+struct TextPool<'t> {
     bytes: Vec<u8>,
     offsets: HashMap<&'t [u8], u32>,
 }
 
-impl<'t> Texts<'t> {
+impl<'t> TextPool<'t> {
     fn push<O: zerocopy::ByteOrder>(&mut self, text: &'t [u8]) -> StringRef<O> {
         let at = self.bytes.len() as u32;
         let offset = *self.offsets.entry(text).or_insert(at);
@@ -31,9 +31,9 @@ impl<'t> Texts<'t> {
 /// The body of a table of these rows.
 fn table<'t, O: zerocopy::ByteOrder, T, R: IntoBytes + Immutable>(
     all: &'t [T],
-    mut row: impl FnMut(&'t T, &mut Texts<'t>) -> R,
+    mut row: impl FnMut(&'t T, &mut TextPool<'t>) -> R,
 ) -> Vec<u8> {
-    let mut texts = Texts::default();
+    let mut texts = TextPool::default();
     let rows: Vec<u8> = all.iter().flat_map(|t| row(t, &mut texts).as_bytes().to_vec()).collect();
     let mut out = table_head::<O, R>(all.len(), texts.bytes.len());
     out.extend(rows);
@@ -88,7 +88,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn lines(&mut self, lines: &[SourceLine<'_>]) -> Result<()> {
+    pub fn add_lines(&mut self, lines: &[SourceLine<'_>]) -> Result<()> {
         let body = with_order!(self.options.order, O => lines_body::<O>(lines));
         self.copyable_chunk(ChunkKind::LINES, &body)
     }
@@ -98,7 +98,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn cgroups(&mut self, cgroups: &[CgroupRecord<'_>]) -> Result<()> {
+    pub fn add_cgroups(&mut self, cgroups: &[CgroupRecord<'_>]) -> Result<()> {
         let body = with_order!(self.options.order, O => cgroups_body::<O>(cgroups));
         self.copyable_chunk(ChunkKind::CGROUPS, &body)
     }
@@ -108,7 +108,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn sums(&mut self, sums: &[SiteSums<'_>]) -> Result<()> {
+    pub fn add_sums(&mut self, sums: &[SiteSums<'_>]) -> Result<()> {
         let body = with_order!(self.options.order, O => sums_body::<O>(sums));
         self.copyable_chunk(ChunkKind::SUMS, &body)
     }

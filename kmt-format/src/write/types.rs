@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::Loss;
 use crate::codec::Compression;
+use crate::error::Error;
 use crate::kernel::ByteOrder;
 use crate::pack::CHUNK_LEN;
 
@@ -125,7 +126,7 @@ impl WriterLimits {
     }
 }
 
-/// A task's name, for [`Writer::tasks`](super::Writer::tasks).
+/// A task's name, for [`Writer::add_tasks`](super::Writer::add_tasks).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Task {
@@ -186,16 +187,40 @@ pub struct WriterStats {
     pub discarded: u64,
 }
 
+impl WriterStats {
+    /// Counts a sub-buffer of that length, and its contents.
+    pub fn add(&mut self, sub_buffer_len: usize, found: &SubBufferSummary) {
+        self.bytes += sub_buffer_len as u64;
+        self.sub_buffers += 1;
+        self.sub_buffers_damaged += u64::from(found.damage.is_some());
+        self.events += found.events;
+        self.discarded += found.discarded;
+    }
+}
+
+/// Form of a sub-buffer in a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// As events: a third of the bytes.
+    #[default]
+    Decoded,
+    /// As the kernel wrote it: hardly any work on the target. [`read::Trace`](crate::read::Trace) decodes it.
+    Verbatim,
+}
+
 /// Contents of a sub-buffer that was added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
 #[non_exhaustive]
 pub struct SubBufferSummary {
     /// Events.
     pub events: u64,
     /// Discarded events and fillers.
     pub discarded: u64,
-    /// Events lost before its first event.
+    /// Events lost before its first event, and [damaged input](Loss::damaged_input) if it has damage.
     pub loss: Loss,
+    /// Why it could not be decoded to its end; the offset is in the sub-buffer. What comes before is in the file.
+    pub damage: Option<Error>,
     /// Times of the first and the last event.
     pub times: Option<(u64, u64)>,
     /// True if the times never decrease.

@@ -38,10 +38,10 @@ const STREAMS_MAX: usize = 16_384;
 /// writer.add_format("kmem", &format)?;
 /// let mut file = Vec::new();
 /// for time in 0..1_000 {
-///     writer.event(0, time, &record)?;
+///     writer.add_event(0, time, &record)?;
 ///     file.extend(writer.take());
 /// }
-/// writer.lost(0, Loss::counted(5))?;
+/// writer.add_loss(0, Loss::counted(5))?;
 /// file.extend(writer.finish()?);
 /// # assert_eq!(kmt_format::read::Trace::open(&file)?.event_count(), 1_000);
 /// # Ok::<(), kmt_format::Error>(())
@@ -65,7 +65,7 @@ pub struct Writer {
     /// Number of classes, and how long a chunk of all of them is.
     classes_len: (usize, u64),
     /// By CPU, in order of first sight.
-    pub(super) streams: Vec<(u32, Stream)>,
+    pub(super) streams: Vec<(u32, OpenStream)>,
     /// Index in `streams` by CPU.
     stream_of_cpu: HashMap<u32, usize>,
     /// Index of the stream that was used last: events of one CPU mostly come together.
@@ -73,7 +73,7 @@ pub struct Writer {
 }
 
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct OpenStream {
     pub(super) builder: EventChunkBuilder,
     pub(super) sub_buffers: SubBufferChunk,
     sequence: u32,
@@ -143,7 +143,7 @@ impl Writer {
     ) {
         self.first_class = classes;
         for (cpu, sequence, events, t_last) in streams {
-            let mut stream = Stream::new(&self.options, &self.limits);
+            let mut stream = OpenStream::new(&self.options, &self.limits);
             stream.sequence = sequence;
             stream.last_time = Some(t_last);
             stream.builder.continue_after(events, t_last);
@@ -262,13 +262,13 @@ impl Writer {
     }
 
     /// Adds an event of `cpu`: its time in the clock's unit, and its record from `common_type` on, as
-    /// [`Item::Event`](crate::kernel::Item) has it. Events of one CPU come in the order the kernel wrote them.
+    /// [`SubBufferItem::Event`](crate::kernel::SubBufferItem) has it. Events of one CPU come in the order the kernel wrote them.
     ///
     /// # Errors
     ///
     /// Returns an error if the id has no format or the record is shorter than its fields; nothing is added then.
     #[inline]
-    pub fn event(&mut self, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
+    pub fn add_event(&mut self, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
         let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
         let index = self.plan_index(id)?;
         let mut stream = self.stream(cpu)?;
@@ -293,7 +293,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the CPU number cannot be expressed.
-    pub fn lost(&mut self, cpu: u32, loss: Loss) -> Result<()> {
+    pub fn add_loss(&mut self, cpu: u32, loss: Loss) -> Result<()> {
         let stream = self.stream(cpu)?;
         if self.streams.get(stream).is_some_and(|(_, s)| s.has_events()) {
             self.close_chunk(cpu)?;
@@ -326,11 +326,11 @@ impl Writer {
         }
         self.current = self.streams.len();
         self.stream_of_cpu.insert(cpu, self.current);
-        self.streams.push((cpu, Stream::new(&self.options, &self.limits)));
+        self.streams.push((cpu, OpenStream::new(&self.options, &self.limits)));
         Ok(self.current)
     }
 
-    fn stream_known(&mut self, cpu: u32) -> Option<&mut Stream> {
+    fn stream_known(&mut self, cpu: u32) -> Option<&mut OpenStream> {
         let index = *self.stream_of_cpu.get(&cpu)?;
         self.streams.get_mut(index).map(|(_, stream)| stream)
     }
@@ -352,7 +352,7 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the codec refuses it.
-    pub fn end_of(&mut self, cpu: u32) -> Result<()> {
+    pub fn end_cpu(&mut self, cpu: u32) -> Result<()> {
         self.flush(cpu)?;
         if let Some(stream) = self.stream_known(cpu) {
             stream.builder.release_memory();
@@ -416,7 +416,7 @@ impl Writer {
         let mut cpus: Vec<u32> = self.streams.iter().map(|(cpu, _)| *cpu).collect();
         cpus.sort_unstable();
         for cpu in cpus {
-            self.end_of(cpu)?;
+            self.end_cpu(cpu)?;
         }
         self.write_schema()?;
         self.write_new_symbols()?;
@@ -430,7 +430,7 @@ impl Writer {
     }
 }
 
-impl Stream {
+impl OpenStream {
     fn new(options: &WriterOptions, limits: &WriterLimits) -> Self {
         Self {
             builder: EventChunkBuilder::new(options.order, options.long_size, limits.chunk_len),

@@ -8,7 +8,7 @@ use kmt_format::kernel::{ByteOrder, HeaderPage, SubBuffer};
 use kmt_format::raw::{ChunkKind, chunk_flags};
 use kmt_format::read::{Event, Incremental, Item, Trace};
 use kmt_format::schema::{Meaning, Role};
-use kmt_format::write::{Loss, Writer, WriterLimits, WriterOptions};
+use kmt_format::write::{Keep, Loss, SubBufferSummary, Writer, WriterLimits, WriterOptions};
 use kmt_format::{Compression, ErrorKind, Limits};
 
 fn options(long_size: usize) -> WriterOptions {
@@ -26,12 +26,12 @@ fn writers_refuse_what_cannot_be_expressed() {
     let kind = |error: kmt_format::Error| error.kind().clone();
     assert!(matches!(kind(Writer::new(options(2)).unwrap_err()), ErrorKind::Usage(_)));
     let mut writer = Writer::new(options(8)).unwrap();
-    assert_eq!(kind(writer.event(0, 1, &[9, 0, 0, 0]).unwrap_err()), ErrorKind::UnknownEventId { id: 9 });
+    assert_eq!(kind(writer.add_event(0, 1, &[9, 0, 0, 0]).unwrap_err()), ErrorKind::UnknownEventId { id: 9 });
     assert!(matches!(kind(writer.add_format("x", "no format").unwrap_err()), ErrorKind::KernelText { .. }));
     let id = writer.add_format("kmem", &model::CLASSES[0].format_text(8)).unwrap();
     assert!(writer.knows_id(id) && !writer.knows_id(9));
-    assert!(matches!(kind(writer.event(u32::MAX, 1, &[11, 0, 0, 0]).unwrap_err()), ErrorKind::Usage(_)));
-    assert!(matches!(kind(writer.event(0, 1, &[11, 0, 0, 0]).unwrap_err()), ErrorKind::SubBuffer(_)));
+    assert!(matches!(kind(writer.add_event(u32::MAX, 1, &[11, 0, 0, 0]).unwrap_err()), ErrorKind::Usage(_)));
+    assert!(matches!(kind(writer.add_event(0, 1, &[11, 0, 0, 0]).unwrap_err()), ErrorKind::SubBuffer(_)));
     assert!(matches!(kind(writer.declare(12).unwrap_err()), ErrorKind::UnknownEventId { id: 12 }));
     // None of it left anything behind.
     writer.declare(id).unwrap();
@@ -48,7 +48,7 @@ fn pending_bytes_are_handed_out_once() {
     assert_eq!(first.len(), writer.pending_len());
     writer.clear_pending();
     assert_eq!(writer.pending_len(), 0);
-    writer.meta(&[("key", b"value")]).unwrap();
+    writer.add_metadata(&[("key", b"value")]).unwrap();
     let mut file = first;
     writer.take_into(&mut file);
     file.extend(writer.take());
@@ -66,11 +66,11 @@ fn events_of_open_chunks_are_not_in_the_file() {
     let mut record = [0; 128];
     record[..2].copy_from_slice(&id.to_le_bytes());
     for time in 1..=3 {
-        writer.event(0, time, &record).unwrap();
+        writer.add_event(0, time, &record).unwrap();
     }
     assert_eq!(writer.events_closed(), 0);
     writer.flush(0).unwrap();
-    writer.event(0, 9, &record).unwrap();
+    writer.add_event(0, 9, &record).unwrap();
     assert_eq!(writer.events_closed(), 3);
     let cut = writer.take();
     assert_eq!(Trace::open(&cut).unwrap().event_count(), 3);
@@ -84,7 +84,7 @@ fn only_sound_files_are_appended_to() {
     let append = |file: &[u8]| Writer::append_to(file, Limits::default(), Compression::None);
     let mut writer = append(&file).unwrap();
     assert_eq!(writer.events_closed(), 40);
-    writer.meta(&[("later", b"yes")]).unwrap();
+    writer.add_metadata(&[("later", b"yes")]).unwrap();
     let whole = [file.clone(), writer.finish().unwrap()].concat();
     let trace = Trace::open(&whole).unwrap();
     assert!(trace.is_finished() && trace.damages().is_empty());
@@ -147,7 +147,7 @@ fn stamp(file: &mut [u8], at: usize, len: usize) {
 #[test]
 fn limits_of_the_incremental_reader_and_of_decoding() {
     let mut writer = Writer::new(options(8)).unwrap();
-    writer.file("zeros", &vec![0; 100_000]).unwrap();
+    writer.add_file("zeros", &vec![0; 100_000]).unwrap();
     let file = writer.finish().unwrap();
     let limits = Limits::default().decoded_len(50_000);
     let trace = Trace::builder().limits(limits).open(&file).unwrap();
@@ -193,11 +193,20 @@ fn sub_buffers_with_odd_times_or_without_events() {
         out.resize(256, 0);
         out
     };
-    assert_eq!(writer.sub_buffer_verbatim(0, &sub_buffer(5, &[]), &page).unwrap().events, 0);
-    let falling = writer.sub_buffer_verbatim(0, &sub_buffer(5, &[100, 90, 200]), &page).unwrap();
+    assert_eq!(
+        writer.add_sub_buffer(0, &sub_buffer(5, &[]), &page, Keep::Verbatim, |_, _| true).unwrap().events,
+        0
+    );
+    let falling = writer
+        .add_sub_buffer(0, &sub_buffer(5, &[100, 90, 200]), &page, Keep::Verbatim, |_, _| true)
+        .unwrap();
     assert_eq!((falling.events, falling.times), (3, Some((100, 200))));
-    assert_eq!(writer.sub_buffer_verbatim(0, &sub_buffer(5, &[300]), &page).unwrap().loss, Loss::default());
-    assert!(writer.sub_buffer_verbatim(0, &[0; 8], &page).is_err());
+    assert_eq!(
+        writer.add_sub_buffer(0, &sub_buffer(5, &[300]), &page, Keep::Verbatim, |_, _| true).unwrap().loss,
+        Loss::default()
+    );
+    let short = writer.add_sub_buffer(0, &[0; 8], &page, Keep::Verbatim, |_, _| true).unwrap();
+    assert!(short.damage.is_some() && short.loss == Loss::damaged_input());
     // A layout that a head cannot tell is decoded at once.
     let far = HeaderPage { data_offset: 70_000, data_size: 20, ..page };
     let mut wide = sub_buffer(400, &[]);
@@ -205,7 +214,7 @@ fn sub_buffers_with_odd_times_or_without_events() {
     wide.extend([31u32 | 500 << 5, 0, 2].iter().flat_map(|w| w.to_le_bytes()));
     wide.extend([45, 1, 0, 0, 1, 0, 0, 0]);
     wide[8] = 20;
-    assert_eq!(writer.sub_buffer_verbatim(0, &wide, &far).unwrap().events, 1);
+    assert_eq!(writer.add_sub_buffer(0, &wide, &far, Keep::Verbatim, |_, _| true).unwrap().events, 1);
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let kinds: Vec<String> =
@@ -254,7 +263,7 @@ fn small_writers_close_small_chunks_and_leave_out_a_long_index() {
         let id = writer.add_format("kmem", &class.format_text(8)).unwrap();
         let mut record = vec![0; 64];
         record[..2].copy_from_slice(&id.to_le_bytes());
-        (0..events).for_each(|time| writer.event(0, time, &record).unwrap());
+        (0..events).for_each(|time| writer.add_event(0, time, &record).unwrap());
         writer.finish().unwrap()
     };
     for (events, chunks, indexed) in [(30, 3, true), (100, 10, false)] {
@@ -274,11 +283,11 @@ fn symbols_of_all_parts_are_one_table() {
     let mut writer = Writer::new(options(4)).unwrap();
     for part in [&all.symbols[..2], &all.symbols[2..]] {
         let symbols = kmt_format::kernel::KernelSymbols { symbols: part.to_vec(), ..all.clone() };
-        writer.symbols(&symbols, &[]).unwrap();
+        writer.add_symbols(&symbols, &[]).unwrap();
     }
     let module =
         kmt_format::kernel::parse_kallsyms(b"bf000000 t probe\t[m]\nbf000040 t last\t[m]\n", &[], 4096);
-    writer.symbols(&module, &[]).unwrap();
+    writer.add_symbols(&module, &[]).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let symbols = trace.symbols().unwrap();
@@ -293,30 +302,85 @@ fn symbols_of_all_parts_are_one_table() {
     assert_eq!(name(0xbeff_ffff), None);
 }
 
+/// Writer that knows the formats of a capture.
+fn writer_for(name: &str, order: ByteOrder, long_size: usize) -> Writer {
+    let mut writer = Writer::new(WriterOptions::new(order, long_size)).unwrap();
+    for system in fs::read_dir(captures::dir(name).join("tracefs/events")).unwrap() {
+        let system = system.unwrap().path();
+        for event in fs::read_dir(&system).into_iter().flatten() {
+            let text = fs::read_to_string(event.unwrap().path().join("format")).unwrap();
+            writer.add_format(system.file_name().unwrap().to_str().unwrap(), &text).unwrap();
+        }
+    }
+    writer
+}
+
+/// Times of the events that `see` is called for, and what was found.
+fn seen(bytes: &[u8], page: &HeaderPage, keep: Keep) -> (Vec<u64>, SubBufferSummary) {
+    let mut writer = writer_for("x86_64-6.1", ByteOrder::Little, 8);
+    let mut times = Vec::new();
+    let found = writer.add_sub_buffer(0, bytes, page, keep, |time, _| {
+        times.push(time);
+        true
+    });
+    (times, found.unwrap())
+}
+
+#[test]
+fn each_event_is_seen_once_also_before_damage() {
+    let page = captures::convert("x86_64-6.1").header_page;
+    let raw = fs::read(captures::dir("x86_64-6.1").join("tracefs/per_cpu/cpu0/trace_pipe_raw")).unwrap();
+    let sound = &raw[..page.sub_buffer_len()];
+    let (times, found) = seen(sound, &page, Keep::Decoded);
+    assert!(times.len() > 20 && found.events == times.len() as u64 && found.damage.is_none());
+    let (verbatim, kept) = seen(sound, &page, Keep::Verbatim);
+    assert_eq!((&verbatim, kept.events, kept.discarded), (&times, found.events, found.discarded));
+    // The middle of the data is not a sequence of events.
+    let mut damaged = sound.to_vec();
+    damaged[2000..2400].fill(0xff);
+    let (before, found) = seen(&damaged, &page, Keep::Decoded);
+    assert!(!before.is_empty() && before.len() < times.len() && found.damage.is_some());
+    assert_eq!(seen(&damaged, &page, Keep::Verbatim), (before, found));
+}
+
+/// What `see` refuses is left out, unless the sub-buffer is kept as it is.
+#[test]
+fn events_that_are_refused_are_left_out_of_decoded_sub_buffers() {
+    let page = captures::convert("x86_64-6.1").header_page;
+    let raw = fs::read(captures::dir("x86_64-6.1").join("tracefs/per_cpu/cpu0/trace_pipe_raw")).unwrap();
+    let sound = &raw[..page.sub_buffer_len()];
+    for (keep, is_all) in [(Keep::Decoded, false), (Keep::Verbatim, true)] {
+        let mut writer = writer_for("x86_64-6.1", ByteOrder::Little, 8);
+        let mut calls = 0u64;
+        let found = writer.add_sub_buffer(0, sound, &page, keep, |_, _| {
+            calls += 1;
+            calls % 2 == 0
+        });
+        let kept = if is_all { calls } else { calls / 2 };
+        assert_eq!(found.unwrap().events, kept, "{keep:?}");
+        let file = writer.finish().unwrap();
+        assert_eq!(Trace::open(&file).unwrap().events().unwrap().count() as u64, kept, "{keep:?}");
+    }
+}
+
 #[test]
 fn a_sub_buffer_is_added_in_one_call_and_damage_is_noted_behind_what_it_holds() {
     for name in captures::NAMES {
         let capture = captures::convert(name);
         let page = capture.header_page;
-        let mut writer = Writer::new(WriterOptions::new(capture.order, page.long_size())).unwrap();
-        for system in fs::read_dir(captures::dir(name).join("tracefs/events")).unwrap() {
-            let system = system.unwrap().path();
-            for event in fs::read_dir(&system).into_iter().flatten() {
-                let text = fs::read_to_string(event.unwrap().path().join("format")).unwrap();
-                writer.add_format(system.file_name().unwrap().to_str().unwrap(), &text).unwrap();
-            }
-        }
+        let mut writer = writer_for(name, capture.order, page.long_size());
         let raw = fs::read(captures::dir(name).join("tracefs/per_cpu/cpu0/trace_pipe_raw")).unwrap();
         let mut events = 0;
         for bytes in raw.chunks(page.sub_buffer_len()) {
-            events += writer.sub_buffer(0, bytes, &page).unwrap().events;
+            events += writer.add_sub_buffer(0, bytes, &page, Keep::Decoded, |_, _| true).unwrap().events;
         }
         assert_eq!(events, capture.raw[&0].len() as u64, "{name}");
         // Cut in its middle: the events up to there, and a note.
         let bytes = &raw[..page.sub_buffer_len()];
         let data_len = SubBuffer::parse(bytes, &page, capture.order).unwrap().data_len();
         let cut = &bytes[..page.data_offset + data_len / 2];
-        assert!(writer.sub_buffer(0, cut, &page).is_err());
+        let found = writer.add_sub_buffer(0, cut, &page, Keep::Decoded, |_, _| true).unwrap();
+        assert!(found.damage.is_some() && found.loss == Loss::damaged_input());
         let file = writer.finish().unwrap();
         let trace = Trace::open(&file).unwrap();
         let written: Vec<u64> = trace.events().unwrap().map(|e| e.time()).collect();

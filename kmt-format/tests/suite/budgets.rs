@@ -17,7 +17,7 @@ fn file_of(compression: Compression) -> Vec<u8> {
         writer.declare(id).unwrap();
         let mut record = [0; 256];
         record[..2].copy_from_slice(&id.to_le_bytes());
-        writer.event(0, 1, &record).unwrap();
+        writer.add_event(0, 1, &record).unwrap();
     }
     writer.finish().unwrap()
 }
@@ -101,7 +101,7 @@ fn lines(count: u64, compression: Compression) -> Vec<u8> {
         line.function = function.as_slice().into();
         line
     };
-    writer.lines(&(0..count).map(line).collect::<Vec<_>>()).unwrap();
+    writer.add_lines(&(0..count).map(line).collect::<Vec<_>>()).unwrap();
     writer.finish().unwrap()
 }
 

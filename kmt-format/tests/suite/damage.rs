@@ -257,7 +257,7 @@ fn an_array_that_a_context_places_must_lie_in_the_heap() {
         let mut writer = model::writer(ByteOrder::Little, 8);
         writer.add_format("own", format).unwrap();
         for pid in pids {
-            writer.event(0, 1, &[11, 0, 0, 0, pid, 0, 0, 0, b'a', b'b', 0, 0]).unwrap();
+            writer.add_event(0, 1, &[11, 0, 0, 0, pid, 0, 0, 0, b'a', b'b', 0, 0]).unwrap();
         }
         let mut file = writer.finish().unwrap();
         let schemas: Vec<usize> = {
@@ -309,7 +309,7 @@ fn a_schema_that_contradicts_another_one_contributes_nothing() {
             writer.declare(id).unwrap();
             let mut record = [0; 256];
             record[..2].copy_from_slice(&id.to_le_bytes());
-            writer.event(0, 1, &record).unwrap();
+            writer.add_event(0, 1, &record).unwrap();
             writer.flush(0).unwrap();
         }
         writer.take()

@@ -1,11 +1,9 @@
 //! Slices of real captures: every event comes back, and prints as the kernel that recorded it printed it.
 
-use std::collections::HashMap;
 use std::fs;
 
 use crate::support::{captures, naive};
-use kmt_format::kernel::KernelVersion;
-use kmt_format::print::{EventText, PrintEnv};
+use kmt_format::print::Printer;
 use kmt_format::read::{Event, Trace};
 
 /// The kernel's text behind the time stamp, without the `page=` pointer, which the ring buffer does not hold.
@@ -23,22 +21,9 @@ fn events_print_as_the_kernel_printed_them() {
     for name in captures::NAMES {
         let capture = captures::convert(name);
         let trace = Trace::open(&capture.file).unwrap();
-        let header = trace.header();
-        let env = PrintEnv::new(header.order, header.long_size)
-            .with_symbols(trace.symbols())
-            .with_version(Some(KernelVersion::new(6, 1)));
-        let texts: HashMap<usize, EventText> =
-            trace.schema().classes().map(|(i, c)| (i, EventText::new(c, &env))).collect();
-        let mut ours = Vec::new();
-        let mut merge = trace.merge();
-        while let Some(run) = merge.next_run() {
-            for index in run.range {
-                let event = Event::new(trace.schema(), run.chunk, index).unwrap();
-                let mut line = Vec::new();
-                texts[&event.class_index()].write(&mut line, &event, &env);
-                ours.push(without_page(String::from_utf8(line).unwrap().trim_end_matches('\n')));
-            }
-        }
+        let mut printer = Printer::new(&trace);
+        let printed = trace.events().unwrap().map(|event| printer.text(&event));
+        let ours: Vec<String> = printed.map(|text| without_page(text.trim_end_matches('\n'))).collect();
         let kernel = kernel_texts(name);
         assert_eq!(ours.len(), kernel.len(), "{name}");
         for (number, (ours, kernel)) in ours.iter().zip(&kernel).enumerate() {

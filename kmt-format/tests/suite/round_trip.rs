@@ -205,7 +205,7 @@ fn events_without_common_fields_are_read() {
         \tfield:u16 x;\toffset:2;\tsize:2;\tsigned:0;\n\nprint fmt: \"\"\n";
     let mut writer = crate::support::model::writer(ByteOrder::Big, 4);
     writer.add_format("odd", format).unwrap();
-    writer.event(0, 5, &[0, 9, 0, 77]).unwrap();
+    writer.add_event(0, 5, &[0, 9, 0, 77]).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
@@ -228,12 +228,12 @@ fn stacks_have_their_real_length() {
         record.extend(depth.to_le_bytes());
         record.extend([0xff; 4]);
         (0..*depth).for_each(|i| record.extend((0x1000 + u64::from(i)).to_le_bytes()));
-        writer.event(0, time as u64, &record).unwrap();
+        writer.add_event(0, time as u64, &record).unwrap();
     }
     // 4.4 reserves more than it fills.
     let mut roomy = vec![4, 0, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
     roomy.extend([0x11; 80]);
-    writer.event(0, 100, &roomy).unwrap();
+    writer.add_event(0, 100, &roomy).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
@@ -265,7 +265,7 @@ fn classes_may_differ_in_their_common_fields() {
     writer.add_format("a", &format("short", 1, &[("common_x", 4, 4)])).unwrap();
     writer.add_format("a", &format("long", 2, &[("common_x", 4, 4), ("common_y", 8, 2)])).unwrap();
     for (time, id) in [1u8, 2, 1, 2].into_iter().enumerate() {
-        writer.event(0, time as u64, &[id, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+        writer.add_event(0, time as u64, &[id, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
     }
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
@@ -303,7 +303,7 @@ fn stacks_are_joined_to_their_events() {
         let mut record = vec![id, 0, flags, 0, pid, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         record.extend([1; 8]);
         time += 1;
-        writer.event(cpu, time, &record).unwrap();
+        writer.add_event(cpu, time, &record).unwrap();
     };
     const EVENT: u8 = 9;
     const STACK: u8 = 4;
@@ -324,7 +324,7 @@ fn stacks_are_joined_to_their_events() {
     ] {
         add(&mut writer, cpu, id, flags, pid);
     }
-    writer.lost(0, kmt_format::write::Loss::counted(3)).unwrap();
+    writer.add_loss(0, kmt_format::write::Loss::counted(3)).unwrap();
     add(&mut writer, 0, STACK, 0, 51); // 13: of one that was lost
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();

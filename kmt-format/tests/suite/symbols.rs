@@ -17,14 +17,14 @@ const LIMITS: WriterLimits = WriterLimits::new().chunk_len(1 << 10);
 
 fn used(name: &str) -> Vec<u8> {
     captures::convert_with(name, LIMITS, |writer, symbols, modules| {
-        writer.symbols_on_use(symbols, modules).unwrap();
+        writer.add_symbols_on_use(symbols, modules).unwrap();
     })
     .file
 }
 
 fn all(name: &str) -> Vec<u8> {
     captures::convert_with(name, LIMITS, |writer, symbols, modules| {
-        writer.symbols(symbols, modules).unwrap();
+        writer.add_symbols(symbols, modules).unwrap();
     })
     .file
 }
@@ -119,7 +119,7 @@ fn lookups_in_blocks_find_what_a_list_would() {
         .collect();
     let table = KernelSymbols { symbols: symbols.clone(), owners: Vec::new(), all_zero: false };
     let mut writer = Writer::new(options()).unwrap();
-    writer.symbols(&table, &[]).unwrap();
+    writer.add_symbols(&table, &[]).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let table = trace.symbols().unwrap();
@@ -140,7 +140,7 @@ fn symbols_may_be_given_in_any_order() {
     let symbols =
         vec![symbol(0x3000, &b"c"[..]), symbol(0x1000, b"a"), symbol(0x3000, b"d"), symbol(0x2000, b"b")];
     let mut writer = Writer::new(options()).unwrap();
-    writer.symbols(&KernelSymbols { symbols, owners: Vec::new(), all_zero: false }, &[]).unwrap();
+    writer.add_symbols(&KernelSymbols { symbols, owners: Vec::new(), all_zero: false }, &[]).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let found: Vec<Vec<u8>> = trace.symbols().unwrap().entries().map(|s| s.name.into_owned()).collect();
@@ -153,7 +153,7 @@ fn symbols_may_be_given_in_any_order() {
 fn symbols_before_a_gap_of_the_address_space_reach_to_the_end_of_the_image() {
     let text = b"0000000000001000 A cpu_area\nffffffff81000000 T _stext\nffffffff81000100 B _end\n";
     let mut writer = Writer::new(options()).unwrap();
-    writer.symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
+    writer.add_symbols(&parse_kallsyms(text, &[], 4096), &[]).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let table = trace.symbols().unwrap();
@@ -170,8 +170,8 @@ fn what_is_besides_events_may_have_a_codec_of_its_own() {
     let text = vec![b'x'; 10_000];
     let packed = captures::convert_with("x86_64-6.1", WriterLimits::default(), |writer, symbols, modules| {
         writer.compress_besides(Compression::Lz4).unwrap();
-        writer.file("slabinfo.before", &text).unwrap();
-        writer.symbols(symbols, modules).unwrap();
+        writer.add_file("slabinfo.before", &text).unwrap();
+        writer.add_symbols(symbols, modules).unwrap();
     })
     .file;
     assert_eq!(texts(&plain), texts(&packed));
@@ -187,9 +187,9 @@ fn what_is_besides_events_may_have_a_codec_of_its_own() {
 fn the_length_of_the_finished_file_is_known() {
     let mut lens = (0, 0);
     let file = captures::convert_with("armhf-6.1", LIMITS, |writer, symbols, modules| {
-        writer.symbols(symbols, modules).unwrap();
+        writer.add_symbols(symbols, modules).unwrap();
         let mut early = Writer::new(options()).unwrap();
-        early.symbols(symbols, modules).unwrap();
+        early.add_symbols(symbols, modules).unwrap();
         lens = (early.finished_len(), early.finish().unwrap().len() as u64);
     });
     assert!(lens.0 >= lens.1 && lens.0 < lens.1 + 512, "{lens:?} of {}", file.file.len());

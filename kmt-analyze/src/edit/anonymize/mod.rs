@@ -213,17 +213,17 @@ fn begin(
 fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &mut Manifest) -> Result<()> {
     let metadata = session.trace.metadata();
     if let Some(clock) = &metadata.clock {
-        copy.writer.clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
+        copy.writer.add_clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
     }
     let (pairs, dropped) = facts::pairs(metadata, masks);
     manifest.pairs = (pairs.len(), dropped);
     let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_bytes())).collect();
-    copy.writer.meta(&pairs).map_err(|e| failed(&e))?;
+    copy.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
     for file in &metadata.attachments {
         match files::masked(file, masks) {
             Some((name, contents)) => {
                 let times = file.times.map(|(from, to)| (masks.time(from), masks.time(to)));
-                copy.writer.file_at(&name, &contents, times).map_err(|e| failed(&e))?;
+                copy.writer.add_file_at(&name, &contents, times).map_err(|e| failed(&e))?;
                 manifest.files_kept.push(name);
             }
             None => manifest.files_dropped += 1,
@@ -238,11 +238,11 @@ fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &m
     // The order of the old ids must not be visible.
     tasks.sort_by_key(|task| task.pid);
     if !tasks.is_empty() {
-        copy.writer.tasks(&tasks).map_err(|e| failed(&e))?;
+        copy.writer.add_tasks(&tasks).map_err(|e| failed(&e))?;
     }
     counters(session, copy, masks)?;
     if session.trace.symbols().is_some() {
-        copy.writer.symbols(&masks.code.table(), &[]).map_err(|e| failed(&e))?;
+        copy.writer.add_symbols(&masks.code.table(), &[]).map_err(|e| failed(&e))?;
     }
     Ok(())
 }
@@ -262,7 +262,7 @@ fn counters(session: &Session<'_>, copy: &mut Copy, masks: &Masks) -> Result<()>
         });
         let rows: Vec<(u32, CpuStats)> = rows.collect();
         if !rows.is_empty() {
-            copy.writer.stats(taken, &rows).map_err(|e| failed(&e))?;
+            copy.writer.add_stats(taken, &rows).map_err(|e| failed(&e))?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What becomes of a field of an event.
+//! Treatment of a field of an event.
 
 /// Treatment of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

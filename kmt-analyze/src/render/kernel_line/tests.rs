@@ -41,16 +41,16 @@ fn line(case: &Case) -> String {
     );
     let options = WriterOptions::new(ByteOrder::Big, 4).trace_uuid([0; 16]);
     let mut writer = Writer::new(options).unwrap();
-    writer.clock(&TraceClock::named(case.clock)).unwrap();
-    writer.meta(&[("tracefs/trace_options", case.options.as_bytes())]).unwrap();
+    writer.add_clock(&TraceClock::named(case.clock)).unwrap();
+    writer.add_metadata(&[("tracefs/trace_options", case.options.as_bytes())]).unwrap();
     writer
-        .tasks(&[Task::new(42, b"my task".to_vec()).tgid(41), Task::new(40_000, b"late".to_vec())])
+        .add_tasks(&[Task::new(42, b"my task".to_vec()).tgid(41), Task::new(40_000, b"late".to_vec())])
         .unwrap();
     writer.add_format("sys", &format).unwrap();
     let mut record = vec![0, 5, case.flags, case.preempt];
     record.extend(case.pid.to_be_bytes());
     record.extend([3, 2]);
-    writer.event(7, 12_345_678_500, &record).unwrap();
+    writer.add_event(7, 12_345_678_500, &record).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&7].chunks[0].0).unwrap();

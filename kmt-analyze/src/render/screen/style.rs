@@ -16,7 +16,7 @@ pub enum Ink {
     Good,
     /// Bars and courses.
     Bar,
-    /// What reduces trust.
+    /// Facts that reduce trust.
     Warning,
     /// Commands, and what is less important.
     Dim,

@@ -57,7 +57,7 @@ pub struct CacheRow {
     /// Sums of its objects.
     #[serde(flatten)]
     pub sums: SlabSums,
-    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    /// Sums that its samples represent; `null`: no sample represents more than one event.
     pub estimated: Option<Estimated>,
     /// Bounds of its live figures.
     #[serde(flatten)]

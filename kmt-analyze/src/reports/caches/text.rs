@@ -47,7 +47,7 @@ fn size(row: &CacheRow) -> String {
     if low == high { low.to_string() } else { format!("{low}-{high}") }
 }
 
-/// Other caches that a name stands for.
+/// Other caches of a name.
 fn aliases(rows: &CacheRows) -> Vec<String> {
     if !rows.aliases_are_recorded {
         return vec![

@@ -41,7 +41,7 @@ pub struct CallerRows {
     /// True if any has frees without events.
     #[serde(skip)]
     pub has_doubts: bool,
-    /// What bounds the live figures.
+    /// Bound of the live figures.
     #[serde(skip)]
     pub bounds_legend: &'static str,
 }
@@ -53,7 +53,7 @@ pub struct CallerRow {
     /// Sums of its objects.
     #[serde(flatten)]
     pub sums: SlabSums,
-    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    /// Sums that its samples represent; `null`: no sample represents more than one event.
     pub estimated: Option<Estimated>,
     /// Address of the call site.
     pub call_site: Address,

@@ -86,7 +86,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether anything but everything is selected.
+    /// True if not everything is selected.
     pub fn is_active(&self) -> bool {
         self.time.is_some()
             || self.at.is_some()

@@ -32,7 +32,7 @@ pub enum Tool {
     PerfKmem,
 }
 
-/// What of another tool's output is wanted.
+/// Wanted parts of another tool's output.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The tool.

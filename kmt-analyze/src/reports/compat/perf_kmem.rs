@@ -1,4 +1,4 @@
-//! What `perf kmem stat` prints for the same events.
+//! The output of `perf kmem stat` for the same events.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ struct PerfView<'s, 'd> {
     pages: PerfPages,
     gfp: Gfp,
     page_size: u64,
-    /// What perf adds to the addresses of page allocations' call sites, so that it finds no symbol.
+    /// Offset that perf adds to the addresses of page allocations' call sites, so that it finds no symbol.
     shift: Option<u64>,
     allocators: HashMap<u64, bool>,
 }
@@ -299,7 +299,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
 /// perf's names, in its own order: it exchanges 1 and 2.
 const MIGRATETYPES: [&str; 6] = ["UNMOVABL", "RECLAIM", "MOVABLE", "RESERVED", "CMA/ISLT", "UNKNOWN"];
 
-/// Whether perf prints a line of dots: also under a table that has no rows and no limit.
+/// True if perf prints a line of dots: also under a table that has no rows and no limit.
 fn is_cut(rows: usize, limit: usize) -> bool {
     rows > limit || rows == 0 && limit == usize::MAX
 }

@@ -40,7 +40,7 @@ pub struct SlabGroup {
     /// Sums of its objects.
     #[serde(flatten)]
     pub sums: SlabSums,
-    /// Sums that its samples stand for; absent: no sample stands for more events than one.
+    /// Sums that its samples represent; absent: no sample represents more than one event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<Estimated>,
 }

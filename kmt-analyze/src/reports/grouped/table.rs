@@ -37,7 +37,7 @@ pub struct GroupRow<R> {
     /// Values by key.
     #[serde(flatten)]
     values: BTreeMap<&'static str, GroupValue>,
-    /// What the report has of it.
+    /// Cells of the report.
     #[serde(flatten)]
     pub row: R,
 }

@@ -25,7 +25,6 @@ use crate::stream::Origin;
 use crate::stream::side_events::SideEventPlan;
 use crate::trace::clock::Clock;
 use crate::trace::follow::{self, Sink, Source};
-use crate::trace::kernel::version;
 use crate::trace::session::clock_unit;
 
 /// Stalls to print.
@@ -147,7 +146,7 @@ struct LiveNames<'r> {
 
 impl<'r> LiveNames<'r> {
     fn of(source: &Source<'r>, start: u64) -> Self {
-        let tasks = LineStart::new(source.metadata, version(source.metadata));
+        let tasks = LineStart::new(source.metadata, source.metadata.kernel_version());
         let view = View {
             unit: clock_unit(source.metadata),
             start,

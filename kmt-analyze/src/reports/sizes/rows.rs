@@ -37,7 +37,7 @@ pub struct SizeRow {
     /// Sums of its objects.
     #[serde(flatten)]
     pub sums: SlabSums,
-    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    /// Sums that its samples represent; `null`: no sample represents more than one event.
     pub estimated: Option<Estimated>,
     /// Size of the objects of the class, in bytes.
     pub size_class: u64,

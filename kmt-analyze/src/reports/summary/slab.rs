@@ -106,7 +106,7 @@ pub struct InterfaceTotals {
     /// Its totals.
     #[serde(flatten)]
     pub totals: SlabTotals,
-    /// Sums that its samples stand for; `null`: no sample stands for more events than one.
+    /// Sums that its samples represent; `null`: no sample represents more than one event.
     pub estimated: Option<Estimated>,
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
     /// the number of lost events is unknown.

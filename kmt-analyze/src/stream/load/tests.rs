@@ -22,7 +22,7 @@ fn trace() -> &'static Trace<'static> {
     let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8)).unwrap();
     writer.add_format("kmem", KFREE).unwrap();
     for time in 0..40 {
-        writer.event(0, time, &[1, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+        writer.add_event(0, time, &[1, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]).unwrap();
         writer.flush(0).unwrap();
     }
     let file: &'static [u8] = Vec::leak(writer.finish().unwrap());

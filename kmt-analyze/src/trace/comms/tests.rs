@@ -29,13 +29,13 @@ fn rename() -> String {
 /// A trace of naming events: table of tasks, then CPU, time, and the record.
 fn names(table: &[Task], events: &[(u32, u64, Vec<u8>)], pairs: &[(&str, &[u8])]) -> Comms {
     let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8)).unwrap();
-    writer.clock(&TraceClock::named("local")).unwrap();
-    writer.meta(pairs).unwrap();
+    writer.add_clock(&TraceClock::named("local")).unwrap();
+    writer.add_metadata(pairs).unwrap();
     writer.add_format("task", &newtask()).unwrap();
     writer.add_format("task", &rename()).unwrap();
-    writer.tasks(table).unwrap();
+    writer.add_tasks(table).unwrap();
     for (cpu, time, record) in events {
-        writer.event(*cpu, *time, record).unwrap();
+        writer.add_event(*cpu, *time, record).unwrap();
     }
     let file = writer.finish().unwrap();
     Comms::of(&Trace::open(&file).unwrap())

@@ -225,19 +225,19 @@ impl Load {
             ids.push(writer.add_format("kmem", &std::fs::read_to_string(path).unwrap()).unwrap());
         }
         ids.extend(TASK_EVENTS.map(|(system, format)| writer.add_format(system, format).unwrap()));
-        writer.clock(&TraceClock::named("mono")).unwrap();
-        writer.meta(&[("kernel.release", b"6.1.0")]).unwrap();
+        writer.add_clock(&TraceClock::named("mono")).unwrap();
+        writer.add_metadata(&[("kernel.release", b"6.1.0")]).unwrap();
         for (key, value) in &self.facts {
-            writer.meta(&[(key, value.as_bytes())]).unwrap();
+            writer.add_metadata(&[(key, value.as_bytes())]).unwrap();
         }
         let others = OTHERS.iter().map(|pid| Task::new(*pid, format!("other-{pid}")));
         let tasks: Vec<Task> = others.chain([Task::new(WORKER_PID, WORKER)]).collect();
-        writer.tasks(&tasks).unwrap();
-        writer.symbols(&parse_kallsyms(kallsyms().as_bytes(), &[], 4096), &[]).unwrap();
+        writer.add_tasks(&tasks).unwrap();
+        writer.add_symbols(&parse_kallsyms(kallsyms().as_bytes(), &[], 4096), &[]).unwrap();
         self.events.sort_by_key(|event| event.0);
         for (time, pid, kind, fields) in &self.events {
             let record = [&ids[*kind].to_le_bytes()[..], &[0, 0], &pid.to_le_bytes(), fields].concat();
-            writer.event((pid & 1) as u32, *time, &record).unwrap();
+            writer.add_event((pid & 1) as u32, *time, &record).unwrap();
         }
         let path = scratch.0.join(name);
         std::fs::write(&path, writer.finish().unwrap()).unwrap();

@@ -105,7 +105,7 @@ fn meta_pairs() -> Vec<u8> {
 fn cpu_ranges() -> Vec<u8> {
     let mut made = some_events();
     let list = "0-65535,".repeat(4000);
-    made.writer().meta(&[("node0.cpus", list.as_bytes()), ("node1.cpus", b"1")]).unwrap();
+    made.writer().add_metadata(&[("node0.cpus", list.as_bytes()), ("node1.cpus", b"1")]).unwrap();
     made.finish()
 }
 
@@ -351,7 +351,7 @@ fn slabinfo() -> Vec<u8> {
     }
     let mut made = some_events();
     for name in ["slabinfo.before", "slabinfo.after", "slabinfo.1", "slabinfo.2"] {
-        made.writer().file(name, text.as_bytes()).unwrap();
+        made.writer().add_file(name, text.as_bytes()).unwrap();
     }
     made.finish()
 }

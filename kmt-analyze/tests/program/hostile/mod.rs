@@ -118,9 +118,9 @@ fn sums_do_not_overflow() {
     let mut crafted = Crafted::new();
     let mut all = CpuStats::default();
     (all.overrun, all.dropped) = (Some(u64::MAX), Some(u64::MAX));
-    crafted.writer.stats(StatsTaken::After, &[(0, all)]).unwrap();
+    crafted.writer.add_stats(StatsTaken::After, &[(0, all)]).unwrap();
     for n in 0..6 {
-        crafted.writer.lost(n as u32 % 2, Loss::counted(u64::MAX)).unwrap();
+        crafted.writer.add_loss(n as u32 % 2, Loss::counted(u64::MAX)).unwrap();
         let what = What::Alloc {
             kmalloc: n % 2 == 0,
             site: n % 3,

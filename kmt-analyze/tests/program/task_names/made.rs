@@ -252,16 +252,16 @@ impl Recording {
     /// A file without naming events: its table of tasks has them, in the order of CPUs.
     pub fn with_table_alone(&self) -> Vec<u8> {
         let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8)).unwrap();
-        writer.clock(&TraceClock::named("local")).unwrap();
+        writer.add_clock(&TraceClock::named("local")).unwrap();
         for (system, _, text) in self.formats() {
             writer.add_format(system, &text).unwrap();
         }
         let row = |(pid, time, name): (i32, u64, &str)| Task::new(pid, name.as_bytes().to_vec()).since(time);
         let parent = Task::new(PARENT.0, PARENT.1.as_bytes().to_vec());
         let tasks: Vec<Task> = self.naming().into_iter().map(row).chain([parent]).collect();
-        writer.tasks(&tasks).unwrap();
+        writer.add_tasks(&tasks).unwrap();
         for event in self.events.iter().filter(|event| !Self::is_naming(event)) {
-            writer.event(event.cpu, event.time, &self.record(event)).unwrap();
+            writer.add_event(event.cpu, event.time, &self.record(event)).unwrap();
         }
         writer.finish().unwrap()
     }

@@ -1,4 +1,4 @@
-//! A name in an opened directory: what is checked and what is written are the same directory, whatever its path leads
+//! A name in an opened directory: what is checked and what is written are the same directory, also if its path leads
 //! to meanwhile.
 
 use std::ffi::{OsStr, OsString};

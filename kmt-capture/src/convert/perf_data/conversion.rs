@@ -129,11 +129,11 @@ impl SampleConversion {
         let sampled = self.sampling.pairs();
         let pairs: Vec<(&str, &[u8])> = sampled.iter().map(|(key, text)| (*key, text.as_bytes())).collect();
         if !pairs.is_empty() {
-            writer.meta(&pairs)?;
+            writer.add_metadata(&pairs)?;
         }
         if self.corrupt_chains > 0 {
             let count = self.corrupt_chains.to_string();
-            writer.meta(&[("perf/corrupt_chains", count.as_bytes())])?;
+            writer.add_metadata(&[("perf/corrupt_chains", count.as_bytes())])?;
         }
         Ok(totals)
     }

@@ -1,4 +1,4 @@
-//! Events of which perf recorded only some: how many each sample stands for.
+//! Events of which perf recorded only some: how many events a sample represents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -65,7 +65,7 @@ impl Sampling {
         Self { events, sites_max, beyond: 0 }
     }
 
-    /// Counts what a sample stands for, if it is of such an event.
+    /// Counts the events that a sample represents, if it is of such an event.
     pub fn add(&mut self, raw: &[u8], period: Option<u64>, order: ByteOrder) {
         if self.events.is_empty() {
             return;

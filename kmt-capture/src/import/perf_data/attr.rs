@@ -45,7 +45,7 @@ pub mod bits {
 
 impl Attr {
     /// True if samples stand for more events than one. A tracepoint whose samples tell their period is logged each time
-    /// unless a frequency is asked for, whatever its period (`perf_swevent_event`, kernel/events/core.c 3.2 to 7.2).
+    /// unless a frequency is asked for, for any period (`perf_swevent_event`, kernel/events/core.c 3.2 to 7.2).
     pub fn is_sampled(&self) -> bool {
         self.period == 0 || self.period > 1 && self.sample_type & bits::PERIOD == 0
     }
@@ -55,7 +55,7 @@ impl Attr {
         self.kind == TRACEPOINT
     }
 
-    /// Reads one and leaves the cursor behind it.
+    /// Reads one and leaves the cursor after it.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let offset = cursor.offset();
         let kind = cursor.u32("the type of an attribute")?;

@@ -28,7 +28,7 @@ pub struct PerfData<'d> {
     pub order: ByteOrder,
     /// True if it was written to a pipe.
     pub is_pipe: bool,
-    /// Offsets of the first record and behind the last one.
+    /// Offsets of the first record and after the last one.
     pub records: (u64, u64),
     /// Attributes of the events.
     pub attrs: Vec<Attr>,
@@ -53,7 +53,7 @@ const TEXTS: [(u32, &str); 5] =
 const TRACING_DATA: u32 = 1;
 
 impl<'d> PerfData<'d> {
-    /// Reads everything that stands before or behind the records, and records up to the first sample.
+    /// Reads everything before and after the records, and records up to the first sample.
     ///
     /// # Errors
     ///

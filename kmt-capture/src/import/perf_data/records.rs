@@ -13,7 +13,7 @@ pub struct Record<'d> {
     pub offset: u64,
     /// All after its header.
     pub body: &'d [u8],
-    /// Data behind a record that is longer than its header can say.
+    /// Data after a record that is longer than its header can say.
     pub tail: &'d [u8],
     /// Offset of that data.
     pub tail_offset: u64,
@@ -46,7 +46,7 @@ impl Record<'_> {
     pub const HEADER_FEATURE: u32 = 80;
     /// Compressed records.
     pub const COMPRESSED: u32 = 81;
-    /// Compressed records whose size stands in their body (6.16).
+    /// Compressed records whose size is in their body (6.16).
     pub const COMPRESSED2: u32 = 83;
 }
 
@@ -68,7 +68,7 @@ impl<'d> Records<'d> {
     ///
     /// # Errors
     ///
-    /// Returns an error where a record does not end within the bytes; there is no way to go on behind it.
+    /// Returns an error where a record does not end within the bytes; there is no way to go on after it.
     pub fn next_record(&mut self) -> Result<Option<Record<'d>>> {
         if self.cursor.rest().is_empty() {
             return Ok(None);

@@ -3,7 +3,7 @@
 use super::super::cursor::{ImportError, Result};
 use super::PerfData;
 use super::records::{Record, Records};
-use super::sample::{Shapes, Trailer};
+use super::sample::{SampleShapes, Trailer};
 use super::unpack::Unpack;
 
 /// Bytes of events that wait to be sorted, in a file of `len` bytes; beyond that they are passed on unsorted.
@@ -27,12 +27,12 @@ pub enum Item<'a> {
         raw: &'a [u8],
         /// The call chain, as the sample has it.
         chain: &'a [u8],
-        /// Events that it stands for, if it tells.
+        /// Events that it represents, if known.
         period: Option<u64>,
     },
     /// Records of a CPU were lost; uncounted where events were throttled.
     Lost {
-        /// CPU, if told.
+        /// CPU, if known.
         cpu: Option<u32>,
         /// How many.
         count: Option<u64>,
@@ -75,7 +75,7 @@ struct Waiting {
 /// Reads records in the order of time.
 pub struct Rounds<'d> {
     records: Records<'d>,
-    shapes: Shapes,
+    shapes: SampleShapes,
     unpack: Unpack,
     queue: Queue,
     waiting_max: u64,
@@ -101,7 +101,7 @@ impl<'d> Rounds<'d> {
     pub fn new(file: &PerfData<'d>) -> Self {
         Self {
             records: file.records(),
-            shapes: Shapes::new(&file.attrs, file.order),
+            shapes: SampleShapes::new(&file.attrs, file.order),
             unpack: Unpack::new(file.order, file.inflated_max, file.bounds.compressed_record),
             queue: Queue::default(),
             waiting_max: file.bounds.waiting.unwrap_or_else(|| waiting_max(file.bytes.len())),
@@ -189,13 +189,13 @@ impl Queue {
         self.bytes.len().saturating_add(self.waiting.len().saturating_mul(size_of::<Waiting>()))
     }
 
-    fn add(&mut self, record: &Record<'_>, shapes: &Shapes, lost_samples: &mut u64) -> Result<()> {
+    fn add(&mut self, record: &Record<'_>, shapes: &SampleShapes, lost_samples: &mut u64) -> Result<()> {
         /// Samples that a BPF program filtered out.
         const LOST_SAMPLES_BPF: u16 = 1 << 15;
         let time = match record.kind {
             Record::SAMPLE => shapes.sample(record)?.time,
             Record::COMM | Record::FORK => shapes.trailer(record).time,
-            // Without a time of its own a loss stands where it was written.
+            // Without a time of its own a loss is at its place in the file.
             Record::LOST | Record::THROTTLE => match shapes.trailer(record).time {
                 0 => self.newest,
                 time => time,
@@ -207,7 +207,7 @@ impl Queue {
                 }
                 return Ok(());
             }
-            // A compressed record may hold several rounds, and records behind the last one.
+            // A compressed record may hold several rounds, and records after the last one.
             Record::FINISHED_ROUND => {
                 self.ended = Some(std::mem::replace(&mut self.due, self.newest));
                 return Ok(());
@@ -242,7 +242,7 @@ impl Queue {
 }
 
 /// Item of a record; `None` for records of other types.
-fn item<'a>(record: &Record<'a>, time: u64, shapes: &Shapes) -> Option<Item<'a>> {
+fn item<'a>(record: &Record<'a>, time: u64, shapes: &SampleShapes) -> Option<Item<'a>> {
     let int = |at: usize| shapes.int(record.body, at);
     match record.kind {
         Record::SAMPLE => {

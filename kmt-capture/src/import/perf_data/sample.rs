@@ -15,7 +15,7 @@ pub struct Sample<'d> {
     pub time: u64,
     /// CPU.
     pub cpu: u32,
-    /// Events that it stands for, if it tells.
+    /// Events that it represents, if known.
     pub period: Option<u64>,
     /// The kernel's record, `common_type` first; empty if it has none.
     pub raw: &'d [u8],
@@ -26,15 +26,15 @@ pub struct Sample<'d> {
 /// Trailer of records other than samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trailer {
-    /// Time, 0 if not told.
+    /// Time, 0 if unknown.
     pub time: u64,
-    /// CPU, if told.
+    /// CPU, if known.
     pub cpu: Option<u32>,
 }
 
 /// How samples look, by id.
 #[derive(Debug)]
-pub struct Shapes {
+pub struct SampleShapes {
     order: ByteOrder,
     /// The shape of all, if all have the same.
     only: Option<(u64, u64)>,
@@ -46,7 +46,7 @@ pub struct Shapes {
 
 const TRAILER: u64 = bits::TID | bits::TIME | bits::ID | bits::STREAM_ID | bits::CPU | bits::IDENTIFIER;
 
-impl Shapes {
+impl SampleShapes {
     /// As the attributes say.
     pub fn new(attrs: &[Attr], order: ByteOrder) -> Self {
         let shape = |a: &Attr| (a.sample_type, a.read_format);

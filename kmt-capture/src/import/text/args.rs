@@ -5,7 +5,7 @@
 pub struct Arg<'a> {
     /// Text before the key, from the end of the value before.
     pub before: &'a [u8],
-    /// Key; empty where the value stands without one.
+    /// Key; empty for a value without one.
     pub key: &'a [u8],
     /// Name of the field: that of the key, mostly.
     pub name: &'a [u8],
@@ -29,14 +29,14 @@ pub fn args<'a>(text: &'a [u8], most: usize, out: &mut Vec<Arg<'a>>) -> bool {
         let before = text.get(end..start).unwrap_or_default();
         let word = text.get(start..equals).unwrap_or_default();
         out.push(Arg { before, key: word, name: word, value });
-        // What lies between values is one blank, however the value was padded.
+        // Between values is one blank, for any padding.
         end = value_end.saturating_sub(usize::from(following.is_some()));
         key = following;
     }
     true
 }
 
-/// Offsets of the next key and of its equals sign: a word of letters at the start of the text or behind a blank.
+/// Offsets of the next key and of its equals sign: a word of letters at the start of the text or after a blank.
 fn next_key(text: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut at = from;
     loop {

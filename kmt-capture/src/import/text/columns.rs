@@ -3,7 +3,7 @@
 /// When.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// Nanoseconds, and number of digits behind the point.
+    /// Nanoseconds, and number of digits after the point.
     Time(u64, u8),
     /// A number in the unit of a clock that counts otherwise.
     Count(u64),

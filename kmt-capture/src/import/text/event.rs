@@ -9,8 +9,8 @@ use super::args::Arg;
 use super::fields::names_of;
 use super::format::{format, system};
 use super::gfp::GfpNames;
-use super::line_types::Event;
-use super::names::Symbols;
+use super::line_types::TextEvent;
+use super::names::NamedSymbols;
 use super::shape::{Field, Form, Shape, Shapes};
 
 /// All layouts that a text needs.
@@ -26,7 +26,7 @@ pub struct Schema {
     /// Names of allocation flags.
     pub gfp: GfpNames,
     /// Functions.
-    pub symbols: Symbols,
+    pub symbols: NamedSymbols,
     dynamic: Vec<u8>,
     /// Layouts that were tried.
     #[cfg(test)]
@@ -66,7 +66,7 @@ impl Schema {
             count: 0,
             most: bounds.layouts,
             gfp: GfpNames::default(),
-            symbols: Symbols::new(long_size, bounds.functions),
+            symbols: NamedSymbols::new(long_size, bounds.functions),
             dynamic: Vec::new(),
             #[cfg(test)]
             fills: 0,
@@ -74,14 +74,14 @@ impl Schema {
     }
 
     /// The common fields of an event's record, but its type.
-    pub fn common(record: &mut Vec<u8>, event: &Event<'_>, order: ByteOrder) {
+    pub fn common(record: &mut Vec<u8>, event: &TextEvent<'_>, order: ByteOrder) {
         common(record, 0, event, order);
     }
 
     /// Makes the record of an event, common part included.
     pub fn record(
         &mut self,
-        event: &Event<'_>,
+        event: &TextEvent<'_>,
         args: &[Arg<'_>],
         record: &mut Vec<u8>,
     ) -> Result<RecordLayout, Unrecordable> {
@@ -106,7 +106,7 @@ impl Schema {
 
     fn record_of(
         &mut self,
-        event: &Event<'_>,
+        event: &TextEvent<'_>,
         args: &[Arg<'_>],
         record: &mut Vec<u8>,
         shapes: &mut Shapes,
@@ -216,7 +216,7 @@ impl Schema {
     }
 
     /// Fills a record; false if the event has not this layout.
-    fn fill(&mut self, shape: &Shape, event: &Event<'_>, args: &[Arg<'_>], record: &mut Vec<u8>) -> bool {
+    fn fill(&mut self, shape: &Shape, event: &TextEvent<'_>, args: &[Arg<'_>], record: &mut Vec<u8>) -> bool {
         #[cfg(test)]
         {
             self.fills += 1;
@@ -265,7 +265,7 @@ impl Schema {
 }
 
 /// The fields that begin every record.
-fn common(record: &mut Vec<u8>, id: u16, event: &Event<'_>, order: ByteOrder) {
+fn common(record: &mut Vec<u8>, id: u16, event: &TextEvent<'_>, order: ByteOrder) {
     record.clear();
     order.push(record, id.into(), 2);
     let (flags, preempt_count) = flags(event.flags);
@@ -339,7 +339,7 @@ fn decimal(value: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::line::parse;
-    use super::super::line_types::Line;
+    use super::super::line_types::TextLine;
     use super::*;
 
     /// Records of lines `kind: FIELDS`; how many layouts were tried, and how many there are.
@@ -349,7 +349,7 @@ mod tests {
         for fields in lines {
             let mut args = Vec::new();
             let line = format!("  a-1 [000] .... 1.000000: kind: {fields}");
-            let Line::Event(event) = parse(line.as_bytes()) else { panic!("{line}") };
+            let TextLine::Event(event) = parse(line.as_bytes()) else { panic!("{line}") };
             super::super::fields::fields_of(event.name, event.text, 64, &mut args);
             let _ = schema.record(&event, &args, &mut record);
         }

@@ -71,7 +71,7 @@ static LRU: Names = Names {
     ],
 };
 
-/// The fields of an event: its pairs, or what stands at known places of a text without pairs. False if there are more
+/// The fields of an event: its pairs, or the values at known columns of a text without pairs. False if there are more
 /// than `most`, which are left out.
 pub fn fields_of<'a>(event: &[u8], text: &'a [u8], most: usize, out: &mut Vec<Arg<'a>>) -> bool {
     if by_template(event, text, out) {

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use super::args::Arg;
 use super::gfp::GfpNames;
-use super::line_types::Event;
+use super::line_types::TextEvent;
 use super::shape::{Field, Form, Shape};
 
 /// The `format` of a layout, whose `print fmt` gives the text back.
-pub(super) fn format(event: &Event<'_>, args: &[Arg<'_>], shape: &Shape) -> String {
+pub(super) fn format(event: &TextEvent<'_>, args: &[Arg<'_>], shape: &Shape) -> String {
     let name = String::from_utf8_lossy(event.name);
     let mut text = format!(
         "name: {name}\nID: {}\nformat:\n\
@@ -123,7 +123,7 @@ fn escape(print: &mut String, text: &[u8]) {
 }
 
 /// System of an event. Text of the kernel does not tell it; the names of those that reports know are unique.
-pub(super) fn system(event: &Event<'_>) -> String {
+pub(super) fn system(event: &TextEvent<'_>) -> String {
     if let Some(system) = event.system {
         return String::from_utf8_lossy(system).into_owned();
     }

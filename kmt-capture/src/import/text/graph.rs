@@ -1,11 +1,11 @@
 //! Lines of the function graph tracer.
 
 use super::columns::{comm_and_pid, event_column, next_word, number, stamp};
-use super::line_types::{Event, Graph, GraphKind, Line};
+use super::line_types::{Graph, GraphKind, TextEvent, TextLine};
 
 /// The function graph tracer, with times and tasks: `TIME |  CPU)  COMM-PID  | FLAGS |  DURATION |  CALLS`, where CALLS is
 /// `/* EVENT: TEXT */`, or a begin or an end of a function.
-pub(super) fn graph(line: &[u8]) -> Option<Line<'_>> {
+pub(super) fn graph(line: &[u8]) -> Option<TextLine<'_>> {
     let mut rest = line;
     let time = next_column(&mut rest)?;
     let stamp = stamp(&[time, b":"].concat())?.0;
@@ -19,16 +19,16 @@ pub(super) fn graph(line: &[u8]) -> Option<Line<'_>> {
         flags = duration;
         duration = next_column(&mut rest)?;
     }
-    let head = Event { comm, pid, tgid: None, cpu, flags, stamp, system: None, name: b"", text: b"" };
+    let head = TextEvent { comm, pid, tgid: None, cpu, flags, stamp, system: None, name: b"", text: b"" };
     let code = rest.trim_ascii();
     if let Some(text) = code.strip_prefix(b"/* ").and_then(|c| c.strip_suffix(b"*/")) {
         let (system, name, text) = event_column(text.trim_ascii_end())?;
-        return Some(Line::Event(Event { system, name, text, ..head }));
+        return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
     }
     let indent = rest.len() - rest.trim_ascii_start().len();
     let depth = (indent.saturating_sub(2) / 2) as u64;
     let graph = Graph { depth, duration_ns: duration_ns(duration), ..calls(code)? };
-    Some(Line::Graph(Event { system: Some(b"ftrace"), ..head }, graph))
+    Some(TextLine::Graph(TextEvent { system: Some(b"ftrace"), ..head }, graph))
 }
 
 /// `function() {`, `function();`, `} /* function */`, `}`.
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn functions_of_the_graph_tracer() {
         let graph = |line: &str| match parse(line.as_bytes()) {
-            Line::Graph(event, graph) => {
+            TextLine::Graph(event, graph) => {
                 let function = graph.function.map(|f| String::from_utf8_lossy(f).into_owned());
                 (event.cpu, event.pid, graph.kind, graph.depth, function, graph.duration_ns)
             }

@@ -2,29 +2,31 @@
 
 use super::columns::{Stamp, comm_and_pid, event_column, next_word, number, process, stamp};
 use super::graph::graph;
-use super::line_types::{Event, Line};
+use super::line_types::{TextEvent, TextLine};
 
 /// Takes a line apart.
-pub fn parse(line: &[u8]) -> Line<'_> {
+pub fn parse(line: &[u8]) -> TextLine<'_> {
     let line = without_console(line.strip_suffix(b"\r").unwrap_or(line));
     let start = line.trim_ascii_start();
     match start.first() {
-        None => return Line::Remark,
+        None => return TextLine::Remark,
         Some(b'#') => return remark(start),
-        Some(b'=') if start.starts_with(b"=> ") => return Line::Frame(start.get(3..).unwrap_or_default()),
+        Some(b'=') if start.starts_with(b"=> ") => {
+            return TextLine::Frame(start.get(3..).unwrap_or_default());
+        }
         _ => {}
     }
     if let Some(lost) = lost(start) {
         return lost;
     }
     if start.starts_with(b"cpus=") || start.starts_with(b"version = ") || is_switch(start) {
-        return Line::Remark;
+        return TextLine::Remark;
     }
-    let found = brackets(line).or_else(|| graph(line)).or_else(|| latency(line).map(Line::Event));
-    found.or_else(|| chain(line)).unwrap_or(Line::Other)
+    let found = brackets(line).or_else(|| graph(line)).or_else(|| latency(line).map(TextLine::Event));
+    found.or_else(|| chain(line)).unwrap_or(TextLine::Other)
 }
 
-/// True if a line that is [`Line::Other`] looks like a torn event of the allocators.
+/// True if a line that is [`TextLine::Other`] looks like a torn event of the allocators.
 pub fn could_be_event(line: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"kmalloc", b"kfree:", b"kmem_cache_", b"mm_page_"];
     let has = |text: &[u8]| line.windows(text.len()).any(|w| w == text);
@@ -55,7 +57,7 @@ fn is_switch(line: &[u8]) -> bool {
 }
 
 /// `ffffffff8149a2b1 kmem_cache_alloc+0x1b1 ([kernel.kallsyms])`.
-fn chain(line: &[u8]) -> Option<Line<'_>> {
+fn chain(line: &[u8]) -> Option<TextLine<'_>> {
     line.first().filter(|b| b.is_ascii_whitespace())?;
     let mut rest = line;
     let word = next_word(&mut rest)?;
@@ -70,10 +72,10 @@ fn chain(line: &[u8]) -> Option<Line<'_>> {
     let is_user = [&b"([vdso"[..], b"([unknown", b"([stack"].iter().any(|u| object.starts_with(u));
     let is_kernel = object.is_empty() || object.starts_with(b"([") && !is_user;
     let symbol = Some(symbol).filter(|s| !s.is_empty() && !s.starts_with(b"["));
-    is_whole.then_some(Line::Chain(if is_kernel { address } else { 0 }, symbol))
+    is_whole.then_some(TextLine::Chain(if is_kernel { address } else { 0 }, symbol))
 }
 
-fn remark(line: &[u8]) -> Line<'_> {
+fn remark(line: &[u8]) -> TextLine<'_> {
     // "# entries-in-buffer/entries-written: 10458/10458   #P:1"
     const WRITTEN: &[u8] = b"entries-in-buffer/entries-written:";
     let counts = || {
@@ -81,25 +83,25 @@ fn remark(line: &[u8]) -> Line<'_> {
         let counts = line.get(at + WRITTEN.len()..)?.trim_ascii_start();
         let counts = counts.split(|&b| b == b' ').next()?;
         let mut counts = counts.split(|&b| b == b'/').map(number);
-        Some(Line::Written(counts.next()??, counts.next()??))
+        Some(TextLine::Written(counts.next()??, counts.next()??))
     };
-    counts().unwrap_or(Line::Remark)
+    counts().unwrap_or(TextLine::Remark)
 }
 
 /// "CPU:2 [LOST 123 EVENTS]", "CPU:2 [LOST EVENTS]", trace-cmd's "CPU:2 [123 EVENTS DROPPED]".
-fn lost(line: &[u8]) -> Option<Line<'_>> {
+fn lost(line: &[u8]) -> Option<TextLine<'_>> {
     let rest = line.strip_prefix(b"CPU:")?;
     let blank = rest.iter().position(|&b| b == b' ')?;
     let cpu = number(rest.get(..blank)?)?;
     let what = rest.get(blank..)?.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")?;
     let mut words = what.split(|&b| b == b' ');
     let is_loss = what.starts_with(b"LOST") || what.ends_with(b"DROPPED");
-    is_loss.then(|| Line::Lost(u32::try_from(cpu).unwrap_or(u32::MAX), words.find_map(number)))
+    is_loss.then(|| TextLine::Lost(u32::try_from(cpu).unwrap_or(u32::MAX), words.find_map(number)))
 }
 
 /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
-fn brackets(line: &[u8]) -> Option<Line<'_>> {
-    /// Last possible offset of the CPU: behind a name of 15 bytes and columns of numbers.
+fn brackets(line: &[u8]) -> Option<TextLine<'_>> {
+    /// Last possible offset of the CPU: after a name of 15 bytes and columns of numbers.
     const HEAD_LEN: usize = 256;
     let head = line.get(..line.len().min(HEAD_LEN))?;
     let mut from = 0;
@@ -112,8 +114,8 @@ fn brackets(line: &[u8]) -> Option<Line<'_>> {
     None
 }
 
-/// An event whose CPU stands in the brackets that open there.
-fn around(line: &[u8], open: usize) -> Option<Line<'_>> {
+/// An event whose CPU is in the brackets that open there.
+fn around(line: &[u8], open: usize) -> Option<TextLine<'_>> {
     let left = line.get(..open)?;
     if !left.ends_with(b" ") && !left.ends_with(b"\t") {
         return None;
@@ -137,24 +139,24 @@ fn around(line: &[u8], open: usize) -> Option<Line<'_>> {
     let (stamp, behind) = stamp(word)?;
     // Some clocks leave no blank between the time and the event.
     let text = if behind.is_empty() { rest } else { line.get(line.len() - rest.len() - behind.len()..)? };
-    let head = Event { comm, pid, tgid, cpu, flags, stamp, system: None, name: b"", text: b"" };
+    let head = TextEvent { comm, pid, tgid, cpu, flags, stamp, system: None, name: b"", text: b"" };
     behind_columns(head, text)
 }
 
-/// The event, or the function, behind the columns that all lines have.
-fn behind_columns<'a>(head: Event<'a>, text: &'a [u8]) -> Option<Line<'a>> {
+/// The event, or the function, after the columns that all lines have.
+fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a>> {
     if let Some((system, name, text)) = event_column(text) {
-        return Some(Line::Event(Event { system, name, text, ..head }));
+        return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
     }
     let text = text.trim_ascii();
     let at = text.windows(3).position(|w| w == b" <-")?;
     let (function, caller) = (text.get(..at)?, text.get(at + 3..)?);
-    let event = Event { system: Some(b"ftrace"), name: b"function", text: b"", ..head };
-    (!function.is_empty()).then_some(Line::Function(event, function, caller))
+    let event = TextEvent { system: Some(b"ftrace"), name: b"function", text: b"", ..head };
+    (!function.is_empty()).then_some(TextLine::Function(event, function, caller))
 }
 
 /// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has seconds there.
-fn latency(line: &[u8]) -> Option<Event<'_>> {
+fn latency(line: &[u8]) -> Option<TextEvent<'_>> {
     /// Last possible offset of the time.
     const HEAD_LEN: usize = 96;
     let head = line.get(..line.len().min(HEAD_LEN))?;
@@ -164,14 +166,14 @@ fn latency(line: &[u8]) -> Option<Event<'_>> {
 }
 
 /// `COMM-PID CPUFLAGS SECONDS.FRACTION: EVENT: TEXT`, as `trace-cmd report -l` prints it.
-fn latency_in_seconds<'a>(line: &'a [u8], head: &[u8]) -> Option<Event<'a>> {
+fn latency_in_seconds<'a>(line: &'a [u8], head: &[u8]) -> Option<TextEvent<'a>> {
     let colon = head.windows(2).position(|w| w == b": ")?;
     let start = line.get(..colon)?.iter().rposition(|&b| b == b' ')? + 1;
     let (stamp, _) = stamp(line.get(start..=colon)?)?;
     latency_event(line.get(..start)?.trim_ascii_end(), stamp, line.get(colon + 1..)?)
 }
 
-fn latency_at(line: &[u8], us: usize) -> Option<Event<'_>> {
+fn latency_at(line: &[u8], us: usize) -> Option<TextEvent<'_>> {
     let head = line.get(..us)?;
     let colon = line.get(us..)?.iter().take(6).position(|&b| b == b':')? + us;
     let digits = head.iter().rev().take_while(|b| b.is_ascii_digit()).count();
@@ -182,7 +184,7 @@ fn latency_at(line: &[u8], us: usize) -> Option<Event<'_>> {
 }
 
 /// `COMM-PID CPUFLAGS`, when, and `EVENT: TEXT`.
-fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option<Event<'a>> {
+fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option<TextEvent<'a>> {
     let last = head.iter().rposition(|&b| b == b' ')? + 1;
     let word = head.get(last..)?;
     let cpu_len = word.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -191,16 +193,16 @@ fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option
     head = head.get(..last)?.trim_ascii_end();
     let (comm, pid) = comm_and_pid(head)?;
     let (system, name, text) = event_column(text)?;
-    Some(Event { comm, pid, tgid: None, cpu, flags, stamp, system, name, text })
+    Some(TextEvent { comm, pid, tgid: None, cpu, flags, stamp, system, name, text })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn event(line: &str) -> Event<'_> {
+    fn event(line: &str) -> TextEvent<'_> {
         match parse(line.as_bytes()) {
-            Line::Event(event) => event,
+            TextLine::Event(event) => event,
             other => panic!("{line:?}: {other:?}"),
         }
     }
@@ -302,17 +304,17 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_events() {
-        assert_eq!(parse(b""), Line::Remark);
-        assert_eq!(parse(b"# tracer: nop"), Line::Remark);
-        assert_eq!(parse(b"# entries-in-buffer/entries-written: 15/20   #P:1"), Line::Written(15, 20));
-        assert_eq!(parse(b"CPU:2 [LOST 123 EVENTS]"), Line::Lost(2, Some(123)));
-        assert_eq!(parse(b"CPU:2 [LOST EVENTS]"), Line::Lost(2, None));
-        assert_eq!(parse(b"CPU:1 [55 EVENTS DROPPED]"), Line::Lost(1, Some(55)));
-        assert_eq!(parse(b" => do_sys_open"), Line::Frame(b"do_sys_open"));
-        assert_eq!(parse(b"some words"), Line::Other);
-        assert_eq!(parse(b" ------------------------------------------"), Line::Remark);
-        assert_eq!(parse(b" 1)    <idle>-0    =>   kworker-41  "), Line::Remark);
-        let Line::Function(event, function, caller) =
+        assert_eq!(parse(b""), TextLine::Remark);
+        assert_eq!(parse(b"# tracer: nop"), TextLine::Remark);
+        assert_eq!(parse(b"# entries-in-buffer/entries-written: 15/20   #P:1"), TextLine::Written(15, 20));
+        assert_eq!(parse(b"CPU:2 [LOST 123 EVENTS]"), TextLine::Lost(2, Some(123)));
+        assert_eq!(parse(b"CPU:2 [LOST EVENTS]"), TextLine::Lost(2, None));
+        assert_eq!(parse(b"CPU:1 [55 EVENTS DROPPED]"), TextLine::Lost(1, Some(55)));
+        assert_eq!(parse(b" => do_sys_open"), TextLine::Frame(b"do_sys_open"));
+        assert_eq!(parse(b"some words"), TextLine::Other);
+        assert_eq!(parse(b" ------------------------------------------"), TextLine::Remark);
+        assert_eq!(parse(b" 1)    <idle>-0    =>   kworker-41  "), TextLine::Remark);
+        let TextLine::Function(event, function, caller) =
             parse(b"      sh-121   [002] d..1. 1.5: schedule <-do_idle")
         else {
             panic!("no function");
@@ -323,7 +325,7 @@ mod tests {
     #[test]
     fn frames_of_perf() {
         let chain = |line: &str| match parse(line.as_bytes()) {
-            Line::Chain(address, symbol) => {
+            TextLine::Chain(address, symbol) => {
                 (address, symbol.map(|s| String::from_utf8_lossy(s).into_owned()))
             }
             other => panic!("{line:?}: {other:?}"),

@@ -4,13 +4,13 @@ use super::columns::Stamp;
 
 /// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum TextLine<'a> {
     /// An event.
-    Event(Event<'a>),
+    Event(TextEvent<'a>),
     /// A call that the function tracer saw: the function, and who called it.
-    Function(Event<'a>, &'a [u8], &'a [u8]),
+    Function(TextEvent<'a>, &'a [u8], &'a [u8]),
     /// The function graph tracer's begin or end of a function.
-    Graph(Event<'a>, Graph<'a>),
+    Graph(TextEvent<'a>, Graph<'a>),
     /// Events of a CPU were lost before the next one of it; `None` where they were not counted.
     Lost(u32, Option<u64>),
     /// How many events the buffer held and how many were written to it.
@@ -28,7 +28,7 @@ pub enum Line<'a> {
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct TextEvent<'a> {
     /// Name of the task.
     pub comm: &'a [u8],
     /// Thread id.

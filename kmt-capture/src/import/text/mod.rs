@@ -21,6 +21,6 @@ pub use event::{RecordLayout, Schema, Unrecordable};
 pub use fields::fields_of;
 pub use gfp::GfpNames;
 pub use line::{could_be_event, parse};
-pub use line_types::{Event, Graph, GraphKind, Line};
-pub use names::Symbols;
+pub use line_types::{Graph, GraphKind, TextEvent, TextLine};
+pub use names::NamedSymbols;
 pub use survey::TextSurvey;

@@ -6,7 +6,7 @@ use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
 
 /// Functions by name, in the order in which they came.
 #[derive(Debug)]
-pub struct Symbols {
+pub struct NamedSymbols {
     by_name: HashMap<Vec<u8>, usize>,
     rows: Vec<Row>,
     next: u64,
@@ -27,7 +27,7 @@ struct Row {
 /// Room for a function whose size the text does not tell.
 const ROOM: u64 = 0x1_0000;
 
-impl Symbols {
+impl NamedSymbols {
     /// None yet, and at most `most`.
     pub fn new(long_size: usize, most: u64) -> Self {
         let next = if long_size == 8 { 0xffff_ffff_8100_0000 } else { 0xc100_0000 };
@@ -89,7 +89,7 @@ impl Symbols {
 
     fn base(&mut self, name: &[u8], owner: Option<&[u8]>, offset: u64, size: u64) -> Option<u64> {
         if let Some(row) = self.by_name.get(name).and_then(|&at| self.rows.get_mut(at)) {
-            // A size comes late where the text told none at first; the room was kept.
+            // A size comes late where the text had none at first; its room was kept.
             if row.owner.as_deref() == owner && offset < ROOM.max(row.size) {
                 if row.size == 0 && size <= ROOM {
                     row.size = size;
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn functions_get_addresses() {
-        let mut symbols = Symbols::new(8, 100);
+        let mut symbols = NamedSymbols::new(8, 100);
         let first = symbols.address(b"do_fork+0x10/0x80").unwrap();
         assert_eq!(symbols.address(b"do_fork+0x20/0x80"), Some(first + 0x10));
         assert_eq!(symbols.address(b"do_fork"), Some(first - 0x10));

@@ -13,7 +13,7 @@ pub(super) enum Form {
     Hex { prefixed: bool },
     /// A pointer.
     Pointer,
-    /// A decimal number, maybe with B for bytes behind it.
+    /// A decimal number, maybe with B for bytes after it.
     Decimal { bytes: bool },
     /// Allocation flags by name.
     Gfp,

@@ -3,7 +3,7 @@
 use super::columns::Stamp;
 use super::fields::fields_of;
 use super::line::parse;
-use super::line_types::{Event, Line};
+use super::line_types::{TextEvent, TextLine};
 
 /// Properties of a text, from its first events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct TextSurvey {
     pub events: u64,
     /// Size of a `long`, in bytes.
     pub long_size: usize,
-    /// True if pointers are hashes of addresses, as kernels print them since 4.15 where nobody forbids it.
+    /// True if pointers are hashes of addresses, as kernels print them since 4.15 by default.
     pub is_hashed: bool,
     /// True if call sites are functions by name, not addresses.
     pub has_functions: bool,
@@ -35,9 +35,9 @@ impl TextSurvey {
             if events == EVENTS {
                 break;
             }
-            let Event { name, text, stamp, .. } = match parse(line) {
-                Line::Event(event) => event,
-                Line::Function(event, ..) | Line::Graph(event, _) => {
+            let TextEvent { name, text, stamp, .. } = match parse(line) {
+                TextLine::Event(event) => event,
+                TextLine::Function(event, ..) | TextLine::Graph(event, _) => {
                     has_functions = true;
                     event
                 }

@@ -11,7 +11,7 @@ pub const CPUS_MAX: u32 = 65_536;
 
 /// A buffer: the top level, or an instance.
 #[derive(Debug, Clone)]
-pub struct Instance {
+pub struct BufferInstance {
     /// Name; the top level's is empty.
     pub name: String,
     /// Name of its clock, where the file tells it with the buffer (version 7).
@@ -44,7 +44,7 @@ pub struct SubBuffers<'a, 'd> {
     pieces_left: u32,
 }
 
-impl Instance {
+impl BufferInstance {
     /// True if it has data.
     pub fn has_data(&self) -> bool {
         self.cpus.iter().any(|c| c.len > 0)
@@ -71,17 +71,17 @@ impl Instance {
 }
 
 impl<'d> TraceDat<'d> {
-    /// The sub-buffers of a CPU. What the file has lost at its end is told in the second place.
+    /// The sub-buffers of a CPU. The second value is what the file has lost at its end.
     pub fn sub_buffers(
         &self,
-        instance: &Instance,
+        instance: &BufferInstance,
         data: &CpuData,
     ) -> Result<(SubBuffers<'_, 'd>, Option<ImportError>)> {
         self.counted(instance, data, &self.inflating)
     }
 
     /// The first sub-buffers of each CPU, as long as not too much has to be decompressed for them.
-    pub fn first_pieces(&self, instance: &Instance) -> Vec<Cow<'d, [u8]>> {
+    pub fn first_pieces(&self, instance: &BufferInstance) -> Vec<Cow<'d, [u8]>> {
         const ENOUGH: u64 = 32 << 20;
         let inflating = Inflating::new("the first events", ENOUGH);
         let first =
@@ -91,7 +91,7 @@ impl<'d> TraceDat<'d> {
 
     fn counted<'a>(
         &self,
-        instance: &Instance,
+        instance: &BufferInstance,
         data: &CpuData,
         inflating: &'a Inflating,
     ) -> Result<(SubBuffers<'a, 'd>, Option<ImportError>)> {

@@ -6,7 +6,7 @@ mod buffers;
 mod v6;
 mod v7;
 
-pub use buffers::{CpuData, Instance, SubBuffers};
+pub use buffers::{BufferInstance, CpuData, SubBuffers};
 
 use super::bounds::{Bounds, raise};
 use super::cursor::{Cursor, ImportError, Result};
@@ -29,7 +29,7 @@ pub struct TraceDat<'d> {
     /// Other facts.
     pub options: TraceDatOptions,
     /// Buffers, the top level first.
-    pub instances: Vec<Instance>,
+    pub instances: Vec<BufferInstance>,
     /// Facts that were left out, with the reason.
     pub notes: Vec<String>,
     /// Bytes of sections read, which are held in memory.

@@ -3,9 +3,9 @@
 use super::super::cursor::{Cursor, ImportError, Result};
 use super::super::tracing_data::TracingData;
 use super::TraceDat;
-use super::buffers::{CPUS_MAX, CpuData, Instance};
+use super::buffers::{BufferInstance, CPUS_MAX, CpuData};
 
-/// Sections behind the metadata, or at an option's offset.
+/// Sections after the metadata, or at an option's offset.
 enum Tag {
     TraceDatOptions,
     Latency,
@@ -103,9 +103,9 @@ fn tag(cursor: &mut Cursor<'_>) -> Result<Tag> {
     }
 }
 
-fn flyrecord(cursor: &mut Cursor<'_>, cpus: u32, name: String) -> Result<Instance> {
+fn flyrecord(cursor: &mut Cursor<'_>, cpus: u32, name: String) -> Result<BufferInstance> {
     let mut instance =
-        Instance { name, clock: None, page_size: None, cpus: Vec::new(), is_compressed: false };
+        BufferInstance { name, clock: None, page_size: None, cpus: Vec::new(), is_compressed: false };
     for cpu in 0..cpus {
         let offset = cursor.u64("the offset of a CPU's data")?;
         let len = cursor.u64("the length of a CPU's data")?;

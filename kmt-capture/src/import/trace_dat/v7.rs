@@ -7,7 +7,7 @@ use super::super::cursor::{Cursor, ImportError, Result};
 use super::super::inflate::Codec;
 use super::super::tracing_data::{Lines, lines};
 use super::TraceDat;
-use super::buffers::{CPUS_MAX, CpuData, Instance};
+use super::buffers::{BufferInstance, CPUS_MAX, CpuData};
 
 /// A section is compressed.
 const COMPRESSED: u16 = 1;
@@ -103,7 +103,7 @@ impl<'d> TraceDat<'d> {
         Ok(())
     }
 
-    fn buffer(&mut self, option: &mut Cursor<'_>, file: &Cursor<'d>) -> Result<Instance> {
+    fn buffer(&mut self, option: &mut Cursor<'_>, file: &Cursor<'d>) -> Result<BufferInstance> {
         let at = option.u64("the offset of a buffer")?;
         let name = option.text("the name of a buffer")?;
         let clock = option.text("the clock of a buffer")?;
@@ -122,7 +122,7 @@ impl<'d> TraceDat<'d> {
         }
         let flags = Header::read(&mut file.seek(at, "a buffer")?, 3)?.flags;
         let is_compressed = flags & COMPRESSED != 0 && self.codec.is_some();
-        Ok(Instance { name, clock: Some(clock), page_size: Some(page_size), cpus, is_compressed })
+        Ok(BufferInstance { name, clock: Some(clock), page_size: Some(page_size), cpus, is_compressed })
     }
 
     /// The section at `offset`, of that kind.

@@ -18,12 +18,12 @@ pub struct KallsymsSlices<R> {
 }
 
 impl<R: BufRead> KallsymsSlices<R> {
-    /// Of these lines, of about so many bytes each.
+    /// Of these lines, each of about that length in bytes.
     pub fn new(lines: R, slice_len: usize) -> Self {
         Self { lines, text: Vec::new(), next: Vec::new(), is_done: false, slice_len }
     }
 
-    /// Text of the next slice, and the address of the one line at its end that belongs to the slice behind it.
+    /// Text of the next slice, and the address of the one line at its end that belongs to the slice after it.
     pub fn next(&mut self) -> io::Result<Option<(&[u8], Option<u64>)>> {
         self.text.clear();
         self.text.append(&mut self.next);
@@ -68,7 +68,7 @@ pub fn running_modules() -> Vec<Module> {
 }
 
 /// Calls `take` with each slice of /proc/kallsyms, of about `slice_len` bytes, and the address of the kernel's next symbol
-/// behind it. Returns false if there is no such file.
+/// after it. Returns false if there is no such file.
 pub fn for_each_slice(
     slice_len: usize,
     modules: &[Module],

@@ -35,7 +35,7 @@ pub struct UsedSymbols {
     last: Option<(Instant, Duration)>,
 }
 
-/// The last symbol that does not start behind an address.
+/// The last symbol that does not start after an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
     address: u64,
@@ -192,7 +192,7 @@ fn write(writer: &mut Writer, found: &[Found], modules: &[Module]) -> Result<()>
         });
         symbols.push(Symbol { address: *address, size: *size, kind: *kind, owner, name });
     }
-    Ok(writer.symbols(&KernelSymbols { symbols, owners, all_zero: false }, modules)?)
+    Ok(writer.add_symbols(&KernelSymbols { symbols, owners, all_zero: false }, modules)?)
 }
 
 #[cfg(test)]

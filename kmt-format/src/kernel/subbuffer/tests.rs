@@ -53,8 +53,8 @@ impl Page {
         let page = SubBuffer::parse(&bytes, &self.header, self.order).unwrap();
         page.items()
             .filter_map(|item| match item.unwrap() {
-                Item::Event { time, record, .. } => Some((self.order.uint(&record[..2]), time)),
-                Item::Discarded => None,
+                SubBufferItem::Event { time, record, .. } => Some((self.order.uint(&record[..2]), time)),
+                SubBufferItem::Discarded => None,
             })
             .collect()
     }
@@ -154,7 +154,7 @@ fn damage_is_an_error_and_ends_the_walk() {
         let page = page.event(1, 0).head(20, 0);
         let bytes = page.bytes(0, 0, &[]);
         let mut items = SubBuffer::parse(&bytes, &page.header, page.order).unwrap().items();
-        assert!(matches!(items.next(), Some(Ok(Item::Event { .. }))));
+        assert!(matches!(items.next(), Some(Ok(SubBufferItem::Event { .. }))));
         let error = items.next().unwrap().unwrap_err();
         assert_eq!(error.offset(), Some(page.header.data_offset as u64 + 12));
         assert!(items.next().is_none());

@@ -14,8 +14,8 @@ fn printed(name: &str, fields: &str, rest: &[u8], change: impl Fn(PrintEnv<'_>) 
     let mut writer = Writer::new(options).unwrap();
     let format = format!("name: {name}\nID: 5\nformat:\n{COMMON}{fields}\nprint fmt: \"x\"\n");
     writer.add_format("ftrace", &format).unwrap();
-    writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
-    writer.event(0, 1, &[&[0, 5, 0, 0, 0, 0, 0, 7], rest].concat()).unwrap();
+    writer.add_symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
+    writer.add_event(0, 1, &[&[0, 5, 0, 0, 0, 0, 0, 7], rest].concat()).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let chunk = trace.read(&trace.streams()[&0].chunks[0].0).unwrap();
@@ -93,7 +93,7 @@ fn stacks_of_user_space_and_raw_data() {
 #[test]
 fn symbols_by_themselves() {
     let mut writer = crate::write::Writer::new(WriterOptions::new(ORDER, 8).trace_uuid([0; 16])).unwrap();
-    writer.symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
+    writer.add_symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
     let env = PrintEnv::new(ORDER, 8).with_symbols(trace.symbols());

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::{
-    ByteOrder, HeaderPage, Item, KernelSymbols, Module, OrderVote, SubBuffer, parse_kallsyms, parse_modules,
-    vote_byte_order,
+    ByteOrder, HeaderPage, KernelSymbols, Module, OrderVote, SubBuffer, SubBufferItem, parse_kallsyms,
+    parse_modules, vote_byte_order,
 };
 use kmt_format::write::{Writer, WriterLimits, WriterOptions};
 
@@ -26,7 +26,7 @@ pub struct Capture {
 
 pub fn convert(name: &str) -> Capture {
     convert_with(name, WriterLimits::default(), |writer, symbols, modules| {
-        writer.symbols(symbols, modules).unwrap();
+        writer.add_symbols(symbols, modules).unwrap();
     })
 }
 
@@ -73,8 +73,8 @@ pub fn convert_with(
         let list: &mut Vec<(u64, Vec<u8>)> = all.entry(*cpu).or_default();
         for page in raw.chunks(header_page.sub_buffer_len()) {
             for item in SubBuffer::parse(page, &header_page, order).unwrap().items() {
-                if let Item::Event { time, record, .. } = item.unwrap() {
-                    writer.event(*cpu, time, record).unwrap();
+                if let SubBufferItem::Event { time, record, .. } = item.unwrap() {
+                    writer.add_event(*cpu, time, record).unwrap();
                     list.push((time, record.to_vec()));
                 }
             }

@@ -256,13 +256,13 @@ pub fn write(ops: &[Op], order: ByteOrder, long: usize) -> (Vec<u8>, Events, Los
                 *time = time.wrapping_add_signed(step);
                 let seed = if repeat { seed % 4 } else { seed };
                 let (record, event) = record(&CLASSES[class], order, long, *time, seed);
-                writer.event(cpu, *time, &record).unwrap();
+                writer.add_event(cpu, *time, &record).unwrap();
                 events[cpu as usize].push(event);
             }
             Op::Lost { cpu, counted, uncounted } => {
                 let mut loss = Loss::counted(counted);
                 loss.uncounted = uncounted;
-                writer.lost(cpu, loss).unwrap();
+                writer.add_loss(cpu, loss).unwrap();
                 let at = events[cpu as usize].len() as u64;
                 match losses[cpu as usize].last_mut() {
                     Some((last, old)) if *last == at => *old = old.and(loss),

@@ -6,7 +6,7 @@ use kmt_format::kernel::{
 };
 use kmt_format::schema::Meaning;
 use kmt_format::tables::{CgroupRecord, SiteSums, SourceLine};
-use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
+use kmt_format::write::{Keep, Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
 use vector_builder::{classes, file, kernel, model};
 
 pub fn write(layout: &model::Layout, ops: &[model::Op]) -> Vec<u8> {
@@ -47,9 +47,9 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
     let model::Layout { big, long, sub_buffer_len, .. } = *layout;
     match op {
         model::Op::Event(cpu, event) => {
-            writer.event(*cpu, event.time, &kernel::record(event, big, long)).unwrap();
+            writer.add_event(*cpu, event.time, &kernel::record(event, big, long)).unwrap();
         }
-        model::Op::Lost(cpu, lost) => writer.lost(*cpu, loss(lost)).unwrap(),
+        model::Op::Lost(cpu, lost) => writer.add_loss(*cpu, loss(lost)).unwrap(),
         model::Op::Flush(cpu) => writer.flush(*cpu).unwrap(),
         model::Op::SubBuffer(cpu, events, lost) => {
             let how = model::How::default();
@@ -64,19 +64,19 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
                 data_size: sub_buffer_len - 8 - long,
             };
             let bytes = kernel::sub_buffer(events, *lost, *how, layout);
-            let summary = writer.sub_buffer_verbatim(*cpu, &bytes, &page).unwrap();
+            let summary = writer.add_sub_buffer(*cpu, &bytes, &page, Keep::Verbatim, |_, _| true).unwrap();
             assert_eq!((summary.events, summary.loss), (events.len() as u64, loss(lost)));
         }
-        model::Op::Clock(name, ..) => writer.clock(&TraceClock::named(name)).unwrap(),
-        model::Op::Meta(pairs) => writer.meta(pairs).unwrap(),
-        model::Op::File(name, contents, None) => writer.file(name, contents).unwrap(),
-        model::Op::File(name, contents, Some(times)) => writer.file_at(name, contents, *times).unwrap(),
+        model::Op::Clock(name, ..) => writer.add_clock(&TraceClock::named(name)).unwrap(),
+        model::Op::Meta(pairs) => writer.add_metadata(pairs).unwrap(),
+        model::Op::File(name, contents, None) => writer.add_file(name, contents).unwrap(),
+        model::Op::File(name, contents, Some(times)) => writer.add_file_at(name, contents, *times).unwrap(),
         model::Op::Lines(..) | model::Op::Cgroups(..) | model::Op::Sums(..) => table(writer, op),
         model::Op::Tasks(tasks) => {
             let task = |&(time, pid, tgid, comm): &(u64, i32, i32, &str)| {
                 Task::new(pid, comm).tgid(tgid).since(time)
             };
-            writer.tasks(&tasks.iter().map(task).collect::<Vec<_>>()).unwrap();
+            writer.add_tasks(&tasks.iter().map(task).collect::<Vec<_>>()).unwrap();
         }
         model::Op::Stats(rows) => stats(writer, rows),
         model::Op::Symbols(owners, rows, _) => {
@@ -91,7 +91,7 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
             };
             let modules: Vec<Module> =
                 owners.iter().map(|&(name, base, size)| Module { name: name.into(), base, size }).collect();
-            writer.symbols(&symbols, &modules).unwrap();
+            writer.add_symbols(&symbols, &modules).unwrap();
         }
         model::Op::Unknown(..) | model::Op::Append => unreachable!("not for this writer"),
     }
@@ -107,7 +107,7 @@ fn table(writer: &mut Writer, op: &model::Op) {
                     (row.line, row.depth) = (line as u32, depth as u16);
                     row
                 };
-            writer.lines(&lines.iter().map(line).collect::<Vec<_>>()).unwrap();
+            writer.add_lines(&lines.iter().map(line).collect::<Vec<_>>()).unwrap();
         }
         model::Op::Cgroups(cgroups) => {
             let cgroup = |&(time, id, pid, hierarchy, path): &(u64, u64, i32, u64, &'static str)| {
@@ -115,7 +115,7 @@ fn table(writer: &mut Writer, op: &model::Op) {
                 (row.time, row.id, row.hierarchy) = (time, id, hierarchy as u32);
                 row
             };
-            writer.cgroups(&cgroups.iter().map(cgroup).collect::<Vec<_>>()).unwrap();
+            writer.add_cgroups(&cgroups.iter().map(cgroup).collect::<Vec<_>>()).unwrap();
         }
         model::Op::Sums(sums) => {
             let sums =
@@ -125,7 +125,7 @@ fn table(writer: &mut Writer, op: &model::Op) {
                     [row.events, row.bytes_req, row.bytes_alloc] = numbers;
                     row
                 });
-            writer.sums(&sums.collect::<Vec<_>>()).unwrap();
+            writer.add_sums(&sums.collect::<Vec<_>>()).unwrap();
         }
         _ => unreachable!("no table"),
     }
@@ -148,10 +148,11 @@ fn stats(writer: &mut Writer, rows: &[(u32, u64, [Option<u64>; 11])]) {
             stats
         };
         match group[0].1 {
-            2 => writer.writer_stats(&group.iter().map(|(cpu, _, n)| (*cpu, own(n))).collect::<Vec<_>>()),
+            2 => writer.add_writer_stats(&group.iter().map(|(cpu, _, n)| (*cpu, own(n))).collect::<Vec<_>>()),
             taken => {
                 let taken = if taken == 0 { StatsTaken::Before } else { StatsTaken::After };
-                writer.stats(taken, &group.iter().map(|(cpu, _, n)| (*cpu, kernel(n))).collect::<Vec<_>>())
+                writer
+                    .add_stats(taken, &group.iter().map(|(cpu, _, n)| (*cpu, kernel(n))).collect::<Vec<_>>())
             }
         }
         .unwrap();

@@ -11,7 +11,7 @@ pub struct PageRow {
     pub alloc_bytes: u64,
     /// Frees of them.
     pub frees: u64,
-    /// Where it was last allocated.
+    /// Call site of its last allocation.
     pub call_site: u64,
 }
 
@@ -42,7 +42,7 @@ struct LivePage {
 /// Flags by number, with their text.
 pub type Gfp = BTreeMap<u32, String>;
 
-/// What perf knows of pages.
+/// Pages as perf knows them.
 #[derive(Debug, Default)]
 pub struct PerfPages {
     live: BTreeMap<u64, LivePage>,

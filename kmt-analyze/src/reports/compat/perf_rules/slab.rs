@@ -41,7 +41,7 @@ struct Pointer {
     cpu: Option<u32>,
 }
 
-/// What perf knows of slab objects.
+/// Slab objects as perf knows them.
 #[derive(Debug, Default)]
 pub struct Slab {
     pointers: BTreeMap<u64, Pointer>,

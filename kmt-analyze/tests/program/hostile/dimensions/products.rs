@@ -93,7 +93,7 @@ pub fn symbol_owners(count: u64) -> Vec<u8> {
         owners: names.iter().map(Vec::as_slice).collect(),
         all_zero: false,
     };
-    made.writer().symbols(&table, &[]).unwrap();
+    made.writer().add_symbols(&table, &[]).unwrap();
     (0..count).for_each(|i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64));
     made.finish()
 }
@@ -112,7 +112,7 @@ pub fn renames(count: u64) -> Vec<u8> {
     naming_class(&mut made, 20);
     let rows: Vec<Task> =
         (0..count).map(|i| Task::new(7, format!("row{i}")).since(1_000_000 + i * 150)).collect();
-    made.writer().tasks(&rows).unwrap();
+    made.writer().add_tasks(&rows).unwrap();
     for i in 0..count {
         made.event(0, 20, 7, &rename(i));
         made.kmalloc(1, 7, SITE, HEAP + i * 64);
@@ -164,7 +164,7 @@ pub fn snapshots(snapshots: u64, sites: u64) -> Vec<u8> {
     let text = "slabinfo - version: 2.1\nkmalloc-64 1 1 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n";
     for i in 0..snapshots {
         let from = 1_000_000 + i * sites * 100 / snapshots;
-        made.writer().file_at("slabinfo", text.as_bytes(), (from, from + 10)).unwrap();
+        made.writer().add_file_at("slabinfo", text.as_bytes(), (from, from + 10)).unwrap();
     }
     (0..sites).for_each(|i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64));
     made.kfree(0, SITE, HEAP);

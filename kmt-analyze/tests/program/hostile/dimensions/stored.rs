@@ -30,7 +30,7 @@ pub fn losses(count: u64) -> Vec<u8> {
     for i in 0..count {
         let cpu = (i % 4) as u32;
         (0..4).for_each(|k| made.kmalloc(cpu, 7, SITE + k * 16, HEAP + (i * 4 + k) * 64));
-        made.writer().lost(cpu, Loss::counted(i % 7 + 1)).unwrap();
+        made.writer().add_loss(cpu, Loss::counted(i % 7 + 1)).unwrap();
     }
     made.finish()
 }

@@ -29,7 +29,7 @@ fn with_symbols(count: u64, step: u64) -> Vec<u8> {
         name,
     });
     let table = KernelSymbols { symbols: symbols.collect(), owners: Vec::new(), all_zero: false };
-    made.writer().symbols(&table, &[]).unwrap();
+    made.writer().add_symbols(&table, &[]).unwrap();
     (0..count / 10).for_each(|i| made.kmalloc(0, 7, SITE + i * 160 + 4, HEAP + i * 64));
     made.finish()
 }
@@ -54,7 +54,7 @@ fn with_lines(count: u64, place: impl Fn(u64) -> (u64, u16)) -> Vec<u8> {
         (row.line, row.depth) = (i as u32, depth);
         row
     });
-    made.writer().lines(&rows.collect::<Vec<_>>()).unwrap();
+    made.writer().add_lines(&rows.collect::<Vec<_>>()).unwrap();
     (0..count).for_each(|i| made.kmalloc(0, 7, place(i).0, HEAP + i * 64));
     made.finish()
 }
@@ -68,7 +68,7 @@ pub fn sums(count: u64) -> Vec<u8> {
         (row.bytes_req, row.bytes_alloc) = (Some(i * 60), Some(i * 64));
         row
     });
-    made.writer().sums(&rows.collect::<Vec<_>>()).unwrap();
+    made.writer().add_sums(&rows.collect::<Vec<_>>()).unwrap();
     (0..1_000).for_each(|i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64));
     made.finish()
 }
@@ -78,7 +78,7 @@ pub fn counters(count: u64) -> Vec<u8> {
     let mut made = few();
     let counters = CpuStats::parse("entries: 1\noverrun: 2\nread events: 3\n").unwrap();
     let rows: Vec<(u32, CpuStats)> = (0..count as u32).map(|cpu| (cpu, counters)).collect();
-    made.writer().stats(StatsTaken::After, &rows).unwrap();
+    made.writer().add_stats(StatsTaken::After, &rows).unwrap();
     made.finish()
 }
 
@@ -88,7 +88,7 @@ pub fn slabinfo_lines(count: u64) -> Vec<u8> {
     for name in ["slabinfo.before", "slabinfo.after"] {
         let line = |i| format!("c{i} {i} {i} 64 64 1 : tunables 0 0 0 : slabdata {i} {i} 0\n");
         let text = "slabinfo - version: 2.1\n".to_owned() + &(0..count).map(line).collect::<String>();
-        made.writer().file(name, text.as_bytes()).unwrap();
+        made.writer().add_file(name, text.as_bytes()).unwrap();
     }
     made.finish()
 }
@@ -96,7 +96,7 @@ pub fn slabinfo_lines(count: u64) -> Vec<u8> {
 /// Attached files of many names.
 pub fn files(count: u64) -> Vec<u8> {
     let mut made = few();
-    (0..count).for_each(|i| made.writer().file(&format!("file{i}"), b"a line\n").unwrap());
+    (0..count).for_each(|i| made.writer().add_file(&format!("file{i}"), b"a line\n").unwrap());
     made.finish()
 }
 
@@ -105,7 +105,7 @@ pub fn keys(count: u64) -> Vec<u8> {
     let mut made = few();
     let keys: Vec<String> = (0..count).map(|i| format!("key{i}")).collect();
     let pairs: Vec<(&str, &[u8])> = keys.iter().map(|key| (key.as_str(), &b"value"[..])).collect();
-    made.writer().meta(&pairs).unwrap();
+    made.writer().add_metadata(&pairs).unwrap();
     made.finish()
 }
 
@@ -116,7 +116,7 @@ pub fn cpu_ranges(count: u64) -> Vec<u8> {
         let ranges: Vec<String> = (0..count).map(|i| (i * 2 + first).to_string()).collect();
         ranges.join(",").into_bytes()
     };
-    made.writer().meta(&[("node0.cpus", &list(0)), ("node1.cpus", &list(1))]).unwrap();
+    made.writer().add_metadata(&[("node0.cpus", &list(0)), ("node1.cpus", &list(1))]).unwrap();
     made.finish()
 }
 

@@ -20,7 +20,7 @@ pub fn tasks(count: u64) -> Vec<u8> {
 pub fn rows(count: u64) -> Vec<u8> {
     let mut made = Made::default();
     let row = |i: u64| Task::new(i as i32, format!("task{i}")).tgid((i / 10 * 10) as i32);
-    made.writer().tasks(&(0..count).map(row).collect::<Vec<_>>()).unwrap();
+    made.writer().add_tasks(&(0..count).map(row).collect::<Vec<_>>()).unwrap();
     (0..count * 2).for_each(|i| made.kmalloc(0, (i % count) as i32, SITE, HEAP + i * 64));
     made.finish()
 }
@@ -58,7 +58,7 @@ fn in_cgroups(count: u64, pid: impl Fn(u64) -> i32) -> Vec<u8> {
         row.time = 1_000_000 + i * 100;
         row
     });
-    made.writer().cgroups(&rows.collect::<Vec<_>>()).unwrap();
+    made.writer().add_cgroups(&rows.collect::<Vec<_>>()).unwrap();
     (0..count).for_each(|i| made.kmalloc(0, pid(i), SITE, HEAP + i * 64));
     made.finish()
 }

@@ -12,7 +12,7 @@ use crate::record::command::Signals;
 use crate::record::line::{self, Line};
 
 /// The output, and the signals that end waiting for a reader that does not read.
-pub(super) struct Sink {
+pub(in crate::record) struct Sink {
     pub output: Output,
     pub signals: Signals,
     /// Events in what was written.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use kmt_format::kernel::HeaderPage;
+use kmt_format::kernel::{ByteOrder, HeaderPage};
+use kmt_format::write::Keep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Session;
-use crate::decode::NATIVE_ORDER;
+use super::Recorder;
+use super::cpu::Cpu;
 use crate::failure::{Failure, Result};
 
 /// Sub-buffers of one CPU before the next one's turn.
@@ -14,14 +15,14 @@ const DRAIN_MAX: usize = 256;
 /// The same where the end of the file is near.
 const DRAIN_MAX_NEAR_END: usize = 8;
 
-impl Session {
+impl Recorder {
     /// Waits until a buffer fills, something else happens, or the time is over. Kernels that cannot wait for a
     /// buffer to fill would wake us at every event.
     pub(super) fn wait(&self, timeout: Duration, can_wait: bool) {
         let mut fds: Vec<PollFd<'_>> =
             self.sink.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         if can_wait {
-            fds.extend(self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)));
+            fds.extend(self.cpus.iter().map(|cpu| PollFd::new(&cpu.ring, PollFlags::IN)));
         }
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
         // An interruption is as good as a timeout: everything is looked at afterwards.
@@ -30,24 +31,21 @@ impl Session {
 
     /// Empties all buffers as far as they were filled when their turn came.
     pub(super) fn drain_round(&mut self) -> Result<()> {
-        let mut drained = vec![0u64; self.rings.len()];
+        self.cpus.iter_mut().for_each(|cpu| cpu.drained = 0);
         self.room.update(self.sink.output.len());
         self.keep_room_for_symbols();
         loop {
             let mut again = false;
-            for (index, drained) in drained.iter_mut().enumerate() {
-                let count = self.drain_ring(index, drained)?;
-                again |= count == DRAIN_MAX;
+            for index in 0..self.cpus.len() {
+                again |= self.drain_ring(index)? == DRAIN_MAX;
             }
-            if self.room.reached.is_some() {
-                break;
-            }
-            if !again || drained.iter().any(|&d| d > 2 * self.buffer_len.max(1 << 20)) {
+            let is_late = |cpu: &Cpu| cpu.drained > 2 * self.buffer_len.max(1 << 20);
+            if self.room.reached.is_some() || !again || self.cpus.iter().any(is_late) {
                 break;
             }
         }
         self.follow_threads()?;
-        let most = drained.into_iter().max().unwrap_or(0);
+        let most = self.cpus.iter().map(|cpu| cpu.drained).max().unwrap_or(0);
         let fill = 100.0 * most as f64 / self.buffer_len.max(1) as f64;
         self.fill_percent = self.fill_percent.max(fill.min(100.0));
         self.recent_fill_percent = fill.max(self.recent_fill_percent * 0.95);
@@ -73,68 +71,59 @@ impl Session {
         let before = self.plan.pids.clone();
         self.plan.set_pids(before.iter().copied().chain(threads).collect());
         if self.plan.in_user_space && !was_in_user_space {
-            self.status.clear();
-            if self.decoder.verbatim {
+            if self.keep == Keep::Verbatim {
                 // Sub-buffers are kept as they are: the recorder can leave nothing out of them.
                 (self.plan.pids, self.plan.in_user_space) = (before, false);
                 self.names.watch_none();
-                kmt_common::message!(
-                    "warning: threads that start from now on are not recorded: the filter of --pid is full, and --raw keeps the kernel's sub-buffers as they are"
-                );
+                self.notices.push("warning: threads that start from now on are not recorded: the filter of --pid is full, and --raw keeps the kernel's sub-buffers as they are".to_owned());
                 return Ok(());
             }
-            kmt_common::message!(
-                "note: the filter of --pid is full: from now on the recorder leaves out the allocations of other tasks"
-            );
+            self.notices.push("note: the filter of --pid is full: from now on the recorder leaves out the allocations of other tasks".to_owned());
         }
-        let long_size = self.decoder.header_page.long_size();
-        self.tasks.follow(&self.plan, &self.setup.dir, NATIVE_ORDER, long_size);
+        let long_size = self.layout.long_size();
+        self.tasks.follow(&self.plan, &self.setup.dir, ByteOrder::NATIVE, long_size);
         if was_in_user_space {
             return Ok(());
         }
         if let Err(failure) = self.setup.filter_tasks(&self.plan) {
-            self.status.clear();
-            kmt_common::message!("warning: threads that start from now on are not recorded: {failure}");
+            self.notices.push(format!("warning: threads that start from now on are not recorded: {failure}"));
             self.names.watch_none();
         }
         Ok(())
     }
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
-    pub(super) fn drain_ring(&mut self, index: usize, drained: &mut u64) -> Result<usize> {
-        let Self { rings, stats, writer, decoder, names, exits, tasks, buffer, sink, room, .. } = self;
-        let (Some(ring), Some((cpu, stats))) = (rings.get_mut(index), stats.get_mut(index)) else {
-            return Ok(0);
-        };
-        let header = decoder.header_page;
+    fn drain_ring(&mut self, index: usize) -> Result<usize> {
+        let Self { cpus, writer, layout, names, exits, tasks, buffer, sink, room, notices, .. } = self;
+        let Some(cpu) = cpus.get_mut(index) else { return Ok(0) };
+        let number = cpu.number();
         // Where the file may end any time, no CPU may get far ahead of the others.
         let most = if room.is_near(writer) { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
         for count in 0..most {
             if room.is_used_up(writer) {
                 return Ok(count);
             }
-            let bytes = match ring.next(buffer) {
+            let bytes = match cpu.ring.next(buffer) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(count),
                 Err(error) => {
-                    return Err(Failure::new(format!("reading the ring buffer of CPU {cpu}: {error}")));
+                    return Err(Failure::new(format!("reading the ring buffer of CPU {number}: {error}")));
                 }
             };
-            *drained += bytes.len() as u64;
-            let is_begun = is_begun(bytes, &header);
+            cpu.drained += bytes.len() as u64;
+            let is_begun = is_begun(bytes, layout);
             let see = |time, record: &[u8]| {
                 names.see(time, record);
                 exits.iter_mut().for_each(|exits| exits.see(time, record));
-                tasks.keeps(*cpu, record)
+                tasks.keeps(number, record)
             };
-            if let Err(error) = decoder.sub_buffer(writer, *cpu, bytes, stats, see) {
-                stats.sub_buffers_damaged += 1;
-                if stats.sub_buffers_damaged == 1 {
-                    kmt_common::message!(
-                        "warning: a sub-buffer of CPU {cpu} cannot be decoded completely: {error}"
-                    );
-                }
-                decoder.damaged(writer, *cpu)?;
+            let found = writer.add_sub_buffer(number, bytes, layout, self.keep, see)?;
+            cpu.stats.add(bytes.len(), &found);
+            self.lost = self.lost.and(found.loss);
+            if let Some(damage) = found.damage.filter(|_| cpu.stats.sub_buffers_damaged == 1) {
+                notices.push(format!(
+                    "warning: a sub-buffer of CPU {number} cannot be decoded completely: {damage}"
+                ));
             }
             sink.emit(writer)?;
             // To go after the writer would be a system call for a handful of events.
@@ -149,6 +138,6 @@ impl Session {
 /// True if the kernel has just begun to write to a sub-buffer: a quarter of it is used at most. One that it is done with
 /// has more in it, unless its next event took three quarters of a sub-buffer.
 fn is_begun(bytes: &[u8], header: &HeaderPage) -> bool {
-    let commit = NATIVE_ORDER.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
+    let commit = ByteOrder::NATIVE.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
     (commit & 0x07ff_ffff) as usize <= header.data_size / 4
 }

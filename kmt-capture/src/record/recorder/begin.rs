@@ -3,24 +3,24 @@
 use std::path::Path;
 
 use kmt_format::kernel::TraceClock;
-use kmt_format::write::WriterStats;
 
-use super::Session;
+use super::Recorder;
+use super::cpu::Cpu;
 use crate::failure::{Failure, Result};
 use crate::record::cpus::online;
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
-use crate::record::{RecordOptions, description, status};
+use crate::record::{RecordOptions, console, description};
 use kmt_common::text::count;
 
-impl Session {
+impl Recorder {
     /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
-    pub(super) fn describe(&mut self, options: &RecordOptions) -> Result<()> {
+    pub(in crate::record) fn describe(&mut self, options: &RecordOptions) -> Result<()> {
         self.formats()?;
-        let sub_buffer_len = self.decoder.header_page.sub_buffer_len();
+        let sub_buffer_len = self.layout.sub_buffer_len();
         let writer = &mut self.writer;
-        writer.clock(&TraceClock::named(&self.setup.clock))?;
+        writer.add_clock(&TraceClock::named(&self.setup.clock))?;
         description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
         let before = writer.finished_len();
         let missing = snapshot::write(writer, When::Before)?;
@@ -31,7 +31,7 @@ impl Session {
         self.emit()?;
         let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
         if !modules.is_empty() {
-            self.writer.file("modules", modules.as_bytes())?;
+            self.writer.add_file("modules", modules.as_bytes())?;
         }
         match self.symbols(options)? {
             symbols::Outcome::Zeroed => self.plan.notes.push(
@@ -48,7 +48,7 @@ impl Session {
         self.clock_pair()?;
         // Last: between this and the first event no task should change its name.
         self.names.running();
-        self.writer.tasks(&self.names.take())?;
+        self.writer.add_tasks(&self.names.take())?;
         self.emit()
     }
 
@@ -90,7 +90,7 @@ impl Session {
         for name in self.setup.top.names("events/ftrace") {
             let name = format!("events/ftrace/{}/format", name.to_string_lossy());
             if let Some(text) = self.setup.top.read(&name) {
-                // Whatever of these we cannot read hardly ever occurs, and is told as damage where it does.
+                // Those that cannot be read hardly ever occur, and are damage if they do.
                 let _ = self.writer.add_format("ftrace", &text);
             }
         }
@@ -99,44 +99,46 @@ impl Session {
     }
 
     /// Opens the buffers of CPUs that are there and were not before.
-    pub(super) fn open_rings(&mut self) {
+    pub(in crate::record) fn open_rings(&mut self) {
         for cpu in online(&self.setup) {
-            if self.refused.contains(&cpu) || self.rings.iter().any(|ring| ring.cpu == cpu) {
+            if self.refused.contains(&cpu) || self.cpus.iter().any(|known| known.number() == cpu) {
                 continue;
             }
             match Ring::open(&self.setup.dir, cpu) {
-                Ok(ring) => {
-                    self.rings.push(ring);
-                    self.stats.push((cpu, WriterStats::default()));
-                }
+                Ok(ring) => self.cpus.push(Cpu::new(ring)),
                 Err(error) => {
-                    self.status.clear();
-                    kmt_common::message!("warning: the ring buffer of CPU {cpu} cannot be read: {error}");
+                    self.notices
+                        .push(format!("warning: the ring buffer of CPU {cpu} cannot be read: {error}"));
                     self.refused.push(cpu);
                 }
             }
         }
     }
 
-    pub(super) fn announce(&mut self, path: &Path, options: &RecordOptions, buffer_kb: u64) {
-        let notes: Vec<String> = self.setup.notes.drain(..).chain(self.plan.notes.drain(..)).collect();
-        if !options.quiet {
-            notes.iter().for_each(|note| kmt_common::message!("note: {note}"));
-            let until = match (&options.duration, options.command.first()) {
-                (Some(duration), _) => format!("for {} s; Ctrl-C stops earlier", duration.as_secs_f64()),
-                (None, Some(command)) => {
-                    format!("while {} runs; Ctrl-C stops earlier", command.to_string_lossy())
-                }
-                (None, None) => "until Ctrl-C".to_owned(),
-            };
-            kmt_common::message!(
-                "recording {} on {} to {}: {} of buffer per CPU, clock {}, {until}",
-                self.plan.summary(),
-                count(self.rings.len() as u64, "CPU"),
-                if options.line.is_some() { "the connection".into() } else { path.display().to_string() },
-                status::bytes(buffer_kb << 10),
-                self.setup.clock,
-            );
-        }
+    /// Notes on the recording, and a line that says of what it is.
+    pub(in crate::record) fn announcement(
+        &mut self,
+        path: &Path,
+        options: &RecordOptions,
+        buffer_kb: u64,
+    ) -> Vec<String> {
+        let notes = self.setup.notes.drain(..).chain(self.plan.notes.drain(..));
+        let mut lines: Vec<String> = notes.map(|note| format!("note: {note}")).collect();
+        let until = match (&options.duration, options.command.first()) {
+            (Some(duration), _) => format!("for {} s; Ctrl-C stops earlier", duration.as_secs_f64()),
+            (None, Some(command)) => {
+                format!("while {} runs; Ctrl-C stops earlier", command.to_string_lossy())
+            }
+            (None, None) => "until Ctrl-C".to_owned(),
+        };
+        lines.push(format!(
+            "recording {} on {} to {}: {} of buffer per CPU, clock {}, {until}",
+            self.plan.summary(),
+            count(self.cpus.len() as u64, "CPU"),
+            if options.line.is_some() { "the connection".into() } else { path.display().to_string() },
+            console::bytes(buffer_kb << 10),
+            self.setup.clock,
+        ));
+        lines
     }
 }

@@ -1,5 +1,6 @@
-//! The line of live status, on a terminal.
+//! Messages to people, and the line of live status on a terminal. Both are dropped where standard error cannot be written.
 
+use std::fmt::Arguments;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -16,22 +17,38 @@ pub struct Totals {
     pub fill_percent: f64,
 }
 
-/// Writes the line anew every second.
+/// Messages, and a line that is written again every second.
 #[derive(Debug)]
-pub struct Status {
+pub struct Console {
+    is_quiet: bool,
+    /// Standard error is a terminal, and the line is asked for.
     is_on: bool,
+    /// The other end of a line shows the status.
     is_line: bool,
     start: Instant,
     last: (Instant, u64),
     is_shown: bool,
 }
 
-impl Status {
-    /// Shown if standard error is a terminal and nobody asked for quiet.
-    pub fn new(quiet: bool, is_line: bool) -> Self {
+impl Console {
+    /// A console; the line is shown if standard error is a terminal.
+    pub fn new(is_quiet: bool, is_line: bool) -> Self {
         let now = Instant::now();
-        let is_on = !quiet && std::io::stderr().is_terminal();
-        Self { is_on, is_line, start: now, last: (now, 0), is_shown: false }
+        let is_on = !is_quiet && std::io::stderr().is_terminal();
+        Self { is_quiet, is_on, is_line, start: now, last: (now, 0), is_shown: false }
+    }
+
+    /// Prints a message.
+    pub fn print(&mut self, message: Arguments<'_>) {
+        self.clear();
+        kmt_common::message!("{message}");
+    }
+
+    /// Prints a message, unless the console is quiet.
+    pub fn say(&mut self, message: Arguments<'_>) {
+        if !self.is_quiet {
+            self.print(message);
+        }
     }
 
     /// Shows the totals, or returns the text for the other end of a line.

@@ -4,11 +4,11 @@ use std::fs::File;
 
 use kmt_format::write::Writer;
 
-use super::Session;
+use super::Recorder;
 use crate::failure::Result;
 use crate::record::RecordOptions;
+use crate::record::console;
 use crate::record::snapshot::meminfo;
-use crate::record::status;
 
 /// Magic numbers of file systems in memory (include/uapi/linux/magic.h).
 const TMPFS: u32 = 0x0102_1994;
@@ -21,12 +21,12 @@ const MEMORY_MARGIN: (u64, u64) = (4 << 20, 256 << 20);
 /// Bytes at the end of a file besides snapshots: names, symbols, counters, keys, and rows of the index for all of them.
 const END_LEN: u64 = 24 << 10;
 
-/// From so many bytes before the end on buffers are emptied in small turns.
+/// From this number of bytes before the end on buffers are emptied in small turns.
 const NEAR: u64 = 4 << 20;
 
 /// Reasons to end a recording when the file gets too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(in crate::record) enum Bound {
     /// --max-size.
     Asked,
     /// The file system is full.
@@ -52,7 +52,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// For a file that may have so many bytes.
+    /// For a file that may have this number of bytes.
     pub fn new(file: Option<File>, asked: Option<u64>) -> Self {
         let file = file.filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()));
         Self { file, end_len: END_LEN, symbols_len: 0, asked, bound: None, reached: None }
@@ -120,16 +120,16 @@ fn from_memory(available: u64, total: u64) -> u64 {
     available.saturating_sub((total / 8).clamp(MEMORY_MARGIN.0, MEMORY_MARGIN.1))
 }
 
-impl Session {
+impl Recorder {
     /// Ends reading of buffers that the file has no room for: what is left in them is counted as lost there.
     pub(super) fn leave_the_rest(&mut self) -> Result<u64> {
         self.read_counters();
         let mut rest = 0;
-        for (cpu, counters) in &self.counters {
-            let counted = counters.entries.unwrap_or(0);
+        for cpu in &self.cpus {
+            let counted = cpu.counters.and_then(|counters| counters.entries).unwrap_or(0);
             if counted > 0 {
                 let loss = kmt_format::Loss::counted(counted);
-                self.writer.lost(*cpu, loss)?;
+                self.writer.add_loss(cpu.number(), loss)?;
                 rest += counted;
             }
         }
@@ -138,8 +138,8 @@ impl Session {
 }
 
 /// Why a recording ended that a bound has ended, and what of it is not in the file.
-pub(super) fn reason(bound: Bound, left: u64, options: &RecordOptions) -> String {
-    let max = options.max_size.map_or_else(String::new, status::bytes);
+pub(in crate::record) fn reason(bound: Bound, left: u64, options: &RecordOptions) -> String {
+    let max = options.max_size.map_or_else(String::new, console::bytes);
     let why = match bound {
         Bound::Asked => format!("stopped at --max-size {max}"),
         Bound::Disk => "stopped: the file system of the output is full".to_owned(),
@@ -156,7 +156,7 @@ pub(super) fn reason(bound: Bound, left: u64, options: &RecordOptions) -> String
 }
 
 /// True if a folder is in memory.
-pub(super) fn is_in_memory(folder: &std::path::Path) -> bool {
+pub(in crate::record) fn is_in_memory(folder: &std::path::Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|found| [TMPFS, RAMFS].contains(&(found.f_type as u32)))
 }
 

@@ -1,35 +1,34 @@
-//! One recording from begin to end.
+//! A recording: takes events from the kernel to the file, and prints nothing. Its notices are for the program around it.
 
 mod begin;
+mod cpu;
 mod drain;
 mod end;
-mod room;
-mod sink;
+pub(super) mod room;
+pub(super) mod sink;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kmt_format::Compression;
-use kmt_format::kernel::{CpuStats, HeaderPage};
-use kmt_format::write::{StatsTaken, Writer, WriterLimits, WriterOptions, WriterStats};
+use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
+use kmt_format::write::{Keep, Loss, StatsTaken, Writer, WriterLimits, WriterOptions};
 
-use self::end::{Ending, tell};
-use self::room::{Room, is_in_memory};
+use self::cpu::Cpu;
+use self::room::{Bound, Room};
 use self::sink::Sink;
 use super::command::Running;
+use super::console::Totals;
 use super::cpus::online;
 use super::exits::Exits;
 use super::line;
 use super::plan::Plan;
-use super::ring::Ring;
 use super::setup::Setup;
-use super::status::{Status, Totals};
 use super::symbols::{Symbols, UsedSymbols};
 use super::task_filter::TaskFilter;
 use super::tasks::TaskNames;
-use super::{Cost, RecordOptions, description, size, snapshot};
-use crate::decode::{NATIVE_ORDER, SubBufferDecoder};
-use crate::failure::{Failure, Outcome, Result};
+use super::{Cost, RecordOptions, description, snapshot};
+use crate::failure::{Failure, Result};
 use crate::uuid::Identity;
 use kmt_common::text::count;
 
@@ -48,55 +47,52 @@ const CLOCK_PAIR: Duration = Duration::from_secs(60);
 /// Length of a recording that gets the kernel's configuration unasked: it takes 24 KB, and a short recording is to be small.
 const CONFIG_AFTER: Duration = Duration::from_secs(60);
 
-/// Records as `options` say.
-pub fn record(options: &RecordOptions) -> Result<Outcome> {
-    measure(options).map(|(outcome, _)| outcome)
+/// Why a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Asked,
+    Command,
+    Time,
+    Size(Bound),
 }
 
-/// Records as `options` say, and returns the cost too.
-pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
-    let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
-    let mut sink = Sink::open(&path, options)?;
-    let (mut setup, mut plan) = Setup::new(options)?;
-    options.line.iter().for_each(|line| line::remove(&line.folder));
-    sink.check_line()?;
-    warn_of_tmpfs(&path, options);
-    let cpus = online(&setup);
-    let buffer_kb = match options.buffer_size {
-        Some(bytes) => (bytes >> 10).max(1),
-        None => {
-            setup.enable(&mut plan)?;
-            size::probe(&mut setup, cpus.len())?
-        }
-    };
-    setup.buffer_size_kb(buffer_kb)?;
-    if options.buffer_size.is_some() {
-        setup.enable(&mut plan)?;
+/// A turn of a recording.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// Why the recording is to end now.
+    pub ending: Option<Ending>,
+    /// True once a second.
+    pub is_heartbeat: bool,
+}
+
+/// Times of what is done now and then.
+struct Times {
+    start: Instant,
+    flushed: Instant,
+    paired: Instant,
+    looked: Instant,
+}
+
+impl Times {
+    fn from_now() -> Self {
+        let now = Instant::now();
+        Self { start: now, flushed: now, paired: now, looked: now }
     }
-    sink.check_line()?;
-    let mut session = Session::new(setup, plan, options, sink, buffer_kb)?;
-    let ended = session.describe(options).and_then(|()| {
-        session.open_rings();
-        session.announce(&path, options, buffer_kb);
-        session.run(options)
-    });
-    session.finish(&path, options, ended)
 }
 
-struct Session {
+pub(super) struct Recorder {
     plan: Plan,
     writer: Writer,
-    decoder: SubBufferDecoder,
+    layout: HeaderPage,
+    keep: Keep,
+    /// Sum of the losses that sub-buffers are marked with, of damage, and of events that others switched off.
+    lost: Loss,
     names: TaskNames,
     /// The filter of --pid, where the kernel cannot take it.
     tasks: TaskFilter,
-    rings: Vec<Ring>,
+    cpus: Vec<Cpu>,
     /// CPUs whose buffers cannot be read.
     refused: Vec<u32>,
-    /// Counts of each CPU, also of CPUs that went offline.
-    stats: Vec<(u32, WriterStats)>,
-    /// The kernel's counters as they were read last.
-    counters: Vec<(u32, CpuStats)>,
     buffer: Vec<u8>,
     buffer_len: u64,
     fill_percent: f64,
@@ -104,8 +100,7 @@ struct Session {
     recent_fill_percent: f64,
     /// Time that this process had run for when the recording began.
     cpu_ns_before: u64,
-    /// Begin of the recording.
-    started: Instant,
+    times: Times,
     cost: Cost,
     /// Time that reading /proc/slabinfo took meanwhile.
     snapshots: Duration,
@@ -120,19 +115,26 @@ struct Session {
     left: u64,
     /// True if the kernel's configuration is in the file.
     has_config: bool,
-    sink: Sink,
-    status: Status,
+    pub(super) sink: Sink,
+    /// Messages that are not taken yet.
+    pub(super) notices: Vec<String>,
     /// Dropped last: an instance cannot be removed while a buffer of it is open.
     setup: Setup,
 }
 
-impl Session {
-    fn new(setup: Setup, plan: Plan, options: &RecordOptions, sink: Sink, buffer_kb: u64) -> Result<Self> {
+impl Recorder {
+    pub(super) fn new(
+        setup: Setup,
+        plan: Plan,
+        options: &RecordOptions,
+        sink: Sink,
+        buffer_kb: u64,
+    ) -> Result<Self> {
         let text = setup.header_page()?;
         let header_page = HeaderPage::parse(&text)
             .map_err(|e| Failure::new(format!("{}/events/header_page: {e}", setup.top.path().display())))?;
         let long_size = header_page.long_size();
-        let writer_options = WriterOptions::new(NATIVE_ORDER, long_size)
+        let writer_options = WriterOptions::new(ByteOrder::NATIVE, long_size)
             .align_u64(if cfg!(target_arch = "x86") && long_size == 4 { 4 } else { 8 })
             .page_size(rustix::param::page_size() as u64)
             .trace_uuid(identity())
@@ -143,23 +145,22 @@ impl Session {
             writer.compress_besides(if zstd.is_available() { zstd } else { Compression::Lz4 })?;
         }
         let room = Room::new(sink.output.file().ok(), options.max_size);
-        let names = TaskNames::new(&setup.dir, NATIVE_ORDER, long_size, &options.pids);
-        let tasks = TaskFilter::new(&plan, &setup.dir, NATIVE_ORDER, long_size);
-        let exits = (!options.command.is_empty()).then(|| Exits::new(&setup.dir, NATIVE_ORDER, long_size));
+        let names = TaskNames::new(&setup.dir, ByteOrder::NATIVE, long_size, &options.pids);
+        let tasks = TaskFilter::new(&plan, &setup.dir, ByteOrder::NATIVE, long_size);
+        let exits =
+            (!options.command.is_empty()).then(|| Exits::new(&setup.dir, ByteOrder::NATIVE, long_size));
         Ok(Self {
             names,
             exits,
             tasks,
-            rings: Vec::new(),
+            cpus: Vec::new(),
             refused: Vec::new(),
-            stats: Vec::new(),
-            counters: Vec::new(),
             buffer: vec![0; header_page.sub_buffer_len()],
             buffer_len: buffer_kb << 10,
             fill_percent: 0.0,
             recent_fill_percent: 0.0,
             cpu_ns_before: 0,
-            started: Instant::now(),
+            times: Times::from_now(),
             cost: Cost::default(),
             snapshots: Duration::ZERO,
             command: None,
@@ -168,57 +169,66 @@ impl Session {
             left: 0,
             has_config: false,
             sink,
-            status: Status::new(options.quiet, options.line.is_some()),
+            notices: Vec::new(),
             writer,
-            decoder: SubBufferDecoder::new(header_page, NATIVE_ORDER, options.verbatim),
+            layout: header_page,
+            keep: if options.verbatim { Keep::Verbatim } else { Keep::Decoded },
+            lost: Loss::default(),
             setup,
             plan,
         })
     }
 
-    /// Records until something ends it: says what, if it was no error.
-    fn run(&mut self, options: &RecordOptions) -> Result<Ending> {
+    /// Lets events come.
+    pub(super) fn start(&mut self, options: &RecordOptions) -> Result<()> {
         self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
         self.setup.start()?;
-        let start = Instant::now();
-        self.started = start;
+        self.times = Times::from_now();
         self.command = Running::start(options)?;
-        let (mut flushed, mut paired, mut looked) = (start, start, start);
-        let can_wait = self.setup.dir.has("buffer_percent");
-        let ending = loop {
-            let left = options.duration.map(|d| d.saturating_sub(start.elapsed()));
-            self.wait(left.map_or(ROUND, |left| left.min(ROUND)), can_wait);
-            self.drain_round()?;
-            if self.sink.signals.asked() > 0 {
-                break Ending::Asked;
-            }
-            if self.command.as_mut().is_some_and(Running::has_ended) {
-                break Ending::Command;
-            }
-            if left.is_some_and(|left| left.is_zero()) {
-                break Ending::Time;
-            }
-            self.symbols_if_due()?;
-            // Buffers are read also while symbols are looked for.
-            if let Some(bound) = self.room.reached {
-                break Ending::Size(bound);
-            }
-            let now = Instant::now();
-            if now - flushed >= FLUSH {
-                flushed = now;
-                self.heartbeat(options)?;
-            }
-            if now - paired >= CLOCK_PAIR {
-                paired = now;
-                self.clock_pair()?;
-            }
-            let is_due = options.snapshot_every.is_some_and(|every| now - looked >= every);
-            if is_due && self.room.has_room_before_end(&mut self.writer, self.room.end_len) {
-                looked = now;
-                self.snapshot(now)?;
-            }
-        };
-        Ok(ending)
+        Ok(())
+    }
+
+    /// Waits for events, and takes them; does what is due.
+    pub(super) fn turn(&mut self, options: &RecordOptions) -> Result<Turn> {
+        let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
+        self.wait(left.map_or(ROUND, |left| left.min(ROUND)), self.setup.dir.has("buffer_percent"));
+        self.drain_round()?;
+        let is_over = left.is_some_and(|left| left.is_zero());
+        if let Some(ending) = self.ending(is_over) {
+            return Ok(Turn { ending: Some(ending), is_heartbeat: false });
+        }
+        self.symbols_if_due()?;
+        // Buffers are read also while symbols are looked for.
+        if let Some(bound) = self.room.reached {
+            return Ok(Turn { ending: Some(Ending::Size(bound)), is_heartbeat: false });
+        }
+        let now = Instant::now();
+        let is_heartbeat = now - self.times.flushed >= FLUSH;
+        if is_heartbeat {
+            self.times.flushed = now;
+            self.heartbeat(options)?;
+        }
+        if now - self.times.paired >= CLOCK_PAIR {
+            self.times.paired = now;
+            self.clock_pair()?;
+        }
+        let is_due = options.snapshot_every.is_some_and(|every| now - self.times.looked >= every);
+        if is_due && self.room.has_room_before_end(&mut self.writer, self.room.end_len) {
+            self.times.looked = now;
+            self.snapshot(now)?;
+        }
+        Ok(Turn { ending: None, is_heartbeat })
+    }
+
+    /// Why the recording ends, if it does.
+    fn ending(&mut self, is_over: bool) -> Option<Ending> {
+        if self.sink.signals.asked() > 0 {
+            return Some(Ending::Asked);
+        }
+        if self.command.as_mut().is_some_and(Running::has_ended) {
+            return Some(Ending::Command);
+        }
+        is_over.then_some(Ending::Time)
     }
 
     /// Writes symbols that are missing in front of the chunks that need them, as far as these are not written yet.
@@ -239,84 +249,84 @@ impl Session {
         self.sink.emit(&mut self.writer)
     }
 
-    /// Once a second: writes open chunks, names, and counters, so that whoever follows is not far behind.
+    /// Once a second: writes open chunks, names, and counters, so that a reader that follows is up to date.
     fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
         self.open_rings();
-        let is_due = options.kernel_config || self.started.elapsed() >= CONFIG_AFTER;
+        let is_due = options.kernel_config || self.times.start.elapsed() >= CONFIG_AFTER;
         if !self.has_config && is_due && self.room.has_room_before_end(&mut self.writer, CONFIG_LEN) {
             self.has_config = true;
             snapshot::write_config(&mut self.writer)?;
         }
         self.flush()?;
         self.read_counters();
-        self.counters(StatsTaken::Before)?;
-        self.emit()?;
-        let totals = self.totals();
-        match self.status.show(&totals) {
-            Some(text) => self.sink.frame(line::STATUS, text.as_bytes()),
-            None => Ok(()),
-        }
+        self.write_counters(StatsTaken::Before)?;
+        self.emit()
     }
 
     fn flush(&mut self) -> Result<()> {
-        for (cpu, _) in &self.stats {
-            self.writer.flush(*cpu)?;
+        for cpu in &self.cpus {
+            self.writer.flush(cpu.number())?;
         }
         if self.names.pending() > 0 {
-            self.writer.tasks(&self.names.take())?;
+            self.writer.add_tasks(&self.names.take())?;
         }
         self.emit()
     }
 
     fn read_counters(&mut self) {
-        let read = |cpu: &u32| CpuStats::parse(&self.setup.dir.read(&format!("per_cpu/cpu{cpu}/stats"))?);
-        self.counters = self.stats.iter().filter_map(|(cpu, _)| Some((*cpu, read(cpu)?))).collect();
+        let dir = &self.setup.dir;
+        let read = |cpu: u32| CpuStats::parse(&dir.read(&format!("per_cpu/cpu{cpu}/stats"))?);
+        self.cpus.iter_mut().for_each(|cpu| cpu.counters = read(cpu.number()));
     }
 
-    fn counters(&mut self, taken: StatsTaken) -> Result<()> {
-        Ok(self.writer.stats(taken, &self.counters)?)
+    fn counters(&self) -> Vec<(u32, CpuStats)> {
+        self.cpus.iter().filter_map(|cpu| Some((cpu.number(), cpu.counters?))).collect()
+    }
+
+    fn write_counters(&mut self, taken: StatsTaken) -> Result<()> {
+        Ok(self.writer.add_stats(taken, &self.counters())?)
     }
 
     fn clock_pair(&mut self) -> Result<()> {
         let cpu = online(&self.setup).first().copied().unwrap_or(0);
         let Some(pair) = description::clock_pair(&self.setup, cpu) else { return Ok(()) };
         let pairs = [("clock.pair", pair.as_bytes())];
-        Ok(self.writer.meta(&pairs)?)
+        Ok(self.writer.add_metadata(&pairs)?)
     }
 
     fn snapshot(&mut self, start: Instant) -> Result<()> {
         let cpu = online(&self.setup).first().copied().unwrap_or(0);
         let now = || description::trace_now(&self.setup, cpu);
         if !snapshot::write_slabinfo(&mut self.writer, now)? {
-            self.status.clear();
-            kmt_common::message!("warning: /proc/slabinfo could not be read; this snapshot is missing");
+            self.notices
+                .push("warning: /proc/slabinfo could not be read; this snapshot is missing".to_owned());
         }
         self.snapshots += start.elapsed();
         self.emit()
     }
 
-    fn totals(&self) -> Totals {
+    pub(super) fn totals(&self) -> Totals {
         Totals {
-            events: self.stats.iter().map(|(_, s)| s.events).sum(),
-            lost: self.counters.iter().filter_map(|(_, c)| c.lost_events()).fold(0, u64::saturating_add),
+            events: self.cpus.iter().map(|cpu| cpu.stats.events).sum(),
+            lost: self.cpus.iter().filter_map(|cpu| cpu.counters?.lost_events()).fold(0, u64::saturating_add),
             bytes: self.sink.output.len(),
             fill_percent: self.fill_percent,
         }
     }
 
-    /// Stops, empties the buffers, and closes the file.
-    fn finish(
+    /// Stops, empties the buffers, and closes the file. Tracefs is put back before a message is printed: a user who reads that the
+    /// recording ended may rely on it.
+    pub(super) fn finish(
         mut self,
-        path: &Path,
         options: &RecordOptions,
         ended: Result<Ending>,
-    ) -> Result<(Outcome, Cost)> {
-        self.status.clear();
+    ) -> (Ended, Result<Ending>) {
         let finished = ended.and_then(|ending| self.close(options, ending).map(|()| ending));
-        let ended = self.command.as_ref().filter(|command| !command.is_signalled());
-        let status = ended.and_then(Running::code).filter(|_| options.exit_status);
-        let (totals, cost) = (self.totals(), self.cost);
-        let Self { setup, writer, decoder, mut sink, rings, counters, left, command, .. } = self;
+        let command = self.command.as_ref().filter(|command| !command.is_signalled());
+        let status = command.and_then(Running::code).filter(|_| options.exit_status);
+        let totals = self.totals();
+        let counters = self.counters();
+        let Self { setup, writer, mut sink, cpus, left, command, cost, lost, notices, .. } = self;
         let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
         let named = match finished {
             Ok(ending) => (|| {
@@ -333,8 +343,7 @@ impl Session {
                 Err(failure)
             }
         };
-        // Tracefs is put back before anything is told: whoever reads that it ended may rely on it.
-        drop(rings);
+        drop(cpus);
         drop(setup);
         if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
             command.end();
@@ -347,14 +356,23 @@ impl Session {
                 part.display()
             )),
             None => failure,
-        })?;
-        let outcome = tell(path, options, &totals, &cost, &counters, decoder.lost, (ending, left));
-        let outcome = match (outcome, status) {
-            (Outcome::Done, Some(status)) => Outcome::Command(status),
-            _ => outcome,
-        };
-        Ok((outcome, cost))
+        });
+        (Ended { totals, cost, counters, lost, left, status, notices }, ending)
     }
+}
+
+/// A recording that has ended.
+pub(super) struct Ended {
+    pub totals: Totals,
+    pub cost: Cost,
+    pub counters: Vec<(u32, CpuStats)>,
+    /// Losses that are marked in the file.
+    pub lost: Loss,
+    /// Events that are left in the ring buffers because the file has no room for them.
+    pub left: u64,
+    /// Exit status of the command, if it is the outcome.
+    pub status: Option<u8>,
+    pub notices: Vec<String>,
 }
 
 fn identity() -> [u8; 16] {
@@ -365,17 +383,6 @@ fn identity() -> [u8; 16] {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     identity.add(&now.map_or(0, |d| d.as_nanos()).to_le_bytes());
     identity.finish()
-}
-
-/// A file on a tmpfs takes the memory that is being looked at.
-fn warn_of_tmpfs(path: &Path, options: &RecordOptions) {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !options.quiet && path != Path::new("-") && is_in_memory(folder) {
-        kmt_common::message!(
-            "warning: {} is in memory (tmpfs): the file uses memory that is being measured, and is lost at a reboot",
-            folder.display()
-        );
-    }
 }
 
 #[cfg(test)]
@@ -395,10 +402,10 @@ mod tests {
         let file = std::env::temp_dir().join(format!("kmt-panic-{}.kmt", std::process::id()));
         let sink = Sink::open(&file, &RecordOptions { force: true, ..RecordOptions::default() }).unwrap();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut session = Session::new(setup, plan, &options, sink, 64).unwrap();
-            session.open_rings();
-            session.setup.start().unwrap();
-            assert!(path.exists() && !session.rings.is_empty());
+            let mut recorder = Recorder::new(setup, plan, &options, sink, 64).unwrap();
+            recorder.open_rings();
+            recorder.setup.start().unwrap();
+            assert!(path.exists() && !recorder.cpus.is_empty());
             panic!("in the middle of a recording");
         }));
         assert!(panicked.is_err() && !path.exists());
